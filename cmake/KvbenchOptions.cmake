@@ -1,0 +1,33 @@
+# Options of the build, and the one target that carries warnings and language level.
+option(KVBENCH_TESTS "Build the tests" ON)
+option(KVBENCH_BENCH "Build the benchmarks" OFF)
+option(KVBENCH_KVDUMP "Build kvdump (needs llama.cpp: find_package(llama))" OFF)
+option(KVBENCH_BARE "Only kernels, core, methods and their tests: no compiled dependency (GPU machines)" OFF)
+option(KVBENCH_WERROR "Treat warnings as errors" OFF)
+set(KVBENCH_SANITIZE "" CACHE STRING "Sanitizers, comma separated: address,undefined or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+find_program(KVBENCH_CCACHE ccache)
+if(KVBENCH_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${KVBENCH_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${KVBENCH_CCACHE})
+endif()
+
+# -ffp-contract=off: results must not depend on what the compiler chooses to fuse; kernels that want FMA say so.
+add_library(kvbench_flags INTERFACE)
+target_compile_options(kvbench_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-sign-conversion;-ffp-contract=off>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${KVBENCH_WERROR}>>:-Werror>)
+if(KVBENCH_SANITIZE)
+  target_compile_options(kvbench_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${KVBENCH_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
+  target_link_options(kvbench_flags INTERFACE -fsanitize=${KVBENCH_SANITIZE})
+endif()

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backend: one device, one stream, one workspace, and the kernels that run there. Method and replay code compose kernels
+// through it and hold only opaque buffers, so the same source serves every device.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <kvbench/kernels/attention.hpp>
+#include <kvbench/kernels/distances.hpp>
+#include <kvbench/kernels/philox.hpp>
+#include <kvbench/kernels/rows.hpp>
+#include <kvbench/kernels/topk.hpp>
+#include <kvbench/kernels/weighted_attention.hpp>
+
+namespace kvbench {
+
+/// Not thread-safe: one thread at a time. Kernels may run asynchronously; read() is the one synchronisation.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  virtual std::string_view device() const = 0;  ///< "ref", "cpu" or "cuda"
+  virtual std::string_view isa() const = 0;     ///< instruction set in use: "scalar", "avx2", "avx512", "sm_90", ...
+
+  /// Uninitialised storage of rows x cols elements. Throws std::bad_alloc where memory is short.
+  template <class T>
+  Buffer<T> allocate(Index rows, Index cols = 1) {
+    auto storage = allocate_bytes(static_cast<std::size_t>(rows * cols) * sizeof(T));
+    T* data = static_cast<T*>(storage.get());
+    return kernels::BufferAccess::make<T>(std::move(storage), data, rows, cols);
+  }
+
+  /// Moves host data to where this backend computes (no copy on the host backends). data.size() == rows * cols.
+  template <class T>
+  Buffer<T> adopt(std::vector<T> data, Index rows, Index cols = 1) {
+    assert(static_cast<Index>(data.size()) == rows * cols);
+    auto owner = std::make_shared<std::vector<T>>(std::move(data));
+    T* host = owner->data();
+    const std::size_t bytes = owner->size() * sizeof(T);
+    auto [storage, address] = adopt_bytes(std::shared_ptr<void>(owner, host), bytes);
+    return kernels::BufferAccess::make<T>(std::move(storage), static_cast<T*>(address), rows, cols);
+  }
+
+  /// Copies a buffer to the host after everything queued before has finished.
+  template <class T>
+  std::vector<std::remove_const_t<T>> read(const Buffer<T>& buffer) {
+    std::vector<std::remove_const_t<T>> out(static_cast<std::size_t>(buffer.size()));
+    const auto view = kernels::BufferAccess::view<kernels::Space::host>(buffer);
+    if (!out.empty()) read_bytes(view.data, out.size() * sizeof(T), out.data());
+    return out;
+  }
+
+  template <class T>
+  void fill(Buffer<T>& buffer, T value) {
+    static_assert(sizeof(T) == 4);
+    std::uint32_t pattern;
+    std::memcpy(&pattern, &value, 4);
+    const auto view = kernels::BufferAccess::view<kernels::Space::host>(buffer);
+    fill_words(view.data, static_cast<std::size_t>(buffer.size()), pattern);
+  }
+
+  /// Runs one kernel; arguments are documented at the operation's struct. Adds its declared cost to cost().
+  template <template <template <class> class> class Op>
+  void run(const Op<Buffer>& op) {
+    cost_ += kernels::cost(op);
+    execute(op);
+  }
+
+  /// Work declared by the kernels run so far.
+  Cost cost() const { return cost_; }
+
+ protected:
+  virtual std::shared_ptr<void> allocate_bytes(std::size_t bytes) = 0;
+  virtual std::pair<std::shared_ptr<void>, void*> adopt_bytes(std::shared_ptr<void> host, std::size_t bytes) = 0;
+  virtual void read_bytes(const void* from, std::size_t bytes, void* to) = 0;
+  virtual void fill_words(void* to, std::size_t words, std::uint32_t pattern) = 0;
+
+  virtual void execute(const kernels::ExactAttention<Buffer>& op) = 0;
+  virtual void execute(const kernels::WeightedAttention<Buffer>& op) = 0;
+  virtual void execute(const kernels::TopK<Buffer>& op) = 0;
+  virtual void execute(const kernels::GatherRows<Buffer>& op) = 0;
+  virtual void execute(const kernels::SquaredNorms<Buffer>& op) = 0;
+  virtual void execute(const kernels::RotateRows<Buffer>& op) = 0;
+  virtual void execute(const kernels::ColumnSums<Buffer>& op) = 0;
+  virtual void execute(const kernels::PoolRows<Buffer>& op) = 0;
+  virtual void execute(const kernels::ReduceRows<Buffer>& op) = 0;
+  virtual void execute(const kernels::WidenHalf<Buffer>& op) = 0;
+  virtual void execute(const kernels::NarrowHalf<Buffer>& op) = 0;
+  virtual void execute(const kernels::SquaredDistances<Buffer>& op) = 0;
+  virtual void execute(const kernels::KCenter<Buffer>& op) = 0;
+  virtual void execute(const kernels::LeaderClusters<Buffer>& op) = 0;
+  virtual void execute(const kernels::PhiloxFill<Buffer>& op) = 0;
+
+ private:
+  Cost cost_;
+};
+
+enum class Isa { scalar, avx2, avx512 };
+
+/// The best instruction set that this build holds and this processor runs.
+Isa best_isa();
+bool isa_available(Isa isa);
+std::string_view name_of(Isa isa);
+
+/// The serial reference: never optimised, the oracle of every test.
+std::unique_ptr<Backend> make_ref_backend();
+/// Fast host kernels, single-threaded. isa_available(isa) must hold.
+std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa());
+/// CUDA kernels on the current device. Throws std::runtime_error naming the reason where no device can be used or the build
+/// has no CUDA.
+std::unique_ptr<Backend> make_cuda_backend();
+/// True when the build has CUDA and a device is usable.
+bool cuda_available();
+
+}  // namespace kvbench

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Squared Euclidean distances and the two loops built on them. Distances are sums of squared differences (never expanded
+// into norms and a product, which cancels for near points), in fp32.
+#pragma once
+
+#include <kvbench/kernels/buffer.hpp>
+#include <kvbench/kernels/cost.hpp>
+
+namespace kvbench::kernels {
+
+/// out[i][c] = |points[i] - centres[c]|^2.
+template <template <class> class Ref>
+struct SquaredDistances {
+  Ref<const float> points;   ///< [n, d]
+  Ref<const float> centres;  ///< [c, d]
+  Ref<float> out;            ///< [n, c]
+};
+
+/// Greedy k-center (Gonzalez; SubGen section 3.2 cites Dyer and Frieze): starts at point `start`, then always takes the point
+/// farthest from the centres so far; ties: the lowest index. A taken point has distance 0 and is never taken again: when
+/// only taken points and duplicates remain, the lowest untaken index follows.
+template <template <class> class Ref>
+struct KCenter {
+  Ref<const float> points;   ///< [n, d]
+  Index start = 0;
+  Ref<std::int32_t> order;   ///< [k, 1] centres in the order taken, k <= n: the first k' of them solve k'
+  Ref<float> radius2;        ///< [k, 1] squared distance from order[i] to the nearest earlier centre; +inf for the first
+};
+
+/// Online clustering by a fixed radius (SubGen Algorithm 1, lines 12-22): each point in turn joins its nearest
+/// representative when that lies within `radius`, else it becomes the representative of a new cluster. Ties: the lowest cluster.
+template <template <class> class Ref>
+struct LeaderClusters {
+  Ref<const float> points;         ///< [n, d] in stream order
+  float radius = 0;                ///< Euclidean, >= 0
+  Ref<float> representatives;      ///< [capacity, d] in and out: the first count[0] rows are in use
+  Ref<std::int32_t> count;         ///< [1, 1] in and out; capacity + 1 when a point would have opened one cluster too many
+  Ref<std::int32_t> labels;        ///< [n, 1] cluster of each point; -1 from the point on that did not fit
+};
+
+template <template <class> class To, class F>
+SquaredDistances<To> map_views(const SquaredDistances<Buffer>& a, F f) {
+  return {f(a.points), f(a.centres), f(a.out)};
+}
+template <template <class> class To, class F>
+KCenter<To> map_views(const KCenter<Buffer>& a, F f) {
+  return {f(a.points), a.start, f(a.order), f(a.radius2)};
+}
+template <template <class> class To, class F>
+LeaderClusters<To> map_views(const LeaderClusters<Buffer>& a, F f) {
+  return {f(a.points), a.radius, f(a.representatives), f(a.count), f(a.labels)};
+}
+
+/// 3 flops for each point, centre and dimension.
+Cost cost(const SquaredDistances<Buffer>& a);
+Cost cost(const KCenter<Buffer>& a);
+/// Upper estimate: every point against the full capacity.
+Cost cost(const LeaderClusters<Buffer>& a);
+
+}  // namespace kvbench::kernels

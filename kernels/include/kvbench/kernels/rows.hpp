@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row-wise building blocks: gather, norms, rotation, column sums, pooling, reduction over the group, half-precision conversion.
+#pragma once
+
+#include <kvbench/kernels/buffer.hpp>
+#include <kvbench/kernels/cost.hpp>
+
+namespace kvbench::kernels {
+
+/// out[i] = source[ids[i]].
+template <template <class> class Ref>
+struct GatherRows {
+  Ref<const float> source;      ///< [n, c]
+  Ref<const std::int32_t> ids;  ///< [k, 1], each in [0, n)
+  Ref<float> out;               ///< [k, c]
+};
+
+/// out[i] = |rows[i]|^2, summed in fp64.
+template <template <class> class Ref>
+struct SquaredNorms {
+  Ref<const float> rows;  ///< [n, c]
+  Ref<double> out;        ///< [n, 1]
+};
+
+/// Rotary position embedding (RoFormer, arXiv 2104.09864): turns row i by offsets[i] positions.
+/// Pair p of the first `rotary_dims` columns turns by offset * theta^(-2p / rotary_dims); pairs are (p, p + rotary_dims/2), or
+/// (2p, 2p+1) where `interleaved`. Angles are formed in fp64. Columns beyond rotary_dims are copied.
+template <template <class> class Ref>
+struct RotateRows {
+  Ref<const float> rows;            ///< [k, d]
+  Ref<const std::int64_t> offsets;  ///< [k, 1] positions, may be negative
+  double theta = 10000;
+  Index rotary_dims = 0;            ///< even, <= d
+  bool interleaved = false;
+  Ref<float> out;                   ///< [k, d]
+};
+
+/// Attention mass that each key receives from a block of queries: out[g][j] = sum_i exp(scores[g*m+i][j] - lse[g*m+i]).
+template <template <class> class Ref>
+struct ColumnSums {
+  Ref<const float> scores;       ///< [G*m, n] logits, -inf where masked
+  Ref<const float> log_sum_exp;  ///< [G*m, 1]
+  Ref<float> out;                ///< [G, n]; summed over i in increasing order
+};
+
+enum class Pooling { none, max, mean };
+
+/// 1-D pooling along each row, stride 1, same length. `max` ignores positions outside the row; `mean` counts them as zeros
+/// (torch.nn.functional.avg_pool1d with padding kernel/2, as the SnapKV repository uses it).
+template <template <class> class Ref>
+struct PoolRows {
+  Ref<const float> rows;  ///< [r, n]
+  Pooling mode = Pooling::max;
+  Index kernel = 1;       ///< odd
+  Ref<float> out;         ///< [r, n], not the same memory as rows
+};
+
+enum class Reduction { mean, max, sum };
+
+/// out[j] = reduction of rows[0..r)[j].
+template <template <class> class Ref>
+struct ReduceRows {
+  Ref<const float> rows;  ///< [r, n]
+  Reduction mode = Reduction::mean;
+  Ref<float> out;         ///< [1, n]
+};
+
+enum class Half { f16, bf16 };
+
+/// 16-bit floats to fp32, exactly.
+template <template <class> class Ref>
+struct WidenHalf {
+  Ref<const std::uint16_t> in;  ///< [r, c] raw bits
+  Half format = Half::f16;
+  Ref<float> out;               ///< [r, c]
+};
+
+/// fp32 to 16-bit floats, round to nearest, ties to even; overflow becomes infinity, NaN stays NaN (quiet).
+template <template <class> class Ref>
+struct NarrowHalf {
+  Ref<const float> in;     ///< [r, c]
+  Half format = Half::f16;
+  Ref<std::uint16_t> out;  ///< [r, c]
+};
+
+template <template <class> class To, class F>
+GatherRows<To> map_views(const GatherRows<Buffer>& a, F f) {
+  return {f(a.source), f(a.ids), f(a.out)};
+}
+template <template <class> class To, class F>
+SquaredNorms<To> map_views(const SquaredNorms<Buffer>& a, F f) {
+  return {f(a.rows), f(a.out)};
+}
+template <template <class> class To, class F>
+RotateRows<To> map_views(const RotateRows<Buffer>& a, F f) {
+  return {f(a.rows), f(a.offsets), a.theta, a.rotary_dims, a.interleaved, f(a.out)};
+}
+template <template <class> class To, class F>
+ColumnSums<To> map_views(const ColumnSums<Buffer>& a, F f) {
+  return {f(a.scores), f(a.log_sum_exp), f(a.out)};
+}
+template <template <class> class To, class F>
+PoolRows<To> map_views(const PoolRows<Buffer>& a, F f) {
+  return {f(a.rows), a.mode, a.kernel, f(a.out)};
+}
+template <template <class> class To, class F>
+ReduceRows<To> map_views(const ReduceRows<Buffer>& a, F f) {
+  return {f(a.rows), a.mode, f(a.out)};
+}
+template <template <class> class To, class F>
+WidenHalf<To> map_views(const WidenHalf<Buffer>& a, F f) {
+  return {f(a.in), a.format, f(a.out)};
+}
+template <template <class> class To, class F>
+NarrowHalf<To> map_views(const NarrowHalf<Buffer>& a, F f) {
+  return {f(a.in), a.format, f(a.out)};
+}
+
+Cost cost(const GatherRows<Buffer>& a);
+Cost cost(const SquaredNorms<Buffer>& a);
+Cost cost(const RotateRows<Buffer>& a);
+Cost cost(const ColumnSums<Buffer>& a);
+Cost cost(const PoolRows<Buffer>& a);
+Cost cost(const ReduceRows<Buffer>& a);
+Cost cost(const WidenHalf<Buffer>& a);
+Cost cost(const NarrowHalf<Buffer>& a);
+
+}  // namespace kvbench::kernels

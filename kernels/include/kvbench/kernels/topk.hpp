@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <kvbench/kernels/buffer.hpp>
+#include <kvbench/kernels/cost.hpp>
+
+namespace kvbench::kernels {
+
+/// The k largest scores of each row within its range of columns; equal scores: the lower column wins.
+template <template <class> class Ref>
+struct TopK {
+  Ref<const float> scores;        ///< [R, n], no NaN
+  Ref<const std::int32_t> first;  ///< [R, 1] columns first[r] <= c < last[r] compete
+  Ref<const std::int32_t> last;   ///< [R, 1]
+  Ref<std::int32_t> ids;          ///< [R, k] chosen columns in increasing order, then -1 where fewer than k compete
+};
+
+template <template <class> class To, class F>
+TopK<To> map_views(const TopK<Buffer>& a, F f) {
+  return {f(a.scores), f(a.first), f(a.last), f(a.ids)};
+}
+
+/// One read of the scores, one comparison each.
+Cost cost(const TopK<Buffer>& a);
+
+}  // namespace kvbench::kernels

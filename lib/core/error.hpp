@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors at the boundary. The library throws them; only apps/ print them and turn them into exit codes.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace kvbench {
+
+/// What a user can mend: bad input or bad usage. The message is a sentence that names the file, dataset, flag or parameter, what
+/// is wrong with it, and what to do. Exit code 2.
+class Error : public std::runtime_error {
+ public:
+  template <class... Args>
+  explicit Error(fmt::format_string<Args...> format, Args&&... args)
+      : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
+};
+
+/// The machine failed, not the user: disk full, unwritable output, I/O error. Exit code 3.
+class IoError : public std::runtime_error {
+ public:
+  template <class... Args>
+  explicit IoError(fmt::format_string<Args...> format, Args&&... args)
+      : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
+};
+
+/// The user asked to stop (SIGINT, SIGTERM). Exit code 130.
+class Interrupted : public std::runtime_error {
+ public:
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+}  // namespace kvbench
