@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a trace file holds (schema 1.0): one model, one or more prompts; per layer the post-RoPE queries, keys and values that
+// the model really used. docs/traces.md is the prose; these structs are what a file says about itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kvbench::trace {
+
+inline constexpr int schema_major = 1;
+inline constexpr int schema_minor = 0;
+
+enum class Dtype { f32, f16, bf16 };
+
+/// One attention layer of one prompt. Shapes: n = num_tokens, m = query_positions.size(), d = head_dim, dv = value_dim.
+struct LayerInfo {
+  int layer = 0;
+  std::int64_t window = 0;  ///< sliding-window length in tokens; 0 = full causal attention
+  double rope_theta = 0;    ///< base of the rotary embedding; 0 where there is none
+  double scale = 0;         ///< logits are scale * <q, k>
+  double softcap = 0;       ///< logits become softcap * tanh(logit / softcap); 0 = none
+  std::vector<std::int64_t> query_positions;  ///< strictly increasing, each in [0, n)
+  std::optional<std::int64_t> column_sums_end;  ///< column_sums cover the queries 0 .. column_sums_end - 1; absent: no column sums
+  bool keys_pre_rope = false;
+  bool queries_pre_rope = false;
+  bool speculated_queries = false;
+  bool attention_output = false;
+};
+
+struct PromptInfo {
+  std::string id;                  ///< name of the group below /prompts
+  std::string name;                ///< attribute `name`
+  std::int64_t num_tokens = 0;     ///< n
+  std::int64_t prompt_tokens = 0;  ///< where the context ends and decoding begins; n where nothing was decoded
+  std::optional<std::int64_t> answer_start, answer_end;
+  std::optional<std::string> text;
+  std::vector<std::int32_t> tokens;  ///< [n]
+  std::vector<LayerInfo> layers;     ///< by increasing layer
+};
+
+struct TraceInfo {
+  std::string model, arch, quantisation, source_tool, source_version, created;
+  std::int64_t num_layers = 0;       ///< of the model, however few are in the trace
+  std::int64_t num_query_heads = 0;
+  std::int64_t num_kv_heads = 0;     ///< query head h uses kv head h / (num_query_heads / num_kv_heads)
+  std::int64_t head_dim = 0;         ///< d
+  std::int64_t value_dim = 0;        ///< dv
+  std::string rope_type;             ///< "default", "none", "yarn", ...
+  std::string rope_layout;           ///< "half" or "interleaved"
+  Dtype dtype = Dtype::f32;
+  std::vector<PromptInfo> prompts;   ///< in the numeric, then alphabetic order of their group names
+
+  std::int64_t group() const { return num_query_heads / num_kv_heads; }
+};
+
+/// Every array of one layer, by the name of its dataset. Heads is num_kv_heads or num_query_heads as the schema says.
+enum class Array { keys, values, queries, column_sums, keys_pre_rope, queries_pre_rope, speculated_queries, attention_output };
+
+const char* name_of(Array array);
+const char* name_of(Dtype dtype);
+
+}  // namespace kvbench::trace

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Synthetic traces with a known structure, for tests and for checks of theory: seeded, the same bytes on every machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <kvbench/trace/schema.hpp>
+#include <kvbench/trace/writer.hpp>
+
+namespace kvbench::trace {
+
+enum class Pattern {
+  gaussian,       ///< independent Gaussian keys, values and queries
+  clusters,       ///< keys near `clusters` centres, queries near the same centres
+  sinks,          ///< the first few tokens draw most of the attention, as in trained models
+  heavy_hitters,  ///< a small random set of tokens draws attention from every query
+  needle,         ///< one token in the middle that the last queries look for
+};
+
+struct SynthOptions {
+  Pattern pattern = Pattern::gaussian;
+  std::int64_t num_tokens = 4096;
+  std::int64_t prompt_tokens = 3840;
+  std::int64_t num_queries = 384;   ///< the last positions of the trace
+  std::int64_t layers = 2;
+  std::int64_t query_heads = 4;
+  std::int64_t kv_heads = 2;
+  std::int64_t head_dim = 64;
+  std::int64_t value_dim = 64;
+  std::int64_t prompts = 1;
+  std::int64_t clusters = 32;
+  double spread = 0.3;              ///< within-cluster standard deviation relative to the distance between centres
+  double key_norm = 8;              ///< typical |k|; logits have standard deviation of about key_norm^2 / head_dim
+  bool column_sums = true;          ///< of the prompt's queries, by exact attention
+  Dtype dtype = Dtype::f32;
+  bool compress = false;
+  std::uint32_t seed = 0;
+};
+
+/// Writes a synthetic trace. Throws Error for options that do not fit together, naming flag and remedy.
+void synthesize(const std::string& path, const SynthOptions& options);
+
+}  // namespace kvbench::trace
