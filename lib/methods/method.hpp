@@ -48,7 +48,8 @@ struct HeadPrompt {
   Buffer<const float> keys;                      ///< [n, d] post-RoPE; tokens 0 .. n-1 of the prompt
   Buffer<const float> values;                    ///< [n, dv]
   Buffer<const float> observed;                  ///< [G*n_obs, d] queries inside the context, row g*n_obs + i; absent: none
-  std::vector<std::int32_t> observed_positions;  ///< [n_obs] increasing, each < n
+  std::vector<std::int32_t> observed_positions;  ///< [n_obs] increasing; positions >= n belong to
+                                                 ///< tokens that the harness keeps outside this context and see all of it
   std::optional<Rope> rope;                      ///< absent where the model's RoPE is scaled or missing
   Buffer<const float> column_sums;    ///< [G, n] attention mass from all queries of the context; absent: not in the trace
   Buffer<const float> keys_pre_rope;  ///< [n, d]; absent: not in the trace
