@@ -26,20 +26,37 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-Interval bootstrap_mean(std::span<const double> block_sums, std::span<const double> block_counts, int resamples) {
-  assert(block_sums.size() == block_counts.size() && !block_sums.empty());
-  const auto blocks = static_cast<std::uint32_t>(block_sums.size());
-  std::vector<double> means(static_cast<std::size_t>(resamples));
+namespace {
+
+/// How often each of `count` things is drawn in one resample; `which` keeps the draws of rows and columns apart.
+std::vector<double> resampled_counts(std::uint32_t count, std::uint32_t resample, std::uint32_t which) {
+  std::vector<double> times(count, 0.0);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const PhiloxBlock draw = philox4x32({{resample, i / 4, which, 0}}, {});
+    // Multiply-shift maps 32 bits to [0, count) with a bias below 2^-32 * count.
+    times[std::uint64_t{draw.x[i % 4]} * count >> 32] += 1;
+  }
+  return times;
+}
+
+}  // namespace
+
+Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols, int resamples) {
+  assert(sums.size() == counts.size() && !sums.empty() && sums.size() % cols == 0);
+  const std::size_t rows = sums.size() / cols;
+  std::vector<double> means;
   for (int r = 0; r < resamples; ++r) {
+    const auto row_times = resampled_counts(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(r), 0);
+    const auto col_times = resampled_counts(static_cast<std::uint32_t>(cols), static_cast<std::uint32_t>(r), 1);
     double sum = 0, count = 0;
-    for (std::uint32_t b = 0; b < blocks; ++b) {
-      const PhiloxBlock draw = philox4x32({{static_cast<std::uint32_t>(r), b / 4, 0, 0}}, {});
-      // Multiply-shift maps 32 bits to [0, blocks) with a bias below 2^-32 * blocks.
-      const auto pick = static_cast<std::size_t>(std::uint64_t{draw.x[b % 4]} * blocks >> 32);
-      sum += block_sums[pick];
-      count += block_counts[pick];
+    for (std::size_t i = 0; i < rows; ++i) {
+      if (row_times[i] == 0) continue;
+      for (std::size_t j = 0; j < cols; ++j) {
+        sum += row_times[i] * col_times[j] * sums[i * cols + j];
+        count += row_times[i] * col_times[j] * counts[i * cols + j];
+      }
     }
-    means[static_cast<std::size_t>(r)] = sum / count;
+    if (count > 0) means.push_back(sum / count);
   }
   return {quantile(means, 0.025), quantile(means, 0.975)};
 }

@@ -18,10 +18,11 @@ struct Interval {
   double lo = 0, hi = 0;
 };
 
-/// 95 % percentile bootstrap interval of the mean over independent blocks of dependent observations.
-/// `block_sums[b]` is the sum over block b and `block_counts[b]` its number of observations. Draws blocks with replacement
-/// `resamples` times with Philox key (bootstrap seed 0). One block: the interval is the point itself.
-Interval bootstrap_mean(std::span<const double> block_sums, std::span<const double> block_counts, int resamples = 1000);
+/// 95 % percentile bootstrap interval of a mean over a grid of observations that depend on each other within a row (a block of
+/// neighbouring queries) and within a column (one seed's sketch). `sums` and `counts` are [rows][cols] row-major: the sum and
+/// the number of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples` times
+/// (Philox key 0). A grid of one cell has no spread: the interval is the point.
+Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols, int resamples = 1000);
 
 /// Clopper-Pearson interval of a failure probability after `failures` of `trials`, two-sided level 1 - alpha.
 Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha = 0.05);

@@ -115,8 +115,9 @@ using Footprint = std::vector<FootprintArray>;
 
 /// Tokens that the method keeps whatever happens; recall is not counted over them.
 struct Protected {
-  Index sinks = 0;   ///< first tokens of the context
-  Index recent = 0;  ///< last tokens of the context
+  Index sinks = 0;       ///< first tokens of the context
+  Index recent = 0;      ///< last tokens of the context
+  bool decoded = false;  ///< every decoded token
 };
 
 /// A compressed cache of one kv head, for one budget and seed.

@@ -23,6 +23,7 @@ KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept, 
       context_tokens_(head.tokens()),
       accumulate_f64_(accumulate_f64),
       fixed_(kept.fixed) {
+  fixed_.decoded = true;
   const Index width = static_cast<Index>(kept.ids.size()) / kept.rows;
   held_ = std::ranges::count_if(kept.ids, [](TokenId id) { return id >= 0; });
   context_.per_head = kept.per_head;

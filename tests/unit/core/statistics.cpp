@@ -17,12 +17,21 @@ TEST_CASE("quantiles interpolate between order statistics") {
 
 TEST_CASE("one block has no spread, two have") {
   const double sum[] = {6, 0}, count[] = {2, 2};
-  const Interval one = bootstrap_mean(std::span(sum).first(1), std::span(count).first(1));
+  const Interval one = bootstrap_mean(std::span(sum).first(1), std::span(count).first(1), 1);
   CHECK(one.lo == 3);
   CHECK(one.hi == 3);
-  const Interval two = bootstrap_mean(sum, count);
+  const Interval two = bootstrap_mean(sum, count, 1);
   CHECK(two.lo == 0);
   CHECK(two.hi == 3);
+}
+
+TEST_CASE("seeds that agree add no spread, seeds that differ do") {
+  const double count[] = {1, 1, 1, 1};
+  const double same[] = {1, 1, 1, 1}, by_seed[] = {0, 2, 0, 2};  // [2 blocks][2 seeds]
+  CHECK(bootstrap_mean(same, count, 2).lo == 1);
+  CHECK(bootstrap_mean(same, count, 2).hi == 1);
+  CHECK(bootstrap_mean(by_seed, count, 2).lo == 0);
+  CHECK(bootstrap_mean(by_seed, count, 2).hi == 2);
 }
 
 TEST_CASE("the bootstrap covers the mean of Gaussian-like data about 95 % of the time") {
@@ -39,7 +48,7 @@ TEST_CASE("the bootstrap covers the mean of Gaussian-like data about 95 % of the
       s = -6;
       for (int i = 0; i < 12; ++i) s += uniform();
     }
-    const Interval ci = bootstrap_mean(sums, counts);
+    const Interval ci = bootstrap_mean(sums, counts, 1);
     covered += ci.lo <= 0 && 0 <= ci.hi;
   }
   CHECK(covered > 400 * 0.88);
