@@ -44,7 +44,6 @@ struct ReplayRequest {
   int threads = 0;                            ///< 0: all processors
   Element kv_element =
       Element::f16;  ///< element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same)
-  std::string kv_dtype = "bf16";
 };
 
 /// Callbacks from the engine; may be called from several threads, never at the same time.

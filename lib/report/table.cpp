@@ -90,8 +90,7 @@ std::string csv_table(std::span<const Record> records, bool times) {
   return out;
 }
 
-std::string markdown_table(std::span<const Record> records, bool times) {
-  (void)times;  // the short columns hold no times
+std::string markdown_table(std::span<const Record> records) {
   std::string out;
   for (const auto& row : brief_rows(records, true)) {
     const bool header = out.empty();

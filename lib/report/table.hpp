@@ -13,7 +13,7 @@ namespace kvbench {
 std::string csv_table(std::span<const Record> records, bool times);
 
 /// A Markdown table of the columns that a reader looks at first.
-std::string markdown_table(std::span<const Record> records, bool times);
+std::string markdown_table(std::span<const Record> records);
 
 /// The same columns aligned for a terminal: one line a method and budget over all layers, best error first.
 std::string terminal_table(std::span<const Record> records);
