@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread an output element, except the norms: one warp a row.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "kernels.hpp"
+#include "launch.cuh"
+
+namespace kvbench::kernels::cuda {
+
+namespace {
+
+__global__ void gather_rows(GatherRows<DeviceMatrix> op) {
+  const Index count = op.out.rows * op.out.cols;
+  for (Index e = first_index(); e < count; e += index_stride()) {
+    const Index i = e / op.out.cols;
+    const Index c = e % op.out.cols;
+    op.out(i, c) = op.source(op.ids[i], c);
+  }
+}
+
+__global__ void squared_norms(SquaredNorms<DeviceMatrix> op) {
+  for (Index i = first_warp(); i < op.rows.rows; i += warp_stride()) {
+    double sum = 0;
+    for (Index c = lane_index(); c < op.rows.cols; c += kWarp) {
+      const double x = op.rows(i, c);
+      sum += x * x;
+    }
+    sum = warp_sum(sum);
+    if (lane_index() == 0) op.out[i] = sum;
+  }
+}
+
+/// Items of a row: its rotary_dims / 2 pairs, then its columns beyond rotary_dims.
+__global__ void rotate_rows(RotateRows<DeviceMatrix> op) {
+  const Index pairs = op.rotary_dims / 2;
+  const Index items = op.rows.cols - pairs;
+  for (Index e = first_index(); e < op.rows.rows * items; e += index_stride()) {
+    const Index i = e / items;
+    const Index item = e % items;
+    if (item >= pairs) {
+      op.out(i, item + pairs) = op.rows(i, item + pairs);
+      continue;
+    }
+    const double power = -2.0 * static_cast<double>(item) / static_cast<double>(op.rotary_dims);
+    const double angle = static_cast<double>(op.offsets[i]) * pow(op.theta, power);
+    const double cosine = cos(angle);
+    const double sine = sin(angle);
+    const Index a = op.interleaved ? 2 * item : item;
+    const Index b = op.interleaved ? 2 * item + 1 : item + pairs;
+    const double x = op.rows(i, a);
+    const double y = op.rows(i, b);
+    op.out(i, a) = static_cast<float>(x * cosine - y * sine);
+    op.out(i, b) = static_cast<float>(x * sine + y * cosine);
+  }
+}
+
+__global__ void column_sums(ColumnSums<DeviceMatrix> op) {
+  const Index n = op.out.cols;
+  const Index m = op.scores.rows / op.out.rows;
+  for (Index e = first_index(); e < op.out.rows * n; e += index_stride()) {
+    const Index g = e / n;
+    const Index j = e % n;
+    float sum = 0;
+    for (Index r = g * m; r < (g + 1) * m; ++r) {
+      const float score = op.scores(r, j);
+      if (score != -INFINITY) sum += expf(score - op.log_sum_exp[r]);
+    }
+    op.out(g, j) = sum;
+  }
+}
+
+__device__ float pooled(const DeviceMatrix<const float>& rows, Pooling mode, Index kernel, Index r, Index j) {
+  if (mode == Pooling::none) return rows(r, j);
+  const Index begin = max(j - kernel / 2, Index{0});
+  const Index end = min(j + kernel / 2 + 1, rows.cols);
+  float result = mode == Pooling::max ? -INFINITY : 0.0f;
+  for (Index c = begin; c < end; ++c) {
+    result = mode == Pooling::max ? fmaxf(result, rows(r, c)) : result + rows(r, c);
+  }
+  return mode == Pooling::max ? result : result / static_cast<float>(kernel);
+}
+
+__global__ void pool_rows(PoolRows<DeviceMatrix> op) {
+  const Index n = op.rows.cols;
+  for (Index e = first_index(); e < op.rows.rows * n; e += index_stride()) {
+    op.out(e / n, e % n) = pooled(op.rows, op.mode, op.kernel, e / n, e % n);
+  }
+}
+
+__global__ void reduce_rows(ReduceRows<DeviceMatrix> op) {
+  for (Index j = first_index(); j < op.rows.cols; j += index_stride()) {
+    float result = op.mode == Reduction::max ? -INFINITY : 0.0f;
+    for (Index r = 0; r < op.rows.rows; ++r) {
+      result = op.mode == Reduction::max ? fmaxf(result, op.rows(r, j)) : result + op.rows(r, j);
+    }
+    op.out(0, j) = op.mode == Reduction::mean ? result / static_cast<float>(op.rows.rows) : result;
+  }
+}
+
+__device__ float widened(std::uint16_t bits, Half format) {
+  if (format == Half::bf16) return __uint_as_float(static_cast<unsigned>(bits) << 16);
+  return __half2float(__ushort_as_half(bits));
+}
+
+/// The conversion instructions replace a NaN by one fixed pattern; here it keeps its sign and the top of its payload.
+__device__ std::uint16_t narrowed(float x, Half format) {
+  const unsigned bits = __float_as_uint(x);
+  const unsigned sign = bits >> 16 & 0x8000u;
+  if (format == Half::bf16) {
+    if (isnan(x)) return static_cast<std::uint16_t>(bits >> 16 | 0x0040u);
+    return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+  }
+  if (isnan(x)) return static_cast<std::uint16_t>(sign | 0x7e00u | (bits >> 13 & 0x03ffu));
+  return __half_as_ushort(__float2half_rn(x));
+}
+
+__global__ void widen_half(WidenHalf<DeviceMatrix> op) {
+  const Index cols = op.out.cols;
+  for (Index e = first_index(); e < op.out.rows * cols; e += index_stride()) {
+    op.out(e / cols, e % cols) = widened(op.in(e / cols, e % cols), op.format);
+  }
+}
+
+__global__ void narrow_half(NarrowHalf<DeviceMatrix> op) {
+  const Index cols = op.out.cols;
+  for (Index e = first_index(); e < op.out.rows * cols; e += index_stride()) {
+    op.out(e / cols, e % cols) = narrowed(op.in(e / cols, e % cols), op.format);
+  }
+}
+
+}  // namespace
+
+template <>
+void run(const GatherRows<DeviceMatrix>& op, Context& context) {
+  launch_items(context, op.out.rows * op.out.cols, gather_rows, op);
+}
+
+template <>
+void run(const SquaredNorms<DeviceMatrix>& op, Context& context) {
+  launch_warps(context, op.rows.rows, squared_norms, op);
+}
+
+template <>
+void run(const RotateRows<DeviceMatrix>& op, Context& context) {
+  launch_items(context, op.rows.rows * (op.rows.cols - op.rotary_dims / 2), rotate_rows, op);
+}
+
+template <>
+void run(const ColumnSums<DeviceMatrix>& op, Context& context) {
+  launch_items(context, op.out.rows * op.out.cols, column_sums, op);
+}
+
+template <>
+void run(const PoolRows<DeviceMatrix>& op, Context& context) {
+  launch_items(context, op.rows.rows * op.rows.cols, pool_rows, op);
+}
+
+template <>
+void run(const ReduceRows<DeviceMatrix>& op, Context& context) {
+  launch_items(context, op.rows.cols, reduce_rows, op);
+}
+
+template <>
+void run(const WidenHalf<DeviceMatrix>& op, Context& context) {
+  launch_items(context, op.out.rows * op.out.cols, widen_half, op);
+}
+
+template <>
+void run(const NarrowHalf<DeviceMatrix>& op, Context& context) {
+  launch_items(context, op.out.rows * op.out.cols, narrow_half, op);
+}
+
+}  // namespace kvbench::kernels::cuda
