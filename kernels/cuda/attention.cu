@@ -33,8 +33,8 @@ struct Parts {
 
 /// Keys that a query row sees.
 struct Range {
-  Index first;
-  Index last;
+  std::int32_t first;
+  std::int32_t last;
 };
 
 __device__ Range visible(const Op& op, Index r) {
@@ -135,7 +135,7 @@ __device__ void tile_softmax(float (&dots)[Rows][kKeysPerThread], State<Rows, Gr
     float highest = -INFINITY;
 #pragma unroll
     for (int b = 0; b < kKeysPerThread; ++b) {
-      const Index j = key + tx + b * kSide;
+      const int j = static_cast<int>(key) + tx + b * kSide;
       const bool seen = ranges[a].first <= j && j < ranges[a].last;
       dots[a][b] = seen ? op.scale * dots[a][b] : -INFINITY;
       if (seen && keep_scores) op.scores(row + ty + a * kSide, j) = dots[a][b];
@@ -222,8 +222,8 @@ __global__ void __launch_bounds__(kThreads, 2) attend(Op op, Parts parts) {
   constexpr int kColumns = 4 * kSide * Groups;
   constexpr int kKeyTile = kTileKeys * kStride;
   constexpr int kValueTile = kValueKeys * kColumns;
-  __shared__ alignas(16) float qp_tile[Rows * kSide * kStride];                         // queries, then probabilities
-  __shared__ alignas(16) float kv_tile[kKeyTile > kValueTile ? kKeyTile : kValueTile];  // keys, then values
+  alignas(16) __shared__ float qp_tile[Rows * kSide * kStride];                         // queries, then probabilities
+  alignas(16) __shared__ float kv_tile[kKeyTile > kValueTile ? kKeyTile : kValueTile];  // keys, then values
   const int ty = static_cast<int>(threadIdx.x) / kSide;
   const Index row = Index{blockIdx.x} * (Rows * kSide);
   const Index column = Index{blockIdx.z} * kColumns;
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(kThreads, 2) attend(Op op, Parts parts) {
     bool seen = false;
 #pragma unroll
     for (int a = 0; a < Rows; ++a) {
-      seen |= max(ranges[a].first, key) < min(ranges[a].last, key + kTileKeys);
+      seen |= max(Index{ranges[a].first}, key) < min(Index{ranges[a].last}, key + kTileKeys);
     }
     if (__syncthreads_or(seen) == 0) continue;  // masked for all rows of the block
     float dots[Rows][kKeysPerThread];
@@ -308,6 +308,7 @@ void run_with(const Op& op, Context& context) {
 
 template <>
 void run(const ExactAttention<DeviceMatrix>& op, Context& context) {
+  if (op.queries.rows == 0) return;
   const bool few_rows = op.queries.rows <= kSide;
   const bool narrow = op.out.cols <= 4 * kSide;
   if (few_rows && narrow) run_with<1, 1>(op, context);
