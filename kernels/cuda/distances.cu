@@ -116,8 +116,12 @@ __device__ void offer_cluster(float& nearest, std::int32_t& label, float candida
 __global__ void __launch_bounds__(kThreads) leader_clusters(LeaderClusters<DeviceMatrix> op, float* nearest, Candidate* board) {
   const Index n = op.points.rows;
   const Index d = op.points.cols;
-  const float radius2 = op.radius * op.radius;
+  const double radius2 = static_cast<double>(op.radius) * op.radius;
   std::int32_t count = op.count[0];
+  if (count > op.representatives.rows) {  // an earlier call ran out of clusters
+    for (Index i = first_index(); i < n; i += index_stride()) op.labels[i] = -1;
+    return;
+  }
   Index opener = -1;
   for (Index round = 0;; ++round) {
     Candidate mine{-INFINITY, INT_MAX};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread an output element, except the norms: one warp a row.
+// One thread an output element, except the norms: one warp a row. Sums are formed in fp64.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -61,12 +61,12 @@ __global__ void column_sums(ColumnSums<DeviceMatrix> op) {
   for (Index e = first_index(); e < op.out.rows * n; e += index_stride()) {
     const Index g = e / n;
     const Index j = e % n;
-    float sum = 0;
+    double sum = 0;
     for (Index r = g * m; r < (g + 1) * m; ++r) {
       const float score = op.scores(r, j);
       if (score != -INFINITY) sum += expf(score - op.log_sum_exp[r]);
     }
-    op.out(g, j) = sum;
+    op.out(g, j) = static_cast<float>(sum);
   }
 }
 
@@ -74,11 +74,14 @@ __device__ float pooled(const DeviceMatrix<const float>& rows, Pooling mode, Ind
   if (mode == Pooling::none) return rows(r, j);
   const Index begin = max(j - kernel / 2, Index{0});
   const Index end = min(j + kernel / 2 + 1, rows.cols);
-  float result = mode == Pooling::max ? -INFINITY : 0.0f;
-  for (Index c = begin; c < end; ++c) {
-    result = mode == Pooling::max ? fmaxf(result, rows(r, c)) : result + rows(r, c);
+  if (mode == Pooling::max) {
+    float highest = -INFINITY;
+    for (Index c = begin; c < end; ++c) highest = fmaxf(highest, rows(r, c));
+    return highest;
   }
-  return mode == Pooling::max ? result : result / static_cast<float>(kernel);
+  double sum = 0;
+  for (Index c = begin; c < end; ++c) sum += rows(r, c);
+  return static_cast<float>(sum / static_cast<double>(kernel));
 }
 
 __global__ void pool_rows(PoolRows<DeviceMatrix> op) {
@@ -88,22 +91,29 @@ __global__ void pool_rows(PoolRows<DeviceMatrix> op) {
   }
 }
 
-__global__ void reduce_rows(ReduceRows<DeviceMatrix> op) {
-  for (Index j = first_index(); j < op.rows.cols; j += index_stride()) {
-    float result = op.mode == Reduction::max ? -INFINITY : 0.0f;
-    for (Index r = 0; r < op.rows.rows; ++r) {
-      result = op.mode == Reduction::max ? fmaxf(result, op.rows(r, j)) : result + op.rows(r, j);
-    }
-    op.out(0, j) = op.mode == Reduction::mean ? result / static_cast<float>(op.rows.rows) : result;
+__device__ float reduced(const DeviceMatrix<const float>& rows, Reduction mode, Index j) {
+  float highest = -INFINITY;
+  double sum = 0;
+  for (Index r = 0; r < rows.rows; ++r) {
+    highest = fmaxf(highest, rows(r, j));
+    sum += rows(r, j);
   }
+  if (mode == Reduction::max) return highest;
+  return static_cast<float>(mode == Reduction::mean ? sum / static_cast<double>(rows.rows) : sum);
 }
 
+__global__ void reduce_rows(ReduceRows<DeviceMatrix> op) {
+  for (Index j = first_index(); j < op.rows.cols; j += index_stride()) op.out(0, j) = reduced(op.rows, op.mode, j);
+}
+
+/// The conversion instructions replace a NaN by one fixed pattern; here it keeps its sign and its payload, made quiet.
 __device__ float widened(std::uint16_t bits, Half format) {
   if (format == Half::bf16) return __uint_as_float(static_cast<unsigned>(bits) << 16);
+  const bool is_nan = (bits & 0x7fffu) > 0x7c00u;
+  if (is_nan) return __uint_as_float((bits & 0x8000u) << 16 | 0x7fc00000u | (bits & 0x03ffu) << 13);
   return __half2float(__ushort_as_half(bits));
 }
 
-/// The conversion instructions replace a NaN by one fixed pattern; here it keeps its sign and the top of its payload.
 __device__ std::uint16_t narrowed(float x, Half format) {
   const unsigned bits = __float_as_uint(x);
   const unsigned sign = bits >> 16 & 0x8000u;
