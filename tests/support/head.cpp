@@ -12,6 +12,13 @@ std::vector<float> rows_of(const std::vector<float>& matrix, Index cols, Index b
   return {matrix.begin() + begin * cols, matrix.begin() + end * cols};
 }
 
+/// Row `slot` of `own`, or nothing where it is the row of token `id`.
+std::vector<float> own_row(const std::vector<float>& own, Index slot, const std::vector<float>& tokens, TokenId id,
+                           Index cols) {
+  std::vector<float> row = rows_of(own, cols, slot, slot + 1);
+  return row == rows_of(tokens, cols, id, id + 1) ? std::vector<float>{} : row;
+}
+
 Buffer<float> upload(const std::vector<float>& matrix, Index cols, Index begin, Index end, Backend& backend) {
   return backend.adopt(rows_of(matrix, cols, begin, end), end - begin, cols);
 }
@@ -172,24 +179,24 @@ std::vector<float> answer(const HeadData& head, const QueryBlock& queries, const
   return out;
 }
 
-std::vector<std::vector<Entry>> visible_entries(const EntryTables& tables, const QueryBlock& queries, Index group,
+std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const EntryTables& tables, const QueryBlock& queries,
                                                 Backend& backend) {
   const Index m = queries.size();
   const auto first = backend.read(queries.first), last = backend.read(queries.last);
-  std::vector<std::vector<Entry>> rows(static_cast<std::size_t>(group * m));
+  std::vector<std::vector<Entry>> rows(static_cast<std::size_t>(head.group * m));
   for (const EntryTable& table : tables) {
     const auto ids = backend.read(table.ids);
     const auto num = backend.read(table.weight_num), den = backend.read(table.weight_den);
     const auto keys = backend.read(table.own_keys), values = backend.read(table.own_values);
-    for (Index r = 0; r < group * m; ++r) {
+    for (Index r = 0; r < head.group * m; ++r) {
       const auto i = static_cast<std::size_t>(r % m);
       const Index row = table_row(table, r / m, r % m, m);
       for (Index slot = row * table.ids.cols(); slot < (row + 1) * table.ids.cols(); ++slot) {
         const auto s = static_cast<std::size_t>(slot);
         if (ids[s] < 0 || ids[s] < first[i] || ids[s] >= last[i]) continue;
         Entry entry{.id = ids[s], .num = num.empty() ? 1 : num[s], .den = den.empty() ? 1 : den[s]};
-        if (!keys.empty()) entry.key = rows_of(keys, table.own_keys.cols(), slot, slot + 1);
-        if (!values.empty()) entry.value = rows_of(values, table.own_values.cols(), slot, slot + 1);
+        if (!keys.empty()) entry.key = own_row(keys, slot, head.keys, entry.id, head.d);
+        if (!values.empty()) entry.value = own_row(values, slot, head.values, entry.id, head.dv);
         rows[static_cast<std::size_t>(r)].push_back(std::move(entry));
       }
     }
@@ -198,7 +205,7 @@ std::vector<std::vector<Entry>> visible_entries(const EntryTables& tables, const
   return rows;
 }
 
-std::vector<TokenId> ids_of(const std::vector<Entry>& entries) {
+Ids ids_of(const std::vector<Entry>& entries) {
   std::vector<TokenId> ids;
   for (const Entry& entry : entries) {
     if (entry.num != 0 || entry.den != 0) ids.push_back(entry.id);

@@ -54,14 +54,16 @@ EntryTable exact_entries(Index begin, Index end, Backend& backend);
 struct Entry {
   TokenId id = 0;
   float num = 1, den = 1;
-  std::vector<float> key, value;  ///< its own ones, or empty
+  std::vector<float> key, value;  ///< its own ones where they differ from the token's, or empty
   friend auto operator<=>(const Entry&, const Entry&) = default;
 };
 /// The visible entries of each query row g*m + i, sorted.
-std::vector<std::vector<Entry>> visible_entries(const EntryTables& tables, const QueryBlock& queries, Index group,
+std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const EntryTables& tables, const QueryBlock& queries,
                                                 Backend& backend);
 
+using Ids = std::vector<TokenId>;
+
 /// Their ids with a weight in either sum, once each, in increasing order.
-std::vector<TokenId> ids_of(const std::vector<Entry>& entries);
+Ids ids_of(const std::vector<Entry>& entries);
 
 }  // namespace kvbench::testing

@@ -16,7 +16,7 @@ TEST_CASE("random keeps tokens at weight 1") {
   const HeadPrompt prompt = prompt_of(head, *backend);
   const auto cache = open_cache("random", {}, prompt, 2, 5, *backend);
   const QueryBlock block = query_block(head, 3, 4, 4, *backend);
-  const Ids ids = answering(*cache, block, 1, *backend);
+  const Ids ids = answering(*cache, block, head, *backend);
 
   CHECK(ids == random_tokens(Draws(5, "random", prompt), 3, 2));
   const float mean = (head.values[static_cast<std::size_t>(ids[0])] + head.values[static_cast<std::size_t>(ids[1])]) / 2;

@@ -12,7 +12,7 @@ TEST_CASE("sink keeps the first and the most recent tokens of the context") {
   const HeadPrompt prompt = prompt_of(head, *backend);
   const QueryBlock block = query_block(head, 7, 8, 8, *backend);
   const auto kept = [&](const char* sinks, Index budget) {
-    return answering(*open_cache("sink", {{"sinks", sinks}}, prompt, budget, 0, *backend), block, 1, *backend);
+    return answering(*open_cache("sink", {{"sinks", sinks}}, prompt, budget, 0, *backend), block, head, *backend);
   };
 
   CHECK(kept("2", 5) == Ids{0, 1, 4, 5, 6});
@@ -32,10 +32,10 @@ TEST_CASE("sink slides its window over decoded tokens, query by query") {
   CHECK(cache->append(token_block(head, 3, 8, *backend)) == 5);
   const QueryBlock block = query_block(head, 3, 8, 8, *backend);
 
-  CHECK(answering(*cache, block, 1, *backend, 0) == Ids{0, 1, 2, 3});  // nothing lost yet
-  CHECK(answering(*cache, block, 1, *backend, 1) == Ids{0, 2, 3, 4});
-  CHECK(answering(*cache, block, 1, *backend, 2) == Ids{0, 3, 4, 5});
-  CHECK(answering(*cache, block, 1, *backend, 4) == Ids{0, 5, 6, 7});
+  CHECK(answering(*cache, block, head, *backend, 0) == Ids{0, 1, 2, 3});  // nothing lost yet
+  CHECK(answering(*cache, block, head, *backend, 1) == Ids{0, 2, 3, 4});
+  CHECK(answering(*cache, block, head, *backend, 2) == Ids{0, 3, 4, 5});
+  CHECK(answering(*cache, block, head, *backend, 4) == Ids{0, 5, 6, 7});
   CHECK(cache->footprint()[0].rows == 4);
   CHECK(cache->protected_tokens().sinks == 1);
 }
@@ -61,7 +61,7 @@ TEST_CASE("sink turns the sinks' keys by the number of evicted tokens") {
   const HeadPrompt prompt = prompt_of(head, *backend);
   const auto cache = open_cache("sink", {{"sinks", "1"}}, prompt, 2, 0, *backend);
   const auto sink_key = [&](const QueryBlock& block, std::size_t row) {
-    return visible_entries(cache->entries(block), block, 1, *backend)[row].front().key;
+    return visible_entries(head, cache->entries(block), block, *backend)[row].front().key;
   };
 
   // Prefill: 2 of 4 tokens are gone for every query; the exact tail makes cache and position grow alike. cos 2, sin 2.
@@ -107,7 +107,7 @@ TEST_CASE("sink takes its sinks from the stream where the context is shorter tha
   cache->append(token_block(head, 1, 2, *backend));
   cache->append(token_block(head, 2, 6, *backend));
   const QueryBlock block = query_block(head, 5, 6, 6, *backend);
-  const auto entries = visible_entries(cache->entries(block), block, 1, *backend)[0];
+  const auto entries = visible_entries(head, cache->entries(block), block, *backend)[0];
 
   CHECK(ids_of(entries) == Ids{0, 1, 5});
   CHECK(entries[1].key[0] == doctest::Approx(-0.989992));  // cos 3: 6 - 3 tokens are gone

@@ -36,11 +36,9 @@ inline std::unique_ptr<CompressedCache> open_cache(const std::string& method, st
 }
 
 /// Tokens that answer query row `row` of the block.
-inline std::vector<TokenId> answering(const CompressedCache& cache, const QueryBlock& block, Index group, Backend& backend,
-                                      std::size_t row = 0) {
-  return ids_of(visible_entries(cache.entries(block), block, group, backend)[row]);
+inline std::vector<TokenId> answering(const CompressedCache& cache, const QueryBlock& block, const HeadData& head,
+                                      Backend& backend, std::size_t row = 0) {
+  return ids_of(visible_entries(head, cache.entries(block), block, backend)[row]);
 }
-
-using Ids = std::vector<TokenId>;
 
 }  // namespace kvbench::testing

@@ -12,7 +12,7 @@ namespace {
 Ids kept(const HeadData& head, std::vector<Assignment> settings, Index budget, Backend& backend, std::size_t row = 0) {
   const auto cache = open_cache("snapkv", std::move(settings), prompt_of(head, backend), budget, 0, backend);
   const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
-  return answering(*cache, block, head.group, backend, row);
+  return answering(*cache, block, head, backend, row);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ TEST_CASE("snapkv keeps decoded tokens and protects its window") {
   const HeadData head = small_head(logs({9, 1, 1, 1, 1, 1}), 4);
   const auto cache = open_cache("snapkv", {{"window", "1"}}, prompt_of(head, *backend), 2, 0, *backend);
   cache->append(token_block(head, 4, 6, *backend));
-  CHECK(answering(*cache, query_block(head, 5, 6, 6, *backend), 1, *backend) == Ids{0, 3, 4, 5});
+  CHECK(answering(*cache, query_block(head, 5, 6, 6, *backend), head, *backend) == Ids{0, 3, 4, 5});
   CHECK(cache->protected_tokens().recent == 1);
   CHECK(cache->protected_tokens().sinks == 0);
 }
@@ -109,5 +109,5 @@ TEST_CASE("snapkv counts its window from the end of the whole prompt") {
   prompt.keys = prompt.keys.slice(0, 4);
   prompt.values = prompt.values.slice(0, 4);
   const auto cache = open_cache("snapkv", {{"window", "3"}, {"pooling", "none"}}, prompt, 2, 0, *backend);
-  CHECK(answering(*cache, query_block(whole, 5, 6, 6, *backend), 1, *backend) == Ids{1, 3});
+  CHECK(answering(*cache, query_block(whole, 5, 6, 6, *backend), whole, *backend) == Ids{1, 3});
 }

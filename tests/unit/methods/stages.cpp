@@ -42,9 +42,9 @@ TEST_CASE("a kept cache adds decoded tokens and counts one copy a query head whe
   CHECK(cache.append(token_block(head, 4, 6, *backend)) == 2);
   const QueryBlock block = query_block(head, 4, 6, 6, *backend);  // rows: head 0 at 4, 5; head 1 at 4, 5
 
-  CHECK(answering(cache, block, 2, *backend, 0) == Ids{0, 3, 4});
-  CHECK(answering(cache, block, 2, *backend, 1) == Ids{0, 3, 4, 5});
-  CHECK(answering(cache, block, 2, *backend, 3) == Ids{2, 4, 5});
+  CHECK(answering(cache, block, head, *backend, 0) == Ids{0, 3, 4});
+  CHECK(answering(cache, block, head, *backend, 1) == Ids{0, 3, 4, 5});
+  CHECK(answering(cache, block, head, *backend, 3) == Ids{2, 4, 5});
 
   const Footprint arrays = cache.footprint();
   CHECK(arrays[0].rows == 3 + 2 * 2);  // three slots in use and two tokens for each of two query heads

@@ -15,7 +15,7 @@ TEST_CASE("uniform weights m of n tokens n/m in both sums") {
   const HeadPrompt prompt = prompt_of(head, *backend);
   const QueryBlock block = query_block(head, 6, 7, 7, *backend);
   const auto cache = open_cache("uniform", {}, prompt, 4, 3, *backend);
-  const auto entries = visible_entries(cache->entries(block), block, 1, *backend)[0];
+  const auto entries = visible_entries(head, cache->entries(block), block, *backend)[0];
 
   CHECK(entries.size() == 4);
   for (const Entry& entry : entries) {
