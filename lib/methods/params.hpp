@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters of a method: a plain struct with defaults, and one function `void fields(ParamVisitor&, P&)` beside it that names
-// each field once. Help, docs, parsing and validation all come from that function.
+// each field once. Help, docs, parsing and validation all come from that function. What a range cannot say goes into an
+// optional `void check(const P&)` beside it, which throws Error.
 #pragma once
 
 #include <initializer_list>
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kvbench/kernels/view.hpp>
@@ -87,6 +89,7 @@ Params bind_params(std::string_view method, std::span<const Assignment> settings
   auto value = std::make_shared<P>();
   P defaults;
   std::string text = detail::assign(method, detail::visit_fields<P>, value.get(), &defaults, settings);
+  if constexpr (requires { check(std::as_const(*value)); }) check(std::as_const(*value));
   return {std::move(value), std::move(text)};
 }
 

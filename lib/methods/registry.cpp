@@ -5,14 +5,17 @@
 
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/exact.hpp>
+#include <kvbench/methods/oracle_topk.hpp>
+#include <kvbench/methods/random.hpp>
+#include <kvbench/methods/sink.hpp>
+#include <kvbench/methods/snapkv.hpp>
 #include <kvbench/methods/uniform.hpp>
 
 namespace kvbench {
 
 std::span<const MethodInfo> all_methods() {
   static const std::vector<MethodInfo> table = {
-      exact_method(),
-      uniform_method(),
+      exact_method(), sink_method(), snapkv_method(), uniform_method(), oracle_topk_method(), random_method(),
   };
   return table;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace kvbench {
 
@@ -10,6 +11,22 @@ std::vector<TokenId> token_range(Index first, Index count) {
   std::vector<TokenId> ids(static_cast<std::size_t>(count));
   std::iota(ids.begin(), ids.end(), static_cast<TokenId>(first));
   return ids;
+}
+
+std::vector<TokenId> random_order(const Draws& draws, Index tokens) {
+  std::vector<std::pair<double, TokenId>> keyed(static_cast<std::size_t>(tokens));
+  for (Index i = 0; i < tokens; ++i) keyed[static_cast<std::size_t>(i)] = {draws.uniform(i), static_cast<TokenId>(i)};
+  std::ranges::sort(keyed);
+  std::vector<TokenId> order(keyed.size());
+  std::ranges::transform(keyed, order.begin(), [](const auto& pair) { return pair.second; });
+  return order;
+}
+
+std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count) {
+  std::vector<TokenId> kept = random_order(draws, tokens);
+  kept.resize(static_cast<std::size_t>(std::min(count, tokens)));
+  std::ranges::sort(kept);
+  return kept;
 }
 
 Footprint kept_footprint(Index rows, Index d, Index dv) {

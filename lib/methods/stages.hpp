@@ -5,12 +5,18 @@
 #include <cstdint>
 #include <vector>
 
+#include <kvbench/methods/draws.hpp>
 #include <kvbench/methods/method.hpp>
 
 namespace kvbench {
 
 /// 0, 1, ..., count - 1, shifted by `first`.
 std::vector<TokenId> token_range(Index first, Index count);
+
+/// The tokens 0 .. tokens - 1 in random order: by the draw of each token, ties (probability 2^-52) by index.
+std::vector<TokenId> random_order(const Draws& draws, Index tokens);
+/// The first min(count, tokens) of random_order, in increasing order: what a larger count draws contains them.
+std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count);
 
 /// Weights of the kept tokens; empty: 1. Row-major like the ids.
 struct KeptTokens {

@@ -16,9 +16,7 @@ class UniformPrepared : public Prepared {
   std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
     const Index n = head_.tokens();
     const Index m = std::min(budget, n);
-    std::vector<TokenId> kept = random_order(Draws(seed, "uniform", head_), n);
-    kept.resize(static_cast<std::size_t>(m));
-    std::ranges::sort(kept);
+    std::vector<TokenId> kept = random_tokens(Draws(seed, "uniform", head_), n, m);
     std::vector<float> weight;
     if (m < n) weight.assign(static_cast<std::size_t>(m), static_cast<float>(static_cast<double>(n) / static_cast<double>(m)));
     return std::make_unique<KeptCache>(backend_, head_, KeptTokens{.ids = std::move(kept), .weight = std::move(weight)});
@@ -34,15 +32,6 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const UniformPar
 }
 
 }  // namespace
-
-std::vector<TokenId> random_order(const Draws& draws, Index tokens) {
-  std::vector<std::pair<double, TokenId>> keyed(static_cast<std::size_t>(tokens));
-  for (Index i = 0; i < tokens; ++i) keyed[static_cast<std::size_t>(i)] = {draws.uniform(i), static_cast<TokenId>(i)};
-  std::ranges::sort(keyed);
-  std::vector<TokenId> order(keyed.size());
-  std::ranges::transform(keyed, order.begin(), [](const auto& pair) { return pair.second; });
-  return order;
-}
 
 MethodInfo uniform_method() {
   return with_params<UniformParams>(

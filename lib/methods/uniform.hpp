@@ -15,9 +15,6 @@ namespace kvbench {
 struct UniformParams {};
 inline void fields(ParamVisitor&, UniformParams&) {}
 
-/// The context's tokens in random order: by the draw of each token, ties (probability 2^-52) by index.
-std::vector<TokenId> random_order(const class Draws& draws, Index tokens);
-
 MethodInfo uniform_method();
 
 }  // namespace kvbench
