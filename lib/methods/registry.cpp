@@ -9,6 +9,8 @@
 #include <kvbench/methods/random.hpp>
 #include <kvbench/methods/sink.hpp>
 #include <kvbench/methods/snapkv.hpp>
+#include <kvbench/methods/subgen.hpp>
+#include <kvbench/methods/subgen_kcenter.hpp>
 #include <kvbench/methods/uniform.hpp>
 
 namespace kvbench {
