@@ -25,7 +25,7 @@ class Representatives {
 
   /// The cluster that this key [1, d] joins or opens.
   Index assign(const Buffer<const float>& key) {
-    if (clusters_ == rows_.rows()) grow(key.cols());
+    if (clusters_ >= rows_.rows()) grow(key.cols());
     backend_.fill(count_, static_cast<std::int32_t>(clusters_));
     backend_.run(kernels::LeaderClusters<Buffer>{
         .points = key, .radius = context_->radius, .representatives = rows_, .count = count_, .labels = label_});
