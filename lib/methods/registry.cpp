@@ -9,13 +9,16 @@
 #include <kvbench/methods/random.hpp>
 #include <kvbench/methods/sink.hpp>
 #include <kvbench/methods/snapkv.hpp>
+#include <kvbench/methods/subgen.hpp>
+#include <kvbench/methods/subgen_kcenter.hpp>
 #include <kvbench/methods/uniform.hpp>
 
 namespace kvbench {
 
 std::span<const MethodInfo> all_methods() {
   static const std::vector<MethodInfo> table = {
-      exact_method(), sink_method(), snapkv_method(), uniform_method(), oracle_topk_method(), random_method(),
+      exact_method(),  sink_method(),           snapkv_method(),      uniform_method(),
+      subgen_method(), subgen_kcenter_method(), oracle_topk_method(), random_method(),
   };
   return table;
 }
