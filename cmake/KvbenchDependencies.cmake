@@ -22,3 +22,10 @@ kvbench_header_only(Eigen3 Eigen3::Eigen Eigen/Core libeigen3-dev)
 if(KVBENCH_TESTS)
   kvbench_header_only(doctest doctest::doctest doctest/doctest.h doctest-dev)
 endif()
+
+# fmt as headers alone where nothing compiled may be needed; elsewhere its library, which halves the build time.
+if(KVBENCH_BARE OR NOT TARGET fmt::fmt)
+  set(KVBENCH_FMT fmt::fmt-header-only)
+else()
+  set(KVBENCH_FMT fmt::fmt)
+endif()
