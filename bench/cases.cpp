@@ -200,6 +200,7 @@ std::vector<Case> all_cases() {
   return {exact_attention("exact_attention d=128", kQueries, 128, false),
           exact_attention("exact_attention d=64", kQueries, 64, false),
           exact_attention("exact_attention d=128 scores", kQueries, 128, true),
+          exact_attention("exact_attention d=64 scores", kQueries, 64, true),
           exact_attention("exact_attention decode", 1, 128, false),
           weighted_attention("weighted shared 8192", 8192, false, false),
           weighted_attention("weighted shared 8192 scores", 8192, false, true),
