@@ -29,7 +29,7 @@ class HostBackend final : public Backend {
  protected:
   std::shared_ptr<void> allocate_bytes(std::size_t bytes) override {
     constexpr std::align_val_t alignment{64};
-    return {::operator new(bytes, alignment), [](void* p) { ::operator delete(p, std::align_val_t{64}); }};
+    return {::operator new(bytes, alignment), [](void* p) { ::operator delete (p, std::align_val_t{64}); }};
   }
   std::pair<std::shared_ptr<void>, void*> adopt_bytes(std::shared_ptr<void> host, std::size_t) override {
     void* address = host.get();
@@ -95,9 +95,7 @@ std::string_view name_of(Isa isa) {
   return isa == Isa::avx2 ? "avx2" : "scalar";
 }
 
-std::unique_ptr<Backend> make_ref_backend() {
-  return std::make_unique<HostBackend<kernels::ref::Context>>("ref", Isa::scalar);
-}
+std::unique_ptr<Backend> make_ref_backend() { return std::make_unique<HostBackend<kernels::ref::Context>>("ref", Isa::scalar); }
 
 std::unique_ptr<Backend> make_cpu_backend(Isa isa) {
   if (!isa_available(isa))

@@ -20,7 +20,8 @@ double size(const Buffer<T>& buffer) {
 Cost cost(const ExactAttention<Buffer>& a) {
   const double pairs = static_cast<double>(a.queries.rows()) * static_cast<double>(a.keys.rows());
   return {pairs * static_cast<double>(2 * a.keys.cols() + 2 * a.values.cols() + 4),
-          bytes(a.queries) + bytes(a.keys) + bytes(a.values) + bytes(a.out) + bytes(a.max) + bytes(a.log_sum_exp) + bytes(a.scores)};
+          bytes(a.queries) + bytes(a.keys) + bytes(a.values) + bytes(a.out) + bytes(a.max) + bytes(a.log_sum_exp) +
+              bytes(a.scores)};
 }
 
 Cost cost(const WeightedAttention<Buffer>& a) {
@@ -40,9 +41,7 @@ Cost cost(const TopK<Buffer>& a) { return {size(a.scores), bytes(a.scores) + byt
 Cost cost(const GatherRows<Buffer>& a) { return {0, bytes(a.ids) + 2 * bytes(a.out)}; }
 Cost cost(const SquaredNorms<Buffer>& a) { return {2 * size(a.rows), bytes(a.rows) + bytes(a.out)}; }
 Cost cost(const RotateRows<Buffer>& a) { return {3 * size(a.rows), bytes(a.rows) + bytes(a.offsets) + bytes(a.out)}; }
-Cost cost(const ColumnSums<Buffer>& a) {
-  return {3 * size(a.scores), bytes(a.scores) + bytes(a.log_sum_exp) + bytes(a.out)};
-}
+Cost cost(const ColumnSums<Buffer>& a) { return {3 * size(a.scores), bytes(a.scores) + bytes(a.log_sum_exp) + bytes(a.out)}; }
 Cost cost(const PoolRows<Buffer>& a) {
   return {a.mode == Pooling::none ? 0 : size(a.rows) * static_cast<double>(a.kernel), bytes(a.rows) + bytes(a.out)};
 }

@@ -41,7 +41,8 @@ void mask_block(const Op& op, const PanelState& state, Index row, Index rows, In
     fill(logits, 0, clamp(op.first.data[query] - begin, 0, count), -kInfinity);
     fill(logits, clamp(op.last.data[query] - begin, 0, count), round_up(count, kStrip), -kInfinity);
     if (op.scores.data != nullptr)
-      __builtin_memcpy(op.scores.data + (row + r) * op.scores.stride + begin, logits, static_cast<std::size_t>(count) * sizeof(float));
+      __builtin_memcpy(op.scores.data + (row + r) * op.scores.stride + begin, logits,
+                       static_cast<std::size_t>(count) * sizeof(float));
   }
 }
 

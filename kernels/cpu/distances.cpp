@@ -131,7 +131,8 @@ void run(const KCenter<HostMatrix>& op, Context& context) {
     op.order.data[k * op.order.stride] = next.index;
     op.radius2.data[k * op.radius2.stride] = next.distance;
     nearest[next.index] = taken;
-    if (k + 1 < op.order.rows) next = lower_and_find(strips, op.points.data + next.index * op.points.stride, padded, d, nearest);
+    if (k + 1 < op.order.rows)
+      next = lower_and_find(strips, op.points.data + next.index * op.points.stride, padded, d, nearest);
   }
 }
 

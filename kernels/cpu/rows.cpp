@@ -45,8 +45,8 @@ void widen_row(const std::uint16_t* in, Index n, Half format, float* out) {
     const bool whole = c + 8 <= n;
     if (!whole) __builtin_memcpy(tail, in + c, static_cast<std::size_t>(n - c) * sizeof(*in));
     const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i*>(whole ? in + c : tail));
-    const __m256 wide = format == Half::f16 ? _mm256_cvtph_ps(raw)
-                                            : _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16));
+    const __m256 wide =
+        format == Half::f16 ? _mm256_cvtph_ps(raw) : _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16));
     alignas(32) float result[8];
     _mm256_storeu_ps(whole ? out + c : result, wide);
     if (!whole) __builtin_memcpy(out + c, result, static_cast<std::size_t>(n - c) * sizeof(*out));
@@ -69,7 +69,8 @@ void narrow_row(const float* in, Index n, Half format, std::uint16_t* out) {
     const bool whole = c + 8 <= n;
     if (!whole) __builtin_memcpy(tail, in + c, static_cast<std::size_t>(n - c) * sizeof(*in));
     const __m256 x = _mm256_loadu_ps(whole ? in + c : tail);
-    const __m128i half = format == Half::f16 ? _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC) : narrow_bf16(x);
+    const __m128i half =
+        format == Half::f16 ? _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC) : narrow_bf16(x);
     alignas(16) std::uint16_t result[8];
     _mm_storeu_si128(reinterpret_cast<__m128i*>(whole ? out + c : result), half);
     if (!whole) __builtin_memcpy(out + c, result, static_cast<std::size_t>(n - c) * sizeof(*out));

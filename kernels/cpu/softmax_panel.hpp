@@ -17,18 +17,21 @@ constexpr Index kBlockRows = 4 * kTileRows;
 /// Scratch of one call: `rows` query rows.
 struct PanelState {
   Index rows, d, dv, dv_padded;
-  float* queries;      // tiles of scaled queries
-  float* num;          // [rows, dv_padded]
-  float* max;          // [rows]
-  double* den;         // [rows]
-  float* keys;         // strips of one panel
-  float* values;       // [dv_padded / kStrip][kPanel][kStrip] of one panel
-  float* logits;       // [kBlockRows, kPanel]
+  float* queries;  // tiles of scaled queries
+  float* num;      // [rows, dv_padded]
+  float* max;      // [rows]
+  double* den;     // [rows]
+  float* keys;     // strips of one panel
+  float* values;   // [dv_padded / kStrip][kPanel][kStrip] of one panel
+  float* logits;   // [kBlockRows, kPanel]
 };
 
 inline PanelState make_state(Context& context, Index rows, Index d, Index dv) {
   const Index dv_padded = round_up(dv, kStrip);
-  return {rows, d, dv, dv_padded,
+  return {rows,
+          d,
+          dv,
+          dv_padded,
           scratch<float>(context, 0, round_up(rows, kTileRows) * d),
           scratch<float>(context, 1, rows * dv_padded),
           scratch<float>(context, 2, rows),
@@ -61,7 +64,8 @@ inline void logit_tile(const float* queries, const float* keys, Index d, float* 
 
 /// num[r][0..kStrip) = num * correction[r] + sum over the panel of weight[r][j] * value[j].
 template <int Rows>
-inline void value_tile(const float* weights, const float* values, Index count, const float* correction, float* num, Index stride) {
+inline void value_tile(const float* weights, const float* values, Index count, const float* correction, float* num,
+                       Index stride) {
   Vec acc[Rows][2] = {};
   for (Index j = 0; j < count; ++j) {
     const Vec v0 = load(values + j * kStrip);
@@ -115,7 +119,8 @@ inline void logits_of_block(const PanelState& state, Index row, Index rows, Inde
 
 /// Turns the logits of one row into weights exp(logit - new maximum) and updates its maximum and denominator; returns the
 /// factor exp(old - new maximum) by which the numerator shrinks. Weights of the entries may be absent (1).
-inline float soften(float* logits, Index count, const float* weight_num, const float* weight_den, float& max_so_far, double& den) {
+inline float soften(float* logits, Index count, const float* weight_num, const float* weight_den, float& max_so_far,
+                    double& den) {
   Vec largest0 = broadcast(max_so_far);
   Vec largest1 = largest0;
   for (Index j = 0; j < count; j += kStrip) {
@@ -141,7 +146,8 @@ inline float soften(float* logits, Index count, const float* weight_num, const f
 }
 
 /// Adds the panel, whose logits of rows [row, row + rows) are complete and masked, to the state of these rows.
-inline void add_block(const PanelState& state, Index row, Index rows, Index count, const float* weight_num, const float* weight_den) {
+inline void add_block(const PanelState& state, Index row, Index rows, Index count, const float* weight_num,
+                      const float* weight_den) {
   float correction[kBlockRows];
   for (Index r = 0; r < rows; ++r)
     correction[r] = soften(state.logits + r * kPanel, round_up(count, kStrip), weight_num, weight_den, state.max[row + r],

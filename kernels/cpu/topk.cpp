@@ -54,7 +54,8 @@ Index compress(const std::int32_t* keys, Index n, int shift, std::uint32_t prefi
 }
 
 /// 1 <= k <= n.
-Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_t* candidates, std::uint32_t (*histogram)[kBins]) {
+Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_t* candidates,
+                         std::uint32_t (*histogram)[kBins]) {
   count_bins(keys, n, 21, histogram);
   std::uint32_t prefix = bin_of_rank(histogram, kBins, k);
   n = compress(keys, n, 21, prefix, candidates);

@@ -70,8 +70,10 @@ struct Slots {
 void copy_slots(const Op& op, Index table, Index begin, Index count, Slots& slots) {
   for (Index j = 0; j < kPanel; ++j) {
     slots.ids[j] = j < count ? op.ids.data[table * op.ids.stride + begin + j] : -1;
-    slots.weight_num[j] = j < count && op.weight_num.data != nullptr ? op.weight_num.data[table * op.weight_num.stride + begin + j] : 0;
-    slots.weight_den[j] = j < count && op.weight_den.data != nullptr ? op.weight_den.data[table * op.weight_den.stride + begin + j] : 0;
+    slots.weight_num[j] =
+        j < count && op.weight_num.data != nullptr ? op.weight_num.data[table * op.weight_num.stride + begin + j] : 0;
+    slots.weight_den[j] =
+        j < count && op.weight_den.data != nullptr ? op.weight_den.data[table * op.weight_den.stride + begin + j] : 0;
   }
 }
 
@@ -90,7 +92,8 @@ void process_panel(const Op& op, const PanelState& state, Rows rows, Index table
       float* logits = state.logits + r * kPanel;
       mask_row(op, logits, slots.ids, global);
       if (op.logits.data != nullptr)
-        __builtin_memcpy(op.logits.data + global * op.logits.stride + begin, logits, static_cast<std::size_t>(count) * sizeof(float));
+        __builtin_memcpy(op.logits.data + global * op.logits.stride + begin, logits,
+                         static_cast<std::size_t>(count) * sizeof(float));
     }
     add_block(state, row, height, count, op.weight_num.data != nullptr ? slots.weight_num : nullptr,
               op.weight_den.data != nullptr ? slots.weight_den : nullptr);
@@ -102,7 +105,8 @@ void read_state(const Op& op, const PanelState& state, Rows rows) {
     const Index row = rows.begin + r * rows.step;
     state.max[r] = op.max.data[row * op.max.stride];
     state.den[r] = static_cast<double>(op.den.data[row * op.den.stride]);
-    for (Index c = 0; c < state.dv_padded; ++c) state.num[r * state.dv_padded + c] = c < state.dv ? op.num.data[row * op.num.stride + c] : 0;
+    for (Index c = 0; c < state.dv_padded; ++c)
+      state.num[r * state.dv_padded + c] = c < state.dv ? op.num.data[row * op.num.stride + c] : 0;
   }
 }
 

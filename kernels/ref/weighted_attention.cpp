@@ -45,7 +45,8 @@ void add(const Op& op, Index row, Index table, const std::vector<double>& logits
     if (logit == kSkipped) continue;
     const double weight = std::exp(logit - max);
     const double weight_num = op.weight_num.empty() ? weight : weight * op.weight_num(table, slot);
-    const float* value = op.own_values.empty() ? op.values.row(op.ids(table, slot)) : op.own_values.row(table * op.ids.cols + slot);
+    const float* value =
+        op.own_values.empty() ? op.values.row(op.ids(table, slot)) : op.own_values.row(table * op.ids.cols + slot);
     den += op.weight_den.empty() ? weight : weight * op.weight_den(table, slot);
     for (std::size_t c = 0; c < num.size(); ++c) num[c] += weight_num * value[c];
   }

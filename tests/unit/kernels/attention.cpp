@@ -12,15 +12,15 @@ struct Result {
   std::vector<float> out, max, log_sum_exp, scores;
 };
 
-Result attend(Buffer<const float> queries, Buffer<const float> keys, Buffer<const float> values, std::vector<std::int32_t> first,
-              std::vector<std::int32_t> last, float scale, Backend& ref) {
+Result attend(Buffer<const float> queries, Buffer<const float> keys, Buffer<const float> values,
+              std::vector<std::int32_t> first, std::vector<std::int32_t> last, float scale, Backend& ref) {
   const Index rows = queries.rows();
   auto out = ref.allocate<float>(rows, values.cols());
   auto max = ref.allocate<float>(rows);
   auto log_sum_exp = ref.allocate<float>(rows);
   auto scores = ref.allocate<float>(rows, keys.rows());
-  ref.run(kernels::ExactAttention<Buffer>{queries, keys, values, column(ref, first), column(ref, last), scale, out, max, log_sum_exp,
-                                          scores});
+  ref.run(kernels::ExactAttention<Buffer>{queries, keys, values, column(ref, first), column(ref, last), scale, out, max,
+                                          log_sum_exp, scores});
   return {ref.read(out), ref.read(max), ref.read(log_sum_exp), ref.read(scores)};
 }
 

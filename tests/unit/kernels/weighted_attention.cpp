@@ -46,8 +46,8 @@ TEST_CASE("entries add to numerator and denominator relative to the running maxi
   ref->run(op);
 
   check_near(ref->read(s.max), {std::log(4.0f)});
-  check_near(ref->read(s.den), {1.25f});       // (4 + 1) / 4
-  check_near(ref->read(s.num), {100.25f});     // (4*100 + 1*1) / 4
+  check_near(ref->read(s.den), {1.25f});    // (4 + 1) / 4
+  check_near(ref->read(s.num), {100.25f});  // (4*100 + 1*1) / 4
   check_near(ref->read(op.logits), {std::log(4.0f), -kInfinity, 0});
 }
 
@@ -74,8 +74,8 @@ TEST_CASE("numerator and denominator have weights of their own") {
 
   ref->run(op);
 
-  check_near(ref->read(s.den), {0.75f});   // (0*4 + 3*1) / 4
-  check_near(ref->read(s.num), {50.5f});   // (0.5*4*100 + 2*1*1) / 4
+  check_near(ref->read(s.den), {0.75f});  // (0*4 + 3*1) / 4
+  check_near(ref->read(s.num), {50.5f});  // (0.5*4*100 + 2*1*1) / 4
 }
 
 TEST_CASE("tokens outside the query's range are skipped; own keys and values replace the tokens'") {
