@@ -20,6 +20,9 @@ constexpr int kTileDims = 64;           // dimensions of queries and keys staged
 constexpr int kStride = kTileDims + 4;  // floats; rows 16 bytes aligned and 4 banks apart
 constexpr int kValueKeys = 32;          // value rows staged at a time
 constexpr int kMergeThreads = 128;
+// Shares depend on the number of keys alone, so a query's bits depend neither on the queries beside it nor on the device.
+constexpr Index kMinShareTiles = 4;
+constexpr Index kMaxShares = 128;
 static_assert(kTileDims == kTileKeys, "queries and probabilities share one staging area");
 
 /// Results of the shares: [shares, R], [shares, R], [shares, R, dv] (the last one relative to exp(max)).
@@ -137,7 +140,7 @@ __device__ void tile_softmax(float (&dots)[Rows][kKeysPerThread], State<Rows, Gr
     for (int b = 0; b < kKeysPerThread; ++b) {
       const int j = static_cast<int>(key) + tx + b * kSide;
       const bool seen = ranges[a].first <= j && j < ranges[a].last;
-      dots[a][b] = seen ? op.scale * dots[a][b] : -INFINITY;
+      dots[a][b] = seen ? __fmul_rn(op.scale, dots[a][b]) : -INFINITY;  // never fused into what follows
       if (seen && keep_scores) op.scores(row + ty + a * kSide, j) = dots[a][b];
       highest = fmaxf(highest, dots[a][b]);
     }
@@ -151,7 +154,7 @@ __device__ void tile_softmax(float (&dots)[Rows][kKeysPerThread], State<Rows, Gr
       sum += p;
     }
     state.max[a] = max;
-    state.sum[a] = state.sum[a] * rescale + across_row(sum, Plus{});
+    state.sum[a] = fmaf(state.sum[a], rescale, across_row(sum, Plus{}));
 #pragma unroll
     for (int c = 0; c < 4 * Groups; ++c) state.out[a][c] *= rescale;
   }
@@ -292,8 +295,7 @@ void run_with(const Op& op, Context& context) {
   const Index row_blocks = ceil_div(rows, Rows * kSide);
   const Index column_blocks = std::max<Index>(1, ceil_div(dv, 4 * kSide * Groups));
   const Index tiles = ceil_div(op.keys.rows, kTileKeys);
-  const Index wanted = ceil_div(Index{4} * context.multiprocessors(), row_blocks * column_blocks);
-  const Index share_tiles = std::max<Index>(1, ceil_div(tiles, wanted));
+  const Index share_tiles = std::max(kMinShareTiles, ceil_div(tiles, kMaxShares));
   const Index shares = ceil_div(tiles, share_tiles);
   const Index count = shares * rows;
   float* scratch = context.workspace<float>(static_cast<std::size_t>(count * (2 + dv)));

@@ -14,8 +14,8 @@ constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarp;
 constexpr int kColumns = 4;                         // value columns a thread
 constexpr int kBlockColumns = kColumns * kThreads;  // value columns a block
-constexpr Index kMinShare = 256;                    // slots worth a block of their own
-constexpr Index kMaxShares = 4096;
+constexpr Index kMinShare = 256;  // slots; shares depend on the width of the table alone, and so do a row's bits
+constexpr Index kMaxShares = 64;
 
 __device__ Index table_row(const Op& op, Index r) {
   const Index m = op.first.rows;
@@ -156,18 +156,12 @@ __global__ void __launch_bounds__(kThreads) merge_shares(Op op, const float* old
   op.den[r] = static_cast<float>(den);
 }
 
-/// Shares of a row's slots: enough blocks to fill the device, each with at least kMinShare slots.
-Index share_count(const Context& context, Index rows, Index width) {
-  const Index wanted = ceil_div(Index{8} * context.multiprocessors(), rows);
-  return std::clamp<Index>(ceil_div(width, kMinShare), 1, std::min(wanted, kMaxShares));
-}
-
 template <class Sum>
 void run_with(const Op& op, Context& context) {
   const Index rows = op.queries.rows;
   const Index width = op.ids.cols;
   const Index dv = op.num.cols;
-  const Index slots = ceil_div(width, share_count(context, rows, width));
+  const Index slots = std::max(kMinShare, ceil_div(width, kMaxShares));
   const Index shares = ceil_div(width, slots);
 
   // Scratch in elements of Sum, the type with the largest alignment: den, num, then the floats.
