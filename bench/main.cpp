@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// kvbench_bench [--isa scalar|avx2|avx512] [--device cpu|cuda] [--only PART-OF-NAME] [--repeats N] [--serve]
+// Prints one row an operation; an operation whose result differs from the reference gets no time.
+// --serve: the one selected operation runs once for each line read, and its milliseconds are printed (used by torch/compare.py).
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "cases.hpp"
+#include "probes.hpp"
+
+namespace {
+
+using namespace kvbench;
+using namespace kvbench::bench;
+
+struct Options {
+  Isa isa = best_isa();
+  std::string device = "cpu";
+  std::string only;
+  int repeats = 7;
+  bool serve = false;
+};
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--serve") {
+      options.serve = true;
+      continue;
+    }
+    const std::string value = i + 1 < argc ? argv[++i] : "";
+    if (flag == "--only") {
+      options.only = value;
+    } else if (flag == "--repeats" && std::atoi(value.c_str()) > 0) {
+      options.repeats = std::atoi(value.c_str());
+    } else if (flag == "--device" && (value == "cpu" || value == "cuda")) {
+      options.device = value;
+    } else if (flag == "--isa" && (value == "scalar" || value == "avx2" || value == "avx512")) {
+      options.isa = value == "scalar" ? Isa::scalar : value == "avx2" ? Isa::avx2 : Isa::avx512;
+    } else {
+      std::fprintf(stderr, "kvbench_bench: cannot use %s %s\n", flag.c_str(), value.c_str());
+      std::exit(2);
+    }
+  }
+  return options;
+}
+
+double milliseconds(Backend& backend, const Bound& bound, const Buffer<float>& token) {
+  const auto start = std::chrono::steady_clock::now();
+  bound.run();
+  backend.read(token);  // waits for asynchronous devices
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Largest difference relative to the larger of 1 and the reference.
+double difference(const std::vector<float>& actual, const std::vector<float>& expected) {
+  double worst = actual.size() == expected.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < actual.size() && i < expected.size(); ++i) {
+    if (actual[i] == expected[i]) continue;
+    const double d = std::fabs(static_cast<double>(actual[i]) - expected[i]) / std::fmax(1, std::fabs(expected[i]));
+    worst = std::isnan(d) ? INFINITY : std::fmax(worst, d);
+  }
+  return worst;
+}
+
+bool correct(const Case& c, const Bound& bound) {
+  constexpr double tolerance = 1e-4;
+  const auto ref = make_ref_backend();
+  const Bound expected = c.bind(*ref);
+  expected.run();
+  bound.run();
+  const double worst = difference(bound.results(), expected.results());
+  if (worst > tolerance) std::printf("%-30s differs from the reference by %.1e: not timed\n", c.name.c_str(), worst);
+  return worst <= tolerance;
+}
+
+void print_row(const Case& c, Backend& backend, const Options& options, double peak_flops, double peak_bytes) {
+  const Bound bound = c.bind(backend);
+  if (!correct(c, bound)) return;
+  const auto token = backend.allocate<float>(1);
+  const Cost before = backend.cost();
+  double best = milliseconds(backend, bound, token);
+  const double flops = backend.cost().flops - before.flops;
+  const double bytes = backend.cost().bytes - before.bytes;
+  for (int i = 1; i < options.repeats; ++i) best = std::min(best, milliseconds(backend, bound, token));
+  const double seconds = best / 1e3;
+  std::printf("%-30s %9.3f ms %8.1f GF/s %5.1f %% %8.2f GB/s %5.1f %%\n", c.name.c_str(), best, flops / seconds / 1e9,
+              100 * flops / seconds / peak_flops, bytes / seconds / 1e9, 100 * bytes / seconds / peak_bytes);
+  std::fflush(stdout);
+}
+
+int serve(const Case& c, Backend& backend) {
+  const Bound bound = c.bind(backend);
+  if (!correct(c, bound)) return 1;
+  const auto token = backend.allocate<float>(1);
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "probe")
+      std::printf("%.6g\n", probe_flops(best_isa()) / 1e9);
+    else
+      std::printf("%.6f\n", milliseconds(backend, bound, token));
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const Options options = parse(argc, argv);
+  const auto backend = options.device == "cuda" ? make_cuda_backend() : make_cpu_backend(options.isa);
+  std::vector<Case> cases = all_cases();
+  std::erase_if(cases, [&](const Case& c) { return c.name.find(options.only) == std::string::npos; });
+  if (options.serve) return cases.empty() ? 2 : serve(cases.front(), *backend);
+
+  const double peak_flops = probe_flops(options.isa);
+  const double peak_bytes = probe_bandwidth();
+  std::printf("%s %s, 1 thread; probes on this processor: %.1f GF/s fp32 FMA, %.1f GB/s read\n", std::string(backend->device()).c_str(),
+              std::string(backend->isa()).c_str(), peak_flops / 1e9, peak_bytes / 1e9);
+  for (const Case& c : cases) print_row(c, *backend, options, peak_flops, peak_bytes);
+  return 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "kvbench_bench: %s\n", e.what());
+  return 3;
+}

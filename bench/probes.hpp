@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this processor can do at this moment on one thread: the yardsticks printed beside every figure.
+#pragma once
+
+#include <kvbench/kernels/backend.hpp>
+
+namespace kvbench::bench {
+
+/// Fused multiply-adds of fp32 on registers alone, in flops a second (a fused multiply-add counts 2).
+double probe_flops(Isa isa);
+
+/// Reading 256 MiB front to back, in bytes a second.
+double probe_bandwidth();
+
+}  // namespace kvbench::bench
