@@ -220,15 +220,29 @@ struct MethodInfo {
   std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
 };
 
-/// Completes `info` with the parameters of struct P (see params.hpp) and a prepare function that takes it typed.
+/// Completes `info` with the parameters of struct P (see params.hpp).
 template <class P>
-MethodInfo with_params(MethodInfo info, std::shared_ptr<const Prepared> (*prepare)(const HeadPrompt&, const P&, Backend&)) {
+MethodInfo with_schema(MethodInfo info) {
   info.params = schema_of<P>();
   info.bind = [name = info.name](std::span<const Assignment> settings) { return bind_params<P>(name, settings); };
+  return info;
+}
+
+/// The same, and a prepare function that takes them typed.
+template <class P>
+MethodInfo with_params(MethodInfo info, std::shared_ptr<const Prepared> (*prepare)(const HeadPrompt&, const P&, Backend&)) {
   info.prepare = [prepare](const HeadPrompt& head, const Params& params, Backend& backend) {
     return prepare(head, params.as<P>(), backend);
   };
-  return info;
+  return with_schema<P>(std::move(info));
+}
+template <class P>
+MethodInfo with_params(MethodInfo info,
+                       std::shared_ptr<const PreparedLayer> (*prepare)(std::span<const HeadPrompt>, const P&, Backend&)) {
+  info.prepare_layer = [prepare](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+    return prepare(heads, params.as<P>(), backend);
+  };
+  return with_schema<P>(std::move(info));
 }
 
 }  // namespace kvbench

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "small.hpp"
+#include <support/small.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -4,7 +4,7 @@
 #include <kvbench/methods/draws.hpp>
 #include <kvbench/methods/stages.hpp>
 
-#include "small.hpp"
+#include <support/small.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

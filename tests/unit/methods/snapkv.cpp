@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "small.hpp"
+#include <support/small.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;
