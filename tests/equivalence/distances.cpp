@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Choices are compared exactly, on points with whole coordinates: their distances are exact in fp32, ties included.
+#include <algorithm>
+
+#include "compare.hpp"
+
+using namespace kvbench;
+using namespace kvbench::test;
+
+namespace {
+
+std::vector<float> distances(Backend& b, const std::vector<float>& points, Index n, const std::vector<float>& centres, Index c,
+                             Index d) {
+  auto out = b.allocate<float>(n, c);
+  b.run(kernels::SquaredDistances<Buffer>{b.adopt(points, n, d), b.adopt(centres, c, d), out});
+  return b.read(out);
+}
+
+struct Centers {
+  std::vector<std::int32_t> order;
+  std::vector<float> radius2;
+};
+
+Centers k_center(Backend& b, const std::vector<float>& points, Index n, Index d, Index k, Index start) {
+  auto order = b.allocate<std::int32_t>(k);
+  auto radius2 = b.allocate<float>(k);
+  b.run(kernels::KCenter<Buffer>{b.adopt(points, n, d), start, order, radius2});
+  return {b.read(order), b.read(radius2)};
+}
+
+struct Clusters {
+  std::vector<std::int32_t> labels;
+  std::int32_t count;
+  std::vector<float> representatives;  // those in use
+};
+
+/// Feeds the points in calls of `block`.
+Clusters clusters(Backend& b, const std::vector<float>& points, Index n, Index d, float radius, Index capacity, Index block) {
+  auto all = b.adopt(points, n, d);
+  auto representatives = b.allocate<float>(capacity, d);
+  auto count = b.adopt(std::vector<std::int32_t>{0}, 1);
+  auto labels = b.allocate<std::int32_t>(n);
+  for (Index begin = 0; begin < n; begin += block) {
+    const Index size = std::min(block, n - begin);
+    b.run(kernels::LeaderClusters<Buffer>{all.slice(begin, size), radius, representatives, count, labels.slice(begin, size)});
+  }
+  const std::int32_t used = b.read(count)[0];
+  return {b.read(labels), used, b.read(representatives.slice(0, std::min<Index>(used, capacity)))};
+}
+
+}  // namespace
+
+TEST_CASE("squared distances equal the reference") {
+  for (Index n : {0, 1, 5, 6, 7, 49})
+    for (Index c : {0, 1, 15, 16, 17, 40})
+      for (Index d : {1, 7, 8, 9, 64, 128}) {
+        CAPTURE(n);
+        CAPTURE(c);
+        CAPTURE(d);
+        const auto points = Random().normal(n * d);
+        const auto centres = Random(7).normal(c * d);
+        const auto expected = distances(*make_ref_backend(), points, n, centres, c, d);
+        for_each_backend([&](Backend& b) { check_equivalent(distances(b, points, n, centres, c, d), expected, "distances"); });
+      }
+}
+
+TEST_CASE("k-center equals the reference, ties and duplicates included") {
+  for (Index n : {1, 2, 15, 16, 63, 64, 65, 300})
+    for (Index d : {1, 3, 16, 33}) {
+      CAPTURE(n);
+      CAPTURE(d);
+      const auto points = Random().lattice(n * d, 4);
+      for (Index k : {Index{0}, Index{1}, n / 2, n}) {
+        const Centers expected = k_center(*make_ref_backend(), points, n, d, k, n / 2);
+        for_each_backend([&](Backend& b) {
+          const Centers actual = k_center(b, points, n, d, k, n / 2);
+          check_equivalent(actual.order, expected.order, "order");
+          check_equivalent(actual.radius2, expected.radius2, "radius2");
+        });
+      }
+    }
+}
+
+TEST_CASE("leader clusters equal the reference, ties and overflow included") {
+  for (Index n : {0, 1, 40, 700})
+    for (Index d : {1, 5, 16})
+      for (float radius : {0.0f, 3.0f, 8.0f, 1000.0f})
+        for (Index capacity : {0, 1, 16, 50, 800}) {
+          CAPTURE(n);
+          CAPTURE(d);
+          CAPTURE(radius);
+          CAPTURE(capacity);
+          const auto points = Random().lattice(n * d, 5);
+          const Clusters expected = clusters(*make_ref_backend(), points, n, d, radius, capacity, n + 1);
+          for_each_backend([&](Backend& b) {
+            const Clusters actual = clusters(b, points, n, d, radius, capacity, n + 1);
+            check_equivalent(actual.labels, expected.labels, "labels");
+            CHECK(actual.count == expected.count);
+            CHECK(same_bits(actual.representatives, expected.representatives));
+          });
+        }
+}
+
+TEST_CASE("leader clusters: the same bits whichever way the stream is split into calls") {
+  const Index n = 900;
+  const Index d = 24;
+  const auto points = Random().normal(n * d);
+  for_each_backend([&](Backend& b) {
+    const Clusters whole = clusters(b, points, n, d, 5.2f, n, n);
+    CHECK(whole.count > 20);
+    CHECK(whole.count < n / 2);
+    for (Index block : {1, 7, 192, 256, 500}) {
+      CAPTURE(block);
+      const Clusters split = clusters(b, points, n, d, 5.2f, n, block);
+      CHECK(split.labels == whole.labels);
+      CHECK(same_bits(split.representatives, whole.representatives));
+    }
+  });
+}
+
+TEST_CASE("the same pair has the same distance bits in squared distances, k-center and leader clusters") {
+  const Index n = 50;
+  const Index d = 37;
+  const auto points = Random().normal(n * d);
+  for_each_backend([&](Backend& b) {
+    const auto all = distances(b, points, n, points, n, d);
+    const auto distance = [&](Index i, Index j) { return all[static_cast<std::size_t>(i * n + j)]; };
+    const Centers centers = k_center(b, points, n, d, n, 0);
+    for (std::size_t k = 1; k < centers.order.size(); ++k) {
+      float nearest = kInfinity;
+      for (std::size_t e = 0; e < k; ++e) nearest = std::min(nearest, distance(centers.order[k], centers.order[e]));
+      CHECK(nearest == centers.radius2[k]);
+    }
+    for (Index i = 0; i < n; ++i)
+      for (Index j = 0; j < n; ++j) CHECK(distance(i, j) == distance(j, i));
+    // A radius at a distance exactly: the second point joins; one step below: it opens a cluster.
+    const float radius = std::sqrt(distance(0, 1));
+    for (const float r : {radius, std::nextafter(radius, 0.0f), std::nextafter(radius, kInfinity)}) {
+      const bool joins = static_cast<double>(distance(0, 1)) <= static_cast<double>(r) * static_cast<double>(r);
+      CHECK(clusters(b, points, 2, d, r, 2, 2).labels[1] == (joins ? 0 : 1));
+    }
+  });
+}
