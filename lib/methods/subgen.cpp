@@ -27,8 +27,11 @@ class Representatives {
   Index assign(const Buffer<const float>& key) {
     if (clusters_ >= rows_.rows()) grow(key.cols());
     backend_.fill(count_, static_cast<std::int32_t>(clusters_));
-    backend_.run(kernels::LeaderClusters<Buffer>{
-        .points = key, .radius = context_->radius, .representatives = rows_, .count = count_, .labels = label_});
+    backend_.run(kernels::LeaderClusters<Buffer>{.points = key,
+                                                 .radius = context_->radius,
+                                                 .representatives = rows_.slice(0, clusters_ + 1),
+                                                 .count = count_,
+                                                 .labels = label_});
     const Index cluster = backend_.read(label_)[0];
     clusters_ = std::max(clusters_, cluster + 1);
     return cluster;
