@@ -2,9 +2,9 @@
 // Attributes and strings. h5py writes str as a variable-length UTF-8 scalar, bytes as a fixed-length one; both are read.
 #include <kvbench/trace/hdf5.hpp>
 
-#include <memory>
-
 #include <fmt/format.h>
+
+#include <kvbench/trace/global_heap.hpp>
 
 namespace kvbench::trace::h5 {
 namespace {
@@ -22,7 +22,8 @@ std::string trimmed(std::string value, H5T_str_t padding) {
 
 }  // namespace
 
-std::string read_string_value(hid_t type, const std::string& where, herr_t (*read)(hid_t, hid_t, void*), hid_t object) {
+std::string read_string_value(hid_t type, const std::string& file, const std::string& where,
+                              herr_t (*read)(hid_t, hid_t, void*), hid_t object) {
   if (H5Tget_class(type) != H5T_STRING) throw Failure(where + " is not a string");
   const htri_t variable = H5Tis_variable_str(type);
   if (variable < 0) throw Failure(where + " has a damaged type");
@@ -31,11 +32,9 @@ std::string read_string_value(hid_t type, const std::string& where, herr_t (*rea
     if (value.empty() || read(object, type, value.data()) < 0) throw Failure(where + " cannot be read");
     return trimmed(std::move(value), H5Tget_strpad(type));
   }
-  char* raw = nullptr;
-  const herr_t result = read(object, type, &raw);
-  const std::unique_ptr<char, herr_t (*)(void*)> owner(raw, &H5free_memory);
-  if (result < 0) throw Failure(where + " cannot be read");
-  return raw == nullptr ? std::string() : std::string(raw);
+  HeapReference reference{};
+  if (!read_reference(read, object, reference)) throw Failure(where + " cannot be read");
+  return follow(reference, file, where);
 }
 
 std::optional<Handle> Object::attribute(const char* name) const {
@@ -72,7 +71,7 @@ std::optional<std::string> Object::text(const char* name) const {
   const std::optional<Handle> found = attribute(name);
   if (!found) return std::nullopt;
   const Handle type = own(H5Aget_type(found->get()), &H5Tclose, "cannot read an attribute's type");
-  return read_string_value(type.get(), fmt::format("{}: attribute '{}'", where(), name), &H5Aread, found->get());
+  return read_string_value(type.get(), file_, fmt::format("{}: attribute '{}'", where(), name), &H5Aread, found->get());
 }
 
 void Object::set(const char* name, hid_t type, const void* value) const {

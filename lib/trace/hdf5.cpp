@@ -214,7 +214,7 @@ std::string Object::read_string() const {
   const auto read = [](hid_t object, hid_t type, void* out) {
     return H5Dread(object, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
   };
-  return read_string_value(type().get(), where(), read, id());
+  return read_string_value(type().get(), file_, where(), read, id());
 }
 
 void Object::flush() const { require(H5Fflush(id(), H5F_SCOPE_GLOBAL), "cannot be written out"); }

@@ -137,7 +137,7 @@ class Object {
 };
 
 /// One string of `type` (class string, fixed or variable length). `read` fills a buffer of the memory type it is given.
-std::string read_string_value(hid_t type, const std::string& where, herr_t (*read)(hid_t object, hid_t type, void* out),
-                              hid_t object);
+std::string read_string_value(hid_t type, const std::string& file, const std::string& where,
+                              herr_t (*read)(hid_t object, hid_t type, void* out), hid_t object);
 
 }  // namespace kvbench::trace::h5

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <functional>
 #include <numbers>
+#include <numeric>
 
 #include <kvbench/kernels/philox.hpp>
 

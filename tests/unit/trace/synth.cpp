@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/trace/synth.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include <doctest/doctest.h>
+#include <kvbench/core/error.hpp>
+#include <kvbench/trace/patterns.hpp>
+
+#include "unit/trace/sample.hpp"
+
+namespace kvbench::trace::test {
+namespace {
+
+SynthOptions small(Pattern pattern) {
+  SynthOptions options;
+  options.pattern = pattern;
+  options.num_tokens = 512;
+  options.prompt_tokens = 448;
+  options.num_queries = 64;
+  options.layers = 1;
+  options.query_heads = 2;
+  options.kv_heads = 1;
+  options.value_dim = 32;
+  options.clusters = 8;
+  options.seed = 7;
+  return options;
+}
+
+/// Attention of query row `i` (causal) over the keys, in fp64.
+std::vector<double> attention(const std::vector<float>& keys, const std::vector<float>& queries, std::size_t i, std::size_t d,
+                              double scale) {
+  std::vector<double> weights(i + 1);
+  for (std::size_t j = 0; j <= i; ++j) {
+    double dot = 0;
+    for (std::size_t c = 0; c < d; ++c) dot += double{queries[i * d + c]} * double{keys[j * d + c]};
+    weights[j] = std::exp(dot * scale);
+  }
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights) weight /= total;
+  return weights;
+}
+
+TEST_CASE("column sums of three tokens by hand") {
+  // d = 1, scale = ln 2: logits are q k, weights 2^(q k). Query 0 sees key 0; query 1 weighs 2^1 : 2^2; query 2 weighs 1 : 1
+  // : 1.
+  const std::vector<float> sums = column_sums({1, 2, 0}, {5, 1, 0}, 3, 1, std::log(2.0));
+
+  CHECK(sums[0] == doctest::Approx(1 + 1.0 / 3 + 1.0 / 3).epsilon(1e-6));
+  CHECK(sums[1] == doctest::Approx(2.0 / 3 + 1.0 / 3).epsilon(1e-6));
+  CHECK(sums[2] == doctest::Approx(1.0 / 3).epsilon(1e-6));
+}
+
+TEST_CASE("column sums agree with attention in fp64, across block edges") {
+  const SynthHead head = draw_head(small(Pattern::gaussian), {});
+  std::vector<double> expected(512);
+  for (std::size_t i = 0; i < 300; ++i) {
+    const std::vector<double> weights = attention(head.keys, head.queries[1], i, 64, 0.125);
+    for (std::size_t j = 0; j <= i; ++j) expected[j] += weights[j];
+  }
+
+  const std::vector<float> sums = column_sums(head.keys, head.queries[1], 300, 64, 0.125);
+
+  for (std::size_t j = 0; j < 512; ++j) CHECK(sums[j] == doctest::Approx(expected[j]).epsilon(1e-5));
+  CHECK(std::accumulate(sums.begin(), sums.end(), 0.0) == doctest::Approx(300).epsilon(1e-5));
+}
+
+TEST_CASE("every pattern makes a readable trace with the declared parts") {
+  const TempFolder folder;
+  for (const Pattern pattern :
+       {Pattern::gaussian, Pattern::clusters, Pattern::sinks, Pattern::heavy_hitters, Pattern::needle}) {
+    SynthOptions options = small(pattern);
+    options.dtype = Dtype::f16;
+    options.compress = true;
+    options.prompts = 2;
+    synthesize(folder / "t.h5", options);
+
+    const Reader reader(folder / "t.h5");
+    const PromptInfo& prompt = reader.info().prompts.at(1);
+    const std::vector<float> sums = reader.read_head(prompt, prompt.layers[0], Array::column_sums, 1);
+
+    CHECK(reader.info().rope_type == "none");
+    CHECK(prompt.layers[0].query_positions.front() == 448);
+    CHECK(prompt.layers[0].query_positions.back() == 511);
+    CHECK(reader.read_head(prompt, prompt.layers[0], Array::values, 0).size() == 512 * 32);
+    CHECK(std::accumulate(sums.begin(), sums.end(), 0.0) == doctest::Approx(448).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("the seed decides, and prompts, layers and heads differ") {
+  const SynthOptions options = small(Pattern::gaussian);
+  SynthOptions reseeded = options;
+  reseeded.seed = 8;
+  const std::vector<float> keys = draw_head(options, {}).keys;
+
+  CHECK(keys == draw_head(options, {}).keys);
+  CHECK(keys != draw_head(reseeded, {}).keys);
+  CHECK(keys != draw_head(options, {1, 0, 0}).keys);
+  CHECK(keys != draw_head(options, {0, 1, 0}).keys);
+  CHECK(keys != draw_head(options, {0, 0, 1}).keys);
+  const SynthHead head = draw_head(options, {});
+  CHECK(head.queries[0] != head.queries[1]);
+  CHECK(head.queries[0] != head.keys);
+}
+
+TEST_CASE("keys have the asked-for norm") {
+  const std::vector<float> keys = draw_head(small(Pattern::gaussian), {}).keys;
+  const double squares = std::inner_product(keys.begin(), keys.end(), keys.begin(), 0.0);
+  CHECK(std::sqrt(squares / 512) == doctest::Approx(8).epsilon(0.02));  // 32768 draws: standard error 0.4 %
+}
+
+TEST_CASE("marked tokens draw most of the attention") {
+  const auto mass = [](Pattern pattern, std::size_t query, std::size_t tokens) {
+    const SynthHead head = draw_head(small(pattern), {});
+    std::vector<double> weights = attention(head.keys, head.queries[0], query, 64, 0.125);
+    if (pattern == Pattern::sinks) return std::accumulate(weights.begin(), weights.begin() + 4, 0.0);
+    if (pattern == Pattern::needle) return weights[224];
+    std::sort(weights.rbegin(), weights.rend());
+    return std::accumulate(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(tokens), 0.0);
+  };
+  for (const std::size_t query : {505U, 511U}) {
+    CAPTURE(query);
+    CHECK(mass(Pattern::sinks, query, 4) > 0.4);
+    CHECK(mass(Pattern::needle, query, 1) > 0.4);
+    CHECK(mass(Pattern::heavy_hitters, query, 8) > 0.4);
+    CHECK(mass(Pattern::gaussian, query, 8) < 0.3);
+  }
+  CHECK(mass(Pattern::needle, 400, 1) < 0.2);  // earlier queries look elsewhere
+}
+
+TEST_CASE("clustered keys lie closer to their centre than the centres to each other") {
+  SynthOptions options = small(Pattern::clusters);
+  options.spread = 0;
+  std::vector<std::vector<float>> centres;
+  const std::vector<float> keys = draw_head(options, {}).keys;
+  for (std::size_t i = 0; i < 512; ++i)
+    centres.emplace_back(keys.begin() + static_cast<std::ptrdiff_t>(i * 64),
+                         keys.begin() + static_cast<std::ptrdiff_t>(i * 64 + 64));
+  options.spread = 0.3;
+  const std::vector<float> scattered = draw_head(options, {}).keys;
+  double squares = 0;
+  for (std::size_t i = 0; i < scattered.size(); ++i) squares += std::pow(double{scattered[i]} - double{keys[i]}, 2);
+  std::sort(centres.begin(), centres.end());
+  centres.erase(std::unique(centres.begin(), centres.end()), centres.end());
+
+  CHECK(centres.size() == 8);
+  CHECK(std::sqrt(squares / 512) == doctest::Approx(0.3 * std::sqrt(2) * 8).epsilon(0.02));
+}
+
+TEST_CASE("options that do not fit together name the flag") {
+  const auto complain = [](auto change) {
+    SynthOptions options = small(Pattern::gaussian);
+    change(options);
+    return message_of<Error>([&] { synthesize("/nonexistent/t.h5", options); });
+  };
+  CHECK(contains(complain([](SynthOptions& o) { o.prompt_tokens = 513; }), "--prompt-tokens is 513"));
+  CHECK(contains(complain([](SynthOptions& o) { o.num_queries = 0; }), "--queries is 0"));
+  CHECK(contains(complain([](SynthOptions& o) {
+                   o.query_heads = 3;
+                   o.kv_heads = 2;
+                 }),
+                 "no multiple of --kv-heads"));
+  CHECK(contains(complain([](SynthOptions& o) { o.spread = -1; }), "--spread"));
+  CHECK(contains(complain([](SynthOptions& o) { o.key_norm = 0; }), "--key-norm"));
+}
+
+}  // namespace
+}  // namespace kvbench::trace::test
