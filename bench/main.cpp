@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // kvbench_bench [--isa scalar|avx2|avx512] [--device cpu|cuda] [--only PART-OF-NAME] [--repeats N] [--serve]
-// Host kernels are timed by the CPU time of their thread, so that neighbours on a shared machine do not count; CUDA by the clock.
-// Prints one row an operation; an operation whose result differs from the reference gets no time.
-// --serve: the one selected operation runs once for each line read, and its milliseconds are printed (used by torch/compare.py).
+// Host kernels are timed by the CPU time of their thread, so that neighbours on a shared machine do not count; CUDA by the
+// clock. Prints one row an operation; an operation whose result differs from the reference gets no time.
+// --serve: the one selected operation runs once for each line read, and its milliseconds are printed (used by
+// torch/compare.py).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -121,8 +122,8 @@ int main(int argc, char** argv) try {
   if (options.serve) return cases.empty() ? 2 : serve(cases.front(), *backend);
 
   const double peak_bytes = probe_bandwidth();
-  std::printf("%s %s, 1 thread; %.1f GB/s read; %% of the FMA rate probed beside each row and of that bandwidth\n", std::string(backend->device()).c_str(),
-              std::string(backend->isa()).c_str(), peak_bytes / 1e9);
+  std::printf("%s %s, 1 thread; %.1f GB/s read; %% of the FMA rate probed beside each row and of that bandwidth\n",
+              std::string(backend->device()).c_str(), std::string(backend->isa()).c_str(), peak_bytes / 1e9);
   for (const Case& c : cases) print_row(c, *backend, options, peak_bytes);
   return 0;
 } catch (const std::exception& e) {
