@@ -51,6 +51,10 @@ TEST_CASE("streaming methods start from an empty context") {
         return instance.cache ? decode(instance, heads, block, row.info->observes, backend)
                               : std::vector<std::vector<Result>>{};
       };
+      const Instance untouched = try_open(row, heads, budget, 1, backend);
+      if (untouched.cache) {
+        for (const Result& result : prefill(untouched, heads, backend)) CHECK(all_finite(result.answers));
+      }
       const auto single = run(1);
       check_same(single, run(7));
       for (const auto& head : single) {
