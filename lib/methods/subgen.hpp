@@ -23,12 +23,13 @@
 // Algorithm 1 knows no other. Decoded tokens may open clusters and carry the sets beyond the budget; the footprint says by how
 // much.
 //
-// Readings (the text at odds with itself): Lemma 1's preamble samples by |k|^2, lemma and listing by |v|^2: the latter. Values
-// that are zero are never held (0/0 in line 29, and they add nothing); where all are, z = 0. N and D are drawn apart, so where
-// the samples of D miss the peak of a sharp query, z / tau has no bound and can leave fp32: look at medians. The published
-// experiments (section 3.2) measure another algorithm: `subgen-kcenter`. Complexity: O(m' d) a token for the nearest
-// representative, once for all seeds; O((s + m't) log n) a seed for the samples; O((s + m't) d) a query. Memory: m'(1+t) d + s
-// (d+dv) numbers, and m' + s + 1 for n_i, |v|^2 and mu.
+// Readings (the text at odds with itself): Lemma 1's preamble samples by |k|^2, lemma and listing by |v|^2: the latter.
+// Values that are zero are never held (0/0 in line 29, and they add nothing); where all are, z = 0. The published experiments
+// (section 3.2) measure another algorithm: `subgen-kcenter`.
+// N and D are drawn apart: where the samples of D miss the peak of a sharp query that N holds, z / tau has no bound and can
+// leave fp32. Medians over queries say more than means.
+// Complexity: O(m' d) a token for the nearest representative, once for all seeds; O((s + m't) log n) a seed for the samples;
+// O((s + m't) d) a query. Memory: m'(1+t) d + s (d+dv) numbers, and m' + s + 1 for n_i, |v|^2 and mu.
 #pragma once
 
 #include <kvbench/methods/method.hpp>

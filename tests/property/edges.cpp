@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts that break careless code: one or two tokens, one dimension, equal keys, duplicates, zero values, huge logits.
+#include <algorithm>
+#include <cmath>
+
 #include <property/rows.hpp>
 
 using namespace kvbench;
@@ -16,8 +19,17 @@ void repeat_tokens(HeadData& head, Index repeat) {
   }
 }
 
-/// Runs prefill and decode at small, half, full and larger budgets; every entry must be sound and every answer finite. Calls
-/// check(answers, head) for each answer block.
+void check_finite(const Result& result) { CHECK(all_finite(result.answers)); }
+
+/// N and D drawn apart: some entry counts in one sum only.
+bool two_sets(const Result& result) {
+  return std::ranges::any_of(result.entries, [](const auto& row) {
+    return std::ranges::any_of(row, [](const Entry& entry) { return (entry.num != 0) != (entry.den != 0); });
+  });
+}
+
+/// Runs prefill and decode at small, half, full and larger budgets; every entry must be sound. Calls check(result) for each
+/// block of queries.
 template <class Change, class Check>
 void run_all(const Shape& shape, Change change, Check check) {
   for_each_row([&](const Row& row, Backend& backend) {
@@ -28,15 +40,9 @@ void run_all(const Shape& shape, Change change, Check check) {
       CAPTURE(budget);
       const Instance instance = try_open(row, heads, budget, 1, backend);
       if (!instance.cache) continue;
-      for (const Result& result : prefill(instance, heads, backend)) {
-        CHECK(all_finite(result.answers));
-        check(result.answers);
-      }
+      for (const Result& result : prefill(instance, heads, backend)) check(result);
       for (const auto& head : decode(instance, heads, 3, row.info->observes, backend)) {
-        for (const Result& result : head) {
-          CHECK(all_finite(result.answers));
-          check(result.answers);
-        }
+        for (const Result& result : head) check(result);
       }
     }
   });
@@ -44,7 +50,7 @@ void run_all(const Shape& shape, Change change, Check check) {
 
 template <class Change>
 void run_all(const Shape& shape, Change change) {
-  run_all(shape, change, [](const std::vector<float>&) {});
+  run_all(shape, change, check_finite);
 }
 void run_all(const Shape& shape) {
   run_all(shape, [](HeadData&) {});
@@ -77,13 +83,21 @@ TEST_CASE("duplicated tokens and equal keys") {
 
 TEST_CASE("zero values are answered with zero") {
   const auto zero_values = [](HeadData& head) { head.values.assign(head.values.size(), 0); };
-  run_all({.n = 40, .decoded = 5}, zero_values, [](const std::vector<float>& answers) {
-    CHECK(max_difference(answers, std::vector<float>(answers.size(), 0)) == 0);
+  run_all({.n = 40, .decoded = 5}, zero_values, [](const Result& result) {
+    CHECK(max_difference(result.answers, std::vector<float>(result.answers.size(), 0)) == 0);
   });
 }
 
 TEST_CASE("logits of several hundreds") {
-  run_all({.n = 40, .decoded = 5}, [](HeadData& head) {
+  const auto sharp = [](HeadData& head) {
     for (float& x : head.queries) x *= 200;
+  };
+  run_all({.n = 40, .decoded = 5}, sharp, [](const Result& result) {
+    // Where D misses the peak that N holds, the quotient of two sets drawn apart has no bound and can leave fp32.
+    if (two_sets(result)) {
+      CHECK(std::ranges::none_of(result.answers, [](float x) { return std::isnan(x); }));
+    } else {
+      check_finite(result);
+    }
   });
 }
