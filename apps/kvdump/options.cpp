@@ -2,7 +2,6 @@
 #include "options.hpp"
 
 #include <iostream>
-#include <map>
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
@@ -12,23 +11,34 @@
 namespace kvbench::kvdump {
 namespace {
 
-const std::map<std::string, trace::Dtype> dtypes = {
-    {"f32", trace::Dtype::f32}, {"f16", trace::Dtype::f16}, {"bf16", trace::Dtype::bf16}};
+const CLI::Validator positive(
+    [](const std::string& text) {
+      const bool digits = !text.empty() && text.size() < 18 && text.find_first_not_of("0123456789") == text.npos;
+      return digits && std::stoll(text) > 0 ? std::string() : "'" + text + "' is no whole number of at least 1";
+    },
+    "");
+
+trace::Dtype parse_dtype(const std::string& text) {
+  for (const auto dtype : {trace::Dtype::f32, trace::Dtype::f16, trace::Dtype::bf16}) {
+    if (text == trace::name_of(dtype)) return dtype;
+  }
+  throw Error("--dtype {}: expected f32, f16 or bf16", text);
+}
 
 void declare_input(CLI::App& app, Options& options) {
   app.add_option("model", options.model, "GGUF model file")->required();
-  app.add_option("--text", options.texts, "Text file; repeat for several prompts")->type_name("FILE")->expected(1);
+  app.add_option("--text", options.texts, "Text file; repeat for several prompts")->type_name("FILE")->allow_extra_args(false);
   app.add_option("--ids", options.ids, "File of whitespace-separated token ids; repeat for several prompts")
       ->type_name("FILE")
-      ->expected(1);
+      ->allow_extra_args(false);
   app.add_option("--ctx", options.ctx, "Tokens to take from each prompt; default: all, up to the model's training context")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   app.add_flag("--f32", options.f32, "Convert the weights to fp32 once (cached), so that activations are not quantised");
-  app.add_option("--threads", options.threads, "Threads; default: all cores")->type_name("N")->check(CLI::PositiveNumber);
+  app.add_option("--threads", options.threads, "Threads; default: all cores")->type_name("N")->check(positive);
 }
 
-void declare_output(CLI::App& app, Options& options, std::string& queries) {
+void declare_output(CLI::App& app, Options& options, std::string& queries, std::string& dtype) {
   app.add_option("-o,--output", options.output, "Trace to write")->type_name("FILE")->required();
   app.add_option("--layers", options.layers, "Layers to record, such as 0,1,8 or 0-3; default: all")->type_name("LIST");
   app.add_option("--queries", queries,
@@ -38,10 +48,8 @@ void declare_output(CLI::App& app, Options& options, std::string& queries) {
   app.add_option("--prompt-tokens", options.prompt_tokens,
                  "Where the context ends; default: 256 tokens (at most a quarter) before the end")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--dtype", options.dtype, "Element type: f32, f16 or bf16; default: f32")
-      ->type_name("TYPE")
-      ->transform(CLI::CheckedTransformer(dtypes));
+      ->check(positive);
+  app.add_option("--dtype", dtype, "Element type: f32, f16 or bf16; default: f32")->type_name("TYPE");
   app.add_flag("--pre-rope", options.pre_rope, "Also store queries and keys before RoPE");
   app.add_flag("--column-sums", options.column_sums, "Also store the attention mass of each key over the context's queries");
   app.add_flag("--attention-output", options.attention_output, "Also store what the model's attention computed");
@@ -55,12 +63,12 @@ void declare_output(CLI::App& app, Options& options, std::string& queries) {
 
 ParsedOptions parse_options(int argc, const char* const* argv) {
   Options options;
-  std::string queries;
+  std::string queries, dtype = "f32";
   CLI::App app("Runs a GGUF model and writes its queries, keys and values as a trace for kvbench.", "kvdump");
   app.set_version_flag("--version", std::string("kvdump ") + KVBENCH_VERSION);
   app.footer("Example: kvdump model.gguf --text prompt.txt --ctx 4096 -o trace.h5");
   declare_input(app, options);
-  declare_output(app, options, queries);
+  declare_output(app, options, queries, dtype);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -70,6 +78,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     return {std::nullopt, 2};
   }
   options.queries = parse_queries(queries);
+  options.dtype = parse_dtype(dtype);
   if (options.texts.empty() && options.ids.empty()) {
     throw Error("no prompt was given: pass --text FILE or --ids FILE");
   }
