@@ -87,8 +87,6 @@ std::vector<std::int32_t> Model::tokenize(const std::string& text) const {
 
 std::int32_t Model::vocabulary_size() const { return llama_vocab_n_tokens(llama_model_get_vocab(model_.get())); }
 
-std::string Model::name() const { return metadata("general.name").value_or(std::filesystem::path(path_).stem().string()); }
-
 std::string Model::quantisation() const { return llama_ftype_name(llama_model_ftype(model_.get())); }
 
 Context::Context(const Model& model, std::int64_t num_tokens, int threads, ggml_backend_sched_eval_callback on_node,

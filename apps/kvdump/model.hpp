@@ -35,7 +35,6 @@ class Model {
   std::int32_t vocabulary_size() const;
 
   const std::string& path() const { return path_; }
-  std::string name() const;
   std::string arch() const { return metadata("general.architecture").value_or("unknown"); }
   std::string quantisation() const;
   int num_layers() const { return llama_model_n_layer(model_.get()); }

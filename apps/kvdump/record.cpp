@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <span>
 
 #include <fmt/chrono.h>
@@ -56,7 +57,7 @@ trace::TraceInfo describe(const Options& options, const Model& model, const std:
                           const std::vector<Prompt>& prompts, const std::vector<LayerCapture>& layers) {
   trace::TraceInfo info;
   const LayerCapture& first = layers.front();
-  info.model = model.name();
+  info.model = std::filesystem::path(options.model).stem().string();
   info.arch = model.arch();
   info.quantisation = options.f32 ? fmt::format("F32 from {}", source_quantisation) : source_quantisation;
   info.source_tool = "kvdump";
