@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes and strings. h5py writes str as a variable-length UTF-8 scalar, bytes as a fixed-length one; both are read.
+#include <kvbench/trace/hdf5.hpp>
+
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace kvbench::trace::h5 {
+namespace {
+
+Handle scalar() { return {H5Screate(H5S_SCALAR), &H5Sclose}; }
+
+std::string trimmed(std::string value, H5T_str_t padding) {
+  if (padding == H5T_STR_SPACEPAD) {
+    value.erase(value.find_last_not_of(' ') + 1);
+  } else {
+    value.erase(std::min(value.find('\0'), value.size()));
+  }
+  return value;
+}
+
+}  // namespace
+
+std::string read_string_value(hid_t type, const std::string& where, herr_t (*read)(hid_t, hid_t, void*), hid_t object) {
+  if (H5Tget_class(type) != H5T_STRING) throw Failure(where + " is not a string");
+  const htri_t variable = H5Tis_variable_str(type);
+  if (variable < 0) throw Failure(where + " has a damaged type");
+  if (variable == 0) {
+    std::string value(H5Tget_size(type), '\0');
+    if (value.empty() || read(object, type, value.data()) < 0) throw Failure(where + " cannot be read");
+    return trimmed(std::move(value), H5Tget_strpad(type));
+  }
+  char* raw = nullptr;
+  const herr_t result = read(object, type, &raw);
+  const std::unique_ptr<char, herr_t (*)(void*)> owner(raw, &H5free_memory);
+  if (result < 0) throw Failure(where + " cannot be read");
+  return raw == nullptr ? std::string() : std::string(raw);
+}
+
+std::optional<Handle> Object::attribute(const char* name) const {
+  const std::string doing = fmt::format("attribute '{}' cannot be read", name);
+  if (require(H5Aexists(id(), name), doing) == 0) return std::nullopt;
+  Handle found = own(H5Aopen(id(), name, H5P_DEFAULT), &H5Aclose, doing);
+  const Handle space = own(H5Aget_space(found.get()), &H5Sclose, doing);
+  if (H5Sget_simple_extent_npoints(space.get()) != 1) fail(fmt::format("attribute '{}' must hold one value", name));
+  return found;
+}
+
+std::optional<std::int64_t> Object::integer(const char* name) const {
+  const std::optional<Handle> found = attribute(name);
+  if (!found) return std::nullopt;
+  const Handle type = own(H5Aget_type(found->get()), &H5Tclose, "cannot read an attribute's type");
+  if (H5Tget_class(type.get()) != H5T_INTEGER) fail(fmt::format("attribute '{}' must be an integer", name));
+  std::int64_t value = 0;
+  require(H5Aread(found->get(), H5T_NATIVE_INT64, &value), fmt::format("attribute '{}' cannot be read", name));
+  return value;
+}
+
+std::optional<double> Object::number(const char* name) const {
+  const std::optional<Handle> found = attribute(name);
+  if (!found) return std::nullopt;
+  const Handle type = own(H5Aget_type(found->get()), &H5Tclose, "cannot read an attribute's type");
+  const H5T_class_t kind = H5Tget_class(type.get());
+  if (kind != H5T_FLOAT && kind != H5T_INTEGER) fail(fmt::format("attribute '{}' must be a number", name));
+  double value = 0;
+  require(H5Aread(found->get(), H5T_NATIVE_DOUBLE, &value), fmt::format("attribute '{}' cannot be read", name));
+  return value;
+}
+
+std::optional<std::string> Object::text(const char* name) const {
+  const std::optional<Handle> found = attribute(name);
+  if (!found) return std::nullopt;
+  const Handle type = own(H5Aget_type(found->get()), &H5Tclose, "cannot read an attribute's type");
+  return read_string_value(type.get(), fmt::format("{}: attribute '{}'", where(), name), &H5Aread, found->get());
+}
+
+void Object::set(const char* name, hid_t type, const void* value) const {
+  const std::string doing = fmt::format("attribute '{}' cannot be written", name);
+  const Handle space = scalar();
+  Handle made = own(H5Acreate2(id(), name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT), &H5Aclose, doing);
+  require(H5Awrite(made.get(), type, value), doing);
+  require(made.close(), doing);
+}
+
+void Object::set(const char* name, std::int64_t value) const { set(name, H5T_STD_I64LE, &value); }
+void Object::set(const char* name, double value) const { set(name, H5T_IEEE_F64LE, &value); }
+
+void Object::set(const char* name, const std::string& value) const {
+  const Handle type(H5Tcopy(H5T_C_S1), &H5Tclose);
+  H5Tset_size(type.get(), H5T_VARIABLE);
+  H5Tset_cset(type.get(), H5T_CSET_UTF8);
+  const char* raw = value.c_str();
+  set(name, type.get(), &raw);
+}
+
+}  // namespace kvbench::trace::h5

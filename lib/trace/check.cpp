@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the schema that concern what a trace says about itself. Reader and Writer apply the same ones.
+#include <cmath>
+#include <set>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/trace/layout.hpp>
+
+namespace kvbench::trace {
+namespace {
+
+void check_model(const TraceInfo& info, const std::string& file) {
+  const auto positive = [&](std::int64_t value, const char* name) {
+    if (value <= 0) throw Error("{}: attribute '{}' is {}; it must be at least 1.", file, name, value);
+    if (value > std::int64_t{1} << 24) throw Error("{}: attribute '{}' is {}, which no model has.", file, name, value);
+  };
+  positive(info.num_layers, "num_layers");
+  positive(info.num_query_heads, "num_query_heads");
+  positive(info.num_kv_heads, "num_kv_heads");
+  positive(info.head_dim, "head_dim");
+  positive(info.value_dim, "value_dim");
+  if (info.num_query_heads % info.num_kv_heads != 0) {
+    throw Error(
+        "{}: num_query_heads = {} is no multiple of num_kv_heads = {}; every kv head must serve equally many query heads.",
+        file, info.num_query_heads, info.num_kv_heads);
+  }
+  if (info.rope_type.empty()) {
+    throw Error("{}: attribute 'rope_type' is empty; write 'default', 'none' or the model's own type.", file);
+  }
+  if (info.rope_layout != "half" && info.rope_layout != "interleaved") {
+    throw Error("{}: attribute 'rope_layout' is '{}'; it must be 'half' or 'interleaved'.", file, info.rope_layout);
+  }
+}
+
+void check_prompt(const PromptInfo& prompt, const std::string& file) {
+  const std::string at = file + ": " + path_of(prompt);
+  if (prompt.id.empty() || prompt.id == "." || prompt.id.find('/') != std::string::npos) {
+    throw Error("{}: '{}' cannot name a prompt group.", file, prompt.id);
+  }
+  const std::int64_t n = prompt.num_tokens;
+  if (n < 1) throw Error("{}: num_tokens is {}; a prompt needs at least one token.", at, n);
+  if (static_cast<std::int64_t>(prompt.tokens.size()) != n) {
+    throw Error("{}: dataset 'tokens' has {} entries, attribute num_tokens says {}.", at, prompt.tokens.size(), n);
+  }
+  if (prompt.prompt_tokens < 1 || prompt.prompt_tokens > n) {
+    throw Error("{}: prompt_tokens is {}; the context must end between 1 and num_tokens = {}.", at, prompt.prompt_tokens, n);
+  }
+  const std::int64_t start = prompt.answer_start.value_or(0);
+  const std::int64_t end = prompt.answer_end.value_or(n);
+  if (start < 0 || end > n || start > end) {
+    throw Error("{}: answer_start = {} and answer_end = {} do not lie in order in [0, {}].", at, start, end, n);
+  }
+  if (prompt.layers.empty()) throw Error("{}: no layers were recorded; dump at least one.", at);
+}
+
+void check_positions(const LayerInfo& layer, std::int64_t n, const std::string& at) {
+  if (layer.query_positions.empty()) throw Error("{}: no queries were recorded; dump at least one position.", at);
+  std::int64_t previous = -1;
+  for (std::size_t i = 0; i < layer.query_positions.size(); ++i) {
+    const std::int64_t position = layer.query_positions[i];
+    if (position < 0 || position >= n) {
+      throw Error("{}/query_positions: entry {} is {}, outside [0, {}).", at, i, position, n);
+    }
+    if (position <= previous) {
+      throw Error("{}/query_positions: entry {} is {} after {}; positions must increase.", at, i, position, previous);
+    }
+    previous = position;
+  }
+}
+
+void check_layer(const LayerInfo& layer, const PromptInfo& prompt, const TraceInfo& info, const std::string& file) {
+  const std::string at = file + ": " + path_of(prompt, layer);
+  if (layer.layer < 0 || layer.layer >= info.num_layers) {
+    throw Error("{}: the model has num_layers = {}; there is no such layer.", at, info.num_layers);
+  }
+  if (layer.window < 0) throw Error("{}: attribute 'window' is {}; use 0 for full attention.", at, layer.window);
+  const auto finite = [&](double value, const char* name, bool zero_allowed) {
+    if (!std::isfinite(value) || value < 0 || (value == 0 && !zero_allowed)) {
+      throw Error("{}: attribute '{}' is {}; it must be a finite number {} 0.", at, name, value, zero_allowed ? ">=" : ">");
+    }
+  };
+  finite(layer.rope_theta, "rope_theta", true);
+  finite(layer.scale, "scale", false);
+  finite(layer.softcap, "softcap", true);
+  check_positions(layer, prompt.num_tokens, at);
+  if (layer.column_sums_end && (*layer.column_sums_end < 1 || *layer.column_sums_end > prompt.num_tokens)) {
+    throw Error("{}/column_sums: column_sums_end is {}, outside [1, {}].", at, *layer.column_sums_end, prompt.num_tokens);
+  }
+}
+
+}  // namespace
+
+void check(const TraceInfo& info, const std::string& file) {
+  check_model(info, file);
+  if (info.prompts.empty()) throw Error("{}: the trace holds no prompt; there is nothing to replay.", file);
+  std::set<std::string> ids;
+  for (const PromptInfo& prompt : info.prompts) {
+    check_prompt(prompt, file);
+    if (!ids.insert(prompt.id).second) throw Error("{}: {} occurs twice.", file, path_of(prompt));
+    int previous = -1;
+    for (const LayerInfo& layer : prompt.layers) {
+      check_layer(layer, prompt, info, file);
+      if (layer.layer <= previous) throw Error("{}: {}: layers must increase.", file, path_of(prompt, layer));
+      previous = layer.layer;
+    }
+  }
+}
+
+}  // namespace kvbench::trace

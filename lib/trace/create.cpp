@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/trace/create.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <kvbench/trace/layout.hpp>
+
+namespace kvbench::trace {
+namespace {
+
+/// ISO 8601, UTC. SOURCE_DATE_EPOCH makes it reproducible (reproducible-builds.org).
+std::string now() {
+  std::time_t time = std::time(nullptr);
+  if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH")) time = static_cast<std::time_t>(std::strtoll(epoch, nullptr, 10));
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time));
+}
+
+void set_if_known(const h5::Object& at, const char* name, const std::string& value) {
+  if (!value.empty()) at.set(name, value);
+}
+
+void describe_model(const h5::Object& root, const TraceInfo& info) {
+  root.set("kvbench_trace", fmt::format("{}.{}", schema_major, schema_minor));
+  root.set("model", info.model);
+  set_if_known(root, "arch", info.arch);
+  set_if_known(root, "quantisation", info.quantisation);
+  set_if_known(root, "source_tool", info.source_tool);
+  set_if_known(root, "source_version", info.source_version);
+  root.set("created", info.created.empty() ? now() : info.created);
+  root.set("num_layers", info.num_layers);
+  root.set("num_query_heads", info.num_query_heads);
+  root.set("num_kv_heads", info.num_kv_heads);
+  root.set("head_dim", info.head_dim);
+  root.set("value_dim", info.value_dim);
+  root.set("rope_type", info.rope_type);
+  root.set("rope_layout", info.rope_layout);
+  root.set("dtype", std::string(name_of(info.dtype)));
+}
+
+template <class T>
+void write_integers(const h5::Object& group, const char* name, const std::vector<T>& values) {
+  const hid_t stored = sizeof(T) == 4 ? H5T_STD_I32LE : H5T_STD_I64LE;
+  h5::Object dataset = group.create_dataset(name, stored, {values.size()}, {});
+  dataset.write(stored, values.data());
+  dataset.close();
+}
+
+// Fixed length: the bytes lie in one piece whose size can be checked before they are read.
+void write_text(const h5::Object& group, const std::string& text) {
+  const h5::Handle type(H5Tcopy(H5T_C_S1), &H5Tclose);
+  H5Tset_size(type.get(), std::max<std::size_t>(1, text.size()));
+  H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
+  H5Tset_cset(type.get(), H5T_CSET_UTF8);
+  h5::Object dataset = group.create_dataset("text", type.get(), {}, {});
+  dataset.write(type.get(), text.c_str());
+  dataset.close();
+}
+
+/// One head's slab; HDF5 holds chunks below 4 GiB, so longer heads are cut.
+std::vector<hsize_t> chunk_of(const Shape& shape, int rank, std::size_t element) {
+  constexpr std::uint64_t limit = (std::uint64_t{1} << 32) - 1;
+  const auto dim = static_cast<hsize_t>(shape.dim);
+  const hsize_t rows = std::min<hsize_t>(static_cast<hsize_t>(shape.rows), std::max<hsize_t>(1, limit / (dim * element)));
+  return rank == 2 ? std::vector<hsize_t>{1, rows} : std::vector<hsize_t>{1, rows, dim};
+}
+
+void create_layer(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer,
+                  bool compress) {
+  group.set("window", layer.window);
+  group.set("rope_theta", layer.rope_theta);
+  group.set("scale", layer.scale);
+  group.set("softcap", layer.softcap);
+  write_integers(group, "query_positions", layer.query_positions);
+  for (const Array array : all_arrays) {
+    if (!holds(layer, array)) continue;
+    const Shape shape = shape_of(info, prompt, layer, array);
+    const int rank = rank_of(array);
+    std::vector<hsize_t> dims{static_cast<hsize_t>(shape.heads), static_cast<hsize_t>(shape.rows),
+                              static_cast<hsize_t>(shape.dim)};
+    dims.resize(static_cast<std::size_t>(rank));
+    const Dtype dtype = dtype_of(info, array);
+    const auto chunk = compress ? chunk_of(shape, rank, size_of(dtype)) : std::vector<hsize_t>{};
+    const h5::Object dataset = group.create_dataset(name_of(array), h5::float_type(dtype).get(), dims, chunk);
+    if (array == Array::column_sums) dataset.set("column_sums_end", *layer.column_sums_end);
+  }
+}
+
+void create_prompt(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt, bool compress) {
+  group.set("name", prompt.name);
+  group.set("num_tokens", prompt.num_tokens);
+  group.set("prompt_tokens", prompt.prompt_tokens);
+  if (prompt.answer_start) group.set("answer_start", *prompt.answer_start);
+  if (prompt.answer_end) group.set("answer_end", *prompt.answer_end);
+  write_integers(group, "tokens", prompt.tokens);
+  if (prompt.text) write_text(group, *prompt.text);
+  const h5::Object layers = group.create_group("layers");
+  for (const LayerInfo& layer : prompt.layers) {
+    create_layer(layers.create_group(std::to_string(layer.layer)), info, prompt, layer, compress);
+  }
+}
+
+}  // namespace
+
+h5::Object create(const std::string& path, const std::string& final_name, const TraceInfo& info, bool compress) {
+  h5::Object root = h5::Object::create_file(path, final_name);
+  describe_model(root, info);
+  const h5::Object prompts = root.create_group("prompts");
+  for (const PromptInfo& prompt : info.prompts) create_prompt(prompts.create_group(prompt.id), info, prompt, compress);
+  return root;
+}
+
+}  // namespace kvbench::trace

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The few HDF5 calls that a trace needs: owning handles, one exception, objects that know where they are.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <hdf5.h>
+
+#include <kvbench/trace/schema.hpp>
+
+namespace kvbench::trace::h5 {
+
+/// A call of the HDF5 library failed. The message names file, object and the library's innermost reason.
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Every use of HDF5 happens inside a session: the library is not thread-safe, and it must not print.
+class Session {
+ public:
+  Session();
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+  H5E_auto2_t printer_ = nullptr;
+  void* printer_data_ = nullptr;
+};
+
+class Handle {
+ public:
+  using Closer = herr_t (*)(hid_t);
+  Handle() = default;
+  Handle(hid_t id, Closer closer) : id_(id), closer_(closer) {}
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), closer_(other.closer_) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(closer_, other.closer_);
+    return *this;
+  }
+  ~Handle() { close(); }
+
+  hid_t get() const { return id_; }
+  /// The closer's result, for those who must know that buffered data reached the file.
+  herr_t close() { return id_ < 0 ? 0 : closer_(std::exchange(id_, -1)); }
+
+ private:
+  hid_t id_ = -1;
+  Closer closer_ = nullptr;
+};
+
+/// The stored element type: IEEE single, IEEE half, or bfloat16, little-endian. HDF5 1.10 has no 16-bit floats of its own.
+Handle float_type(Dtype dtype);
+
+/// How a dataset's bytes lie in the file.
+struct Storage {
+  H5D_layout_t layout = H5D_LAYOUT_ERROR;
+  std::uint64_t offset = 0;         ///< contiguous only; HADDR_UNDEF where nothing was written
+  std::uint64_t bytes = 0;          ///< stored, after compression
+  std::uint64_t chunks = 0;         ///< chunked only: allocated ones
+  std::vector<hsize_t> chunk_dims;  ///< chunked only
+  std::vector<H5Z_filter_t> filters;
+  bool external = false;  ///< lies in other files
+};
+
+/// A file (standing for its root group), group or dataset. Every failure names it.
+class Object {
+ public:
+  static Object open_file(const std::string& path);
+  /// A new file whose metadata carry checksums and no times, large datasets aligned to 4096 bytes.
+  static Object create_file(const std::string& path, const std::string& final_name);
+
+  const std::string& name() const { return name_; }
+  hid_t id() const { return handle_.get(); }
+  /// "FILE: /object", for messages.
+  std::string where() const { return file_ + ": " + name_; }
+
+  std::vector<std::string> members() const;
+  bool has(const std::string& member) const;
+  /// Opens a member through a hard link only: other links could lead out of the file.
+  Object group(const std::string& member) const;
+  Object dataset(const std::string& member) const;
+  Object create_group(const std::string& member) const;
+  /// `chunk` empty: contiguous. Else shuffle + deflate.
+  Object create_dataset(const std::string& member, hid_t type, const std::vector<hsize_t>& dims,
+                        const std::vector<hsize_t>& chunk) const;
+
+  std::optional<std::int64_t> integer(const char* attribute) const;
+  std::optional<double> number(const char* attribute) const;
+  std::optional<std::string> text(const char* attribute) const;
+  void set(const char* attribute, std::int64_t value) const;
+  void set(const char* attribute, double value) const;
+  void set(const char* attribute, const std::string& value) const;
+
+  std::vector<hsize_t> dims() const;  ///< empty for a scalar
+  Handle type() const;
+  Storage storage() const;
+  void read(hid_t memory_type, void* out) const;
+  void read_slab(hid_t memory_type, const std::vector<hsize_t>& start, const std::vector<hsize_t>& count, void* out) const;
+  std::string read_string() const;
+  void write(hid_t memory_type, const void* data) const;
+  void write_slab(hid_t memory_type, const std::vector<hsize_t>& start, const std::vector<hsize_t>& count,
+                  const void* data) const;
+
+  void flush() const;
+  /// Bytes of the open file that are allocated, on disk or not yet.
+  std::uint64_t size() const;
+  void close();
+
+ private:
+  Object(Handle handle, std::string file, std::string name)
+      : handle_(std::move(handle)), file_(std::move(file)), name_(std::move(name)) {}
+  [[noreturn]] void fail(const std::string& doing) const;
+  template <class T>
+  T require(T result, const std::string& doing) const {
+    if (result < 0) fail(doing);
+    return result;
+  }
+  Handle own(hid_t id, Handle::Closer closer, const std::string& doing) const { return {require(id, doing), closer}; }
+  Object open(const std::string& member, H5I_type_t kind, const char* kind_name) const;
+  std::string child(const std::string& member) const { return (name_ == "/" ? "/" : name_ + "/") + member; }
+  std::optional<Handle> attribute(const char* name) const;
+  void set(const char* name, hid_t type, const void* value) const;
+  Handle slab_space(const std::vector<hsize_t>& start, const std::vector<hsize_t>& count) const;
+
+  Handle handle_;
+  std::string file_, name_;
+};
+
+/// One string of `type` (class string, fixed or variable length). `read` fills a buffer of the memory type it is given.
+std::string read_string_value(hid_t type, const std::string& where, herr_t (*read)(hid_t object, hid_t type, void* out),
+                              hid_t object);
+
+}  // namespace kvbench::trace::h5

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where each array of a trace lies and what shape it has: the one source for reader, writer and generator.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include <kvbench/trace/schema.hpp>
+
+namespace kvbench::trace {
+
+inline constexpr std::array all_arrays{Array::keys,
+                                       Array::values,
+                                       Array::queries,
+                                       Array::column_sums,
+                                       Array::keys_pre_rope,
+                                       Array::queries_pre_rope,
+                                       Array::speculated_queries,
+                                       Array::attention_output};
+
+/// [heads, rows, dim]; column sums are stored as [heads, rows] and have dim = 1.
+struct Shape {
+  std::int64_t heads = 0, rows = 0, dim = 0;
+};
+
+Shape shape_of(const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer, Array array);
+inline int rank_of(Array array) { return array == Array::column_sums ? 2 : 3; }
+inline Dtype dtype_of(const TraceInfo& info, Array array) { return array == Array::column_sums ? Dtype::f32 : info.dtype; }
+inline std::size_t size_of(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
+bool holds(const LayerInfo& layer, Array array);
+
+std::string path_of(const PromptInfo& prompt);
+std::string path_of(const PromptInfo& prompt, const LayerInfo& layer);
+std::string path_of(const PromptInfo& prompt, const LayerInfo& layer, Array array);
+
+/// Throws Error, naming `file` and the object, where `info` contradicts itself or the schema. Looks at no dataset.
+void check(const TraceInfo& info, const std::string& file);
+
+}  // namespace kvbench::trace

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/trace/patterns.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numbers>
+
+#include <kvbench/kernels/philox.hpp>
+
+namespace kvbench::trace {
+namespace {
+
+enum class Stream : std::uint32_t {
+  keys,
+  values,
+  queries,
+  value_mean,
+  value_norm,
+  centre,
+  membership,
+  query_membership,
+  direction,
+  hitters
+};
+
+/// Counter-based draws: (stream, head, row, column) gives the same number in any order.
+class Draws {
+ public:
+  Draws(std::uint32_t seed, Place place) : key_{seed, 0x73796e74U /* "synt" */}, place_(place) {}
+
+  double uniform(Stream stream, std::uint32_t head, std::int64_t row) const {
+    const PhiloxBlock block = draw(stream, head, row, 0);
+    return uniform52(block.x[0], block.x[1]);
+  }
+  /// out[c] ~ N(0, sigma^2), added to what is there. Box and Muller's transform, two numbers a block.
+  void add_normals(Stream stream, std::uint32_t head, std::int64_t row, double sigma, std::vector<double>& out) const {
+    for (std::size_t c = 0; c < out.size(); c += 2) {
+      const PhiloxBlock block = draw(stream, head, row, static_cast<std::uint32_t>(c / 2));
+      const double radius = sigma * std::sqrt(-2 * std::log(uniform52(block.x[0], block.x[1])));
+      const double angle = 2 * std::numbers::pi * uniform52(block.x[2], block.x[3]);
+      out[c] += radius * std::cos(angle);
+      if (c + 1 < out.size()) out[c + 1] += radius * std::sin(angle);
+    }
+  }
+
+ private:
+  PhiloxBlock draw(Stream stream, std::uint32_t head, std::int64_t row, std::uint32_t column) const {
+    const PhiloxBlock counter{{place_.layer << 16 | head, place_.prompt, static_cast<std::uint32_t>(row),
+                               static_cast<std::uint32_t>(stream) << 24 | column}};
+    return philox4x32(counter, key_);
+  }
+  PhiloxKey key_;
+  Place place_;
+};
+
+/// One head in the making. Queries share the keys' norm, so logits have a deviation of key_norm^2 / head_dim.
+class Generator {
+ public:
+  Generator(const SynthOptions& options, Place place)
+      : options_(options), draws_(options.seed, place), place_(place), sigma_(options.key_norm / std::sqrt(dim())) {
+    direction_.resize(static_cast<std::size_t>(options.head_dim));
+    draws_.add_normals(Stream::direction, place.kv_head, 0, 1, direction_);
+    const double norm = std::sqrt(std::inner_product(direction_.begin(), direction_.end(), direction_.begin(), 0.0));
+    for (double& x : direction_) x /= norm;
+    if (options.pattern == Pattern::sinks) marked(0, std::min<std::int64_t>(4, options.num_tokens));
+    if (options.pattern == Pattern::needle) marked(options.prompt_tokens / 2, options.prompt_tokens / 2 + 1);
+    if (options.pattern == Pattern::heavy_hitters) mark_hitters();
+  }
+
+  std::vector<float> keys() const {
+    return rows(options_.head_dim, [&](std::int64_t i, std::vector<double>& key) {
+      if (std::binary_search(marked_.begin(), marked_.end(), i)) {
+        for (std::size_t c = 0; c < key.size(); ++c) key[c] = mark_length() * direction_[c];
+        return;
+      }
+      scatter(Stream::keys, Stream::membership, place_.kv_head, i, key);
+    });
+  }
+
+  std::vector<float> queries(std::uint32_t head) const {
+    return rows(options_.head_dim, [&](std::int64_t i, std::vector<double>& query) {
+      scatter(Stream::queries, Stream::query_membership, head, i, query);
+      if (!looks_for_marks(i)) return;
+      for (std::size_t c = 0; c < query.size(); ++c) query[c] += pull() * direction_[c];
+    });
+  }
+
+  std::vector<float> values() const {
+    std::vector<double> mean(static_cast<std::size_t>(options_.value_dim));
+    draws_.add_normals(Stream::value_mean, place_.kv_head, 0, 0.5, mean);
+    return rows(options_.value_dim, [&](std::int64_t i, std::vector<double>& value) {
+      std::vector<double> spread(1);
+      draws_.add_normals(Stream::value_norm, place_.kv_head, i, 0.3, spread);
+      // Trained models keep what they say about sinks small.
+      const bool sink = options_.pattern == Pattern::sinks && i < 4;
+      value = mean;
+      draws_.add_normals(Stream::values, place_.kv_head, i, 1, value);
+      for (double& x : value) x *= std::exp(spread[0]) * (sink ? 0.1 : 1);
+    });
+  }
+
+ private:
+  double dim() const { return static_cast<double>(options_.head_dim); }
+  void marked(std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) marked_.push_back(i);
+  }
+
+  void mark_hitters() {
+    const std::int64_t wanted = std::max<std::int64_t>(1, options_.num_tokens / 64);
+    std::vector<std::pair<double, std::int64_t>> order;
+    for (std::int64_t i = 0; i < options_.num_tokens; ++i) {
+      order.emplace_back(draws_.uniform(Stream::hitters, place_.kv_head, i), i);
+    }
+    std::partial_sort(order.begin(), order.begin() + wanted, order.end());
+    for (std::int64_t i = 0; i < wanted; ++i) marked_.push_back(order[static_cast<std::size_t>(i)].second);
+    std::sort(marked_.begin(), marked_.end());
+  }
+
+  bool looks_for_marks(std::int64_t i) const {
+    if (options_.pattern == Pattern::needle)
+      return i >= options_.num_tokens - std::max<std::int64_t>(1, options_.num_queries / 8);
+    return !marked_.empty();
+  }
+
+  /// How far queries lean towards the marked keys.
+  double pull() const { return options_.key_norm / 2; }
+
+  /// Length of the marked keys that gives all of them together four fifths of the attention: their logit must exceed the log of
+  /// the others' sum, log n + var / 2 for Gaussian logits, by log(4 / marks).
+  double mark_length() const {
+    const double deviation = options_.key_norm * options_.key_norm / dim();
+    const double background = std::log(static_cast<double>(options_.num_tokens)) + deviation * deviation * 0.5 * 1.25;
+    const double logit = background + std::log(4.0 / static_cast<double>(marked_.size()));
+    return std::max(logit, 1.0) * std::sqrt(dim()) / pull();
+  }
+
+  void scatter(Stream stream, Stream membership, std::uint32_t head, std::int64_t i, std::vector<double>& out) const {
+    if (options_.pattern != Pattern::clusters) return draws_.add_normals(stream, head, i, sigma_, out);
+    const auto centre = static_cast<std::int64_t>(draws_.uniform(membership, head, i) * static_cast<double>(options_.clusters));
+    draws_.add_normals(Stream::centre, place_.kv_head, centre, sigma_, out);
+    draws_.add_normals(stream, head, i, options_.spread * std::numbers::sqrt2 * sigma_, out);  // centres lie sqrt(2) |k| apart
+  }
+
+  std::vector<float> rows(std::int64_t dim, const std::function<void(std::int64_t, std::vector<double>&)>& fill) const {
+    std::vector<float> all;
+    all.reserve(static_cast<std::size_t>(options_.num_tokens * dim));
+    for (std::int64_t i = 0; i < options_.num_tokens; ++i) {
+      std::vector<double> row(static_cast<std::size_t>(dim));
+      fill(i, row);
+      for (const double x : row) all.push_back(static_cast<float>(x));
+    }
+    return all;
+  }
+
+  const SynthOptions& options_;
+  Draws draws_;
+  Place place_;
+  double sigma_;
+  std::vector<double> direction_;     ///< unit vector that marked keys share and queries lean towards
+  std::vector<std::int64_t> marked_;  ///< ascending
+};
+
+}  // namespace
+
+SynthHead draw_head(const SynthOptions& options, Place place) {
+  const Generator generator(options, place);
+  SynthHead head{generator.keys(), generator.values(), {}};
+  const std::int64_t group = options.query_heads / options.kv_heads;
+  for (std::int64_t g = 0; g < group; ++g) {
+    head.queries.push_back(generator.queries(static_cast<std::uint32_t>(place.kv_head * group + g)));
+  }
+  return head;
+}
+
+std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries, std::int64_t end,
+                               std::int64_t dim, double scale) {
+  constexpr std::size_t tile = 256, block = 8;  // keys and queries at a time: their logits stay in the first-level cache
+  const auto d = static_cast<std::size_t>(dim), m = static_cast<std::size_t>(end);
+  const std::size_t padded = (m + tile - 1) / tile * tile;
+  std::vector<float> transposed(d * padded);  // [d, padded], so that the inner loop runs over keys
+  for (std::size_t j = 0; j < m; ++j) {
+    for (std::size_t c = 0; c < d; ++c) transposed[c * padded + j] = keys[j * d + c];
+  }
+  std::vector<float> logits(block * padded);
+  std::vector<double> sums(keys.size() / d);
+  for (std::size_t first = 0; first < m; first += block) {
+    const std::size_t last = std::min(m, first + block);
+    for (std::size_t j = 0; j < last; j += tile) {
+      for (std::size_t i = first; i < last; ++i) {
+        float* out = &logits[(i - first) * padded + j];
+        std::fill_n(out, tile, 0.0F);
+        for (std::size_t c = 0; c < d; ++c) {
+          const float q = queries[i * d + c];
+          const float* k = &transposed[c * padded + j];
+          for (std::size_t t = 0; t < tile; ++t) out[t] += q * k[t];
+        }
+      }
+    }
+    for (std::size_t i = first; i < last; ++i) {
+      float* row = &logits[(i - first) * padded];
+      const float top = *std::max_element(row, row + i + 1);
+      double total = 0;
+      for (std::size_t j = 0; j <= i; ++j) total += row[j] = std::exp((row[j] - top) * static_cast<float>(scale));
+      for (std::size_t j = 0; j <= i; ++j) sums[j] += row[j] / total;
+    }
+  }
+  return {sums.begin(), sums.end()};
+}
+
+}  // namespace kvbench::trace

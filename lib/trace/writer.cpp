@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/trace/writer.hpp>
+
+#include <cmath>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/kernels/half.hpp>
+#include <kvbench/trace/atomic_file.hpp>
+#include <kvbench/trace/coverage.hpp>
+#include <kvbench/trace/create.hpp>
+#include <kvbench/trace/layout.hpp>
+
+namespace kvbench::trace {
+namespace {
+
+/// `data` in the trace's 16-bit type. `where` and `row_begin` are for the message.
+std::vector<std::uint16_t> narrow(std::span<const float> data, Dtype dtype) {
+  std::vector<std::uint16_t> halves(data.size());
+  for (std::size_t i = 0; i < data.size(); ++i) halves[i] = dtype == Dtype::f16 ? narrow_f16(data[i]) : narrow_bf16(data[i]);
+  return halves;
+}
+
+float widen(std::uint16_t half, Dtype dtype) { return dtype == Dtype::f16 ? widen_f16(half) : widen_bf16(half); }
+
+IoError write_error(const h5::Failure& failure) {
+  return IoError(
+      "{}. Free some space, raise the file size limit or write to another disk; nothing was left under the final name.",
+      failure.what());
+}
+
+h5::Object open_array(const h5::Object& file, const PromptInfo& prompt, const LayerInfo& layer, Array array) {
+  return file.group("prompts").group(prompt.id).group("layers").group(std::to_string(layer.layer)).dataset(name_of(array));
+}
+
+struct Slab {
+  std::vector<hsize_t> start, count;
+};
+Slab slab_of(const Shape& shape, Array array, std::int64_t head, std::int64_t begin, std::int64_t rows) {
+  Slab slab{{static_cast<hsize_t>(head), static_cast<hsize_t>(begin), 0},
+            {1, static_cast<hsize_t>(rows), static_cast<hsize_t>(shape.dim)}};
+  slab.start.resize(static_cast<std::size_t>(rank_of(array)));
+  slab.count.resize(static_cast<std::size_t>(rank_of(array)));
+  return slab;
+}
+
+}  // namespace
+
+struct Writer::Impl {
+  std::string path;
+  TraceInfo info;
+  WriteOptions options;
+  AtomicFile target;
+  std::optional<h5::Object> file;  ///< uncompressed until commit(): rows come in any order and pieces, chunks must not
+  std::map<std::tuple<std::size_t, std::size_t, Array, std::int64_t>, Coverage> written;
+
+  Impl(std::string name, const TraceInfo& description, WriteOptions chosen)
+      : path(std::move(name)), info(description), options(chosen), target(path) {
+    const h5::Session session;
+    try {
+      file = create(target.temporary(), path, info, false);
+      file->flush();
+      target.reserve(file->size());
+    } catch (const h5::Failure& failure) {
+      abandon();
+      throw write_error(failure);
+    } catch (...) {
+      abandon();
+      throw;
+    }
+  }
+
+  ~Impl() {
+    const h5::Session session;
+    abandon();
+  }
+
+  /// Closing writes what HDF5 still holds, which fails for good on a full disk: make room first, the file is lost anyway.
+  void abandon() {
+    if (!file) return;
+    target.empty();
+    file.reset();
+  }
+
+  void check_complete() const {
+    for_each_head([&](std::size_t p, std::size_t l, Array array, std::int64_t head, const Shape& shape) {
+      const auto found = written.find({p, l, array, head});
+      const std::int64_t gap = found == written.end() ? 0 : found->second.first_gap(shape.rows);
+      if (gap < shape.rows) {
+        const PromptInfo& prompt = info.prompts[p];
+        throw Error("{}: {}: row {} of head {} was never written; write every row before commit().", path,
+                    path_of(prompt, prompt.layers[l], array), gap, head);
+      }
+    });
+  }
+
+  template <class F>
+  void for_each_head(F visit) const {
+    for (std::size_t p = 0; p < info.prompts.size(); ++p) {
+      for (std::size_t l = 0; l < info.prompts[p].layers.size(); ++l) {
+        const LayerInfo& layer = info.prompts[p].layers[l];
+        for (const Array array : all_arrays) {
+          if (!holds(layer, array)) continue;
+          const Shape shape = shape_of(info, info.prompts[p], layer, array);
+          for (std::int64_t head = 0; head < shape.heads; ++head) visit(p, l, array, head, shape);
+        }
+      }
+    }
+  }
+
+  void close_and_publish(h5::Object& finished, AtomicFile& at) {
+    finished.flush();
+    finished.close();
+    at.publish();
+  }
+
+  void publish_compressed() {
+    AtomicFile packed_target(path, ".z");
+    h5::Object packed = create(packed_target.temporary(), path, info, true);
+    try {
+      std::vector<std::byte> slab_bytes;
+      for_each_head([&](std::size_t p, std::size_t l, Array array, std::int64_t head, const Shape& shape) {
+        const Dtype dtype = dtype_of(info, array);
+        const h5::Handle type = h5::float_type(dtype);
+        const Slab slab = slab_of(shape, array, head, 0, shape.rows);
+        slab_bytes.resize(static_cast<std::size_t>(shape.rows * shape.dim) * size_of(dtype));
+        const PromptInfo& prompt = info.prompts[p];
+        open_array(*file, prompt, prompt.layers[l], array).read_slab(type.get(), slab.start, slab.count, slab_bytes.data());
+        h5::Object out = open_array(packed, prompt, prompt.layers[l], array);
+        out.write_slab(type.get(), slab.start, slab.count, slab_bytes.data());
+        out.close();
+      });
+      close_and_publish(packed, packed_target);
+    } catch (...) {
+      packed_target.empty();
+      throw;
+    }
+  }
+};
+
+Writer::Writer(std::string path, const TraceInfo& info, WriteOptions options) {
+  check(info, path);
+  impl_ = std::make_unique<Impl>(std::move(path), info, options);
+}
+
+Writer::~Writer() = default;
+
+void Writer::write_rows(std::size_t prompt, std::size_t layer, Array array, std::int64_t head, std::int64_t row_begin,
+                        std::span<const float> data) {
+  const PromptInfo& p = impl_->info.prompts.at(prompt);
+  const LayerInfo& l = p.layers.at(layer);
+  const std::string at = impl_->path + ": " + path_of(p, l, array);
+  const Shape shape = shape_of(impl_->info, p, l, array);
+  if (!impl_->file) throw Error("{}: commit() was already called.", impl_->path);
+  if (!holds(l, array)) throw Error("{}: was not declared; set it in the layer's description.", at);
+  const std::int64_t rows = static_cast<std::int64_t>(data.size()) / shape.dim;
+  if (rows * shape.dim != static_cast<std::int64_t>(data.size()) || head < 0 || head >= shape.heads || row_begin < 0 ||
+      rows > shape.rows - row_begin) {
+    throw Error("{}: head {}, rows from {}, {} values do not fit the shape [{}, {}, {}].", at, head, row_begin, data.size(),
+                shape.heads, shape.rows, shape.dim);
+  }
+  if (rows == 0) return;
+  const Dtype dtype = dtype_of(impl_->info, array);
+  const std::vector<std::uint16_t> halves = dtype == Dtype::f32 ? std::vector<std::uint16_t>{} : narrow(data, dtype);
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    if (std::isfinite(data[i]) && (dtype == Dtype::f32 || std::isfinite(widen(halves[i], dtype)))) continue;
+    const auto index = static_cast<std::int64_t>(i);
+    throw Error("{}: head {}, row {}, column {}: {} {}.", at, head, row_begin + index / shape.dim, index % shape.dim, data[i],
+                std::isfinite(data[i]) ? fmt::format("does not fit {}; use bf16 or f32", name_of(dtype)) : "is not finite");
+  }
+  const Slab slab = slab_of(shape, array, head, row_begin, rows);
+  const h5::Session session;
+  try {
+    h5::Object dataset = open_array(*impl_->file, p, l, array);
+    const void* bytes = dtype == Dtype::f32 ? static_cast<const void*>(data.data()) : halves.data();
+    dataset.write_slab(h5::float_type(dtype).get(), slab.start, slab.count, bytes);
+    dataset.close();
+  } catch (const h5::Failure& failure) {
+    throw write_error(failure);
+  }
+  impl_->written[{prompt, layer, array, head}].add(row_begin, row_begin + rows);
+}
+
+void Writer::commit() {
+  if (!impl_->file) throw Error("{}: commit() was already called.", impl_->path);
+  impl_->check_complete();
+  const h5::Session session;
+  try {
+    if (impl_->options.compress) {
+      impl_->publish_compressed();
+      impl_->abandon();
+    } else {
+      impl_->close_and_publish(*impl_->file, impl_->target);
+      impl_->file.reset();
+    }
+  } catch (const h5::Failure& failure) {
+    throw write_error(failure);
+  }
+}
+
+}  // namespace kvbench::trace

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <thread>
+
+#include <doctest/doctest.h>
+#include <kvbench/core/error.hpp>
+
+#include "unit/trace/sample.hpp"
+
+namespace kvbench::trace::test {
+namespace {
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void check_same(const LayerInfo& a, const LayerInfo& b) {
+  CHECK(a.layer == b.layer);
+  CHECK(a.window == b.window);
+  CHECK(a.rope_theta == b.rope_theta);
+  CHECK(a.scale == b.scale);
+  CHECK(a.softcap == b.softcap);
+  CHECK(a.query_positions == b.query_positions);
+  CHECK(a.column_sums_end == b.column_sums_end);
+  CHECK(a.keys_pre_rope == b.keys_pre_rope);
+  CHECK(a.queries_pre_rope == b.queries_pre_rope);
+  CHECK(a.speculated_queries == b.speculated_queries);
+  CHECK(a.attention_output == b.attention_output);
+}
+
+void check_same(const PromptInfo& a, const PromptInfo& b) {
+  CHECK(a.id == b.id);
+  CHECK(a.name == b.name);
+  CHECK(a.num_tokens == b.num_tokens);
+  CHECK(a.prompt_tokens == b.prompt_tokens);
+  CHECK(a.answer_start == b.answer_start);
+  CHECK(a.answer_end == b.answer_end);
+  CHECK(a.text == b.text);
+  CHECK(a.tokens == b.tokens);
+  REQUIRE(a.layers.size() == b.layers.size());
+  for (std::size_t l = 0; l < a.layers.size(); ++l) check_same(a.layers[l], b.layers[l]);
+}
+
+void check_same(const TraceInfo& a, const TraceInfo& b) {
+  CHECK(a.model == b.model);
+  CHECK(a.arch == b.arch);
+  CHECK(a.quantisation == b.quantisation);
+  CHECK(a.source_tool == b.source_tool);
+  CHECK(a.source_version == b.source_version);
+  CHECK(a.created == b.created);
+  CHECK(a.num_layers == b.num_layers);
+  CHECK(a.num_query_heads == b.num_query_heads);
+  CHECK(a.num_kv_heads == b.num_kv_heads);
+  CHECK(a.head_dim == b.head_dim);
+  CHECK(a.value_dim == b.value_dim);
+  CHECK(a.rope_type == b.rope_type);
+  CHECK(a.rope_layout == b.rope_layout);
+  CHECK(a.dtype == b.dtype);
+  REQUIRE(a.prompts.size() == b.prompts.size());
+  for (std::size_t p = 0; p < a.prompts.size(); ++p) check_same(a.prompts[p], b.prompts[p]);
+}
+
+void check_arrays(const Reader& reader) {
+  for_each_head(reader.info(), [&](std::size_t p, std::size_t l, Array array, std::int64_t head, const Shape& shape) {
+    const PromptInfo& prompt = reader.info().prompts[p];
+    CHECK(reader.read_head(prompt, prompt.layers[l], array, head) == sample_slab(shape, p, l, array, head));
+  });
+}
+
+TEST_CASE("what was written is read back, for every element type, compressed or not") {
+  const TempFolder folder;
+  for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+    for (const bool compress : {false, true}) {
+      CAPTURE(name_of(dtype));
+      CAPTURE(compress);
+      const std::string path = folder / "t.h5";
+      write_sample(path, sample_info(dtype), compress);
+
+      const Reader reader(path);
+
+      check_same(reader.info(), sample_info(dtype));
+      check_arrays(reader);
+    }
+  }
+}
+
+TEST_CASE("rows arrive in any order and any pieces") {
+  const TempFolder folder;
+  const TraceInfo info = sample_info();
+  Writer writer(folder / "t.h5", info);
+  for_each_head(info, [&](std::size_t p, std::size_t l, Array array, std::int64_t head, const Shape& shape) {
+    const std::vector<float> slab = sample_slab(shape, p, l, array, head);
+    for (std::int64_t row = shape.rows - 1; row >= 0; --row) {
+      writer.write_rows(
+          p, l, array, head, row,
+          std::span(slab).subspan(static_cast<std::size_t>(row * shape.dim), static_cast<std::size_t>(shape.dim)));
+    }
+  });
+  writer.commit();
+
+  check_arrays(Reader(folder / "t.h5"));
+}
+
+TEST_CASE("prompts come in numeric, then alphabetic order") {
+  const TempFolder folder;
+  TraceInfo info = sample_info();
+  const PromptInfo prompt = info.prompts[0];
+  info.prompts.clear();
+  for (const char* id : {"b", "10", "9", "a", "01"}) {
+    info.prompts.push_back(prompt);
+    info.prompts.back().id = id;
+  }
+  write_sample(folder / "t.h5", info);
+
+  std::vector<std::string> ids;
+  for (const PromptInfo& read : Reader(folder / "t.h5").info().prompts) ids.push_back(read.id);
+
+  CHECK(ids == std::vector<std::string>{"9", "10", "01", "a", "b"});
+}
+
+TEST_CASE("equal content gives equal bytes, and SOURCE_DATE_EPOCH fixes the time") {
+  const TempFolder folder;
+  TraceInfo info = sample_info();
+  info.created.clear();
+  ::setenv("SOURCE_DATE_EPOCH", "86400", 1);
+  write_sample(folder / "a.h5", info);
+  write_sample(folder / "b.h5", info);
+  ::unsetenv("SOURCE_DATE_EPOCH");
+
+  CHECK(Reader(folder / "a.h5").info().created == "1970-01-02T00:00:00Z");
+  CHECK(bytes_of(folder / "a.h5") == bytes_of(folder / "b.h5"));
+}
+
+TEST_CASE("sha256 is that of the file's bytes") {
+  const TempFolder folder;
+  write_sample(folder / "a.h5");
+  const std::string before = Reader(folder / "a.h5").sha256();
+  std::ofstream(folder / "a.h5", std::ios::binary | std::ios::app) << '\0';  // HDF5 allows bytes after its end
+
+  CHECK(before.size() == 64);
+  CHECK(before.find_first_not_of("0123456789abcdef") == std::string::npos);
+  CHECK(Reader(folder / "a.h5").sha256() != before);
+}
+
+TEST_CASE("several threads may read at once") {
+  const TempFolder folder;
+  write_sample(folder / "t.h5");
+  const Reader reader(folder / "t.h5");
+  const PromptInfo& prompt = reader.info().prompts[0];
+  const std::vector<float> expected = reader.read_head(prompt, prompt.layers[0], Array::keys, 1);
+  std::vector<int> equal(4);
+  std::vector<std::thread> threads;
+  for (int& result : equal) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) result += reader.read_head(prompt, prompt.layers[0], Array::keys, 1) == expected;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  CHECK(equal == std::vector<int>(4, 50));
+}
+
+TEST_CASE("values that the element type cannot hold are refused by name") {
+  const TempFolder folder;
+  const auto write = [&](Dtype dtype, float value) {
+    return message_of<Error>([&] {
+      Writer writer(folder / "t.h5", sample_info(dtype));
+      std::vector<float> slab(28);
+      slab[5] = value;
+      writer.write_rows(0, 0, Array::keys, 1, 0, slab);
+    });
+  };
+  CHECK(contains(write(Dtype::f16, 1e5F), "/prompts/0/layers/0/keys: head 1, row 1, column 1: 100000 does not fit f16"));
+  CHECK(contains(write(Dtype::bf16, std::numeric_limits<float>::max()), "does not fit bf16"));
+  CHECK(contains(write(Dtype::f32, std::numeric_limits<float>::quiet_NaN()), "is not finite"));
+  CHECK(contains(write(Dtype::f16, -std::numeric_limits<float>::infinity()), "is not finite"));
+  CHECK(write(Dtype::f16, 65504) == "");
+}
+
+TEST_CASE("asking for what is not there is an error that names it") {
+  const TempFolder folder;
+  write_sample(folder / "t.h5");
+  const Reader reader(folder / "t.h5");
+  const PromptInfo& prompt = reader.info().prompts[0];
+  const auto read = [&](Array array, std::int64_t head) {
+    return message_of<Error>([&] { reader.read_head(prompt, prompt.layers[0], array, head); });
+  };
+  CHECK(contains(read(Array::keys, 2), "/prompts/0/layers/0/keys: there is no head 2 of 2"));
+  CHECK(contains(read(Array::keys, -1), "there is no head -1"));
+  CHECK(contains(read(Array::column_sums, 0), "the trace does not hold this array"));
+}
+
+}  // namespace
+}  // namespace kvbench::trace::test

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small trace with every part, and a folder that cleans up after itself.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <stdlib.h>
+
+#include <kvbench/trace/layout.hpp>
+#include <kvbench/trace/reader.hpp>
+#include <kvbench/trace/writer.hpp>
+
+namespace kvbench::trace::test {
+
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "kvbench-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline LayerInfo sample_layer(int index, bool everything) {
+  LayerInfo layer;
+  layer.layer = index;
+  layer.window = everything ? 4 : 0;
+  layer.rope_theta = 10000;
+  layer.scale = 0.5;
+  layer.softcap = everything ? 30 : 0;
+  layer.query_positions = {1, 2, 5};
+  if (everything) layer.column_sums_end = 4;
+  layer.keys_pre_rope = layer.queries_pre_rope = layer.speculated_queries = layer.attention_output = everything;
+  return layer;
+}
+
+/// 7 tokens, 4 query heads on 2 kv heads, d = 4, dv = 3; layer 0 bare, layer 3 with every optional array.
+inline TraceInfo sample_info(Dtype dtype = Dtype::f32) {
+  TraceInfo info;
+  info.model = "sample";
+  info.arch = "llama";
+  info.quantisation = "Q4_1";
+  info.source_tool = "test";
+  info.source_version = "1";
+  info.created = "2024-01-02T03:04:05Z";
+  info.num_layers = 5;
+  info.num_query_heads = 4;
+  info.num_kv_heads = 2;
+  info.head_dim = 4;
+  info.value_dim = 3;
+  info.rope_type = "default";
+  info.rope_layout = "interleaved";
+  info.dtype = dtype;
+  PromptInfo prompt;
+  prompt.id = "0";
+  prompt.name = "first";
+  prompt.num_tokens = 7;
+  prompt.prompt_tokens = 4;
+  prompt.tokens = {5, 3, 2, 9, 1, 0, 49151};
+  prompt.layers = {sample_layer(0, false), sample_layer(3, true)};
+  info.prompts.push_back(prompt);
+  prompt.id = "10";
+  prompt.name = "second";
+  prompt.answer_start = 5;
+  prompt.answer_end = 6;
+  prompt.text = "gr\xc3\xbc\xc3\x9f dich";
+  info.prompts.push_back(prompt);
+  return info;
+}
+
+/// Values that every element type holds exactly, different for each place.
+inline std::vector<float> sample_slab(const Shape& shape, std::size_t prompt, std::size_t layer, Array array,
+                                      std::int64_t head) {
+  std::vector<float> slab(static_cast<std::size_t>(shape.rows * shape.dim));
+  for (std::size_t i = 0; i < slab.size(); ++i) {
+    const std::size_t code =
+        i * 31 + prompt * 17 + layer * 5 + static_cast<std::size_t>(array) * 7 + static_cast<std::size_t>(head) * 3;
+    slab[i] = static_cast<float>(code % 127) / 8 - 6;
+  }
+  return slab;
+}
+
+template <class F>
+void for_each_head(const TraceInfo& info, F visit) {
+  for (std::size_t p = 0; p < info.prompts.size(); ++p) {
+    for (std::size_t l = 0; l < info.prompts[p].layers.size(); ++l) {
+      for (const Array array : all_arrays) {
+        if (!holds(info.prompts[p].layers[l], array)) continue;
+        const Shape shape = shape_of(info, info.prompts[p], info.prompts[p].layers[l], array);
+        for (std::int64_t head = 0; head < shape.heads; ++head) visit(p, l, array, head, shape);
+      }
+    }
+  }
+}
+
+inline void fill(Writer& writer, const TraceInfo& info) {
+  for_each_head(info, [&](std::size_t p, std::size_t l, Array array, std::int64_t head, const Shape& shape) {
+    writer.write_rows(p, l, array, head, 0, sample_slab(shape, p, l, array, head));
+  });
+}
+
+inline void write_sample(const std::string& path, const TraceInfo& info = sample_info(), bool compress = false) {
+  Writer writer(path, info, {.compress = compress});
+  fill(writer, info);
+  writer.commit();
+}
+
+/// The message of what `action` throws, or "" where it throws nothing.
+template <class E, class F>
+std::string message_of(F action) {
+  try {
+    action();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace kvbench::trace::test
