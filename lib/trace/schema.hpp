@@ -18,12 +18,13 @@ enum class Dtype { f32, f16, bf16 };
 /// One attention layer of one prompt. Shapes: n = num_tokens, m = query_positions.size(), d = head_dim, dv = value_dim.
 struct LayerInfo {
   int layer = 0;
-  std::int64_t window = 0;  ///< sliding-window length in tokens; 0 = full causal attention
-  double rope_theta = 0;    ///< base of the rotary embedding; 0 where there is none
-  double scale = 0;         ///< logits are scale * <q, k>
-  double softcap = 0;       ///< logits become softcap * tanh(logit / softcap); 0 = none
+  std::int64_t window = 0;                    ///< sliding-window length in tokens; 0 = full causal attention
+  double rope_theta = 0;                      ///< base of the rotary embedding; 0 where there is none
+  double scale = 0;                           ///< logits are scale * <q, k>
+  double softcap = 0;                         ///< logits become softcap * tanh(logit / softcap); 0 = none
   std::vector<std::int64_t> query_positions;  ///< strictly increasing, each in [0, n)
-  std::optional<std::int64_t> column_sums_end;  ///< column_sums cover the queries 0 .. column_sums_end - 1; absent: no column sums
+  std::optional<std::int64_t>
+      column_sums_end;  ///< column_sums cover the queries 0 .. column_sums_end - 1; absent: no column sums
   bool keys_pre_rope = false;
   bool queries_pre_rope = false;
   bool speculated_queries = false;
@@ -43,15 +44,15 @@ struct PromptInfo {
 
 struct TraceInfo {
   std::string model, arch, quantisation, source_tool, source_version, created;
-  std::int64_t num_layers = 0;       ///< of the model, however few are in the trace
+  std::int64_t num_layers = 0;  ///< of the model, however few are in the trace
   std::int64_t num_query_heads = 0;
-  std::int64_t num_kv_heads = 0;     ///< query head h uses kv head h / (num_query_heads / num_kv_heads)
-  std::int64_t head_dim = 0;         ///< d
-  std::int64_t value_dim = 0;        ///< dv
-  std::string rope_type;             ///< "default", "none", "yarn", ...
-  std::string rope_layout;           ///< "half" or "interleaved"
+  std::int64_t num_kv_heads = 0;  ///< query head h uses kv head h / (num_query_heads / num_kv_heads)
+  std::int64_t head_dim = 0;      ///< d
+  std::int64_t value_dim = 0;     ///< dv
+  std::string rope_type;          ///< "default", "none", "yarn", ...
+  std::string rope_layout;        ///< "half" or "interleaved"
   Dtype dtype = Dtype::f32;
-  std::vector<PromptInfo> prompts;   ///< in the numeric, then alphabetic order of their group names
+  std::vector<PromptInfo> prompts;  ///< in the numeric, then alphabetic order of their group names
 
   std::int64_t group() const { return num_query_heads / num_kv_heads; }
 };

@@ -22,7 +22,7 @@ struct SynthOptions {
   Pattern pattern = Pattern::gaussian;
   std::int64_t num_tokens = 4096;
   std::int64_t prompt_tokens = 3840;
-  std::int64_t num_queries = 384;   ///< the last positions of the trace
+  std::int64_t num_queries = 384;  ///< the last positions of the trace
   std::int64_t layers = 2;
   std::int64_t query_heads = 4;
   std::int64_t kv_heads = 2;
@@ -30,9 +30,9 @@ struct SynthOptions {
   std::int64_t value_dim = 64;
   std::int64_t prompts = 1;
   std::int64_t clusters = 32;
-  double spread = 0.3;              ///< within-cluster standard deviation relative to the distance between centres
-  double key_norm = 8;              ///< typical |k|; logits have standard deviation of about key_norm^2 / head_dim
-  bool column_sums = true;          ///< of the prompt's queries, by exact attention
+  double spread = 0.3;      ///< within-cluster standard deviation relative to the distance between centres
+  double key_norm = 8;      ///< typical |k|; logits have standard deviation of about key_norm^2 / head_dim
+  bool column_sums = true;  ///< of the prompt's queries, by exact attention
   Dtype dtype = Dtype::f32;
   bool compress = false;
   std::uint32_t seed = 0;

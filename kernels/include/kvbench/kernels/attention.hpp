@@ -11,22 +11,22 @@ namespace kvbench::kernels {
 /// query i is row g*m + i, so K and V are read once for the whole group. All numbers are fp32.
 template <template <class> class Ref>
 struct ExactAttention {
-  Ref<const float> queries;         ///< [R, d]
-  Ref<const float> keys;            ///< [n, d]
-  Ref<const float> values;          ///< [n, dv]
-  Ref<const std::int32_t> first;    ///< [m, 1] query i sees tokens first[i] <= j < last[i] (causal mask, sliding window)
-  Ref<const std::int32_t> last;     ///< [m, 1] 0 <= first[i], last[i] <= n
-  float scale = 1;                  ///< logits are scale * <q, k>
-  Ref<float> out;                   ///< [R, dv] softmax-weighted mean of the values; 0 where a query sees nothing
-  Ref<float> max;                   ///< [R, 1] largest logit; -inf where a query sees nothing
-  Ref<float> log_sum_exp;           ///< [R, 1] ln sum exp(logit); -inf where a query sees nothing
-  Ref<float> scores = {};           ///< [R, n] logits, -inf where masked; absent: not kept
+  Ref<const float> queries;       ///< [R, d]
+  Ref<const float> keys;          ///< [n, d]
+  Ref<const float> values;        ///< [n, dv]
+  Ref<const std::int32_t> first;  ///< [m, 1] query i sees tokens first[i] <= j < last[i] (causal mask, sliding window)
+  Ref<const std::int32_t> last;   ///< [m, 1] 0 <= first[i], last[i] <= n
+  float scale = 1;                ///< logits are scale * <q, k>
+  Ref<float> out;                 ///< [R, dv] softmax-weighted mean of the values; 0 where a query sees nothing
+  Ref<float> max;                 ///< [R, 1] largest logit; -inf where a query sees nothing
+  Ref<float> log_sum_exp;         ///< [R, 1] ln sum exp(logit); -inf where a query sees nothing
+  Ref<float> scores = {};         ///< [R, n] logits, -inf where masked; absent: not kept
 };
 
 template <template <class> class To, class F>
 ExactAttention<To> map_views(const ExactAttention<Buffer>& a, F f) {
-  return {f(a.queries), f(a.keys), f(a.values), f(a.first), f(a.last), a.scale,
-          f(a.out),     f(a.max),  f(a.log_sum_exp), f(a.scores)};
+  return {f(a.queries), f(a.keys), f(a.values), f(a.first),       f(a.last),
+          a.scale,      f(a.out),  f(a.max),    f(a.log_sum_exp), f(a.scores)};
 }
 
 /// Counts every (query, key) pair, masked or not: 2d + 2dv + 4 flops each.

@@ -21,21 +21,22 @@ struct SquaredDistances {
 /// only taken points and duplicates remain, the lowest untaken index follows.
 template <template <class> class Ref>
 struct KCenter {
-  Ref<const float> points;   ///< [n, d]
+  Ref<const float> points;  ///< [n, d]
   Index start = 0;
-  Ref<std::int32_t> order;   ///< [k, 1] centres in the order taken, k <= n: the first k' of them solve k'
-  Ref<float> radius2;        ///< [k, 1] squared distance from order[i] to the nearest earlier centre; +inf for the first
+  Ref<std::int32_t> order;  ///< [k, 1] centres in the order taken, k <= n: the first k' of them solve k'
+  Ref<float> radius2;       ///< [k, 1] squared distance from order[i] to the nearest earlier centre; +inf for the first
 };
 
 /// Online clustering by a fixed radius (SubGen Algorithm 1, lines 12-22): each point in turn joins its nearest
-/// representative when that lies within `radius`, else it becomes the representative of a new cluster. Ties: the lowest cluster.
+/// representative when that lies within `radius`, else it becomes the representative of a new cluster. Ties: the lowest
+/// cluster.
 template <template <class> class Ref>
 struct LeaderClusters {
-  Ref<const float> points;         ///< [n, d] in stream order
-  float radius = 0;                ///< Euclidean, >= 0
-  Ref<float> representatives;      ///< [capacity, d] in and out: the first count[0] rows are in use
-  Ref<std::int32_t> count;         ///< [1, 1] in and out; capacity + 1 when a point would have opened one cluster too many
-  Ref<std::int32_t> labels;        ///< [n, 1] cluster of each point; -1 from the point on that did not fit
+  Ref<const float> points;     ///< [n, d] in stream order
+  float radius = 0;            ///< Euclidean, >= 0
+  Ref<float> representatives;  ///< [capacity, d] in and out: the first count[0] rows are in use
+  Ref<std::int32_t> count;     ///< [1, 1] in and out; capacity + 1 when a point would have opened one cluster too many
+  Ref<std::int32_t> labels;    ///< [n, 1] cluster of each point; -1 from the point on that did not fit
 };
 
 template <template <class> class To, class F>

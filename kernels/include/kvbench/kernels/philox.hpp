@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox4x32-10 counter-based random numbers (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// The same bits on host and device, in any order, on any number of threads.
+// Philox4x32-10 counter-based random numbers (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
+// 2011). The same bits on host and device, in any order, on any number of threads.
 #pragma once
 
 #include <kvbench/kernels/buffer.hpp>

@@ -30,9 +30,9 @@ struct RotateRows {
   Ref<const float> rows;            ///< [k, d]
   Ref<const std::int64_t> offsets;  ///< [k, 1] positions, may be negative
   double theta = 10000;
-  Index rotary_dims = 0;            ///< even, <= d
+  Index rotary_dims = 0;  ///< even, <= d
   bool interleaved = false;
-  Ref<float> out;                   ///< [k, d]
+  Ref<float> out;  ///< [k, d]
 };
 
 /// Attention mass that each key receives from a block of queries: out[g][j] = sum_i exp(scores[g*m+i][j] - lse[g*m+i]).
@@ -51,8 +51,8 @@ template <template <class> class Ref>
 struct PoolRows {
   Ref<const float> rows;  ///< [r, n]
   Pooling mode = Pooling::max;
-  Index kernel = 1;       ///< odd
-  Ref<float> out;         ///< [r, n], not the same memory as rows
+  Index kernel = 1;  ///< odd
+  Ref<float> out;    ///< [r, n], not the same memory as rows
 };
 
 enum class Reduction { mean, max, sum };
@@ -62,7 +62,7 @@ template <template <class> class Ref>
 struct ReduceRows {
   Ref<const float> rows;  ///< [r, n]
   Reduction mode = Reduction::mean;
-  Ref<float> out;         ///< [1, n]
+  Ref<float> out;  ///< [1, n]
 };
 
 enum class Half { f16, bf16 };
@@ -72,13 +72,13 @@ template <template <class> class Ref>
 struct WidenHalf {
   Ref<const std::uint16_t> in;  ///< [r, c] raw bits
   Half format = Half::f16;
-  Ref<float> out;               ///< [r, c]
+  Ref<float> out;  ///< [r, c]
 };
 
 /// fp32 to 16-bit floats, round to nearest, ties to even; overflow becomes infinity, NaN stays NaN (quiet).
 template <template <class> class Ref>
 struct NarrowHalf {
-  Ref<const float> in;     ///< [r, c]
+  Ref<const float> in;  ///< [r, c]
   Half format = Half::f16;
   Ref<std::uint16_t> out;  ///< [r, c]
 };

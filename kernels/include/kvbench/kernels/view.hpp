@@ -35,8 +35,7 @@ struct MatrixView {
 
   /// A view of mutable elements reads as a view of constant ones; host and device never convert.
   template <class U>
-    requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>)
-  KVBENCH_HOST_DEVICE MatrixView(MatrixView<U, S> other)
+  requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>) KVBENCH_HOST_DEVICE MatrixView(MatrixView<U, S> other)
       : data(other.data), rows(other.rows), cols(other.cols), stride(other.stride) {}
 
   KVBENCH_HOST_DEVICE T* row(Index r) const { return data + r * stride; }

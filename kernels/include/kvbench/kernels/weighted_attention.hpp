@@ -15,33 +15,33 @@ namespace kvbench::kernels {
 /// calls in a fixed order give reproducible bits. The answer is num / den.
 template <template <class> class Ref>
 struct WeightedAttention {
-  Ref<const float> queries;               ///< [R, d]
-  Ref<const std::int32_t> first;          ///< [m, 1] query i may use ids first[i] <= id < last[i]; other slots are skipped
-  Ref<const std::int32_t> last;           ///< [m, 1]
+  Ref<const float> queries;       ///< [R, d]
+  Ref<const std::int32_t> first;  ///< [m, 1] query i may use ids first[i] <= id < last[i]; other slots are skipped
+  Ref<const std::int32_t> last;   ///< [m, 1]
   float scale = 1;
-  Ref<const float> keys;                  ///< [n, d] the tokens' own keys
-  Ref<const float> values;                ///< [n, dv]
-  Ref<const float> scores = {};           ///< [R, n] logits kept by the exact pass; read instead of recomputing; absent: computed
-  Ref<const std::int32_t> ids;            ///< [L, width] token that a slot holds or stands for; -1 = unused slot
-  Ref<const float> weight_num = {};       ///< [L, width] wN; absent: 1
-  Ref<const float> weight_den = {};       ///< [L, width] wD; absent: 1
-  Ref<const float> own_keys = {};         ///< [L*width, d] keys in place of the tokens'; absent: the tokens'
-  Ref<const float> own_values = {};       ///< [L*width, dv] values in place of the tokens'; absent: the tokens'
+  Ref<const float> keys;             ///< [n, d] the tokens' own keys
+  Ref<const float> values;           ///< [n, dv]
+  Ref<const float> scores = {};      ///< [R, n] logits kept by the exact pass; read instead of recomputing; absent: computed
+  Ref<const std::int32_t> ids;       ///< [L, width] token that a slot holds or stands for; -1 = unused slot
+  Ref<const float> weight_num = {};  ///< [L, width] wN; absent: 1
+  Ref<const float> weight_den = {};  ///< [L, width] wD; absent: 1
+  Ref<const float> own_keys = {};    ///< [L*width, d] keys in place of the tokens'; absent: the tokens'
+  Ref<const float> own_values = {};  ///< [L*width, dv] values in place of the tokens'; absent: the tokens'
   bool per_head = false;
   bool per_query = false;
-  Index group = 1;                        ///< G
-  bool accumulate_f64 = false;            ///< sums of this call in fp64 instead of fp32 (rounded to fp32 in the state)
-  Ref<float> max;                         ///< [R, 1] in and out
-  Ref<float> den;                         ///< [R, 1] in and out
-  Ref<float> num;                         ///< [R, dv] in and out
-  Ref<float> logits = {};                 ///< [R, width] logit of each slot used, -inf where skipped; absent: not kept
+  Index group = 1;              ///< G
+  bool accumulate_f64 = false;  ///< sums of this call in fp64 instead of fp32 (rounded to fp32 in the state)
+  Ref<float> max;               ///< [R, 1] in and out
+  Ref<float> den;               ///< [R, 1] in and out
+  Ref<float> num;               ///< [R, dv] in and out
+  Ref<float> logits = {};       ///< [R, width] logit of each slot used, -inf where skipped; absent: not kept
 };
 
 template <template <class> class To, class F>
 WeightedAttention<To> map_views(const WeightedAttention<Buffer>& a, F f) {
-  return {f(a.queries),    f(a.first),      f(a.last),     a.scale,         f(a.keys),   f(a.values), f(a.scores),
-          f(a.ids),        f(a.weight_num), f(a.weight_den), f(a.own_keys), f(a.own_values), a.per_head, a.per_query,
-          a.group,         a.accumulate_f64, f(a.max),     f(a.den),        f(a.num),    f(a.logits)};
+  return {f(a.queries), f(a.first),       f(a.last),       a.scale,       f(a.keys),       f(a.values), f(a.scores),
+          f(a.ids),     f(a.weight_num),  f(a.weight_den), f(a.own_keys), f(a.own_values), a.per_head,  a.per_query,
+          a.group,      a.accumulate_f64, f(a.max),        f(a.den),      f(a.num),        f(a.logits)};
 }
 
 /// R * width slots: 2dv + 4 flops each, and 2d more where logits are computed.

@@ -1,0 +1,49 @@
+# A thin front: every target is one or two commands that you can also type yourself.
+BUILD  := build/release
+OUT    := out
+JOBS   := $(shell nproc)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run test demo lint format bench nightly gpu-check install clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: ## install the Debian packages that are missing (root, or sudo)
+	@scripts/setup build
+
+build: setup ## configure and build everything (Release)
+	@cmake --preset release --log-level=WARNING
+	@cmake --build --preset release -j $(JOBS)
+
+run: build ## replay the bundled real trace with every method: a table here, all columns in out/run.csv
+	@mkdir -p $(OUT)
+	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 12.5%,25% -o $(OUT)/run.csv --summary
+	@echo "All columns: $(OUT)/run.csv"
+
+test: build ## build and run all tests
+	@ctest --preset release --no-tests=error -j $(JOBS)
+
+demo: build ## dump a real model's attention with kvdump and replay it (fetches the model and builds llama.cpp once)
+	@scripts/demo
+
+lint: setup ## check formatting and run clang-tidy on the library
+	@scripts/lint
+
+format: ## reformat all sources
+	@git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
+
+bench: build ## measure the kernels beside the machine's FMA and bandwidth probes, and PyTorch where it is installed
+	@scripts/bench
+
+nightly: setup ## the whole suite under AddressSanitizer+UBSan and under ThreadSanitizer
+	@scripts/sanitize
+
+gpu-check: ## on a machine with an NVIDIA GPU: build the CUDA backend, run its tests, sanitizer and bench
+	@scripts/gpu-check
+
+install: build ## install into PREFIX (default /usr/local)
+	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
+
+clean: ## remove build folders and outputs
+	rm -rf build $(OUT)

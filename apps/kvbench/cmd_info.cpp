@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/trace/reader.hpp>
+
+#include "commands.hpp"
+#include "output.hpp"
+
+namespace kvbench::app {
+namespace {
+
+std::string or_unknown(const std::string& text) { return text.empty() ? "unknown" : text; }
+
+std::string positions_text(const std::vector<std::int64_t>& positions, std::int64_t context) {
+  if (positions.empty()) return "none";
+  const auto inside = std::ranges::lower_bound(positions, context) - positions.begin();
+  return fmt::format("{} in {}..{} ({} inside the context)", positions.size(), positions.front(), positions.back(), inside);
+}
+
+std::string layer_text(const trace::LayerInfo& layer, std::int64_t context) {
+  std::string out = fmt::format("    layer {:<3} queries {}, scale {:.6g}", layer.layer,
+                                positions_text(layer.query_positions, context), layer.scale);
+  if (layer.window > 0) out += fmt::format(", sliding window {}", layer.window);
+  if (layer.softcap > 0) out += fmt::format(", softcap {}", layer.softcap);
+  if (layer.column_sums_end) out += fmt::format(", column sums to {}", *layer.column_sums_end);
+  if (layer.keys_pre_rope) out += ", pre-RoPE keys";
+  if (layer.speculated_queries) out += ", speculated queries";
+  if (layer.attention_output) out += ", attention output";
+  return out + "\n";
+}
+
+bool has_part(const trace::LayerInfo& layer, std::int64_t context, Part part) {
+  switch (part) {
+    case Part::observed_queries:
+      return !layer.query_positions.empty() && layer.query_positions.front() < context;
+    case Part::column_sums:
+      return layer.column_sums_end == context;
+    case Part::keys_pre_rope:
+      return layer.keys_pre_rope;
+    case Part::speculated_queries:
+      return layer.speculated_queries;
+  }
+  return false;
+}
+
+std::string methods_text(const trace::PromptInfo& prompt) {
+  std::vector<std::string> can, cannot;
+  for (const MethodInfo& method : all_methods()) {
+    const bool fed = std::ranges::all_of(prompt.layers, [&](const trace::LayerInfo& layer) {
+      return layer.softcap == 0 && (layer.window == 0 || method.windowed) &&
+             std::ranges::all_of(method.needs, [&](Part part) { return has_part(layer, prompt.prompt_tokens, part); });
+    });
+    (fed ? can : cannot).push_back(method.name);
+  }
+  std::string out = fmt::format("    feeds      {}\n", fmt::join(can, ", "));
+  if (!cannot.empty()) out += fmt::format("    lacks data for {}\n", fmt::join(cannot, ", "));
+  return out;
+}
+
+std::string describe(const trace::Reader& reader) {
+  const trace::TraceInfo& info = reader.info();
+  std::string out = fmt::format("{}\n", reader.path());
+  out += fmt::format("  model        {} ({}, {})\n", info.model, or_unknown(info.arch), or_unknown(info.quantisation));
+  out +=
+      fmt::format("  made by      {} {} at {}\n", or_unknown(info.source_tool), info.source_version, or_unknown(info.created));
+  out += fmt::format("  heads        {} query, {} kv; head size {} (values {})\n", info.num_query_heads, info.num_kv_heads,
+                     info.head_dim, info.value_dim);
+  out += fmt::format("  layers       {} in the model\n", info.num_layers);
+  out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type, info.rope_layout,
+                     name_of(info.dtype), reader.sha256());
+  for (const trace::PromptInfo& prompt : info.prompts) {
+    out += fmt::format("  prompt {}{}\n    tokens     {}, context {}, decoded {}\n", prompt.id,
+                       prompt.name.empty() ? "" : " (" + prompt.name + ")", prompt.num_tokens, prompt.prompt_tokens,
+                       prompt.num_tokens - prompt.prompt_tokens);
+    for (const trace::LayerInfo& layer : prompt.layers) out += layer_text(layer, prompt.prompt_tokens);
+    out += methods_text(prompt);
+  }
+  return out;
+}
+
+}  // namespace
+
+Command add_info(CLI::App& app) {
+  CLI::App* flags = app.add_subcommand("info", "What a trace holds, and which methods it can feed");
+  auto path = std::make_shared<std::string>();
+  flags->add_option("trace", *path, "Trace file (.h5)")->required();
+  return {flags, [path] {
+            print(describe(trace::Reader(*path)));
+            return done;
+          }};
+}
+
+}  // namespace kvbench::app

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <kvbench/methods/registry.hpp>
+
+#include "commands.hpp"
+#include "output.hpp"
+
+namespace kvbench::app {
+namespace {
+
+struct Options {
+  std::string name, format = "text";
+};
+
+const char* kind_name(Kind kind) {
+  constexpr const char* names[] = {"exact", "subset", "sample", "merge", "select", "quantise"};
+  return names[static_cast<int>(kind)];
+}
+
+const char* granularity_name(Granularity granularity) {
+  constexpr const char* names[] = {"kv head", "query head", "layer", "model"};
+  return names[static_cast<int>(granularity)];
+}
+
+std::string list_text() {
+  std::size_t width = 0;
+  for (const MethodInfo& m : all_methods()) width = std::max(width, m.name.size());
+  std::string out;
+  for (const MethodInfo& m : all_methods())
+    out += fmt::format("{:<{}}  {:<8}  {}\n", m.name, width, kind_name(m.kind), m.summary);
+  return out;
+}
+
+std::string list_markdown() {
+  std::string out = "| method | kind | source | what it keeps |\n| --- | --- | --- | --- |\n";
+  for (const MethodInfo& m : all_methods()) {
+    out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, kind_name(m.kind), m.paper, m.summary);
+  }
+  return out;
+}
+
+std::string details(const MethodInfo& m) {
+  std::string out = fmt::format("{}: {}\n", m.name, m.summary);
+  if (!m.aliases.empty()) out += fmt::format("  aliases      {}\n", fmt::join(m.aliases, ", "));
+  out += fmt::format("  source       {}\n  kind         {}\n  selection    per {}\n", m.paper, kind_name(m.kind),
+                     granularity_name(m.granularity));
+  std::vector<std::string> traits;
+  if (m.seeded) traits.emplace_back("depends on the seed");
+  if (m.streaming) traits.emplace_back("streaming");
+  if (m.observes) traits.emplace_back("observes each decode step");
+  if (m.windowed) traits.emplace_back("replays sliding windows");
+  if (!traits.empty()) out += fmt::format("  traits       {}\n", fmt::join(traits, ", "));
+  if (!m.notes.empty()) out += fmt::format("  notes        {}\n", m.notes);
+  if (!m.params.empty()) out += fmt::format("  parameters   (--set {}.NAME=VALUE)\n", m.name);
+  for (const ParamSpec& p : m.params) {
+    out += fmt::format("    {} = {}  [{}{}]\n        {}\n", p.name, p.default_value, p.type,
+                       p.range.empty() ? "" : ", " + p.range, p.doc);
+  }
+  return out;
+}
+
+}  // namespace
+
+Command add_methods(CLI::App& app) {
+  CLI::App* flags = app.add_subcommand("methods", "List the methods, or describe one");
+  auto options = std::make_shared<Options>();
+  flags->add_option("name", options->name, "Method to describe");
+  flags->add_option("--format", options->format, "text or md")->check(CLI::IsMember({"text", "md"}));
+  return {flags, [options] {
+            if (!options->name.empty())
+              print(details(find_method(options->name)));
+            else
+              print(options->format == "md" ? list_markdown() : list_text());
+            return done;
+          }};
+}
+
+}  // namespace kvbench::app

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function a subcommand: adds its flags to the application and returns what runs it. The int is the exit code.
+#pragma once
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+namespace kvbench::app {
+
+/// Documented exit codes (README, --help).
+enum ExitCode { done = 0, rows_failed = 1, bad_input = 2, machine_failed = 3, was_interrupted = 130 };
+
+struct Command {
+  CLI::App* flags;
+  std::function<int()> run;
+};
+
+Command add_info(CLI::App& app);
+Command add_methods(CLI::App& app);
+Command add_replay(CLI::App& app);
+Command add_synth(CLI::App& app);
+
+}  // namespace kvbench::app

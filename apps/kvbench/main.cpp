@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <new>
+
+#include <fmt/format.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/version.hpp>
+
+#include "commands.hpp"
+
+namespace {
+
+int fail(kvbench::app::ExitCode code, const char* message) {
+  fmt::print(stderr, "kvbench: {}\n", message);
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace kvbench;
+  using namespace kvbench::app;
+  CLI::App app("kvbench: replays KV-cache compression methods on the attention of real models");
+  app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
+  app.footer(
+      "Exit codes: 0 done, 1 some rows failed, 2 bad usage or bad input, 3 input/output or memory failure, 130 interrupted.");
+  app.require_subcommand(1);
+  const Command commands[] = {add_info(app), add_replay(app), add_methods(app), add_synth(app)};
+  try {
+    app.parse(argc, argv);
+    for (const Command& command : commands) {
+      if (command.flags->parsed()) return command.run();
+    }
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? done : bad_input;
+  } catch (const Error& error) {
+    return fail(bad_input, error.what());
+  } catch (const Interrupted&) {
+    return fail(was_interrupted, "interrupted; nothing was written");
+  } catch (const std::bad_alloc&) {
+    return fail(machine_failed, "out of memory; use fewer --threads, or a machine with more memory");
+  } catch (const std::exception& error) {
+    return fail(machine_failed, error.what());
+  }
+  return done;
+}

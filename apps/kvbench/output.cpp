@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+#include <kvbench/core/error.hpp>
+
+namespace kvbench::app {
+namespace {
+
+std::atomic<bool> stop_requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void on_signal(int number) {
+  stop_requested = true;
+  std::signal(number, SIG_DFL);
+}
+
+std::int64_t to_number(std::string_view text, std::string_view whole, std::string_view flag) {
+  std::int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || code != std::errc{} || end != text.data() + text.size()) {
+    throw Error("{}: '{}' is not a number or a range such as 0-3", flag, whole);
+  }
+  return value;
+}
+
+}  // namespace
+
+Output::Output(const std::string& path) {
+  if (!path.empty() && path != "-") file_ = std::make_unique<AtomicFile>(path);
+}
+
+void Output::finish(std::string_view text) {
+  if (!file_) return print(text);
+  file_->write(text);
+  file_->commit();
+}
+
+void print(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw IoError("cannot write the results to standard output: {}; write to a file with -o", std::strerror(errno));
+  }
+}
+
+bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }
+
+bool stderr_is_terminal() {
+  return ::isatty(STDERR_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && std::getenv("CI") == nullptr;
+}
+
+std::vector<std::string> split_list(const std::vector<std::string>& values, std::string_view flag) {
+  std::vector<std::string> items;
+  for (const std::string& value : values) {
+    for (std::size_t begin = 0; begin <= value.size();) {
+      const std::size_t end = std::min(value.find(',', begin), value.size());
+      if (end == begin) throw Error("{}: '{}' has an empty item", flag, value);
+      items.push_back(value.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return items;
+}
+
+std::vector<std::int64_t> number_list(const std::vector<std::string>& values, std::string_view flag) {
+  std::vector<std::int64_t> numbers;
+  for (const std::string& item : split_list(values, flag)) {
+    const std::size_t dash = item.find('-', 1);
+    const std::int64_t first = to_number(std::string_view(item).substr(0, dash), item, flag);
+    const std::int64_t last =
+        dash == std::string::npos ? first : to_number(std::string_view(item).substr(dash + 1), item, flag);
+    if (last < first || last - first > 1'000'000) throw Error("{}: '{}' is not a range", flag, item);
+    for (std::int64_t i = first; i <= last; ++i) numbers.push_back(i);
+  }
+  return numbers;
+}
+
+const std::atomic<bool>& stop_on_signals() {
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  return stop_requested;
+}
+
+}  // namespace kvbench::app

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kvbench/core/atomic_file.hpp>
+
+namespace kvbench::app {
+
+/// Where results go: a file that appears whole or not at all, or stdout.
+class Output {
+ public:
+  explicit Output(const std::string& path);  ///< "" or "-": stdout. Throws IoError at once where a file cannot be written.
+  bool to_file() const { return file_ != nullptr; }
+  void finish(std::string_view text);  ///< writes everything and commits; throws IoError
+
+ private:
+  std::unique_ptr<AtomicFile> file_;
+};
+
+/// Writes to stdout; throws IoError where that fails.
+void print(std::string_view text);
+
+bool stdout_is_terminal();
+bool stderr_is_terminal();  ///< and neither NO_COLOR nor CI is set
+
+/// "a,b", "c" -> a, b, c; empty pieces are errors that name `flag`.
+std::vector<std::string> split_list(const std::vector<std::string>& values, std::string_view flag);
+
+/// Like split_list, for numbers; "0-3" is a range.
+std::vector<std::int64_t> number_list(const std::vector<std::string>& values, std::string_view flag);
+
+/// Installs handlers for SIGINT and SIGTERM that set the flag returned; a second signal ends the process at once.
+const std::atomic<bool>& stop_on_signals();
+
+}  // namespace kvbench::app

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "kernels.hpp"
+
+namespace kvbench {
+
+namespace {
+
+/// Finds ref::run or cpu::run by the namespace of the context.
+template <class Op, class Context>
+void run_in(const Op& op, Context& context) {
+  run(op, context);
+}
+
+/// Host memory and one Context; everything else is forwarded.
+template <class Context>
+class HostBackend final : public Backend {
+ public:
+  HostBackend(std::string_view device, Isa isa) : device_(device), context_{isa} {}
+
+  std::string_view device() const override { return device_; }
+  std::string_view isa() const override { return name_of(context_.isa); }
+
+ protected:
+  std::shared_ptr<void> allocate_bytes(std::size_t bytes) override {
+    constexpr std::align_val_t alignment{64};
+    return {::operator new(bytes, alignment), [](void* p) { ::operator delete(p, std::align_val_t{64}); }};
+  }
+  std::pair<std::shared_ptr<void>, void*> adopt_bytes(std::shared_ptr<void> host, std::size_t) override {
+    void* address = host.get();
+    return {std::move(host), address};
+  }
+  void read_bytes(const void* from, std::size_t bytes, void* to) override { std::memcpy(to, from, bytes); }
+  void fill_words(void* to, std::size_t words, std::uint32_t pattern) override {
+    std::fill_n(static_cast<std::uint32_t*>(to), words, pattern);
+  }
+
+  void execute(const kernels::ExactAttention<Buffer>& op) override { forward(op); }
+  void execute(const kernels::WeightedAttention<Buffer>& op) override { forward(op); }
+  void execute(const kernels::TopK<Buffer>& op) override { forward(op); }
+  void execute(const kernels::GatherRows<Buffer>& op) override { forward(op); }
+  void execute(const kernels::SquaredNorms<Buffer>& op) override { forward(op); }
+  void execute(const kernels::RotateRows<Buffer>& op) override { forward(op); }
+  void execute(const kernels::ColumnSums<Buffer>& op) override { forward(op); }
+  void execute(const kernels::PoolRows<Buffer>& op) override { forward(op); }
+  void execute(const kernels::ReduceRows<Buffer>& op) override { forward(op); }
+  void execute(const kernels::WidenHalf<Buffer>& op) override { forward(op); }
+  void execute(const kernels::NarrowHalf<Buffer>& op) override { forward(op); }
+  void execute(const kernels::SquaredDistances<Buffer>& op) override { forward(op); }
+  void execute(const kernels::KCenter<Buffer>& op) override { forward(op); }
+  void execute(const kernels::LeaderClusters<Buffer>& op) override { forward(op); }
+  void execute(const kernels::PhiloxFill<Buffer>& op) override { forward(op); }
+
+ private:
+  template <template <template <class> class> class Op>
+  void forward(const Op<Buffer>& op) {
+    const auto view = [](const auto& buffer) { return kernels::BufferAccess::view<kernels::Space::host>(buffer); };
+    run_in(map_views<kernels::HostMatrix>(op, view), context_);
+  }
+
+  std::string_view device_;
+  Context context_;
+};
+
+}  // namespace
+
+bool isa_available(Isa isa) {
+  switch (isa) {
+    case Isa::scalar:
+      return true;
+#if defined(KVBENCH_X86)
+    case Isa::avx2:  // every processor with AVX2 and FMA has F16C
+      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    case Isa::avx512:
+      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+             __builtin_cpu_supports("avx512vl");
+#endif
+    default:
+      return false;
+  }
+}
+
+Isa best_isa() {
+  if (isa_available(Isa::avx512)) return Isa::avx512;
+  return isa_available(Isa::avx2) ? Isa::avx2 : Isa::scalar;
+}
+
+std::string_view name_of(Isa isa) {
+  if (isa == Isa::avx512) return "avx512";
+  return isa == Isa::avx2 ? "avx2" : "scalar";
+}
+
+std::unique_ptr<Backend> make_ref_backend() {
+  return std::make_unique<HostBackend<kernels::ref::Context>>("ref", Isa::scalar);
+}
+
+std::unique_ptr<Backend> make_cpu_backend(Isa isa) {
+  if (!isa_available(isa))
+    throw std::runtime_error("this processor or this build has no " + std::string(name_of(isa)) + "; the best available is " +
+                             std::string(name_of(best_isa())) + " (--isa " + std::string(name_of(best_isa())) + ")");
+  return std::make_unique<HostBackend<kernels::cpu::Context>>("cpu", isa);
+}
+
+}  // namespace kvbench

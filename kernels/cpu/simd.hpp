@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors of KVBENCH_WIDTH floats for the sources of cpu/, which are compiled once for each instruction set.
+// Everything here has internal linkage, and those sources use no inline function or template of any other header: otherwise
+// the linker could keep the copy of one instruction set for all of them.
+#pragma once
+
+#include <cstdint>
+#if KVBENCH_WIDTH > 4
+#include <immintrin.h>
+#endif
+
+#include "../kernels.hpp"
+
+namespace kvbench::kernels::cpu::KVBENCH_ISA {
+namespace {
+
+constexpr int W = KVBENCH_WIDTH;
+/// Matrix kernels work on tiles of kTileRows x kStrip: two vectors wide, and as high as the registers allow.
+constexpr int kStrip = 2 * W;
+constexpr int kTileRows = W == 16 ? 8 : W == 8 ? 6 : 4;
+
+using Vec = float __attribute__((vector_size(4 * KVBENCH_WIDTH)));
+using IntVec = std::int32_t __attribute__((vector_size(4 * KVBENCH_WIDTH)));
+using UnalignedVec = float __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
+using UnalignedIntVec = std::int32_t __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
+
+inline Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
+inline IntVec load(const std::int32_t* p) { return *reinterpret_cast<const UnalignedIntVec*>(p); }
+inline void store(float* p, Vec x) { *reinterpret_cast<UnalignedVec*>(p) = x; }
+inline void store(std::int32_t* p, IntVec x) { *reinterpret_cast<UnalignedIntVec*>(p) = x; }
+inline Vec broadcast(float x) { return x - Vec{}; }
+inline IntVec broadcast(std::int32_t x) { return x - IntVec{}; }
+
+/// a * b + c; one rounding where the instruction set has FMA.
+inline Vec fma(Vec a, Vec b, Vec c) {
+#if KVBENCH_WIDTH == 16
+  return Vec(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
+#elif KVBENCH_WIDTH == 8
+  return Vec(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+#else
+  return a * b + c;
+#endif
+}
+
+inline Vec max(Vec a, Vec b) {
+#if KVBENCH_WIDTH == 8
+  return Vec(_mm256_max_ps(__m256(a), __m256(b)));
+#else
+  return a > b ? a : b;
+#endif
+}
+
+inline Vec select(IntVec mask, Vec a, Vec b) { return mask ? a : b; }
+inline IntVec select(IntVec mask, IntVec a, IntVec b) { return mask ? a : b; }
+
+/// One bit a lane; lanes of a mask are 0 or -1.
+inline std::uint32_t bits(IntVec mask) {
+#if KVBENCH_WIDTH == 16
+  return _mm512_movepi32_mask(__m512i(mask));
+#elif KVBENCH_WIDTH == 8
+  return static_cast<std::uint32_t>(_mm256_movemask_ps(__m256(mask)));
+#else
+  std::uint32_t result = 0;
+  for (int i = 0; i < W; ++i) result |= (static_cast<std::uint32_t>(mask[i]) & 1u) << i;
+  return result;
+#endif
+}
+
+/// Sums and maxima over the lanes, by halves: the order is part of the result.
+inline float sum(Vec x) {
+  alignas(64) float lane[W];
+  store(lane, x);
+  for (int half = W / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
+  return lane[0];
+}
+inline float max(Vec x) {
+  alignas(64) float lane[W];
+  store(lane, x);
+  for (int half = W / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
+  return lane[0];
+}
+
+constexpr float kInfinity = __builtin_inff();
+
+/// e^x for x <= 88, within 2 ulp; 0 below the smallest normal number and for -inf.
+/// x = n ln 2 + r, |r| <= ln(2)/2; e^r by a polynomial fitted to a relative error of 3e-9; 2^n enters the exponent bits.
+inline Vec exp(Vec x) {
+  const Vec shift = broadcast(0x1.8p23f);
+  const Vec shifted = fma(x, broadcast(0x1.715476p0f), shift);
+  const Vec n = shifted - shift;
+  Vec r = fma(n, broadcast(-0x1.62e400p-1f), x);
+  r = fma(n, broadcast(-0x1.7f7d1cp-20f), r);
+  Vec p = fma(broadcast(0x1.6a2348p-10f), r, broadcast(0x1.123a6cp-7f));
+  p = fma(p, r, broadcast(0x1.5558f4p-5f));
+  p = fma(p, r, broadcast(0x1.555490p-3f));
+  p = fma(p, r, broadcast(0x1.fffffcp-2f));
+  p = fma(p, r, broadcast(1.0f));
+  p = fma(p, r, broadcast(1.0f));
+  const IntVec scaled = IntVec(p) + (IntVec(shifted) << 23);
+  return Vec(scaled & (x >= broadcast(-87.33654f)));
+}
+
+inline Index min(Index a, Index b) { return a < b ? a : b; }
+inline Index max(Index a, Index b) { return a > b ? a : b; }
+inline Index clamp(Index x, Index low, Index high) { return min(max(x, low), high); }
+inline Index round_up(Index n, Index multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+/// `count` elements of scratch memory.
+template <class T>
+inline T* scratch(Context& context, int slot, Index count) {
+  return static_cast<T*>(context.workspace.get(slot, static_cast<std::size_t>(count) * sizeof(T)));
+}
+
+/// Calls f with the number of rows as a compile-time constant, 1 <= rows <= kTileRows.
+template <int Rows = kTileRows, class F>
+inline void with_rows(Index rows, F f) {
+  if constexpr (Rows > 1)
+    if (rows < Rows) return with_rows<Rows - 1>(rows, f);
+  f.template operator()<Rows>();
+}
+
+}  // namespace
+}  // namespace kvbench::kernels::cpu::KVBENCH_ISA

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softmax_panel.hpp"
+
+namespace kvbench::kernels::cpu::KVBENCH_ISA {
+
+namespace {
+
+using Op = WeightedAttention<HostMatrix>;
+
+/// Query rows begin, begin + step, ... that read the same row of the table.
+struct Rows {
+  Index begin, step, count;
+};
+
+Rows readers(const Op& op, Index table) {
+  const Index m = op.first.rows;
+  if (op.per_head && op.per_query) return {table, 1, 1};
+  if (op.per_head) return {table * m, 1, m};
+  if (op.per_query) return {table, m, op.group};
+  return {0, 1, op.queries.rows};
+}
+
+bool computes_logits(const Op& op) { return op.own_keys.data != nullptr || op.scores.data == nullptr; }
+
+void pack_panel(const Op& op, const PanelState& state, Index table, Index begin, Index count) {
+  const float* keys[kPanel];
+  const float* values[kPanel];
+  const std::int32_t* ids = op.ids.data + table * op.ids.stride + begin;
+  const Index own = table * op.ids.cols + begin;
+  for (Index j = 0; j < kPanel; ++j) {
+    const bool used = j < count && ids[j] >= 0;
+    keys[j] = !used                         ? nullptr
+              : op.own_keys.data != nullptr ? op.own_keys.data + (own + j) * op.own_keys.stride
+                                            : op.keys.data + ids[j] * op.keys.stride;
+    values[j] = !used                           ? nullptr
+                : op.own_values.data != nullptr ? op.own_values.data + (own + j) * op.own_values.stride
+                                                : op.values.data + ids[j] * op.values.stride;
+  }
+  if (computes_logits(op)) pack_keys(keys, count, state.d, state.keys);
+  pack_values(values, count, state.dv, state.values);
+}
+
+void gather_scores(const Op& op, const PanelState& state, Rows rows, Index row, Index count, const std::int32_t* ids) {
+  for (Index r = 0; r < count; ++r) {
+    const float* scores = op.scores.data + (rows.begin + (row + r) * rows.step) * op.scores.stride;
+    float* logits = state.logits + r * kPanel;
+    for (Index j = 0; j < kPanel; ++j) logits[j] = ids[j] < 0 ? -kInfinity : scores[ids[j]];
+  }
+}
+
+/// Slots whose token the query may not use become -inf, and so do unused ones: their id, -1, lies before every range.
+void mask_row(const Op& op, float* logits, const std::int32_t* ids, Index row) {
+  const Index query = row % op.first.rows;
+  const IntVec first = broadcast(op.first.data[query]);
+  const IntVec last = broadcast(op.last.data[query]);
+  const Vec skipped = broadcast(-kInfinity);
+  for (Index j = 0; j < kPanel; j += W) {
+    const IntVec id = load(ids + j);
+    store(logits + j, select((id >= first) & (id < last), load(logits + j), skipped));
+  }
+}
+
+/// Panel copies of ids and weights, padded with unused slots.
+struct Slots {
+  alignas(64) std::int32_t ids[kPanel];
+  alignas(64) float weight_num[kPanel];
+  alignas(64) float weight_den[kPanel];
+};
+
+void copy_slots(const Op& op, Index table, Index begin, Index count, Slots& slots) {
+  for (Index j = 0; j < kPanel; ++j) {
+    slots.ids[j] = j < count ? op.ids.data[table * op.ids.stride + begin + j] : -1;
+    slots.weight_num[j] = j < count && op.weight_num.data != nullptr ? op.weight_num.data[table * op.weight_num.stride + begin + j] : 0;
+    slots.weight_den[j] = j < count && op.weight_den.data != nullptr ? op.weight_den.data[table * op.weight_den.stride + begin + j] : 0;
+  }
+}
+
+void process_panel(const Op& op, const PanelState& state, Rows rows, Index table, Index begin, Index count) {
+  Slots slots;
+  copy_slots(op, table, begin, count, slots);
+  pack_panel(op, state, table, begin, count);
+  for (Index row = 0; row < state.rows; row += kBlockRows) {
+    const Index height = min(kBlockRows, state.rows - row);
+    if (computes_logits(op))
+      logits_of_block(state, row, height, count);
+    else
+      gather_scores(op, state, rows, row, height, slots.ids);
+    for (Index r = 0; r < height; ++r) {
+      const Index global = rows.begin + (row + r) * rows.step;
+      float* logits = state.logits + r * kPanel;
+      mask_row(op, logits, slots.ids, global);
+      if (op.logits.data != nullptr)
+        __builtin_memcpy(op.logits.data + global * op.logits.stride + begin, logits, static_cast<std::size_t>(count) * sizeof(float));
+    }
+    add_block(state, row, height, count, op.weight_num.data != nullptr ? slots.weight_num : nullptr,
+              op.weight_den.data != nullptr ? slots.weight_den : nullptr);
+  }
+}
+
+void read_state(const Op& op, const PanelState& state, Rows rows) {
+  for (Index r = 0; r < rows.count; ++r) {
+    const Index row = rows.begin + r * rows.step;
+    state.max[r] = op.max.data[row * op.max.stride];
+    state.den[r] = static_cast<double>(op.den.data[row * op.den.stride]);
+    for (Index c = 0; c < state.dv_padded; ++c) state.num[r * state.dv_padded + c] = c < state.dv ? op.num.data[row * op.num.stride + c] : 0;
+  }
+}
+
+void write_state(const Op& op, const PanelState& state, Rows rows) {
+  for (Index r = 0; r < rows.count; ++r) {
+    const Index row = rows.begin + r * rows.step;
+    op.max.data[row * op.max.stride] = state.max[r];
+    op.den.data[row * op.den.stride] = static_cast<float>(state.den[r]);
+    for (Index c = 0; c < state.dv; ++c) op.num.data[row * op.num.stride + c] = state.num[r * state.dv_padded + c];
+  }
+}
+
+}  // namespace
+
+template <>
+void run(const Op& op, Context& context) {
+  if (op.accumulate_f64) {
+    ref::Context reference;
+    return ref::run(op, reference);
+  }
+  for (Index table = 0; table < op.ids.rows; ++table) {
+    const Rows rows = readers(op, table);
+    const PanelState state = make_state(context, rows.count, op.queries.cols, op.num.cols);
+    if (computes_logits(op))
+      pack_tiles(op.queries.data + rows.begin * op.queries.stride, op.queries.stride, rows.step, rows.count, state.d, op.scale,
+                 state.queries);
+    read_state(op, state, rows);
+    for (Index begin = 0; begin < op.ids.cols; begin += kPanel)
+      process_panel(op, state, rows, table, begin, min(kPanel, op.ids.cols - begin));
+    write_state(op, state, rows);
+  }
+}
+
+}  // namespace kvbench::kernels::cpu::KVBENCH_ISA

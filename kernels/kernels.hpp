@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to kernels/: the host back ends. Each operation is specialised once in ref/<file>.cpp and once in cpu/<file>.cpp
+// (cuda/ mirrors the same file names).
+#pragma once
+
+#include <cstddef>
+
+#include <kvbench/kernels/backend.hpp>
+
+namespace kvbench::kernels {
+
+namespace ref {
+
+struct Context {
+  Isa isa = Isa::scalar;
+};
+/// Op = ExactAttention<HostMatrix>, ...
+template <class Op>
+void run(const Op& op, Context& context);
+
+}  // namespace ref
+
+namespace cpu {
+
+/// Scratch memory that survives between calls; slots grow and never shrink. Not zeroed, 64-byte aligned.
+class Workspace {
+ public:
+  Workspace() = default;
+  ~Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  /// At least `bytes` bytes; valid until the same slot is asked for again. Throws std::bad_alloc.
+  void* get(int slot, std::size_t bytes);
+
+ private:
+  static constexpr int kSlots = 16;
+  struct Slot {
+    void* data = nullptr;
+    std::size_t bytes = 0;
+  };
+  Slot slots_[kSlots];
+};
+
+struct Context {
+  Isa isa;
+  Workspace workspace = {};
+};
+
+// The sources of cpu/ are compiled once for each instruction set, each time into the namespace of that name.
+namespace scalar {
+template <class Op>
+void run(const Op& op, Context& context);
+}
+namespace avx2 {
+template <class Op>
+void run(const Op& op, Context& context);
+}
+namespace avx512 {
+template <class Op>
+void run(const Op& op, Context& context);
+}
+
+template <class Op>
+void run(const Op& op, Context& context) {
+#if defined(KVBENCH_X86)
+  if (context.isa == Isa::avx512) return avx512::run(op, context);
+  if (context.isa == Isa::avx2) return avx2::run(op, context);
+#endif
+  scalar::run(op, context);
+}
+
+}  // namespace cpu
+}  // namespace kvbench::kernels

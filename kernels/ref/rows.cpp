@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "../kernels.hpp"
+
+namespace kvbench::kernels::ref {
+
+namespace {
+
+float widen_f16(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000u) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 31u;
+  const std::uint32_t mantissa = bits & 1023u;
+  if (exponent == 31) {
+    const std::uint32_t quiet = mantissa != 0 ? 0x400000u : 0u;
+    return std::bit_cast<float>(sign | 0x7f800000u | quiet | mantissa << 13);
+  }
+  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
+                                        : std::ldexp(static_cast<float>(mantissa | 1024u), static_cast<int>(exponent) - 25);
+  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
+}
+
+std::uint16_t narrow_f16(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t sign = bits >> 16 & 0x8000u;
+  if (std::isnan(x)) return static_cast<std::uint16_t>(sign | 0x7e00u | (bits >> 13 & 0x1ffu));
+  const double magnitude = std::fabs(static_cast<double>(x));
+  if (magnitude >= 65520) return static_cast<std::uint16_t>(sign | 0x7c00u);
+  // Halves are spaced 2^(e-10) for 2^e <= x < 2^(e+1), but never closer than 2^-24; nearbyint rounds ties to even.
+  const int exponent = magnitude == 0 ? -14 : std::max(std::ilogb(magnitude), -14);
+  const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
+  // A normal number has units in [1024, 2048]; 2048 carries into the exponent by itself.
+  return static_cast<std::uint16_t>(sign | ((static_cast<std::uint32_t>(exponent + 14) << 10) + units));
+}
+
+float widen_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+std::uint16_t narrow_bf16(float x) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
+  if (std::isnan(x)) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+void rotate_row(const RotateRows<HostMatrix>& op, Index i) {
+  const float* in = op.rows.row(i);
+  float* out = op.out.row(i);
+  std::copy_n(in, op.rows.cols, out);
+  for (Index p = 0; p < op.rotary_dims / 2; ++p) {
+    const Index a = op.interleaved ? 2 * p : p;
+    const Index b = op.interleaved ? 2 * p + 1 : p + op.rotary_dims / 2;
+    const double frequency = std::pow(op.theta, -2.0 * static_cast<double>(p) / static_cast<double>(op.rotary_dims));
+    const double angle = static_cast<double>(op.offsets[i]) * frequency;
+    const double x = in[a];
+    const double y = in[b];
+    out[a] = static_cast<float>(x * std::cos(angle) - y * std::sin(angle));
+    out[b] = static_cast<float>(x * std::sin(angle) + y * std::cos(angle));
+  }
+}
+
+float pooled(const PoolRows<HostMatrix>& op, const float* row, Index centre) {
+  if (op.mode == Pooling::none) return row[centre];
+  const Index begin = std::max<Index>(centre - op.kernel / 2, 0);
+  const Index end = std::min(centre + op.kernel / 2 + 1, op.rows.cols);
+  if (op.mode == Pooling::max) return *std::max_element(row + begin, row + end);
+  double sum = 0;
+  for (Index c = begin; c < end; ++c) sum += row[c];
+  return static_cast<float>(sum / static_cast<double>(op.kernel));
+}
+
+}  // namespace
+
+template <>
+void run(const GatherRows<HostMatrix>& op, Context&) {
+  for (Index i = 0; i < op.ids.rows; ++i) std::copy_n(op.source.row(op.ids[i]), op.source.cols, op.out.row(i));
+}
+
+template <>
+void run(const SquaredNorms<HostMatrix>& op, Context&) {
+  for (Index i = 0; i < op.rows.rows; ++i) {
+    op.out[i] = 0;
+    for (Index c = 0; c < op.rows.cols; ++c) op.out[i] += static_cast<double>(op.rows(i, c)) * op.rows(i, c);
+  }
+}
+
+template <>
+void run(const RotateRows<HostMatrix>& op, Context&) {
+  for (Index i = 0; i < op.rows.rows; ++i) rotate_row(op, i);
+}
+
+template <>
+void run(const ColumnSums<HostMatrix>& op, Context&) {
+  const Index m = op.out.rows == 0 ? 0 : op.scores.rows / op.out.rows;
+  for (Index g = 0; g < op.out.rows; ++g) {
+    for (Index j = 0; j < op.out.cols; ++j) {
+      double sum = 0;
+      for (Index row = g * m; row < (g + 1) * m; ++row) {
+        const double score = op.scores(row, j);
+        if (score != -std::numeric_limits<double>::infinity()) sum += std::exp(score - op.log_sum_exp[row]);
+      }
+      op.out(g, j) = static_cast<float>(sum);
+    }
+  }
+}
+
+template <>
+void run(const PoolRows<HostMatrix>& op, Context&) {
+  for (Index r = 0; r < op.rows.rows; ++r)
+    for (Index c = 0; c < op.rows.cols; ++c) op.out(r, c) = pooled(op, op.rows.row(r), c);
+}
+
+template <>
+void run(const ReduceRows<HostMatrix>& op, Context&) {
+  for (Index c = 0; c < op.rows.cols; ++c) {
+    double result = op.mode == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
+    for (Index r = 0; r < op.rows.rows; ++r)
+      result = op.mode == Reduction::max ? std::max<double>(result, op.rows(r, c)) : result + op.rows(r, c);
+    if (op.mode == Reduction::mean) result /= static_cast<double>(op.rows.rows);
+    op.out(0, c) = static_cast<float>(result);
+  }
+}
+
+template <>
+void run(const WidenHalf<HostMatrix>& op, Context&) {
+  for (Index r = 0; r < op.in.rows; ++r)
+    for (Index c = 0; c < op.in.cols; ++c)
+      op.out(r, c) = op.format == Half::f16 ? widen_f16(op.in(r, c)) : widen_bf16(op.in(r, c));
+}
+
+template <>
+void run(const NarrowHalf<HostMatrix>& op, Context&) {
+  for (Index r = 0; r < op.in.rows; ++r)
+    for (Index c = 0; c < op.in.cols; ++c)
+      op.out(r, c) = op.format == Half::f16 ? narrow_f16(op.in(r, c)) : narrow_bf16(op.in(r, c));
+}
+
+}  // namespace kvbench::kernels::ref

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/core/statistics.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <numeric>
+
+#include <kvbench/kernels/philox.hpp>
+
+namespace kvbench {
+
+double quantile(std::vector<double> values, double q) {
+  assert(!values.empty());
+  const double rank = q * static_cast<double>(values.size() - 1);
+  const auto low = static_cast<std::ptrdiff_t>(std::floor(rank));
+  std::nth_element(values.begin(), values.begin() + low, values.end());
+  const double at_low = values[static_cast<std::size_t>(low)];
+  const double weight = rank - static_cast<double>(low);
+  if (weight == 0) return at_low;
+  const double at_high = *std::min_element(values.begin() + low + 1, values.end());
+  return at_low + weight * (at_high - at_low);
+}
+
+double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+namespace {
+
+/// How often each of `count` things is drawn in one resample; `which` keeps the draws of rows and columns apart.
+std::vector<double> resampled_counts(std::uint32_t count, std::uint32_t resample, std::uint32_t which) {
+  std::vector<double> times(count, 0.0);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const PhiloxBlock draw = philox4x32({{resample, i / 4, which, 0}}, {});
+    // Multiply-shift maps 32 bits to [0, count) with a bias below 2^-32 * count.
+    times[std::uint64_t{draw.x[i % 4]} * count >> 32] += 1;
+  }
+  return times;
+}
+
+}  // namespace
+
+Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols, int resamples) {
+  assert(sums.size() == counts.size() && !sums.empty() && sums.size() % cols == 0);
+  const std::size_t rows = sums.size() / cols;
+  std::vector<double> means;
+  for (int r = 0; r < resamples; ++r) {
+    const auto row_times = resampled_counts(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(r), 0);
+    const auto col_times = resampled_counts(static_cast<std::uint32_t>(cols), static_cast<std::uint32_t>(r), 1);
+    double sum = 0, count = 0;
+    for (std::size_t i = 0; i < rows; ++i) {
+      if (row_times[i] == 0) continue;
+      for (std::size_t j = 0; j < cols; ++j) {
+        sum += row_times[i] * col_times[j] * sums[i * cols + j];
+        count += row_times[i] * col_times[j] * counts[i * cols + j];
+      }
+    }
+    if (count > 0) means.push_back(sum / count);
+  }
+  return {quantile(means, 0.025), quantile(means, 0.975)};
+}
+
+namespace {
+
+/// Continued fraction of the incomplete beta function (Lentz's method; DLMF 8.17.22).
+double beta_continued_fraction(double a, double b, double x) {
+  constexpr double tiny = 1e-300;
+  double c = 1, d = 1 - (a + b) * x / (a + 1);
+  d = 1 / (std::abs(d) < tiny ? tiny : d);
+  double h = d;
+  for (int m = 1; m < 500; ++m) {
+    for (const double term :
+         {m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))}) {
+      d = 1 + term * d;
+      d = 1 / (std::abs(d) < tiny ? tiny : d);
+      c = 1 + term / c;
+      c = std::abs(c) < tiny ? tiny : c;
+      h *= d * c;
+    }
+    if (std::abs(d * c - 1) < 1e-15) break;
+  }
+  return h;
+}
+
+double incomplete_beta(double a, double b, double x) {
+  if (x <= 0) return 0;
+  if (x >= 1) return 1;
+  const double front = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
+  return x < (a + 1) / (a + b + 2) ? front * beta_continued_fraction(a, b, x) / a
+                                   : 1 - front * beta_continued_fraction(b, a, 1 - x) / b;
+}
+
+double beta_quantile(double p, double a, double b) {
+  double lo = 0, hi = 1;
+  for (int i = 0; i < 200; ++i) {
+    const double middle = (lo + hi) / 2;
+    (incomplete_beta(a, b, middle) < p ? lo : hi) = middle;
+  }
+  return (lo + hi) / 2;
+}
+
+}  // namespace
+
+Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha) {
+  assert(0 <= failures && failures <= trials && trials > 0);
+  const auto k = static_cast<double>(failures), n = static_cast<double>(trials);
+  return {failures == 0 ? 0 : beta_quantile(alpha / 2, k, n - k + 1),
+          failures == trials ? 1 : beta_quantile(1 - alpha / 2, k + 1, n - k)};
+}
+
+std::vector<double> holm(std::span<const double> p_values) {
+  std::vector<std::size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p_values[a] < p_values[b]; });
+  std::vector<double> adjusted(p_values.size());
+  double running = 0;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const double scaled = p_values[order[rank]] * static_cast<double>(p_values.size() - rank);
+    running = std::max(running, std::min(1.0, scaled));
+    adjusted[order[rank]] = running;
+  }
+  return adjusted;
+}
+
+}  // namespace kvbench

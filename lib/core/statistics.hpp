@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Summaries and intervals. Everything is deterministic: fixed seeds, fixed order of summation.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace kvbench {
+
+/// Quantile q in [0, 1] by linear interpolation between order statistics (type 7, numpy's default). `values` need not be sorted
+/// and must not be empty or hold NaN.
+double quantile(std::vector<double> values, double q);
+
+double mean(std::span<const double> values);
+
+struct Interval {
+  double lo = 0, hi = 0;
+};
+
+/// 95 % percentile bootstrap interval of a mean over a grid of observations that depend on each other within a row (a block of
+/// neighbouring queries) and within a column (one seed's sketch). `sums` and `counts` are [rows][cols] row-major: the sum and
+/// the number of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples` times
+/// (Philox key 0). A grid of one cell has no spread: the interval is the point.
+Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols, int resamples = 1000);
+
+/// Clopper-Pearson interval of a failure probability after `failures` of `trials`, two-sided level 1 - alpha.
+Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha = 0.05);
+
+/// Holm's step-down adjustment: adjusted p-values in the order given.
+std::vector<double> holm(std::span<const double> p_values);
+
+}  // namespace kvbench

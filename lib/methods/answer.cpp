@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/answer.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace kvbench {
+namespace {
+
+Index table_rows(const EntryTable& table, Index group, Index queries) {
+  return (table.per_head ? group : 1) * (table.per_query ? queries : 1);
+}
+
+void require(bool holds, const char* fault) {
+  if (!holds) throw std::logic_error(std::string("entries break the contract: ") + fault);
+}
+
+void check_shape(const EntryTable& t, const HeadTokens& tokens, Index num_queries) {
+  require(t.ids.present(), "a table without ids");
+  require(t.ids.rows() == table_rows(t, tokens.group, num_queries), "a table with the wrong number of rows for its scope");
+  for (const auto* weights : {&t.weight_num, &t.weight_den}) {
+    require(!weights->present() || (weights->rows() == t.ids.rows() && weights->cols() == t.ids.cols()),
+            "weights of another shape than the ids");
+  }
+  require(!t.own_keys.present() || (t.own_keys.rows() == t.ids.size() && t.own_keys.cols() == tokens.keys.cols()),
+          "own keys that are not [slots, d]");
+  require(!t.own_values.present() || (t.own_values.rows() == t.ids.size() && t.own_values.cols() == tokens.values.cols()),
+          "own values that are not [slots, dv]");
+}
+
+bool all_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
+}
+
+struct HostTable {
+  std::vector<std::int32_t> ids;
+  std::vector<float> num, den;
+};
+
+HostTable read_table(Backend& backend, const EntryTable& t, Index limit) {
+  HostTable host{backend.read(t.ids), backend.read(t.weight_num), backend.read(t.weight_den)};
+  require(std::ranges::all_of(host.ids, [&](std::int32_t id) { return -1 <= id && id < limit; }), "an id out of range");
+  require(all_finite(host.num) && all_finite(host.den), "a weight that is not finite");
+  if (t.own_keys.present()) require(all_finite(backend.read(t.own_keys)), "an own key that is not finite");
+  if (t.own_values.present()) require(all_finite(backend.read(t.own_values)), "an own value that is not finite");
+  return host;
+}
+
+}  // namespace
+
+AttentionState empty_state(Backend& backend, Index rows, Index dv) {
+  AttentionState state{backend.allocate<float>(rows), backend.allocate<float>(rows), backend.allocate<float>(rows, dv)};
+  backend.fill(state.max, -std::numeric_limits<float>::infinity());
+  backend.fill(state.den, 0.0f);
+  backend.fill(state.num, 0.0f);
+  return state;
+}
+
+void check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
+                   std::span<const EntryTable> tables) {
+  std::vector<HostTable> host;
+  bool per_head = false, per_query = false;
+  for (const EntryTable& t : tables) {
+    check_shape(t, tokens, num_queries);
+    host.push_back(read_table(backend, t, limit));
+    per_head |= t.per_head;
+    per_query |= t.per_query;
+  }
+  // A token may answer a query once in each sum. `seen` holds the number of the last (head, query) that used it.
+  std::vector<Index> seen_num(static_cast<std::size_t>(limit), -1), seen_den(seen_num);
+  for (Index g = 0; g < (per_head ? tokens.group : 1); ++g) {
+    for (Index i = 0; i < (per_query ? num_queries : 1); ++i) {
+      const Index stamp = g * num_queries + i;
+      for (std::size_t k = 0; k < host.size(); ++k) {
+        const EntryTable& t = tables[k];
+        const Index row = (t.per_head ? g : 0) * (t.per_query ? num_queries : 1) + (t.per_query ? i : 0);
+        for (Index slot = row * t.ids.cols(); slot < (row + 1) * t.ids.cols(); ++slot) {
+          const auto s = static_cast<std::size_t>(slot);
+          if (host[k].ids[s] < 0) continue;
+          const auto id = static_cast<std::size_t>(host[k].ids[s]);
+          if (host[k].num.empty() || host[k].num[s] != 0)
+            require(std::exchange(seen_num[id], stamp) != stamp, "an id twice in N");
+          if (host[k].den.empty() || host[k].den[s] != 0)
+            require(std::exchange(seen_den[id], stamp) != stamp, "an id twice in D");
+        }
+      }
+    }
+  }
+}
+
+void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
+            AttentionState& state, std::vector<Buffer<float>>* logits) {
+  for (const EntryTable& t : tables) {
+    Buffer<float> kept;
+    if (logits != nullptr) {
+      kept = backend.allocate<float>(queries.queries.rows(), t.ids.cols());
+      logits->push_back(kept);
+    }
+    backend.run(kernels::WeightedAttention<Buffer>{
+        .queries = queries.queries,
+        .first = queries.first,
+        .last = queries.last,
+        .scale = tokens.scale,
+        .keys = tokens.keys,
+        .values = tokens.values,
+        .scores = queries.scores,
+        .ids = t.ids,
+        .weight_num = t.weight_num,
+        .weight_den = t.weight_den,
+        .own_keys = t.own_keys,
+        .own_values = t.own_values,
+        .per_head = t.per_head,
+        .per_query = t.per_query,
+        .group = tokens.group,
+        .accumulate_f64 = t.accumulate_f64,
+        .max = state.max,
+        .den = state.den,
+        .num = state.num,
+        .logits = kept,
+    });
+  }
+}
+
+}  // namespace kvbench

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/exact.hpp>
+
+#include <kvbench/methods/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+class ExactPrepared : public Prepared {
+ public:
+  ExactPrepared(const HeadPrompt& head, const ExactParams& params, Backend& backend)
+      : head_(head), params_(params), backend_(backend) {}
+
+  std::unique_ptr<CompressedCache> make(Index /*budget*/, std::uint32_t /*seed*/) const override {
+    return std::make_unique<KeptCache>(backend_, head_, KeptTokens{.ids = token_range(0, head_.tokens())},
+                                       params_.accumulate == ExactParams::Accumulate::f64);
+  }
+
+ private:
+  HeadPrompt head_;
+  ExactParams params_;
+  Backend& backend_;
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const ExactParams& params, Backend& backend) {
+  return std::make_shared<ExactPrepared>(head, params, backend);
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, ExactParams& params) {
+  visitor.choice("accumulate", params.accumulate, {"f32", "f64"}, "precision of the sums");
+}
+
+MethodInfo exact_method() {
+  return with_params<ExactParams>(
+      {
+          .name = "exact",
+          .aliases = {"full"},
+          .paper = "reference",
+          .summary = "the whole cache: the noise floor of the exact pass",
+          .notes = "Ignores the budget.",
+          .kind = Kind::exact,
+          .streaming = true,
+          .windowed = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::yes(),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/leader_partition.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace kvbench {
+namespace {
+
+constexpr int max_steps = 40;
+constexpr float tolerance = 1e-3f;
+
+/// A radius within which the first key reaches all others, rounding of distances included.
+float covering_radius(Backend& backend, const Buffer<const float>& keys) {
+  auto distances = backend.allocate<float>(keys.rows());
+  backend.run(kernels::SquaredDistances<Buffer>{.points = keys, .centres = keys.slice(0, 1), .out = distances});
+  return std::sqrt(std::ranges::max(backend.read(distances))) * (1 + tolerance);
+}
+
+}  // namespace
+
+std::optional<LeaderPartition> leader_partition(Backend& backend, const Buffer<const float>& keys, float radius,
+                                                Index capacity) {
+  const Index n = keys.rows();
+  LeaderPartition partition{.radius = radius};
+  if (n == 0) return partition;
+  auto count = backend.allocate<std::int32_t>(1);
+  auto labels = backend.allocate<std::int32_t>(n);
+  backend.fill(count, 0);
+  capacity = std::min(capacity, n);
+  backend.run(kernels::LeaderClusters<Buffer>{.points = keys,
+                                              .radius = radius,
+                                              .representatives = backend.allocate<float>(capacity, keys.cols()),
+                                              .count = count,
+                                              .labels = labels});
+  if (backend.read(count)[0] > capacity) return std::nullopt;
+  partition.labels = backend.read(labels);
+  for (Index i = 0; i < n; ++i) {
+    if (partition.labels[static_cast<std::size_t>(i)] == partition.clusters()) {
+      partition.representatives.push_back(static_cast<TokenId>(i));
+    }
+  }
+  return partition;
+}
+
+LeaderPartition smallest_leader_partition(Backend& backend, const Buffer<const float>& keys, Index capacity) {
+  if (auto exact = leader_partition(backend, keys, 0, capacity)) return *std::move(exact);
+  float too_small = 0, fits = covering_radius(backend, keys);
+  LeaderPartition best = leader_partition(backend, keys, fits, capacity).value();
+  for (int step = 0; step < max_steps && best.clusters() < capacity && fits - too_small > tolerance * fits; ++step) {
+    const float radius = too_small + (fits - too_small) / 2;
+    if (auto partition = leader_partition(backend, keys, radius, capacity)) {
+      best = *std::move(partition);
+      fits = radius;
+    } else {
+      too_small = radius;
+    }
+  }
+  return best;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parameters of a method: a plain struct with defaults, and one function `void fields(ParamVisitor&, P&)` beside it that names
+// each field once. Help, docs, parsing and validation all come from that function. What a range cannot say goes into an
+// optional `void check(const P&)` beside it, which throws Error.
+#pragma once
+
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <kvbench/kernels/view.hpp>
+
+namespace kvbench {
+
+inline constexpr double unbounded = std::numeric_limits<double>::infinity();
+
+struct ParamRange {
+  double min = -unbounded, max = unbounded;
+};
+
+/// What `kvbench methods NAME` shows of a parameter.
+struct ParamSpec {
+  std::string name, type, default_value, range, doc;
+};
+
+/// One "name=value" of --set or a sweep file.
+struct Assignment {
+  std::string name, value;
+};
+
+class ParamVisitor {
+ public:
+  virtual ~ParamVisitor() = default;
+  virtual void integer(std::string_view name, Index& value, ParamRange range, std::string_view doc) = 0;
+  virtual void real(std::string_view name, double& value, ParamRange range, std::string_view doc) = 0;
+  virtual void flag(std::string_view name, bool& value, std::string_view doc) = 0;
+  virtual void choice(std::string_view name, int& value, std::span<const std::string> options, std::string_view doc) = 0;
+
+  /// An enum whose values 0, 1, ... have these names.
+  template <class E>
+  void choice(std::string_view name, E& value, std::initializer_list<std::string> options, std::string_view doc) {
+    int index = static_cast<int>(value);
+    choice(name, index, std::span<const std::string>(options.begin(), options.size()), doc);
+    value = static_cast<E>(index);
+  }
+};
+
+/// The parameters of one configured method, type-erased.
+class Params {
+ public:
+  Params() = default;
+  Params(std::shared_ptr<const void> value, std::string text) : value_(std::move(value)), text_(std::move(text)) {}
+  template <class P>
+  const P& as() const {
+    return *static_cast<const P*>(value_.get());
+  }
+  /// Canonical text of what differs from the defaults, in declaration order: "delta=4;s=8", "" for all defaults.
+  const std::string& text() const { return text_; }
+
+ private:
+  std::shared_ptr<const void> value_;
+  std::string text_;
+};
+
+namespace detail {
+using Visit = void (*)(ParamVisitor&, void*);
+std::vector<ParamSpec> schema_of(Visit visit, void* defaults);
+/// Applies settings in order; returns the canonical text. Throws Error naming method, parameter, value and what is accepted.
+std::string assign(std::string_view method, Visit visit, void* value, void* defaults, std::span<const Assignment> settings);
+template <class P>
+void visit_fields(ParamVisitor& visitor, void* value) {
+  fields(visitor, *static_cast<P*>(value));
+}
+}  // namespace detail
+
+template <class P>
+std::vector<ParamSpec> schema_of() {
+  P defaults;
+  return detail::schema_of(detail::visit_fields<P>, &defaults);
+}
+
+template <class P>
+Params bind_params(std::string_view method, std::span<const Assignment> settings) {
+  auto value = std::make_shared<P>();
+  P defaults;
+  std::string text = detail::assign(method, detail::visit_fields<P>, value.get(), &defaults, settings);
+  if constexpr (requires { check(std::as_const(*value)); }) check(std::as_const(*value));
+  return {std::move(value), std::move(text)};
+}
+
+}  // namespace kvbench

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/random.hpp>
+
+#include <kvbench/methods/draws.hpp>
+#include <kvbench/methods/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+class RandomPrepared : public Prepared {
+ public:
+  RandomPrepared(const HeadPrompt& head, Backend& backend) : head_(head), backend_(backend) {}
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+    return std::make_unique<KeptCache>(backend_, head_,
+                                       KeptTokens{.ids = random_tokens(Draws(seed, "random", head_), head_.tokens(), budget)});
+  }
+
+ private:
+  HeadPrompt head_;
+  Backend& backend_;
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const RandomParams&, Backend& backend) {
+  return std::make_shared<RandomPrepared>(head, backend);
+}
+
+}  // namespace
+
+MethodInfo random_method() {
+  return with_params<RandomParams>(
+      {
+          .name = "random",
+          .aliases = {},
+          .paper = "reference",
+          .summary = "random tokens without replacement, weight 1: the floor of selection",
+          .notes = "Every budget keeps a prefix of one random permutation, so budgets are nested.",
+          .kind = Kind::subset,
+          .seeded = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::no("draws are keyed by the head"),
+                         .nested_budgets = Property::yes(),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

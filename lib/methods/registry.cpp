@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/registry.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/exact.hpp>
+#include <kvbench/methods/oracle_topk.hpp>
+#include <kvbench/methods/random.hpp>
+#include <kvbench/methods/sink.hpp>
+#include <kvbench/methods/snapkv.hpp>
+#include <kvbench/methods/subgen.hpp>
+#include <kvbench/methods/subgen_kcenter.hpp>
+#include <kvbench/methods/uniform.hpp>
+
+namespace kvbench {
+
+std::span<const MethodInfo> all_methods() {
+  static const std::vector<MethodInfo> table = {
+      exact_method(),  sink_method(),           snapkv_method(),      uniform_method(),
+      subgen_method(), subgen_kcenter_method(), oracle_topk_method(), random_method(),
+  };
+  return table;
+}
+
+const MethodInfo& find_method(std::string_view name) {
+  std::vector<std::string> known;
+  for (const MethodInfo& method : all_methods()) {
+    if (method.name == name || std::ranges::find(method.aliases, name) != method.aliases.end()) return method;
+    known.push_back(method.name);
+    known.insert(known.end(), method.aliases.begin(), method.aliases.end());
+  }
+  throw Error("there is no method '{}'.{} `kvbench methods` lists all of them.", name, did_you_mean(name, known));
+}
+
+}  // namespace kvbench

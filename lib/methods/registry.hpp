@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include <kvbench/methods/method.hpp>
+
+namespace kvbench {
+
+/// Every method, in the order of the table in registry.cpp, which `kvbench methods`, --help, docs and the property tests
+/// follow.
+std::span<const MethodInfo> all_methods();
+
+/// The method of this name or alias. Throws Error with the nearest known name otherwise.
+const MethodInfo& find_method(std::string_view name);
+
+}  // namespace kvbench

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/stages.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace kvbench {
+
+std::vector<TokenId> token_range(Index first, Index count) {
+  std::vector<TokenId> ids(static_cast<std::size_t>(count));
+  std::iota(ids.begin(), ids.end(), static_cast<TokenId>(first));
+  return ids;
+}
+
+std::vector<TokenId> random_order(const Draws& draws, Index tokens) {
+  std::vector<std::pair<double, TokenId>> keyed(static_cast<std::size_t>(tokens));
+  for (Index i = 0; i < tokens; ++i) keyed[static_cast<std::size_t>(i)] = {draws.uniform(i), static_cast<TokenId>(i)};
+  std::ranges::sort(keyed);
+  std::vector<TokenId> order(keyed.size());
+  std::ranges::transform(keyed, order.begin(), [](const auto& pair) { return pair.second; });
+  return order;
+}
+
+std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count) {
+  std::vector<TokenId> kept = random_order(draws, tokens);
+  kept.resize(static_cast<std::size_t>(std::min(count, tokens)));
+  std::ranges::sort(kept);
+  return kept;
+}
+
+Footprint kept_footprint(Index rows, Index d, Index dv) {
+  return {{.name = "keys", .rows = rows, .cols = d}, {.name = "values", .rows = rows, .cols = dv}};
+}
+
+KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept, bool accumulate_f64)
+    : backend_(backend),
+      d_(head.keys.cols()),
+      dv_(head.values.cols()),
+      context_tokens_(head.tokens()),
+      accumulate_f64_(accumulate_f64),
+      fixed_(kept.fixed) {
+  fixed_.decoded = true;
+  const Index width = static_cast<Index>(kept.ids.size()) / kept.rows;
+  held_ = std::ranges::count_if(kept.ids, [](TokenId id) { return id >= 0; });
+  context_.per_head = kept.per_head;
+  context_.accumulate_f64 = accumulate_f64;
+  context_.ids = backend.adopt(std::move(kept.ids), kept.rows, width);
+  if (!kept.weight.empty()) {
+    const Buffer<float> weight = backend.adopt(std::move(kept.weight), kept.rows, width);
+    context_.weight_num = weight;
+    context_.weight_den = weight;
+  }
+}
+
+Index KeptCache::append(const TokenBlock& tokens) {
+  appended_ += tokens.size();
+  return tokens.size();
+}
+
+EntryTables KeptCache::entries(const QueryBlock&) const {
+  EntryTables tables = {context_};
+  if (appended_ > 0) {
+    tables.push_back(
+        {.ids = backend_.adopt(token_range(context_tokens_, appended_), 1, appended_), .accumulate_f64 = accumulate_f64_});
+  }
+  return tables;
+}
+
+Footprint KeptCache::footprint() const {
+  // Decoded tokens are stored once for every row of the selection table: a per-head cache grows per head.
+  const Index rows = held_ + appended_ * (context_.per_head ? context_.ids.rows() : 1);
+  Footprint arrays = kept_footprint(rows, d_, dv_);
+  if (context_.weight_num.present()) {
+    arrays.push_back({.name = "weights", .element = Element::f32, .rows = held_, .cols = 1, .meta = true});
+  }
+  return arrays;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces that methods compose: what a plain subset keeps, and how it answers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <kvbench/methods/draws.hpp>
+#include <kvbench/methods/method.hpp>
+
+namespace kvbench {
+
+/// 0, 1, ..., count - 1, shifted by `first`.
+std::vector<TokenId> token_range(Index first, Index count);
+
+/// The tokens 0 .. tokens - 1 in random order: by the draw of each token, ties (probability 2^-52) by index.
+std::vector<TokenId> random_order(const Draws& draws, Index tokens);
+/// The first min(count, tokens) of random_order, in increasing order: what a larger count draws contains them.
+std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count);
+
+/// Weights of the kept tokens; empty: 1. Row-major like the ids.
+struct KeptTokens {
+  bool per_head = false;      ///< a selection of each query head (L = G), else one for the kv head (L = 1)
+  Index rows = 1;             ///< L
+  std::vector<TokenId> ids;   ///< [L, width], -1 = unused slot
+  std::vector<float> weight;  ///< [L, width] in both sums; empty: 1
+  Protected fixed;            ///< tokens among them that are kept whatever their score
+};
+
+/// A fixed selection of the context, to which decoded tokens are added exactly with weight 1. The cache of most
+/// eviction methods (SnapKV, PyramidKV, uniform sampling ...): what was dropped from the prompt is gone, what is generated
+/// stays.
+class KeptCache : public CompressedCache {
+ public:
+  /// d, dv and G are those of the head that the tokens belong to.
+  KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept, bool accumulate_f64 = false);
+
+  Index append(const TokenBlock& tokens) override;
+  EntryTables entries(const QueryBlock& queries) const override;
+  Footprint footprint() const override;
+  Protected protected_tokens() const override { return fixed_; }
+
+ private:
+  Backend& backend_;
+  EntryTable context_;
+  Index d_, dv_, context_tokens_;
+  Index held_ = 0;  ///< slots in use, over all rows
+  Index appended_ = 0;
+  bool accumulate_f64_;
+  Protected fixed_;
+};
+
+/// The array of keys and the array of values that hold `rows` kept tokens.
+Footprint kept_footprint(Index rows, Index d, Index dv);
+
+}  // namespace kvbench

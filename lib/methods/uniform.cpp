@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/uniform.hpp>
+
+#include <algorithm>
+
+#include <kvbench/methods/draws.hpp>
+#include <kvbench/methods/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+class UniformPrepared : public Prepared {
+ public:
+  UniformPrepared(const HeadPrompt& head, Backend& backend) : head_(head), backend_(backend) {}
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+    const Index n = head_.tokens();
+    const Index m = std::min(budget, n);
+    std::vector<TokenId> kept = random_tokens(Draws(seed, "uniform", head_), n, m);
+    std::vector<float> weight;
+    if (m < n) weight.assign(static_cast<std::size_t>(m), static_cast<float>(static_cast<double>(n) / static_cast<double>(m)));
+    return std::make_unique<KeptCache>(backend_, head_, KeptTokens{.ids = std::move(kept), .weight = std::move(weight)});
+  }
+
+ private:
+  HeadPrompt head_;
+  Backend& backend_;
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const UniformParams&, Backend& backend) {
+  return std::make_shared<UniformPrepared>(head, backend);
+}
+
+}  // namespace
+
+MethodInfo uniform_method() {
+  return with_params<UniformParams>(
+      {
+          .name = "uniform",
+          .aliases = {},
+          .paper = "baseline of BalanceKV, arXiv 2502.07861, Fig. 2",
+          .summary = "random tokens without replacement, weight n/m in both sums",
+          .notes = "Every budget keeps a prefix of one random permutation, so budgets are nested.",
+          .kind = Kind::sample,
+          .seeded = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::no("draws are keyed by the head"),
+                         .nested_budgets = Property::yes(),
+                         .weight_sum = WeightSum::context},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

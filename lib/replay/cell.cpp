@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/cell.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <kvbench/replay/memory.hpp>
+
+namespace kvbench {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Rows g*count + i of queries [begin, begin + count) out of rows g*m + i.
+std::vector<float> part_rows(const std::vector<float>& all, Index group, Index m, Index begin, Index count) {
+  const auto dim = static_cast<Index>(all.size()) / (group * m);
+  std::vector<float> rows;
+  rows.reserve(static_cast<std::size_t>(group * count * dim));
+  for (Index g = 0; g < group; ++g) {
+    const auto from = all.begin() + (g * m + begin) * dim;
+    rows.insert(rows.end(), from, from + count * dim);
+  }
+  return rows;
+}
+
+/// Softmax weights of single-step queries over their entries, by table: [G, width].
+std::vector<Buffer<const float>> observed_weights(const EntryTables& tables, const std::vector<Buffer<float>>& logits,
+                                                  std::span<const float> max, std::span<const float> den, Backend& backend) {
+  std::vector<Buffer<const float>> weights;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    std::vector<float> values = backend.read(logits[t]);
+    const std::vector<float> weight_den = backend.read(tables[t].weight_den);
+    const auto width = static_cast<std::size_t>(logits[t].cols());
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const std::size_t row = k / width;
+      const float factor = weight_den.empty() ? 1 : weight_den[(tables[t].per_head ? row : 0) * width + k % width];
+      values[k] = factor * std::exp(values[k] - max[row]) / den[row];
+    }
+    weights.push_back(backend.adopt(std::move(values), logits[t].rows(), logits[t].cols()));
+  }
+  return weights;
+}
+
+RowState row_state(const std::vector<float>& max, const std::vector<float>& den, const std::vector<float>& num, std::size_t row,
+                   std::size_t dv) {
+  return {max[row], den[row], std::span(num).subspan(row * dv, dv)};
+}
+
+}  // namespace
+
+SharedBlock::SharedBlock(const Head& head, Index begin, Index count, const std::vector<TokenId>& fixed, Backend& backend)
+    : exact(exact_block(head, begin, count, backend)), group_(head.group), local_(localize(exact, head, backend)) {
+  AttentionState state = empty_state(backend, exact.block.queries.rows(), head.tokens.values.cols());
+  if (!fixed.empty()) {
+    const EntryTable table{.ids = backend.adopt(std::vector(fixed), 1, static_cast<Index>(fixed.size()))};
+    attend(backend, head.tokens, exact.block, {&table, 1}, state);
+  }
+  fixed_max = backend.read(state.max);
+  fixed_den = backend.read(state.den);
+  fixed_num = backend.read(state.num);
+}
+
+const BlockPart& SharedBlock::part(Index begin, Index count, Backend& backend) {
+  const auto [found, inserted] = parts_.try_emplace({begin, count});
+  if (inserted) {
+    found->second = {sub_block(exact.block, group_, begin, count, backend), sub_block(local_, group_, begin, count, backend)};
+  }
+  return found->second;
+}
+
+CellRun::CellRun(std::unique_ptr<LayerCache> cache, Options options, std::span<const Head> heads,
+                 std::vector<CellResult*> results)
+    : cache_(std::move(cache)), options_(options), heads_(heads), results_(std::move(results)), tallies_(heads.size()) {
+  next_ = heads.front().map.to_global(heads.front().map.middle);
+  for (std::size_t h = 0; h < heads.size(); ++h) {
+    tallies_[h].squares.resize(static_cast<std::size_t>(heads[h].group));
+    results_[h]->metrics.resize(static_cast<std::size_t>(heads[h].group * heads[h].queries_per_head()));
+  }
+}
+
+void CellRun::answer(std::span<SharedBlock> blocks, Backend& backend) {
+  const std::vector<std::int32_t>& positions = blocks.front().exact.block.positions;
+  const auto count = static_cast<Index>(positions.size());
+  if (options_.standalone && options_.selects) {
+    for (std::size_t h = 0; h < heads_.size(); ++h) results_[h]->attend_s += blocks[h].exact.seconds;
+  }
+  if (!options_.decode) return answer_run(blocks, 0, count, backend);
+  Index answered = 0;
+  while (answered < count) {
+    // As many tokens as the method takes at once, up to the last query of the block.
+    const Index end = positions.back() + 1;
+    std::vector<TokenBlock> tokens;
+    for (const Head& head : heads_) {
+      tokens.push_back({.first = head.map.local_end(next_),
+                        .keys = head.tokens.keys.slice(next_, end - next_),
+                        .values = head.tokens.values.slice(next_, end - next_)});
+      if (options_.observes) {
+        tokens.back().keys = tokens.back().keys.slice(0, 1);
+        tokens.back().values = tokens.back().values.slice(0, 1);
+      }
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const double flops = backend.cost().flops;
+    const Index taken = cache_->append(tokens);
+    if (taken < 1 || taken > tokens.front().size()) throw std::logic_error("append() took an impossible number of tokens");
+    next_ += taken;
+    const double share = 1.0 / static_cast<double>(heads_.size());
+    for (CellResult* result : results_) {
+      result->attend_s += seconds_since(start) * share;
+      result->attend_flops += (backend.cost().flops - flops) * share;
+    }
+    const auto upto = static_cast<Index>(std::ranges::lower_bound(positions, next_) - positions.begin());
+    if (upto > answered) answer_run(blocks, answered, upto - answered, backend);
+    answered = upto;
+  }
+}
+
+void CellRun::answer_run(std::span<SharedBlock> blocks, Index begin, Index count, Backend& backend) {
+  std::vector<QueryBlock> locals;
+  std::vector<BlockPart> parts;
+  for (SharedBlock& block : blocks) {
+    parts.push_back(block.part(begin, count, backend));
+    locals.push_back(parts.back().local);
+    if (options_.standalone) parts.back().global.scores = {};
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const double flops = backend.cost().flops;
+  const std::vector<EntryTables> entries = cache_->entries(locals);
+  const double share = 1.0 / static_cast<double>(heads_.size());
+  const double entries_s = seconds_since(start) * share, entries_flops = (backend.cost().flops - flops) * share;
+  std::vector<std::vector<Buffer<const float>>> weights(heads_.size());
+  for (std::size_t h = 0; h < heads_.size(); ++h) {
+    results_[h]->attend_s += entries_s;
+    results_[h]->attend_flops += entries_flops;
+    const Head& head = heads_[h];
+    check_entries(backend, head.tokens, count, head.map.local_end(next_), entries[h]);
+    const EntryTables tables = to_global(entries[h], head.map, backend);
+    const HostEntries host(tables, count, backend);
+    std::vector<Buffer<float>> logits;
+    const Answered answered = attend_head(blocks[h], parts[h], h, tables, host, options_.observes ? &logits : nullptr, backend);
+    measure(blocks[h], begin, count, h, tables, host, answered, backend);
+    if (options_.observes) weights[h] = observed_weights(tables, logits, answered.max, answered.den, backend);
+  }
+  if (options_.observes) cache_->observe(locals, entries, weights);
+}
+
+CellRun::Answered CellRun::attend_head(SharedBlock& block, const BlockPart& part, std::size_t h, const EntryTables& tables,
+                                       const HostEntries& entries, std::vector<Buffer<float>>* logits, Backend& backend) {
+  const Head& head = heads_[h];
+  const Index m = block.exact.block.size(), count = part.global.size(), dv = head.tokens.values.cols();
+  const Index begin = part.global.positions.empty()
+                          ? 0
+                          : std::ranges::lower_bound(block.exact.block.positions, part.global.positions.front()) -
+                                block.exact.block.positions.begin();
+  const auto fixed_max = part_rows(block.fixed_max, head.group, m, begin, count);
+  const auto fixed_den = part_rows(block.fixed_den, head.group, m, begin, count);
+  const auto fixed_num = part_rows(block.fixed_num, head.group, m, begin, count);
+  const auto rows = static_cast<Index>(fixed_max.size());
+  const auto fixed_state = [&] {
+    return AttentionState{backend.adopt(std::vector(fixed_max), rows), backend.adopt(std::vector(fixed_den), rows),
+                          backend.adopt(std::vector(fixed_num), rows, dv)};
+  };
+  const double flops = backend.cost().flops;
+  AttentionState state = fixed_state();
+  const auto start = std::chrono::steady_clock::now();
+  attend(backend, head.tokens, part.global, tables, state, logits);
+  Answered answered{backend.read(state.max), backend.read(state.den), backend.read(state.num), fixed_max, fixed_den, fixed_num};
+  results_[h]->attend_s += seconds_since(start);
+  results_[h]->attend_flops += backend.cost().flops - flops;
+  if (entries.all_plain()) {
+    answered.plain_max = answered.max;
+    answered.plain_den = answered.den;
+    answered.plain_num = answered.num;
+  } else if (entries.any_plain()) {
+    AttentionState plain = fixed_state();
+    attend(backend, head.tokens, part.global, entries.plain_part(backend), plain);
+    answered.plain_max = backend.read(plain.max);
+    answered.plain_den = backend.read(plain.den);
+    answered.plain_num = backend.read(plain.num);
+  }
+  return answered;
+}
+
+RecallRange CellRun::recall_range(std::size_t h) const {
+  const TokenMap& map = heads_[h].map;
+  const Protected kept = cache_->protected_tokens()[h];
+  const bool may_drop_decoded = options_.decode && !kept.decoded;
+  return {.first = map.first + (options_.recall_sinks ? 0 : kept.sinks),
+          .last = may_drop_decoded ? heads_[h].num_tokens() : map.first + map.middle - kept.recent};
+}
+
+void CellRun::measure(SharedBlock& block, Index begin, Index count, std::size_t h, const EntryTables& tables,
+                      const HostEntries& entries, const Answered& answered, Backend& backend) {
+  const Head& head = heads_[h];
+  ExactBlock& exact = block.exact;
+  Tally& tally = tallies_[h];
+  const auto dv = static_cast<std::size_t>(head.tokens.values.cols());
+  const RecallRange range = recall_range(h);
+  const bool shared_rows = std::ranges::none_of(tables, [](const EntryTable& t) { return t.per_head; });
+  for (Index g = 0; g < head.group; ++g) {
+    for (Index i = 0; i < count; ++i) {
+      const auto at = static_cast<std::size_t>(begin + i), row = static_cast<std::size_t>(g * exact.block.size() + begin + i);
+      const auto part_row = static_cast<std::size_t>(g * count + i);
+      const RowTruth truth{std::span(exact.out).subspan(row * dv, dv), exact.log_sum_exp[row], exact.p_norm[row],
+                           exact.v_op[at], exact.v_fro[at]};
+      const RowState answer = row_state(answered.max, answered.den, answered.num, part_row, dv);
+      const RowState plain = row_state(answered.plain_max, answered.plain_den, answered.plain_num, part_row, dv);
+      MetricRow& metrics =
+          results_[h]->metrics[static_cast<std::size_t>(g * head.queries_per_head() + exact.begin + begin + i)];
+      set_errors(truth, answer, metrics);
+      set_decomposition(truth, answer, plain, metrics);
+      if (entries.two_sets())
+        metrics[static_cast<std::size_t>(Metric::mass_err)] = metrics[static_cast<std::size_t>(Metric::dir_err)] = NAN;
+      set_recall(entries, exact, range, g, begin + i, i, backend, metrics);
+      const SquaredError squares = squared_error(truth, answer);
+      tally.squares[static_cast<std::size_t>(g)].difference += squares.difference;
+      tally.squares[static_cast<std::size_t>(g)].exact += squares.exact;
+      double used = 0;
+      entries.each(g, i, exact.visible_first[at], exact.visible_last[at], [&](auto...) { used += 1; });
+      tally.entries += used;
+      tally.rows_read += g == 0 || !shared_rows ? used : 0;
+      tally.query_rows += 1;
+    }
+  }
+}
+
+void CellRun::finish() {
+  const std::vector<Footprint> footprints = cache_->footprint();
+  for (std::size_t h = 0; h < heads_.size(); ++h) {
+    const Head& head = heads_[h];
+    const Tally& tally = tallies_[h];
+    CellResult& result = *results_[h];
+    const double queries = tally.query_rows / static_cast<double>(head.group);
+    result.kept_tokens = tally.entries / tally.query_rows;
+    const Index cached = options_.decode ? head.map.local_end(next_) : head.map.middle;
+    result.bytes = account(footprints[h], options_.kv_element, tally.rows_read / queries, cached, head.tokens.keys.cols(),
+                           head.tokens.values.cols());
+    for (const SquaredError& square : tally.squares) {
+      result.rel_err_fro.push_back(square.exact > 0 ? static_cast<float>(std::sqrt(square.difference / square.exact)) : NAN);
+    }
+  }
+}
+
+}  // namespace kvbench

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/exact_pass.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <kvbench/replay/value_norms.hpp>
+
+namespace kvbench {
+namespace {
+
+/// |softmax row|_2. The sum of squares is formed in fp64.
+std::vector<float> softmax_norms(const ExactBlock& exact, Index columns) {
+  std::vector<float> norms(exact.log_sum_exp.size());
+  for (std::size_t r = 0; r < norms.size(); ++r) {
+    const float* row = exact.scores.data() + r * static_cast<std::size_t>(columns);
+    double sum = 0;
+    for (Index j = 0; j < columns; ++j) {
+      const float p = std::exp(row[j] - exact.log_sum_exp[r]);
+      sum += static_cast<double>(p) * p;
+    }
+    norms[r] = static_cast<float>(std::sqrt(sum));
+  }
+  return norms;
+}
+
+std::vector<float> block_rows(const std::vector<float>& all, const Head& head, Index begin, Index count, Index dim) {
+  std::vector<float> rows;
+  rows.reserve(static_cast<std::size_t>(head.group * count * dim));
+  for (Index g = 0; g < head.group; ++g) {
+    const auto from = all.begin() + (g * head.queries_per_head() + begin) * dim;
+    rows.insert(rows.end(), from, from + count * dim);
+  }
+  return rows;
+}
+
+/// Stacked rows g*m + i of queries [begin, begin + count), as row numbers of the block.
+std::vector<std::int32_t> row_numbers(Index group, Index queries, Index begin, Index count) {
+  std::vector<std::int32_t> rows;
+  for (Index g = 0; g < group; ++g) {
+    for (Index i = 0; i < count; ++i) rows.push_back(static_cast<std::int32_t>(g * queries + begin + i));
+  }
+  return rows;
+}
+
+Buffer<const float> gather(const Buffer<const float>& source, const Buffer<std::int32_t>& rows, Backend& backend) {
+  if (!source.present()) return {};
+  Buffer<float> out = backend.allocate<float>(rows.rows(), source.cols());
+  backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = rows, .out = out});
+  return out;
+}
+
+}  // namespace
+
+Index block_queries(const Head& head, double bytes) {
+  const double per_query = static_cast<double>(head.group) * static_cast<double>(head.num_tokens()) * sizeof(float);
+  return std::clamp<Index>(static_cast<Index>(bytes / per_query), 1, std::max<Index>(1, head.queries_per_head()));
+}
+
+ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& backend) {
+  const Index n = head.num_tokens(), rows = head.group * count, d = head.tokens.keys.cols(), dv = head.tokens.values.cols();
+  ExactBlock exact;
+  exact.begin = begin;
+  exact.block.positions.assign(head.positions.begin() + begin, head.positions.begin() + begin + count);
+  auto& first = exact.visible_first;
+  auto& last = exact.visible_last;
+  for (const std::int32_t p : exact.block.positions) {
+    first.push_back(head.window > 0 ? std::max<std::int32_t>(0, p + 1 - static_cast<std::int32_t>(head.window)) : 0);
+    last.push_back(p + 1);
+  }
+  exact.block.first = backend.adopt(std::vector(first), count);
+  exact.block.last = backend.adopt(std::vector(last), count);
+  exact.block.queries = backend.adopt(block_rows(head.queries, head, begin, count, d), rows, d);
+  if (!head.speculated.empty()) {
+    exact.block.speculated = backend.adopt(block_rows(head.speculated, head, begin, count, d), rows, d);
+  }
+  Buffer<float> out = backend.allocate<float>(rows, dv), max = backend.allocate<float>(rows),
+                lse = backend.allocate<float>(rows), scores = backend.allocate<float>(rows, n);
+  const auto start = std::chrono::steady_clock::now();
+  backend.run(kernels::ExactAttention<Buffer>{.queries = exact.block.queries,
+                                              .keys = head.tokens.keys,
+                                              .values = head.tokens.values,
+                                              .first = exact.block.first,
+                                              .last = exact.block.last,
+                                              .scale = head.tokens.scale,
+                                              .out = out,
+                                              .max = max,
+                                              .log_sum_exp = lse,
+                                              .scores = scores});
+  exact.out = backend.read(out);
+  exact.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  exact.block.scores = scores;
+  exact.log_sum_exp = backend.read(lse);
+  exact.scores = backend.read(scores);
+  exact.p_norm = softmax_norms(exact, n);
+  ValueNorms norms(head.value_rows, dv);
+  for (Index i = 0; i < count; ++i) {
+    norms.move_to(first[static_cast<std::size_t>(i)], last[static_cast<std::size_t>(i)]);
+    exact.v_op.push_back(norms.operator_norm());
+    exact.v_fro.push_back(norms.frobenius_norm());
+  }
+  return exact;
+}
+
+const std::vector<std::int32_t>& ExactBlock::top(Backend& backend, Index k, Index first, Index last) {
+  const auto [found, inserted] = top_.try_emplace({k, first, last});
+  if (!inserted) return found->second;
+  const Index rows = block.scores.rows(), m = block.size();
+  std::vector<std::int32_t> row_first, row_last;
+  for (Index r = 0; r < rows; ++r) {
+    const auto i = static_cast<std::size_t>(r % m);
+    row_first.push_back(std::max(static_cast<std::int32_t>(first), visible_first[i]));
+    row_last.push_back(std::min(static_cast<std::int32_t>(last), visible_last[i]));
+  }
+  Buffer<std::int32_t> ids = backend.allocate<std::int32_t>(rows, k);
+  backend.run(kernels::TopK<Buffer>{.scores = block.scores,
+                                    .first = backend.adopt(std::move(row_first), rows),
+                                    .last = backend.adopt(std::move(row_last), rows),
+                                    .ids = ids});
+  return found->second = backend.read(ids);
+}
+
+QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index count, Backend& backend) {
+  const Index m = block.size();
+  if (begin == 0 && count == m) return block;
+  const Buffer<std::int32_t> rows = backend.adopt(row_numbers(group, m, begin, count), group * count);
+  return {.queries = gather(block.queries, rows, backend),
+          .positions = {block.positions.begin() + begin, block.positions.begin() + begin + count},
+          .first = block.first.slice(begin, count),
+          .last = block.last.slice(begin, count),
+          .scores = gather(block.scores, rows, backend),
+          .speculated = gather(block.speculated, rows, backend)};
+}
+
+QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend) {
+  if (head.map.identity()) return exact.block;
+  const Index n = head.num_tokens(), rows = exact.block.queries.rows(), m = exact.block.size();
+  const Index locals = head.map.local_end(n);
+  QueryBlock local{.queries = exact.block.queries, .speculated = exact.block.speculated};
+  std::vector<std::int32_t> first, last;
+  for (std::size_t i = 0; i < exact.block.positions.size(); ++i) {
+    const Index end = head.map.local_end(exact.block.positions[i] + 1);
+    local.positions.push_back(static_cast<std::int32_t>(end - 1));
+    first.push_back(static_cast<std::int32_t>(head.map.local_end(exact.visible_first[i])));
+    last.push_back(static_cast<std::int32_t>(end));
+  }
+  local.first = backend.adopt(std::move(first), m);
+  local.last = backend.adopt(std::move(last), m);
+  std::vector<float> scores(static_cast<std::size_t>(rows * locals));
+  for (Index r = 0; r < rows; ++r) {
+    const auto from = exact.scores.begin() + r * n;
+    const auto to = scores.begin() + r * locals;
+    std::copy(from + head.map.first, from + head.map.first + head.map.middle, to);
+    std::copy(from + head.map.to_global(head.map.middle), from + n, to + head.map.middle);
+  }
+  local.scores = backend.adopt(std::move(scores), rows, locals);
+  return local;
+}
+
+}  // namespace kvbench

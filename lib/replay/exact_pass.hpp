@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exact pass over a block of queries, computed once and shared by every method, budget, seed and metric.
+#pragma once
+
+#include <map>
+
+#include <kvbench/replay/head.hpp>
+
+namespace kvbench {
+
+/// A block of consecutive evaluated queries of one kv head with everything exact about them. Rows: g*m + i.
+struct ExactBlock {
+  Index begin = 0;                                        ///< index of its first query among the head's evaluated queries
+  QueryBlock block;                                       ///< in the trace's token numbers, scores kept
+  std::vector<std::int32_t> visible_first, visible_last;  ///< [m] query i sees tokens visible_first[i] <= j < visible_last[i]
+  std::vector<float> out;                                 ///< [R, dv] z*
+  std::vector<float> log_sum_exp;                         ///< [R] ln Z
+  std::vector<float> scores;                              ///< [R, n] logits on the host
+  std::vector<float> p_norm;                              ///< [R] |p|_2 of the exact softmax row
+  std::vector<double> v_op, v_fro;  ///< [m] operator and Frobenius norm of V over the tokens up to the query
+  double seconds = 0;               ///< of the exact pass itself
+
+  /// The k best tokens of each row by exact logit among columns [first, min(last, visible end)): [R, k], computed once.
+  const std::vector<std::int32_t>& top(Backend& backend, Index k, Index first, Index last);
+
+ private:
+  std::map<std::tuple<Index, Index, Index>, std::vector<std::int32_t>> top_;
+};
+
+/// How many queries a block may hold so that its scores stay within `bytes`.
+Index block_queries(const Head& head, double bytes);
+
+ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& backend);
+
+/// The part of a block that covers queries [begin, begin + count) of it.
+QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index count, Backend& backend);
+
+/// The block in the method's token numbers (see TokenMap).
+QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend);
+
+}  // namespace kvbench

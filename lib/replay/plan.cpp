@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/plan.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/suggest.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr Index default_window = 256;
+
+Index prefill_window(const trace::PromptInfo& prompt, const ReplayRequest& request) {
+  const Index n = prompt.num_tokens;
+  if (request.window) {
+    if (*request.window >= n) {
+      throw Error("--window {} leaves no context in prompt '{}' of {} tokens; choose a window below {}", *request.window,
+                  prompt.id, n, n);
+    }
+    return *request.window;
+  }
+  return prompt.prompt_tokens < n ? n - prompt.prompt_tokens : std::min(default_window, n / 2);
+}
+
+PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const ReplayRequest& request) {
+  PromptPlan plan{.prompt = index, .tokens = prompt.num_tokens};
+  const bool decoded = prompt.prompt_tokens < prompt.num_tokens;
+  plan.protocol = request.protocol != Protocol::automatic ? request.protocol : decoded ? Protocol::decode : Protocol::prefill;
+  if (plan.protocol == Protocol::decode && !decoded) {
+    throw Error(
+        "prompt '{}' has no tokens after its context (prompt_tokens = num_tokens = {}); use --protocol prefill, or dump "
+        "with decode steps",
+        prompt.id, prompt.num_tokens);
+  }
+  plan.context = plan.protocol == Protocol::decode ? prompt.prompt_tokens : prompt.num_tokens - prefill_window(prompt, request);
+  plan.protect_first = request.protect_first;
+  plan.protect_last = request.protect_last;
+  if (plan.middle() < 1) {
+    throw Error("--protect {},{} covers the whole context of {} tokens of prompt '{}'; protect fewer tokens",
+                plan.protect_first, plan.protect_last, plan.context, prompt.id);
+  }
+  return plan;
+}
+
+bool wanted(const std::vector<std::int64_t>& list, std::int64_t value) {
+  return list.empty() || std::ranges::find(list, value) != list.end();
+}
+
+void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  std::vector<std::string> ids;
+  std::vector<std::int64_t> layers;
+  for (const auto& prompt : trace.prompts) {
+    ids.push_back(prompt.id);
+    for (const auto& layer : prompt.layers) layers.push_back(layer.layer);
+  }
+  for (const std::string& id : request.prompts) {
+    if (std::ranges::find(ids, id) != ids.end()) continue;
+    throw Error("--prompts: the trace has no prompt '{}'.{} It has: {}", id, did_you_mean(id, ids), fmt::join(ids, ", "));
+  }
+  std::ranges::sort(layers);
+  layers.erase(std::ranges::unique(layers).begin(), layers.end());
+  for (const std::int64_t layer : request.layers) {
+    if (std::ranges::find(layers, layer) == layers.end()) {
+      throw Error("--layers: the trace has no layer {}; it has {}", layer, fmt::join(layers, ", "));
+    }
+  }
+  for (const std::int64_t head : request.kv_heads) {
+    if (head < 0 || head >= trace.num_kv_heads) {
+      throw Error("--heads: there is no kv head {}; the trace has 0 to {}", head, trace.num_kv_heads - 1);
+    }
+  }
+}
+
+std::vector<CellKey> list_cells(const ReplayRequest& request) {
+  std::vector<CellKey> cells;
+  for (std::size_t m = 0; m < request.methods.size(); ++m) {
+    const MethodInfo& info = *request.methods[m].info;
+    for (std::size_t b = 0; b < request.budgets.size(); ++b) {
+      for (std::size_t s = 0; s < (info.seeded ? request.seeds.size() : 1); ++s) {
+        cells.push_back({m, b, info.seeded ? request.seeds[s] : 0});
+      }
+    }
+  }
+  return cells;
+}
+
+void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
+  for (const Budget& budget : request.budgets) {
+    Index largest = 0;
+    for (const PromptPlan& prompt : plan.prompts) {
+      largest = std::max(largest, request.protect_outside ? prompt.middle() : prompt.context);
+    }
+    if (!budget.is_share() && budget.resolve(0) > largest) {
+      throw Error("--budget {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(), largest,
+                  largest);
+    }
+  }
+}
+
+void add_units(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
+               bool head_methods, bool layer_methods) {
+  const std::size_t first = plan.heads.size();
+  for (const Index head : heads) {
+    if (head_methods) plan.units.push_back({prompt, layer, {head}, false, plan.heads.size()});
+    plan.heads.push_back({prompt.prompt, layer, head});
+  }
+  if (layer_methods) plan.units.push_back({prompt, layer, heads, true, first});
+}
+
+}  // namespace
+
+Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside) {
+  if (!protect_outside) return budget.resolve(prompt.context);
+  return budget.resolve(prompt.middle()) + prompt.protect_first + prompt.protect_last;
+}
+
+ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  check_selection(trace, request);
+  ReplayPlan plan;
+  plan.cells = list_cells(request);
+  const auto sees_layer = [](const MethodChoice& m) { return m.info->granularity == Granularity::layer; };
+  const bool layer_methods = std::ranges::any_of(request.methods, sees_layer);
+  const bool head_methods = !std::ranges::all_of(request.methods, sees_layer);
+  for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
+    const trace::PromptInfo& prompt = trace.prompts[p];
+    if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
+    plan.prompts.push_back(plan_prompt(prompt, p, request));
+    for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
+      if (!wanted(request.layers, prompt.layers[l].layer)) continue;
+      const auto& positions = prompt.layers[l].query_positions;
+      if (positions.empty() || positions.back() < plan.prompts.back().context) {
+        throw Error(
+            "layer {} of prompt '{}' has no query at or after position {}, where the context ends; choose a larger "
+            "--window, or dump with --queries last:N",
+            prompt.layers[l].layer, prompt.id, plan.prompts.back().context);
+      }
+      std::vector<Index> heads;
+      for (Index h = 0; h < trace.num_kv_heads; ++h) {
+        if (wanted(request.kv_heads, h)) heads.push_back(h);
+      }
+      add_units(plan, plan.prompts.back(), l, heads, head_methods, layer_methods);
+    }
+  }
+  if (plan.heads.empty()) throw Error("nothing to replay: --prompts and --layers leave no layer of the trace");
+  check_budgets(plan, request);
+  return plan;
+}
+
+}  // namespace kvbench

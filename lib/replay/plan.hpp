@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <kvbench/replay/request.hpp>
+#include <kvbench/replay/results.hpp>
+#include <kvbench/trace/reader.hpp>
+
+namespace kvbench {
+
+/// How one prompt is replayed.
+struct PromptPlan {
+  std::size_t prompt = 0;
+  Protocol protocol = Protocol::prefill;
+  Index tokens = 0;         ///< n
+  Index context = 0;        ///< tokens [0, context) are compressed
+  Index protect_first = 0;  ///< of the context: kept exactly by the harness
+  Index protect_last = 0;
+  Index middle() const { return context - protect_first - protect_last; }
+};
+
+/// Heads that are computed together: one kv head, or all of a layer for methods that see the layer.
+struct Unit {
+  PromptPlan prompt;
+  std::size_t layer = 0;  ///< index into PromptInfo::layers
+  std::vector<Index> kv_heads;
+  bool layer_methods = false;    ///< runs the methods of granularity `layer`; else all the others
+  std::size_t first_result = 0;  ///< index of the first head in ReplayResults::heads
+};
+
+struct ReplayPlan {
+  std::vector<CellKey> cells;
+  std::vector<PromptPlan> prompts;
+  std::vector<HeadPlace> heads;
+  std::vector<Unit> units;
+};
+
+/// Resolves the request against the trace. Throws Error naming flag or prompt and the remedy where nothing sensible can run:
+/// unknown layers, heads or prompts, no queries to evaluate, a window that is the whole prompt, a budget larger than every
+/// context.
+ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request);
+
+/// Tokens that `budget` means in this prompt, protected tokens included.
+Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside);
+
+}  // namespace kvbench

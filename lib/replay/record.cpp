@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/record.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/statistics.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr Index block_queries_bootstrap = 16;  // neighbouring queries are correlated
+
+/// Part of the results of one head and one seed: query heads [g, g + heads) and queries [i, i + queries).
+struct Sample {
+  const HeadResult* head;
+  const CellResult* cell;
+  std::size_t seed;  // index among the row's seeds
+  Index g = 0, heads = 0, i = 0, queries = 0;
+};
+
+/// Values of one metric with the grid of (block of queries, seed) that the bootstrap resamples.
+class Values {
+ public:
+  explicit Values(std::size_t seeds) : seeds_(seeds) {}
+  void add(std::size_t prompt, Index query, std::size_t seed, double value) {
+    if (std::isnan(value)) return;
+    all_.push_back(value);
+    auto& row = grid_[{prompt, query / block_queries_bootstrap}];
+    row.resize(seeds_);
+    row[seed].first += value;
+    row[seed].second += 1;
+  }
+  Summary summary(bool interval) const {
+    if (all_.empty()) return {nan, nan, nan, nan, nan, nan, nan};
+    Summary s{mean(all_), quantile(all_, 0.5), quantile(all_, 0.9), quantile(all_, 0.99), *std::ranges::max_element(all_), nan,
+              nan};
+    if (!interval) return s;
+    std::vector<double> sums, counts;
+    for (const auto& [key, row] : grid_) {
+      for (const auto& [sum, count] : row) {
+        sums.push_back(sum);
+        counts.push_back(count);
+      }
+    }
+    const Interval ci = bootstrap_mean(sums, counts, seeds_);
+    s.lo = ci.lo, s.hi = ci.hi;
+    return s;
+  }
+
+ private:
+  std::size_t seeds_;
+  std::vector<double> all_;
+  std::map<std::pair<std::size_t, Index>, std::vector<std::pair<double, double>>> grid_;
+};
+
+/// Means and sums of everything but the metrics.
+void add_costs(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
+  const double count = static_cast<double>(samples.size()), per_seed = 1 / static_cast<double>(seeds);
+  for (const Sample& sample : samples) {
+    const CellResult& cell = *sample.cell;
+    record.query_rows += sample.heads * sample.queries;
+    record.context_tokens += static_cast<double>(cell.context_tokens) / count;
+    record.budget_tokens += static_cast<double>(cell.budget_tokens) / count;
+    record.kept_tokens += cell.kept_tokens / count;
+    record.peak_bytes = std::max(record.peak_bytes, cell.peak_bytes);
+    for (const auto field : {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full}) {
+      record.bytes.*field += cell.bytes.*field / count;
+    }
+    record.compress_flops += cell.compress_flops * per_seed;
+    record.attend_flops += cell.attend_flops * per_seed;
+    record.compress_s += cell.compress_s * per_seed;
+    record.attend_s += cell.attend_s * per_seed;
+    record.exact_s += cell.exact_s * per_seed;
+  }
+}
+
+void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
+  for (std::size_t metric = 0; metric < metric_count; ++metric) {
+    Values values(seeds);
+    for (const Sample& s : samples) {
+      const auto m = static_cast<Index>(s.head->positions.size());
+      for (Index g = s.g; g < s.g + s.heads; ++g) {
+        for (Index i = s.i; i < s.i + s.queries; ++i) {
+          values.add(s.head->place.prompt, i, s.seed, s.cell->metrics[static_cast<std::size_t>(g * m + i)][metric]);
+        }
+      }
+    }
+    record.metrics[metric] = values.summary(metric == static_cast<std::size_t>(Metric::rel_err));
+  }
+  Values fro(seeds);
+  for (const Sample& s : samples) {
+    for (Index g = s.g; g < s.g + s.heads; ++g)
+      fro.add(s.head->place.prompt, 0, s.seed, s.cell->rel_err_fro[static_cast<std::size_t>(g)]);
+  }
+  record.rel_err_fro = fro.summary(false);
+}
+
+/// Leaves only samples that are ok; says in the record what the others were. A failure anywhere fails the row; skipped and
+/// dense parts stay out of it as long as something remains.
+std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) {
+  std::vector<Sample> ok, sparse;
+  std::vector<const CellResult*> bad;
+  for (const Sample& s : samples) {
+    if (s.cell->status != Status::ok)
+      bad.push_back(s.cell);
+    else
+      ok.push_back(s);
+    if (s.cell->status == Status::ok && !s.cell->dense) sparse.push_back(s);
+  }
+  if (!sparse.empty() && sparse.size() < ok.size()) ok = sparse;
+  record.dense = !ok.empty() && ok.front().cell->dense;
+  const auto failed = std::ranges::find(bad, Status::failed, &CellResult::status);
+  if (failed != bad.end()) {
+    record.status = Status::failed;
+    record.reason = fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &CellResult::status),
+                                samples.size(), (*failed)->reason);
+  } else if (ok.empty()) {
+    record.status = bad.front()->status;
+    record.reason = bad.front()->reason;
+  } else if (!bad.empty()) {
+    record.reason = fmt::format("without {} of {} parts: {}", bad.size(), samples.size(), bad.front()->reason);
+  }
+  return ok;
+}
+
+class Summarizer {
+ public:
+  Summarizer(const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results, Grain grain)
+      : reader_(reader), request_(request), results_(results), grain_(grain) {}
+
+  std::vector<Record> run() {
+    std::vector<std::size_t> prompts;
+    for (const HeadResult& head : results_.heads) {
+      if (prompts.empty() || prompts.back() != head.place.prompt) prompts.push_back(head.place.prompt);
+    }
+    if (prompts.size() > 1) add_prompt(std::nullopt);
+    for (const std::size_t prompt : prompts) add_prompt(prompt);
+    return std::move(records_);
+  }
+
+ private:
+  const trace::PromptInfo& prompt_of(const HeadResult& head) const { return reader_.info().prompts[head.place.prompt]; }
+  std::int64_t layer_of(const HeadResult& head) const { return prompt_of(head).layers[head.place.layer].layer; }
+
+  void add_prompt(std::optional<std::size_t> prompt) {
+    std::vector<const HeadResult*> heads;
+    std::vector<std::int64_t> layers;
+    for (const HeadResult& head : results_.heads) {
+      if (prompt && head.place.prompt != *prompt) continue;
+      heads.push_back(&head);
+      if (std::ranges::find(layers, layer_of(head)) == layers.end()) layers.push_back(layer_of(head));
+    }
+    add_group(heads, prompt, std::nullopt);
+    if (grain_ == Grain::trace) return;
+    for (const std::int64_t layer : layers) {
+      std::vector<const HeadResult*> of_layer;
+      std::ranges::copy_if(heads, std::back_inserter(of_layer), [&](const HeadResult* h) { return layer_of(*h) == layer; });
+      add_group(of_layer, prompt, layer);
+      if (grain_ >= Grain::head && prompt) add_heads(of_layer, *prompt, layer);
+    }
+  }
+
+  Record identity(std::size_t first_cell, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) const {
+    const CellKey& key = results_.cells[first_cell];
+    const MethodChoice& choice = request_.methods[key.method];
+    Record r{};
+    r.trace = std::filesystem::path(reader_.path()).filename().string();
+    r.sha256 = reader_.sha256().substr(0, 12);
+    r.model = reader_.info().model;
+    r.prompt = prompt ? reader_.info().prompts[*prompt].id : "all";
+    r.layer = layer;
+    r.protocol = results_.protocols[prompt.value_or(results_.heads.front().place.prompt)];
+    r.device = results_.device;
+    r.isa = results_.isa;
+    r.method = choice.info->name;
+    r.params = choice.params.text();
+    r.budget = request_.budgets[key.budget].text();
+    r.seeded = choice.info->seeded;
+    return r;
+  }
+
+  void finish(Record record, const std::vector<Sample>& samples, std::size_t seeds) {
+    const std::vector<Sample> ok = keep_ok(samples, record);
+    if (record.status == Status::ok) {
+      add_costs(ok, seeds, record);
+      add_metrics(ok, seeds, record);
+    } else {
+      const Summary none{nan, nan, nan, nan, nan, nan, nan};
+      record.metrics.fill(none);
+      record.rel_err_fro = none;
+    }
+    records_.push_back(std::move(record));
+  }
+
+  /// One row a (method, budget) over these heads and all seeds. Cells of one configuration are neighbours in the plan.
+  void add_group(const std::vector<const HeadResult*>& heads, std::optional<std::size_t> prompt,
+                 std::optional<std::int64_t> layer) {
+    for (std::size_t c = 0; c < results_.cells.size();) {
+      std::size_t end = c;
+      while (end < results_.cells.size() && results_.cells[end].method == results_.cells[c].method &&
+             results_.cells[end].budget == results_.cells[c].budget) {
+        ++end;
+      }
+      std::vector<Sample> samples;
+      for (const HeadResult* head : heads) {
+        const auto m = static_cast<Index>(head->positions.size());
+        for (std::size_t s = c; s < end; ++s)
+          samples.push_back({head, &head->cells[s], s - c, 0, reader_.info().group(), 0, m});
+      }
+      finish(identity(c, prompt, layer), samples, end - c);
+      c = end;
+    }
+  }
+
+  /// One row a query head and seed, and a query where asked.
+  void add_heads(const std::vector<const HeadResult*>& heads, std::size_t prompt, std::int64_t layer) {
+    for (const HeadResult* head : heads) {
+      const auto m = static_cast<Index>(head->positions.size());
+      for (Index g = 0; g < reader_.info().group(); ++g) {
+        for (std::size_t c = 0; c < results_.cells.size(); ++c) {
+          Record record = identity(c, prompt, layer);
+          record.kv_head = head->place.kv_head;
+          record.query_head = head->place.kv_head * reader_.info().group() + g;
+          if (record.seeded) record.seed = results_.cells[c].seed;
+          finish(record, {{head, &head->cells[c], 0, g, 1, 0, m}}, 1);
+          for (Index i = 0; grain_ == Grain::query && i < m; ++i) {
+            record.query = head->positions[static_cast<std::size_t>(i)];
+            finish(record, {{head, &head->cells[c], 0, g, 1, i, 1}}, 1);
+          }
+        }
+      }
+    }
+  }
+
+  const trace::Reader& reader_;
+  const ReplayRequest& request_;
+  const ReplayResults& results_;
+  Grain grain_;
+  std::vector<Record> records_;
+};
+
+}  // namespace
+
+std::vector<Record> summarize(const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results,
+                              Grain grain) {
+  return Summarizer(reader, request, results, grain).run();
+}
+
+}  // namespace kvbench

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows: results summarised over heads, queries and seeds. A record is plain numbers; lib/report gives them names and text.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kvbench/replay/results.hpp>
+#include <kvbench/trace/reader.hpp>
+
+namespace kvbench {
+
+/// The finest rows asked for. trace: over all layers; layer: also one a layer; head: also one a query head and seed; query:
+/// also one a query. Rows over layers and traces summarise all seeds.
+enum class Grain { trace, layer, head, query };
+
+/// NaN = the metric does not apply.
+struct Summary {
+  double mean, p50, p90, p99, max;
+  double lo, hi;  ///< 95 % bootstrap interval of the mean
+};
+
+struct Record {
+  std::string trace, sha256, model, prompt;  ///< prompt: group name, or "all"
+  std::optional<std::int64_t> layer;         ///< absent: all
+  std::optional<Index> kv_head, query_head;  ///< absent: all
+  std::optional<std::int64_t> query;         ///< position; absent: all
+  Protocol protocol = Protocol::prefill;
+  std::string device, isa, method, params, budget;
+  std::optional<std::uint32_t> seed;  ///< absent: all, or the method has none
+  bool seeded = false;
+  bool dense = false;
+  Status status = Status::ok;
+  std::string reason;
+  Index query_rows = 0;  ///< (query, query head, seed) triples behind the row
+  double context_tokens = 0, budget_tokens = 0, kept_tokens = 0;
+  Bytes bytes;  ///< per kv head, mean
+  double peak_bytes = 0;
+  double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
+  std::array<Summary, metric_count> metrics;
+  Summary rel_err_fro;                               ///< over query heads
+  double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
+};
+
+std::vector<Record> summarize(const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results,
+                              Grain grain);
+
+}  // namespace kvbench

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user asks a replay to do. Everything is resolved and validated before the first head is read.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kvbench/core/budget.hpp>
+#include <kvbench/methods/method.hpp>
+
+namespace kvbench {
+
+/// automatic: `decode` where the trace has tokens after its prompt, else `prefill`.
+enum class Protocol { automatic, prefill, decode };
+/// Who keeps decoded tokens: the method, as its paper says; or the harness, exactly, on top of the budget.
+enum class Decoded { method, keep };
+
+struct MethodChoice {
+  const MethodInfo* info = nullptr;
+  Params params;
+};
+
+struct ReplayRequest {
+  std::vector<MethodChoice> methods;
+  std::vector<Budget> budgets = {Budget::parse("25%")};
+  std::vector<std::uint32_t> seeds = {0, 1, 2, 3, 4};  ///< unseeded methods run once
+  Protocol protocol = Protocol::automatic;
+  Decoded decoded = Decoded::method;
+  std::optional<Index> window;         ///< prefill: the last `window` tokens stay exact; default n - prompt_tokens, or 256
+  std::vector<std::int64_t> layers;    ///< model layer numbers; empty: all in the trace
+  std::vector<std::int64_t> kv_heads;  ///< empty: all
+  std::vector<std::string> prompts;    ///< group names; empty: all
+  Index protect_first = 0, protect_last = 0;  ///< tokens of the context that the harness keeps exactly
+  bool protect_outside = false;               ///< they come on top of the budget, and shares apply to the middle
+  Index dense_layers = 0;                     ///< first layers of the model that stay exact (rows carry dense = 1)
+  bool recall_sinks = false;                  ///< count protected tokens in recall too
+  bool standalone = false;                    ///< time each method without the shared scores
+  std::string backend = "auto";               ///< auto, cpu, cuda or ref
+  std::optional<Isa> isa;                     ///< cpu instruction set; default: the best
+  int threads = 0;                            ///< 0: all processors
+  Element kv_element =
+      Element::f16;  ///< element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same)
+};
+
+/// Callbacks from the engine; may be called from several threads, never at the same time.
+struct ReplayHooks {
+  std::function<void(Index done, Index total)> progress;
+  const std::atomic<bool>* stop = nullptr;  ///< set: the replay throws Interrupted at the next cell
+};
+
+}  // namespace kvbench

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/selection.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kvbench {
+
+EntryTables to_global(EntryTables tables, const TokenMap& map, Backend& backend) {
+  if (map.identity()) return tables;
+  for (EntryTable& table : tables) {
+    std::vector<std::int32_t> ids = backend.read(table.ids);
+    for (std::int32_t& id : ids) {
+      if (id >= 0) id = static_cast<std::int32_t>(map.to_global(id));
+    }
+    table.ids = backend.adopt(std::move(ids), table.ids.rows(), table.ids.cols());
+  }
+  return tables;
+}
+
+HostEntries::HostEntries(const EntryTables& tables, Index queries, Backend& backend) : queries_(queries) {
+  for (const EntryTable& source : tables) {
+    Table table{source.per_head, source.per_query, source.ids.rows(), source.ids.cols(), backend.read(source.ids), {}};
+    const auto num = backend.read(source.weight_num), den = backend.read(source.weight_den);
+    const bool own = source.own_keys.present() || source.own_values.present();
+    merged_ |= own;
+    table.plain.assign(table.ids.size(), 0);
+    for (std::size_t s = 0; s < table.ids.size(); ++s) {
+      if (table.ids[s] < 0) continue;
+      const float wn = num.empty() ? 1 : num[s], wd = den.empty() ? 1 : den[s];
+      two_sets_ |= (wn == 0) != (wd == 0);
+      table.plain[s] = !own && wn == 1 && wd == 1;
+      table.plain_count += table.plain[s];
+      all_plain_ &= table.plain[s] != 0;
+    }
+    any_plain_ |= table.plain_count > 0;
+    tables_.push_back(std::move(table));
+  }
+}
+
+EntryTables HostEntries::plain_part(Backend& backend) const {
+  EntryTables plain;
+  for (std::size_t t = 0; t < tables_.size(); ++t) {
+    const Table& table = tables_[t];
+    if (table.plain_count == 0) continue;
+    std::vector<std::int32_t> ids = table.ids;
+    for (std::size_t s = 0; s < ids.size(); ++s) {
+      if (!table.plain[s]) ids[s] = -1;
+    }
+    plain.push_back({.per_head = table.per_head,
+                     .per_query = table.per_query,
+                     .ids = backend.adopt(std::move(ids), table.rows, table.width)});
+  }
+  return plain;
+}
+
+void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i, Index entries_i,
+                Backend& backend, MetricRow& row) {
+  float& recall = row[static_cast<std::size_t>(Metric::recall)];
+  float& mass_recall = row[static_cast<std::size_t>(Metric::mass_recall)];
+  recall = mass_recall = std::numeric_limits<float>::quiet_NaN();
+  if (entries.two_sets() || entries.merged()) return;
+  const auto at = static_cast<std::size_t>(i);
+  std::vector<std::int32_t> kept;
+  entries.each(g, entries_i, std::max(static_cast<std::int32_t>(range.first), exact.visible_first[at]),
+               std::min(static_cast<std::int32_t>(range.last), exact.visible_last[at]),
+               [&](std::int32_t id, std::size_t, std::size_t) { kept.push_back(id); });
+  if (kept.empty()) return;
+  std::ranges::sort(kept);
+  const Index r = g * exact.block.size() + i, k = static_cast<Index>(kept.size());
+  const auto& top = exact.top(backend, k, range.first, range.last);
+  const auto best = std::span(top).subspan(static_cast<std::size_t>(r * k), static_cast<std::size_t>(k));
+  const float* scores = exact.scores.data() + r * exact.block.scores.cols();
+  const auto mass = [&](std::span<const std::int32_t> ids) {
+    double sum = 0;
+    for (const std::int32_t id : ids)
+      sum += id < 0 ? 0 : std::exp(static_cast<double>(scores[id] - exact.log_sum_exp[static_cast<std::size_t>(r)]));
+    return sum;
+  };
+  std::size_t common = 0;
+  for (const std::int32_t id : kept) common += std::ranges::binary_search(best, id);
+  recall = static_cast<float>(static_cast<double>(common) / static_cast<double>(k));
+  const double best_mass = mass(best);
+  mass_recall = static_cast<float>(best_mass > 0 ? mass(kept) / best_mass : 1);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a table of entries means as a set of tokens: translation to the trace's token numbers, counts, the plain part, recall.
+#pragma once
+
+#include <kvbench/replay/exact_pass.hpp>
+#include <kvbench/replay/results.hpp>
+
+namespace kvbench {
+
+/// The tables in the trace's token numbers.
+EntryTables to_global(EntryTables tables, const TokenMap& map, Backend& backend);
+
+/// Entry tables read back to the host, addressed by query.
+class HostEntries {
+ public:
+  HostEntries(const EntryTables& tables, Index queries, Backend& backend);
+
+  /// Calls visit(id, table, slot) for each slot in use of query head g at query i whose id lies in [first, last).
+  template <class F>
+  void each(Index g, Index i, std::int32_t first, std::int32_t last, F visit) const {
+    for (std::size_t t = 0; t < tables_.size(); ++t) {
+      const Table& table = tables_[t];
+      const Index row = (table.per_head ? g : 0) * (table.per_query ? queries_ : 1) + (table.per_query ? i : 0);
+      for (Index slot = row * table.width; slot < (row + 1) * table.width; ++slot) {
+        const std::int32_t id = table.ids[static_cast<std::size_t>(slot)];
+        if (id >= first && id < last) visit(id, t, static_cast<std::size_t>(slot));
+      }
+    }
+  }
+
+  bool two_sets() const { return two_sets_; }    ///< N and D differ as sets
+  bool merged() const { return merged_; }        ///< some entry has a key or value of its own
+  bool all_plain() const { return all_plain_; }  ///< every entry is its own token with unit weights
+  bool any_plain() const { return any_plain_; }
+
+  /// The tables of ids reduced to their plain entries (H); tables without any are left out.
+  EntryTables plain_part(Backend& backend) const;
+
+ private:
+  struct Table {
+    bool per_head, per_query;
+    Index rows, width;
+    std::vector<std::int32_t> ids;
+    std::vector<std::uint8_t> plain;  // by slot
+    std::size_t plain_count = 0;
+  };
+  std::vector<Table> tables_;
+  Index queries_;
+  bool two_sets_ = false, merged_ = false, all_plain_ = true, any_plain_ = false;
+};
+
+/// Tokens over which recall counts: those that the method may drop.
+struct RecallRange {
+  Index first = 0, last = 0;
+};
+
+/// Sets recall and mass_recall of query head g at query i of `exact` (the block's own query number).
+void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i, Index entries_i,
+                Backend& backend, MetricRow& row);
+
+}  // namespace kvbench

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/unit.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/cell.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr double score_bytes = 64e6;  // of a block's kept scores: bounds what a head in flight holds beside its own slabs
+
+/// Lets the engine treat a cache of one kv head as a layer of one head.
+class OneHead : public LayerCache {
+ public:
+  explicit OneHead(std::unique_ptr<CompressedCache> cache) : cache_(std::move(cache)) {}
+  Index append(std::span<const TokenBlock> tokens) override { return cache_->append(tokens.front()); }
+  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
+    return {cache_->entries(queries.front())};
+  }
+  void observe(std::span<const QueryBlock> queries, std::span<const EntryTables> entries,
+               std::span<const std::vector<Buffer<const float>>> weights) override {
+    cache_->observe(queries.front(), entries.front(), weights.front());
+  }
+  std::vector<Footprint> footprint() const override { return {cache_->footprint()}; }
+  std::vector<Protected> protected_tokens() const override { return {cache_->protected_tokens()}; }
+
+ private:
+  std::unique_ptr<CompressedCache> cache_;
+};
+
+/// What prepare() left for one method, or why it could not.
+struct PreparedMethod {
+  std::shared_ptr<const Prepared> head;
+  std::shared_ptr<const PreparedLayer> layer;
+  Status status = Status::ok;
+  std::string reason;
+  double seconds = 0, flops = 0;
+};
+
+/// Runs `work`; what a method may throw becomes a status. Memory exhaustion and interruption pass through.
+template <class F>
+void guard(Status& status, std::string& reason, F work) {
+  try {
+    work();
+  } catch (const Unavailable& error) {
+    status = Status::skipped, reason = error.what();
+  } catch (const Infeasible& error) {
+    status = Status::infeasible, reason = error.what();
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const IoError&) {
+    throw;
+  } catch (const std::exception& error) {
+    status = Status::failed, reason = error.what();
+  }
+}
+
+class UnitRun {
+ public:
+  UnitRun(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request, Backend& backend,
+          const std::atomic<bool>* stop, ReplayResults& results)
+      : reader_(reader), plan_(plan), unit_(unit), request_(request), backend_(backend), stop_(stop), results_(results) {
+    for (const Index kv_head : unit.kv_heads) {
+      heads_.push_back(load_head(reader, unit.prompt, {unit.prompt.prompt, unit.layer, kv_head}, backend));
+      results_.heads[unit.first_result + heads_.size() - 1].positions = heads_.back().positions;
+    }
+  }
+
+  void run() {
+    std::vector<Running> running;
+    for (std::size_t c = 0; c < plan_.cells.size(); ++c) {
+      if ((method_of(c).info->granularity == Granularity::layer) != unit_.layer_methods) continue;
+      check_stop();
+      start(c, running);
+    }
+    if (!running.empty()) answer_all(running);
+    for (Running& cell : running) {
+      guard_cell(cell.index, [&] { cell.run->finish(); });
+    }
+  }
+
+ private:
+  struct Running {
+    std::size_t index;
+    std::unique_ptr<CellRun> run;
+  };
+
+  void check_stop() const {
+    if (stop_ != nullptr && stop_->load()) throw Interrupted();
+  }
+  const trace::LayerInfo& layer() const { return reader_.info().prompts[unit_.prompt.prompt].layers[unit_.layer]; }
+  bool dense() const { return layer().layer < request_.dense_layers; }
+  const MethodChoice& method_of(std::size_t cell) const { return request_.methods[plan_.cells[cell].method]; }
+  CellResult& result(std::size_t head, std::size_t cell) { return results_.heads[unit_.first_result + head].cells[cell]; }
+
+  template <class F>
+  bool guard_cell(std::size_t cell, F work) {
+    Status status = Status::ok;
+    std::string reason;
+    guard(status, reason, work);
+    if (status == Status::ok) return true;
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      result(h, cell).status = status;
+      result(h, cell).reason = reason;
+    }
+    return false;
+  }
+
+  /// Throws Unavailable where this layer or trace cannot feed the method.
+  void check_needs(const MethodInfo& info) const {
+    if (layer().softcap != 0)
+      throw Unavailable(fmt::format("layer {} caps its logits at {}, which is not replayed", layer().layer, layer().softcap));
+    if (layer().window > 0 && !info.windowed) {
+      throw Unavailable(fmt::format("layer {} has a sliding window of {} tokens, which {} does not model", layer().layer,
+                                    layer().window, info.name));
+    }
+    const HeadPrompt& head = heads_.front().prompt;
+    for (const Part part : info.needs) {
+      if (part == Part::observed_queries && !head.observed.present()) {
+        throw Unavailable(
+            "the trace has no queries inside the context; dump with --queries all, or last:N with N above the window");
+      }
+      if (part == Part::column_sums && !head.column_sums.present()) {
+        throw Unavailable(
+            fmt::format("the trace has no column sums up to the end of the context ({} tokens); dump with --column-sums",
+                        unit_.prompt.context));
+      }
+      if (part == Part::keys_pre_rope && !head.keys_pre_rope.present()) {
+        throw Unavailable("the trace has no pre-RoPE keys; dump with --pre-rope");
+      }
+      if (part == Part::speculated_queries && heads_.front().speculated.empty()) {
+        throw Unavailable("the trace has no speculated queries");
+      }
+    }
+    if (info.observes && decodes()) {
+      const auto steps = static_cast<Index>(heads_.front().positions.size());
+      if (steps != heads_.front().positions.back() + 1 - unit_.prompt.context) {
+        throw Unavailable(
+            "the method observes every decode step, and the trace lacks queries of some; dump with --queries all");
+      }
+    }
+  }
+
+  bool decodes() const { return unit_.prompt.protocol == Protocol::decode && request_.decoded == Decoded::method; }
+
+  PreparedMethod& prepared(std::size_t cell) {
+    const std::size_t m = plan_.cells[cell].method;
+    if (prepared_.size() <= m) prepared_.resize(m + 1);
+    if (prepared_[m]) return *prepared_[m];
+    PreparedMethod& out = prepared_[m].emplace();
+    const MethodChoice& choice = request_.methods[m];
+    const auto start = std::chrono::steady_clock::now();
+    const double flops = backend_.cost().flops;
+    guard(out.status, out.reason, [&] {
+      check_needs(*choice.info);
+      if (dense() && !unit_.layer_methods) {
+        const MethodInfo& exact = find_method("exact");
+        out.head = exact.prepare(heads_.front().prompt, exact.bind({}), backend_);
+      } else if (unit_.layer_methods) {
+        std::vector<HeadPrompt> prompts;
+        for (const Head& head : heads_) prompts.push_back(head.prompt);
+        out.layer = choice.info->prepare_layer(prompts, choice.params, backend_);
+      } else {
+        out.head = choice.info->prepare(heads_.front().prompt, choice.params, backend_);
+      }
+    });
+    out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    out.flops = backend_.cost().flops - flops;
+    return out;
+  }
+
+  /// Tokens that the method itself may keep.
+  Index method_budget(std::size_t cell) {
+    const MethodChoice& choice = method_of(cell);
+    const PromptPlan& prompt = unit_.prompt;
+    Index budget = budget_tokens(prompt, request_.budgets[plan_.cells[cell].budget], request_.protect_outside);
+    if (choice.info->plan) {
+      const auto layers = choice.info->plan(reader_.info().num_layers, prompt.context, budget, choice.params);
+      budget = layers.at(static_cast<std::size_t>(layer().layer));
+    }
+    for (std::size_t h = 0; h < heads_.size(); ++h) result(h, cell).budget_tokens = budget;
+    const Index own = budget - prompt.protect_first - prompt.protect_last;
+    if (budget > prompt.context) {
+      throw Infeasible(fmt::format("the budget of {} tokens is larger than the context of {}", budget, prompt.context));
+    }
+    if (own < 1)
+      throw Infeasible(fmt::format("the budget of {} tokens does not exceed the {} protected ones", budget, budget - own));
+    return own;
+  }
+
+  void start(std::size_t c, std::vector<Running>& running) {
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      result(h, c).dense = dense();
+      result(h, c).context_tokens = unit_.prompt.context;
+    }
+    guard_cell(c, [&] {
+      const PreparedMethod& method = prepared(c);
+      if (method.status == Status::skipped) throw Unavailable(method.reason);
+      if (method.status == Status::infeasible) throw Infeasible(method.reason);
+      if (method.status == Status::failed) throw std::runtime_error(method.reason);
+      const Index budget = method_budget(c);
+      const auto begin = std::chrono::steady_clock::now();
+      const double flops = backend_.cost().flops;
+      std::unique_ptr<LayerCache> cache;
+      if (method.layer) {
+        cache = method.layer->make(budget, plan_.cells[c].seed);
+      } else {
+        cache = std::make_unique<OneHead>(method.head->make(budget, plan_.cells[c].seed));
+      }
+      std::vector<CellResult*> results;
+      for (std::size_t h = 0; h < heads_.size(); ++h) {
+        CellResult& r = result(h, c);
+        // Budgets and seeds share what prepare() did; a row reports what this configuration alone would cost.
+        r.compress_s = method.seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        r.compress_flops = method.flops + backend_.cost().flops - flops;
+        results.push_back(&r);
+      }
+      const MethodInfo& info = *method_of(c).info;
+      const CellRun::Options options{.decode = decodes(),
+                                     .observes = info.observes && decodes(),
+                                     .recall_sinks = request_.recall_sinks,
+                                     .standalone = request_.standalone,
+                                     .selects = info.kind == Kind::select,
+                                     .kv_element = request_.kv_element};
+      running.push_back({c, std::make_unique<CellRun>(std::move(cache), options, heads_, std::move(results))});
+    });
+  }
+
+  /// Tokens that the harness keeps exactly whatever the method does.
+  std::vector<TokenId> fixed_tokens() const {
+    const PromptPlan& prompt = unit_.prompt;
+    std::vector<TokenId> ids;
+    const auto add = [&](Index begin, Index end) {
+      for (Index t = begin; t < end; ++t) ids.push_back(static_cast<TokenId>(t));
+    };
+    add(0, prompt.protect_first);
+    add(prompt.context - prompt.protect_last, prompt.context);
+    if (!decodes()) add(prompt.context, prompt.tokens);
+    return ids;
+  }
+
+  void answer_all(std::vector<Running>& running) {
+    const std::vector<TokenId> fixed = fixed_tokens();
+    const Index total = heads_.front().queries_per_head();
+    const Index step = block_queries(heads_.front(), score_bytes / static_cast<double>(heads_.size()));
+    for (Index begin = 0; begin < total; begin += step) {
+      std::vector<SharedBlock> blocks;
+      for (const Head& head : heads_) blocks.emplace_back(head, begin, std::min(step, total - begin), fixed, backend_);
+      for (Running& cell : running) {
+        check_stop();
+        for (std::size_t h = 0; h < heads_.size(); ++h) result(h, cell.index).exact_s += blocks[h].exact.seconds;
+        if (result(0, cell.index).status != Status::ok) continue;
+        guard_cell(cell.index, [&] { cell.run->answer(blocks, backend_); });
+      }
+    }
+    std::erase_if(running, [&](const Running& cell) { return result(0, cell.index).status != Status::ok; });
+  }
+
+  const trace::Reader& reader_;
+  const ReplayPlan& plan_;
+  const Unit& unit_;
+  const ReplayRequest& request_;
+  Backend& backend_;
+  const std::atomic<bool>* stop_;
+  ReplayResults& results_;
+  std::vector<Head> heads_;
+  std::vector<std::optional<PreparedMethod>> prepared_;
+};
+
+}  // namespace
+
+void run_unit(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request,
+              Backend& backend, const std::atomic<bool>* stop, ReplayResults& results) {
+  UnitRun(reader, plan, unit, request, backend, stop, results).run();
+}
+
+}  // namespace kvbench

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/table.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace kvbench {
+namespace {
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    quoted += c;
+    if (c == '"') quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string short_number(double value) {
+  if (std::isnan(value)) return "-";
+  if (std::abs(value) >= 1000) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.3g}", value);
+}
+
+double metric_mean(const Record& r, Metric metric) { return r.metrics[static_cast<std::size_t>(metric)].mean; }
+
+/// The columns of the short tables: a header and its text.
+struct Brief {
+  const char* header;
+  std::string (*text)(const Record&);
+};
+
+std::string interval_text(const Record& r) {
+  const Summary& s = r.metrics[static_cast<std::size_t>(Metric::rel_err)];
+  return fmt::format("{}..{}", short_number(s.lo), short_number(s.hi));
+}
+
+constexpr Brief brief_columns[] = {
+    {"method", [](const Record& r) { return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params); }},
+    {"budget", [](const Record& r) { return r.budget; }},
+    {"kept", [](const Record& r) { return short_number(r.kept_tokens); }},
+    {"bytes/full", [](const Record& r) { return short_number((r.bytes.kv + r.bytes.meta) / r.bytes.full); }},
+    {"rel_err", [](const Record& r) { return short_number(metric_mean(r, Metric::rel_err)); }},
+    {"95% interval", interval_text},
+    {"median", [](const Record& r) { return short_number(r.metrics[0].p50); }},
+    {"p99", [](const Record& r) { return short_number(r.metrics[0].p99); }},
+    {"recall", [](const Record& r) { return short_number(metric_mean(r, Metric::recall)); }},
+    {"mass", [](const Record& r) { return short_number(metric_mean(r, Metric::mass_recall)); }},
+};
+static_assert(static_cast<int>(Metric::rel_err) == 0);
+
+/// Cells of the short table, header first. Rows that are not ok keep their name and show their reason after it.
+std::vector<std::vector<std::string>> brief_rows(std::span<const Record> records, bool layers) {
+  std::vector<std::vector<std::string>> rows(1);
+  for (const Brief& column : brief_columns) rows[0].emplace_back(column.header);
+  if (layers) rows[0].insert(rows[0].begin() + 1, "layer");
+  for (const Record& r : records) {
+    std::vector<std::string> cells;
+    for (const Brief& column : brief_columns) {
+      const bool shown = r.status == Status::ok || cells.size() < 2;
+      cells.push_back(shown ? column.text(r) : "");
+    }
+    if (r.status != Status::ok) cells[2] = fmt::format("{}: {}", name_of(r.status), r.reason);
+    if (layers) cells.insert(cells.begin() + 1, r.layer ? fmt::format("{}", *r.layer) : "all");
+    rows.push_back(std::move(cells));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string csv_table(std::span<const Record> records, bool times) {
+  std::string out;
+  const auto line = [&](auto&& field) {
+    bool first = true;
+    for (const Column& column : columns()) {
+      if (column.time && !times) continue;
+      if (!first) out += ',';
+      out += csv_field(field(column));
+      first = false;
+    }
+    out += '\n';
+  };
+  line([](const Column& column) { return column.key; });
+  for (const Record& record : records) line([&](const Column& column) { return column.text(record); });
+  return out;
+}
+
+std::string markdown_table(std::span<const Record> records) {
+  std::string out;
+  for (const auto& row : brief_rows(records, true)) {
+    const bool header = out.empty();
+    out += '|';
+    for (std::string cell : row) {
+      for (std::size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2) cell.insert(at, "\\");
+      out += ' ' + cell + " |";
+    }
+    out += '\n';
+    if (!header) continue;
+    out += '|';
+    for (std::size_t i = 0; i < row.size(); ++i) out += i < 2 ? " --- |" : " ---: |";
+    out += '\n';
+  }
+  return out;
+}
+
+std::string terminal_table(std::span<const Record> records) {
+  std::vector<Record> shown;
+  const bool several = std::ranges::any_of(records, [](const Record& r) { return r.prompt == "all"; });
+  std::ranges::copy_if(records, std::back_inserter(shown),
+                       [&](const Record& r) { return !r.layer && (!several || r.prompt == "all"); });
+  std::ranges::stable_sort(shown, [](const Record& a, const Record& b) {
+    const bool a_ok = a.status == Status::ok, b_ok = b.status == Status::ok;
+    if (a_ok != b_ok) return a_ok;
+    return a_ok && metric_mean(a, Metric::rel_err) < metric_mean(b, Metric::rel_err);
+  });
+  const auto rows = brief_rows(shown, false);
+  std::vector<std::size_t> width(rows[0].size());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const bool ok = r == 0 || shown[r - 1].status == Status::ok;
+    for (std::size_t c = 0; c < (ok ? rows[r].size() : 2); ++c) width[c] = std::max(width[c], rows[r][c].size());
+  }
+  std::string out;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t c = 0; c < rows[r].size(); ++c) {
+      const bool ok = r == 0 || shown[r - 1].status == Status::ok;
+      if (!ok && c > 2) break;
+      if (c > 0) out += "  ";
+      out += c == 0 || !ok ? fmt::format("{:<{}}", rows[r][c], width[c]) : fmt::format("{:>{}}", rows[r][c], width[c]);
+    }
+    while (out.back() == ' ') out.pop_back();
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace kvbench

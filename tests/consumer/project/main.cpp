@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// A user's program: lists the methods of an installed kvbench.
+#include <cstdio>
+
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/replay.hpp>
+
+int main() {
+  for (const kvbench::MethodInfo& method : kvbench::all_methods()) std::printf("%s\n", method.name.c_str());
+  return kvbench::all_methods().empty() ? 1 : 0;
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts that break careless code: one or two tokens, one dimension, equal keys, duplicates, zero values, huge logits.
+#include <property/rows.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+/// Every token from the first `repeat` ones again and again.
+void repeat_tokens(HeadData& head, Index repeat) {
+  for (Index j = repeat; j < head.total; ++j) {
+    const Index from = j % repeat;
+    std::copy_n(head.keys.begin() + from * head.d, head.d, head.keys.begin() + j * head.d);
+    std::copy_n(head.values.begin() + from * head.dv, head.dv, head.values.begin() + j * head.dv);
+  }
+}
+
+/// Runs prefill and decode at small, half, full and larger budgets; every entry must be sound and every answer finite. Calls
+/// check(answers, head) for each answer block.
+template <class Change, class Check>
+void run_all(const Shape& shape, Change change, Check check) {
+  for_each_row([&](const Row& row, Backend& backend) {
+    Heads heads = heads_for(row, shape, backend);
+    for (HeadData& head : heads) change(head);
+    for (const Index budget : {Index{1}, Index{2}, Index{3}, shape.n / 2 + 1, shape.n, shape.n + 5}) {
+      if (budget < 1) continue;
+      CAPTURE(budget);
+      const Instance instance = try_open(row, heads, budget, 1, backend);
+      if (!instance.cache) continue;
+      for (const Result& result : prefill(instance, heads, backend)) {
+        CHECK(all_finite(result.answers));
+        check(result.answers);
+      }
+      for (const auto& head : decode(instance, heads, 3, row.info->observes, backend)) {
+        for (const Result& result : head) {
+          CHECK(all_finite(result.answers));
+          check(result.answers);
+        }
+      }
+    }
+  });
+}
+
+template <class Change>
+void run_all(const Shape& shape, Change change) {
+  run_all(shape, change, [](const std::vector<float>&) {});
+}
+void run_all(const Shape& shape) {
+  run_all(shape, [](HeadData&) {});
+}
+
+}  // namespace
+
+TEST_CASE("contexts of one, two and three tokens") {
+  for (const Index n : {1, 2, 3}) {
+    CAPTURE(n);
+    run_all({.n = n, .decoded = 4});
+  }
+}
+
+TEST_CASE("one dimension, and values wider than keys") {
+  run_all({.n = 20, .decoded = 4, .d = 1, .dv = 1});
+  run_all({.n = 20, .decoded = 4, .d = 2, .dv = 7});
+}
+
+TEST_CASE("one query head, and many") {
+  run_all({.n = 20, .decoded = 4, .group = 1});
+  run_all({.n = 20, .decoded = 4, .group = 7});
+}
+
+TEST_CASE("duplicated tokens and equal keys") {
+  run_all({.n = 40, .decoded = 5}, [](HeadData& head) { repeat_tokens(head, 2); });
+  run_all({.n = 40, .decoded = 5}, [](HeadData& head) { repeat_tokens(head, 1); });
+  run_all({.n = 40, .decoded = 5}, [](HeadData& head) { head.keys.assign(head.keys.size(), 0); });
+}
+
+TEST_CASE("zero values are answered with zero") {
+  const auto zero_values = [](HeadData& head) { head.values.assign(head.values.size(), 0); };
+  run_all({.n = 40, .decoded = 5}, zero_values, [](const std::vector<float>& answers) {
+    CHECK(max_difference(answers, std::vector<float>(answers.size(), 0)) == 0);
+  });
+}
+
+TEST_CASE("logits of several hundreds") {
+  run_all({.n = 40, .decoded = 5}, [](HeadData& head) {
+    for (float& x : head.queries) x *= 200;
+  });
+}

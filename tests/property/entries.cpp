@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every row owes the harness: entries within budget and footprint, determinism, declared weights, nested budgets.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <property/rows.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+constexpr Index budgets[] = {1, 2, 5, 13, 33, 40, 47, 48, 60};
+
+bool stores_numbers_as_they_are(const FootprintArray& array) {
+  return array.element == Element::kv || array.element == Element::f32 || array.element == Element::f16;
+}
+
+/// Numbers in the arrays that hold keys and values, those of the deployment's cache.
+Index kept_numbers(const Footprint& arrays) {
+  Index numbers = 0;
+  for (const FootprintArray& array : arrays) {
+    if (array.element == Element::kv) numbers += array.rows * array.cols;
+  }
+  return numbers;
+}
+
+/// Numbers that the entries of query i need in memory: a key for each token of N or D, a value for each of N.
+Index needed_numbers(const std::vector<std::vector<Entry>>& rows, const HeadData& head, Index i) {
+  std::set<TokenId> keys, values;
+  const Index m = static_cast<Index>(rows.size()) / head.group;
+  for (Index g = 0; g < head.group; ++g) {
+    for (const Entry& entry : rows[static_cast<std::size_t>(g * m + i)]) {
+      if (entry.num != 0 || entry.den != 0) keys.insert(entry.id);
+      if (entry.num != 0) values.insert(entry.id);
+    }
+  }
+  return std::ssize(keys) * head.d + std::ssize(values) * head.dv;
+}
+
+bool weighted(const std::vector<std::vector<Entry>>& rows) {
+  return std::ranges::any_of(rows, [](const auto& row) {
+    return std::ranges::any_of(row, [](const Entry& entry) { return entry.num != 1 || entry.den != 1; });
+  });
+}
+
+void check_footprint(const Footprint& arrays, const std::vector<std::vector<Entry>>& rows, const HeadData& head, Kind kind) {
+  Index numbers = 0;
+  bool meta = false;
+  for (const FootprintArray& array : arrays) {
+    CHECK_FALSE(array.name.empty());
+    CHECK(array.rows >= 0);
+    CHECK(array.cols >= 0);
+    if (!array.meta && stores_numbers_as_they_are(array)) numbers += array.rows * array.cols;
+    meta |= array.meta && array.rows * array.cols > 0;
+  }
+  if (kind != Kind::quantise) {
+    for (Index i = 0; i < std::ssize(rows) / head.group; ++i) CHECK(numbers >= needed_numbers(rows, head, i));
+  }
+  if (weighted(rows)) CHECK(meta);
+}
+
+void check_budget(const Row& row, const Footprint& arrays, const std::vector<std::vector<Entry>>& rows, const HeadData& head,
+                  Index budget) {
+  const Kind kind = row.info->kind;
+  if (kind == Kind::subset || kind == Kind::merge || kind == Kind::select) {
+    for (const auto& entries : rows) CHECK(std::ssize(ids_of(entries)) <= budget);
+  }
+  if (kind == Kind::subset || kind == Kind::merge || kind == Kind::sample) {
+    const Index copies = row.info->granularity == Granularity::query_head ? head.group : 1;
+    CHECK(kept_numbers(arrays) <= copies * budget * (head.d + head.dv));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("entries are sound, within the budget, and the footprint holds them") {
+  for_each_row([](const Row& row, Backend& backend) {
+    const Heads heads = heads_for(row, {}, backend);
+    bool ran = false;
+    for (const Index budget : budgets) {
+      CAPTURE(budget);
+      const Instance instance = try_open(row, heads, budget, 1, backend);
+      if (!instance.cache) continue;
+      ran |= budget >= 13;
+      const auto results = prefill(instance, heads, backend);
+      const auto footprints = instance.cache->footprint();
+      for (std::size_t h = 0; h < heads.size(); ++h) {
+        CHECK(all_finite(results[h].answers));
+        check_footprint(footprints[h], results[h].entries, heads[h], row.info->kind);
+        // A plan may hand this layer more than the mean.
+        if (row.info->plan == nullptr) check_budget(row, footprints[h], results[h].entries, heads[h], budget);
+        const Protected fixed = instance.cache->protected_tokens()[h];
+        CHECK(fixed.sinks >= 0);
+        CHECK(fixed.recent >= 0);
+        if (row.info->plan == nullptr) CHECK(fixed.sinks + fixed.recent <= budget);
+      }
+      const auto decoded = decode(instance, heads, 5, row.info->observes, backend);
+      for (std::size_t h = 0; h < heads.size(); ++h) {
+        check_footprint(instance.cache->footprint()[h], decoded[h].back().entries, heads[h], row.info->kind);
+      }
+    }
+    CHECK(ran);
+  });
+}
+
+TEST_CASE("plans hand out the budget that they were given") {
+  for_each_row([](const Row& row, Backend&) {
+    if (row.info->plan == nullptr) return;
+    for (const Index budget : {8, 40, 100}) {
+      const auto layers = row.info->plan(4, 48, budget, row.params);
+      REQUIRE(layers.size() == 4);
+      Index sum = 0;
+      for (const Index layer : layers) {
+        CHECK(layer >= 1);
+        sum += std::min<Index>(layer, 48);
+      }
+      CHECK(sum <= 4 * budget);
+    }
+  });
+}
+
+TEST_CASE("the same seed gives the same bytes, and only seeded methods depend on it") {
+  for_each_row([](const Row& row, Backend& backend) {
+    const Heads heads = heads_for(row, {}, backend);
+    const auto run = [&](std::uint32_t seed) { return prefill(open(row, heads, 24, seed, backend), heads, backend); };
+    const auto first = run(1);
+    bool differs = false;
+    for (const std::uint32_t seed : {1u, 2u, 3u, 4u}) {
+      const auto again = run(seed);
+      for (std::size_t h = 0; h < heads.size(); ++h) {
+        const bool same = again[h].entries == first[h].entries && again[h].answers == first[h].answers;
+        if (seed == 1 || !row.info->seeded) CHECK(same);
+        differs |= !same;
+      }
+    }
+    CHECK(differs == row.info->seeded);
+  });
+}
+
+TEST_CASE("weights add up as declared") {
+  for_each_row([](const Row& row, Backend& backend) {
+    const Heads heads = heads_for(row, {}, backend);
+    for (const Index budget : budgets) {
+      CAPTURE(budget);
+      const Instance instance = try_open(row, heads, budget, 1, backend);
+      if (!instance.cache) continue;
+      for (const Result& result : prefill(instance, heads, backend)) {
+        for (const auto& entries : result.entries) {
+          double sum = 0;
+          for (const Entry& entry : entries) {
+            CHECK(entry.num >= 0);
+            sum += entry.den;
+            if (row.info->properties.weight_sum == WeightSum::ones) {
+              CHECK(entry.num == 1);
+              CHECK(entry.den == 1);
+            }
+          }
+          if (row.info->properties.weight_sum == WeightSum::context) CHECK(sum == doctest::Approx(48).epsilon(1e-5));
+          if (row.info->properties.weight_sum == WeightSum::at_most_context) CHECK(sum <= 48 * (1 + 1e-5));
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("larger budgets keep what smaller ones keep, where declared") {
+  for_each_row([](const Row& row, Backend& backend) {
+    const Property& nested = row.info->properties.nested_budgets;
+    if (!nested.holds) {
+      CHECK_FALSE(nested.reason.empty());
+      return;
+    }
+    const Heads heads = heads_for(row, {}, backend);
+    std::vector<std::vector<Ids>> before(heads.size());
+    for (const Index budget : budgets) {
+      CAPTURE(budget);
+      const Instance instance = try_open(row, heads, budget, 1, backend);
+      if (!instance.cache) continue;
+      const auto results = prefill(instance, heads, backend);
+      for (std::size_t h = 0; h < heads.size(); ++h) {
+        std::vector<Ids> kept;
+        for (const auto& entries : results[h].entries) kept.push_back(ids_of(entries));
+        for (std::size_t r = 0; r < before[h].size(); ++r) CHECK(std::ranges::includes(kept[r], before[h][r]));
+        before[h] = kept;
+      }
+    }
+  });
+}

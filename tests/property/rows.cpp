@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <property/rows.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace kvbench::testing {
+namespace {
+
+/// A method of one kv head as a layer of one head.
+class SingleHead : public LayerCache {
+ public:
+  explicit SingleHead(std::unique_ptr<CompressedCache> cache) : cache_(std::move(cache)) {}
+  Index append(std::span<const TokenBlock> tokens) override { return cache_->append(tokens[0]); }
+  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override { return {cache_->entries(queries[0])}; }
+  void observe(std::span<const QueryBlock> queries, std::span<const EntryTables> entries,
+               std::span<const std::vector<Buffer<const float>>> weights) override {
+    cache_->observe(queries[0], entries[0], weights[0]);
+  }
+  std::vector<Footprint> footprint() const override { return {cache_->footprint()}; }
+  std::vector<Protected> protected_tokens() const override { return {cache_->protected_tokens()}; }
+
+ private:
+  std::unique_ptr<CompressedCache> cache_;
+};
+
+/// The parts of a block's result that belong to query i of m.
+Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t dv) {
+  Result result;
+  for (std::size_t r = i; r < block.entries.size(); r += m) {
+    result.entries.push_back(block.entries[r]);
+    const auto begin = block.answers.begin() + static_cast<std::ptrdiff_t>(r * dv);
+    result.answers.insert(result.answers.end(), begin, begin + static_cast<std::ptrdiff_t>(dv));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Row> all_rows() {
+  std::vector<Row> rows;
+  for (const MethodInfo& info : all_methods()) rows.push_back({&info, info.bind({})});
+  const auto add = [&](std::string_view name, std::vector<Assignment> settings) {
+    const MethodInfo& info = find_method(name);
+    rows.push_back({&info, info.bind(settings)});
+  };
+  add("exact", {{"accumulate", "f64"}});
+  add("sink", {{"reposition", "false"}, {"sinks", "1"}});
+  add("snapkv", {{"window", "4"}, {"per", "kv_head"}, {"pooling", "mean"}});
+  add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
+  return rows;
+}
+
+Heads heads_for(const Row& row, const Shape& shape, Backend& backend) {
+  Heads heads;
+  for (std::uint32_t h = 0; h < (row.info->granularity == Granularity::layer ? 3u : 1u); ++h) {
+    heads.push_back(random_head(shape, h, backend));
+    heads.back().head = KvHeadId(h);
+  }
+  return heads;
+}
+
+Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed, Backend& backend) {
+  const MethodInfo& info = *row.info;
+  const HeadPrompt& head = prompts.front();
+  if (info.plan != nullptr) {
+    const std::vector<Index> budgets = info.plan(head.num_layers, head.tokens(), budget, row.params);
+    budget = budgets.at(static_cast<std::size_t>(head.layer.value));
+  }
+  if (info.granularity == Granularity::layer) {
+    auto prepared = info.prepare_layer(prompts, row.params, backend);
+    auto cache = prepared->make(budget, seed);
+    return {std::move(prepared), std::move(cache)};
+  }
+  auto prepared = info.prepare(head, row.params, backend);
+  auto cache = std::make_unique<SingleHead>(prepared->make(budget, seed));
+  return {std::move(prepared), std::move(cache)};
+}
+
+Instance open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend) {
+  std::vector<HeadPrompt> prompts;
+  for (const HeadData& head : heads) prompts.push_back(prompt_of(head, backend));
+  return open(row, prompts, budget, seed, backend);
+}
+
+Instance try_open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend) {
+  try {
+    return open(row, heads, budget, seed, backend);
+  } catch (const Infeasible& refusal) {
+    CHECK_FALSE(std::string(refusal.what()).empty());
+  } catch (const Unavailable& refusal) {
+    CHECK_FALSE(std::string(refusal.what()).empty());
+  }
+  return {};
+}
+
+std::vector<Result> prefill(const Instance& instance, const Heads& heads, Backend& backend) {
+  const Index n = heads[0].n, total = heads[0].total;
+  std::vector<QueryBlock> blocks;
+  for (const HeadData& head : heads) blocks.push_back(query_block(head, n, total, total, backend));
+  const auto tables = instance.cache->entries(blocks);
+  REQUIRE(tables.size() == heads.size());
+
+  std::vector<Result> results;
+  for (std::size_t h = 0; h < heads.size(); ++h) {
+    const HeadTokens tokens = tokens_of(heads[h], total, backend);
+    CHECK_NOTHROW(check_entries(backend, tokens, total - n, n, tables[h]));
+    EntryTables with_tail = tables[h];
+    with_tail.push_back(exact_entries(n, total, backend));
+    results.push_back(
+        {visible_entries(heads[h], tables[h], blocks[h], backend), answer(heads[h], blocks[h], with_tail, backend)});
+  }
+  return results;
+}
+
+std::vector<std::vector<Result>> decode(const Instance& instance, const Heads& heads, Index block, bool observes,
+                                        Backend& backend) {
+  std::vector<std::vector<Result>> results(heads.size());
+  const Index total = heads[0].total;
+  for (Index begin = heads[0].n; begin < total;) {
+    std::vector<TokenBlock> pending;
+    for (const HeadData& head : heads) {
+      pending.push_back(token_block(head, begin, std::min(begin + block, total), backend));
+    }
+    const Index taken = instance.cache->append(pending);
+    REQUIRE(taken >= 1);
+    REQUIRE(taken <= pending[0].size());
+    if (observes) REQUIRE(taken == 1);
+
+    const Index end = begin + taken;
+    std::vector<QueryBlock> blocks;
+    for (const HeadData& head : heads) blocks.push_back(query_block(head, begin, end, end, backend));
+    const auto tables = instance.cache->entries(blocks);
+    REQUIRE(tables.size() == heads.size());
+    std::vector<std::vector<Buffer<const float>>> weights(heads.size());
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      CHECK_NOTHROW(check_entries(backend, tokens_of(heads[h], end, backend), taken, end, tables[h]));
+      const Result whole{visible_entries(heads[h], tables[h], blocks[h], backend),
+                         answer(heads[h], blocks[h], tables[h], backend, &weights[h])};
+      for (Index i = 0; i < taken; ++i) {
+        results[h].push_back(of_query(whole, static_cast<std::size_t>(i), static_cast<std::size_t>(taken),
+                                      static_cast<std::size_t>(heads[h].dv)));
+      }
+    }
+    if (observes) instance.cache->observe(blocks, tables, weights);
+    begin = end;
+  }
+  return results;
+}
+
+double max_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size() || !all_finite(a) || !all_finite(b)) return std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(double{a[i]} - double{b[i]}));
+  return largest;
+}
+
+bool all_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
+}
+
+}  // namespace kvbench::testing

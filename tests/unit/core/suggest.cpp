@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/core/suggest.hpp>
+
+#include <doctest/doctest.h>
+
+using kvbench::did_you_mean;
+using kvbench::nearest_name;
+
+TEST_CASE("the nearest name is suggested when it is near") {
+  const std::string known[] = {"subgen", "snapkv", "sink"};
+  CHECK(nearest_name("subgem", known) == "subgen");
+  CHECK(nearest_name("snakpv", known) == "snapkv");
+  CHECK(nearest_name("snik", known) == "sink");
+  CHECK(nearest_name("quest", known).empty());
+  CHECK(did_you_mean("snik", known) == " Did you mean 'sink'?");
+  CHECK(did_you_mean("zzz", known).empty());
+}

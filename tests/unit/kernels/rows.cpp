@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "literals.hpp"
+
+using namespace kvbench;
+using namespace kvbench::test;
+
+TEST_CASE("gather copies rows in the order of the ids") {
+  const auto ref = make_ref_backend();
+  auto out = ref->allocate<float>(3, 2);
+
+  ref->run(kernels::GatherRows<Buffer>{matrix<float>(*ref, {{1, 2}, {3, 4}}), column<std::int32_t>(*ref, {1, 0, 1}), out});
+
+  CHECK(ref->read(out) == std::vector<float>{3, 4, 1, 2, 3, 4});
+}
+
+TEST_CASE("squared norms") {
+  const auto ref = make_ref_backend();
+  auto out = ref->allocate<double>(2);
+
+  ref->run(kernels::SquaredNorms<Buffer>{matrix<float>(*ref, {{3, -4}, {0, 0.5f}}), out});
+
+  CHECK(ref->read(out) == std::vector<double>{25, 0.25});
+}
+
+TEST_CASE("rotation turns pairs by offset * theta^(-2p / dims)") {
+  const auto ref = make_ref_backend();
+  const double quarter = std::acos(0.0);
+  kernels::RotateRows<Buffer> op;
+  op.rows = matrix<float>(*ref, {{1, 2, 3, 4, 5}});
+  op.offsets = column<std::int64_t>(*ref, {2});
+  op.theta = 1 / (quarter * quarter);  // theta^(-1/2) = pi/2: pair 0 turns by 2, pair 1 by pi
+  op.rotary_dims = 4;
+  op.out = ref->allocate<float>(1, 5);
+  const auto c = static_cast<float>(std::cos(2.0));
+  const auto s = static_cast<float>(std::sin(2.0));
+
+  ref->run(op);
+  check_near(ref->read(op.out), {c - 3 * s, -2, s + 3 * c, -4, 5});  // pairs (0, 2) and (1, 3)
+
+  op.interleaved = true;
+  ref->run(op);
+  check_near(ref->read(op.out), {c - 2 * s, s + 2 * c, -3, -4, 5});  // pairs (0, 1) and (2, 3)
+}
+
+TEST_CASE("column sums add exp(score - lse) over the queries of each head") {
+  const auto ref = make_ref_backend();
+  const float ln2 = std::log(2.0f);
+  auto out = ref->allocate<float>(2, 2);
+
+  ref->run(kernels::ColumnSums<Buffer>{
+      matrix<float>(*ref, {{0, ln2}, {ln2, -kInfinity}, {3, 3}, {-kInfinity, -kInfinity}}),
+      column<float>(*ref, {ln2, ln2, 3 + ln2, -kInfinity}), out});
+
+  check_near(ref->read(out), {1.5f, 1, 0.5f, 0.5f});
+}
+
+TEST_CASE("pooling: max ignores the outside, mean counts it as zeros") {
+  const auto ref = make_ref_backend();
+  kernels::PoolRows<Buffer> op;
+  op.rows = matrix<float>(*ref, {{-6, -3, -9, 12}});
+  op.kernel = 3;
+  op.out = ref->allocate<float>(1, 4);
+
+  ref->run(op);
+  CHECK(ref->read(op.out) == std::vector<float>{-3, -3, 12, 12});
+
+  op.mode = kernels::Pooling::mean;
+  ref->run(op);
+  CHECK(ref->read(op.out) == std::vector<float>{-3, -6, 0, 1});
+
+  op.mode = kernels::Pooling::none;
+  ref->run(op);
+  CHECK(ref->read(op.out) == std::vector<float>{-6, -3, -9, 12});
+}
+
+TEST_CASE("reduction over rows") {
+  const auto ref = make_ref_backend();
+  kernels::ReduceRows<Buffer> op;
+  op.rows = matrix<float>(*ref, {{1, -8}, {2, -4}});
+  op.out = ref->allocate<float>(1, 2);
+
+  ref->run(op);
+  CHECK(ref->read(op.out) == std::vector<float>{1.5f, -6});
+
+  op.mode = kernels::Reduction::max;
+  ref->run(op);
+  CHECK(ref->read(op.out) == std::vector<float>{2, -4});
+
+  op.mode = kernels::Reduction::sum;
+  ref->run(op);
+  CHECK(ref->read(op.out) == std::vector<float>{3, -12});
+}

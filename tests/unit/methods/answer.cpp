@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "small.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+EntryTable table_of(Backend& backend, Ids ids) {
+  const auto width = static_cast<Index>(ids.size());
+  return {.ids = backend.adopt(std::move(ids), 1, width)};
+}
+
+}  // namespace
+
+// Weights 1 3 4, values 1 2 4. Both sums weigh token 1 twice and token 2 in one sum alone:
+//   numerator 1 * 1 + 2 * 3 * 2 + 4 * 4 = 29, denominator 1 + 2 * 3 = 7.
+TEST_CASE("answers are the weighted sums over all tables") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head(logs({1, 3, 4}), 3);
+  const QueryBlock block = query_block(head, 2, 3, 3, *backend);
+  EntryTable weighted = table_of(*backend, {1, 2, -1});
+  weighted.weight_num = backend->adopt(std::vector<float>{2, 1, 9}, 1, 3);
+  weighted.weight_den = backend->adopt(std::vector<float>{2, 0, 9}, 1, 3);
+  const EntryTables tables = {table_of(*backend, {0}), weighted};
+
+  CHECK(answer(head, block, tables, *backend)[0] == doctest::Approx(29.0 / 7));
+  std::vector<Buffer<const float>> shares;
+  answer(head, block, tables, *backend, &shares);
+  CHECK(backend->read(shares[0])[0] == doctest::Approx(1.0 / 7));
+  CHECK(backend->read(shares[1])[0] == doctest::Approx(6.0 / 7));
+}
+
+TEST_CASE("entries that a query may not see do not answer it") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head(logs({1, 3, 4}), 3);
+  const QueryBlock block = query_block(head, 0, 3, 3, *backend);
+  const auto z = answer(head, block, {table_of(*backend, {0, 1, 2})}, *backend);
+  CHECK(z[0] == doctest::Approx(1));
+  CHECK(z[1] == doctest::Approx((1 + 3 * 2) / 4.0));
+  CHECK(z[2] == doctest::Approx((1 + 3 * 2 + 4 * 4) / 8.0));
+}
+
+TEST_CASE("entries that break the contract are named") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0}, 3, 2);
+  const HeadTokens tokens = tokens_of(head, 3, *backend);
+  const auto check = [&](const EntryTables& tables) { check_entries(*backend, tokens, 2, 3, tables); };
+  const auto with = [&](auto change) {
+    EntryTable table = table_of(*backend, {0, 2});
+    change(table);
+    return EntryTables{table};
+  };
+  const auto numbers = [&](std::vector<float> x) {
+    const auto width = static_cast<Index>(x.size());
+    return backend->adopt(std::move(x), 1, width);
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+
+  CHECK_NOTHROW(check({}));
+  CHECK_NOTHROW(check(with([](EntryTable&) {})));
+  CHECK_THROWS_WITH(check({EntryTable{}}), doctest::Contains("without ids"));
+  CHECK_THROWS_WITH(check(with([](EntryTable& t) { t.per_head = true; })), doctest::Contains("number of rows"));
+  CHECK_THROWS_WITH(check(with([](EntryTable& t) { t.per_query = true; })), doctest::Contains("number of rows"));
+  CHECK_THROWS_WITH(check({table_of(*backend, {0, 3})}), doctest::Contains("out of range"));
+  CHECK_THROWS_WITH(check({table_of(*backend, {0, -2})}), doctest::Contains("out of range"));
+  CHECK_THROWS_WITH(check({table_of(*backend, {1, 1})}), doctest::Contains("twice in N"));
+  CHECK_THROWS_WITH(check({table_of(*backend, {1}), table_of(*backend, {1})}), doctest::Contains("twice in N"));
+  CHECK_THROWS_WITH(check(with([&](EntryTable& t) { t.weight_num = numbers({1, nan}); })), doctest::Contains("weight"));
+  CHECK_THROWS_WITH(check(with([&](EntryTable& t) { t.weight_num = numbers({1}); })), doctest::Contains("shape"));
+  CHECK_THROWS_WITH(check(with([&](EntryTable& t) { t.own_keys = numbers({1}); })), doctest::Contains("own keys"));
+  CHECK_THROWS_WITH(check(with([&](EntryTable& t) {
+                      t.own_values = backend->adopt(std::vector<float>{1, nan}, 2, 1);
+                    })),
+                    doctest::Contains("own value"));
+
+  // One token may stand in both sums through two entries.
+  EntryTable numerator = table_of(*backend, {1}), denominator = numerator;
+  numerator.weight_den = numbers({0});
+  denominator.weight_num = numbers({0});
+  CHECK_NOTHROW(check({numerator, denominator}));
+  CHECK_THROWS_WITH(check({denominator, denominator}), doctest::Contains("twice in D"));
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "small.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+// Logits 1 5 2 7 3 for query head 0, their negatives for query head 1.
+TEST_CASE("oracle-topk takes the largest visible logits of each query and query head") {
+  const auto backend = make_ref_backend();
+  HeadData head = small_head({1, 5, 2, 7, 3}, 3, 2);
+  for (std::size_t i = 5; i < 10; ++i) head.queries[i] = -1;
+  const auto cache = open_cache("oracle-topk", {}, prompt_of(head, *backend), 2, 0, *backend);
+
+  const QueryBlock tail = query_block(head, 3, 5, 5, *backend);    // rows: head 0 at 3, 4; head 1 at 3, 4
+  CHECK(answering(*cache, tail, head, *backend, 1) == Ids{1, 2});  // prefill: the context's tokens only
+  CHECK(answering(*cache, tail, head, *backend, 3) == Ids{0, 2});
+
+  cache->append(token_block(head, 3, 5, *backend));
+  CHECK(answering(*cache, tail, head, *backend, 0) == Ids{1, 3});
+  CHECK(answering(*cache, tail, head, *backend, 1) == Ids{1, 3});
+  CHECK(answering(*cache, tail, head, *backend, 2) == Ids{0, 2});
+}
+
+TEST_CASE("oracle-topk answers a query that sees fewer tokens than the budget from all of them") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({1, 5, 2, 7, 3}, 5);
+  const auto cache = open_cache("topk", {}, prompt_of(head, *backend), 3, 0, *backend);
+  QueryBlock block = query_block(head, 0, 5, 5, *backend);
+  CHECK(answering(*cache, block, head, *backend, 0) == Ids{0});
+  CHECK(answering(*cache, block, head, *backend, 1) == Ids{0, 1});
+  CHECK(answering(*cache, block, head, *backend, 4) == Ids{1, 3, 4});
+
+  block.first = backend->adopt(std::vector<std::int32_t>{0, 0, 1, 2, 3}, 5);  // a sliding window of two
+  CHECK(answering(*cache, block, head, *backend, 4) == Ids{3, 4});
+  CHECK(answering(*cache, block, head, *backend, 2) == Ids{1, 2});
+}
+
+TEST_CASE("oracle-topk breaks ties by the lower token and counts the full cache on the slow tier") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({4, 4, 4, 4}, 4);
+  const auto cache = open_cache("oracle-topk", {}, prompt_of(head, *backend), 2, 0, *backend);
+  CHECK(answering(*cache, query_block(head, 3, 4, 4, *backend), head, *backend) == Ids{0, 1});
+
+  const Footprint arrays = cache->footprint();
+  CHECK(arrays[0].rows == 4);
+  CHECK(arrays[0].tier == Tier::slow);
+  CHECK(arrays[0].read == Read::with_entry);
+  CHECK(arrays[2].rows == 2);
+  CHECK(arrays[2].meta);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "small.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+TEST_CASE("sink keeps the first and the most recent tokens of the context") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 7);
+  const HeadPrompt prompt = prompt_of(head, *backend);
+  const QueryBlock block = query_block(head, 7, 8, 8, *backend);
+  const auto kept = [&](const char* sinks, Index budget) {
+    return answering(*open_cache("sink", {{"sinks", sinks}}, prompt, budget, 0, *backend), block, head, *backend);
+  };
+
+  CHECK(kept("2", 5) == Ids{0, 1, 4, 5, 6});
+  CHECK(kept("0", 2) == Ids{5, 6});
+  CHECK(kept("4", 7) == Ids{0, 1, 2, 3, 4, 5, 6});
+  CHECK(kept("4", 100) == Ids{0, 1, 2, 3, 4, 5, 6});
+  // The newest token stays even where the sinks alone would fill the budget.
+  CHECK(kept("4", 4) == Ids{0, 1, 2, 6});
+  CHECK(kept("4", 2) == Ids{0, 6});
+  CHECK(kept("4", 1) == Ids{6});
+}
+
+TEST_CASE("sink slides its window over decoded tokens, query by query") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 3);
+  const auto cache = open_cache("sink", {{"sinks", "1"}}, prompt_of(head, *backend), 4, 0, *backend);
+  CHECK(cache->append(token_block(head, 3, 8, *backend)) == 5);
+  const QueryBlock block = query_block(head, 3, 8, 8, *backend);
+
+  CHECK(answering(*cache, block, head, *backend, 0) == Ids{0, 1, 2, 3});  // nothing lost yet
+  CHECK(answering(*cache, block, head, *backend, 1) == Ids{0, 2, 3, 4});
+  CHECK(answering(*cache, block, head, *backend, 2) == Ids{0, 3, 4, 5});
+  CHECK(answering(*cache, block, head, *backend, 4) == Ids{0, 5, 6, 7});
+  CHECK(cache->footprint()[0].rows == 4);
+  CHECK(cache->protected_tokens().sinks == 1);
+}
+
+namespace {
+
+/// Two dimensions are one rotated pair of angle `positions`; every key is (1, 0) when seen.
+HeadData turning_head(Index n, Index total) {
+  HeadData head{.n = n, .total = total, .d = 2, .dv = 1, .rope = Rope{}};
+  for (Index j = 0; j < total; ++j) {
+    head.keys.insert(head.keys.end(), {1, 0});
+    head.queries.insert(head.queries.end(), {1, 0});
+    head.values.push_back(1);
+  }
+  return head;
+}
+
+}  // namespace
+
+TEST_CASE("sink turns the sinks' keys by the number of evicted tokens") {
+  const auto backend = make_ref_backend();
+  const HeadData head = turning_head(4, 6);
+  const HeadPrompt prompt = prompt_of(head, *backend);
+  const auto cache = open_cache("sink", {{"sinks", "1"}}, prompt, 2, 0, *backend);
+  const auto sink_key = [&](const QueryBlock& block, std::size_t row) {
+    return visible_entries(head, cache->entries(block), block, *backend)[row].front().key;
+  };
+
+  // Prefill: 2 of 4 tokens are gone for every query; the exact tail makes cache and position grow alike. cos 2, sin 2.
+  const QueryBlock tail = query_block(head, 4, 6, 6, *backend);
+  for (const std::size_t row : {0, 1}) {
+    CHECK(sink_key(tail, row)[0] == doctest::Approx(-0.416147));
+    CHECK(sink_key(tail, row)[1] == doctest::Approx(0.909297));
+  }
+
+  // Decode: 3 tokens are gone at position 4 (cos 3, sin 3), 4 at position 5 (cos 4, sin 4).
+  cache->append(token_block(head, 4, 6, *backend));
+  CHECK(sink_key(tail, 0)[0] == doctest::Approx(-0.989992));
+  CHECK(sink_key(tail, 0)[1] == doctest::Approx(0.141120));
+  CHECK(sink_key(tail, 1)[0] == doctest::Approx(-0.653644));
+  CHECK(sink_key(tail, 1)[1] == doctest::Approx(-0.756802));
+}
+
+TEST_CASE("sink leaves keys alone where nothing was evicted, RoPE is absent or reposition is false") {
+  const auto backend = make_ref_backend();
+  const HeadData head = turning_head(4, 5);
+  const QueryBlock block = query_block(head, 4, 5, 5, *backend);
+  const auto turned = [&](const HeadPrompt& prompt, std::vector<Assignment> settings, Index budget) {
+    for (const EntryTable& table : open_cache("sink", std::move(settings), prompt, budget, 0, *backend)->entries(block)) {
+      if (table.own_keys.present()) return true;
+    }
+    return false;
+  };
+  HeadPrompt prompt = prompt_of(head, *backend);
+
+  CHECK(turned(prompt, {}, 3));
+  CHECK(turned(prompt, {{"reposition", "true"}}, 3));
+  CHECK_FALSE(turned(prompt, {}, 4));
+  CHECK_FALSE(turned(prompt, {{"reposition", "false"}}, 3));
+  prompt.rope.reset();
+  CHECK_FALSE(turned(prompt, {}, 3));
+  CHECK_THROWS_AS(turned(prompt, {{"reposition", "true"}}, 3), Unavailable);
+}
+
+TEST_CASE("sink takes its sinks from the stream where the context is shorter than they are") {
+  const auto backend = make_ref_backend();
+  const HeadData head = turning_head(1, 6);
+  const auto cache = open_cache("sink", {{"sinks", "2"}}, prompt_of(head, *backend), 3, 0, *backend);
+  cache->append(token_block(head, 1, 2, *backend));
+  cache->append(token_block(head, 2, 6, *backend));
+  const QueryBlock block = query_block(head, 5, 6, 6, *backend);
+  const auto entries = visible_entries(head, cache->entries(block), block, *backend)[0];
+
+  CHECK(ids_of(entries) == Ids{0, 1, 5});
+  CHECK(entries[1].key[0] == doctest::Approx(-0.989992));  // cos 3: 6 - 3 tokens are gone
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heads small enough to work out by hand.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <support/head.hpp>
+
+#include <kvbench/methods/registry.hpp>
+
+namespace kvbench::testing {
+
+/// d = dv = 1, scale 1, values 1, 2, 4, 8, ...: token j has key keys[j] and value 2^j; every query is 1 for every query head,
+/// so that the logit of token j is keys[j].
+inline HeadData small_head(std::vector<float> keys, Index n, Index group = 1) {
+  const auto total = static_cast<Index>(keys.size());
+  HeadData head{.n = n, .total = total, .d = 1, .dv = 1, .group = group, .keys = std::move(keys)};
+  for (Index j = 0; j < total; ++j) head.values.push_back(static_cast<float>(std::ldexp(1.0, static_cast<int>(j))));
+  head.queries.assign(static_cast<std::size_t>(group * total), 1);
+  return head;
+}
+
+/// Logits whose softmax weights are proportional to `weights`.
+inline std::vector<float> logs(std::vector<float> weights) {
+  for (float& w : weights) w = std::log(w);
+  return weights;
+}
+
+inline std::unique_ptr<CompressedCache> open_cache(const std::string& method, std::vector<Assignment> settings,
+                                                   const HeadPrompt& prompt, Index budget, std::uint32_t seed,
+                                                   Backend& backend) {
+  const MethodInfo& info = find_method(method);
+  return info.prepare(prompt, info.bind(settings), backend)->make(budget, seed);
+}
+
+/// Tokens that answer query row `row` of the block.
+inline std::vector<TokenId> answering(const CompressedCache& cache, const QueryBlock& block, const HeadData& head,
+                                      Backend& backend, std::size_t row = 0) {
+  return ids_of(visible_entries(head, cache.entries(block), block, backend)[row]);
+}
+
+}  // namespace kvbench::testing

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "small.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+/// What query head `row` keeps of a context that the one token after it asks for.
+Ids kept(const HeadData& head, std::vector<Assignment> settings, Index budget, Backend& backend, std::size_t row = 0) {
+  const auto cache = open_cache("snapkv", std::move(settings), prompt_of(head, backend), budget, 0, backend);
+  const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
+  return answering(*cache, block, head, backend, row);
+}
+
+}  // namespace
+
+// Queries 1, so that both rows of the window spread their attention over tokens 0 .. 4 like 5 : 1 : 1 : 3 : 4.
+TEST_CASE("snapkv pools the votes for the tokens before the window and never sees the window's own") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head(logs({5, 1, 1, 3, 4, 100, 100, 1}), 7);
+  const auto best = [&](const char* pooling, Index budget) {
+    return kept(head, {{"window", "2"}, {"kernel", "3"}, {"pooling", pooling}}, budget, *backend);
+  };
+
+  CHECK(best("none", 3) == Ids{0, 5, 6});  // 5 1 1 3 4
+  CHECK(best("none", 4) == Ids{0, 4, 5, 6});
+  CHECK(best("max", 3) == Ids{0, 5, 6});  // 5 5 3 4 4: token 4 has the window's 100 beside it, which must not count
+  CHECK(best("max", 4) == Ids{0, 1, 5, 6});
+  CHECK(best("max", 5) == Ids{0, 1, 3, 5, 6});  // 4 = 4: the lower token
+  CHECK(best("mean", 3) == Ids{3, 5, 6});       // 6 7 5 8 7, thirds, zeros outside
+}
+
+// Query 3 is 1 and query 4 is -1. Tokens 0 .. 2 get 4/8, 2/8, 1/8 from the first, which must not see token 4 (weight 1000), and
+// 0.091, 0.182, 0.364 from the second: together 0.591, 0.432, 0.489. With token 4 in sight of query 3 token 2 would win.
+TEST_CASE("snapkv is causal inside the window") {
+  const auto backend = make_ref_backend();
+  HeadData head = small_head(logs({4, 2, 1, 1, 1000, 1}), 5);
+  head.queries[4] = -1;
+  CHECK(kept(head, {{"window", "2"}, {"pooling", "none"}}, 3, *backend) == Ids{0, 3, 4});
+}
+
+// Two query heads, 1 and -1, one voting query. Weights 4 .5 1 1 5 and 1 for the window's token:
+//   head 0: .32 .04 .08 .08 .40 (of 12.5)      pooled by max, kernel 3: .32 .32 .08 .40 .40
+//   head 1: .05 .37 .18 .18 .04 (of 5.45)                               .37 .37 .37 .18 .18
+//   summed: .37 .41 .26 .26 .44, then pooled: .41 .41 .41 .44 .44;  pooled, then summed: .69 .69 .45 .58 .58
+TEST_CASE("snapkv selects per query head or per kv head, and pooling does not commute with reduction") {
+  const auto backend = make_ref_backend();
+  HeadData head = small_head(logs({4, 0.5f, 1, 1, 5, 1, 1}), 6, 2);
+  for (std::size_t i = 7; i < 14; ++i) head.queries[i] = -1;
+  const std::vector<Assignment> base = {{"window", "1"}, {"kernel", "3"}};
+  const auto with = [&](std::vector<Assignment> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return more;
+  };
+
+  CHECK(kept(head, with({{"pooling", "none"}}), 2, *backend, 0) == Ids{4, 5});
+  CHECK(kept(head, with({{"pooling", "none"}}), 2, *backend, 1) == Ids{1, 5});
+  for (const char* reduce : {"mean", "sum"}) {
+    CHECK(kept(head, with({{"per", "kv_head"}, {"reduce", reduce}}), 3, *backend) == Ids{3, 4, 5});
+    CHECK(kept(head, with({{"per", "kv_head"}, {"reduce", reduce}, {"order", "pool_first"}}), 3, *backend) == Ids{0, 1, 5});
+  }
+  // Maximum over the heads: .32 .37 .18 .18 .40
+  CHECK(kept(head, with({{"per", "kv_head"}, {"reduce", "max"}, {"pooling", "none"}}), 3, *backend) == Ids{1, 4, 5});
+}
+
+TEST_CASE("snapkv keeps the last tokens where the budget does not exceed the window") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head(logs({9, 1, 1, 1, 1, 1}), 5);
+  CHECK(kept(head, {{"window", "3"}}, 3, *backend) == Ids{2, 3, 4});
+  CHECK(kept(head, {{"window", "3"}}, 1, *backend) == Ids{4});
+  CHECK(kept(head, {{"window", "3"}}, 5, *backend) == Ids{0, 1, 2, 3, 4});
+  CHECK(kept(head, {{"window", "32"}}, 2, *backend) == Ids{3, 4});  // a context shorter than the window is all window
+}
+
+TEST_CASE("snapkv keeps decoded tokens and protects its window") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head(logs({9, 1, 1, 1, 1, 1}), 4);
+  const auto cache = open_cache("snapkv", {{"window", "1"}}, prompt_of(head, *backend), 2, 0, *backend);
+  cache->append(token_block(head, 4, 6, *backend));
+  CHECK(answering(*cache, query_block(head, 5, 6, 6, *backend), head, *backend) == Ids{0, 3, 4, 5});
+  CHECK(cache->protected_tokens().recent == 1);
+  CHECK(cache->protected_tokens().sinks == 0);
+}
+
+TEST_CASE("snapkv says which queries a trace must hold") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 5);
+  HeadPrompt prompt = prompt_of(head, *backend);
+  prompt.observed_positions = {0, 1, 2, 4};
+  prompt.observed = prompt.observed.slice(0, 4);
+
+  CHECK_THROWS_WITH_AS(
+      open_cache("snapkv", {{"window", "2"}}, prompt, 3, 0, *backend),
+      "snapkv needs the queries at the positions 3 .. 4, the end of the context, and the trace has 1 of these 2; "
+      "dump them (kvdump --queries) or lower snapkv.window",
+      Unavailable);
+  CHECK_NOTHROW(open_cache("snapkv", {{"window", "1"}}, prompt, 3, 0, *backend));
+}
+
+// Tokens 4 and 5 of the prompt are kept outside the context of 4: the window of 3 is queries 3 .. 5, and token 3 alone of its
+// tokens lies inside the context.
+TEST_CASE("snapkv counts its window from the end of the whole prompt") {
+  const auto backend = make_ref_backend();
+  HeadData whole = small_head(logs({1, 7, 2, 1, 1, 1}), 6);
+  HeadPrompt prompt = prompt_of(whole, *backend);
+  prompt.keys = prompt.keys.slice(0, 4);
+  prompt.values = prompt.values.slice(0, 4);
+  const auto cache = open_cache("snapkv", {{"window", "3"}, {"pooling", "none"}}, prompt, 2, 0, *backend);
+  CHECK(answering(*cache, query_block(whole, 5, 6, 6, *backend), whole, *backend) == Ids{1, 3});
+}

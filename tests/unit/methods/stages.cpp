@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include <kvbench/methods/draws.hpp>
+#include <kvbench/methods/stages.hpp>
+
+#include "small.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+TEST_CASE("token_range counts from its start") {
+  CHECK(token_range(3, 4) == Ids{3, 4, 5, 6});
+  CHECK(token_range(3, 0).empty());
+}
+
+TEST_CASE("random orders are permutations whose prefixes nest, and differ between seeds, methods and heads") {
+  HeadPrompt head;
+  const auto order = [&](std::uint32_t seed, const char* method) { return random_order(Draws(seed, method, head), 20); };
+  Ids sorted = order(1, "random");
+  std::ranges::sort(sorted);
+  CHECK(sorted == token_range(0, 20));
+  CHECK(order(1, "random") == order(1, "random"));
+  CHECK(order(1, "random") != order(2, "random"));
+  CHECK(order(1, "random") != order(1, "uniform"));
+
+  const Draws draws(1, "random", head);
+  CHECK(std::ranges::includes(random_tokens(draws, 20, 9), random_tokens(draws, 20, 4)));
+  CHECK(random_tokens(draws, 3, 50) == Ids{0, 1, 2});
+  const Ids before = order(1, "random");
+  head.head = KvHeadId{1};
+  CHECK(order(1, "random") != before);
+}
+
+TEST_CASE("a kept cache adds decoded tokens and counts one copy a query head where each selects") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 4, 2);
+  KeptCache cache(*backend, prompt_of(head, *backend),
+                  {.per_head = true, .rows = 2, .ids = {0, 3, 2, -1}, .weight = {1, 2, 3, 0}});
+  CHECK(cache.append(token_block(head, 4, 6, *backend)) == 2);
+  const QueryBlock block = query_block(head, 4, 6, 6, *backend);  // rows: head 0 at 4, 5; head 1 at 4, 5
+
+  CHECK(answering(cache, block, head, *backend, 0) == Ids{0, 3, 4});
+  CHECK(answering(cache, block, head, *backend, 1) == Ids{0, 3, 4, 5});
+  CHECK(answering(cache, block, head, *backend, 3) == Ids{2, 4, 5});
+
+  const Footprint arrays = cache.footprint();
+  CHECK(arrays[0].rows == 3 + 2 * 2);  // three slots in use and two tokens for each of two query heads
+  CHECK(arrays[1].rows == 7);
+  CHECK(arrays[2].name == "weights");
+  CHECK(arrays[2].rows == 3);
+  CHECK(arrays[2].meta);
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The random part of subgen against Algorithm 1 line by line, and against what follows from Lemmas 1 and 2.
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "chi_square.hpp"
+#include "literal_subgen.hpp"
+
+using namespace kvbench;
+using namespace kvbench::test;
+
+namespace {
+
+constexpr std::uint32_t trials = 6000;
+
+/// 24 tokens in a few clusters of different sizes.
+struct Case {
+  Tokens tokens = random_tokens_of(24, 3, 4, 21, 3, 0.4f);
+  double delta = 2;
+  Stream stream{tokens, 24};
+  std::shared_ptr<const Prepared> prepared = stream.prepare("subgen", {{"delta", "2"}, {"t", "2"}, {"s", "3"}});
+  LiteralSubgen literal = run_literal(0);
+
+  LiteralSubgen run_literal(unsigned seed) const {
+    LiteralSubgen algorithm(tokens, delta, 2, 3, seed);
+    for (Index i = 0; i < tokens.size(); ++i) algorithm.update(i);
+    return algorithm;
+  }
+  std::map<TokenId, Weights> entries(std::uint32_t seed) const { return entries_of(stream, *prepared->make(1, seed), 24); }
+};
+
+/// Number of slots that hold each token: its weight over mu / (s |v|^2).
+std::vector<double> slot_law(const Case& c) {
+  std::vector<double> law;
+  for (Index i = 0; i < c.tokens.size(); ++i) law.push_back(c.tokens.norm2(i) / c.literal.mu);
+  return law;
+}
+
+/// exp of the logits of all tokens for one query.
+std::vector<double> exponentials(const Tokens& tokens) {
+  std::vector<double> a;
+  for (Index i = 0; i < tokens.size(); ++i) a.push_back(std::exp(0.3 * tokens.key(i)[0] - 0.2 * tokens.key(i)[1]));
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("slots follow Lemma 1 and the coins of the listing") {
+  const Case c;
+  REQUIRE(c.literal.D.size() >= 3);
+  const std::vector<double> law = slot_law(c);
+  std::vector<double> fast(24), literal(24);
+  for (std::uint32_t seed = 0; seed < trials; ++seed) {
+    for (const auto& [id, weight] : c.entries(seed)) {
+      const double one_slot = c.literal.mu / (3 * c.tokens.norm2(id));
+      const double slots = weight.num / one_slot;
+      CHECK(slots == doctest::Approx(std::round(slots)).epsilon(1e-5));
+      fast[static_cast<std::size_t>(id)] += std::round(slots);
+    }
+    for (const Index id : c.run_literal(seed).M) literal[static_cast<std::size_t>(id)] += 1;
+  }
+  CHECK(std::accumulate(fast.begin(), fast.end(), 0.0) == 3 * trials);
+  CHECK(chi_square_ratio(fast, law) < 1);
+  CHECK(chi_square_ratio(literal, law) < 1);
+}
+
+TEST_CASE("samples of each cluster follow Lemma 2 (5) and the coins of the listing") {
+  const Case c;
+  std::vector<double> fast(24), literal(24);
+  for (std::uint32_t seed = 0; seed < trials; ++seed) {
+    for (const auto& [id, weight] : c.entries(seed)) {
+      const auto cluster = static_cast<std::size_t>(c.literal.label[static_cast<std::size_t>(id)]);
+      fast[static_cast<std::size_t>(id)] += weight.den / (static_cast<double>(c.literal.D[cluster].n) / 2);
+    }
+    for (const auto& cluster : c.run_literal(seed).D)
+      for (const Index id : cluster.S) literal[static_cast<std::size_t>(id)] += 1;
+  }
+  for (std::size_t cluster = 0; cluster < c.literal.D.size(); ++cluster) {
+    const double n = static_cast<double>(c.literal.D[cluster].n);
+    std::vector<double> fast_counts, literal_counts, law;
+    for (std::size_t i = 0; i < 24; ++i) {
+      if (c.literal.label[i] != static_cast<Index>(cluster)) continue;
+      fast_counts.push_back(fast[i]);
+      literal_counts.push_back(literal[i]);
+      law.push_back(1 / n);
+    }
+    CHECK(std::accumulate(fast_counts.begin(), fast_counts.end(), 0.0) == doctest::Approx(2.0 * trials));
+    if (n == 1) continue;
+    CHECK(chi_square_ratio(fast_counts, law) < 1);
+    CHECK(chi_square_ratio(literal_counts, law) < 1);
+  }
+}
+
+TEST_CASE("the samples of two clusters, and of a cluster and a value slot, are independent") {
+  const Stream stream({.d = 1, .dv = 1, .keys = {0, 9, 0, 9, 0, 9}, .values = {1, 1, 1, 1, 1, 1}}, 6);
+  const auto prepared = stream.prepare("subgen", {{"delta", "1"}, {"t", "1"}, {"s", "1"}});
+  std::vector<double> counts(54), law(54, 1.0 / 54);
+  for (std::uint32_t seed = 0; seed < trials; ++seed) {
+    std::size_t even = 0, odd = 0, slot = 0;
+    for (const auto& [id, weight] : entries_of(stream, *prepared->make(1, seed), 6)) {
+      const auto i = static_cast<std::size_t>(id);
+      if (weight.den > 0) (id % 2 == 0 ? even : odd) = i / 2;
+      if (weight.num > 0) slot = i;
+    }
+    counts[18 * even + 6 * odd + slot] += 1;
+  }
+  CHECK(chi_square_ratio(counts, law) < 1);
+}
+
+TEST_CASE("tau is unbiased") {
+  const Case c;
+  const std::vector<double> a = exponentials(c.tokens);
+  const double exact = std::accumulate(a.begin(), a.end(), 0.0);
+  double sum = 0, squares = 0;
+  for (std::uint32_t seed = 0; seed < trials; ++seed) {
+    double tau = 0;
+    for (const auto& [id, weight] : c.entries(seed)) tau += weight.den * a[static_cast<std::size_t>(id)];
+    sum += tau;
+    squares += tau * tau;
+  }
+  const double mean = sum / trials, error = std::sqrt((squares / trials - mean * mean) / trials);
+  CHECK(error > 1e-4 * exact);
+  CHECK(std::abs(mean - exact) < 4 * error);
+}
+
+TEST_CASE("z is unbiased, and its squared error is (|a|^2 |V|_F^2 - |V^T a|^2) / s") {
+  const Case c;
+  const std::vector<double> a = exponentials(c.tokens);
+  std::vector<double> exact(4);
+  double a2 = 0;
+  for (Index i = 0; i < 24; ++i) {
+    a2 += a[static_cast<std::size_t>(i)] * a[static_cast<std::size_t>(i)];
+    for (Index k = 0; k < 4; ++k) exact[static_cast<std::size_t>(k)] += a[static_cast<std::size_t>(i)] * c.tokens.value(i)[k];
+  }
+  // E|z - V^T a|^2 = (sum_i mu a_i^2 - |V^T a|^2) / s, and mu = |V|_F^2.
+  double exact2 = 0;
+  for (const double x : exact) exact2 += x * x;
+  const double identity = (a2 * c.literal.mu - exact2) / 3;
+
+  std::vector<double> mean(4);
+  double error2 = 0;
+  for (std::uint32_t seed = 0; seed < trials; ++seed) {
+    std::vector<double> z(4);
+    for (const auto& [id, weight] : c.entries(seed))
+      for (Index k = 0; k < 4; ++k)
+        z[static_cast<std::size_t>(k)] += weight.num * a[static_cast<std::size_t>(id)] * c.tokens.value(id)[k];
+    for (std::size_t k = 0; k < 4; ++k) {
+      error2 += (z[k] - exact[k]) * (z[k] - exact[k]) / trials;
+      mean[k] += z[k] / trials;
+    }
+  }
+  CHECK(error2 == doctest::Approx(identity).epsilon(0.04));
+  double bias2 = 0;
+  for (std::size_t k = 0; k < 4; ++k) bias2 += (mean[k] - exact[k]) * (mean[k] - exact[k]);
+  CHECK(bias2 < 16 * identity / trials);
+}
