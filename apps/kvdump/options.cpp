@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/version.hpp>
 
 namespace kvbench::kvdump {
 namespace {
@@ -65,7 +66,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   Options options;
   std::string queries, dtype = "f32";
   CLI::App app("Runs a GGUF model and writes its queries, keys and values as a trace for kvbench.", "kvdump");
-  app.set_version_flag("--version", std::string("kvdump ") + KVBENCH_VERSION);
+  app.set_version_flag("--version", fmt::format("kvdump {} ({})", version(), commit()));
   app.footer("Example: kvdump model.gguf --text prompt.txt --ctx 4096 -o trace.h5");
   declare_input(app, options);
   declare_output(app, options, queries, dtype);

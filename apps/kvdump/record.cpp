@@ -9,6 +9,8 @@
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 
+#include <kvbench/core/version.hpp>
+
 #include "interrupt.hpp"
 
 namespace kvbench::kvdump {
@@ -61,7 +63,7 @@ trace::TraceInfo describe(const Options& options, const Model& model, const std:
   info.arch = model.arch();
   info.quantisation = options.f32 ? fmt::format("F32 from {}", source_quantisation) : source_quantisation;
   info.source_tool = "kvdump";
-  info.source_version = fmt::format("{} (llama.cpp {})", KVBENCH_VERSION, llama_version());
+  info.source_version = fmt::format("{} (llama.cpp {})", version(), llama_version());
   info.created = creation_time();
   info.num_layers = model.num_layers();
   info.num_query_heads = first.query_heads;
