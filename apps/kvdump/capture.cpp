@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <kvbench/core/error.hpp>
+
+#include "interrupt.hpp"
+
+namespace kvbench::kvdump {
+namespace {
+
+std::int64_t& reached(std::array<std::int64_t, 7>& by_role, Role role) { return by_role[static_cast<std::size_t>(role)]; }
+
+}  // namespace
+
+Capture::Capture(CaptureOptions options) : options_(std::move(options)) {
+  slot_of_layer_.assign(static_cast<std::size_t>(options_.layers.back()) + 1, -1);
+  for (std::size_t slot = 0; slot < options_.layers.size(); ++slot) {
+    slot_of_layer_[options_.layers[slot]] = static_cast<int>(slot);
+  }
+}
+
+void Capture::start_prompt(std::int64_t num_tokens, std::vector<std::int64_t> query_positions, std::int64_t column_sums_end) {
+  num_tokens_ = num_tokens;
+  column_sums_end_ = column_sums_end;
+  query_positions_ = std::move(query_positions);
+  layers_.assign(options_.layers.size(), {});
+  for (std::size_t slot = 0; slot < layers_.size(); ++slot) {
+    layers_[slot].data.layer = options_.layers[slot];
+    layers_[slot].data.num_tokens = num_tokens;
+    layers_[slot].data.query_positions = query_positions_;
+  }
+}
+
+void Capture::begin_batch(std::int64_t offset, int count) {
+  offset_ = offset;
+  count_ = count;
+  mask_node_ = nullptr;
+  key_rows_.resize(static_cast<std::size_t>(count));
+  query_rows_.assign(static_cast<std::size_t>(count), -1);
+  for (int i = 0; i < count; ++i) {
+    key_rows_[i] = offset + i;
+    const auto at = std::lower_bound(query_positions_.begin(), query_positions_.end(), offset + i);
+    if (at != query_positions_.end() && *at == offset + i) query_rows_[i] = at - query_positions_.begin();
+  }
+}
+
+void Capture::end_batch() {
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  static constexpr std::pair<Role, const char*> needed[] = {
+      {Role::query, "no queries with rotary position embedding (RoPE)"},
+      {Role::key, "no keys with rotary position embedding (RoPE)"},
+      {Role::value, "no values in the model's number of kv heads"},
+      {Role::softmax, "no softmax attention"},
+      {Role::output, "no attention output"},
+  };
+  for (Layer& layer : layers_) {
+    for (const auto& [role, missing] : needed) {
+      if (reached(layer.reached, role) == offset_ + count_) continue;
+      throw Error("layer {} of this model cannot be recorded: its graph shows {}. Leave it out with --layers.",
+                  layer.data.layer, missing);
+    }
+  }
+}
+
+std::vector<LayerCapture> Capture::take() {
+  std::vector<LayerCapture> captures;
+  for (Layer& layer : layers_) {
+    layer.data.parameters.window = layer.mask.window;
+    captures.push_back(std::move(layer.data));
+    const LayerCapture &first = captures.front(), &last = captures.back();
+    if (last.query_heads != first.query_heads || last.kv_heads != first.kv_heads || last.head_dim != first.head_dim ||
+        last.value_dim != first.value_dim || last.parameters.rope_layout != first.parameters.rope_layout) {
+      throw Error("layers {} and {} differ in heads or dimensions; a trace holds layers of one shape: choose with --layers",
+                  first.layer, last.layer);
+    }
+  }
+  layers_.clear();
+  return captures;
+}
+
+bool Capture::on_node(ggml_tensor* node, bool ask, void* self) {
+  auto& capture = *static_cast<Capture*>(self);
+  if (capture.error_) return false;
+  try {
+    if (ask) return capture.wants(node);
+    capture.take_node(node);
+    return true;
+  } catch (...) {
+    capture.error_ = std::current_exception();
+    return false;
+  }
+}
+
+bool Capture::stop(void* self) { return interrupted() || static_cast<Capture*>(self)->error_; }
+
+Capture::Layer* Capture::layer_of(const ggml_tensor* node, Role& role) {
+  const auto name = parse_node_name(node->name);
+  if (!name || name->layer >= static_cast<int>(slot_of_layer_.size()) || slot_of_layer_[name->layer] < 0) return nullptr;
+  role = name->role;
+  return &layers_[slot_of_layer_[name->layer]];
+}
+
+bool Capture::wants(const ggml_tensor* node) {
+  Role role{};
+  if (layer_of(node, role) == nullptr) return false;
+  const bool rows_of_heads = node->ne[2] == count_ && node->ne[3] == 1;
+  switch (role) {
+    case Role::query:
+    case Role::key:
+      return rows_of_heads && (node->op == GGML_OP_ROPE || options_.pre_rope);
+    case Role::normed_query:
+    case Role::normed_key:
+      return rows_of_heads && options_.pre_rope;
+    case Role::value:
+      return rows_of_heads && node->ne[1] == options_.kv_heads;
+    case Role::softmax:
+      return node->op == GGML_OP_SOFT_MAX;
+    case Role::output:
+      return node->ne[1] == count_;
+  }
+  return false;
+}
+
+void Capture::take_node(const ggml_tensor* node) {
+  Role role{};
+  Layer& layer = *layer_of(node, role);
+  switch (role) {
+    case Role::query:
+    case Role::key:
+      if (node->op == GGML_OP_ROPE) return take_rotated(layer, role, node);
+      [[fallthrough]];
+    case Role::normed_query:
+    case Role::normed_key:
+      return take_rope_input(layer, role, node);
+    case Role::value: {  // the last of the nodes of this name wins
+      const HeadRows rows(node);
+      layer.data.value_dim = rows.dim;
+      rows.scatter(key_rows_, num_tokens_, layer.data.values);
+      break;
+    }
+    case Role::softmax:
+      take_softmax(layer, node);
+      break;
+    case Role::output:
+      HeadRows(node, options_.query_heads).scatter(query_rows_, std::ssize(query_positions_), layer.data.output);
+  }
+  reached(layer.reached, role) = offset_ + count_;
+}
+
+void Capture::take_rope_input(Layer& layer, Role role, const ggml_tensor* node) {
+  const bool query = role == Role::query || role == Role::normed_query;
+  if (reached(layer.reached, query ? Role::query : Role::key) == offset_ + count_) return;  // comes after RoPE
+  (query ? layer.query_input : layer.key_input) = node;
+  if (query) return HeadRows(node).scatter(query_rows_, std::ssize(query_positions_), layer.data.queries_pre_rope);
+  HeadRows(node).scatter(key_rows_, num_tokens_, layer.data.keys_pre_rope);
+}
+
+void Capture::take_rotated(Layer& layer, Role role, const ggml_tensor* node) {
+  const bool query = role == Role::query;
+  if (options_.pre_rope && node->src[0] != (query ? layer.query_input : layer.key_input)) {
+    throw Error("layer {}: the {} before RoPE could not be found in this model's graph; leave out --pre-rope", layer.data.layer,
+                query ? "queries" : "keys");
+  }
+  const HeadRows rows(node);
+  reached(layer.reached, role) = offset_ + count_;
+  if (query) {
+    layer.query_rope = node;
+    layer.data.query_heads = rows.heads;
+    rows.scatter(query_rows_, std::ssize(query_positions_), layer.data.queries);
+    return;
+  }
+  layer.data.kv_heads = rows.heads;
+  layer.data.head_dim = rows.dim;
+  rows.scatter(key_rows_, num_tokens_, layer.data.keys);
+}
+
+void Capture::take_softmax(Layer& layer, const ggml_tensor* node) {
+  const auto found = read_attention(node, layer.data.layer, options_.rope_scaling);
+  if (found.rope != layer.query_rope) {
+    throw Error("layer {}: the softmax does not use the queries named Qcur-{}", layer.data.layer, layer.data.layer);
+  }
+  layer.data.parameters = found.parameters;
+  if (node->src[1] != mask_node_) {
+    mask_ = read_mask(node->src[1], offset_, count_, layer.data.layer);
+    mask_node_ = node->src[1];
+  }
+  layer.mask.merge(mask_, layer.data.layer);
+  if (options_.column_sums) add_column_sums(layer, node);
+}
+
+// The model has computed the attention rows anyway: probabilities [cells, tokens, heads] in fp32, summed here in fp64.
+void Capture::add_column_sums(Layer& layer, const ggml_tensor* node) {
+  const HeadRows rows(node);  // its heads are the tokens and its tokens the heads
+  const std::int64_t tokens = std::clamp<std::int64_t>(column_sums_end_ - offset_, 0, count_);
+  layer.data.column_sums.resize(static_cast<std::size_t>(rows.tokens * num_tokens_));
+#pragma omp parallel for
+  for (std::int64_t head = 0; head < rows.tokens; ++head) {
+    double* sums = &layer.data.column_sums[head * num_tokens_];
+    for (std::int64_t i = 0; i < tokens; ++i) {
+      const float* row = rows.row(head, i);
+      for (std::int64_t j = 0; j <= offset_ + i; ++j) sums[j] += row[j];
+    }
+  }
+}
+
+}  // namespace kvbench::kvdump

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Picks queries, keys, values and attention outputs out of llama.cpp's graph while it runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <ggml.h>
+
+#include "graph.hpp"
+#include "layer_capture.hpp"
+#include "node_name.hpp"
+
+namespace kvbench::kvdump {
+
+struct CaptureOptions {
+  std::vector<int> layers;
+  std::int64_t query_heads = 0, kv_heads = 0;
+  std::string rope_scaling;  ///< the model's metadata <arch>.rope.scaling.type
+  bool pre_rope = false;
+  bool column_sums = false;
+};
+
+/// One prompt at a time: start_prompt(); for each batch begin_batch(), llama_decode(), end_batch(); then take().
+class Capture {
+ public:
+  explicit Capture(CaptureOptions options);
+
+  /// column_sums_end: queries at earlier positions count in the column sums.
+  void start_prompt(std::int64_t num_tokens, std::vector<std::int64_t> query_positions, std::int64_t column_sums_end);
+  void begin_batch(std::int64_t offset, int count);
+  /// Rethrows what went wrong inside the graph. Throws Error naming the layer where an array did not appear.
+  void end_batch();
+  /// Throws Error where the layers differ in heads or dimensions.
+  std::vector<LayerCapture> take();
+
+  /// The callbacks of a llama context; `self` is a Capture. Nothing is thrown through llama.cpp: see end_batch().
+  static bool on_node(ggml_tensor* node, bool ask, void* self);
+  static bool stop(void* self);
+
+ private:
+  struct Layer {
+    LayerCapture data;
+    MaskSummary mask;
+    const ggml_tensor* query_rope = nullptr;
+    std::array<std::int64_t, 7> reached = {};                        ///< tokens seen so far, by role
+    const ggml_tensor *query_input = nullptr, *key_input = nullptr;  ///< the last node that may feed RoPE
+  };
+
+  Layer* layer_of(const ggml_tensor* node, Role& role);
+  bool wants(const ggml_tensor* node);
+  void take_node(const ggml_tensor* node);
+  void take_rotated(Layer& layer, Role role, const ggml_tensor* node);
+  void take_rope_input(Layer& layer, Role role, const ggml_tensor* node);
+  void take_softmax(Layer& layer, const ggml_tensor* node);
+  void add_column_sums(Layer& layer, const ggml_tensor* node);
+
+  CaptureOptions options_;
+  std::vector<Layer> layers_;
+  std::vector<int> slot_of_layer_;  ///< index into layers_, -1: not recorded
+  std::int64_t num_tokens_ = 0, column_sums_end_ = 0;
+  std::vector<std::int64_t> query_positions_;
+  std::int64_t offset_ = 0, count_ = 0;
+  std::vector<std::int64_t> key_rows_, query_rows_;  ///< by token of the batch; -1: not stored
+  const ggml_tensor* mask_node_ = nullptr;           ///< layers share masks: each is read once a batch
+  MaskSummary mask_;
+  std::exception_ptr error_;
+};
+
+}  // namespace kvbench::kvdump

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dump.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <thread>
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "capture.hpp"
+#include "convert.hpp"
+#include "interrupt.hpp"
+#include "model.hpp"
+#include "progress.hpp"
+#include "prompt.hpp"
+#include "record.hpp"
+#include "self_check.hpp"
+
+namespace kvbench::kvdump {
+namespace {
+
+/// Before minutes of work, not after them.
+void check_output(const Options& options) {
+  const std::filesystem::path path(options.output);
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    throw Error("-o {}: this is a folder; give the name of a file", options.output);
+  if (std::filesystem::exists(path, error) && !options.force) {
+    throw Error("-o {}: this file exists; pass --force to replace it, or another name", options.output);
+  }
+  if (!std::filesystem::is_directory(folder, error)) {
+    throw IoError("-o {}: there is no folder {}; make it first", options.output, folder.string());
+  }
+  if (access(folder.c_str(), W_OK) != 0) throw IoError("-o {}: the folder {} is not writable", options.output, folder.string());
+}
+
+int thread_count(const Options& options) {
+  return options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Longest first: it shows every layer's window, and shorter prompts share the parameters that it showed.
+std::vector<std::size_t> running_order(const std::vector<Prompt>& prompts) {
+  std::vector<std::size_t> order(prompts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return prompts[a].tokens.size() > prompts[b].tokens.size(); });
+  return order;
+}
+
+std::vector<LayerCapture> run_prompt(Prompt& prompt, Context& context, Capture& capture, Progress& progress) {
+  context.clear();
+  capture.start_prompt(std::ssize(prompt.tokens), prompt.query_positions, prompt.prompt_tokens);
+  std::int64_t offset = 0;
+  for (const int count : prompt.batches) {
+    capture.begin_batch(offset, count);
+    const bool finished = context.decode(prompt.tokens, offset, count);
+    stop_if_interrupted();
+    capture.end_batch();
+    if (!finished) throw Error("llama.cpp stopped at token {} without a reason", offset);
+    progress.advance(count);
+    offset += count;
+  }
+  return capture.take();
+}
+
+/// Returns the largest error over layers and heads.
+double check_layers(const std::vector<LayerCapture>& layers, const Prompt& prompt, int threads) {
+  double largest = 0;
+  for (const LayerCapture& layer : layers) {
+    stop_if_interrupted();
+    std::vector<double> errors(static_cast<std::size_t>(layer.query_heads));
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (std::int64_t head = 0; head < layer.query_heads; ++head) errors[head] = output_error(layer, head);
+    for (std::int64_t head = 0; head < layer.query_heads; ++head) {
+      if (!(errors[head] <= check_tolerance)) {
+        throw CheckFailed(
+            "the self check failed: prompt '{}', layer {}, query head {}: attention over the captured queries, keys and values "
+            "differs from the model's own output by {:.2g} (tolerance {:.0e}). This model's attention is not what kvdump takes "
+            "it "
+            "for; no trace was written. Leave the layer out with --layers, or report the model.",
+            prompt.name, layer.layer, head, errors[head], check_tolerance);
+      }
+      largest = std::max(largest, errors[head]);
+    }
+  }
+  return largest;
+}
+
+/// A shorter prompt never sees the edge of a window that it fits into.
+void require_same_parameters(const std::vector<LayerCapture>& first, const std::vector<LayerCapture>& layers) {
+  for (std::size_t slot = 0; slot < layers.size(); ++slot) {
+    LayerParameters seen = layers[slot].parameters;
+    const auto& expected = first[slot].parameters;
+    if (seen.window == 0 && expected.window >= layers[slot].num_tokens) seen.window = expected.window;
+    if (seen != expected) {
+      throw Error("layer {}: the model's attention parameters change between prompts; dump one prompt a trace",
+                  layers[slot].layer);
+    }
+  }
+}
+
+void release_arrays(std::vector<LayerCapture>& layers) {
+  for (auto& layer : layers) {
+    LayerCapture small;
+    small.layer = layer.layer;
+    small.parameters = layer.parameters;
+    layer = std::move(small);
+  }
+}
+
+}  // namespace
+
+void dump(const Options& options) {
+  check_output(options);
+  quiet_llama();
+  llama_backend_init();
+  const int threads = thread_count(options);
+
+  const Model source(options.model);
+  source.refuse_unsupported();
+  const CaptureOptions wanted{
+      parse_layers(options.layers, source.num_layers()),        source.num_query_heads(), source.num_kv_heads(),
+      source.metadata("{arch}.rope.scaling.type").value_or(""), options.pre_rope,         options.column_sums};
+  std::vector<Prompt> prompts = read_prompts(options, source);
+  const auto order = running_order(prompts);
+  const std::int64_t total =
+      std::accumulate(prompts.begin(), prompts.end(), std::int64_t{0},
+                      [](std::int64_t sum, const Prompt& prompt) { return sum + std::ssize(prompt.tokens); });
+  Progress progress(total, options.quiet);
+  std::optional<Model> converted;
+  if (options.f32) {
+    progress.stage("converting the weights to fp32 (once)");
+    converted.emplace(converted_to_f32(options.model, threads));
+  }
+  const Model& model = converted ? *converted : source;
+  Capture capture(wanted);
+  Context context(model, std::ssize(prompts[order.front()].tokens), threads, Capture::on_node, &capture, Capture::stop);
+
+  std::unique_ptr<trace::Writer> writer;
+  std::vector<LayerCapture> first;
+  double largest_error = 0;
+  for (const std::size_t index : order) {
+    auto layers = run_prompt(prompts[index], context, capture, progress);
+    if (options.check) {
+      progress.stage("checking against the model's own attention output");
+      largest_error = std::max(largest_error, check_layers(layers, prompts[index], threads));
+    }
+    if (!options.attention_output) {
+      for (auto& layer : layers) layer.output = {};
+    }
+    if (writer) {
+      require_same_parameters(first, layers);
+    } else {
+      const auto info = describe(options, model, source.quantisation(), prompts, layers);
+      writer = std::make_unique<trace::Writer>(options.output, info, trace::WriteOptions{options.compress});
+    }
+    progress.stage("writing");
+    write_prompt(*writer, index, layers);
+    if (first.empty()) first = std::move(layers), release_arrays(first);
+  }
+  stop_if_interrupted();
+  writer->commit();
+  if (options.quiet) return;
+  fmt::print(stderr, "kvdump: {}: {} tokens, {} layers; {}\n", options.output, total, wanted.layers.size(),
+             options.check ? fmt::format("largest difference from the model's own attention {:.1e}", largest_error)
+                           : std::string("not checked against the model's own attention"));
+}
+
+}  // namespace kvbench::kvdump

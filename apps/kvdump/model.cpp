@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include <kvbench/core/error.hpp>
+
+#include "interrupt.hpp"
+
+namespace kvbench::kvdump {
+namespace {
+
+std::string& llama_error() {
+  static std::string text;
+  return text;
+}
+
+void keep_errors(ggml_log_level level, const char* text, void*) {
+  if (level != GGML_LOG_LEVEL_ERROR) return;  // an exact test: CONT is larger than ERROR
+  llama_error() = text;
+  while (!llama_error().empty() && llama_error().back() == '\n') llama_error().pop_back();
+}
+
+llama_model* load(const std::string& path) {
+  llama_model_params params = llama_model_default_params();
+  params.n_gpu_layers = 0;
+  params.progress_callback = [](float, void*) { return !interrupted(); };
+  return llama_model_load_from_file(path.c_str(), params);
+}
+
+}  // namespace
+
+void quiet_llama() { llama_log_set(keep_errors, nullptr); }
+
+std::string last_llama_error() { return llama_error().empty() ? "" : fmt::format(" (llama.cpp: {})", llama_error()); }
+
+Model::Model(const std::string& path) : path_(path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw Error("{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model fetches a small one)",
+                path);
+  }
+  model_.reset(load(path));
+  stop_if_interrupted();
+  if (!model_) throw Error("{}: not a GGUF model that this llama.cpp can load{}", path, last_llama_error());
+}
+
+void Model::refuse_unsupported() const {
+  const auto refuse = [&](std::string_view why) { throw Error("{}: architecture '{}' {}", path_, arch(), why); };
+  llama_model* model = model_.get();
+  if (llama_model_has_encoder(model) || !llama_model_has_decoder(model) || metadata("{arch}.attention.causal") == "false") {
+    refuse("has an encoder; a trace holds the attention of decoder-only models");
+  }
+  if (llama_model_is_diffusion(model)) refuse("is a diffusion model, which attends in both directions; a trace is causal");
+  if (llama_model_is_recurrent(model)) refuse("is recurrent and has no KV cache");
+  if (llama_model_is_hybrid(model)) refuse("is hybrid (recurrent and attention layers); only attention layers can be recorded");
+  if (metadata("{arch}.attention.kv_lora_rank")) {
+    refuse("uses latent attention (MLA): its cache holds no keys and values per head");
+  }
+  if (llama_model_rope_type(model) == LLAMA_ROPE_TYPE_NONE) {
+    refuse("has no rotary position embedding (RoPE); a trace needs post-RoPE queries and keys");
+  }
+}
+
+std::optional<std::string> Model::metadata(std::string key) const {
+  if (const auto at = key.find("{arch}"); at != key.npos) key.replace(at, 6, arch());
+  std::string value(256, '\0');
+  const int length = llama_model_meta_val_str(model_.get(), key.c_str(), value.data(), value.size());
+  if (length < 0) return std::nullopt;
+  value.resize(std::min(static_cast<std::size_t>(length), value.size() - 1));
+  return value;
+}
+
+std::vector<std::int32_t> Model::tokenize(const std::string& text) const {
+  const llama_vocab* vocab = llama_model_get_vocab(model_.get());
+  const auto length = static_cast<std::int32_t>(text.size());
+  const int needed = -llama_tokenize(vocab, text.data(), length, nullptr, 0, true, false);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(std::max(needed, 0)));
+  llama_tokenize(vocab, text.data(), length, tokens.data(), needed, true, false);
+  return tokens;
+}
+
+std::int32_t Model::vocabulary_size() const { return llama_vocab_n_tokens(llama_model_get_vocab(model_.get())); }
+
+std::string Model::quantisation() const { return llama_ftype_name(llama_model_ftype(model_.get())); }
+
+Context::Context(const Model& model, std::int64_t num_tokens, int threads, ggml_backend_sched_eval_callback on_node,
+                 void* user_data, ggml_abort_callback stop) {
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = static_cast<std::uint32_t>(num_tokens);
+  params.n_batch = params.n_ubatch = batch;  // one graph a decode call: the callback knows no positions
+  params.n_threads = params.n_threads_batch = threads;
+  params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  params.type_k = params.type_v = GGML_TYPE_F32;
+  params.offload_kqv = params.op_offload = false;
+  params.swa_full = true;  // cell j of the cache is position j in sliding-window layers too
+  params.cb_eval = on_node;
+  params.cb_eval_user_data = user_data;
+  params.abort_callback = stop;
+  params.abort_callback_data = user_data;
+  context_.reset(llama_init_from_model(model.handle(), params));
+  if (!context_) {
+    throw IoError("{}: no context of {} tokens could be made; memory may be short: give a smaller --ctx{}", model.path(),
+                  num_tokens, last_llama_error());
+  }
+}
+
+void Context::clear() { llama_memory_clear(llama_get_memory(context_.get()), true); }
+
+bool Context::decode(std::vector<std::int32_t>& tokens, std::int64_t begin, int count) {
+  const int status = llama_decode(context_.get(), llama_batch_get_one(tokens.data() + begin, count));
+  if (status == 2) return false;
+  if (status != 0) throw Error("llama.cpp failed at token {} (status {}){}", begin, status, last_llama_error());
+  return true;
+}
+
+}  // namespace kvbench::kvdump

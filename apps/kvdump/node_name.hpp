@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The names that llama.cpp gives to the nodes of an attention layer. Several nodes in a row share a name; capture.cpp tells
+// them apart by operation and shape.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace kvbench::kvdump {
+
+enum class Role { query, key, value, normed_query, normed_key, softmax, output };
+
+struct NodeName {
+  Role role;
+  int layer;
+};
+
+/// "Qcur-7" -> {query, 7}. An exact match: "Qcur-7 (view)" and "Qcur-7 (reshaped)" are other nodes.
+std::optional<NodeName> parse_node_name(std::string_view name);
+
+}  // namespace kvbench::kvdump

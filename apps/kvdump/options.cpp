@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include <iostream>
+
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/version.hpp>
+
+namespace kvbench::kvdump {
+namespace {
+
+const CLI::Validator positive(
+    [](const std::string& text) {
+      const bool digits = !text.empty() && text.size() < 18 && text.find_first_not_of("0123456789") == text.npos;
+      return digits && std::stoll(text) > 0 ? std::string() : "'" + text + "' is no whole number of at least 1";
+    },
+    "");
+
+trace::Dtype parse_dtype(const std::string& text) {
+  for (const auto dtype : {trace::Dtype::f32, trace::Dtype::f16, trace::Dtype::bf16}) {
+    if (text == trace::name_of(dtype)) return dtype;
+  }
+  throw Error("--dtype {}: expected f32, f16 or bf16", text);
+}
+
+void declare_input(CLI::App& app, Options& options) {
+  app.add_option("model", options.model, "GGUF model file")->required();
+  app.add_option("--text", options.texts, "Text file; repeat for several prompts")->type_name("FILE")->allow_extra_args(false);
+  app.add_option("--ids", options.ids, "File of whitespace-separated token ids; repeat for several prompts")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("--ctx", options.ctx, "Tokens to take from each prompt; default: all, up to the model's training context")
+      ->type_name("N")
+      ->check(positive);
+  app.add_flag("--f32", options.f32, "Convert the weights to fp32 once (cached), so that activations are not quantised");
+  app.add_option("--threads", options.threads, "Threads; default: all cores")->type_name("N")->check(positive);
+}
+
+void declare_output(CLI::App& app, Options& options, std::string& queries, std::string& dtype) {
+  app.add_option("-o,--output", options.output, "Trace to write")->type_name("FILE")->required();
+  app.add_option("--layers", options.layers, "Layers to record, such as 0,1,8 or 0-3; default: all")->type_name("LIST");
+  app.add_option("--queries", queries,
+                 "Positions whose queries are kept: last:N, all, every:N, or decode:N (the last N tokens are fed one at a "
+                 "time); default: 128 before the end of the context and all after it")
+      ->type_name("SPEC");
+  app.add_option("--prompt-tokens", options.prompt_tokens,
+                 "Where the context ends; default: 256 tokens (at most a quarter) before the end")
+      ->type_name("N")
+      ->check(positive);
+  app.add_option("--dtype", dtype, "Element type: f32, f16 or bf16; default: f32")->type_name("TYPE");
+  app.add_flag("--pre-rope", options.pre_rope, "Also store queries and keys before RoPE");
+  app.add_flag("--column-sums", options.column_sums, "Also store the attention mass of each key over the context's queries");
+  app.add_flag("--attention-output", options.attention_output, "Also store what the model's attention computed");
+  app.add_flag("--compress", options.compress, "Compress the trace");
+  app.add_flag("--check,!--no-check", options.check, "Recompute the model's attention from the captured arrays; default: on");
+  app.add_flag("--force", options.force, "Replace the output where it exists");
+  app.add_flag("--quiet", options.quiet, "No progress");
+}
+
+}  // namespace
+
+ParsedOptions parse_options(int argc, const char* const* argv) {
+  Options options;
+  std::string queries, dtype = "f32";
+  CLI::App app("Runs a GGUF model and writes its queries, keys and values as a trace for kvbench.", "kvdump");
+  app.set_version_flag("--version", fmt::format("kvdump {} ({})", version(), commit()));
+  app.footer("Example: kvdump model.gguf --text prompt.txt --ctx 4096 -o trace.h5");
+  declare_input(app, options);
+  declare_output(app, options, queries, dtype);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
+    if (asked) return {std::nullopt, app.exit(error)};
+    fmt::print(stderr, "kvdump: {} (kvdump --help lists the options)\n", error.what());
+    return {std::nullopt, 2};
+  }
+  options.queries = parse_queries(queries);
+  options.dtype = parse_dtype(dtype);
+  if (options.texts.empty() && options.ids.empty()) {
+    throw Error("no prompt was given: pass --text FILE or --ids FILE");
+  }
+  if (options.queries.kind == QuerySpec::decode && options.prompt_tokens) {
+    throw Error("--queries decode:N fixes where the context ends: leave out --prompt-tokens");
+  }
+  return {options, 0};
+}
+
+}  // namespace kvbench::kvdump

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of kvdump.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kvbench/trace/schema.hpp>
+
+#include "plan.hpp"
+
+namespace kvbench::kvdump {
+
+struct Options {
+  std::string model;
+  std::string output;
+  std::vector<std::string> texts, ids;  ///< one prompt each: texts first, then ids
+  std::string layers = "all";
+  QuerySpec queries;
+  std::optional<std::int64_t> prompt_tokens, ctx;
+  trace::Dtype dtype = trace::Dtype::f32;
+  bool pre_rope = false;
+  bool column_sums = false;
+  bool attention_output = false;
+  bool f32 = false;
+  bool compress = false;
+  bool check = true;
+  bool force = false;
+  bool quiet = false;
+  int threads = 0;  ///< 0: all cores
+};
+
+struct ParsedOptions {
+  std::optional<Options> options;  ///< absent: nothing to do (--help, --version) or bad usage; leave with exit_code
+  int exit_code = 0;
+};
+
+/// Prints help to stdout, usage errors to stderr.
+ParsedOptions parse_options(int argc, const char* const* argv);
+
+}  // namespace kvbench::kvdump

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record.hpp"
+
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <span>
+
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+
+#include <kvbench/core/version.hpp>
+
+#include "interrupt.hpp"
+
+namespace kvbench::kvdump {
+namespace {
+
+/// Now, or SOURCE_DATE_EPOCH where it is set, so that the same command makes the same bytes.
+std::string creation_time() {
+  const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
+  const std::time_t time = epoch != nullptr ? static_cast<std::time_t>(std::strtoll(epoch, nullptr, 10)) : std::time(nullptr);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time));
+}
+
+std::string rope_type(const std::vector<LayerCapture>& layers) {
+  for (const auto& layer : layers) {
+    if (layer.parameters.rope_type != "default") return layer.parameters.rope_type;
+  }
+  return "default";
+}
+
+trace::LayerInfo describe_layer(const LayerCapture& capture, const Prompt& prompt, const Options& options) {
+  trace::LayerInfo info;
+  info.layer = capture.layer;
+  info.window = capture.parameters.window;
+  info.rope_theta = capture.parameters.rope_theta;
+  info.scale = capture.parameters.scale;
+  info.softcap = capture.parameters.softcap;
+  info.query_positions = prompt.query_positions;
+  if (options.column_sums) info.column_sums_end = prompt.prompt_tokens;
+  info.keys_pre_rope = info.queries_pre_rope = options.pre_rope;
+  info.attention_output = options.attention_output;
+  return info;
+}
+
+void write_heads(trace::Writer& writer, std::size_t prompt, std::size_t layer, trace::Array array, std::int64_t heads,
+                 std::span<const float> data) {
+  const auto slab = data.size() / static_cast<std::size_t>(heads);
+  for (std::int64_t head = 0; head < heads; ++head) {
+    stop_if_interrupted();
+    writer.write_rows(prompt, layer, array, head, 0, data.subspan(static_cast<std::size_t>(head) * slab, slab));
+  }
+}
+
+}  // namespace
+
+trace::TraceInfo describe(const Options& options, const Model& model, const std::string& source_quantisation,
+                          const std::vector<Prompt>& prompts, const std::vector<LayerCapture>& layers) {
+  trace::TraceInfo info;
+  const LayerCapture& first = layers.front();
+  info.model = std::filesystem::path(options.model).stem().string();
+  info.arch = model.arch();
+  info.quantisation = options.f32 ? fmt::format("F32 from {}", source_quantisation) : source_quantisation;
+  info.source_tool = "kvdump";
+  info.source_version = fmt::format("{} (llama.cpp {})", version(), llama_version());
+  info.created = creation_time();
+  info.num_layers = model.num_layers();
+  info.num_query_heads = first.query_heads;
+  info.num_kv_heads = first.kv_heads;
+  info.head_dim = first.head_dim;
+  info.value_dim = first.value_dim;
+  info.rope_type = rope_type(layers);
+  info.rope_layout = first.parameters.rope_layout;
+  info.dtype = options.dtype;
+  for (std::size_t p = 0; p < prompts.size(); ++p) {
+    trace::PromptInfo prompt;
+    prompt.id = std::to_string(p);
+    prompt.name = prompts[p].name;
+    prompt.num_tokens = std::ssize(prompts[p].tokens);
+    prompt.prompt_tokens = prompts[p].prompt_tokens;
+    prompt.tokens = prompts[p].tokens;
+    for (const auto& layer : layers) prompt.layers.push_back(describe_layer(layer, prompts[p], options));
+    info.prompts.push_back(std::move(prompt));
+  }
+  return info;
+}
+
+void write_prompt(trace::Writer& writer, std::size_t prompt, const std::vector<LayerCapture>& layers) {
+  using trace::Array;
+  for (std::size_t slot = 0; slot < layers.size(); ++slot) {
+    const LayerCapture& layer = layers[slot];
+    const auto put = [&](Array array, std::int64_t heads, std::span<const float> data) {
+      if (!data.empty()) write_heads(writer, prompt, slot, array, heads, data);
+    };
+    put(Array::keys, layer.kv_heads, layer.keys);
+    put(Array::values, layer.kv_heads, layer.values);
+    put(Array::queries, layer.query_heads, layer.queries);
+    put(Array::keys_pre_rope, layer.kv_heads, layer.keys_pre_rope);
+    put(Array::queries_pre_rope, layer.query_heads, layer.queries_pre_rope);
+    put(Array::attention_output, layer.query_heads, layer.output);
+    const std::vector<float> sums(layer.column_sums.begin(), layer.column_sums.end());
+    put(Array::column_sums, layer.query_heads, sums);
+  }
+}
+
+}  // namespace kvbench::kvdump

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include <doctest/doctest.h>
+
+#include <kvbench/core/error.hpp>
+
+using namespace kvbench::kvdump;
+
+namespace {
+
+ParsedOptions parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "kvdump");
+  return parse_options(static_cast<int>(arguments.size()), arguments.data());
+}
+
+}  // namespace
+
+TEST_CASE("defaults") {
+  const auto options = parse({"m.gguf", "--text", "t.txt", "-o", "t.h5"}).options.value();
+  CHECK(options.model == "m.gguf");
+  CHECK(options.output == "t.h5");
+  CHECK(options.texts == std::vector<std::string>{"t.txt"});
+  CHECK(options.layers == "all");
+  CHECK(options.queries.kind == QuerySpec::tail);
+  CHECK(options.dtype == kvbench::trace::Dtype::f32);
+  CHECK(options.check);
+  CHECK_FALSE((options.ctx || options.prompt_tokens || options.force || options.f32 || options.column_sums));
+}
+
+TEST_CASE("repeated prompts and every flag") {
+  const auto options = parse({"m.gguf",
+                              "--text",
+                              "a",
+                              "--text",
+                              "b",
+                              "--ids",
+                              "c",
+                              "-o",
+                              "t.h5",
+                              "--layers",
+                              "0,1",
+                              "--queries",
+                              "last:9",
+                              "--prompt-tokens",
+                              "7",
+                              "--ctx",
+                              "70",
+                              "--dtype",
+                              "bf16",
+                              "--pre-rope",
+                              "--column-sums",
+                              "--attention-output",
+                              "--f32",
+                              "--compress",
+                              "--threads",
+                              "3",
+                              "--no-check",
+                              "--force",
+                              "--quiet"})
+                           .options.value();
+  CHECK(options.texts == std::vector<std::string>{"a", "b"});
+  CHECK(options.ids == std::vector<std::string>{"c"});
+  CHECK(options.layers == "0,1");
+  CHECK(options.queries.count == 9);
+  CHECK(options.prompt_tokens == 7);
+  CHECK(options.ctx == 70);
+  CHECK(options.dtype == kvbench::trace::Dtype::bf16);
+  CHECK(options.threads == 3);
+  CHECK((options.pre_rope && options.column_sums && options.attention_output && options.f32 && options.compress));
+  CHECK((options.force && options.quiet));
+  CHECK_FALSE(options.check);
+}
+
+TEST_CASE("bad usage leaves with 2") {
+  CHECK(parse({}).exit_code == 2);
+  CHECK(parse({"m.gguf", "--text", "t"}).exit_code == 2);
+  CHECK(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--nonsense"}).exit_code == 2);
+  CHECK(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--ctx", "-4"}).exit_code == 2);
+  CHECK(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--ctx", "x"}).exit_code == 2);
+  CHECK_THROWS_AS(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--dtype", "f64"}), kvbench::Error);
+  CHECK_THROWS_AS(parse({"m.gguf", "-o", "t.h5"}), kvbench::Error);
+  CHECK_THROWS_AS(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--queries", "decode:4", "--prompt-tokens", "9"}),
+                  kvbench::Error);
+}
