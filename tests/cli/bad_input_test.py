@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad files and bad flags: a sentence that names cause and remedy, the documented exit code, no file left behind."""
+import os
+import resource
+import shutil
+import signal
+import subprocess
+
+from support import CliTest, KVBENCH, SPOIL, main, run
+
+
+class BadTrace(CliTest):
+    def spoiled(self, how):
+        path = os.path.join(self.folder, how + ".h5")
+        shutil.copy(self.trace, path)
+        subprocess.run([SPOIL, path, how], check=True)
+        return path
+
+    def refused(self, path, *words):
+        for command in (["info", path], ["replay", path, "-m", "exact"]):
+            self.fails(2, os.path.basename(path), *words, args=command)
+
+    def test_missing_file(self):
+        self.refused(os.path.join(self.folder, "nowhere.h5"), "does not exist")
+
+    def test_folder(self):
+        self.refused(self.folder)
+
+    def test_not_hdf5(self):
+        path = os.path.join(self.folder, "text.h5")
+        with open(path, "w") as file:
+            file.write("no trace, but long enough to be one\n" * 100)
+        self.refused(path, "HDF5")
+
+    def test_empty_file(self):
+        path = os.path.join(self.folder, "empty.h5")
+        open(path, "w").close()
+        self.refused(path)
+
+    def test_truncated(self):
+        path = os.path.join(self.folder, "short.h5")
+        with open(self.trace, "rb") as good, open(path, "wb") as bad:
+            bad.write(good.read()[: os.path.getsize(self.trace) // 2])
+        self.refused(path)
+
+    def test_corrupt(self):
+        path = os.path.join(self.folder, "corrupt.h5")
+        data = bytearray(open(self.trace, "rb").read())
+        data[8:600] = os.urandom(592)
+        with open(path, "wb") as file:
+            file.write(data)
+        self.refused(path)
+
+    def test_wrong_schema(self):
+        self.refused(self.spoiled("newer-schema"), "2.0")
+        self.refused(self.spoiled("not-a-trace"), "kvbench_trace")
+
+    def test_shapes_and_emptiness(self):
+        self.refused(self.spoiled("wrong-shape"), "values")
+        self.refused(self.spoiled("no-keys"), "keys")
+        self.refused(self.spoiled("no-heads"), "num_kv_heads")
+        self.refused(self.spoiled("wrong-heads"), "num_query_heads")
+        self.refused(self.spoiled("no-queries"))
+        self.refused(self.spoiled("no-prompts"), "prompt")
+
+    def test_nan(self):
+        path = os.path.join(self.folder, "nan.h5")
+        data = bytearray(open(self.trace, "rb").read())
+        middle = len(data) // 2 // 4096 * 4096
+        for offset in range(middle, middle + 4096, 4):
+            data[offset:offset + 4] = b"\x00\x00\xc0\x7f"
+        with open(path, "wb") as file:
+            file.write(data)
+        self.fails(2, "nan.h5", "not finite", "/prompts/0/layers/", args=["replay", path, "-m", "exact,snapkv"])
+
+
+class BadFlags(CliTest):
+    def refused(self, *words, flags):
+        self.fails(2, *words, args=["replay", self.trace, *flags])
+
+    def test_unknown_method(self):
+        self.refused("'subgem'", "Did you mean 'subgen'?", flags=["-m", "subgem"])
+        self.fails(2, "Did you mean 'snapkv'?", args=["methods", "snakpv"])
+
+    def test_unknown_parameter(self):
+        self.refused("'windw'", "Did you mean 'window'?", flags=["-m", "snapkv", "--set", "snapkv.windw=3"])
+        self.refused("snapkv.window", "'many'", flags=["-m", "snapkv", "--set", "snapkv.window=many"])
+        self.refused("METHOD.PARAMETER=VALUE", flags=["-m", "snapkv", "--set", "window=3"])
+        self.refused("not replayed", flags=["-m", "exact", "--set", "snapkv.window=3"])
+
+    def test_budgets(self):
+        self.refused("'0'", "keeps nothing", flags=["-m", "sink", "-b", "0"])
+        self.refused("193", "192", flags=["-m", "sink", "-b", "193"])
+        self.refused("'200%'", flags=["-m", "sink", "-b", "200%"])
+        self.refused("'x'", flags=["-m", "sink", "-b", "x"])
+
+    def test_selections(self):
+        self.refused("--layers", "7", flags=["-m", "sink", "--layers", "7"])
+        self.refused("--heads", "5", flags=["-m", "sink", "--heads", "5"])
+        self.refused("--prompts", "'9'", flags=["-m", "sink", "--prompts", "9"])
+        self.refused("--window", flags=["-m", "sink", "--protocol", "prefill", "--window", "256"])
+        self.refused("--protect", flags=["-m", "sink", "--protect", "100,100"])
+        self.refused("--seeds", flags=["-m", "random", "--seeds", "0"])
+
+    def test_command_line(self):
+        self.fails(2, args=["replay"])
+        self.fails(2, args=["reply", self.trace])
+        self.fails(2, args=["replay", self.trace, "-m", "exact", "--no-such-flag"])
+        self.fails(2, "device", args=["replay", self.trace, "-m", "exact", "--device", "tpu"])
+        self.assertEqual(run("--help").returncode, 0)
+        self.assertEqual(run("replay", "--help").returncode, 0)
+
+    def test_synth_options(self):
+        out = os.path.join(self.folder, "bad.h5")
+        self.fails(2, "--kv-heads", args=["synth", "-o", out, "--query-heads", 3, "--kv-heads", 2])
+        self.assertFalse(os.path.exists(out))
+
+
+class BadOutput(CliTest):
+    def test_unwritable_output(self):
+        self.fails(3, "nowhere", "create the folder", args=["replay", self.trace, "-m", "exact", "-o", os.path.join(self.folder, "nowhere", "o.csv")])
+        self.fails(3, args=["replay", self.trace, "-m", "exact", "-o", self.folder])
+        self.fails(3, args=["synth", "-o", os.path.join(self.folder, "nowhere", "o.h5"), "--tokens", 64, "--prompt-tokens", 48, "--queries", 24])
+        self.only_files("t.h5")
+
+    def test_full_disk(self):
+        self.fails(3, "space", args=["replay", self.trace, "-m", "exact", "-o", "/dev/full"])
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([KVBENCH, "replay", self.trace, "-m", "exact"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 3, done.stderr)
+
+    def test_file_size_limit(self):
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        out = os.path.join(self.folder, "o.csv")
+        self.fails(3, "o.csv", args=["replay", self.trace, "-m", "exact", "-o", out], preexec_fn=limit)
+        self.fails(3, "o.h5", args=["synth", "-o", os.path.join(self.folder, "o.h5"), "--tokens", 64, "--prompt-tokens", 48, "--queries", 24],
+                   preexec_fn=limit)
+        self.only_files("t.h5")
+
+    def test_old_output_survives(self):
+        out = os.path.join(self.folder, "kept.csv")
+        with open(out, "w") as file:
+            file.write("old\n")
+        self.fails(2, args=["replay", self.trace, "-m", "nothing", "-o", out])
+        with open(out) as file:
+            self.assertEqual(file.read(), "old\n")
+        os.remove(out)
+
+
+main()

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user gets from info, methods and replay."""
+import os
+
+from support import CliTest, main, rows, run
+
+
+class Replay(CliTest):
+    def replay(self, *flags):
+        done = run("replay", self.trace, *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return rows(done.stdout)
+
+    def test_the_plain_command(self):
+        table = self.replay("--method", "subgen")
+        self.assertEqual([r["layer"] for r in table], ["all", "0", "1"])
+        for r in table:
+            self.assertEqual((r["status"], r["method"], r["budget"], r["seed"], r["protocol"]), ("ok", "subgen", "25%", "all", "decode"))
+            self.assertGreater(float(r["rel_err_mean"]), 0)
+            self.assertLessEqual(float(r["rel_err_lo"]), float(r["rel_err_mean"]))
+            self.assertGreaterEqual(float(r["rel_err_hi"]), float(r["rel_err_mean"]))
+            self.assertGreaterEqual(float(r["attend_s"]), 0)
+        self.assertEqual(int(table[0]["query_rows"]), 64 * 4 * 2 * 5)
+
+    def test_every_method_yields_a_row(self):
+        listed = [line.split()[0] for line in run("methods").stdout.splitlines()]
+        table = self.replay("-m", "all", "--rows", "trace")
+        self.assertEqual([r["method"] for r in table], listed)
+        for r in table:
+            self.assertIn(r["status"], ("ok", "skipped"))
+            self.assertTrue(r["status"] == "ok" or r["reason"])
+        for name in listed:
+            self.assertEqual(run("methods", name).returncode, 0)
+
+    def test_exact_is_the_noise_floor_and_full_budgets_are_exact(self):
+        for protocol in ("prefill", "decode"):
+            for r in self.replay("-m", "exact,uniform,random,snapkv,oracle-topk", "-b", "100%", "--protocol", protocol):
+                if r["method"] == "oracle-topk" and protocol == "decode":
+                    continue  # its budget covers the context, and decoded tokens compete
+                self.assertLess(float(r["rel_err_max"]), 1e-5, r["method"])
+                self.assertAlmostEqual(float(r["log_z_err_mean"]), 0, places=5)
+
+    def test_oracle_has_full_recall_and_random_has_its_share(self):
+        table = {r["method"]: r for r in self.replay("-m", "oracle-topk,random", "-b", "25%", "--protocol", "prefill", "--rows", "trace", "--seeds", "20")}
+        self.assertEqual(float(table["oracle-topk"]["recall_mean"]), 1)
+        self.assertEqual(float(table["oracle-topk"]["mass_recall_mean"]), 1)
+        self.assertAlmostEqual(float(table["random"]["recall_mean"]), 0.25, delta=0.02)
+
+    def test_bytes(self):
+        table = {r["method"]: r for r in self.replay("-m", "exact,sink,snapkv,oracle-topk", "-b", "48", "--protocol", "prefill", "--rows", "trace",
+                                                     "--set", "sink.reposition=false")}
+        token = 2 * (16 + 16)  # bf16 keys and values
+        self.assertEqual(float(table["exact"]["total_bytes"]), 192 * token)
+        self.assertEqual(float(table["sink"]["kv_bytes"]), 48 * token)
+        self.assertEqual(float(table["snapkv"]["kv_bytes"]), 2 * 48 * token)  # two query heads, a selection each
+        self.assertEqual(float(table["oracle-topk"]["slow_bytes"]), 192 * token)
+        self.assertEqual(float(table["sink"]["compression"]), 4)
+
+    def test_budget_rules(self):
+        (row,) = self.replay("-m", "sink", "-b", "10%", "--protocol", "prefill", "--rows", "trace")
+        self.assertEqual(float(row["budget_tokens"]), 19)  # 19.2
+        (row,) = self.replay("-m", "random", "-b", "50%", "--protocol", "prefill", "--rows", "trace", "--protect-outside", "32,32", "--seeds", "1")
+        self.assertEqual((float(row["budget_tokens"]), float(row["kept_tokens"])), (128, 64))
+        (row,) = self.replay("-m", "random", "-b", "96", "--protocol", "prefill", "--rows", "trace", "--protect", "32,32", "--seeds", "1")
+        self.assertEqual((float(row["budget_tokens"]), float(row["kept_tokens"])), (96, 32))
+        (row,) = self.replay("-m", "random", "-b", "60", "--protocol", "prefill", "--rows", "trace", "--protect", "32,32")
+        self.assertEqual(row["status"], "infeasible")
+        self.assertIn("protected", row["reason"])
+
+    def test_decoded_keep_equals_prefill(self):
+        flags = ("-m", "snapkv,uniform,sink", "--rows", "head", "--no-times")
+        keep = self.replay(*flags, "--protocol", "decode", "--decoded", "keep")
+        prefill = self.replay(*flags, "--protocol", "prefill")
+        for a, b in zip(keep, prefill):
+            self.assertEqual(a["rel_err_mean"], b["rel_err_mean"])
+
+    def test_dense_layers_stay_out_of_the_sum(self):
+        table = self.replay("-m", "random", "--dense-layers", "1")
+        self.assertEqual([r["dense"] for r in table], ["0", "1", "0"])
+        self.assertEqual(table[0]["rel_err_mean"], table[2]["rel_err_mean"])
+        self.assertLess(float(table[1]["rel_err_mean"]), 1e-5)
+
+    def test_what_a_trace_lacks_is_a_skipped_row(self):
+        bare = self.synth("bare.h5", "--queries", 64)  # no query inside the context
+        done = run("replay", bare, "-m", "snapkv,exact", "--rows", "trace")
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual([r["status"] for r in rows(done.stdout)], ["skipped", "ok"])
+        self.assertIn("--queries", rows(done.stdout)[0]["reason"])
+        os.remove(bare)
+
+    def test_formats_and_files(self):
+        out = os.path.join(self.folder, "o.csv")
+        done = run("replay", self.trace, "-m", "sink", "-o", out, "--summary")
+        self.assertIn("rel_err", done.stdout)
+        with open(out, newline="") as file:
+            text = file.read()
+        self.assertEqual(len(rows(text)), 3)
+        self.assertNotIn("\r", text)
+        os.remove(out)
+        self.assertIn("| sink |", run("replay", self.trace, "-m", "sink", "--format", "md").stdout)
+        self.assertNotIn("attend_s", run("replay", self.trace, "-m", "sink", "--no-times").stdout.splitlines()[0])
+
+    def test_grains(self):
+        self.assertEqual(len(self.replay("-m", "sink", "--rows", "trace")), 1)
+        self.assertEqual(len(self.replay("-m", "sink", "--rows", "head")), 3 + 2 * 4)
+        self.assertEqual(len(self.replay("-m", "sink", "--rows", "query")), 3 + 2 * 4 * (1 + 64))
+
+    def test_standalone_changes_only_times(self):
+        flags = ("-m", "sink,snapkv,oracle-topk", "--rows", "trace", "--no-times")
+        for a, b in zip(self.replay(*flags), self.replay(*flags, "--standalone")):
+            self.assertAlmostEqual(float(a["rel_err_mean"]), float(b["rel_err_mean"]), places=5)
+
+    def test_backends_agree(self):
+        flags = ("-m", "sink,snapkv,oracle-topk,subgen,uniform", "--rows", "trace", "--no-times", "--seeds", "2")
+        for a, b in zip(self.replay(*flags), self.replay(*flags, "--device", "ref")):
+            self.assertAlmostEqual(float(a["rel_err_mean"]), float(b["rel_err_mean"]), delta=1e-3 * float(b["rel_err_mean"]) + 1e-6)
+
+    def test_info(self):
+        text = run("info", self.trace).stdout
+        for word in ("synthetic-gaussian", "context 192", "subgen", "sha256"):
+            self.assertIn(word, text)
+
+
+main()

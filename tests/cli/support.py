@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the command-line tests share: running the binary, a scratch folder, a small synthetic trace."""
+import csv
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+KVBENCH, SPOIL, SAMPLE = sys.argv[1:4]
+
+
+def run(*args, **options):
+    """Runs kvbench; returns the finished process with text output."""
+    return subprocess.run([KVBENCH, *map(str, args)], capture_output=True, text=True, timeout=300, **options)
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+class CliTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="kvbench-")
+        cls.trace = os.path.join(cls.folder, "t.h5")
+        cls.synth("t.h5")
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    @classmethod
+    def synth(cls, name, *flags):
+        path = os.path.join(cls.folder, name)
+        made = run("synth", "-o", path, "--tokens", 256, "--prompt-tokens", 192, "--queries", 96, "--layers", 2,
+                   "--query-heads", 4, "--kv-heads", 2, "--head-dim", 16, "--value-dim", 16, *flags)
+        assert made.returncode == 0, made.stderr
+        return path
+
+    def fails(self, code, *words, args, **options):
+        """The command ends with `code` and one sentence that holds all `words`; nothing goes to stdout."""
+        done = run(*args, **options)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stdout, "")
+        for word in words:
+            self.assertIn(word, done.stderr)
+        return done.stderr
+
+    def only_files(self, *names):
+        """Nothing else, no temporary file either, lies in the scratch folder."""
+        self.assertEqual(sorted(os.listdir(self.folder)), sorted(names))
+
+
+def main():
+    unittest.main(argv=sys.argv[:1])
