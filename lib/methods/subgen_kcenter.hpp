@@ -13,8 +13,7 @@
 // Parameters:
 //   recent  share of the budget that is the window, default 0.5, rounded up and at least one token, so that the newest token is
 //           always seen. The text gives r + k only, not the split.
-//   values  false (default) | true: cover concatenated keys and values instead of keys (the paper's Fig. 1 asks which of the
-//   two
+//   values  false (default) | true: cover concatenated keys and values instead of keys (the paper's Fig. 1 asks which of them
 //           cluster better).
 // Complexity: O(n k d) once for each number of candidates n - r, O(B d) a query. Memory: B (d+dv) numbers.
 #pragma once
