@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <kvbench/methods/leader_partition.hpp>
 
 #include <doctest/doctest.h>
