@@ -30,7 +30,7 @@ TEST_CASE("a share of a context that is not empty keeps at least one token") {
 
 TEST_CASE("what is no budget is refused by name") {
   for (const char* text : {"", "0", "-1", "0%", "101%", "%", "1e3", "25 %", "abc", "1.5", "0.0000001%", ".%"}) {
-  CAPTURE(text);
-  CHECK_THROWS_AS(Budget::parse(text), kvbench::Error);
-}
+    CAPTURE(text);
+    CHECK_THROWS_AS(Budget::parse(text), kvbench::Error);
+  }
 }
