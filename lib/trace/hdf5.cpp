@@ -45,6 +45,8 @@ Handle creation_properties(hid_t kind) {
 }  // namespace
 
 Session::Session() : lock_(library_mutex()) {
+  // Everything is closed by its owner. HDF5's own clean-up at exit would crash over what a full disk kept it from closing.
+  H5dont_atexit();
   H5open();
   H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);

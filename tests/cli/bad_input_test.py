@@ -10,6 +10,10 @@ from support import CliTest, KVBENCH, SPOIL, main, run
 
 
 class BadTrace(CliTest):
+    def bytes_of_trace(self):
+        with open(self.trace, "rb") as file:
+            return bytearray(file.read())
+
     def spoiled(self, how):
         path = os.path.join(self.folder, how + ".h5")
         shutil.copy(self.trace, path)
@@ -21,7 +25,7 @@ class BadTrace(CliTest):
             self.fails(2, os.path.basename(path), *words, args=command)
 
     def test_missing_file(self):
-        self.refused(os.path.join(self.folder, "nowhere.h5"), "does not exist")
+        self.refused(os.path.join(self.folder, "nowhere.h5"), "no such file")
 
     def test_folder(self):
         self.refused(self.folder)
@@ -45,7 +49,7 @@ class BadTrace(CliTest):
 
     def test_corrupt(self):
         path = os.path.join(self.folder, "corrupt.h5")
-        data = bytearray(open(self.trace, "rb").read())
+        data = self.bytes_of_trace()
         data[8:600] = os.urandom(592)
         with open(path, "wb") as file:
             file.write(data)
@@ -65,13 +69,13 @@ class BadTrace(CliTest):
 
     def test_nan(self):
         path = os.path.join(self.folder, "nan.h5")
-        data = bytearray(open(self.trace, "rb").read())
+        data = self.bytes_of_trace()
         middle = len(data) // 2 // 4096 * 4096
         for offset in range(middle, middle + 4096, 4):
             data[offset:offset + 4] = b"\x00\x00\xc0\x7f"
         with open(path, "wb") as file:
             file.write(data)
-        self.fails(2, "nan.h5", "not finite", "/prompts/0/layers/", args=["replay", path, "-m", "exact,snapkv"])
+        self.fails(2, "nan.h5", "must be finite", "/prompts/0/layers/", args=["replay", path, "-m", "exact,snapkv"])
 
 
 class BadFlags(CliTest):

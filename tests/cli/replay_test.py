@@ -81,7 +81,7 @@ class Replay(CliTest):
         self.assertLess(float(table[1]["rel_err_mean"]), 1e-5)
 
     def test_what_a_trace_lacks_is_a_skipped_row(self):
-        bare = self.synth("bare.h5", "--queries", 64)  # no query inside the context
+        bare = self.synth("bare.h5", queries=64)  # no query inside the context
         done = run("replay", bare, "-m", "snapkv,exact", "--rows", "trace")
         self.assertEqual(done.returncode, 0)
         self.assertEqual([r["status"] for r in rows(done.stdout)], ["skipped", "ok"])

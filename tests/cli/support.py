@@ -33,9 +33,9 @@ class CliTest(unittest.TestCase):
         shutil.rmtree(cls.folder)
 
     @classmethod
-    def synth(cls, name, *flags):
+    def synth(cls, name, *flags, queries=96):
         path = os.path.join(cls.folder, name)
-        made = run("synth", "-o", path, "--tokens", 256, "--prompt-tokens", 192, "--queries", 96, "--layers", 2,
+        made = run("synth", "-o", path, "--tokens", 256, "--prompt-tokens", 192, "--queries", queries, "--layers", 2,
                    "--query-heads", 4, "--kv-heads", 2, "--head-dim", 16, "--value-dim", 16, *flags)
         assert made.returncode == 0, made.stderr
         return path
