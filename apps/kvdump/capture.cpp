@@ -61,8 +61,7 @@ void Capture::end_batch() {
   for (Layer& layer : layers_) {
     for (const auto& [role, missing] : needed) {
       if (reached(layer.reached, role) == offset_ + count_) continue;
-      throw Error("layer {} of this model cannot be recorded: its graph shows {}. Leave it out with --layers.",
-                  layer.data.layer, missing);
+      refuse_layer(layer.data.layer, missing);
     }
   }
 }
