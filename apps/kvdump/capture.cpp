@@ -13,6 +13,8 @@ namespace {
 
 std::int64_t& reached(std::array<std::int64_t, 7>& by_role, Role role) { return by_role[static_cast<std::size_t>(role)]; }
 
+constexpr const char* no_rotated_queries = "its graph shows no queries with rotary position embedding (RoPE)";
+
 }  // namespace
 
 Capture::Capture(CaptureOptions options) : options_(std::move(options)) {
@@ -50,17 +52,16 @@ void Capture::begin_batch(std::int64_t offset, int count) {
 void Capture::end_batch() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   static constexpr std::pair<Role, const char*> needed[] = {
-      {Role::query, "no queries with rotary position embedding (RoPE)"},
-      {Role::key, "no keys with rotary position embedding (RoPE)"},
-      {Role::value, "no values in the model's number of kv heads"},
-      {Role::softmax, "no softmax attention"},
-      {Role::output, "no attention output"},
+      {Role::query, no_rotated_queries},
+      {Role::key, "its graph shows no keys with rotary position embedding (RoPE)"},
+      {Role::value, "its graph shows no values in the model's number of kv heads"},
+      {Role::softmax, "its graph shows no softmax attention"},
+      {Role::output, "its graph shows no attention output"},
   };
   for (Layer& layer : layers_) {
     for (const auto& [role, missing] : needed) {
       if (reached(layer.reached, role) == offset_ + count_) continue;
-      throw Error("layer {} of this model cannot be recorded: its graph shows {}. Leave it out with --layers.",
-                  layer.data.layer, missing);
+      refuse_layer(layer.data.layer, missing);
     }
   }
 }
@@ -178,9 +179,10 @@ void Capture::take_rotated(Layer& layer, Role role, const ggml_tensor* node) {
 }
 
 void Capture::take_softmax(Layer& layer, const ggml_tensor* node) {
+  if (reached(layer.reached, Role::query) != offset_ + count_) refuse_layer(layer.data.layer, no_rotated_queries);
   const auto found = read_attention(node, layer.data.layer, options_.rope_scaling);
   if (found.rope != layer.query_rope) {
-    throw Error("layer {}: the softmax does not use the queries named Qcur-{}", layer.data.layer, layer.data.layer);
+    refuse_layer(layer.data.layer, "its softmax does not use the queries that are named so");
   }
   layer.data.parameters = found.parameters;
   if (node->src[1] != mask_node_) {

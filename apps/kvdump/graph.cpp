@@ -23,7 +23,7 @@ bool moves_no_value(ggml_op op) {
 }
 
 double scale_factor(const ggml_tensor* node, int layer) {
-  if (float_parameter(node, 1) != 0) throw Error("layer {}: the model adds a constant to its attention logits", layer);
+  if (float_parameter(node, 1) != 0) refuse_layer(layer, "the model adds a constant to its attention logits");
   return float_parameter(node, 0);
 }
 
@@ -43,6 +43,10 @@ void read_rope(const ggml_tensor* rope, const std::string& scaling_metadata, Lay
 }
 
 }  // namespace
+
+void refuse_layer(int layer, const std::string& reason) {
+  throw Error("layer {} of this model cannot be recorded: {}. Leave it out with --layers.", layer, reason);
+}
 
 HeadRows::HeadRows(const ggml_tensor* node)
     : dim(node->ne[0]),
@@ -80,8 +84,8 @@ void HeadRows::scatter(const std::vector<std::int64_t>& rows, std::int64_t row_c
 }
 
 AttentionNodes read_attention(const ggml_tensor* softmax, int layer, const std::string& scaling_metadata) {
-  if (float_parameter(softmax, 1) != 0) throw Error("layer {}: the model biases its attention by distance (ALiBi)", layer);
-  if (softmax->src[2] != nullptr) throw Error("layer {}: the model has attention sinks, logits without a token", layer);
+  if (float_parameter(softmax, 1) != 0) refuse_layer(layer, "it biases attention by distance (ALiBi)");
+  if (softmax->src[2] != nullptr) refuse_layer(layer, "it has attention sinks, logits without a token");
   AttentionNodes found{{}, softmax->src[0]};
   double outside = float_parameter(softmax, 0), inside = 1;  // logits = outside * tanh(inside * <q, k>), or outside * <q, k>
   bool capped = false;
@@ -92,8 +96,8 @@ AttentionNodes read_attention(const ggml_tensor* softmax, int layer, const std::
       } else if (found.rope->op == GGML_OP_UNARY && ggml_get_unary_op(found.rope) == GGML_UNARY_OP_TANH && !capped) {
         capped = true;
       } else if (!moves_no_value(found.rope->op) || found.rope->src[0] == nullptr) {
-        throw Error("layer {}: the operation {} between the rotated queries and the softmax is unknown to traces", layer,
-                    ggml_op_desc(found.rope));
+        refuse_layer(layer, fmt::format("the operation {} stands between the rotated queries and the softmax",
+                                        ggml_op_desc(found.rope)));
       }
     }
   };
@@ -108,19 +112,18 @@ AttentionNodes read_attention(const ggml_tensor* softmax, int layer, const std::
 
 void MaskSummary::merge(const MaskSummary& other, int layer) {
   if (window != 0 && other.window != 0 && window != other.window) {
-    throw Error("layer {}: the attention mask is neither causal nor one sliding window (windows of {} and {} tokens)", layer,
-                window, other.window);
+    refuse_layer(layer, fmt::format("its attention mask has windows of {} and {} tokens", window, other.window));
   }
   window = std::max(window, other.window);
   unlimited = std::max(unlimited, other.unlimited);
   if (window != 0 && unlimited >= window) {
-    throw Error("layer {}: the attention mask is no sliding window: position {} sees more than {} tokens", layer, unlimited,
-                window);
+    refuse_layer(
+        layer, fmt::format("its attention mask is no sliding window: position {} sees more than {} tokens", unlimited, window));
   }
 }
 
 MaskSummary read_mask(const ggml_tensor* mask, std::int64_t offset, std::int64_t count, int layer) {
-  if (mask == nullptr) throw Error("layer {}: attention without a causal mask; a trace is causal", layer);
+  if (mask == nullptr) refuse_layer(layer, "it attends without a causal mask");
   const HeadRows rows(mask, 1);
   MaskSummary summary;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -130,7 +133,7 @@ MaskSummary read_mask(const ggml_tensor* mask, std::int64_t offset, std::int64_t
     const std::int64_t end = std::find_if(row + first, row + rows.dim, [](float bias) { return bias != 0; }) - row;
     const bool rest_hidden = std::all_of(row + end, row + rows.dim, [](float bias) { return bias == -INFINITY; });
     if (end != position + 1 || !rest_hidden || !std::all_of(row, row + first, [](float b) { return b == -INFINITY; })) {
-      throw Error("layer {}: the attention mask of position {} is neither causal nor a sliding window", layer, position);
+      refuse_layer(layer, fmt::format("the attention mask of position {} is neither causal nor a sliding window", position));
     }
     summary.merge(first == 0 ? MaskSummary{0, position} : MaskSummary{position - first + 1, -1}, layer);
   }

@@ -76,6 +76,8 @@ std::optional<std::string> Model::metadata(std::string key) const {
   return value;
 }
 
+bool Model::has_tokenizer() const { return llama_vocab_type(llama_model_get_vocab(model_.get())) != LLAMA_VOCAB_TYPE_NONE; }
+
 std::vector<std::int32_t> Model::tokenize(const std::string& text) const {
   const llama_vocab* vocab = llama_model_get_vocab(model_.get());
   const auto length = static_cast<std::int32_t>(text.size());

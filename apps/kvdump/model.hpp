@@ -31,6 +31,7 @@ class Model {
   /// A scalar of the GGUF metadata; "{arch}" in the key stands for the architecture.
   std::optional<std::string> metadata(std::string key) const;
 
+  bool has_tokenizer() const;
   std::vector<std::int32_t> tokenize(const std::string& text) const;
   std::int32_t vocabulary_size() const;
 

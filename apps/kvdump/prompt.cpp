@@ -75,6 +75,7 @@ std::vector<Prompt> read_prompts(const Options& options, const Model& model) {
   }
   std::vector<Prompt> prompts;
   for (const auto& path : options.texts) {
+    if (!model.has_tokenizer()) throw Error("{}: {} has no tokenizer; give token ids with --ids", path, model.path());
     prompts.push_back(plan(path, model.tokenize(read_text(path)), options, training_context));
   }
   for (const auto& path : options.ids) {

@@ -3,19 +3,13 @@
 
 import os
 import shutil
-import sys
 
-from harness import CACHE, Trace, difference, kvdump, run_tests, skip, token_ids, write_ids
+import harness
 
-environment = CACHE / "venv" / "bin" / "python"
-if environment.exists() and "KVDUMP_TEST_ENVIRONMENT" not in os.environ:
-    os.environ["KVDUMP_TEST_ENVIRONMENT"] = "1"
-    os.execv(environment, [str(environment), *sys.argv])
-try:
-    import numpy
-    from float_reference import Llama
-except ImportError as error:
-    skip(f"{error}; scripts/fetch-model installs numpy and gguf in {CACHE / 'venv'}")
+harness.use_environment()
+from harness import CACHE, Trace, difference, kvdump, run_tests, token_ids, write_ids  # noqa: E402
+import numpy  # noqa: E402
+from float_reference import Llama  # noqa: E402
 
 TOKENS, LAYERS = 200, 4
 

@@ -40,6 +40,18 @@ def token_ids(count, seed=0):
     return [(seed * 977 + i * i * 7919 + i * 104729 + 13) % 48000 + 100 for i in range(count)]
 
 
+def use_environment():
+    """Goes on in the Python environment of scripts/fetch-model, which has numpy and gguf; skips where neither has them."""
+    environment = CACHE / "venv" / "bin" / "python"
+    if environment.exists() and "KVDUMP_TEST_ENVIRONMENT" not in os.environ:
+        os.environ["KVDUMP_TEST_ENVIRONMENT"] = "1"
+        os.execv(environment, [str(environment), *sys.argv])
+    try:
+        import gguf, numpy  # noqa: F401, E401
+    except ImportError as error:
+        skip(f"{error}; scripts/fetch-model installs numpy and gguf in {CACHE / 'venv'}")
+
+
 def write_ids(path, count, seed=0):
     pathlib.Path(path).write_text("\n".join(map(str, token_ids(count, seed))) + "\n")
     return str(path)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other architectures than the bundled model's: what is recorded must pass the self check, what cannot be is refused by name."""
+
+import harness
+
+harness.use_environment()
+from harness import Trace, difference, kvdump, run_tests  # noqa: E402
+import numpy  # noqa: E402
+import tiny_model as tiny  # noqa: E402
+
+N = 100
+
+
+def dump(folder, model, *arguments, expect=0):
+    ids = folder / "ids"
+    ids.write_text(" ".join(str((i * i * 31 + i * 7) % tiny.VOCAB) for i in range(N)))
+    message = kvdump("--ids", ids, "-o", folder / "t.h5", "--queries", "all", *arguments, model=model, expect=expect)
+    return message if expect else Trace(folder / "t.h5")
+
+
+def layers_of(trace):
+    return trace.info["prompts"][0]
+
+
+def test_gemma2_windows_and_softcap(folder):
+    """Layers alternate between a sliding window and full attention; logits are capped; queries are scaled outside the softmax."""
+    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 4, {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
+    layers = layers_of(dump(folder, model))
+    assert layers["windows"] == [24, 0, 24, 0]
+    assert layers["softcap"] == 5 and abs(layers["scale"] - tiny.D**-0.5) < 1e-6, layers
+
+
+def test_gemma3_windows_norms_and_bases(folder):
+    model = tiny.write(folder / "m.gguf", "gemma3", tiny.GEMMA | tiny.QK_NORMS, 6,
+                       {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4})
+    trace = dump(folder, model, "--pre-rope")
+    layers = layers_of(trace)
+    assert layers["windows"] == [16] * 5 + [0] and layers["thetas"] == [1e4] * 5 + [1e6]
+    assert layers["softcap"] == 0 and abs(layers["scale"] - tiny.D**-0.5) < 1e-6
+    assert trace.info["rope_layout"] == "half"
+    for layer, theta in (0, 1e4), (5, 1e6):
+        rotated = rotate_halves(trace.array("keys_pre_rope", layer), theta)
+        assert difference(rotated, trace.array("keys", layer)) < 1e-5
+
+
+def rotate_halves(rows, theta):
+    x = numpy.array(rows, dtype=numpy.float64).reshape(-1, N, tiny.D)
+    half = tiny.D // 2
+    angle = numpy.arange(N)[:, None] * theta ** (-numpy.arange(half) / half)
+    turned = (x[..., :half] + 1j * x[..., half:]) * numpy.exp(1j * angle)
+    return numpy.concatenate([turned.real, turned.imag], axis=-1).reshape(-1)
+
+
+def test_short_prompts_share_the_window_of_long_ones(folder):
+    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 2, {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
+    (folder / "short").write_text("1 2 3 4 5 6 7 8")
+    trace = dump(folder, model, "--ids", folder / "short")
+    assert [p["windows"] for p in trace.info["prompts"]] == [[24, 0], [24, 0]]
+
+
+def test_windows_hold_across_batches_and_decode_steps(folder):
+    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 2, {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
+    batch = dump(folder, model).array("values", 1)
+    kvdump("--ids", folder / "ids", "-o", folder / "t.h5", "--force", "--queries", "decode:60", model=model)
+    assert difference(Trace(folder / "t.h5").array("values", 1), batch) < 1e-5
+
+
+def test_qwen3_norms_queries_and_keys_before_rope(folder):
+    model = tiny.write(folder / "m.gguf", "qwen3", tiny.LLAMA | tiny.QK_NORMS, 2, {"rope.freq_base": 1e4})
+    trace = dump(folder, model, "--pre-rope")
+    assert difference(rotate_halves(trace.array("keys_pre_rope", 1), 1e4), trace.array("keys", 1)) < 1e-5
+
+
+def test_phi3_projects_q_k_v_at_once(folder):
+    """Values are a strided view into a fused projection."""
+    norms = {name: (tiny.EMBD,) for name in tiny.NORMS}
+    model = tiny.write(folder / "m.gguf", "phi3", tiny.FUSED | norms | {"ffn_up": (2 * tiny.FF, tiny.EMBD)})
+    assert dump(folder, model).info["rope_layout"] == "half"
+
+
+def test_layers_without_rope_are_refused_one_by_one(folder):
+    model = tiny.write(folder / "m.gguf", "smollm3", tiny.LLAMA, 4)
+    message = dump(folder, model, expect=2)
+    assert "layer 3 of this model cannot be recorded" in message and "(RoPE)" in message and "--layers" in message, message
+    assert layers_of(dump(folder, model, "--layers", "0-2"))["layers"] == [0, 1, 2]
+
+
+def test_other_attention_is_refused_by_name(folder):
+    latent = {"attn_q": (tiny.HEADS * tiny.D, tiny.EMBD), "attn_kv_a_mqa": (24 + 16, tiny.EMBD), "attn_kv_a_norm": (24,),
+              "attn_kv_b": (tiny.HEADS * (16 + tiny.D), 24), "attn_output": (tiny.EMBD, tiny.HEADS * tiny.D), "ffn_down": (tiny.EMBD, tiny.FF),
+              "ffn_up": (tiny.FF, tiny.EMBD), "attn_norm": (tiny.EMBD,), "ffn_norm": (tiny.EMBD,)}
+    plm = tiny.write(folder / "plm.gguf", "plm", latent, 1, {"attention.kv_lora_rank": 24, "rope.dimension_count": 16})
+    assert "latent attention (MLA)" in dump(folder, plm, expect=2)
+
+    norms = {name: (tiny.EMBD,) for name in tiny.NORMS}
+    gpt2 = tiny.write(folder / "gpt2.gguf", "gpt2", tiny.FUSED | norms | {"ffn_up": (tiny.FF, tiny.EMBD)}, 1,
+                      top=("output_norm", "position_embd"),
+                      biased=("output_norm", "attn_qkv", "attn_output", "attn_norm", "ffn_norm", "ffn_up", "ffn_down"))
+    assert "'gpt2' has no rotary position embedding" in dump(folder, gpt2, expect=2)
+
+    inner = 2 * tiny.EMBD
+    state = {"attn_norm": (tiny.EMBD,), "ssm_in": (2 * inner, tiny.EMBD), "ssm_conv1d": (inner, 4), "ssm_x": (4 + 32, inner),
+             "ssm_dt": (inner, 4), "ssm_a": (inner, 16), "ssm_d": (inner,), "ssm_out": (tiny.EMBD, inner)}
+    mamba = tiny.write(folder / "mamba.gguf", "mamba", state, 1,
+                       {"ssm.conv_kernel": 4, "ssm.inner_size": inner, "ssm.state_size": 16, "ssm.time_step_rank": 4},
+                       biased=("ssm_conv1d", "ssm_dt"))
+    assert "'mamba' is recurrent" in dump(folder, mamba, expect=2)
+
+
+def test_text_needs_a_tokenizer(folder):
+    model = tiny.write(folder / "m.gguf", "qwen3", tiny.LLAMA | tiny.QK_NORMS, 1)
+    (folder / "text").write_text("some words")
+    message = kvdump("--text", folder / "text", "-o", folder / "t.h5", model=model, expect=2)
+    assert "no tokenizer" in message and "--ids" in message, message
+
+
+if __name__ == "__main__":
+    run_tests([test for name, test in list(globals().items()) if name.startswith("test_")])

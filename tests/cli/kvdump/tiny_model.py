@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GGUF models of other architectures with seeded random weights: their graphs are real, their text would be noise."""
+
+import gguf
+import numpy
+
+EMBD, HEADS, KV_HEADS, D, FF, VOCAB = 64, 4, 2, 32, 96, 500  # D differs from EMBD / HEADS, as in gemma
+
+NORMS = ["attn_norm", "ffn_norm"]
+ATTENTION = {"attn_q": (HEADS * D, EMBD), "attn_k": (KV_HEADS * D, EMBD), "attn_v": (KV_HEADS * D, EMBD), "attn_output": (EMBD, HEADS * D)}
+FFN = {"ffn_gate": (FF, EMBD), "ffn_up": (FF, EMBD), "ffn_down": (EMBD, FF)}
+QK_NORMS = {"attn_q_norm": (D,), "attn_k_norm": (D,)}
+LLAMA = ATTENTION | FFN | {name: (EMBD,) for name in NORMS}
+GEMMA = LLAMA | {"post_attention_norm": (EMBD,), "post_ffw_norm": (EMBD,)}
+FUSED = {"attn_qkv": ((HEADS + 2 * KV_HEADS) * 16, EMBD), "attn_output": (EMBD, HEADS * 16), "ffn_down": (EMBD, FF)}
+
+
+def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=()):
+    """biased: the tensors that have a bias.
+    tensors: {name: shape} of each layer, row-major (outputs, inputs). extra: metadata below the architecture's name."""
+    random = numpy.random.default_rng(7)
+    writer = gguf.GGUFWriter(path, arch)
+    head_dim = 16 if "attn_qkv" in tensors else D
+    metadata = {"context_length": 512, "embedding_length": EMBD, "block_count": layers, "feed_forward_length": FF, "vocab_size": VOCAB,
+                "attention.head_count": HEADS, "attention.head_count_kv": KV_HEADS, "attention.key_length": head_dim,
+                "attention.value_length": head_dim, "rope.dimension_count": head_dim}
+    for name, value in (metadata | dict(extra)).items():
+        if not name.startswith("attention.layer_norm"):
+            add = writer.add_bool if isinstance(value, bool) else writer.add_float32 if isinstance(value, float) else writer.add_uint32
+            add(f"{arch}.{name}", value)
+    for name in "attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon":
+        writer.add_float32(f"{arch}.{name}", 1e-5)
+    writer.add_string("tokenizer.ggml.model", "no_vocab")
+
+    def add(name, shape):
+        scale = shape[-1] ** -0.5 * 1.5
+        values = random.normal(1, 0.3, shape) if len(shape) == 1 else random.normal(0, scale, shape)
+        writer.add_tensor(name, values.astype(numpy.float32))
+
+    add("token_embd.weight", (VOCAB, EMBD))
+    for name in top:
+        add(name + ".weight", (512, EMBD) if name == "position_embd" else (EMBD,))
+        if name in biased:
+            add(name + ".bias", (EMBD,))
+    for layer in range(layers):
+        for name, shape in tensors.items():
+            add(f"blk.{layer}.{name}" + ("" if name in ("ssm_a", "ssm_d") else ".weight"), shape)
+            if name in biased:
+                add(f"blk.{layer}.{name}.bias", shape[:1])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return str(path)
