@@ -6,6 +6,7 @@
 
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/raw.hpp>
 #include <kvbench/replay/record.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/report/table.hpp>
@@ -27,7 +28,7 @@ const std::map<std::string, Element> kv_elements = {{"bf16", Element::f16}, {"f1
 
 /// Flags as text; resolved into a ReplayRequest before anything is read.
 struct Options {
-  std::string trace, output, format, seeds = "5", protect, protect_outside;
+  std::string trace, output, raw, format, seeds = "5", protect, protect_outside;
   std::vector<std::string> methods, budgets = {"25%"}, settings, layers, heads, prompts;
   ReplayRequest request;
   Grain grain = Grain::layer;
@@ -139,7 +140,10 @@ int run(Options& options) {
   {
     Progress progress("heads", options.quiet);
     hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
-    records = summarize(reader, options.request, replay(reader, options.request, hooks), options.grain);
+    options.request.keep_raw = !options.raw.empty();
+    const ReplayResults results = replay(reader, options.request, hooks);
+    if (options.request.keep_raw) write_raw(options.raw, reader, options.request, results);
+    records = summarize(reader, options.request, results, options.grain);
   }
   const bool table = options.format == "table" || (options.format.empty() && !output.to_file() && stdout_is_terminal());
   const std::string text = table                    ? terminal_table(records)
@@ -197,6 +201,7 @@ void add_run_flags(CLI::App* flags, Options& o) {
       ->check(CLI::IsMember({"csv", "md", "table"}));
   flags->add_flag("--no-times", o.no_times, "Leave the time columns out, so that files compare byte for byte");
   flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
+  flags->add_option("--raw", o.raw, "Also keep errors, outputs and entries of every query in this HDF5 file");
   flags->add_flag("--summary", o.summary, "With -o: print the short table too (default on a terminal)");
   flags->add_flag("-q,--quiet", o.quiet, "No progress bar");
 }

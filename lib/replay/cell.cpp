@@ -77,7 +77,11 @@ CellRun::CellRun(std::unique_ptr<LayerCache> cache, Options options, std::span<c
   next_ = heads.front().map.to_global(heads.front().map.middle);
   for (std::size_t h = 0; h < heads.size(); ++h) {
     tallies_[h].squares.resize(static_cast<std::size_t>(heads[h].group));
-    results_[h]->metrics.resize(static_cast<std::size_t>(heads[h].group * heads[h].queries_per_head()));
+    const auto query_rows = static_cast<std::size_t>(heads[h].group * heads[h].queries_per_head());
+    results_[h]->metrics.resize(query_rows);
+    if (options.keep_raw) {
+      results_[h]->raw.emplace().output.resize(query_rows * static_cast<std::size_t>(heads[h].tokens.values.cols()));
+    }
   }
 }
 
@@ -142,6 +146,7 @@ void CellRun::answer_run(std::span<SharedBlock> blocks, Index begin, Index count
     std::vector<Buffer<float>> logits;
     const Answered answered = attend_head(blocks[h], parts[h], h, tables, host, options_.observes ? &logits : nullptr, backend);
     measure(blocks[h], begin, count, h, tables, host, answered, backend);
+    if (options_.keep_raw) keep_entries(h, blocks[h].exact.begin + begin, tables, backend);
     if (options_.observes) weights[h] = observed_weights(tables, logits, answered.max, answered.den, backend);
   }
   if (options_.observes) cache_->observe(locals, entries, weights);
@@ -211,6 +216,11 @@ void CellRun::measure(SharedBlock& block, Index begin, Index count, std::size_t 
       MetricRow& metrics =
           results_[h]->metrics[static_cast<std::size_t>(g * head.queries_per_head() + exact.begin + begin + i)];
       set_errors(truth, answer, metrics);
+      if (options_.keep_raw) {
+        float* out = results_[h]->raw->output.data() +
+                     static_cast<std::size_t>(g * head.queries_per_head() + exact.begin + begin + i) * dv;
+        for (std::size_t c = 0; c < dv; ++c) out[c] = answer.den == 0 ? 0 : static_cast<float>(answer.num[c] / answer.den);
+      }
       set_decomposition(truth, answer, plain, metrics);
       if (entries.two_sets())
         metrics[static_cast<std::size_t>(Metric::mass_err)] = metrics[static_cast<std::size_t>(Metric::dir_err)] = NAN;
@@ -224,6 +234,16 @@ void CellRun::measure(SharedBlock& block, Index begin, Index count, std::size_t 
       tally.rows_read += g == 0 || !shared_rows ? used : 0;
       tally.query_rows += 1;
     }
+  }
+}
+
+void CellRun::keep_entries(std::size_t h, Index first_query, const EntryTables& tables, Backend& backend) {
+  RawCell& raw = *results_[h]->raw;
+  raw.entries_query = first_query;
+  raw.entries.clear();
+  for (const EntryTable& t : tables) {
+    raw.entries.push_back({t.per_head, t.per_query, t.ids.rows(), t.ids.cols(), backend.read(t.ids), backend.read(t.weight_num),
+                           backend.read(t.weight_den), backend.read(t.own_keys), backend.read(t.own_values)});
   }
 }
 

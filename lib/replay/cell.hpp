@@ -42,6 +42,7 @@ class CellRun {
     bool recall_sinks = false;
     bool standalone = false;  ///< logits are recomputed; a method that selects pays for the scan of its own scores
     bool selects = false;
+    bool keep_raw = false;
     Element kv_element = Element::f16;
   };
 
@@ -71,6 +72,7 @@ class CellRun {
   void measure(SharedBlock& block, Index begin, Index count, std::size_t h, const EntryTables& tables,
                const HostEntries& entries, const Answered& answered, Backend& backend);
   RecallRange recall_range(std::size_t h) const;
+  void keep_entries(std::size_t h, Index first_query, const EntryTables& tables, Backend& backend);
 
   std::unique_ptr<LayerCache> cache_;
   Options options_;

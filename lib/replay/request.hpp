@@ -41,6 +41,7 @@ struct ReplayRequest {
   bool standalone = false;                    ///< time each method without the shared scores
   std::string backend = "auto";               ///< auto, cpu, cuda or ref
   std::optional<Isa> isa;                     ///< cpu instruction set; default: the best
+  bool keep_raw = false;                      ///< keep each cell's outputs and entries
   int threads = 0;                            ///< 0: all processors
   Element kv_element =
       Element::f16;  ///< element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same)

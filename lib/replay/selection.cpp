@@ -21,10 +21,9 @@ EntryTables to_global(EntryTables tables, const TokenMap& map, Backend& backend)
 
 HostEntries::HostEntries(const EntryTables& tables, Index queries, Backend& backend) : queries_(queries) {
   for (const EntryTable& source : tables) {
-    Table table{source.per_head, source.per_query, source.ids.rows(), source.ids.cols(), backend.read(source.ids), {}};
-    const auto num = backend.read(source.weight_num), den = backend.read(source.weight_den);
     const bool own = source.own_keys.present() || source.own_values.present();
-    merged_ |= own;
+    Table table{source.per_head, source.per_query, own, source.ids.rows(), source.ids.cols(), backend.read(source.ids), {}};
+    const auto num = backend.read(source.weight_num), den = backend.read(source.weight_den);
     table.plain.assign(table.ids.size(), 0);
     for (std::size_t s = 0; s < table.ids.size(); ++s) {
       if (table.ids[s] < 0) continue;
@@ -60,13 +59,17 @@ void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange
   float& recall = row[static_cast<std::size_t>(Metric::recall)];
   float& mass_recall = row[static_cast<std::size_t>(Metric::mass_recall)];
   recall = mass_recall = std::numeric_limits<float>::quiet_NaN();
-  if (entries.two_sets() || entries.merged()) return;
+  if (entries.two_sets()) return;
   const auto at = static_cast<std::size_t>(i);
   std::vector<std::int32_t> kept;
+  bool merged = false;
   entries.each(g, entries_i, std::max(static_cast<std::int32_t>(range.first), exact.visible_first[at]),
                std::min(static_cast<std::int32_t>(range.last), exact.visible_last[at]),
-               [&](std::int32_t id, std::size_t, std::size_t) { kept.push_back(id); });
-  if (kept.empty()) return;
+               [&](std::int32_t id, std::size_t table, std::size_t) {
+                 kept.push_back(id);
+                 merged |= entries.own(table);
+               });
+  if (kept.empty() || merged) return;
   std::ranges::sort(kept);
   const Index r = g * exact.block.size() + i, k = static_cast<Index>(kept.size());
   const auto& top = exact.top(backend, k, range.first, range.last);

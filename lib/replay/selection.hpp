@@ -28,9 +28,9 @@ class HostEntries {
     }
   }
 
-  bool two_sets() const { return two_sets_; }    ///< N and D differ as sets
-  bool merged() const { return merged_; }        ///< some entry has a key or value of its own
-  bool all_plain() const { return all_plain_; }  ///< every entry is its own token with unit weights
+  bool two_sets() const { return two_sets_; }                       ///< N and D differ as sets
+  bool own(std::size_t table) const { return tables_[table].own; }  ///< its entries have keys or values of their own
+  bool all_plain() const { return all_plain_; }                     ///< every entry is its own token with unit weights
   bool any_plain() const { return any_plain_; }
 
   /// The tables of ids reduced to their plain entries (H); tables without any are left out.
@@ -38,7 +38,7 @@ class HostEntries {
 
  private:
   struct Table {
-    bool per_head, per_query;
+    bool per_head, per_query, own;
     Index rows, width;
     std::vector<std::int32_t> ids;
     std::vector<std::uint8_t> plain;  // by slot
@@ -46,7 +46,7 @@ class HostEntries {
   };
   std::vector<Table> tables_;
   Index queries_;
-  bool two_sets_ = false, merged_ = false, all_plain_ = true, any_plain_ = false;
+  bool two_sets_ = false, all_plain_ = true, any_plain_ = false;
 };
 
 /// Tokens over which recall counts: those that the method may drop.

@@ -227,6 +227,7 @@ class UnitRun {
                                      .recall_sinks = request_.recall_sinks,
                                      .standalone = request_.standalone,
                                      .selects = info.kind == Kind::select,
+                                     .keep_raw = request_.keep_raw,
                                      .kv_element = request_.kv_element};
       running.push_back({c, std::make_unique<CellRun>(std::move(cache), options, heads_, std::move(results))});
     });

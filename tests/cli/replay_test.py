@@ -110,6 +110,15 @@ class Replay(CliTest):
         for a, b in zip(self.replay(*flags), self.replay(*flags, "--standalone")):
             self.assertAlmostEqual(float(a["rel_err_mean"]), float(b["rel_err_mean"]), places=5)
 
+    def test_raw(self):
+        raw = os.path.join(self.folder, "raw.h5")
+        self.replay("-m", "sink,subgen,oracle-topk", "--seeds", "2", "--raw", raw)
+        with open(raw, "rb") as file:
+            self.assertEqual(file.read(8), b"\x89HDF\r\n\x1a\n")
+        outputs = 2 * 2 * (2 * 64 * 16) * 4 * 4  # layers, kv heads, [G, m, dv] fp32, cells
+        self.assertGreater(os.path.getsize(raw), outputs)
+        os.remove(raw)
+
     def test_backends_agree(self):
         flags = ("-m", "sink,snapkv,oracle-topk,subgen,uniform", "--rows", "trace", "--no-times", "--seeds", "2")
         for a, b in zip(self.replay(*flags), self.replay(*flags, "--device", "ref")):
