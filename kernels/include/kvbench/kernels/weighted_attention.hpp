@@ -21,7 +21,7 @@ struct WeightedAttention {
   float scale = 1;
   Ref<const float> keys;                  ///< [n, d] the tokens' own keys
   Ref<const float> values;                ///< [n, dv]
-  Ref<const float> scores = {};           ///< [R, n] logits kept by the exact pass; read instead of recomputing; absent: computed
+  Ref<const float> scores = {};           ///< [R, n] logits kept by the exact pass, read instead of recomputing (unless own_keys); absent: computed
   Ref<const std::int32_t> ids;            ///< [L, width] token that a slot holds or stands for; -1 = unused slot
   Ref<const float> weight_num = {};       ///< [L, width] wN; absent: 1
   Ref<const float> weight_den = {};       ///< [L, width] wD; absent: 1
