@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cases.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -32,7 +33,8 @@ Buffer<float> clustered(Backend& b, Index rows, Index cols) {
   for (int& x : centres) x = centre(engine);
   std::vector<float> data;
   for (Index i = 0; i < rows; ++i)
-    for (Index c = 0; c < cols; ++c) data.push_back(static_cast<float>(centres[static_cast<std::size_t>(i % 512 * cols + c)] + noise(engine)));
+    for (Index c = 0; c < cols; ++c)
+      data.push_back(static_cast<float>(centres[static_cast<std::size_t>(i % 512 * cols + c)] + noise(engine)));
   return b.adopt(std::move(data), rows, cols);
 }
 
@@ -86,6 +88,7 @@ Case weighted_attention(std::string name, Index width, bool per_query, bool scor
             std::uniform_int_distribution<std::int32_t> token(0, kTokens - 1);
             std::vector<std::int32_t> ids(static_cast<std::size_t>((per_query ? kQueries : 1) * width));
             for (auto& id : ids) id = token(engine);
+            for (auto row = ids.begin(); row != ids.end(); row += width) std::sort(row, row + width);  // as selections come
             WeightedAttention<Buffer> op;
             op.queries = normal(b, kQueries, d, 1);
             op.keys = normal(b, kTokens, d, 2);
@@ -200,6 +203,7 @@ std::vector<Case> all_cases() {
   return {exact_attention("exact_attention d=128", kQueries, 128, false),
           exact_attention("exact_attention d=64", kQueries, 64, false),
           exact_attention("exact_attention d=128 scores", kQueries, 128, true),
+          exact_attention("exact_attention d=64 scores", kQueries, 64, true),
           exact_attention("exact_attention decode", 1, 128, false),
           weighted_attention("weighted shared 8192", 8192, false, false),
           weighted_attention("weighted shared 8192 scores", 8192, false, true),

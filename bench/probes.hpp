@@ -6,6 +6,9 @@
 
 namespace kvbench::bench {
 
+double thread_seconds();  ///< CPU time of this thread
+double wall_seconds();
+
 /// Fused multiply-adds of fp32 on registers alone, in flops a second (a fused multiply-add counts 2).
 double probe_flops(Isa isa);
 

@@ -22,15 +22,12 @@ Range seen(const Op& op, Index row, Index rows) {
   return range;
 }
 
-void pack_panel(const Op& op, const PanelState& state, Index begin, Index count) {
-  const float* keys[kPanel];
-  const float* values[kPanel];
+void list_entries(const Op& op, Index begin, Index count, PanelEntries& entries) {
+  entries.count = count;
   for (Index j = 0; j < kPanel; ++j) {
-    keys[j] = j < count ? op.keys.data + (begin + j) * op.keys.stride : nullptr;
-    values[j] = j < count ? op.values.data + (begin + j) * op.values.stride : nullptr;
+    entries.keys[j] = j < count ? op.keys.data + (begin + j) * op.keys.stride : nullptr;
+    entries.values[j] = j < count ? op.values.data + (begin + j) * op.values.stride : nullptr;
   }
-  pack_keys(keys, count, state.d, state.keys);
-  pack_values(values, count, state.dv, state.values);
 }
 
 /// Masked and padded columns become -inf; the logits are copied out where they are kept.
@@ -47,7 +44,9 @@ void mask_block(const Op& op, const PanelState& state, Index row, Index rows, In
 }
 
 void process_panel(const Op& op, const PanelState& state, Index begin, Index count) {
-  pack_panel(op, state, begin, count);
+  PanelEntries entries;
+  list_entries(op, begin, count, entries);
+  pack_panel(state, entries, true);
   for (Index row = 0; row < state.rows; row += kBlockRows) {
     const Index rows = min(kBlockRows, state.rows - row);
     const Range range = seen(op, row, rows);
@@ -58,7 +57,7 @@ void process_panel(const Op& op, const PanelState& state, Index begin, Index cou
     }
     logits_of_block(state, row, rows, count);
     mask_block(op, state, row, rows, begin, count);
-    add_block(state, row, rows, count, nullptr, nullptr);
+    add_block(state, entries, row, rows, nullptr, nullptr);
   }
 }
 

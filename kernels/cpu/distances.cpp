@@ -39,7 +39,7 @@ inline void write_strip(const Vec (&distances)[2], Index count, float* out) {
   for (Index c = 0; c < count; ++c) out[c] = lane[c];
 }
 
-constexpr IntVec lane_numbers() {
+inline IntVec lane_numbers() {
   IntVec lanes{};
   for (int i = 0; i < W; ++i) lanes[i] = i;
   return lanes;

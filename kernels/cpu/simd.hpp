@@ -21,6 +21,7 @@ constexpr int kTileRows = W == 16 ? 8 : W == 8 ? 6 : 4;
 
 using Vec = float __attribute__((vector_size(4 * KVBENCH_WIDTH)));
 using IntVec = std::int32_t __attribute__((vector_size(4 * KVBENCH_WIDTH)));
+using UintVec = std::uint32_t __attribute__((vector_size(4 * KVBENCH_WIDTH)));
 using UnalignedVec = float __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
 using UnalignedIntVec = std::int32_t __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
 
@@ -98,7 +99,7 @@ inline Vec exp(Vec x) {
   p = fma(p, r, broadcast(0x1.fffffcp-2f));
   p = fma(p, r, broadcast(1.0f));
   p = fma(p, r, broadcast(1.0f));
-  const IntVec scaled = IntVec(p) + (IntVec(shifted) << 23);
+  const auto scaled = IntVec(UintVec(p) + (UintVec(shifted) << 23));  // wraps where x is too small, and is discarded there
   return Vec(scaled & (x >= broadcast(-87.33654f)));
 }
 

@@ -86,10 +86,16 @@ inline void value_tile(const float* weights, const float* values, Index count, c
   }
 }
 
-/// Packs the keys and values of a panel from one pointer an entry, `count` <= kPanel of them; null entries become zeros.
-inline void pack_keys(const float* const* rows, Index count, Index d, float* out) {
-  for (Index first = 0; first < count; first += kStrip) pack_strip(rows + first, d, out + first * d);
-}
+/// The entries of one panel: pointers to their keys and values, null from `count` on and for unused slots (these count as
+/// zeros).
+struct PanelEntries {
+  Index count;
+  const float* keys[kPanel];
+  const float* values[kPanel];
+};
+
+/// One query row cannot earn back the packing of values: it reads them where they are.
+inline bool packs_values(const PanelState& state) { return state.rows > 1 || state.dv % kStrip != 0; }
 
 inline void pack_values(const float* const* rows, Index count, Index dv, float* out) {
   for (Index first = 0; first < dv; first += kStrip) {
@@ -105,6 +111,39 @@ inline void pack_values(const float* const* rows, Index count, Index dv, float* 
       }
     }
   }
+}
+
+inline void pack_panel(const PanelState& state, const PanelEntries& entries, bool with_keys) {
+  for (Index first = 0; with_keys && first < entries.count; first += kStrip)
+    pack_strip(entries.keys + first, state.d, state.keys + first * state.d);
+  if (packs_values(state)) pack_values(entries.values, entries.count, state.dv, state.values);
+}
+
+/// The same sums as value_tile for one row and Strips strips from column `column` on, straight from the entries.
+template <int Strips>
+inline void value_row(const float* weights, const PanelEntries& entries, Index column, float correction, float* num) {
+  Vec acc[2 * Strips] = {};
+  for (Index j = 0; j < entries.count; ++j) {
+    constexpr Index kAhead = 8;
+    const float* later = entries.values[min(j + kAhead, kPanel - 1)];
+    const float* value = entries.values[j];
+#pragma GCC unroll 8
+    for (int v = 0; v<2 * Strips; v += 64 / (4 * W)> 1 ? 64 / (4 * W) : 1) __builtin_prefetch(later + column + v * W);
+    if (value == nullptr) continue;
+    const Vec p = broadcast(weights[j]);
+#pragma GCC unroll 8
+    for (int v = 0; v < 2 * Strips; ++v) acc[v] = fma(p, load(value + column + v * W), acc[v]);
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < 2 * Strips; ++v)
+    store(num + column + v * W, fma(load(num + column + v * W), broadcast(correction), acc[v]));
+}
+
+inline void add_values_of_row(const PanelState& state, const PanelEntries& entries, const float* weights, float correction,
+                              float* num) {
+  Index column = 0;
+  for (; column + 4 * kStrip <= state.dv; column += 4 * kStrip) value_row<4>(weights, entries, column, correction, num);
+  for (; column < state.dv; column += kStrip) value_row<1>(weights, entries, column, correction, num);
 }
 
 /// Logits of rows [row, row + rows) against the packed keys of a panel.
@@ -146,16 +185,17 @@ inline float soften(float* logits, Index count, const float* weight_num, const f
 }
 
 /// Adds the panel, whose logits of rows [row, row + rows) are complete and masked, to the state of these rows.
-inline void add_block(const PanelState& state, Index row, Index rows, Index count, const float* weight_num,
+inline void add_block(const PanelState& state, const PanelEntries& entries, Index row, Index rows, const float* weight_num,
                       const float* weight_den) {
   float correction[kBlockRows];
   for (Index r = 0; r < rows; ++r)
-    correction[r] = soften(state.logits + r * kPanel, round_up(count, kStrip), weight_num, weight_den, state.max[row + r],
-                           state.den[row + r]);
+    correction[r] = soften(state.logits + r * kPanel, round_up(entries.count, kStrip), weight_num, weight_den,
+                           state.max[row + r], state.den[row + r]);
+  if (!packs_values(state)) return add_values_of_row(state, entries, state.logits, correction[0], state.num);
   for (Index strip = 0; strip < state.dv_padded; strip += kStrip)
     for (Index r = 0; r < rows; r += kTileRows)
       with_rows(min(kTileRows, rows - r), [&]<int Rows>() {
-        value_tile<Rows>(state.logits + r * kPanel, state.values + strip * kPanel, count, correction + r,
+        value_tile<Rows>(state.logits + r * kPanel, state.values + strip * kPanel, entries.count, correction + r,
                          state.num + (row + r) * state.dv_padded + strip, state.dv_padded);
       });
 }

@@ -22,22 +22,19 @@ Rows readers(const Op& op, Index table) {
 
 bool computes_logits(const Op& op) { return op.own_keys.data != nullptr || op.scores.data == nullptr; }
 
-void pack_panel(const Op& op, const PanelState& state, Index table, Index begin, Index count) {
-  const float* keys[kPanel];
-  const float* values[kPanel];
+void list_entries(const Op& op, Index table, Index begin, Index count, PanelEntries& entries) {
   const std::int32_t* ids = op.ids.data + table * op.ids.stride + begin;
   const Index own = table * op.ids.cols + begin;
+  entries.count = count;
   for (Index j = 0; j < kPanel; ++j) {
     const bool used = j < count && ids[j] >= 0;
-    keys[j] = !used                         ? nullptr
-              : op.own_keys.data != nullptr ? op.own_keys.data + (own + j) * op.own_keys.stride
-                                            : op.keys.data + ids[j] * op.keys.stride;
-    values[j] = !used                           ? nullptr
-                : op.own_values.data != nullptr ? op.own_values.data + (own + j) * op.own_values.stride
-                                                : op.values.data + ids[j] * op.values.stride;
+    entries.keys[j] = !used                         ? nullptr
+                      : op.own_keys.data != nullptr ? op.own_keys.data + (own + j) * op.own_keys.stride
+                                                    : op.keys.data + ids[j] * op.keys.stride;
+    entries.values[j] = !used                           ? nullptr
+                        : op.own_values.data != nullptr ? op.own_values.data + (own + j) * op.own_values.stride
+                                                        : op.values.data + ids[j] * op.values.stride;
   }
-  if (computes_logits(op)) pack_keys(keys, count, state.d, state.keys);
-  pack_values(values, count, state.dv, state.values);
 }
 
 void gather_scores(const Op& op, const PanelState& state, Rows rows, Index row, Index count, const std::int32_t* ids) {
@@ -80,7 +77,9 @@ void copy_slots(const Op& op, Index table, Index begin, Index count, Slots& slot
 void process_panel(const Op& op, const PanelState& state, Rows rows, Index table, Index begin, Index count) {
   Slots slots;
   copy_slots(op, table, begin, count, slots);
-  pack_panel(op, state, table, begin, count);
+  PanelEntries entries;
+  list_entries(op, table, begin, count, entries);
+  pack_panel(state, entries, computes_logits(op));
   for (Index row = 0; row < state.rows; row += kBlockRows) {
     const Index height = min(kBlockRows, state.rows - row);
     if (computes_logits(op))
@@ -95,7 +94,7 @@ void process_panel(const Op& op, const PanelState& state, Rows rows, Index table
         __builtin_memcpy(op.logits.data + global * op.logits.stride + begin, logits,
                          static_cast<std::size_t>(count) * sizeof(float));
     }
-    add_block(state, row, height, count, op.weight_num.data != nullptr ? slots.weight_num : nullptr,
+    add_block(state, entries, row, height, op.weight_num.data != nullptr ? slots.weight_num : nullptr,
               op.weight_den.data != nullptr ? slots.weight_den : nullptr);
   }
 }

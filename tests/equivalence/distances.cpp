@@ -134,10 +134,11 @@ TEST_CASE("the same pair has the same distance bits in squared distances, k-cent
     for (Index i = 0; i < n; ++i)
       for (Index j = 0; j < n; ++j) CHECK(distance(i, j) == distance(j, i));
     // A radius at a distance exactly: the second point joins; one step below: it opens a cluster.
+    const std::vector<float> pair(points.begin(), points.begin() + 2 * d);
     const float radius = std::sqrt(distance(0, 1));
     for (const float r : {radius, std::nextafter(radius, 0.0f), std::nextafter(radius, kInfinity)}) {
       const bool joins = static_cast<double>(distance(0, 1)) <= static_cast<double>(r) * static_cast<double>(r);
-      CHECK(clusters(b, points, 2, d, r, 2, 2).labels[1] == (joins ? 0 : 1));
+      CHECK(clusters(b, pair, 2, d, r, 2, 2).labels[1] == (joins ? 0 : 1));
     }
   });
 }
