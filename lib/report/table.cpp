@@ -95,9 +95,13 @@ std::string markdown_table(std::span<const Record> records) {
   for (const auto& row : brief_rows(records, true)) {
     const bool header = out.empty();
     out += '|';
-    for (std::string cell : row) {
-      for (std::size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2) cell.insert(at, "\\");
-      out += ' ' + cell + " |";
+    for (const std::string& cell : row) {
+      out += ' ';
+      for (const char c : cell) {
+        if (c == '|') out += '\\';
+        out += c;
+      }
+      out += " |";
     }
     out += '\n';
     if (!header) continue;
