@@ -206,11 +206,26 @@ void add_run_flags(CLI::App* flags, Options& o) {
   flags->add_flag("-q,--quiet", o.quiet, "No progress bar");
 }
 
+std::string describe_columns() {
+  std::string out;
+  for (const Column& column : columns()) {
+    out += fmt::format("{:<22} {:<8} {:<6} {}\n", column.key, column.type, column.unit, column.doc);
+  }
+  return out;
+}
+
 }  // namespace
 
 Command add_replay(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("replay", "Run methods on a trace and measure their error, recall and memory");
   auto options = std::make_shared<Options>();
+  flags->add_flag_callback(
+      "--columns",
+      [] {
+        print(describe_columns());
+        throw CLI::Success();
+      },
+      "Describe the columns of the CSV and exit");
   add_selection_flags(flags, *options);
   add_protocol_flags(flags, *options);
   add_run_flags(flags, *options);
