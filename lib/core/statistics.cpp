@@ -19,6 +19,7 @@ double quantile(std::vector<double> values, double q) {
   const double weight = rank - static_cast<double>(low);
   if (weight == 0) return at_low;
   const double at_high = *std::min_element(values.begin() + low + 1, values.end());
+  if (at_high == at_low) return at_low;  // also where both are infinite
   return at_low + weight * (at_high - at_low);
 }
 
@@ -52,6 +53,7 @@ Interval bootstrap_mean(std::span<const double> sums, std::span<const double> co
     for (std::size_t i = 0; i < rows; ++i) {
       if (row_times[i] == 0) continue;
       for (std::size_t j = 0; j < cols; ++j) {
+        if (col_times[j] == 0) continue;  // and not 0 * infinity
         sum += row_times[i] * col_times[j] * sums[i * cols + j];
         count += row_times[i] * col_times[j] * counts[i * cols + j];
       }

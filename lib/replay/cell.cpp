@@ -219,7 +219,7 @@ void CellRun::measure(SharedBlock& block, Index begin, Index count, std::size_t 
       if (options_.keep_raw) {
         float* out = results_[h]->raw->output.data() +
                      static_cast<std::size_t>(g * head.queries_per_head() + exact.begin + begin + i) * dv;
-        for (std::size_t c = 0; c < dv; ++c) out[c] = answer.den == 0 ? 0 : static_cast<float>(answer.num[c] / answer.den);
+        for (std::size_t c = 0; c < dv; ++c) out[c] = static_cast<float>(component(answer, c));
       }
       set_decomposition(truth, answer, plain, metrics);
       if (entries.two_sets())

@@ -15,12 +15,13 @@ double ratio(double error, double reference) {
   return error == 0 ? 0 : std::numeric_limits<double>::infinity();
 }
 
-/// z_c: component c of the answer.
-double component(const RowState& state, std::size_t c) { return state.den == 0 ? 0 : state.num[c] / state.den; }
-
 void set(MetricRow& row, Metric metric, double value) { row[static_cast<std::size_t>(metric)] = static_cast<float>(value); }
 
 }  // namespace
+
+double component(const RowState& answer, std::size_t c) {
+  return answer.den == 0 && answer.num[c] == 0 ? 0 : answer.num[c] / answer.den;
+}
 
 SquaredError squared_error(const RowTruth& truth, const RowState& answer) {
   SquaredError sum;

@@ -22,7 +22,11 @@ struct RowState {
   std::span<const float> num;  ///< [dv]
 };
 
-/// rel_err, relerr_balancekv, err_bound_*, log_z_err. An empty answer (den = 0) is z = 0. Where the exact output is zero,
+/// Component c of the answer, num / den: 0 for an empty answer (num = den = 0), infinite where the denominator has left fp32
+/// and the numerator has not.
+double component(const RowState& answer, std::size_t c);
+
+/// rel_err, relerr_balancekv, err_bound_*, log_z_err. Where the exact output is zero,
 /// relative errors are 0 for an exact answer and infinite otherwise.
 void set_errors(const RowTruth& truth, const RowState& answer, MetricRow& row);
 
