@@ -39,6 +39,7 @@ struct PreparedMethod {
   Status status = Status::ok;
   std::string reason;
   double seconds = 0, flops = 0;
+  std::size_t peak_bytes = 0, held_bytes = 0;  // while preparing, and of what it keeps
 };
 
 /// Runs `work`; what a method may throw becomes a status. Memory exhaustion and interruption pass through.
@@ -157,6 +158,8 @@ class UnitRun {
     const MethodChoice& choice = request_.methods[m];
     const auto start = std::chrono::steady_clock::now();
     const double flops = backend_.cost().flops;
+    const std::size_t held = backend_.held_bytes();
+    backend_.start_peak();
     guard(out.status, out.reason, [&] {
       check_needs(*choice.info);
       if (dense() && !unit_.layer_methods) {
@@ -172,6 +175,8 @@ class UnitRun {
     });
     out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     out.flops = backend_.cost().flops - flops;
+    out.peak_bytes = backend_.peak_bytes() - held;
+    out.held_bytes = backend_.held_bytes() - held;
     return out;
   }
 
@@ -207,18 +212,22 @@ class UnitRun {
       const Index budget = method_budget(c);
       const auto begin = std::chrono::steady_clock::now();
       const double flops = backend_.cost().flops;
+      const std::size_t held = backend_.held_bytes();
+      backend_.start_peak();
       std::unique_ptr<LayerCache> cache;
       if (method.layer) {
         cache = method.layer->make(budget, plan_.cells[c].seed);
       } else {
         cache = std::make_unique<OneHead>(method.head->make(budget, plan_.cells[c].seed));
       }
+      const std::size_t peak = std::max(method.peak_bytes, method.held_bytes + backend_.peak_bytes() - held);
       std::vector<CellResult*> results;
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         CellResult& r = result(h, c);
         // Budgets and seeds share what prepare() did; a row reports what this configuration alone would cost.
         r.compress_s = method.seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         r.compress_flops = method.flops + backend_.cost().flops - flops;
+        r.peak_bytes = static_cast<double>(peak);
         results.push_back(&r);
       }
       const MethodInfo& info = *method_of(c).info;

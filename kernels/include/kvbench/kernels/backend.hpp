@@ -34,7 +34,8 @@ class Backend {
   /// Uninitialised storage of rows x cols elements. Throws std::bad_alloc where memory is short.
   template <class T>
   Buffer<T> allocate(Index rows, Index cols = 1) {
-    auto storage = allocate_bytes(static_cast<std::size_t>(rows * cols) * sizeof(T));
+    const std::size_t bytes = static_cast<std::size_t>(rows * cols) * sizeof(T);
+    auto storage = metered(allocate_bytes(bytes), bytes);
     T* data = static_cast<T*>(storage.get());
     return kernels::BufferAccess::make<T>(std::move(storage), data, rows, cols);
   }
@@ -47,7 +48,7 @@ class Backend {
     T* host = owner->data();
     const std::size_t bytes = owner->size() * sizeof(T);
     auto [storage, address] = adopt_bytes(std::shared_ptr<void>(owner, host), bytes);
-    return kernels::BufferAccess::make<T>(std::move(storage), static_cast<T*>(address), rows, cols);
+    return kernels::BufferAccess::make<T>(metered(std::move(storage), bytes), static_cast<T*>(address), rows, cols);
   }
 
   /// Copies a buffer to the host after everything queued before has finished.
@@ -78,6 +79,12 @@ class Backend {
   /// Work declared by the kernels run so far.
   Cost cost() const { return cost_; }
 
+  /// Bytes of the buffers that this backend made and that are still held.
+  std::size_t held_bytes() const { return meter_->held; }
+  /// The most that were held at once since the last start_peak().
+  std::size_t peak_bytes() const { return meter_->peak; }
+  void start_peak() { meter_->peak = meter_->held; }
+
  protected:
   virtual std::shared_ptr<void> allocate_bytes(std::size_t bytes) = 0;
   virtual std::pair<std::shared_ptr<void>, void*> adopt_bytes(std::shared_ptr<void> host, std::size_t bytes) = 0;
@@ -101,7 +108,20 @@ class Backend {
   virtual void execute(const kernels::PhiloxFill<Buffer>& op) = 0;
 
  private:
+  struct Meter {
+    std::size_t held = 0, peak = 0;
+  };
+
+  /// The same storage, counted until its last handle is gone.
+  std::shared_ptr<void> metered(std::shared_ptr<void> storage, std::size_t bytes) {
+    meter_->held += bytes;
+    meter_->peak = meter_->peak < meter_->held ? meter_->held : meter_->peak;
+    void* address = storage.get();
+    return {address, [storage = std::move(storage), meter = meter_, bytes](void*) { meter->held -= bytes; }};
+  }
+
   Cost cost_;
+  std::shared_ptr<Meter> meter_ = std::make_shared<Meter>();
 };
 
 enum class Isa { scalar, avx2, avx512 };
