@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <hdf5.h>
 
 #include <kvbench/trace/schema.hpp>
@@ -76,8 +77,8 @@ struct Storage {
 class Object {
  public:
   static Object open_file(const std::string& path);
-  /// A new file whose metadata carry checksums and no times, large datasets aligned to 4096 bytes.
-  static Object create_file(const std::string& path, const std::string& final_name);
+  /// A new file without times, large datasets aligned to 4096 bytes. From format V110 on, metadata carry checksums.
+  static Object create_file(const std::string& path, const std::string& final_name, H5F_libver_t format);
 
   const std::string& name() const { return name_; }
   hid_t id() const { return handle_.get(); }
@@ -127,7 +128,7 @@ class Object {
   }
   Handle own(hid_t id, Handle::Closer closer, const std::string& doing) const { return {require(id, doing), closer}; }
   Object open(const std::string& member, H5I_type_t kind, const char* kind_name) const;
-  std::string child(const std::string& member) const { return (name_ == "/" ? "/" : name_ + "/") + member; }
+  std::string child(const std::string& member) const { return fmt::format("{}/{}", name_ == "/" ? "" : name_, member); }
   std::optional<Handle> attribute(const char* name) const;
   void set(const char* name, hid_t type, const void* value) const;
   Handle slab_space(const std::vector<hsize_t>& start, const std::vector<hsize_t>& count) const;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// libFuzzer target: any bytes are a trace, or Error, or IoError.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/trace/layout.hpp>
+#include <kvbench/trace/reader.hpp>
+
+std::size_t inputs_read = 0;  // without fault: replay.cpp asks, so that a target that never gets anywhere is noticed
+
+namespace {
+
+using namespace kvbench;
+
+void read_everything(const std::string& path) {
+  const trace::Reader reader(path);
+  for (const trace::PromptInfo& prompt : reader.info().prompts) {
+    for (const trace::LayerInfo& layer : prompt.layers) {
+      for (const trace::Array array : trace::all_arrays) {
+        if (!trace::holds(layer, array)) continue;
+        const trace::Shape shape = trace::shape_of(reader.info(), prompt, layer, array);
+        for (std::int64_t head = 0; head < shape.heads; ++head) reader.read_head(prompt, layer, array, head);
+      }
+    }
+  }
+}
+
+// A real file: HDF5 resolves the path, which an anonymous one has not.
+const std::string& scratch() {
+  static const std::string path = [] {
+    const std::string folder =
+        std::filesystem::exists("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path().string();
+    return folder + "/kvbench-fuzz." + std::to_string(::getpid());
+  }();
+  return path;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const int fd = ::open(scratch().c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0 || ::write(fd, data, size) != static_cast<ssize_t>(size)) std::abort();
+  ::close(fd);
+  try {
+    read_everything(scratch());
+    ++inputs_read;
+  } catch (const Error&) {
+  } catch (const IoError&) {
+  }
+  ::unlink(scratch().c_str());
+  return 0;
+}
+
+/// Mutates in place: bytes that move would break every address of an HDF5 file, and nothing deeper would ever be reached.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t, unsigned int seed) {
+  std::minstd_rand random(seed);
+  if (size < 16) return size;
+  for (unsigned changes = 1 + random() % 4; changes > 0; --changes) {
+    std::size_t at = 0;
+    for (int tries = 0; tries < 16 && data[at = random() % (size - 8)] == 0; ++tries) continue;  // most zeros are padding
+    const std::uint64_t words[] = {0, 1, ~std::uint64_t{0}, size, std::uint64_t{1} << random() % 64, random() % size};
+    switch (random() % 4) {
+      case 0:
+        data[at] ^= static_cast<std::uint8_t>(1U << random() % 8);
+        break;
+      case 1:
+        data[at] = static_cast<std::uint8_t>(random());
+        break;
+      case 2:
+        std::memcpy(data + at, &words[random() % 6], std::size_t{1} << random() % 4);
+        break;
+      default:
+        std::memmove(data + at, data + random() % (size - 8), 1 + random() % 8);
+        break;
+    }
+  }
+  return size;
+}
