@@ -82,6 +82,7 @@ void narrow_row(const float* in, Index n, Half format, std::uint16_t* out) {
 
 template <>
 void run(const GatherRows<HostMatrix>& op, Context&) {
+  if (op.source.cols == 0) return;
   for (Index i = 0; i < op.ids.rows; ++i)
     __builtin_memcpy(op.out.data + i * op.out.stride, op.source.data + op.ids.data[i] * op.source.stride,
                      static_cast<std::size_t>(op.source.cols) * sizeof(float));
