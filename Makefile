@@ -4,7 +4,7 @@ OUT    := out
 JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test demo lint format bench nightly gpu-check install clean
+.PHONY: help setup build run test demo lint format bench docs nightly gpu-check install clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -21,7 +21,9 @@ run: build ## replay the bundled real trace with every method: a table here, all
 	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 12.5%,25% -o $(OUT)/run.csv --summary
 	@echo "All columns: $(OUT)/run.csv"
 
-test: build ## build and run all tests
+test: ## build and run all tests
+	@scripts/setup build fuzz
+	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
 
 demo: build ## dump a real model's attention with kvdump and replay it (fetches the model and builds llama.cpp once)
@@ -35,6 +37,9 @@ format: ## reformat all sources
 
 bench: build ## measure the kernels beside the machine's FMA and bandwidth probes, and PyTorch where it is installed
 	@scripts/bench
+
+docs: build ## renew the tables in README.md that the program prints
+	@scripts/docs
 
 nightly: setup ## the whole suite under AddressSanitizer+UBSan and under ThreadSanitizer
 	@scripts/sanitize
