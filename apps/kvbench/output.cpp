@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include <unistd.h>
 
@@ -23,6 +24,10 @@ void on_signal(int number) {
   std::signal(number, SIG_DFL);
 }
 
+[[noreturn]] void fail_to_write(std::string_view where) {
+  throw IoError("{}: cannot be written: {}; free some space or write to another place with -o.", where, std::strerror(errno));
+}
+
 std::int64_t to_number(std::string_view text, std::string_view whole, std::string_view flag) {
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -35,20 +40,26 @@ std::int64_t to_number(std::string_view text, std::string_view whole, std::strin
 }  // namespace
 
 Output::Output(const std::string& path) {
-  if (!path.empty() && path != "-") file_ = std::make_unique<AtomicFile>(path);
+  if (path.empty() || path == "-") return;
+  path_ = path;
+  if (!std::filesystem::exists(path) || !std::filesystem::is_other(path)) file_.emplace(path);
 }
 
 void Output::finish(std::string_view text) {
-  if (!file_) return print(text);
-  file_->write(text);
-  file_->commit();
+  if (!to_file()) return print(text);
+  std::FILE* file = std::fopen(file_ ? file_->temporary().c_str() : path_.c_str(), "w");
+  if (file == nullptr) fail_to_write(path_);
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  const int cause = errno;
+  if (std::fclose(file) != 0 && written) fail_to_write(path_);
+  errno = cause;
+  if (!written) fail_to_write(path_);
+  if (file_) file_->publish();
 }
 
 void print(std::string_view text) {
-  errno = 0;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-    throw IoError("cannot write the results to standard output: {}; write to a file with -o", std::strerror(errno));
-  }
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    fail_to_write("standard output");
 }
 
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }

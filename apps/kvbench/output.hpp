@@ -3,7 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,11 +16,12 @@ namespace kvbench::app {
 class Output {
  public:
   explicit Output(const std::string& path);  ///< "" or "-": stdout. Throws IoError at once where a file cannot be written.
-  bool to_file() const { return file_ != nullptr; }
-  void finish(std::string_view text);  ///< writes everything and commits; throws IoError
+  bool to_file() const { return !path_.empty(); }
+  void finish(std::string_view text);  ///< writes everything; throws IoError
 
  private:
-  std::unique_ptr<AtomicFile> file_;
+  std::string path_;
+  std::optional<AtomicFile> file_;  ///< absent: stdout, or a device or pipe, which is written directly
 };
 
 /// Writes to stdout; throws IoError where that fails.

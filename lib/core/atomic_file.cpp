@@ -2,6 +2,7 @@
 #include <kvbench/core/atomic_file.hpp>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -14,86 +15,61 @@
 namespace kvbench {
 namespace {
 
-std::string_view remedy(int code) {
-  switch (code) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-      return "free some space, or write to another disk";
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return "choose a folder that you may write to";
-    case ENOENT:
-      return "create the folder first";
-    case EISDIR:
-      return "name a file, not a folder";
-    default:
-      return "check the disk";
-  }
+[[noreturn]] void fail(const std::string& path, const char* doing, int cause) {
+  const char* remedy = "check the disk";
+  if (cause == ENOSPC || cause == EDQUOT) remedy = "free some space or write to another disk";
+  if (cause == EFBIG) remedy = "raise the file size limit (ulimit -f) or write to another disk";
+  if (cause == EACCES || cause == EPERM || cause == EROFS) remedy = "choose a folder that you may write to";
+  if (cause == ENOENT || cause == ENOTDIR) remedy = "create the folder first";
+  if (cause == EISDIR || cause == ENOTEMPTY || cause == EEXIST) remedy = "choose another file name";
+  throw IoError("{}: {}: {}; {}.", path, doing, std::strerror(cause), remedy);
 }
 
-[[noreturn]] void fail_with(std::string_view what, const std::string& path, int code) {
-  throw IoError("cannot {} '{}': {}; {}", what, path, std::strerror(code), remedy(code));
-}
-
-void sync_path(const std::string& path, int flags, const std::string& reported) {
-  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC);
-  if (descriptor < 0) fail_with("sync", reported, errno);
-  const int failed = ::fsync(descriptor) != 0 && errno != EINVAL ? errno : 0;  // EINVAL: a file system without sync
-  ::close(descriptor);
-  if (failed != 0) fail_with("sync", reported, failed);
+void sync(const std::string& path, const std::string& name, int flags) {
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
+  if (fd < 0) fail(name, "cannot be synced", errno);
+  const int cause = ::fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  // Some network file systems cannot sync a folder; the file's own bytes must be safe in any case.
+  if (cause != 0 && !((flags & O_DIRECTORY) != 0 && cause == EINVAL)) fail(name, "cannot be synced", cause);
 }
 
 }  // namespace
 
-std::string temporary_name(const std::string& path) { return fmt::format("{}.tmp.{}", path, ::getpid()); }
-
-void publish_file(const std::string& temporary, const std::string& path) {
-  sync_path(temporary, O_RDONLY, path);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) fail_with("rename the finished file to", path, errno);
-  const auto folder = std::filesystem::path(path).parent_path();
-  sync_path(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY, path);
-}
-
-AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+AtomicFile::AtomicFile(std::string path, const std::string& suffix)
+    : path_(std::move(path)), temporary_(fmt::format("{}.tmp.{}{}", path_, ::getpid(), suffix)) {
   struct stat status {};
-  const bool exists = ::stat(path_.c_str(), &status) == 0;
-  if (exists && S_ISDIR(status.st_mode)) fail("write", EISDIR);
-  const bool direct = exists && !S_ISREG(status.st_mode);
-  if (!direct) temporary_ = temporary_name(path_);
-  descriptor_ = direct ? ::open(path_.c_str(), O_WRONLY | O_CLOEXEC)
-                       : ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) {
-    const int code = errno;
-    temporary_.clear();
-    fail("write", code);
-  }
+  if (::stat(path_.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) fail(path_, "cannot be written", EISDIR);
+  ::unlink(temporary_.c_str());  // left by a killed process that had the same number
+  const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) fail(path_, "cannot be written", errno);
+  ::close(fd);
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!published_) ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::fail(std::string_view what, int code) const { fail_with(what, path_, code); }
-
-void AtomicFile::write(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor_, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", errno);
-    text.remove_prefix(static_cast<std::size_t>(written));
+void AtomicFile::reserve(std::uint64_t bytes) const {
+  const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) fail(path_, "cannot be written", errno);
+  const int cause = ::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  ::close(fd);
+  if (cause == ENOSPC || cause == EDQUOT || cause == EFBIG) {  // anything else: this file system cannot reserve
+    fail(path_, fmt::format("needs {} bytes", bytes).c_str(), cause);
   }
 }
 
-void AtomicFile::commit() {
-  const int closed = ::close(descriptor_);
-  descriptor_ = -1;
-  if (closed != 0) fail("write", errno);
-  if (temporary_.empty()) return;
-  publish_file(temporary_, path_);
-  temporary_.clear();
+void AtomicFile::empty() const noexcept {
+  if (::truncate(temporary_.c_str(), 0) != 0) return;  // unlink() follows and is enough for most
+}
+
+void AtomicFile::publish() {
+  sync(temporary_, path_, O_RDONLY);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "cannot take its final name", errno);
+  published_ = true;
+  const std::string folder = std::filesystem::path(path_).parent_path().string();
+  sync(folder.empty() ? "." : folder, path_, O_RDONLY | O_DIRECTORY);
 }
 
 }  // namespace kvbench

@@ -1,35 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
+// All or nothing: a file that grows under NAME.tmp.PID and takes its final name when it is complete and on disk.
 #pragma once
 
+#include <cstdint>
 #include <string>
-#include <string_view>
 
 namespace kvbench {
 
-/// A file that appears whole or not at all: written as NAME.tmp.PID beside its final name, renamed by commit(). Opening it
-/// early finds out early that the place is not writable. Devices and pipes are written directly. Destroyed without commit(), it
-/// leaves nothing. Every failure throws IoError (exit 3) with file, cause and remedy.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);
+  /// Makes the empty temporary file beside `path`; `suffix` tells several of them apart. Throws IoError with cause and remedy.
+  explicit AtomicFile(std::string path, const std::string& suffix = "");
+  /// Removes what was not published.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  void write(std::string_view text);
-  void commit();  ///< syncs the file, renames it, syncs the folder
+  const std::string& temporary() const { return temporary_; }
+  /// Asks the file system for the space now, so that a full disk shows at the start and not after hours.
+  void reserve(std::uint64_t bytes) const;
+  /// Frees the space but keeps the file: whoever still has it open can finish writing.
+  void empty() const noexcept;
+  /// Syncs the file, renames it and syncs the folder.
+  void publish();
 
  private:
-  [[noreturn]] void fail(std::string_view what, int code) const;
-
-  std::string path_, temporary_;  // temporary_ is empty where the file is written directly
-  int descriptor_ = -1;
+  std::string path_, temporary_;
+  bool published_ = false;
 };
-
-/// Gives `temporary` its final name: syncs its bytes, renames it, syncs the folder. Throws IoError; `temporary` is left then.
-void publish_file(const std::string& temporary, const std::string& path);
-
-/// path.tmp.PID
-std::string temporary_name(const std::string& path);
 
 }  // namespace kvbench

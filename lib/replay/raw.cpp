@@ -3,7 +3,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
-#include <kvbench/trace/atomic_file.hpp>
+#include <kvbench/core/atomic_file.hpp>
 #include <kvbench/trace/hdf5.hpp>
 
 namespace kvbench {
@@ -103,7 +103,7 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
 void write_raw(const std::string& path, const trace::Reader& reader, const ReplayRequest& request,
                const ReplayResults& results) {
   reader.sha256();  // before the session: it reads through one of its own
-  trace::AtomicFile file(path);
+  AtomicFile file(path);
   {
     const trace::h5::Session session;
     try {

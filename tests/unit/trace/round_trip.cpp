@@ -117,7 +117,8 @@ TEST_CASE("prompts come in numeric, then alphabetic order") {
   write_sample(folder / "t.h5", info);
 
   std::vector<std::string> ids;
-  for (const PromptInfo& read : Reader(folder / "t.h5").info().prompts) ids.push_back(read.id);
+  const Reader reader(folder / "t.h5");
+  for (const PromptInfo& read : reader.info().prompts) ids.push_back(read.id);
 
   CHECK(ids == std::vector<std::string>{"9", "10", "01", "a", "b"});
 }
