@@ -107,7 +107,7 @@ void write_raw(const std::string& path, const trace::Reader& reader, const Repla
   {
     const trace::h5::Session session;
     try {
-      Object root = Object::create_file(file.temporary(), path);
+      Object root = Object::create_file(file.temporary(), path, H5F_LIBVER_V110);
       write_all(root, reader, request, results);
       root.flush();
       root.close();
