@@ -8,6 +8,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/kernels/half.hpp>
 #include <kvbench/trace/door.hpp>
+#include <kvbench/trace/guard.hpp>
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/parse.hpp>
 #include <kvbench/trace/sha256.hpp>
@@ -50,6 +51,9 @@ struct Reader::Impl {
   explicit Impl(std::string name) : path(std::move(name)) {
     const std::uint64_t length = knock(path);
     const h5::Session session;
+#if !defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
+    look_first(path, [&] { parse(h5::Object::open_file(path), path, length); });
+#endif
     try {
       h5::Object opened = h5::Object::open_file(path);
       info = parse(opened, path, length);

@@ -6,9 +6,9 @@
 #include <tuple>
 #include <vector>
 
+#include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/kernels/half.hpp>
-#include <kvbench/core/atomic_file.hpp>
 #include <kvbench/trace/coverage.hpp>
 #include <kvbench/trace/create.hpp>
 #include <kvbench/trace/layout.hpp>
