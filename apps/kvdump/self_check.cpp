@@ -14,44 +14,45 @@ namespace {
 #define KVDUMP_CLONES
 #endif
 
-/// out[j] += factor * in[j]: the one inner loop of both products; it vectorises without reordering any sum.
-inline void add_scaled(float factor, const float* in, float* out, std::int64_t count) {
-  for (std::int64_t j = 0; j < count; ++j) out[j] += factor * in[j];
+/// out[j] += factor * in[j] in fp64, so that what is measured is the model's rounding and not this one's. The one inner loop of
+/// both products; it vectorises without reordering any sum.
+inline void add_scaled(double factor, const float* in, double* out, std::int64_t count) {
+  for (std::int64_t j = 0; j < count; ++j) out[j] += factor * static_cast<double>(in[j]);
 }
 
-/// Logits of a query against tokens [first, last), from keys stored transposed [d, n], tile by tile so that they stay in cache.
-KVDUMP_CLONES void logits_of(const float* query, const std::vector<float>& transposed, std::int64_t n, std::int64_t d,
-                             std::int64_t first, std::span<float> logits) {
+/// <q, k> for the keys [first, first + dots.size()), stored transposed [d, n]; tile by tile so that the sums stay in cache.
+KVDUMP_CLONES void dot_products(const float* query, const std::vector<float>& transposed, std::int64_t n, std::int64_t d,
+                                std::int64_t first, std::span<double> dots) {
   constexpr std::int64_t tile = 1024;
-  const auto count = static_cast<std::int64_t>(logits.size());
-  std::fill(logits.begin(), logits.end(), 0.0f);
+  const auto count = static_cast<std::int64_t>(dots.size());
+  std::fill(dots.begin(), dots.end(), 0.0);
   for (std::int64_t begin = 0; begin < count; begin += tile) {
     for (std::int64_t c = 0; c < d; ++c) {
-      add_scaled(query[c], &transposed[c * n + first + begin], &logits[begin], std::min(tile, count - begin));
+      add_scaled(query[c], &transposed[c * n + first + begin], &dots[begin], std::min(tile, count - begin));
     }
   }
 }
 
-/// Replaces logits by unnormalised softmax weights, returns their sum.
-double weights_of(const LayerParameters& parameters, std::span<float> logits) {
-  const auto scale = static_cast<float>(parameters.scale);
-  const auto cap = static_cast<float>(parameters.softcap);
-  for (float& logit : logits) {
-    logit *= scale;
+/// Replaces <q, k> by unnormalised softmax weights, returns their sum.
+double weights_of(const LayerParameters& parameters, std::span<double> dots) {
+  const double cap = parameters.softcap;
+  for (double& logit : dots) {
+    logit *= parameters.scale;
     if (cap > 0) logit = cap * std::tanh(logit / cap);
   }
-  const float max = *std::max_element(logits.begin(), logits.end());
+  const double max = *std::max_element(dots.begin(), dots.end());
   double sum = 0;
-  for (float& logit : logits) sum += logit = std::exp(logit - max);
+  for (double& logit : dots) sum += logit = std::exp(logit - max);
   return sum;
 }
 
 /// sum_j weights[j] values[j], unnormalised; values [count, dv].
-KVDUMP_CLONES void weighted_sum(std::span<const float> weights, const float* values, std::span<float> z) {
-  std::fill(z.begin(), z.end(), 0.0f);
+KVDUMP_CLONES void weighted_sum(std::span<const double> weights, const float* values, std::span<double> z) {
+  std::fill(z.begin(), z.end(), 0.0);
   const auto dv = static_cast<std::int64_t>(z.size());
-  for (std::size_t j = 0; j < weights.size(); ++j)
+  for (std::size_t j = 0; j < weights.size(); ++j) {
     add_scaled(weights[j], values + static_cast<std::int64_t>(j) * dv, z.data(), dv);
+  }
 }
 
 std::vector<float> transposed_keys(const LayerCapture& capture, std::int64_t kv_head) {
@@ -70,13 +71,13 @@ double output_error(const LayerCapture& capture, std::int64_t query_head) {
   const auto m = static_cast<std::int64_t>(capture.query_positions.size());
   const std::int64_t kv_head = query_head / (capture.query_heads / capture.kv_heads);
   const auto transposed = transposed_keys(capture, kv_head);
-  std::vector<float> logits(static_cast<std::size_t>(n)), z(static_cast<std::size_t>(dv));
+  std::vector<double> dots(static_cast<std::size_t>(n)), z(static_cast<std::size_t>(dv));
   double error = 0, norm = 0;
   for (std::int64_t i = 0; i < m; ++i) {
     const std::int64_t last = capture.query_positions[i] + 1;
     const std::int64_t first = capture.parameters.window > 0 ? std::max<std::int64_t>(0, last - capture.parameters.window) : 0;
-    const std::span<float> weights(logits.data(), static_cast<std::size_t>(last - first));
-    logits_of(&capture.queries[(query_head * m + i) * d], transposed, n, d, first, weights);
+    const std::span<double> weights(dots.data(), static_cast<std::size_t>(last - first));
+    dot_products(&capture.queries[(query_head * m + i) * d], transposed, n, d, first, weights);
     const double sum = weights_of(capture.parameters, weights);
     weighted_sum(weights, &capture.values[(kv_head * n + first) * dv], z);
     const float* model = &capture.output[(query_head * m + i) * dv];

@@ -57,6 +57,19 @@ TEST_CASE("scale and softcap") {
   CHECK(output_error(layer, 0) < 1e-6);
 }
 
+TEST_CASE("long contexts do not add up rounding of the check itself") {
+  LayerCapture layer;
+  layer.num_tokens = 20000;
+  layer.query_positions = {19999};
+  layer.query_heads = layer.kv_heads = layer.head_dim = layer.value_dim = 1;
+  layer.parameters.scale = 1;
+  layer.keys.assign(20000, 0.3f);
+  layer.values.assign(20000, 0.1f);  // sums of 0.1 in fp32 are off by 1e-4 here
+  layer.queries = {7};
+  layer.output = {0.1f};
+  CHECK(output_error(layer, 0) < 1e-7);
+}
+
 TEST_CASE("NaN never passes") {
   auto layer = example();
   layer.values[0] = NAN;
