@@ -13,7 +13,7 @@ setup: ## install the Debian packages that are missing (root, or sudo)
 	@scripts/setup build
 
 build: setup ## configure and build everything (Release)
-	@cmake --preset release --log-level=WARNING
+	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release -j $(JOBS)
 
 run: build ## replay the bundled real trace with every method: a table here, all columns in out/run.csv

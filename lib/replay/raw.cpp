@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/raw.hpp>
 
+#include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
-#include <kvbench/core/atomic_file.hpp>
 #include <kvbench/trace/hdf5.hpp>
 
 namespace kvbench {
