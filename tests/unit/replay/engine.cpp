@@ -18,10 +18,11 @@ using namespace kvbench::testing;
 namespace {
 
 MethodInfo throwing(std::string name, std::function<void()> fault) {
-  return method_of(std::move(name), [fault](const HeadPrompt&, Index, std::uint32_t, Backend&) -> std::unique_ptr<CompressedCache> {
-    fault();
-    return nullptr;
-  });
+  return method_of(std::move(name),
+                   [fault](const HeadPrompt&, Index, std::uint32_t, Backend&) -> std::unique_ptr<CompressedCache> {
+                     fault();
+                     return nullptr;
+                   });
 }
 
 void check_status(const ReplayResults& results, std::size_t cell, Status status, const std::string& reason) {

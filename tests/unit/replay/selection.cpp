@@ -107,10 +107,11 @@ TEST_CASE("the plain part of tables") {
 TEST_CASE("entries are addressed by query head and query") {
   const auto backend = make_ref_backend();
   // Rows (g, i): (0, 0), (0, 1), (1, 0), (1, 1).
-  EntryTables tables = {{.per_head = true, .per_query = true, .ids = backend->adopt(std::vector<std::int32_t>{0, 1, 2, 3}, 4, 1)},
-                        {.per_query = true, .ids = backend->adopt(std::vector<std::int32_t>{4, 5}, 2, 1)},
-                        {.per_head = true, .ids = backend->adopt(std::vector<std::int32_t>{6, 7}, 2, 1)},
-                        {.ids = backend->adopt(std::vector<std::int32_t>{8}, 1, 1)}};
+  EntryTables tables = {
+      {.per_head = true, .per_query = true, .ids = backend->adopt(std::vector<std::int32_t>{0, 1, 2, 3}, 4, 1)},
+      {.per_query = true, .ids = backend->adopt(std::vector<std::int32_t>{4, 5}, 2, 1)},
+      {.per_head = true, .ids = backend->adopt(std::vector<std::int32_t>{6, 7}, 2, 1)},
+      {.ids = backend->adopt(std::vector<std::int32_t>{8}, 1, 1)}};
   const HostEntries entries(tables, 2, *backend);
   const auto of = [&](Index g, Index i) {
     std::vector<std::int32_t> ids;

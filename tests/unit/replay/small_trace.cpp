@@ -19,18 +19,19 @@ std::unique_ptr<trace::Reader> SmallTrace::with_other_queries(std::int64_t begin
   const trace::TraceInfo& info = reader_->info();
   const std::string path = folder_ / "other.h5";
   trace::Writer writer(path, info);
-  trace::test::for_each_head(info, [&](std::size_t p, std::size_t l, Array array, std::int64_t head, const trace::Shape& shape) {
-    const trace::PromptInfo& prompt = info.prompts[p];
-    std::vector<float> rows = reader_->read_head(prompt, prompt.layers[l], array, head);
-    const auto& positions = prompt.layers[l].query_positions;
-    for (std::size_t i = 0; array == Array::queries && i < positions.size(); ++i) {
-      if (positions[i] < begin) continue;
-      const auto row = rows.begin() + static_cast<std::ptrdiff_t>(i) * shape.dim;
-      std::reverse(row, row + shape.dim);
-      *row = -*row - 1;
-    }
-    writer.write_rows(p, l, array, head, 0, rows);
-  });
+  trace::test::for_each_head(info,
+                             [&](std::size_t p, std::size_t l, Array array, std::int64_t head, const trace::Shape& shape) {
+                               const trace::PromptInfo& prompt = info.prompts[p];
+                               std::vector<float> rows = reader_->read_head(prompt, prompt.layers[l], array, head);
+                               const auto& positions = prompt.layers[l].query_positions;
+                               for (std::size_t i = 0; array == Array::queries && i < positions.size(); ++i) {
+                                 if (positions[i] < begin) continue;
+                                 const auto row = rows.begin() + static_cast<std::ptrdiff_t>(i) * shape.dim;
+                                 std::reverse(row, row + shape.dim);
+                                 *row = -*row - 1;
+                               }
+                               writer.write_rows(p, l, array, head, 0, rows);
+                             });
   writer.commit();
   return std::make_unique<trace::Reader>(path);
 }
@@ -63,7 +64,8 @@ MethodInfo method_of(std::string name, OpenCache open) {
 
 MethodInfo answering(std::string name, std::function<EntryTables(const QueryBlock&, Backend&)> entries) {
   return method_of(std::move(name), [entries](const HeadPrompt&, Index, std::uint32_t, Backend& backend) {
-    return std::make_unique<FunctionCache>([entries, &backend](const QueryBlock& queries) { return entries(queries, backend); });
+    return std::make_unique<FunctionCache>(
+        [entries, &backend](const QueryBlock& queries) { return entries(queries, backend); });
   });
 }
 
@@ -93,7 +95,9 @@ double Arrays::logit(Index g, Index position, Index token) const {
   return scale * sum;
 }
 
-std::vector<double> Arrays::value(Index token) const { return {values.begin() + token * dv, values.begin() + (token + 1) * dv}; }
+std::vector<double> Arrays::value(Index token) const {
+  return {values.begin() + token * dv, values.begin() + (token + 1) * dv};
+}
 
 std::vector<TermEntry> tokens_between(Index begin, Index end) {
   std::vector<TermEntry> entries;

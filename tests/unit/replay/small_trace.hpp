@@ -47,7 +47,8 @@ class SmallTrace {
 };
 
 /// What a single-function method sees when it opens a cache, and the cache itself.
-using OpenCache = std::function<std::unique_ptr<CompressedCache>(const HeadPrompt&, Index budget, std::uint32_t seed, Backend&)>;
+using OpenCache =
+    std::function<std::unique_ptr<CompressedCache>(const HeadPrompt&, Index budget, std::uint32_t seed, Backend&)>;
 MethodInfo method_of(std::string name, OpenCache open);
 
 /// A cache that answers with what a function says and takes all tokens at once.

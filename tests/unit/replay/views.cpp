@@ -167,7 +167,8 @@ TEST_CASE("a budget within the protected tokens is infeasible") {
   ReplayRequest request = one_head(info, 7);
   request.protect_first = 3;
   request.protect_last = 4;
-  const CellResult& cell = replay(trace.reader(), request).heads[0].cells[0];
+  const ReplayResults results = replay(trace.reader(), request);
+  const CellResult& cell = results.heads[0].cells[0];
   CHECK(cell.status == Status::infeasible);
   CHECK(contains(cell.reason, "7 protected"));
 }

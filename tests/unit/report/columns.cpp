@@ -17,10 +17,8 @@ using namespace kvbench;
 namespace {
 
 bool snake_case(const std::string& key) {
-  return !key.empty() && key.front() >= 'a' && key.front() <= 'z' && key.back() != '_' &&
-         key.find("__") == std::string::npos && std::ranges::all_of(key, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-         });
+  return !key.empty() && key.front() >= 'a' && key.front() <= 'z' && key.back() != '_' && key.find("__") == std::string::npos &&
+         std::ranges::all_of(key, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
 }  // namespace
@@ -70,7 +68,8 @@ TEST_CASE("every metric has its mean and p99") {
 TEST_CASE("numbers read back as the same double") {
   const auto round_trips = [](double value) {
     const std::string text = number_text(value);
-    return !text.empty() && std::bit_cast<std::uint64_t>(std::strtod(text.c_str(), nullptr)) == std::bit_cast<std::uint64_t>(value);
+    return !text.empty() &&
+           std::bit_cast<std::uint64_t>(std::strtod(text.c_str(), nullptr)) == std::bit_cast<std::uint64_t>(value);
   };
   int finite = 0;
   for (std::uint32_t i = 0; i < 20000; ++i) {
