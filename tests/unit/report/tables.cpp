@@ -14,7 +14,7 @@ namespace {
 Record record(std::string method, double error) {
   Record r{};
   r.trace = "a.h5";
-  r.prompt = "0";
+  r.prompt = std::string("0");
   r.method = std::move(method);
   r.budget = "64";
   r.kept_tokens = 64;
