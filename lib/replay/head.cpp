@@ -34,14 +34,17 @@ std::vector<float> context_column_sums(const trace::Reader& reader, const trace:
   return sums;
 }
 
-void set_observed(const trace::Reader& reader, const trace::PromptInfo& prompt, const trace::LayerInfo& layer,
-                  std::size_t observed, Head& head, Backend& backend) {
-  if (observed == 0) return;
-  for (std::size_t i = 0; i < observed; ++i) {
-    head.prompt.observed_positions.push_back(static_cast<std::int32_t>(layer.query_positions[i] - head.map.first));
+/// The queries before number `end` at or after the start of the method's context: earlier ones see none of it.
+void set_observed(const trace::Reader& reader, const trace::PromptInfo& prompt, const trace::LayerInfo& layer, std::size_t end,
+                  Head& head, Backend& backend) {
+  const auto& positions = layer.query_positions;
+  const auto begin = static_cast<std::size_t>(std::ranges::lower_bound(positions, head.map.first) - positions.begin());
+  if (begin >= end) return;
+  for (std::size_t i = begin; i < end; ++i) {
+    head.prompt.observed_positions.push_back(static_cast<std::int32_t>(positions[i] - head.map.first));
   }
-  head.prompt.observed = backend.adopt(stack_group(reader, prompt, layer, Array::queries, head.place, 0, observed),
-                                       head.group * static_cast<Index>(observed), reader.info().head_dim);
+  head.prompt.observed = backend.adopt(stack_group(reader, prompt, layer, Array::queries, head.place, begin, end),
+                                       head.group * static_cast<Index>(end - begin), reader.info().head_dim);
 }
 
 void set_prompt(const trace::Reader& reader, const PromptPlan& plan, const trace::LayerInfo& layer, Head& head,

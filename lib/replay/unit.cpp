@@ -13,28 +13,44 @@ namespace {
 
 constexpr double score_bytes = 64e6;  // of a block's kept scores: bounds what a head in flight holds beside its own slabs
 
-/// Lets the engine treat a cache of one kv head as a layer of one head.
-class OneHead : public LayerCache {
+/// Lets the engine treat caches of single kv heads as a layer: that of a unit's one head, or those of a layer that stays exact.
+class HeadCaches : public LayerCache {
  public:
-  explicit OneHead(std::unique_ptr<CompressedCache> cache) : cache_(std::move(cache)) {}
-  Index append(std::span<const TokenBlock> tokens) override { return cache_->append(tokens.front()); }
+  void add(std::unique_ptr<CompressedCache> cache) { heads_.push_back(std::move(cache)); }
+
+  /// Several heads are all of the kind that takes everything.
+  Index append(std::span<const TokenBlock> tokens) override {
+    Index taken = 0;
+    for (std::size_t h = 0; h < heads_.size(); ++h) taken = heads_[h]->append(tokens[h]);
+    return taken;
+  }
   std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
-    return {cache_->entries(queries.front())};
+    std::vector<EntryTables> tables;
+    for (std::size_t h = 0; h < heads_.size(); ++h) tables.push_back(heads_[h]->entries(queries[h]));
+    return tables;
   }
   void observe(std::span<const QueryBlock> queries, std::span<const EntryTables> entries,
                std::span<const std::vector<Buffer<const float>>> weights) override {
-    cache_->observe(queries.front(), entries.front(), weights.front());
+    for (std::size_t h = 0; h < heads_.size(); ++h) heads_[h]->observe(queries[h], entries[h], weights[h]);
   }
-  std::vector<Footprint> footprint() const override { return {cache_->footprint()}; }
-  std::vector<Protected> protected_tokens() const override { return {cache_->protected_tokens()}; }
+  std::vector<Footprint> footprint() const override {
+    std::vector<Footprint> arrays;
+    for (const auto& head : heads_) arrays.push_back(head->footprint());
+    return arrays;
+  }
+  std::vector<Protected> protected_tokens() const override {
+    std::vector<Protected> tokens;
+    for (const auto& head : heads_) tokens.push_back(head->protected_tokens());
+    return tokens;
+  }
 
  private:
-  std::unique_ptr<CompressedCache> cache_;
+  std::vector<std::unique_ptr<CompressedCache>> heads_;
 };
 
 /// What prepare() left for one method, or why it could not.
 struct PreparedMethod {
-  std::shared_ptr<const Prepared> head;
+  std::vector<std::shared_ptr<const Prepared>> heads;  ///< of single heads, or
   std::shared_ptr<const PreparedLayer> layer;
   Status status = Status::ok;
   std::string reason;
@@ -162,15 +178,15 @@ class UnitRun {
     backend_.start_peak();
     guard(out.status, out.reason, [&] {
       check_needs(*choice.info);
-      if (dense() && !unit_.layer_methods) {
+      if (dense()) {
         const MethodInfo& exact = find_method("exact");
-        out.head = exact.prepare(heads_.front().prompt, exact.bind({}), backend_);
+        for (const Head& head : heads_) out.heads.push_back(exact.prepare(head.prompt, exact.bind({}), backend_));
       } else if (unit_.layer_methods) {
         std::vector<HeadPrompt> prompts;
         for (const Head& head : heads_) prompts.push_back(head.prompt);
         out.layer = choice.info->prepare_layer(prompts, choice.params, backend_);
       } else {
-        out.head = choice.info->prepare(heads_.front().prompt, choice.params, backend_);
+        out.heads = {choice.info->prepare(heads_.front().prompt, choice.params, backend_)};
       }
     });
     out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -218,7 +234,9 @@ class UnitRun {
       if (method.layer) {
         cache = method.layer->make(budget, plan_.cells[c].seed);
       } else {
-        cache = std::make_unique<OneHead>(method.head->make(budget, plan_.cells[c].seed));
+        auto heads = std::make_unique<HeadCaches>();
+        for (const auto& head : method.heads) heads->add(head->make(budget, plan_.cells[c].seed));
+        cache = std::move(heads);
       }
       const std::size_t peak = std::max(method.peak_bytes, method.held_bytes + backend_.peak_bytes() - held);
       std::vector<CellResult*> results;

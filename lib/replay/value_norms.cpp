@@ -5,9 +5,24 @@
 #include <cmath>
 
 namespace kvbench {
+namespace {
+
+/// A unit vector without the symmetries of real data: equal or opposite coordinates, as all ones have, can make it orthogonal
+/// to the direction that is looked for.
+Eigen::VectorXd irregular_direction(Index dv) {
+  Eigen::VectorXd direction(dv);
+  for (Index c = 0; c < dv; ++c) direction[c] = 1.5 + std::sin(static_cast<double>(c * c + c + 1));
+  return direction.normalized();
+}
+
+}  // namespace
 
 ValueNorms::ValueNorms(std::span<const float> values, Index dv)
-    : values_(values), dv_(dv), gram_(Eigen::MatrixXd::Zero(dv, dv)), vector_(Eigen::VectorXd::Ones(dv)) {}
+    : values_(values),
+      dv_(dv),
+      gram_(Eigen::MatrixXd::Zero(dv, dv)),
+      start_(irregular_direction(dv)),
+      vector_(Eigen::VectorXd::Zero(dv)) {}
 
 void ValueNorms::update(Index token, double sign) {
   const Eigen::Map<const Eigen::VectorXf> row(values_.data() + token * dv_, dv_);
@@ -28,12 +43,12 @@ void ValueNorms::move_to(Index first, Index last) {
 double ValueNorms::operator_norm() {
   const auto symmetric = gram_.selfadjointView<Eigen::Lower>();
   // Some of every direction, so that one that has overtaken the last range's is found.
-  vector_ += Eigen::VectorXd::Constant(dv_, 0.1 / std::sqrt(static_cast<double>(dv_)));
+  vector_ += 0.1 * start_;
   double value = 0;
   for (int i = 0; i < 1000; ++i) {
     Eigen::VectorXd next = symmetric * vector_;
     const double norm = next.norm();
-    if (norm == 0) break;  // no values, or a start vector orthogonal to all of them: every direction gives 0
+    if (norm == 0) break;  // no values
     const double change = std::abs(norm - value);
     value = norm;
     vector_ = next / norm;

@@ -30,7 +30,8 @@ class ValueNorms {
   Index dv_;
   Index first_ = 0, last_ = 0;
   Eigen::MatrixXd gram_;
-  Eigen::VectorXd vector_;
+  Eigen::VectorXd start_;   ///< some of every direction
+  Eigen::VectorXd vector_;  ///< iterate
 };
 
 }  // namespace kvbench

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Methods that see a layer, methods with a plan over layers, and layers that stay exact.
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+
+#include <doctest/doctest.h>
+
+#include <property/fakes.hpp>
+#include <unit/replay/small_trace.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+float largest_error(const HeadResult& head, std::size_t cell) {
+  float largest = 0;
+  for (const MetricRow& row : head.cells.at(cell).metrics) largest = std::max(largest, row[0]);
+  return largest;
+}
+
+}  // namespace
+
+TEST_CASE("a layer method gets all heads at once, head methods one each") {
+  const SmallTrace trace;
+  std::vector<std::vector<std::int32_t>> layers;
+  MethodInfo layer = fake_shared_layer();
+  layer.prepare_layer = [&layers, inner = layer.prepare_layer](std::span<const HeadPrompt> heads, const Params& params,
+                                                               Backend& backend) {
+    layers.emplace_back();
+    for (const HeadPrompt& head : heads) layers.back().push_back(head.head.value);
+    return inner(heads, params, backend);
+  };
+  const MethodInfo head = fake_two_sets();
+  const ReplayResults results = replay(trace.reader(), request_of({&head, &layer}, 5));
+  CHECK(layers == std::vector<std::vector<std::int32_t>>{{0, 1}, {0, 1}});
+  REQUIRE(results.heads.size() == 4);
+  for (std::size_t l = 0; l < 2; ++l) {
+    const CellResult &a = results.heads[2 * l].cells[1], &b = results.heads[2 * l + 1].cells[1];
+    REQUIRE(a.status == Status::ok);
+    // Heads share the budget: 5 tokens of the context each on average, and the same decoded tokens on top.
+    CHECK(a.kept_tokens + b.kept_tokens == doctest::Approx(2 * (5 + 6.5)));
+  }
+}
+
+TEST_CASE("a planned method gets the budget of its layer") {
+  const SmallTrace trace;
+  const MethodInfo info = fake_planned();  // 2 * 6 * (l + 1) / 3
+  const ReplayResults results = replay(trace.reader(), request_of({&info}, 6));
+  REQUIRE(trace.reader().info().num_layers == 2);
+  for (const HeadResult& head : results.heads) {
+    const Index budget = head.place.layer == 0 ? 4 : 8;
+    REQUIRE(head.cells[0].status == Status::ok);
+    CHECK(head.cells[0].budget_tokens == budget);
+    CHECK(head.cells[0].kept_tokens == doctest::Approx(static_cast<double>(budget) + 6.5));
+  }
+}
+
+TEST_CASE("dense layers are exact for every kind of method") {
+  const SmallTrace trace;
+  const MethodInfo head = fake_two_sets(), layer = fake_shared_layer(), observer = fake_observer();
+  ReplayRequest request = request_of({&head, &layer, &observer}, 5);
+  request.dense_layers = 1;
+  const ReplayResults results = replay(trace.reader(), request);
+  for (const HeadResult& result : results.heads) {
+    for (std::size_t cell = 0; cell < 3; ++cell) {
+      CAPTURE(cell);
+      REQUIRE_MESSAGE(result.cells[cell].status == Status::ok, result.cells[cell].reason);
+      CHECK(result.cells[cell].dense == (result.place.layer == 0));
+      if (result.place.layer == 0) {
+        CHECK(largest_error(result, cell) < 1e-5);
+      } else {
+        CHECK(largest_error(result, cell) > 1e-3);
+      }
+    }
+  }
+}

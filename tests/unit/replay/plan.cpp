@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/plan.hpp>
+
+#include <doctest/doctest.h>
+
+#include <property/fakes.hpp>
+#include <unit/trace/sample.hpp>
+
+using namespace kvbench;
+using trace::test::contains;
+using trace::test::message_of;
+
+namespace {
+
+/// Prompts "a" of 1000 tokens and "b" of 600, `decoded` of them after the context; layers 0 and 5; queries at the last 300.
+trace::TraceInfo trace_of(std::int64_t decoded) {
+  trace::TraceInfo info;
+  info.num_layers = 8;
+  info.num_query_heads = 4;
+  info.num_kv_heads = 2;
+  info.head_dim = info.value_dim = 4;
+  for (const auto& [id, tokens] : {std::pair{"a", 1000}, std::pair{"b", 600}}) {
+    trace::PromptInfo prompt;
+    prompt.id = id;
+    prompt.num_tokens = tokens;
+    prompt.prompt_tokens = tokens - decoded;
+    for (const int layer : {0, 5}) {
+      prompt.layers.emplace_back();
+      prompt.layers.back().layer = layer;
+      for (std::int64_t p = tokens - 300; p < tokens; ++p) prompt.layers.back().query_positions.push_back(p);
+    }
+    info.prompts.push_back(prompt);
+  }
+  return info;
+}
+
+struct Requests {
+  MethodInfo head_method = testing::fake_two_sets(), layer_method = testing::fake_shared_layer();
+  ReplayRequest request{.methods = {{.info = &head_method, .params = {}}}};
+};
+
+std::string refusal(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  return message_of<Error>([&] { make_plan(trace, request); });
+}
+
+}  // namespace
+
+TEST_CASE("the protocol follows the trace") {
+  Requests r;
+  CHECK(make_plan(trace_of(40), r.request).prompts[0].protocol == Protocol::decode);
+  CHECK(make_plan(trace_of(40), r.request).prompts[0].context == 960);
+  CHECK(make_plan(trace_of(0), r.request).prompts[0].protocol == Protocol::prefill);
+  CHECK(make_plan(trace_of(0), r.request).prompts[0].context == 1000 - 256);
+  r.request.protocol = Protocol::prefill;
+  CHECK(make_plan(trace_of(40), r.request).prompts[1].context == 560);  // the window is what was decoded
+  r.request.window = 100;
+  CHECK(make_plan(trace_of(40), r.request).prompts[1].context == 500);
+  r.request.protocol = Protocol::decode;
+  CHECK(contains(refusal(trace_of(0), r.request), "--protocol prefill"));
+}
+
+TEST_CASE("a short prompt keeps half of itself as window") {
+  Requests r;
+  trace::TraceInfo trace = trace_of(0);
+  trace.prompts.resize(1);
+  trace.prompts[0].num_tokens = trace.prompts[0].prompt_tokens = 301;
+  for (auto& layer : trace.prompts[0].layers) layer.query_positions = {200, 300};
+  CHECK(make_plan(trace, r.request).prompts[0].context == 151);
+}
+
+TEST_CASE("budgets are tokens or shares, of the context or of its middle") {
+  const PromptPlan prompt{.tokens = 1000, .context = 800, .protect_first = 10, .protect_last = 90};
+  CHECK(budget_tokens(prompt, Budget::parse("25%"), false) == 200);
+  CHECK(budget_tokens(prompt, Budget::parse("25%"), true) == 700 / 4 + 100);
+  CHECK(budget_tokens(prompt, Budget::parse("64"), false) == 64);
+  CHECK(budget_tokens(prompt, Budget::parse("64"), true) == 164);
+}
+
+TEST_CASE("units are heads, and layers for methods that see the layer") {
+  Requests r;
+  r.request.methods.push_back({.info = &r.layer_method, .params = {}});
+  r.request.layers = {5};
+  const ReplayPlan plan = make_plan(trace_of(40), r.request);
+  REQUIRE(plan.heads.size() == 4);
+  REQUIRE(plan.units.size() == 6);  // a prompt: two heads and their layer
+  CHECK(plan.heads[1] == HeadPlace{0, 1, 1});
+  CHECK(plan.heads[2] == HeadPlace{1, 1, 0});
+  CHECK(plan.units[2].layer_methods);
+  CHECK(plan.units[2].kv_heads == std::vector<Index>{0, 1});
+  CHECK(plan.units[5].first_result == 2);
+  r.request.kv_heads = {1};
+  CHECK(make_plan(trace_of(40), r.request).heads.size() == 2);
+}
+
+TEST_CASE("cells are methods by budgets by seeds, seeds for seeded methods alone") {
+  Requests r;
+  MethodInfo seeded = testing::fake_two_sets();
+  seeded.seeded = true;
+  r.request.methods.push_back({.info = &seeded, .params = {}});
+  r.request.budgets = {Budget::parse("10"), Budget::parse("20")};
+  r.request.seeds = {4, 7, 9};
+  const ReplayPlan plan = make_plan(trace_of(40), r.request);
+  REQUIRE(plan.cells.size() == 2 + 6);
+  CHECK(plan.cells[1].budget == 1);
+  CHECK(plan.cells[4].method == 1);
+  CHECK(plan.cells[4].budget == 0);
+  CHECK(plan.cells[4].seed == 9);
+}
+
+TEST_CASE("refusals name the flag and the remedy") {
+  Requests r;
+  const trace::TraceInfo trace = trace_of(40);
+  const auto refused = [&](auto change) {
+    ReplayRequest request = r.request;
+    change(request);
+    return refusal(trace, request);
+  };
+  const std::string prompts = refused([](ReplayRequest& q) { q.prompts = {"c"}; });
+  CHECK(contains(prompts, "--prompts"));
+  CHECK(contains(prompts, "a, b"));
+  const std::string layers = refused([](ReplayRequest& q) { q.layers = {3}; });
+  CHECK(contains(layers, "--layers"));
+  CHECK(contains(layers, "0, 5"));
+  CHECK(contains(refused([](ReplayRequest& q) { q.kv_heads = {2}; }), "--heads"));
+  CHECK(contains(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("961")}; }), "--budget 961"));
+  CHECK(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("960")}; }).empty());
+  CHECK(contains(refused([](ReplayRequest& q) { q.protect_first = 500, q.protect_last = 60; }), "--protect 500,60"));
+  CHECK(contains(refused([](ReplayRequest& q) {
+                   q.protocol = Protocol::prefill;
+                   q.window = 600;
+                 }),
+                 "--window 600"));
+}
+
+TEST_CASE("a layer without queries after the context is refused") {
+  Requests r;
+  trace::TraceInfo trace = trace_of(40);
+  trace.prompts[1].layers[1].query_positions = {10, 559};
+  const std::string sentence = refusal(trace, r.request);
+  CHECK(contains(sentence, "layer 5 of prompt 'b'"));
+  CHECK(contains(sentence, "--queries"));
+  r.request.prompts = {"a"};
+  CHECK(refusal(trace, r.request).empty());
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/record.hpp>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <doctest/doctest.h>
+
+#include <unit/replay/small_trace.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+using doctest::Approx;
+
+namespace {
+
+constexpr float none = std::numeric_limits<float>::quiet_NaN();
+
+/// Results on the small trace (2 layers, 2 kv heads of 2 query heads) with 2 queries; value v(head, seed, row) of every metric
+/// is 100 * head + 10 * seed + row, so that each row has a mean by hand.
+struct Results {
+  SmallTrace trace;
+  MethodInfo seeded = method_of("seeded", {}), plain = method_of("plain", {});
+  ReplayRequest request;
+  ReplayResults results;
+
+  Results() {
+    seeded.seeded = true;
+    request.methods = {{.info = &seeded, .params = {}}, {.info = &plain, .params = {}}};
+    request.budgets = {Budget::tokens(5)};
+    results.cells = {{0, 0, 7}, {0, 0, 9}, {1, 0, 0}};
+    results.protocols = {Protocol::decode};
+    for (std::size_t h = 0; h < 4; ++h) {
+      HeadResult head{.place = {0, h / 2, static_cast<Index>(h % 2)}, .positions = {30, 31}, .cells = {}};
+      for (std::size_t c = 0; c < 3; ++c) {
+        CellResult cell{.context_tokens = 28, .compress_s = 1, .attend_s = 2, .exact_s = 3};
+        cell.kept_tokens = static_cast<double>(h);
+        cell.bytes.kv = 10 * static_cast<double>(h + 1);
+        cell.peak_bytes = static_cast<double>(h);
+        for (std::size_t row = 0; row < 4; ++row) {
+          cell.metrics.emplace_back();
+          cell.metrics.back().fill(static_cast<float>(100 * h + 10 * c + row));
+        }
+        cell.rel_err_fro = {1, 2};
+        head.cells.push_back(cell);
+      }
+      results.heads.push_back(head);
+    }
+  }
+
+  std::vector<Record> rows(Grain grain) const { return summarize(trace.reader(), request, results, grain); }
+  CellResult& cell(std::size_t head, std::size_t index) { return results.heads[head].cells[index]; }
+};
+
+const Summary& rel_err(const Record& r) { return r.metrics[0]; }
+
+}  // namespace
+
+TEST_CASE("a row over the trace is the mean over heads, queries and seeds") {
+  const Results t;
+  const std::vector<Record> rows = t.rows(Grain::trace);
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].method == "seeded");
+  CHECK(rows[0].seeded);
+  CHECK(!rows[0].seed);
+  CHECK(!rows[0].layer);
+  CHECK(rows[0].prompt == t.trace.reader().info().prompts[0].id);
+  CHECK(rows[0].trace == "small.h5");
+  CHECK(rows[0].sha256 == t.trace.reader().sha256().substr(0, 12));
+  CHECK(rows[0].protocol == Protocol::decode);
+  CHECK(rows[0].budget == "5");
+  CHECK(rows[0].query_rows == 4 * 4 * 2);
+  CHECK(rel_err(rows[0]).mean == Approx(150 + 5 + 1.5));
+  CHECK(rel_err(rows[1]).mean == Approx(150 + 20 + 1.5));
+  CHECK(rel_err(rows[0]).max == 300 + 10 + 3);
+  CHECK(rows[0].kept_tokens == Approx(1.5));
+  CHECK(rows[0].bytes.kv == Approx(25));
+  CHECK(rows[0].peak_bytes == 3);
+  CHECK(rows[0].compress_s == Approx(4));  // sum over heads, mean over seeds
+  CHECK(rows[0].attend_s == Approx(8));
+  CHECK(rows[1].exact_s == Approx(12));
+  CHECK(rows[0].rel_err_fro.mean == Approx(1.5));
+  CHECK(rel_err(rows[0]).lo <= rel_err(rows[0]).mean);
+  CHECK(rel_err(rows[0]).hi >= rel_err(rows[0]).mean);
+  CHECK(rel_err(rows[0]).lo < rel_err(rows[0]).hi);  // two seeds
+  CHECK(std::isnan(rows[0].metrics[1].lo));          // intervals for rel_err alone
+}
+
+TEST_CASE("quantiles interpolate between order statistics") {
+  const Results t;
+  const std::vector<Record> rows = t.rows(Grain::head);
+  const Record* head = nullptr;
+  for (const Record& r : rows) {
+    if (r.method == "plain" && r.layer == 0 && r.query_head == 1) head = &r;
+  }
+  REQUIRE(head != nullptr);  // values 22 and 23
+  CHECK(head->query_rows == 2);
+  CHECK(rel_err(*head).mean == Approx(22.5));
+  CHECK(rel_err(*head).p50 == Approx(22.5));
+  CHECK(rel_err(*head).p90 == Approx(22.9));
+  CHECK(rel_err(*head).p99 == Approx(22.99));
+  CHECK(rel_err(*head).max == 23);
+  CHECK(head->rel_err_fro.mean == 2);
+}
+
+TEST_CASE("grains add rows a layer, a head and seed, a query") {
+  const Results t;
+  CHECK(t.rows(Grain::layer).size() == 2 + 2 * 2);
+  const std::size_t head_rows = 2 * 2 * 2 * 3;  // layers, kv heads, query heads, cells
+  CHECK(t.rows(Grain::head).size() == 6 + head_rows);
+  const std::vector<Record> rows = t.rows(Grain::query);
+  CHECK(rows.size() == 6 + head_rows * 3);
+  bool found = false;
+  for (const Record& r : rows) {
+    if (r.layer != 1 || r.kv_head != 1 || r.query_head != 2 || r.seed != 9u || r.query != 31) continue;
+    found = true;
+    CHECK(r.query_rows == 1);
+    CHECK(rel_err(r).mean == 300 + 10 + 1);
+  }
+  CHECK(found);
+}
+
+TEST_CASE("values that do not apply stay out of a summary") {
+  Results t;
+  for (std::size_t h = 0; h < 4; ++h) {
+    t.cell(h, 2).metrics[0][static_cast<std::size_t>(Metric::recall)] = none;
+    for (auto& row : t.cell(h, 2).metrics) row[static_cast<std::size_t>(Metric::log_z_err)] = none;
+  }
+  const Record row = t.rows(Grain::trace)[1];
+  CHECK(row.metrics[static_cast<std::size_t>(Metric::recall)].mean == Approx(150 + 20 + 2));
+  CHECK(std::isnan(row.metrics[static_cast<std::size_t>(Metric::log_z_err)].mean));
+  CHECK(std::isnan(row.metrics[static_cast<std::size_t>(Metric::log_z_err)].p99));
+  CHECK(row.status == Status::ok);
+}
+
+TEST_CASE("dense layers stay out of the row over all layers") {
+  Results t;
+  for (std::size_t h = 0; h < 2; ++h) {
+    for (std::size_t c = 0; c < 3; ++c) t.cell(h, c).dense = true;
+  }
+  const std::vector<Record> rows = t.rows(Grain::layer);
+  REQUIRE(rows.size() == 6);
+  CHECK(rel_err(rows[0]).mean == Approx(250 + 5 + 1.5));
+  CHECK(!rows[0].dense);
+  CHECK(rows[0].query_rows == 2 * 4 * 2);
+  CHECK(rows[2].layer == 0);
+  CHECK(rows[2].dense);
+  CHECK(rel_err(rows[2]).mean == Approx(50 + 5 + 1.5));
+  CHECK(!rows[4].dense);
+}
+
+TEST_CASE("a failed part fails the row") {
+  Results t;
+  t.cell(3, 1).status = Status::failed;
+  t.cell(3, 1).reason = "it broke";
+  const std::vector<Record> rows = t.rows(Grain::layer);
+  CHECK(rows[0].status == Status::failed);
+  CHECK(rows[0].reason == "1 of 8 parts failed: it broke");
+  CHECK(std::isnan(rel_err(rows[0]).mean));
+  CHECK(rows[1].status == Status::ok);
+  CHECK(rows[2].status == Status::ok);      // layer 0
+  CHECK(rows[4].status == Status::failed);  // layer 1
+}
+
+TEST_CASE("a skipped part is left out and named") {
+  Results t;
+  for (std::size_t h = 0; h < 2; ++h) {
+    t.cell(h, 2).status = Status::skipped;
+    t.cell(h, 2).reason = "a sliding window";
+    t.cell(h, 2).metrics.clear();
+  }
+  const std::vector<Record> rows = t.rows(Grain::layer);
+  CHECK(rows[1].status == Status::ok);
+  CHECK(rows[1].reason == "without 2 of 4 parts: a sliding window");
+  CHECK(rel_err(rows[1]).mean == Approx(250 + 20 + 1.5));
+  CHECK(rows[3].status == Status::skipped);
+  CHECK(rows[3].reason == "a sliding window");
+  CHECK(rows[5].status == Status::ok);
+  CHECK(rows[5].reason.empty());
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace small enough for serial loops over its arrays, methods made of one function, and answers computed term by term.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kvbench/replay/replay.hpp>
+#include <kvbench/trace/synth.hpp>
+
+#include <unit/trace/sample.hpp>
+
+namespace kvbench::testing {
+
+using trace::test::contains;
+using trace::test::message_of;
+
+/// 40 tokens, 28 of them the context, all queries; 2 layers, 4 query heads on 2 kv heads, d = 8, dv = 6; with column sums.
+inline trace::SynthOptions small_options() {
+  return {.num_tokens = 40,
+          .prompt_tokens = 28,
+          .num_queries = 40,
+          .layers = 2,
+          .query_heads = 4,
+          .kv_heads = 2,
+          .head_dim = 8,
+          .value_dim = 6,
+          .clusters = 4,
+          .key_norm = 3};
+}
+
+/// A synthetic trace in a folder of its own.
+class SmallTrace {
+ public:
+  explicit SmallTrace(const trace::SynthOptions& options = small_options());
+  const trace::Reader& reader() const { return *reader_; }
+
+  /// A copy of this trace in which the queries at the positions from `begin` on are other ones.
+  std::unique_ptr<trace::Reader> with_other_queries(std::int64_t begin) const;
+
+ private:
+  trace::test::TempFolder folder_;
+  std::unique_ptr<trace::Reader> reader_;
+};
+
+/// What a single-function method sees when it opens a cache, and the cache itself.
+using OpenCache =
+    std::function<std::unique_ptr<CompressedCache>(const HeadPrompt&, Index budget, std::uint32_t seed, Backend&)>;
+MethodInfo method_of(std::string name, OpenCache open);
+
+/// A cache that answers with what a function says and takes all tokens at once.
+class FunctionCache : public CompressedCache {
+ public:
+  using Entries = std::function<EntryTables(const QueryBlock&)>;
+  explicit FunctionCache(Entries entries) : entries_(std::move(entries)) {}
+  Index append(const TokenBlock& tokens) override { return tokens.size(); }
+  EntryTables entries(const QueryBlock& queries) const override { return entries_(queries); }
+  Footprint footprint() const override { return {}; }
+
+ private:
+  Entries entries_;
+};
+/// A method whose tables do not depend on its state.
+MethodInfo answering(std::string name, std::function<EntryTables(const QueryBlock&, Backend&)> entries);
+/// One table of ids.
+EntryTables ids_table(Backend& backend, std::vector<TokenId> ids);
+
+/// One kv head of the small trace as serial loops use it.
+struct Arrays {
+  Arrays(const trace::Reader& reader, std::size_t layer, Index kv_head);
+
+  Index n, d, dv, group;
+  double scale;
+  std::vector<float> keys, values;
+  std::vector<std::vector<float>> queries;  ///< by query head of the group, one row a position
+  double logit(Index g, Index position, Index token) const;
+  std::vector<double> value(Index token) const;
+};
+
+struct TermEntry {
+  Index id = 0;
+  double num = 1, den = 1;
+  std::vector<double> value = {};  ///< empty: the token's own
+};
+/// Entries that answer query head g at a position.
+using TermEntries = std::function<std::vector<TermEntry>(Index g, Index position)>;
+
+/// The answer [dv] and its partition function.
+struct TermAnswer {
+  std::vector<double> out;
+  double log_z = 0;
+};
+TermAnswer attend_to(const Arrays& head, Index g, Index position, const std::vector<TermEntry>& entries);
+std::vector<TermEntry> tokens_between(Index begin, Index end);
+
+/// Checks rel_err, both bounds, log_z_err, the decomposition and the raw outputs of a cell, term by term.
+void check_cell(const Arrays& head, const HeadResult& result, std::size_t cell, const TermEntries& entries);
+
+ReplayRequest request_of(std::vector<const MethodInfo*> methods, Index budget);
+inline float metric(const CellResult& cell, std::size_t row, Metric which) {
+  return cell.metrics.at(row)[static_cast<std::size_t>(which)];
+}
+
+}  // namespace kvbench::testing

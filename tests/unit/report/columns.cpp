@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/column.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/kernels/philox.hpp>
+
+using namespace kvbench;
+
+namespace {
+
+bool snake_case(const std::string& key) {
+  return !key.empty() && key.front() >= 'a' && key.front() <= 'z' && key.back() != '_' && key.find("__") == std::string::npos &&
+         std::ranges::all_of(key, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+}  // namespace
+
+TEST_CASE("every column has a key of its own, a type and a sentence") {
+  std::set<std::string> keys;
+  for (const Column& column : columns()) {
+    CAPTURE(column.key);
+    CHECK(keys.insert(column.key).second);
+    CHECK(snake_case(column.key));
+    CHECK(!column.doc.empty());
+    CHECK((column.type == "text" || column.type == "integer" || column.type == "number"));
+    CHECK(column.text);
+  }
+  CHECK(keys.contains("rel_err_mean"));
+}
+
+TEST_CASE("names carry the unit") {
+  for (const Column& column : columns()) {
+    CAPTURE(column.key);
+    CHECK((column.key.find("bytes") != std::string::npos) == (column.unit == "B"));
+    CHECK(column.key.ends_with("_s") == (column.unit == "s"));
+    CHECK(column.key.ends_with("_tokens") == (column.unit == "tokens"));
+    CHECK(column.key.ends_with("_flops") == (column.unit == "flop"));
+    CHECK(column.time == (column.unit == "s"));
+  }
+}
+
+TEST_CASE("times stand last") {
+  const auto first = std::ranges::find_if(columns(), &Column::time);
+  REQUIRE(first != columns().end());
+  CHECK(std::all_of(first, columns().end(), [](const Column& c) { return c.time; }));
+}
+
+TEST_CASE("every metric has its mean and p99") {
+  std::set<std::string> keys;
+  for (const Column& column : columns()) keys.insert(column.key);
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    const std::string name(name_of(static_cast<Metric>(m)));
+    CAPTURE(name);
+    CHECK(keys.contains(name + "_mean"));
+    CHECK(keys.contains(name + "_p99"));
+  }
+  for (const char* suffix : {"p50", "p90", "max", "lo", "hi"}) CHECK(keys.contains(std::string("rel_err_") + suffix));
+}
+
+TEST_CASE("numbers read back as the same double") {
+  const auto round_trips = [](double value) {
+    const std::string text = number_text(value);
+    return !text.empty() &&
+           std::bit_cast<std::uint64_t>(std::strtod(text.c_str(), nullptr)) == std::bit_cast<std::uint64_t>(value);
+  };
+  int finite = 0;
+  for (std::uint32_t i = 0; i < 20000; ++i) {
+    const PhiloxBlock words = philox4x32({{i, 1, 2, 3}}, {4, 5});
+    const double any = std::bit_cast<double>(std::uint64_t{words.x[0]} << 32 | words.x[1]);
+    const double usual = uniform52(words.x[2], words.x[3]) * 1000;
+    CHECK_MESSAGE(round_trips(usual), usual);
+    if (!std::isfinite(any)) continue;
+    ++finite;
+    CHECK_MESSAGE(round_trips(any), any);
+  }
+  CHECK(finite > 19000);
+  for (const double value : {0.0, -0.0, 1.0, -3.0, 0.1, 1e15, 1e22, 123456789012345678.0, 5e-324, 1.7976931348623157e308}) {
+    CHECK_MESSAGE(round_trips(value), value);
+  }
+}
+
+TEST_CASE("short numbers, and those that are none") {
+  CHECK(number_text(256) == "256");
+  CHECK(number_text(0.25) == "0.25");
+  CHECK(number_text(0.1) == "0.1");
+  CHECK(number_text(std::numeric_limits<double>::quiet_NaN()).empty());
+  CHECK(number_text(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(number_text(-std::numeric_limits<double>::infinity()) == "-inf");
+}

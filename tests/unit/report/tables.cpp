@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/table.hpp>
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace kvbench;
+
+namespace {
+
+Record record(std::string method, double error) {
+  Record r{};
+  r.trace = "a.h5";
+  r.prompt = std::string("0");
+  r.method = std::move(method);
+  r.budget = "64";
+  r.kept_tokens = 64;
+  r.context_tokens = 256;
+  r.bytes = {.kv = 100, .meta = 28, .full = 512};
+  r.metrics.fill({error, error, error, error, error, error, error});
+  r.rel_err_fro = r.metrics[0];
+  r.compress_s = 0.5;
+  return r;
+}
+
+Record broken(std::string method, Status status, std::string reason) {
+  Record r = record(std::move(method), 0);
+  r.status = status;
+  r.reason = std::move(reason);
+  return r;
+}
+
+/// RFC 4180: rows of fields. Quotes stand at the ends of a field and doubled inside.
+std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
+  std::vector<std::vector<std::string>> rows = {{""}};
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+      rows.back().back() += text[++i];
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && c == ',') {
+      rows.back().emplace_back();
+    } else if (!quoted && c == '\n') {
+      rows.push_back({""});
+    } else {
+      rows.back().back() += c;
+    }
+  }
+  rows.pop_back();  // after the last line's end
+  return rows;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::size_t column_of(const std::string& key) {
+  return static_cast<std::size_t>(std::ranges::find(columns(), key, &Column::key) - columns().begin());
+}
+
+}  // namespace
+
+TEST_CASE("the header of a CSV is the columns, and lines end in LF") {
+  const std::vector<Record> records = {record("a", 0.5), record("b", 0.25)};
+  const std::string csv = csv_table(records, true);
+  CHECK(csv.find('\r') == std::string::npos);
+  CHECK(csv.back() == '\n');
+  const auto rows = parse_csv(csv);
+  REQUIRE(rows.size() == 3);
+  for (const auto& row : rows) REQUIRE(row.size() == columns().size());
+  for (std::size_t c = 0; c < columns().size(); ++c) {
+    CHECK(rows[0][c] == columns()[c].key);
+    CHECK(rows[2][c] == columns()[c].text(records[1]));
+  }
+  CHECK(rows[1][column_of("rel_err_mean")] == "0.5");
+  CHECK(rows[1][column_of("compression")] == "4");
+  CHECK(rows[1][column_of("kept_fraction")] == "0.25");
+  CHECK(rows[1][column_of("layer")] == "all");
+  CHECK(rows[1][column_of("seed")].empty());
+  CHECK(lines_of(csv_table({}, true)).size() == 1);
+}
+
+TEST_CASE("fields with commas, quotes and line ends are quoted") {
+  Record r = broken("m", Status::failed, "one, two \"three\"\nfour");
+  r.trace = "a\rb.h5";
+  r.params = "plain;x=1";
+  const std::string csv = csv_table({&r, 1}, true);
+  CHECK(csv.find("\"one, two \"\"three\"\"\nfour\"") != std::string::npos);
+  CHECK(csv.find("\"a\rb.h5\"") != std::string::npos);
+  CHECK(csv.find(",plain;x=1,") != std::string::npos);
+  const auto rows = parse_csv(csv);
+  REQUIRE(rows.size() == 2);
+  REQUIRE(rows[1].size() == columns().size());
+  CHECK(rows[1][column_of("reason")] == r.reason);
+  CHECK(rows[1][column_of("trace")] == r.trace);
+}
+
+TEST_CASE("without times exactly the time columns are gone") {
+  const Record r = record("a", 0.5);
+  const auto with = parse_csv(csv_table({&r, 1}, true)), without = parse_csv(csv_table({&r, 1}, false));
+  std::vector<std::vector<std::string>> expected(2);
+  for (std::size_t c = 0; c < columns().size(); ++c) {
+    for (std::size_t row = 0; row < 2; ++row) {
+      if (!columns()[c].time) expected[row].push_back(with[row][c]);
+    }
+  }
+  CHECK(without == expected);
+  CHECK(without[0].size() == with[0].size() - 3);
+  CHECK(std::ranges::find(without[0], "compress_s") == without[0].end());
+}
+
+TEST_CASE("a row that is not ok has a reason and no numbers") {
+  const Record r = broken("m", Status::skipped, "no queries");
+  const auto rows = parse_csv(csv_table({&r, 1}, true));
+  CHECK(rows[1][column_of("status")] == "skipped");
+  CHECK(rows[1][column_of("reason")] == "no queries");
+  for (std::size_t c = 0; c < columns().size(); ++c) {
+    if (columns()[c].type == "number") CHECK_MESSAGE(rows[1][c].empty(), columns()[c].key);
+  }
+}
+
+TEST_CASE("Markdown escapes pipes and keeps its columns") {
+  Record r = record("m", 0.5);
+  r.params = "a=1|b=||";
+  const std::vector<Record> records = {r, broken("n", Status::failed, "x | y")};
+  const auto lines = lines_of(markdown_table(records));
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[2].find("a=1\\|b=\\|\\|") != std::string::npos);
+  CHECK(lines[3].find("failed: x \\| y") != std::string::npos);
+  const auto bars = [](const std::string& line) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) count += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
+    return count;
+  };
+  for (const std::string& line : lines) CHECK(bars(line) == bars(lines[0]));
+}
+
+TEST_CASE("the terminal table is aligned, best error first, and shows no layers") {
+  Record layer = record("in-one-layer", 0.1);
+  layer.layer = 3;
+  const std::vector<Record> records = {record("worse", 0.75), broken("cannot", Status::skipped, "a long reason of its own"),
+                                       record("much-better-name", 0.0125), layer};
+  const auto lines = lines_of(terminal_table(records));
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[1].starts_with("much-better-name"));
+  CHECK(lines[2].starts_with("worse"));
+  CHECK(lines[3].starts_with("cannot"));
+  CHECK(lines[3].ends_with("skipped: a long reason of its own"));
+  CHECK(lines[0].size() == lines[1].size());
+  CHECK(lines[1].size() == lines[2].size());
+  for (const std::string& line : lines) CHECK(line.back() != ' ');
+  for (const char* header : {"rel_err", "bytes/full", "recall"}) {
+    const std::size_t end = lines[0].find(header) + std::string(header).size();
+    CAPTURE(header);
+    for (std::size_t i = 1; i < 3; ++i) {
+      CHECK(lines[i][end - 1] != ' ');  // right-aligned under its header
+      CHECK((end == lines[i].size() || lines[i][end] == ' '));
+    }
+  }
+}
+
+TEST_CASE("with several prompts the terminal shows the row over all of them") {
+  Record all = record("m", 0.5), one = record("m", 0.25);
+  all.prompt = "all";
+  const std::vector<Record> records = {all, one};
+  const auto lines = lines_of(terminal_table(records));
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[1].find("0.5") != std::string::npos);
+}
