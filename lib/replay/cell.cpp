@@ -193,6 +193,7 @@ RecallRange CellRun::recall_range(std::size_t h) const {
   const TokenMap& map = heads_[h].map;
   const Protected kept = cache_->protected_tokens()[h];
   const bool may_drop_decoded = options_.decode && !kept.decoded;
+  if (may_drop_decoded && map.last > 0) return {};  // what may be dropped lies on both sides of protected tokens
   return {.first = map.first + (options_.recall_sinks ? 0 : kept.sinks),
           .last = may_drop_decoded ? heads_[h].num_tokens() : map.first + map.middle - kept.recent};
 }

@@ -49,7 +49,7 @@ class HostEntries {
   bool two_sets_ = false, all_plain_ = true, any_plain_ = false;
 };
 
-/// Tokens over which recall counts: those that the method may drop.
+/// Tokens over which recall counts: those that the method may drop. Empty: recall does not apply.
 struct RecallRange {
   Index first = 0, last = 0;
 };

@@ -7,46 +7,12 @@
 
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/cell.hpp>
+#include <kvbench/replay/head_caches.hpp>
 
 namespace kvbench {
 namespace {
 
 constexpr double score_bytes = 64e6;  // of a block's kept scores: bounds what a head in flight holds beside its own slabs
-
-/// Lets the engine treat caches of single kv heads as a layer: that of a unit's one head, or those of a layer that stays exact.
-class HeadCaches : public LayerCache {
- public:
-  void add(std::unique_ptr<CompressedCache> cache) { heads_.push_back(std::move(cache)); }
-
-  /// Several heads are all of the kind that takes everything.
-  Index append(std::span<const TokenBlock> tokens) override {
-    Index taken = 0;
-    for (std::size_t h = 0; h < heads_.size(); ++h) taken = heads_[h]->append(tokens[h]);
-    return taken;
-  }
-  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
-    std::vector<EntryTables> tables;
-    for (std::size_t h = 0; h < heads_.size(); ++h) tables.push_back(heads_[h]->entries(queries[h]));
-    return tables;
-  }
-  void observe(std::span<const QueryBlock> queries, std::span<const EntryTables> entries,
-               std::span<const std::vector<Buffer<const float>>> weights) override {
-    for (std::size_t h = 0; h < heads_.size(); ++h) heads_[h]->observe(queries[h], entries[h], weights[h]);
-  }
-  std::vector<Footprint> footprint() const override {
-    std::vector<Footprint> arrays;
-    for (const auto& head : heads_) arrays.push_back(head->footprint());
-    return arrays;
-  }
-  std::vector<Protected> protected_tokens() const override {
-    std::vector<Protected> tokens;
-    for (const auto& head : heads_) tokens.push_back(head->protected_tokens());
-    return tokens;
-  }
-
- private:
-  std::vector<std::unique_ptr<CompressedCache>> heads_;
-};
 
 /// What prepare() left for one method, or why it could not.
 struct PreparedMethod {
