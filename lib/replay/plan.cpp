@@ -59,7 +59,7 @@ void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request
     throw Error("--prompts: the trace has no prompt '{}'.{} It has: {}", id, did_you_mean(id, ids), fmt::join(ids, ", "));
   }
   std::ranges::sort(layers);
-  layers.erase(std::ranges::unique(layers).begin(), layers.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
   for (const std::int64_t layer : request.layers) {
     if (std::ranges::find(layers, layer) == layers.end()) {
       throw Error("--layers: the trace has no layer {}; it has {}", layer, fmt::join(layers, ", "));
