@@ -22,7 +22,11 @@ ReplayResults empty_results(const trace::TraceInfo& trace, const ReplayPlan& pla
   results.protocols.resize(trace.prompts.size(), Protocol::automatic);
   for (const PromptPlan& prompt : plan.prompts) results.protocols[prompt.prompt] = prompt.protocol;
   for (const HeadPlace& place : plan.heads) {
-    results.heads.push_back({.place = place, .cells = std::vector<CellResult>(plan.cells.size())});
+    const auto plan_of = std::ranges::find(plan.prompts, place.prompt, &PromptPlan::prompt);
+    const auto& all = trace.prompts[place.prompt].layers[place.layer].query_positions;
+    results.heads.push_back({.place = place,
+                             .positions = {std::ranges::lower_bound(all, plan_of->context), all.end()},
+                             .cells = std::vector<CellResult>(plan.cells.size())});
   }
   return results;
 }

@@ -51,7 +51,6 @@ class UnitRun {
       : reader_(reader), plan_(plan), unit_(unit), request_(request), backend_(backend), stop_(stop), results_(results) {
     for (const Index kv_head : unit.kv_heads) {
       heads_.push_back(load_head(reader, unit.prompt, {unit.prompt.prompt, unit.layer, kv_head}, backend));
-      results_.heads[unit.first_result + heads_.size() - 1].positions = heads_.back().positions;
     }
   }
 
