@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/trace/global_heap.hpp>
 #include <kvbench/trace/layout.hpp>
 
 namespace kvbench::trace {
@@ -153,7 +154,9 @@ std::vector<T> Parser::integers(const h5::Object& dataset) {
 std::string Parser::long_text(const h5::Object& dataset) {
   const h5::Handle type = dataset.type();
   if (H5Tget_class(type.get()) != H5T_STRING) throw Error("{}: must hold a string.", dataset.where());
-  check_storage(dataset, {}, H5Tget_size(type.get()));
+  // In memory a string of variable length is a pointer; the file holds a reference into its heap.
+  const bool variable = H5Tis_variable_str(type.get()) > 0;
+  check_storage(dataset, {}, variable ? std::tuple_size_v<h5::HeapReference> : H5Tget_size(type.get()));
   return dataset.read_string();
 }
 

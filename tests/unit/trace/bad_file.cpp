@@ -76,6 +76,24 @@ TEST_CASE("an unchanged copy is read, with attributes of other integer, float an
         }) == "");
 }
 
+TEST_CASE("strings of variable length, as h5py writes them, in attributes and datasets") {
+  const TempFolder folder;
+  write_sample(folder / "t.h5");
+  {
+    const hid_t type = H5Tcopy(H5T_C_S1);
+    H5Tset_size(type, H5T_VARIABLE);
+    RawFile file(folder / "t.h5");
+    const std::string text(6000, 'x');
+    const char* pointer = text.c_str();
+    file.replace("/prompts/10/text", type, {}, &pointer);
+    file.set("/", "model", type, &pointer);
+    H5Tclose(type);
+  }
+  const Reader reader(folder / "t.h5");
+  CHECK(reader.info().prompts[1].text == std::string(6000, 'x'));
+  CHECK(reader.info().model == std::string(6000, 'x'));
+}
+
 TEST_CASE("files that are no HDF5 files get a sentence each") {
   const TempFolder folder;
   const auto open = [&](const std::string& path) { return message_of<Error>([&] { const Reader reader(path); }); };
