@@ -14,18 +14,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Rows g*count + i of queries [begin, begin + count) out of rows g*m + i.
-std::vector<float> part_rows(const std::vector<float>& all, Index group, Index m, Index begin, Index count) {
-  const auto dim = static_cast<Index>(all.size()) / (group * m);
-  std::vector<float> rows;
-  rows.reserve(static_cast<std::size_t>(group * count * dim));
-  for (Index g = 0; g < group; ++g) {
-    const auto from = all.begin() + (g * m + begin) * dim;
-    rows.insert(rows.end(), from, from + count * dim);
-  }
-  return rows;
-}
-
 /// Softmax weights of single-step queries over their entries, by table: [G, width].
 std::vector<Buffer<const float>> observed_weights(const EntryTables& tables, const std::vector<Buffer<float>>& logits,
                                                   std::span<const float> max, std::span<const float> den, Backend& backend) {
@@ -160,9 +148,9 @@ CellRun::Answered CellRun::attend_head(SharedBlock& block, const BlockPart& part
                           ? 0
                           : std::ranges::lower_bound(block.exact.block.positions, part.global.positions.front()) -
                                 block.exact.block.positions.begin();
-  const auto fixed_max = part_rows(block.fixed_max, head.group, m, begin, count);
-  const auto fixed_den = part_rows(block.fixed_den, head.group, m, begin, count);
-  const auto fixed_num = part_rows(block.fixed_num, head.group, m, begin, count);
+  const auto fixed_max = query_rows(block.fixed_max, head.group, m, begin, count);
+  const auto fixed_den = query_rows(block.fixed_den, head.group, m, begin, count);
+  const auto fixed_num = query_rows(block.fixed_num, head.group, m, begin, count);
   const auto rows = static_cast<Index>(fixed_max.size());
   const auto fixed_state = [&] {
     return AttentionState{backend.adopt(std::vector(fixed_max), rows), backend.adopt(std::vector(fixed_den), rows),

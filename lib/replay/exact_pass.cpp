@@ -25,16 +25,6 @@ std::vector<float> softmax_norms(const ExactBlock& exact, Index columns) {
   return norms;
 }
 
-std::vector<float> block_rows(const std::vector<float>& all, const Head& head, Index begin, Index count, Index dim) {
-  std::vector<float> rows;
-  rows.reserve(static_cast<std::size_t>(head.group * count * dim));
-  for (Index g = 0; g < head.group; ++g) {
-    const auto from = all.begin() + (g * head.queries_per_head() + begin) * dim;
-    rows.insert(rows.end(), from, from + count * dim);
-  }
-  return rows;
-}
-
 /// Stacked rows g*m + i of queries [begin, begin + count), as row numbers of the block.
 std::vector<std::int32_t> row_numbers(Index group, Index queries, Index begin, Index count) {
   std::vector<std::int32_t> rows;
@@ -52,6 +42,17 @@ Buffer<const float> gather(const Buffer<const float>& source, const Buffer<std::
 }
 
 }  // namespace
+
+std::vector<float> query_rows(const std::vector<float>& all, Index group, Index m, Index begin, Index count) {
+  const auto dim = static_cast<Index>(all.size()) / (group * m);
+  std::vector<float> rows;
+  rows.reserve(static_cast<std::size_t>(group * count * dim));
+  for (Index g = 0; g < group; ++g) {
+    const auto from = all.begin() + (g * m + begin) * dim;
+    rows.insert(rows.end(), from, from + count * dim);
+  }
+  return rows;
+}
 
 Index block_queries(const Head& head, double bytes) {
   const double per_query = static_cast<double>(head.group) * static_cast<double>(head.num_tokens()) * sizeof(float);
@@ -71,9 +72,10 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   }
   exact.block.first = backend.adopt(std::vector(first), count);
   exact.block.last = backend.adopt(std::vector(last), count);
-  exact.block.queries = backend.adopt(block_rows(head.queries, head, begin, count, d), rows, d);
+  exact.block.queries = backend.adopt(query_rows(head.queries, head.group, head.queries_per_head(), begin, count), rows, d);
   if (!head.speculated.empty()) {
-    exact.block.speculated = backend.adopt(block_rows(head.speculated, head, begin, count, d), rows, d);
+    exact.block.speculated =
+        backend.adopt(query_rows(head.speculated, head.group, head.queries_per_head(), begin, count), rows, d);
   }
   Buffer<float> out = backend.allocate<float>(rows, dv), max = backend.allocate<float>(rows),
                 lse = backend.allocate<float>(rows), scores = backend.allocate<float>(rows, n);

@@ -27,6 +27,9 @@ struct ExactBlock {
   std::map<std::tuple<Index, Index, Index>, std::vector<std::int32_t>> top_;
 };
 
+/// Rows g*count + i of queries [begin, begin + count) out of the stacked rows g*m + i of `all`, of whatever width.
+std::vector<float> query_rows(const std::vector<float>& all, Index group, Index m, Index begin, Index count);
+
 /// How many queries a block may hold so that its scores stay within `bytes`.
 Index block_queries(const Head& head, double bytes);
 
