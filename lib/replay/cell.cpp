@@ -40,7 +40,10 @@ RowState row_state(const std::vector<float>& max, const std::vector<float>& den,
 }  // namespace
 
 SharedBlock::SharedBlock(const Head& head, Index begin, Index count, const std::vector<TokenId>& fixed, Backend& backend)
-    : exact(exact_block(head, begin, count, backend)), group_(head.group), local_(localize(exact, head, backend)) {
+    : exact(exact_block(head, begin, count, backend)),
+      group_(head.group),
+      identity_(head.map.identity()),
+      local_(localize(exact, head, backend)) {
   AttentionState state = empty_state(backend, exact.block.queries.rows(), head.tokens.values.cols());
   if (!fixed.empty()) {
     const EntryTable table{.ids = backend.adopt(std::vector(fixed), 1, static_cast<Index>(fixed.size()))};
@@ -54,7 +57,8 @@ SharedBlock::SharedBlock(const Head& head, Index begin, Index count, const std::
 const BlockPart& SharedBlock::part(Index begin, Index count, Backend& backend) {
   const auto [found, inserted] = parts_.try_emplace({begin, count});
   if (inserted) {
-    found->second = {sub_block(exact.block, group_, begin, count, backend), sub_block(local_, group_, begin, count, backend)};
+    found->second.global = sub_block(exact.block, group_, begin, count, backend);
+    found->second.local = identity_ ? found->second.global : sub_block(local_, group_, begin, count, backend);
   }
   return found->second;
 }
@@ -132,7 +136,8 @@ void CellRun::answer_run(std::span<SharedBlock> blocks, Index begin, Index count
     const EntryTables tables = to_global(entries[h], head.map, backend);
     const HostEntries host(tables, count, backend);
     std::vector<Buffer<float>> logits;
-    const Answered answered = attend_head(blocks[h], parts[h], h, tables, host, options_.observes ? &logits : nullptr, backend);
+    const Answered answered =
+        attend_head(blocks[h], begin, parts[h], h, tables, host, options_.observes ? &logits : nullptr, backend);
     measure(blocks[h], begin, count, h, tables, host, answered, backend);
     if (options_.keep_raw) keep_entries(h, blocks[h].exact.begin + begin, tables, backend);
     if (options_.observes) weights[h] = observed_weights(tables, logits, answered.max, answered.den, backend);
@@ -140,14 +145,11 @@ void CellRun::answer_run(std::span<SharedBlock> blocks, Index begin, Index count
   if (options_.observes) cache_->observe(locals, entries, weights);
 }
 
-CellRun::Answered CellRun::attend_head(SharedBlock& block, const BlockPart& part, std::size_t h, const EntryTables& tables,
-                                       const HostEntries& entries, std::vector<Buffer<float>>* logits, Backend& backend) {
+CellRun::Answered CellRun::attend_head(SharedBlock& block, Index begin, const BlockPart& part, std::size_t h,
+                                       const EntryTables& tables, const HostEntries& entries,
+                                       std::vector<Buffer<float>>* logits, Backend& backend) {
   const Head& head = heads_[h];
   const Index m = block.exact.block.size(), count = part.global.size(), dv = head.tokens.values.cols();
-  const Index begin = part.global.positions.empty()
-                          ? 0
-                          : std::ranges::lower_bound(block.exact.block.positions, part.global.positions.front()) -
-                                block.exact.block.positions.begin();
   const auto fixed_max = query_rows(block.fixed_max, head.group, m, begin, count);
   const auto fixed_den = query_rows(block.fixed_den, head.group, m, begin, count);
   const auto fixed_num = query_rows(block.fixed_num, head.group, m, begin, count);

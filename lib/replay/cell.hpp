@@ -29,6 +29,7 @@ class SharedBlock {
 
  private:
   Index group_;
+  bool identity_;  ///< both numberings are the same
   QueryBlock local_;
   std::map<std::pair<Index, Index>, BlockPart> parts_;
 };
@@ -67,7 +68,7 @@ class CellRun {
   };
 
   void answer_run(std::span<SharedBlock> blocks, Index begin, Index count, Backend& backend);
-  Answered attend_head(SharedBlock& block, const BlockPart& part, std::size_t h, const EntryTables& tables,
+  Answered attend_head(SharedBlock& block, Index begin, const BlockPart& part, std::size_t h, const EntryTables& tables,
                        const HostEntries& entries, std::vector<Buffer<float>>* logits, Backend& backend);
   void measure(SharedBlock& block, Index begin, Index count, std::size_t h, const EntryTables& tables,
                const HostEntries& entries, const Answered& answered, Backend& backend);
