@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <optional>
 
 #include <kvbench/methods/registry.hpp>
@@ -18,8 +19,7 @@ constexpr double score_bytes = 64e6;  // of a block's kept scores: bounds what a
 struct PreparedMethod {
   std::vector<std::shared_ptr<const Prepared>> heads;  ///< of single heads, or
   std::shared_ptr<const PreparedLayer> layer;
-  Status status = Status::ok;
-  std::string reason;
+  std::exception_ptr failure;  ///< why there is none of them
   double seconds = 0, flops = 0;
   std::size_t peak_bytes = 0, held_bytes = 0;  // while preparing, and of what it keeps
 };
@@ -141,7 +141,7 @@ class UnitRun {
     const double flops = backend_.cost().flops;
     const std::size_t held = backend_.held_bytes();
     backend_.start_peak();
-    guard(out.status, out.reason, [&] {
+    try {
       check_needs(*choice.info);
       if (dense()) {
         const MethodInfo& exact = find_method("exact");
@@ -153,7 +153,9 @@ class UnitRun {
       } else {
         out.heads = {choice.info->prepare(heads_.front().prompt, choice.params, backend_)};
       }
-    });
+    } catch (...) {
+      out.failure = std::current_exception();
+    }
     out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     out.flops = backend_.cost().flops - flops;
     out.peak_bytes = backend_.peak_bytes() - held;
@@ -187,9 +189,7 @@ class UnitRun {
     }
     guard_cell(c, [&] {
       const PreparedMethod& method = prepared(c);
-      if (method.status == Status::skipped) throw Unavailable(method.reason);
-      if (method.status == Status::infeasible) throw Infeasible(method.reason);
-      if (method.status == Status::failed) throw std::runtime_error(method.reason);
+      if (method.failure) std::rethrow_exception(method.failure);
       const Index budget = method_budget(c);
       const auto begin = std::chrono::steady_clock::now();
       const double flops = backend_.cost().flops;
