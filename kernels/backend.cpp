@@ -55,6 +55,13 @@ class HostBackend final : public Backend {
   void execute(const kernels::KCenter<Buffer>& op) override { forward(op); }
   void execute(const kernels::LeaderClusters<Buffer>& op) override { forward(op); }
   void execute(const kernels::PhiloxFill<Buffer>& op) override { forward(op); }
+  void execute(const kernels::NormalizeRows<Buffer>& op) override { forward(op); }
+  void execute(const kernels::InnerProducts<Buffer>& op) override { forward(op); }
+  void execute(const kernels::BestMatch<Buffer>& op) override { forward(op); }
+  void execute(const kernels::MeanRows<Buffer>& op) override { forward(op); }
+  void execute(const kernels::PageBounds<Buffer>& op) override { forward(op); }
+  void execute(const kernels::SplitSigns<Buffer>& op) override { forward(op); }
+  void execute(const kernels::BalanceWalk<Buffer>& op) override { forward(op); }
 
  private:
   template <template <template <class> class> class Op>

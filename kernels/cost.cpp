@@ -61,6 +61,28 @@ Cost cost(const LeaderClusters<Buffer>& a) {
           bytes(a.points) + bytes(a.representatives) + bytes(a.labels)};
 }
 
+Cost cost(const NormalizeRows<Buffer>& a) { return {3 * size(a.rows), bytes(a.rows) + bytes(a.out)}; }
+Cost cost(const InnerProducts<Buffer>& a) {
+  return {2 * size(a.out) * static_cast<double>(a.a.cols()), bytes(a.a) + bytes(a.b) + bytes(a.out)};
+}
+Cost cost(const BestMatch<Buffer>& a) {
+  return {2 * size(a.points) * static_cast<double>(a.candidates.rows()),
+          bytes(a.points) + bytes(a.candidates) + bytes(a.best) + bytes(a.score)};
+}
+Cost cost(const MeanRows<Buffer>& a) {
+  return {2 * size(a.rows), bytes(a.rows) + bytes(a.labels) + bytes(a.weights) + bytes(a.out) + bytes(a.mass)};
+}
+
+Cost cost(const PageBounds<Buffer>& a) { return {2 * size(a.rows), bytes(a.rows) + bytes(a.out)}; }
+Cost cost(const SplitSigns<Buffer>& a) { return {size(a.out), bytes(a.rows) + bytes(a.out)}; }
+
+Cost cost(const BalanceWalk<Buffer>& a) {
+  const double n = static_cast<double>(a.keys.rows()), blocks = static_cast<double>(a.shift.rows());
+  const double pairs = blocks == 0 ? 0 : n * n / blocks / 2;
+  return {pairs * static_cast<double>(2 * a.keys.cols() + 2 * a.values.cols() + 4),
+          bytes(a.keys) + bytes(a.values) + bytes(a.uniforms) + bytes(a.signs)};
+}
+
 Cost cost(const PhiloxFill<Buffer>& a) { return {0, bytes(a.out)}; }
 
 }  // namespace kvbench::kernels

@@ -19,7 +19,7 @@ namespace kvbench::app {
 namespace {
 
 const std::map<std::string, Protocol> protocols = {
-    {"auto", Protocol::automatic}, {"prefill", Protocol::prefill}, {"decode", Protocol::decode}};
+    {"auto", Protocol::automatic}, {"prefill", Protocol::prefill}, {"decode", Protocol::decode}, {"stream", Protocol::stream}};
 const std::map<std::string, Decoded> decoded_policies = {{"method", Decoded::method}, {"keep", Decoded::keep}};
 const std::map<std::string, Grain> grains = {
     {"trace", Grain::trace}, {"layer", Grain::layer}, {"head", Grain::head}, {"query", Grain::query}};
@@ -168,7 +168,9 @@ void add_selection_flags(CLI::App* flags, Options& o) {
 }
 
 void add_protocol_flags(CLI::App* flags, Options& o) {
-  flags->add_option("--protocol", o.request.protocol, "prefill, decode or auto (decode where the trace has decoded tokens)")
+  flags
+      ->add_option("--protocol", o.request.protocol,
+                   "prefill, decode, stream or auto (decode where the trace has decoded tokens)")
       ->transform(CLI::CheckedTransformer(protocols));
   flags->add_option("--decoded", o.request.decoded, "Decoded tokens are handled by the method, or kept exactly: method, keep")
       ->transform(CLI::CheckedTransformer(decoded_policies));

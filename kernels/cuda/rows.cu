@@ -91,19 +91,23 @@ __global__ void pool_rows(PoolRows<DeviceMatrix> op) {
   }
 }
 
-__device__ float reduced(const DeviceMatrix<const float>& rows, Reduction mode, Index j) {
+/// Over rows i, m + i, 2m + i, ...
+__device__ float reduced(const DeviceMatrix<const float>& rows, Reduction mode, Index m, Index i, Index j) {
   float highest = -INFINITY;
   double sum = 0;
-  for (Index r = 0; r < rows.rows; ++r) {
+  for (Index r = i; r < rows.rows; r += m) {
     highest = fmaxf(highest, rows(r, j));
     sum += rows(r, j);
   }
   if (mode == Reduction::max) return highest;
-  return static_cast<float>(mode == Reduction::mean ? sum / static_cast<double>(rows.rows) : sum);
+  return static_cast<float>(mode == Reduction::mean ? sum / static_cast<double>(rows.rows / m) : sum);
 }
 
 __global__ void reduce_rows(ReduceRows<DeviceMatrix> op) {
-  for (Index j = first_index(); j < op.rows.cols; j += index_stride()) op.out(0, j) = reduced(op.rows, op.mode, j);
+  const Index n = op.rows.cols;
+  for (Index e = first_index(); e < op.out.rows * n; e += index_stride()) {
+    op.out(e / n, e % n) = reduced(op.rows, op.mode, op.out.rows, e / n, e % n);
+  }
 }
 
 /// The conversion instructions replace a NaN by one fixed pattern; here it keeps its sign and its payload, made quiet.
@@ -168,7 +172,7 @@ void run(const PoolRows<DeviceMatrix>& op, Context& context) {
 
 template <>
 void run(const ReduceRows<DeviceMatrix>& op, Context& context) {
-  launch_items(context, op.rows.cols, reduce_rows, op);
+  launch_items(context, op.out.rows * op.rows.cols, reduce_rows, op);
 }
 
 template <>

@@ -113,12 +113,15 @@ void run(const PoolRows<HostMatrix>& op, Context&) {
 
 template <>
 void run(const ReduceRows<HostMatrix>& op, Context&) {
-  for (Index c = 0; c < op.rows.cols; ++c) {
-    double result = op.mode == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
-    for (Index r = 0; r < op.rows.rows; ++r)
-      result = op.mode == Reduction::max ? std::max<double>(result, op.rows(r, c)) : result + op.rows(r, c);
-    if (op.mode == Reduction::mean) result /= static_cast<double>(op.rows.rows);
-    op.out(0, c) = static_cast<float>(result);
+  const Index m = op.out.rows;
+  for (Index i = 0; i < m; ++i) {
+    for (Index c = 0; c < op.rows.cols; ++c) {
+      double result = op.mode == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
+      for (Index r = i; r < op.rows.rows; r += m)
+        result = op.mode == Reduction::max ? std::max<double>(result, op.rows(r, c)) : result + op.rows(r, c);
+      if (op.mode == Reduction::mean) result /= static_cast<double>(op.rows.rows / m);
+      op.out(i, c) = static_cast<float>(result);
+    }
   }
 }
 

@@ -6,24 +6,11 @@
 namespace kvbench {
 namespace {
 
-class ExactPrepared : public Prepared {
- public:
-  ExactPrepared(const HeadPrompt& head, const ExactParams& params, Backend& backend)
-      : head_(head), params_(params), backend_(backend) {}
-
-  std::unique_ptr<CompressedCache> make(Index /*budget*/, std::uint32_t /*seed*/) const override {
-    return std::make_unique<KeptCache>(backend_, head_, KeptTokens{.ids = token_range(0, head_.tokens())},
-                                       params_.accumulate == ExactParams::Accumulate::f64);
-  }
-
- private:
-  HeadPrompt head_;
-  ExactParams params_;
-  Backend& backend_;
-};
-
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const ExactParams& params, Backend& backend) {
-  return std::make_shared<ExactPrepared>(head, params, backend);
+  const bool f64 = params.accumulate == ExactParams::Accumulate::f64;
+  return prepared([head, f64, &backend](Index /*budget*/, std::uint32_t /*seed*/) {
+    return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}, f64);
+  });
 }
 
 }  // namespace

@@ -53,6 +53,9 @@ struct HeadPrompt {
   std::optional<Rope> rope;                      ///< absent where the model's RoPE is scaled or missing
   Buffer<const float> column_sums;    ///< [G, n] attention mass from all queries of the context; absent: not in the trace
   Buffer<const float> keys_pre_rope;  ///< [n, d]; absent: not in the trace
+  /// [n', d] where the context is empty and tokens arrive from the first one on (protocol `stream`): the keys of the first n'
+  /// tokens to come, for scalars alone that a user would have tuned beforehand (SubGen's radius). Absent elsewhere.
+  Buffer<const float> calibration_keys;
 
   Index tokens() const { return keys.rows(); }
 };
@@ -120,6 +123,12 @@ struct Protected {
   bool decoded = false;  ///< every decoded token
 };
 
+/// Something that a row must say beside its figures: an event with its number, or a fact (count 0).
+struct Note {
+  std::string text;
+  double count = 0;  ///< summed over heads and seeds
+};
+
 /// A compressed cache of one kv head, for one budget and seed.
 class CompressedCache {
  public:
@@ -141,6 +150,8 @@ class CompressedCache {
 
   virtual Footprint footprint() const = 0;
   virtual Protected protected_tokens() const { return {}; }
+  /// At the end of the run; they stand in the row's `reason`.
+  virtual std::vector<Note> notes() const { return {}; }
 };
 
 /// What a method computed once for a context; budgets and seeds share it.
@@ -161,6 +172,7 @@ class LayerCache {
                        std::span<const std::vector<Buffer<const float>>> /*weights*/) {}
   virtual std::vector<Footprint> footprint() const = 0;
   virtual std::vector<Protected> protected_tokens() const = 0;
+  virtual std::vector<Note> notes() const { return {}; }  ///< of all heads together
 };
 class PreparedLayer {
  public:

@@ -28,6 +28,9 @@ class SchemaVisitor : public ParamVisitor {
   void flag(std::string_view name, bool& value, std::string_view doc) override {
     add(name, "true|false", value ? "true" : "false", "", doc);
   }
+  void text(std::string_view name, std::string& value, std::string_view accepted, std::string_view doc) override {
+    add(name, std::string(accepted), value, "", doc);
+  }
   void choice(std::string_view name, int& value, std::span<const std::string> options, std::string_view doc) override {
     add(name, fmt::format("{}", fmt::join(options, "|")), options[static_cast<std::size_t>(value)], "", doc);
   }
@@ -60,6 +63,9 @@ class AssignVisitor : public ParamVisitor {
     if (!matches(name)) return;
     if (setting_.value != "true" && setting_.value != "false") reject("true or false", "");
     value = setting_.value == "true";
+  }
+  void text(std::string_view name, std::string& value, std::string_view, std::string_view) override {
+    if (matches(name)) value = setting_.value;
   }
   void choice(std::string_view name, int& value, std::span<const std::string> options, std::string_view) override {
     if (!matches(name)) return;

@@ -39,6 +39,7 @@ class ParamVisitor {
   virtual void integer(std::string_view name, Index& value, ParamRange range, std::string_view doc) = 0;
   virtual void real(std::string_view name, double& value, ParamRange range, std::string_view doc) = 0;
   virtual void flag(std::string_view name, bool& value, std::string_view doc) = 0;
+  virtual void text(std::string_view name, std::string& value, std::string_view accepted, std::string_view doc) = 0;
   virtual void choice(std::string_view name, int& value, std::span<const std::string> options, std::string_view doc) = 0;
 
   /// An enum whose values 0, 1, ... have these names.

@@ -7,22 +7,11 @@
 namespace kvbench {
 namespace {
 
-class RandomPrepared : public Prepared {
- public:
-  RandomPrepared(const HeadPrompt& head, Backend& backend) : head_(head), backend_(backend) {}
-
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
-    return std::make_unique<KeptCache>(backend_, head_,
-                                       KeptTokens{.ids = random_tokens(Draws(seed, "random", head_), head_.tokens(), budget)});
-  }
-
- private:
-  HeadPrompt head_;
-  Backend& backend_;
-};
-
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const RandomParams&, Backend& backend) {
-  return std::make_shared<RandomPrepared>(head, backend);
+  return prepared([head, &backend](Index budget, std::uint32_t seed) {
+    return std::make_unique<KeptCache>(backend, head,
+                                       KeptTokens{.ids = random_tokens(Draws(seed, "random", head), head.tokens(), budget)});
+  });
 }
 
 }  // namespace

@@ -16,10 +16,18 @@
 namespace kvbench {
 
 std::span<const MethodInfo> all_methods() {
+  // clang-format off
   static const std::vector<MethodInfo> table = {
-      exact_method(),  sink_method(),           snapkv_method(),      uniform_method(),
-      subgen_method(), subgen_kcenter_method(), oracle_topk_method(), random_method(),
+      exact_method(),
+      sink_method(),
+      snapkv_method(),
+      uniform_method(),
+      subgen_method(),
+      subgen_kcenter_method(),
+      oracle_topk_method(),
+      random_method(),
   };
+  // clang-format on
   return table;
 }
 

@@ -96,22 +96,6 @@ class SinkCache : public CompressedCache {
   Buffer<float> sink_keys_;  ///< [sinks, d], rows in use: those of the tokens seen
 };
 
-class SinkPrepared : public Prepared {
- public:
-  SinkPrepared(const HeadPrompt& head, Index sinks, std::optional<Rope> rope, Backend& backend)
-      : head_(head), sinks_(sinks), rope_(rope), backend_(backend) {}
-
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t /*seed*/) const override {
-    return std::make_unique<SinkCache>(head_, budget, sinks_, rope_, backend_);
-  }
-
- private:
-  HeadPrompt head_;
-  Index sinks_;
-  std::optional<Rope> rope_;
-  Backend& backend_;
-};
-
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SinkParams& params, Backend& backend) {
   const bool possible = head.rope && head.keys.cols() % 2 == 0;
   if (params.reposition == SinkParams::Reposition::yes && !possible) {
@@ -120,7 +104,9 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SinkParams
         "even head dimension); use sink.reposition=auto or false");
   }
   const bool turn = possible && params.reposition != SinkParams::Reposition::no;
-  return std::make_shared<SinkPrepared>(head, params.sinks, turn ? head.rope : std::nullopt, backend);
+  return prepared([head, sinks = params.sinks, rope = turn ? head.rope : std::nullopt, &backend](Index budget, std::uint32_t) {
+    return std::make_unique<SinkCache>(head, budget, sinks, rope, backend);
+  });
 }
 
 }  // namespace

@@ -95,24 +95,19 @@ Buffer<float> votes(const HeadPrompt& head, const Window& window, Backend& backe
   return sums;
 }
 
-Buffer<float> pool(const Buffer<float>& rows, const SnapkvParams& params, Backend& backend) {
+Buffer<const float> pool(const Buffer<const float>& rows, const SnapkvParams& params, Backend& backend) {
   if (params.pooling == kernels::Pooling::none) return rows;
   const auto out = backend.allocate<float>(rows.rows(), rows.cols());
   backend.run(kernels::PoolRows<Buffer>{.rows = rows, .mode = params.pooling, .kernel = params.kernel, .out = out});
   return out;
 }
 
-Buffer<float> reduce(const Buffer<float>& rows, const SnapkvParams& params, Backend& backend) {
-  const auto out = backend.allocate<float>(1, rows.cols());
-  backend.run(kernels::ReduceRows<Buffer>{.rows = rows, .mode = params.reduce, .out = out});
-  return out;
-}
-
-Buffer<float> pooled_votes(const HeadPrompt& head, const Window& window, const SnapkvParams& params, Backend& backend) {
-  const Buffer<float> sums = votes(head, window, backend);
-  if (params.per == SnapkvParams::Per::query_head) return pool(sums, params, backend);
-  if (params.order == SnapkvParams::Order::pool_first) return reduce(pool(sums, params, backend), params, backend);
-  return pool(reduce(sums, params, backend), params, backend);
+Buffer<const float> pooled_votes(const HeadPrompt& head, const Window& window, const SnapkvParams& params, Backend& backend) {
+  const Buffer<const float> sums = votes(head, window, backend);
+  if (params.order == SnapkvParams::Order::pool_first) {
+    return group_scores(pool(sums, params, backend), 1, params.group, backend);
+  }
+  return pool(group_scores(sums, 1, params.group, backend), params, backend);
 }
 
 class SnapkvPrepared : public Prepared {
@@ -157,8 +152,8 @@ class SnapkvPrepared : public Prepared {
 
   HeadPrompt head_;
   Backend& backend_;
-  Index past_ = 0;        ///< tokens before the window
-  Buffer<float> scores_;  ///< [G or 1, past], absent where the window is the whole context
+  Index past_ = 0;              ///< tokens before the window
+  Buffer<const float> scores_;  ///< [G or 1, past], absent where the window is the whole context
 };
 
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SnapkvParams& params, Backend& backend) {
@@ -171,8 +166,7 @@ void fields(ParamVisitor& visitor, SnapkvParams& params) {
   visitor.integer("window", params.window, {.min = 1}, "W: last queries that vote, and last tokens that are always kept");
   visitor.integer("kernel", params.kernel, {.min = 1}, "pooling width in tokens, odd");
   visitor.choice("pooling", params.pooling, {"none", "max", "mean"}, "pooling of the votes along the context");
-  visitor.choice("per", params.per, {"query_head", "kv_head"}, "what selects: each query head, or the kv head for all of them");
-  visitor.choice("reduce", params.reduce, {"mean", "max", "sum"}, "votes of the group to one, per=kv_head only");
+  fields(visitor, params.group);
   visitor.choice("order", params.order, {"reduce_first", "pool_first"}, "reduction and pooling, per=kv_head only");
 }
 

@@ -23,18 +23,17 @@
 // runs over the context's tokens alone.
 #pragma once
 
+#include <kvbench/methods/group.hpp>
 #include <kvbench/methods/method.hpp>
 
 namespace kvbench {
 
 struct SnapkvParams {
-  enum class Per { query_head, kv_head };
   enum class Order { reduce_first, pool_first };
   Index window = 32;
   Index kernel = 7;
   kernels::Pooling pooling = kernels::Pooling::max;
-  Per per = Per::query_head;
-  kernels::Reduction reduce = kernels::Reduction::mean;
+  GroupChoice group;
   Order order = Order::reduce_first;
 };
 void fields(ParamVisitor& visitor, SnapkvParams& params);

@@ -6,6 +6,20 @@
 #include <utility>
 
 namespace kvbench {
+namespace {
+
+class MadeByFunction : public Prepared {
+ public:
+  explicit MadeByFunction(MakeCache make) : make_(std::move(make)) {}
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override { return make_(budget, seed); }
+
+ private:
+  MakeCache make_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Prepared> prepared(MakeCache make) { return std::make_shared<MadeByFunction>(std::move(make)); }
 
 std::vector<TokenId> token_range(Index first, Index count) {
   std::vector<TokenId> ids(static_cast<std::size_t>(count));

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include <kvbench/methods/draws.hpp>
@@ -49,6 +51,10 @@ class KeptCache : public CompressedCache {
   bool accumulate_f64_;
   Protected fixed_;
 };
+
+/// A Prepared that is nothing but its make(): for methods that compute no more once than the function holds.
+using MakeCache = std::function<std::unique_ptr<CompressedCache>(Index budget, std::uint32_t seed)>;
+std::shared_ptr<const Prepared> prepared(MakeCache make);
 
 /// The array of keys and the array of values that hold `rows` kept tokens.
 Footprint kept_footprint(Index rows, Index d, Index dv);

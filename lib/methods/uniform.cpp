@@ -9,26 +9,15 @@
 namespace kvbench {
 namespace {
 
-class UniformPrepared : public Prepared {
- public:
-  UniformPrepared(const HeadPrompt& head, Backend& backend) : head_(head), backend_(backend) {}
-
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
-    const Index n = head_.tokens();
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const UniformParams&, Backend& backend) {
+  return prepared([head, &backend](Index budget, std::uint32_t seed) {
+    const Index n = head.tokens();
     const Index m = std::min(budget, n);
-    std::vector<TokenId> kept = random_tokens(Draws(seed, "uniform", head_), n, m);
+    std::vector<TokenId> kept = random_tokens(Draws(seed, "uniform", head), n, m);
     std::vector<float> weight;
     if (m < n) weight.assign(static_cast<std::size_t>(m), static_cast<float>(static_cast<double>(n) / static_cast<double>(m)));
-    return std::make_unique<KeptCache>(backend_, head_, KeptTokens{.ids = std::move(kept), .weight = std::move(weight)});
-  }
-
- private:
-  HeadPrompt head_;
-  Backend& backend_;
-};
-
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const UniformParams&, Backend& backend) {
-  return std::make_shared<UniformPrepared>(head, backend);
+    return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = std::move(kept), .weight = std::move(weight)});
+  });
 }
 
 }  // namespace

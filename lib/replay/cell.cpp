@@ -240,6 +240,7 @@ void CellRun::keep_entries(std::size_t h, Index first_query, const EntryTables& 
 
 void CellRun::finish() {
   const std::vector<Footprint> footprints = cache_->footprint();
+  results_.front()->notes = cache_->notes();
   for (std::size_t h = 0; h < heads_.size(); ++h) {
     const Head& head = heads_[h];
     const Tally& tally = tallies_[h];

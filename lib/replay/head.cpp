@@ -64,6 +64,7 @@ void set_prompt(const trace::Reader& reader, const PromptPlan& plan, const trace
   view.values = head.tokens.values.slice(head.map.first, head.map.middle);
   if (info.rope_type == "default" && layer.rope_theta > 0)
     view.rope = Rope{layer.rope_theta, info.rope_layout == "interleaved"};
+  if (plan.protocol == Protocol::stream) view.calibration_keys = head.tokens.keys.slice(0, plan.base);
   if (layer.column_sums_end == plan.context) {
     view.column_sums = backend.adopt(context_column_sums(reader, prompt, layer, head), head.group, head.map.middle);
   }

@@ -39,6 +39,15 @@ class HeadCaches : public LayerCache {
     return tokens;
   }
 
+  std::vector<Note> notes() const override {
+    std::vector<Note> all;
+    for (const auto& head : heads_) {
+      const std::vector<Note> notes = head->notes();
+      all.insert(all.end(), notes.begin(), notes.end());
+    }
+    return all;
+  }
+
  private:
   std::vector<std::unique_ptr<CompressedCache>> heads_;
 };

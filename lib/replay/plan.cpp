@@ -23,6 +23,17 @@ Index prefill_window(const trace::PromptInfo& prompt, const ReplayRequest& reque
   return prompt.prompt_tokens < n ? n - prompt.prompt_tokens : std::min(default_window, n / 2);
 }
 
+PromptPlan stream_prompt(PromptPlan plan, const trace::PromptInfo& prompt, const ReplayRequest& request) {
+  if (request.protect_first > 0 || request.protect_last > 0) {
+    throw Error("--protocol stream starts from an empty context, which has no tokens to protect; leave --protect out");
+  }
+  if (request.decoded == Decoded::keep) {
+    throw Error("--protocol stream has decoded tokens only; --decoded keep would leave the method nothing to do");
+  }
+  plan.base = prompt.prompt_tokens;
+  return plan;
+}
+
 PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const ReplayRequest& request) {
   PromptPlan plan{.prompt = index, .tokens = prompt.num_tokens};
   const bool decoded = prompt.prompt_tokens < prompt.num_tokens;
@@ -33,7 +44,9 @@ PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const
         "with decode steps",
         prompt.id, prompt.num_tokens);
   }
+  if (plan.protocol == Protocol::stream) return stream_prompt(plan, prompt, request);
   plan.context = plan.protocol == Protocol::decode ? prompt.prompt_tokens : prompt.num_tokens - prefill_window(prompt, request);
+  plan.base = plan.context;
   plan.protect_first = request.protect_first;
   plan.protect_last = request.protect_last;
   if (plan.middle() < 1) {
@@ -89,7 +102,7 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
   for (const Budget& budget : request.budgets) {
     Index largest = 0;
     for (const PromptPlan& prompt : plan.prompts) {
-      largest = std::max(largest, request.protect_outside ? prompt.middle() : prompt.context);
+      largest = std::max(largest, request.protect_outside ? prompt.middle() : prompt.base);
     }
     if (!budget.is_share() && budget.resolve(0) > largest) {
       throw Error("--budget {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(), largest,
@@ -111,7 +124,7 @@ void add_units(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, co
 }  // namespace
 
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside) {
-  if (!protect_outside) return budget.resolve(prompt.context);
+  if (!protect_outside) return budget.resolve(prompt.base);
   return budget.resolve(prompt.middle()) + prompt.protect_first + prompt.protect_last;
 }
 

@@ -13,9 +13,12 @@ struct PromptPlan {
   Protocol protocol = Protocol::prefill;
   Index tokens = 0;         ///< n
   Index context = 0;        ///< tokens [0, context) are compressed
+  Index base = 0;           ///< tokens that shares of a budget refer to: the context, or the prompt's where it streams
   Index protect_first = 0;  ///< of the context: kept exactly by the harness
   Index protect_last = 0;
   Index middle() const { return context - protect_first - protect_last; }
+  /// Tokens after the context are appended one after the other, instead of standing there at once.
+  bool appends() const { return protocol == Protocol::decode || protocol == Protocol::stream; }
 };
 
 /// Heads that are computed together: one kv head, or all of a layer for methods that see the layer.

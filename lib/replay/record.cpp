@@ -80,6 +80,25 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, Record& re
   }
 }
 
+/// Notes of equal text become one, with their counts summed; they follow what the reason says already.
+void add_notes(const std::vector<Sample>& samples, Record& record) {
+  std::vector<Note> merged;
+  for (const Sample& sample : samples) {
+    for (const Note& note : sample.cell->notes) {
+      const auto known = std::ranges::find(merged, note.text, &Note::text);
+      if (known == merged.end()) {
+        merged.push_back(note);
+      } else {
+        known->count += note.count;
+      }
+    }
+  }
+  for (const Note& note : merged) {
+    if (!record.reason.empty()) record.reason += "; ";
+    record.reason += note.count > 0 ? fmt::format("{}: {}", note.text, note.count) : note.text;
+  }
+}
+
 void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
   for (std::size_t metric = 0; metric < metric_count; ++metric) {
     Values values(seeds);
@@ -190,6 +209,7 @@ class Summarizer {
     if (record.status == Status::ok) {
       add_costs(ok, seeds, record);
       add_metrics(ok, seeds, record);
+      add_notes(ok, record);
     } else {
       const Summary none{nan, nan, nan, nan, nan, nan, nan};
       record.metrics.fill(none);

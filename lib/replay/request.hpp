@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kvbench/core/budget.hpp>
@@ -14,8 +15,10 @@
 
 namespace kvbench {
 
-/// automatic: `decode` where the trace has tokens after its prompt, else `prefill`.
-enum class Protocol { automatic, prefill, decode };
+/// automatic: `decode` where the trace has tokens after its prompt, else `prefill`. stream: nothing is compressed beforehand,
+/// every token arrives from the first one on, and every recorded query is answered at its time.
+enum class Protocol { automatic, prefill, decode, stream };
+std::string_view name_of(Protocol protocol);
 /// Who keeps decoded tokens: the method, as its paper says; or the harness, exactly, on top of the budget.
 enum class Decoded { method, keep };
 

@@ -8,6 +8,11 @@ std::string_view name_of(Status status) {
   return names[static_cast<std::size_t>(status)];
 }
 
+std::string_view name_of(Protocol protocol) {
+  constexpr std::string_view names[] = {"auto", "prefill", "decode", "stream"};
+  return names[static_cast<std::size_t>(protocol)];
+}
+
 std::string_view name_of(Metric metric) {
   constexpr std::string_view names[] = {"rel_err", "relerr_balancekv", "err_bound_op", "err_bound_fro", "mass_err",
                                         "dir_err", "log_z_err",        "recall",       "mass_recall"};

@@ -58,6 +58,7 @@ struct RawCell {
 struct CellResult {
   Status status = Status::ok;
   std::string reason;
+  std::vector<Note> notes;  ///< of a row that is ok; those of a method that sees the layer stand at its first head
   bool dense = false;
   Index budget_tokens = 0;  ///< what the budget means here, protected tokens included
   double kept_tokens = 0;   ///< entries that answer a query, mean over queries and query heads, exact tail excluded

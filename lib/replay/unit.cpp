@@ -102,6 +102,9 @@ class UnitRun {
       throw Unavailable(fmt::format("layer {} has a sliding window of {} tokens, which {} does not model", layer().layer,
                                     layer().window, info.name));
     }
+    if (unit_.prompt.protocol == Protocol::stream && !info.streaming) {
+      throw Unavailable(fmt::format("{} compresses a whole context at once; it is no streaming algorithm", info.name));
+    }
     const HeadPrompt& head = heads_.front().prompt;
     for (const Part part : info.needs) {
       if (part == Part::observed_queries && !head.observed.present()) {
@@ -129,7 +132,7 @@ class UnitRun {
     }
   }
 
-  bool decodes() const { return unit_.prompt.protocol == Protocol::decode && request_.decoded == Decoded::method; }
+  bool decodes() const { return unit_.prompt.appends() && request_.decoded == Decoded::method; }
 
   PreparedMethod& prepared(std::size_t cell) {
     const std::size_t m = plan_.cells[cell].method;
@@ -169,13 +172,13 @@ class UnitRun {
     const PromptPlan& prompt = unit_.prompt;
     Index budget = budget_tokens(prompt, request_.budgets[plan_.cells[cell].budget], request_.protect_outside);
     if (choice.info->plan) {
-      const auto layers = choice.info->plan(reader_.info().num_layers, prompt.context, budget, choice.params);
+      const auto layers = choice.info->plan(reader_.info().num_layers, prompt.base, budget, choice.params);
       budget = layers.at(static_cast<std::size_t>(layer().layer));
     }
     for (std::size_t h = 0; h < heads_.size(); ++h) result(h, cell).budget_tokens = budget;
     const Index own = budget - prompt.protect_first - prompt.protect_last;
-    if (budget > prompt.context) {
-      throw Infeasible(fmt::format("the budget of {} tokens is larger than the context of {}", budget, prompt.context));
+    if (budget > prompt.base) {
+      throw Infeasible(fmt::format("the budget of {} tokens is larger than the context of {}", budget, prompt.base));
     }
     if (own < 1)
       throw Infeasible(fmt::format("the budget of {} tokens does not exceed the {} protected ones", budget, budget - own));
@@ -185,7 +188,7 @@ class UnitRun {
   void start(std::size_t c, std::vector<Running>& running) {
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       result(h, c).dense = dense();
-      result(h, c).context_tokens = unit_.prompt.context;
+      result(h, c).context_tokens = unit_.prompt.base;
     }
     guard_cell(c, [&] {
       const PreparedMethod& method = prepared(c);

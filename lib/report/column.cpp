@@ -22,8 +22,6 @@ Text measured(std::function<double(const Record&)> value) {
   return [value = std::move(value)](const Record& r) { return r.status == Status::ok ? number_text(value(r)) : ""; };
 }
 
-std::string protocol_text(const Record& r) { return r.protocol == Protocol::decode ? "decode" : "prefill"; }
-
 void add_identity(std::vector<Column>& c) {
   c.push_back({"trace", "", "text", "file name of the trace", [](const Record& r) { return r.trace; }});
   c.push_back({"sha256", "", "text", "first 12 digits of the SHA-256 of the trace", [](const Record& r) { return r.sha256; }});
@@ -33,7 +31,8 @@ void add_identity(std::vector<Column>& c) {
   c.push_back({"kv_head", "", "integer", "kv head, or all", [](const Record& r) { return or_all(r.kv_head); }});
   c.push_back({"head", "", "integer", "query head, or all", [](const Record& r) { return or_all(r.query_head); }});
   c.push_back({"query", "", "integer", "position of the query, or all", [](const Record& r) { return or_all(r.query); }});
-  c.push_back({"protocol", "", "text", "prefill or decode", protocol_text});
+  c.push_back(
+      {"protocol", "", "text", "prefill, decode or stream", [](const Record& r) { return std::string(name_of(r.protocol)); }});
   c.push_back({"device", "", "text", "backend that computed the row", [](const Record& r) { return r.device; }});
   c.push_back({"method", "", "text", "name in the registry", [](const Record& r) { return r.method; }});
   c.push_back({"params", "", "text", "parameters that differ from their defaults", [](const Record& r) { return r.params; }});
@@ -44,7 +43,8 @@ void add_identity(std::vector<Column>& c) {
                [](const Record& r) { return r.dense ? "1" : "0"; }});
   c.push_back({"status", "", "text", "ok, skipped, failed or infeasible",
                [](const Record& r) { return std::string(name_of(r.status)); }});
-  c.push_back({"reason", "", "text", "why a row is not ok, or what it leaves out", [](const Record& r) { return r.reason; }});
+  c.push_back({"reason", "", "text", "why a row is not ok; else what it leaves out, and what the method has to say",
+               [](const Record& r) { return r.reason; }});
 }
 
 void add_kept(std::vector<Column>& c) {

@@ -96,11 +96,11 @@ TEST_CASE("pooling equals the reference") {
 TEST_CASE("reduction equals the reference") {
   for (const auto mode : {kernels::Reduction::mean, kernels::Reduction::max, kernels::Reduction::sum})
     for (Index n : kSizes) {
-      const auto rows = Random().normal(5 * n);
+      const auto rows = Random().normal(6 * n);
       check(
           [&](Backend& b) {
-            auto out = b.allocate<float>(1, n);
-            b.run(kernels::ReduceRows<Buffer>{b.adopt(rows, 5, n), mode, out});
+            auto out = b.allocate<float>(2, n);
+            b.run(kernels::ReduceRows<Buffer>{b.adopt(rows, 6, n), mode, out});
             return b.read(out);
           },
           "reduced");

@@ -90,4 +90,10 @@ TEST_CASE("reduction over rows") {
   op.mode = kernels::Reduction::sum;
   ref->run(op);
   CHECK(ref->read(op.out) == std::vector<float>{3, -12});
+
+  // Two query heads of two queries: query i is rows i and 2 + i.
+  op.rows = matrix<float>(*ref, {{1, -8}, {10, 20}, {2, -4}, {30, 50}});
+  op.out = ref->allocate<float>(2, 2);
+  ref->run(op);
+  CHECK(ref->read(op.out) == std::vector<float>{3, -12, 40, 70});
 }

@@ -12,9 +12,12 @@
 #include <vector>
 
 #include <kvbench/kernels/attention.hpp>
+#include <kvbench/kernels/balance.hpp>
 #include <kvbench/kernels/distances.hpp>
+#include <kvbench/kernels/pages.hpp>
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/kernels/rows.hpp>
+#include <kvbench/kernels/similarity.hpp>
 #include <kvbench/kernels/topk.hpp>
 #include <kvbench/kernels/weighted_attention.hpp>
 
@@ -106,6 +109,13 @@ class Backend {
   virtual void execute(const kernels::KCenter<Buffer>& op) = 0;
   virtual void execute(const kernels::LeaderClusters<Buffer>& op) = 0;
   virtual void execute(const kernels::PhiloxFill<Buffer>& op) = 0;
+  virtual void execute(const kernels::NormalizeRows<Buffer>& op) = 0;
+  virtual void execute(const kernels::InnerProducts<Buffer>& op) = 0;
+  virtual void execute(const kernels::BestMatch<Buffer>& op) = 0;
+  virtual void execute(const kernels::MeanRows<Buffer>& op) = 0;
+  virtual void execute(const kernels::PageBounds<Buffer>& op) = 0;
+  virtual void execute(const kernels::SplitSigns<Buffer>& op) = 0;
+  virtual void execute(const kernels::BalanceWalk<Buffer>& op) = 0;
 
  private:
   struct Meter {

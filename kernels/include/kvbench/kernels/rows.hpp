@@ -57,12 +57,12 @@ struct PoolRows {
 
 enum class Reduction { mean, max, sum };
 
-/// out[j] = reduction of rows[0..r)[j].
+/// Reduction over the query heads of a group: out[i] = reduction of rows[i], rows[m + i], rows[2m + i], ...
 template <template <class> class Ref>
 struct ReduceRows {
-  Ref<const float> rows;  ///< [r, n]
+  Ref<const float> rows;  ///< [G*m, n]
   Reduction mode = Reduction::mean;
-  Ref<float> out;  ///< [1, n]
+  Ref<float> out;  ///< [m, n]
 };
 
 enum class Half { f16, bf16 };

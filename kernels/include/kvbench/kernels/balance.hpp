@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The self-balancing walk over blocks of tokens (BalanceKV, arXiv 2502.07861, Algorithm 1; Alweiss, Liu, Sawhney, "Discrepancy
+// minimization via a self-balancing walk", 2021).
+#pragma once
+
+#include <kvbench/kernels/buffer.hpp>
+#include <kvbench/kernels/cost.hpp>
+
+namespace kvbench::kernels {
+
+/// Signs the rows of each block b, starts[b] <= i < starts[b+1], in order. With
+///   K(i, j) = exp(scale <k_i, k_j> - shift[b]) (<v_i, v_j> + value_offset)      (values absent: exp(...) alone)
+///   s_i     = sum over earlier rows j of the block of sign_j K(i, j)
+/// sign_i = +1 where uniforms[i] < 1/2 - step[b] s_i, else -1; with `greedy`, -1 where s_i > 0, else +1.
+/// With `pairs`, the walk goes over the differences phi(2p) - phi(2p+1) of neighbours of a block, phi the feature map of K: the
+/// first of a pair gets the sign drawn with uniforms of the first, the second its opposite; an odd last row is walked alone.
+template <template <class> class Ref>
+struct BalanceWalk {
+  Ref<const float> keys;           ///< [n, d]
+  Ref<const float> values = {};    ///< [n, dv]; absent: the value factor is 1
+  Ref<const std::int32_t> starts;  ///< [b+1, 1] increasing from 0 to n
+  Ref<const float> shift;          ///< [b, 1] taken off the exponent, against overflow
+  Ref<const float> step;           ///< [b, 1] 1 / (2 c R^2) for K as shifted; not read where greedy
+  float scale = 1;
+  float value_offset = 0;
+  Index centre = 0;  ///< > 0: the keys of each block enter K less the sum of the block's keys / centre
+  bool greedy = false;
+  bool first_positive = false;  ///< the first row of each block is +1 whatever its draw
+  bool pairs = false;
+  Ref<const double> uniforms;  ///< [n, 1] in (0, 1); not read where greedy
+  Ref<std::int32_t> signs;     ///< [n, 1] +1 or -1
+  Ref<std::int32_t> fails;     ///< [b, 1] rows with |step s_i| > 1/2: the walk is clamped there and its bound is void
+};
+
+template <template <class> class To, class F>
+BalanceWalk<To> map_views(const BalanceWalk<Buffer>& a, F f) {
+  return {f(a.keys), f(a.values), f(a.starts),      f(a.shift), f(a.step),     a.scale,    a.value_offset,
+          a.centre,  a.greedy,    a.first_positive, a.pairs,    f(a.uniforms), f(a.signs), f(a.fails)};
+}
+
+/// Counts blocks of equal size: n/b rows against half a block each.
+Cost cost(const BalanceWalk<Buffer>& a);
+
+}  // namespace kvbench::kernels

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channel-wise bounds of pages of keys (Quest, arXiv 2406.10774): sum_c max(q_c lo_c, q_c hi_c) = <max(q, 0), hi> + <min(q, 0),
+// lo> is one inner product of rows of 2d.
+#pragma once
+
+#include <kvbench/kernels/buffer.hpp>
+#include <kvbench/kernels/cost.hpp>
+
+namespace kvbench::kernels {
+
+/// out[p] = (largest, then smallest of each column) over the rows p*page .. min(n, (p+1)*page) - 1.
+template <template <class> class Ref>
+struct PageBounds {
+  Ref<const float> rows;  ///< [n, d]
+  Index page = 16;        ///< rows a page
+  Ref<float> out;         ///< [ceil(n / page), 2d]
+};
+
+/// out[i] = (max(rows[i], 0), then min(rows[i], 0)).
+template <template <class> class Ref>
+struct SplitSigns {
+  Ref<const float> rows;  ///< [m, d]
+  Ref<float> out;         ///< [m, 2d]
+};
+
+template <template <class> class To, class F>
+PageBounds<To> map_views(const PageBounds<Buffer>& a, F f) {
+  return {f(a.rows), a.page, f(a.out)};
+}
+template <template <class> class To, class F>
+SplitSigns<To> map_views(const SplitSigns<Buffer>& a, F f) {
+  return {f(a.rows), f(a.out)};
+}
+
+Cost cost(const PageBounds<Buffer>& a);
+Cost cost(const SplitSigns<Buffer>& a);
+
+}  // namespace kvbench::kernels

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building blocks of clustering, merging and recall: inner products, the most similar row, means of labelled rows.
+#pragma once
+
+#include <kvbench/kernels/buffer.hpp>
+#include <kvbench/kernels/cost.hpp>
+
+namespace kvbench::kernels {
+
+/// out[i] = rows[i] / |rows[i]|_2; a row of zeros stays zero.
+template <template <class> class Ref>
+struct NormalizeRows {
+  Ref<const float> rows;  ///< [n, d]
+  Ref<float> out;         ///< [n, d], may be the same memory as rows
+};
+
+/// out[i][j] = <a[i], b[j]>.
+template <template <class> class Ref>
+struct InnerProducts {
+  Ref<const float> a;  ///< [m, d]
+  Ref<const float> b;  ///< [n, d]
+  Ref<float> out;      ///< [m, n]
+};
+
+/// The most similar candidate of each point: argmax of <points[i], candidates[c]> + bias[c] over first[i] <= c < last[i]; ties:
+/// the lowest c. Normalised rows make it the cosine; bias[c] = -|candidates[c]|^2 / 2 makes it the nearest in Euclidean
+/// distance.
+template <template <class> class Ref>
+struct BestMatch {
+  Ref<const float> points;             ///< [n, d]
+  Ref<const float> candidates;         ///< [c, d]
+  Ref<const float> bias = {};          ///< [c, 1]; absent: 0
+  Ref<const std::int32_t> first = {};  ///< [n, 1]; absent: 0
+  Ref<const std::int32_t> last = {};   ///< [n, 1]; absent: c
+  bool skip_self = false;              ///< candidate i is none for point i
+  Ref<std::int32_t> best;              ///< [n, 1]; -1 where a point has no candidate
+  Ref<float> score;                    ///< [n, 1] of the best; -inf where there is none
+};
+
+/// Weighted means of the rows of each label: out[c] = sum of weights[i] * rows[i] / sum of weights[i] over labels[i] = c,
+/// summed in increasing i. Rows of `out` whose label does not occur are left as they are.
+template <template <class> class Ref>
+struct MeanRows {
+  Ref<const float> rows;           ///< [n, d]
+  Ref<const std::int32_t> labels;  ///< [n, 1] in [0, c), or -1: the row counts nowhere
+  Ref<const float> weights = {};   ///< [n, 1] > 0; absent: 1
+  Ref<float> out;                  ///< [c, d] in and out
+  Ref<float> mass;                 ///< [c, 1] sum of the weights; 0 where the label does not occur
+};
+
+template <template <class> class To, class F>
+NormalizeRows<To> map_views(const NormalizeRows<Buffer>& a, F f) {
+  return {f(a.rows), f(a.out)};
+}
+template <template <class> class To, class F>
+InnerProducts<To> map_views(const InnerProducts<Buffer>& a, F f) {
+  return {f(a.a), f(a.b), f(a.out)};
+}
+template <template <class> class To, class F>
+BestMatch<To> map_views(const BestMatch<Buffer>& a, F f) {
+  return {f(a.points), f(a.candidates), f(a.bias), f(a.first), f(a.last), a.skip_self, f(a.best), f(a.score)};
+}
+template <template <class> class To, class F>
+MeanRows<To> map_views(const MeanRows<Buffer>& a, F f) {
+  return {f(a.rows), f(a.labels), f(a.weights), f(a.out), f(a.mass)};
+}
+
+Cost cost(const NormalizeRows<Buffer>& a);
+Cost cost(const InnerProducts<Buffer>& a);
+/// Every point against every candidate, or against an equal share where ranges are given; the caller knows the ranges only.
+Cost cost(const BestMatch<Buffer>& a);
+Cost cost(const MeanRows<Buffer>& a);
+
+}  // namespace kvbench::kernels
