@@ -6,6 +6,7 @@
 
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/kept_file.hpp>
 #include <kvbench/replay/raw.hpp>
 #include <kvbench/replay/record.hpp>
 #include <kvbench/replay/replay.hpp>
@@ -59,9 +60,12 @@ void check_settings(const Options& options) {
       throw Error("--set '{}' is not METHOD.PARAMETER=VALUE, such as subgen.delta=4", setting);
     }
     const std::string name = setting.substr(0, dot);
+    const auto named = [&](const MethodChoice& m) {
+      return m.info->name == name || std::ranges::count(m.info->aliases, name) > 0;
+    };
+    if (std::ranges::any_of(options.request.methods, named)) continue;
     const MethodInfo& method = find_method(name);
-    const bool used = std::ranges::any_of(options.request.methods, [&](const MethodChoice& m) { return m.info == &method; });
-    if (!used) throw Error("--set '{}' names a method that is not replayed; add --method {}", setting, method.name);
+    throw Error("--set '{}' names a method that is not replayed; add --method {}", setting, method.name);
   }
 }
 
@@ -76,7 +80,7 @@ void resolve_methods(Options& options) {
     if (name == "all")
       std::ranges::for_each(all_methods(), add);
     else
-      add(find_method(name));
+      add(find_any_method(name));
   }
   check_settings(options);
 }
@@ -157,7 +161,10 @@ int run(Options& options) {
 
 void add_selection_flags(CLI::App* flags, Options& o) {
   flags->add_option("trace", o.trace, "Trace file (.h5)")->required();
-  flags->add_option("-m,--method", o.methods, "Methods, or all (repeat or separate by commas)")->required();
+  flags
+      ->add_option("-m,--method", o.methods,
+                   "Methods, all, or file:KEPT.h5 for entries of your own (repeat or separate by commas)")
+      ->required();
   flags->add_option("-b,--budget", o.budgets, "Tokens per kv head, or shares of the context: 256,512,25%")
       ->capture_default_str();
   flags->add_option("--set", o.settings, "METHOD.PARAMETER=VALUE (see kvbench methods NAME)");

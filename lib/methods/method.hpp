@@ -38,6 +38,7 @@ struct Rope {
 /// All that a method may see of one kv head's context. Buffers live as long as the cache made from them.
 struct HeadPrompt {
   PromptId prompt;
+  std::string prompt_group;  ///< its name in the trace
   LayerId layer;
   KvHeadId head;
   Index num_layers = 1;                          ///< of the model
@@ -217,10 +218,11 @@ struct MethodInfo {
   Kind kind = Kind::subset;
   Granularity granularity = Granularity::kv_head;
   std::vector<Part> needs;
-  bool streaming = false;  ///< may start from an empty context
-  bool seeded = false;     ///< results depend on the seed
-  bool observes = false;   ///< wants observe() after each decode step
-  bool windowed = false;   ///< replays layers with a sliding window
+  bool streaming = false;      ///< may start from an empty context
+  bool seeded = false;         ///< results depend on the seed
+  bool observes = false;       ///< wants observe() after each decode step
+  bool windowed = false;       ///< replays layers with a sliding window
+  bool whole_context = false;  ///< does not run where the harness keeps tokens of the context itself (--protect)
   Properties properties;
 
   std::vector<ParamSpec> params;

@@ -53,6 +53,7 @@ void set_prompt(const trace::Reader& reader, const PromptPlan& plan, const trace
   const trace::PromptInfo& prompt = info.prompts[head.place.prompt];
   HeadPrompt& view = head.prompt;
   view.prompt = PromptId(static_cast<Index>(head.place.prompt));
+  view.prompt_group = prompt.id;
   view.layer = LayerId(layer.layer);
   view.head = KvHeadId(head.place.kv_head);
   view.num_layers = info.num_layers;

@@ -105,6 +105,9 @@ class UnitRun {
     if (unit_.prompt.protocol == Protocol::stream && !info.streaming) {
       throw Unavailable(fmt::format("{} compresses a whole context at once; it is no streaming algorithm", info.name));
     }
+    if (info.whole_context && !heads_.front().map.identity()) {
+      throw Unavailable(fmt::format("{} names tokens of the whole context; leave --protect out", info.name));
+    }
     const HeadPrompt& head = heads_.front().prompt;
     for (const Part part : info.needs) {
       if (part == Part::observed_queries && !head.observed.present()) {
