@@ -201,7 +201,8 @@ void CellRun::measure(SharedBlock& block, Index begin, Index count, std::size_t 
       const auto at = static_cast<std::size_t>(begin + i), row = static_cast<std::size_t>(g * exact.block.size() + begin + i);
       const auto part_row = static_cast<std::size_t>(g * count + i);
       const RowTruth truth{std::span(exact.out).subspan(row * dv, dv), exact.log_sum_exp[row], exact.p_norm[row],
-                           exact.v_op[at], exact.v_fro[at]};
+                           head.v_op[static_cast<std::size_t>(exact.begin) + at],
+                           head.v_fro[static_cast<std::size_t>(exact.begin) + at]};
       const RowState answer = row_state(answered.max, answered.den, answered.num, part_row, dv);
       const RowState plain = row_state(answered.plain_max, answered.plain_den, answered.plain_num, part_row, dv);
       MetricRow& metrics =

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <cmath>
 
-#include <kvbench/replay/value_norms.hpp>
-
 namespace kvbench {
 namespace {
 
@@ -64,14 +62,12 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   ExactBlock exact;
   exact.begin = begin;
   exact.block.positions.assign(head.positions.begin() + begin, head.positions.begin() + begin + count);
-  auto& first = exact.visible_first;
-  auto& last = exact.visible_last;
   for (const std::int32_t p : exact.block.positions) {
-    first.push_back(head.window > 0 ? std::max<std::int32_t>(0, p + 1 - static_cast<std::int32_t>(head.window)) : 0);
-    last.push_back(p + 1);
+    exact.visible_first.push_back(static_cast<std::int32_t>(head.first_seen(p)));
+    exact.visible_last.push_back(p + 1);
   }
-  exact.block.first = backend.adopt(std::vector(first), count);
-  exact.block.last = backend.adopt(std::vector(last), count);
+  exact.block.first = backend.adopt(std::vector(exact.visible_first), count);
+  exact.block.last = backend.adopt(std::vector(exact.visible_last), count);
   exact.block.queries = backend.adopt(query_rows(head.queries, head.group, head.queries_per_head(), begin, count), rows, d);
   if (!head.speculated.empty()) {
     exact.block.speculated =
@@ -96,12 +92,6 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   exact.log_sum_exp = backend.read(lse);
   exact.scores = backend.read(scores);
   exact.p_norm = softmax_norms(exact, n);
-  ValueNorms norms(head.value_rows, dv);
-  for (Index i = 0; i < count; ++i) {
-    norms.move_to(first[static_cast<std::size_t>(i)], last[static_cast<std::size_t>(i)]);
-    exact.v_op.push_back(norms.operator_norm());
-    exact.v_fro.push_back(norms.frobenius_norm());
-  }
   return exact;
 }
 

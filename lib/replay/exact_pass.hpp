@@ -17,8 +17,7 @@ struct ExactBlock {
   std::vector<float> log_sum_exp;                         ///< [R] ln Z
   std::vector<float> scores;                              ///< [R, n] logits on the host
   std::vector<float> p_norm;                              ///< [R] |p|_2 of the exact softmax row
-  std::vector<double> v_op, v_fro;  ///< [m] operator and Frobenius norm of V over the tokens up to the query
-  double seconds = 0;               ///< of the exact pass itself
+  double seconds = 0;                                     ///< of the exact pass itself
 
   /// The k best tokens of each row by exact logit among columns [first, min(last, visible end)): [R, k], computed once.
   const std::vector<std::int32_t>& top(Backend& backend, Index k, Index first, Index last);
