@@ -9,6 +9,7 @@
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/cell.hpp>
 #include <kvbench/replay/head_caches.hpp>
+#include <kvbench/replay/needs.hpp>
 
 namespace kvbench {
 namespace {
@@ -96,36 +97,14 @@ class UnitRun {
 
   /// Throws Unavailable where this layer or trace cannot feed the method.
   void check_needs(const MethodInfo& info) const {
-    if (layer().softcap != 0)
-      throw Unavailable(fmt::format("layer {} caps its logits at {}, which is not replayed", layer().layer, layer().softcap));
-    if (layer().window > 0 && !info.windowed) {
-      throw Unavailable(fmt::format("layer {} has a sliding window of {} tokens, which {} does not model", layer().layer,
-                                    layer().window, info.name));
-    }
     if (unit_.prompt.protocol == Protocol::stream && !info.streaming) {
       throw Unavailable(fmt::format("{} compresses a whole context at once; it is no streaming algorithm", info.name));
     }
-    if (info.whole_context && !heads_.front().map.identity()) {
+    const TokenMap& map = heads_.front().map;
+    if (info.whole_context && !map.identity()) {
       throw Unavailable(fmt::format("{} names tokens of the whole context; leave --protect out", info.name));
     }
-    const HeadPrompt& head = heads_.front().prompt;
-    for (const Part part : info.needs) {
-      if (part == Part::observed_queries && !head.observed.present()) {
-        throw Unavailable(
-            "the trace has no queries inside the context; dump with --queries all, or last:N with N above the window");
-      }
-      if (part == Part::column_sums && !head.column_sums.present()) {
-        throw Unavailable(
-            fmt::format("the trace has no column sums up to the end of the context ({} tokens); dump with --column-sums",
-                        unit_.prompt.context));
-      }
-      if (part == Part::keys_pre_rope && !head.keys_pre_rope.present()) {
-        throw Unavailable("the trace has no pre-RoPE keys; dump with --pre-rope");
-      }
-      if (part == Part::speculated_queries && heads_.front().speculated.empty()) {
-        throw Unavailable("the trace has no speculated queries");
-      }
-    }
+    if (const auto reason = lacking(info, layer(), map.first, unit_.prompt.context)) throw Unavailable(*reason);
     if (info.observes && decodes()) {
       const auto steps = static_cast<Index>(heads_.front().positions.size());
       if (steps != heads_.front().positions.back() + 1 - unit_.prompt.context) {
