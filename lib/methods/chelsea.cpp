@@ -12,6 +12,7 @@ namespace {
 /// The heads of a layer: those that merge, and outliers that keep everything.
 class ChelseaCache : public LayerCache {
  public:
+  explicit ChelseaCache(bool model_wide) : model_wide_(model_wide) {}
   void add_whole(const HeadPrompt& head, Backend& backend) {
     heads_.push_back(std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}));
     ++whole_;
@@ -48,14 +49,17 @@ class ChelseaCache : public LayerCache {
     return tokens;
   }
   std::vector<Note> notes() const override {
-    if (whole_ == 0) return {};
-    return {{"outlier heads kept whole", static_cast<double>(whole_)}};
+    std::vector<Note> notes;
+    if (whole_ > 0) notes.push_back({"outlier heads kept whole (recall is of them alone)", static_cast<double>(whole_)});
+    if (model_wide_) notes.push_back({"outlier heads are paid for by all heads of the model, layers outside the trace too"});
+    return notes;
   }
 
  private:
   std::vector<std::unique_ptr<CompressedCache>> heads_;
   std::vector<const MergingCache*> merging_;
   Index whole_ = 0;
+  bool model_wide_;
 };
 
 /// Which heads of the layer are kept whole, and of how many heads how many pay for it.
@@ -115,7 +119,7 @@ class ChelseaPrepared : public PreparedLayer {
   std::unique_ptr<LayerCache> make(Index budget, std::uint32_t /*seed*/) const override {
     const Index n = heads_.front().head().tokens();
     const Index shared = budget_beside_outliers(budget, outliers_.heads, outliers_.full, n);
-    auto cache = std::make_unique<ChelseaCache>();
+    auto cache = std::make_unique<ChelseaCache>(outliers_.heads > std::ssize(heads_));
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       if (outliers_.whole[h]) {
         cache->add_whole(heads_[h].head(), backend_);

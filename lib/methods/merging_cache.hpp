@@ -24,8 +24,8 @@ struct MergingParts {
   Index sinks = 0, recent = 0;
   Index slack = 0;  ///< when decoding overflows B, rounds bring the cache to B - slack
 };
-/// A quarter of B at most are sinks and half of it recent, so that at least a quarter is left for merged entries and nothing is
-/// capped from B = 128 on (with the defaults). The slack is at most half of the middle, which one round can free.
+/// At most a quarter of B are sinks and at most half of it is recent, so that a quarter is left for merged entries; with the
+/// defaults this binds below B = 128. The slack is at most half of the middle, which one round can free (below B = 336).
 MergingParts merging_parts(const MergingParams& params, Index budget);
 
 /// The links of the first round on a context, for each number of sinks and recent tokens left out; budgets share them.

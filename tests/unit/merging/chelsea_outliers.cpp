@@ -73,6 +73,7 @@ TEST_CASE("chelsea: outliers=FILE counts the heads of the whole model") {
   write("2 2\n3 0\n");
   const auto none_here = open_layer("chelsea", settings, heads, 16, *backend);
   CHECK(sizes(*none_here, heads, *backend) == std::vector<std::size_t>{14, 14, 14});
+  CHECK(none_here->notes().size() == 1);  // that the budget is the model's
   write("1 3\n");
   CHECK_THROWS_WITH_AS(open_layer("chelsea", settings, heads, 16, *backend),
                        doctest::Contains("4 layers of 3 kv heads, and no layer 1 with kv head 3"), Error);
