@@ -4,7 +4,10 @@
 #include <algorithm>
 
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/bsm.hpp>
+#include <kvbench/methods/chelsea.hpp>
 #include <kvbench/methods/exact.hpp>
+#include <kvbench/methods/mesh.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
 #include <kvbench/methods/random.hpp>
 #include <kvbench/methods/sink.hpp>
@@ -24,6 +27,9 @@ std::span<const MethodInfo> all_methods() {
       uniform_method(),
       subgen_method(),
       subgen_kcenter_method(),
+      chelsea_method(),
+      bsm_method(),
+      mesh_method(),
       oracle_topk_method(),
       random_method(),
   };

@@ -51,6 +51,10 @@ std::vector<Row> all_rows() {
   add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
+  add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});
+  add("chelsea", {{"outliers", "auto"}, {"sinks", "1"}, {"recent", "4"}});
+  add("bsm", {{"sinks", "0"}, {"recent", "0"}, {"order", "concat"}});
+  add("mesh", {{"sinks", "2"}, {"recent", "1"}, {"slack", "0"}});
   return rows;
 }
 

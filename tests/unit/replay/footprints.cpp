@@ -31,6 +31,9 @@ const std::map<std::string, Formula>& formulas() {
       {"snapkv", {.settings = {{"window", "8"}}, .kv = G * B * token}},
       {"uniform", {.kv = B * token, .meta = B * 4}},
       {"random", {.kv = B * token}},
+      {"chelsea", {.kv = B * token, .meta = B * 4}},
+      {"bsm", {.kv = B * token, .meta = B * 4}},
+      {"mesh", {.kv = B * token, .meta = B * 4}},
       {"subgen-kcenter", {.kv = B * token}},
       // s = B/2 slots of key and value; a radius below every distance makes n clusters of t samples and a representative, with
       // a count each; a norm a slot, mu in fp64.
