@@ -6,6 +6,7 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/exact.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
+#include <kvbench/methods/pyramidkv.hpp>
 #include <kvbench/methods/random.hpp>
 #include <kvbench/methods/sink.hpp>
 #include <kvbench/methods/snapkv.hpp>
@@ -21,6 +22,7 @@ std::span<const MethodInfo> all_methods() {
       exact_method(),
       sink_method(),
       snapkv_method(),
+      pyramidkv_method(),
       uniform_method(),
       subgen_method(),
       subgen_kcenter_method(),

@@ -49,6 +49,7 @@ std::vector<Row> all_rows() {
   add("sink", {{"reposition", "false"}, {"sinks", "1"}});
   add("snapkv", {{"window", "4"}, {"per", "kv_head"}, {"pooling", "mean"}});
   add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
+  add("pyramidkv", {{"window", "4"}, {"beta", "2"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
   return rows;
