@@ -14,8 +14,8 @@
 //   kernel, pooling, per, reduce, order: as snapkv
 // Complexity and memory: as snapkv, with the layer's budget in place of B.
 // Deviations: the step is rounded down, so that the layers hold up to (L - 2) / 2 tokens more than B on average; the column
-// budget_tokens has the mean of the layers in the trace, which is B only where all layers are there. B <= W (the released code stops there) and L = 1 (it divides by zero)
-// give every layer B.
+// budget_tokens has the mean of the layers in the trace, which is B only where all layers are there. B <= W (the released code
+// stops there) and L = 1 (it divides by zero) give every layer B.
 #pragma once
 
 #include <kvbench/methods/window_votes.hpp>

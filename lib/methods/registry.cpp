@@ -7,6 +7,7 @@
 #include <kvbench/methods/exact.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
 #include <kvbench/methods/pyramidkv.hpp>
+#include <kvbench/methods/quest.hpp>
 #include <kvbench/methods/random.hpp>
 #include <kvbench/methods/sink.hpp>
 #include <kvbench/methods/snapkv.hpp>
@@ -26,6 +27,7 @@ std::span<const MethodInfo> all_methods() {
       uniform_method(),
       subgen_method(),
       subgen_kcenter_method(),
+      quest_method(),
       oracle_topk_method(),
       random_method(),
   };
