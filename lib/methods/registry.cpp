@@ -5,6 +5,7 @@
 
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/exact.hpp>
+#include <kvbench/methods/infinigen.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
 #include <kvbench/methods/pyramidkv.hpp>
 #include <kvbench/methods/quest.hpp>
@@ -28,6 +29,7 @@ std::span<const MethodInfo> all_methods() {
       subgen_method(),
       subgen_kcenter_method(),
       quest_method(),
+      infinigen_method(),
       oracle_topk_method(),
       random_method(),
   };

@@ -58,6 +58,8 @@ std::vector<Row> all_rows() {
   add("pyramidkv", {{"window", "4"}, {"beta", "2"}});
   add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
   add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});
+  add("infinigen", {{"columns", "union"}, {"per", "kv_head"}});
+  add("infinigen", {{"fetch", "dynamic"}, {"alpha", "1000"}, {"max_share", "1"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
   return rows;
