@@ -8,7 +8,10 @@
 #include <kvbench/methods/chelsea.hpp>
 #include <kvbench/methods/exact.hpp>
 #include <kvbench/methods/mesh.hpp>
+#include <kvbench/methods/infinigen.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
+#include <kvbench/methods/pyramidkv.hpp>
+#include <kvbench/methods/quest.hpp>
 #include <kvbench/methods/random.hpp>
 #include <kvbench/methods/sink.hpp>
 #include <kvbench/methods/snapkv.hpp>
@@ -24,12 +27,15 @@ std::span<const MethodInfo> all_methods() {
       exact_method(),
       sink_method(),
       snapkv_method(),
+      pyramidkv_method(),
       uniform_method(),
       subgen_method(),
       subgen_kcenter_method(),
       chelsea_method(),
       bsm_method(),
       mesh_method(),
+      quest_method(),
+      infinigen_method(),
       oracle_topk_method(),
       random_method(),
   };

@@ -153,13 +153,15 @@ class UnitRun {
     const MethodChoice& choice = method_of(cell);
     const PromptPlan& prompt = unit_.prompt;
     Index budget = budget_tokens(prompt, request_.budgets[plan_.cells[cell].budget], request_.protect_outside);
-    if (choice.info->plan) {
+    const bool too_large = budget > prompt.base;
+    if (choice.info->plan && !too_large) {
       const auto layers = choice.info->plan(reader_.info().num_layers, prompt.base, budget, choice.params);
-      budget = layers.at(static_cast<std::size_t>(layer().layer));
+      // A plan may hand a layer more than there is: the mean is what was asked for, and that fits.
+      budget = std::min(layers.at(static_cast<std::size_t>(layer().layer)), prompt.base);
     }
     for (std::size_t h = 0; h < heads_.size(); ++h) result(h, cell).budget_tokens = budget;
     const Index own = budget - prompt.protect_first - prompt.protect_last;
-    if (budget > prompt.base) {
+    if (too_large) {
       throw Infeasible(fmt::format("the budget of {} tokens is larger than the context of {}", budget, prompt.base));
     }
     if (own < 1)

@@ -8,6 +8,12 @@
 namespace kvbench::testing {
 namespace {
 
+/// Settings instead of the defaults where those need larger budgets than the tests have.
+std::vector<Assignment> small_settings(const MethodInfo& info) {
+  if (info.name == "quest") return {{"page", "4"}};
+  return {};
+}
+
 /// A method of one kv head as a layer of one head.
 class SingleHead : public LayerCache {
  public:
@@ -40,7 +46,7 @@ Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t d
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
-  for (const MethodInfo& info : all_methods()) rows.push_back({&info, info.bind({})});
+  for (const MethodInfo& info : all_methods()) rows.push_back({&info, info.bind(small_settings(info))});
   const auto add = [&](std::string_view name, std::vector<Assignment> settings) {
     const MethodInfo& info = find_method(name);
     rows.push_back({&info, info.bind(settings)});
@@ -49,6 +55,11 @@ std::vector<Row> all_rows() {
   add("sink", {{"reposition", "false"}, {"sinks", "1"}});
   add("snapkv", {{"window", "4"}, {"per", "kv_head"}, {"pooling", "mean"}});
   add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
+  add("pyramidkv", {{"window", "4"}, {"beta", "2"}});
+  add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
+  add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});
+  add("infinigen", {{"columns", "union"}, {"per", "kv_head"}});
+  add("infinigen", {{"fetch", "dynamic"}, {"alpha", "1000"}, {"max_share", "1"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
   add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});
