@@ -5,6 +5,7 @@
 
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/exact.hpp>
+#include <kvbench/methods/h2o.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
 #include <kvbench/methods/random.hpp>
 #include <kvbench/methods/sink.hpp>
@@ -20,6 +21,7 @@ std::span<const MethodInfo> all_methods() {
   static const std::vector<MethodInfo> table = {
       exact_method(),
       sink_method(),
+      h2o_method(),
       snapkv_method(),
       uniform_method(),
       subgen_method(),
