@@ -6,6 +6,7 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/exact.hpp>
 #include <kvbench/methods/h2o.hpp>
+#include <kvbench/methods/h2o_global.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
 #include <kvbench/methods/random.hpp>
 #include <kvbench/methods/sink.hpp>
@@ -22,6 +23,7 @@ std::span<const MethodInfo> all_methods() {
       exact_method(),
       sink_method(),
       h2o_method(),
+      h2o_global_method(),
       snapkv_method(),
       uniform_method(),
       subgen_method(),
