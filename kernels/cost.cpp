@@ -83,6 +83,11 @@ Cost cost(const BalanceWalk<Buffer>& a) {
           bytes(a.keys) + bytes(a.values) + bytes(a.uniforms) + bytes(a.signs)};
 }
 
+Cost cost(const SpreadRows<Buffer>& a) {
+  const double elements = size(a.sources) * static_cast<double>(a.count) * static_cast<double>(a.rows.cols());
+  return {2 * elements, 2 * sizeof(float) * elements + bytes(a.sources)};
+}
+
 Cost cost(const PhiloxFill<Buffer>& a) { return {0, bytes(a.out)}; }
 
 }  // namespace kvbench::kernels

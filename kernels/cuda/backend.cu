@@ -107,6 +107,7 @@ class CudaBackend final : public Backend {
   void execute(const kernels::PageBounds<Buffer>&) override { missing("PageBounds"); }
   void execute(const kernels::SplitSigns<Buffer>&) override { missing("SplitSigns"); }
   void execute(const kernels::BalanceWalk<Buffer>&) override { missing("BalanceWalk"); }
+  void execute(const kernels::SpreadRows<Buffer>&) override { missing("SpreadRows"); }
 
  private:
   [[noreturn]] static void missing(const char* operation) {

@@ -9,6 +9,8 @@
 #include <kvbench/methods/exact.hpp>
 #include <kvbench/methods/mesh.hpp>
 #include <kvbench/methods/infinigen.hpp>
+#include <kvbench/methods/h2o.hpp>
+#include <kvbench/methods/h2o_global.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
 #include <kvbench/methods/pyramidkv.hpp>
 #include <kvbench/methods/quest.hpp>
@@ -26,6 +28,8 @@ std::span<const MethodInfo> all_methods() {
   static const std::vector<MethodInfo> table = {
       exact_method(),
       sink_method(),
+      h2o_method(),
+      h2o_global_method(),
       snapkv_method(),
       pyramidkv_method(),
       uniform_method(),

@@ -53,6 +53,10 @@ std::vector<Row> all_rows() {
   };
   add("exact", {{"accumulate", "f64"}});
   add("sink", {{"reposition", "false"}, {"sinks", "1"}});
+  add("h2o", {{"prompt", "stream"}});
+  add("h2o", {{"per", "kv_head"}, {"reduce", "max"}, {"heavy", "1"}});
+  add("h2o", {{"prompt", "stream"}, {"per", "kv_head"}, {"heavy", "0.2"}});
+  add("h2o-global", {{"per", "kv_head"}, {"heavy", "0.8"}});
   add("snapkv", {{"window", "4"}, {"per", "kv_head"}, {"pooling", "mean"}});
   add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
   add("pyramidkv", {{"window", "4"}, {"beta", "2"}});

@@ -18,6 +18,7 @@
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/kernels/rows.hpp>
 #include <kvbench/kernels/similarity.hpp>
+#include <kvbench/kernels/spread.hpp>
 #include <kvbench/kernels/topk.hpp>
 #include <kvbench/kernels/weighted_attention.hpp>
 
@@ -116,6 +117,7 @@ class Backend {
   virtual void execute(const kernels::PageBounds<Buffer>& op) = 0;
   virtual void execute(const kernels::SplitSigns<Buffer>& op) = 0;
   virtual void execute(const kernels::BalanceWalk<Buffer>& op) = 0;
+  virtual void execute(const kernels::SpreadRows<Buffer>& op) = 0;
 
  private:
   struct Meter {
