@@ -23,6 +23,7 @@ Text measured(std::function<double(const Record&)> value) {
 }
 
 void add_identity(std::vector<Column>& c) {
+  c.push_back({"run", "", "text", "run of a sweep file; empty elsewhere", [](const Record& r) { return r.run; }});
   c.push_back({"trace", "", "text", "file name of the trace", [](const Record& r) { return r.trace; }});
   c.push_back({"sha256", "", "text", "first 12 digits of the SHA-256 of the trace", [](const Record& r) { return r.sha256; }});
   c.push_back({"model", "", "text", "model that the trace came from", [](const Record& r) { return r.model; }});
@@ -158,6 +159,16 @@ std::string number_text(double value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   if (value == std::floor(value) && std::abs(value) < 1e15) return fmt::format("{:.0f}", value);
   return fmt::format("{}", value);
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    quoted += c;
+    if (c == '"') quoted += c;
+  }
+  return quoted + '"';
 }
 
 }  // namespace kvbench

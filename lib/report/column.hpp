@@ -24,4 +24,7 @@ std::span<const Column> columns();
 /// Shortest decimal text that reads back as the same double; "" for NaN, "inf" for infinity.
 std::string number_text(double value);
 
+/// Quoted as RFC 4180 says where that is needed.
+std::string csv_field(const std::string& text);
+
 }  // namespace kvbench

@@ -10,16 +10,6 @@
 namespace kvbench {
 namespace {
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    quoted += c;
-    if (c == '"') quoted += c;
-  }
-  return quoted + '"';
-}
-
 std::string short_number(double value) {
   if (std::isnan(value)) return "-";
   if (std::abs(value) >= 1000) return fmt::format("{:.0f}", value);
