@@ -52,7 +52,7 @@ int run(const Options& o) {
   }
   if (o.synthetic) std::ranges::move(synthetic_subjects(o.validate.queries), std::back_inserter(subjects));
   Output output(o.output);
-  ValidateHooks hooks{.stop = &stop_on_signals()};
+  ReplayHooks hooks{.stop = &stop_on_signals()};
   ValidateResult result;
   {
     Progress progress("checks", o.quiet);

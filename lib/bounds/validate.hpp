@@ -5,11 +5,6 @@
 
 namespace kvbench {
 
-struct ValidateHooks {
-  std::function<void(Index done, Index total)> progress;  ///< from several threads, never at the same time
-  const std::atomic<bool>* stop = nullptr;
-};
-
 struct ValidateResult {
   std::vector<CheckRow> rows;  ///< judged, in the order of claims, then subjects
   bool interrupted = false;    ///< rows of the finished checks alone
@@ -19,6 +14,6 @@ struct ValidateResult {
 /// over checks with options.threads (0: all processors); rows do not depend on their number. What a check cannot do becomes a
 /// row `not applicable` with the reason.
 ValidateResult validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
-                        const trace::Reader* reader, const ValidateOptions& options, const ValidateHooks& hooks = {});
+                        const trace::Reader* reader, const ValidateOptions& options, const ReplayHooks& hooks = {});
 
 }  // namespace kvbench

@@ -23,6 +23,7 @@ Text measured(std::function<double(const Record&)> value) {
 }
 
 void add_identity(std::vector<Column>& c) {
+  c.push_back({"run", "", "text", "run of a sweep file; empty elsewhere", [](const Record& r) { return r.run; }});
   c.push_back({"trace", "", "text", "file name of the trace", [](const Record& r) { return r.trace; }});
   c.push_back({"sha256", "", "text", "first 12 digits of the SHA-256 of the trace", [](const Record& r) { return r.sha256; }});
   c.push_back({"model", "", "text", "model that the trace came from", [](const Record& r) { return r.model; }});

@@ -29,6 +29,14 @@ const std::map<std::string, Formula>& formulas() {
       {"exact", {.kv = n * token}},
       {"sink", {.kv = B * token}},
       {"snapkv", {.settings = {{"window", "8"}}, .kv = G * B * token}},
+      // beta = 1 gives every layer B.
+      {"pyramidkv", {.settings = {{"window", "8"}, {"beta", "1"}}, .kv = G * B * token}},
+      {"h2o", {.kv = G * B * token, .meta = G * B * 4}},
+      {"h2o-global", {.settings = {{"heavy", "1"}}, .kv = G * B * token}},
+      // 24 pages of 4 tokens with two bounds a channel; the ids of the 24 / 4 chosen ones.
+      {"quest", {.settings = {{"page", "4"}}, .kv = n * token, .meta = 24 * 2 * d * 2 + G * 6 * 4}},
+      // int(0.2 d) = 1 skewed channel a query head: its direction, and a number a token.
+      {"infinigen", {.kv = n * token, .meta = G * (n + d) * 2 + G * B * 4, .slow = n * token}},
       {"uniform", {.kv = B * token, .meta = B * 4}},
       {"random", {.kv = B * token}},
       {"chelsea", {.kv = B * token, .meta = B * 4}},
