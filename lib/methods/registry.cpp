@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/cam.hpp>
 #include <kvbench/methods/exact.hpp>
 #include <kvbench/methods/h2o.hpp>
 #include <kvbench/methods/h2o_global.hpp>
@@ -24,6 +25,7 @@ std::span<const MethodInfo> all_methods() {
       sink_method(),
       h2o_method(),
       h2o_global_method(),
+      cam_method(),
       snapkv_method(),
       uniform_method(),
       subgen_method(),
