@@ -16,10 +16,10 @@
 //   per     query_head (default: the released code repeats keys over the group before it selects) | kv_head
 //   reduce  mean (default) | max | sum of the scores accumulated by each query head, per=kv_head only (no source); sum and mean
 //           order tokens alike
-// Complexity: O(B) a step and query head; prompt=stream O(n^2 d) once a budget, columns O(n). Memory: B + 1 keys and values,
-// and a score of each, for each query head where per=query_head. Deviations: the released code re-numbers positions inside the
-// cache in its streaming variant; here keys keep theirs. Where the harness keeps tokens of its own (--protect), prompt=stream
-// attends to the context's tokens alone.
+// Complexity: O(B) a step and query head; prompt=stream O(n^2 d) once a budget, columns O(n).
+// Memory: B + 1 keys and values, and a score of each, for each query head where per=query_head.
+// Deviations: the released code re-numbers positions inside the cache in its streaming variant; here keys keep theirs. Where
+// the harness keeps tokens of its own (--protect), prompt=stream attends to the context's tokens alone.
 #pragma once
 
 #include <kvbench/methods/group.hpp>

@@ -6,6 +6,7 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/bsm.hpp>
 #include <kvbench/methods/chelsea.hpp>
+#include <kvbench/methods/cam.hpp>
 #include <kvbench/methods/exact.hpp>
 #include <kvbench/methods/mesh.hpp>
 #include <kvbench/methods/infinigen.hpp>
@@ -30,6 +31,7 @@ std::span<const MethodInfo> all_methods() {
       sink_method(),
       h2o_method(),
       h2o_global_method(),
+      cam_method(),
       snapkv_method(),
       pyramidkv_method(),
       uniform_method(),

@@ -57,6 +57,10 @@ std::vector<Row> all_rows() {
   add("h2o", {{"per", "kv_head"}, {"reduce", "max"}, {"heavy", "1"}});
   add("h2o", {{"prompt", "stream"}, {"per", "kv_head"}, {"heavy", "0.2"}});
   add("h2o-global", {{"per", "kv_head"}, {"heavy", "0.8"}});
+  add("cam", {{"prompt", "columns"}, {"per", "kv_head"}, {"reduce", "max"}, {"merge", "3"}});
+  add("cam", {{"form", "eval"}, {"start_share", "0.5"}});
+  add("cam", {{"form", "decode"}});
+  add("cam", {{"form", "eval"}, {"prompt", "columns"}, {"per", "kv_head"}});
   add("snapkv", {{"window", "4"}, {"per", "kv_head"}, {"pooling", "mean"}});
   add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
   add("pyramidkv", {{"window", "4"}, {"beta", "2"}});
