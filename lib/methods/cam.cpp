@@ -37,8 +37,8 @@ class CamPrepared : public Prepared {
 
   std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
     const CamRule rule = cam_rule(params_, budget);
-    const auto [known, missing] = prompts_.try_emplace(budget);
-    if (missing) known->second = cam_prompt(head_, rule, columns_, backend_);
+    auto known = prompts_.find(budget);
+    if (known == prompts_.end()) known = prompts_.emplace(budget, cam_prompt(head_, rule, columns_, backend_)).first;
     std::vector<Note> notes;
     if (columns_ && params_.prompt == Prompt::when_possible) notes.push_back({"prompt=columns (the trace lacks queries)"});
     return std::make_unique<CamCache>(head_, rule, known->second, Draws(seed, "cam", head_), std::move(notes), backend_);

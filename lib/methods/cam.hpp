@@ -6,8 +6,7 @@
 // A budget of B tokens is S = min(start, B - 1) first tokens and R = B - S recent ones. Merging token i adds v_i / m to the
 // values of the m tokens after it, as they are by then: what i was handed itself goes on with it. i is merged with probability
 //   streaming  A_i / mean of A over the m tokens after i, in the step after which i leaves. A = attention summed over all
-//   steps,
-//              this one included. Queries read S + R + 1 tokens.
+//              steps up to this one. Queries read S + R + 1 tokens.
 //   eval       A_i / max of A over the first S tokens and i .. i+R-1, before query i + R is answered, which still reads i: a
 //              band of R + 1. A = sums over the queries before it.
 //   decode     a_i / mean of a over the rest of the window, a = attention of the current step alone. i is the token that leaves
@@ -27,13 +26,13 @@
 //                queries). auto: stream where it can run, else columns, and the row says so
 //   per          query_head (default: released code, where each head has values of its own) | kv_head
 //   reduce       mean (default) | max | sum of the group's attention, per=kv_head only (no source); sum and mean are the same
-// Complexity: a step O(m dv) a query head; the prompt O(n m dv) once a seed and O(n^2 d) once a budget where it is replayed,
-// O(n R) with columns. Memory: keys and the first values once, R + 1 values (decode: R) for each query head where
-// per=query_head, and A. Deviations: where the window holds fewer than m tokens after i, these get v_i / m each, as released.
-// The released streaming form re-numbers positions inside the cache; here keys keep theirs (compare with
-// sink.reposition=false). In eval all queries of the released code read the final values; here a decoded query reads those of
-// its own time. The released decode form masks everything while the cache is not full; here nothing is merged or evicted until
-// then.
+// Complexity: a step O(m dv) a query head; the prompt O(n m dv) once a seed, and once a budget O(n^2 d) where it is replayed,
+// O(n R) with columns.
+// Memory: keys and the first values once, R + 1 values (decode: R) for each query head where per=query_head, and A.
+// Deviations: where the window holds fewer than m tokens after i, these get v_i / m each, as released. The released streaming
+// form re-numbers positions inside the cache; here keys keep theirs (compare with sink.reposition=false). In eval all queries
+// of the released code read the final values; here a decoded query reads those of its own time. The released decode form masks
+// everything while the cache is not full; here nothing is merged or evicted until then.
 #pragma once
 
 #include <kvbench/methods/cam_rule.hpp>
