@@ -95,22 +95,30 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   return exact;
 }
 
-const std::vector<std::int32_t>& ExactBlock::top(Backend& backend, Index k, Index first, Index last) {
-  const auto [found, inserted] = top_.try_emplace({k, first, last});
-  if (!inserted) return found->second;
-  const Index rows = block.scores.rows(), m = block.size();
+std::vector<std::int32_t> ExactBlock::top_rows(Backend& backend, const TopKey& key, Index from, Index rows) const {
+  const auto [k, first, last] = key;
   std::vector<std::int32_t> row_first, row_last;
-  for (Index r = 0; r < rows; ++r) {
-    const auto i = static_cast<std::size_t>(r % m);
+  for (Index r = from; r < from + rows; ++r) {
+    const auto i = static_cast<std::size_t>(r % block.size());
     row_first.push_back(std::max(static_cast<std::int32_t>(first), visible_first[i]));
     row_last.push_back(std::min(static_cast<std::int32_t>(last), visible_last[i]));
   }
   Buffer<std::int32_t> ids = backend.allocate<std::int32_t>(rows, k);
-  backend.run(kernels::TopK<Buffer>{.scores = block.scores,
+  backend.run(kernels::TopK<Buffer>{.scores = block.scores.slice(from, rows),
                                     .first = backend.adopt(std::move(row_first), rows),
                                     .last = backend.adopt(std::move(row_last), rows),
                                     .ids = ids});
-  return found->second = backend.read(ids);
+  return backend.read(ids);
+}
+
+std::vector<std::int32_t> ExactBlock::top(Backend& backend, Index k, Index first, Index last, Index row) {
+  // A cache that grows asks for another k at every query: then only the rows asked for are worth their work.
+  constexpr int few = 8;
+  const TopKey key{k, first, last};
+  TopRows& known = top_[key];
+  if (known.ids.empty() && ++known.asked <= few) return top_rows(backend, key, row, 1);
+  if (known.ids.empty()) known.ids = top_rows(backend, key, 0, block.scores.rows());
+  return {known.ids.begin() + row * k, known.ids.begin() + (row + 1) * k};
 }
 
 QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index count, Backend& backend) {

@@ -72,8 +72,7 @@ void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange
   if (kept.empty() || merged) return;
   std::ranges::sort(kept);
   const Index r = g * exact.block.size() + i, k = static_cast<Index>(kept.size());
-  const auto& top = exact.top(backend, k, range.first, range.last);
-  const auto best = std::span(top).subspan(static_cast<std::size_t>(r * k), static_cast<std::size_t>(k));
+  const std::vector<std::int32_t> best = exact.top(backend, k, range.first, range.last, r);
   const float* scores = exact.scores.data() + r * exact.block.scores.cols();
   const auto mass = [&](std::span<const std::int32_t> ids) {
     double sum = 0;

@@ -33,6 +33,8 @@ const std::map<std::string, Formula>& formulas() {
       {"pyramidkv", {.settings = {{"window", "8"}, {"beta", "1"}}, .kv = G * B * token}},
       {"h2o", {.kv = G * B * token, .meta = G * B * 4}},
       {"h2o-global", {.settings = {{"heavy", "1"}}, .kv = G * B * token}},
+      // 4 first tokens and a window, whose values each query head has for itself, with an attention sum each.
+      {"cam", {.kv = B * d * 2 + 4 * dv * 2 + G * (B - 4) * dv * 2, .meta = G * (B - 4) * 4}},
       // 24 pages of 4 tokens with two bounds a channel; the ids of the 24 / 4 chosen ones.
       {"quest", {.settings = {{"page", "4"}}, .kv = n * token, .meta = 24 * 2 * d * 2 + G * 6 * 4}},
       // int(0.2 d) = 1 skewed channel a query head: its direction, and a number a token.
