@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/balancekv.hpp>
+#include <kvbench/methods/balancekv_repo.hpp>
 #include <kvbench/methods/exact.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
 #include <kvbench/methods/random.hpp>
@@ -12,6 +14,7 @@
 #include <kvbench/methods/subgen.hpp>
 #include <kvbench/methods/subgen_kcenter.hpp>
 #include <kvbench/methods/uniform.hpp>
+#include <kvbench/methods/uniform_repo.hpp>
 
 namespace kvbench {
 
@@ -22,8 +25,11 @@ std::span<const MethodInfo> all_methods() {
       sink_method(),
       snapkv_method(),
       uniform_method(),
+      uniform_repo_method(),
       subgen_method(),
       subgen_kcenter_method(),
+      balancekv_method(),
+      balancekv_repo_method(),
       oracle_topk_method(),
       random_method(),
   };

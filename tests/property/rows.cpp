@@ -51,6 +51,12 @@ std::vector<Row> all_rows() {
   add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
+  add("balancekv", {{"constants", "0.5"}, {"half", "exact"}, {"block", "8"}});
+  add("balancekv", {{"constants", "tight"}, {"half", "released"}, {"block", "16"}});
+  add("balancekv", {{"mode", "stream"}});
+  add("balancekv", {{"mode", "stream"}, {"half", "exact"}, {"t", "4"}});
+  add("balancekv-repo", {{"mass", "consistent"}, {"temp", "0.1"}, {"block", "16"}});
+  add("uniform-repo", {{"block", "5"}});
   return rows;
 }
 
