@@ -130,7 +130,9 @@ TEST_CASE("plans hand out the budget that they were given") {
 
 TEST_CASE("the same seed gives the same bytes, and only seeded methods depend on it") {
   for_each_row([](const Row& row, Backend& backend) {
-    const Heads heads = heads_for(row, {}, backend);
+    Heads heads = heads_for(row, {}, backend);
+    // With larger values the step of balancekv-repo makes every sign certain.
+    for (HeadData& head : heads) std::ranges::for_each(head.values, [](float& x) { x /= 16; });
     const auto run = [&](std::uint32_t seed) { return prefill(open(row, heads, 24, seed, backend), heads, backend); };
     const auto first = run(1);
     bool differs = false;
