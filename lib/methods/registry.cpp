@@ -7,6 +7,8 @@
 #include <kvbench/methods/bsm.hpp>
 #include <kvbench/methods/chelsea.hpp>
 #include <kvbench/methods/cam.hpp>
+#include <kvbench/methods/balancekv.hpp>
+#include <kvbench/methods/balancekv_repo.hpp>
 #include <kvbench/methods/exact.hpp>
 #include <kvbench/methods/mesh.hpp>
 #include <kvbench/methods/infinigen.hpp>
@@ -21,6 +23,7 @@
 #include <kvbench/methods/subgen.hpp>
 #include <kvbench/methods/subgen_kcenter.hpp>
 #include <kvbench/methods/uniform.hpp>
+#include <kvbench/methods/uniform_repo.hpp>
 
 namespace kvbench {
 
@@ -35,6 +38,7 @@ std::span<const MethodInfo> all_methods() {
       snapkv_method(),
       pyramidkv_method(),
       uniform_method(),
+      uniform_repo_method(),
       subgen_method(),
       subgen_kcenter_method(),
       chelsea_method(),
@@ -42,6 +46,8 @@ std::span<const MethodInfo> all_methods() {
       mesh_method(),
       quest_method(),
       infinigen_method(),
+      balancekv_method(),
+      balancekv_repo_method(),
       oracle_topk_method(),
       random_method(),
   };

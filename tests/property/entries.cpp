@@ -141,6 +141,10 @@ TEST_CASE("the same seed gives the same bytes, and only seeded methods depend on
       }
       return results;
     };
+    Heads heads = heads_for(row, {}, backend);
+    // With larger values the step of balancekv-repo makes every sign certain.
+    for (HeadData& head : heads) std::ranges::for_each(head.values, [](float& x) { x /= 16; });
+    const auto run = [&](std::uint32_t seed) { return prefill(open(row, heads, 24, seed, backend), heads, backend); };
     const auto first = run(1);
     bool differs = false;
     for (const std::uint32_t seed : {1u, 2u, 3u, 4u}) {
