@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/clusterkv.hpp>
 #include <kvbench/methods/exact.hpp>
+#include <kvbench/methods/kmeans.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
 #include <kvbench/methods/random.hpp>
 #include <kvbench/methods/sink.hpp>
@@ -24,6 +26,9 @@ std::span<const MethodInfo> all_methods() {
       uniform_method(),
       subgen_method(),
       subgen_kcenter_method(),
+      clusterkv_method(),
+      clusterkv_repo_method(),
+      kmeans_method(),
       oracle_topk_method(),
       random_method(),
   };

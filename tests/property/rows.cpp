@@ -51,6 +51,10 @@ std::vector<Row> all_rows() {
   add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
+  add("clusterkv", {{"clusters", "6"}, {"sinks", "2"}, {"every", "5"}, {"added", "2"}, {"distance", "l2"}});
+  add("clusterkv", {{"tokens_per_cluster", "8"}, {"sinks", "0"}, {"every", "1"}, {"per", "kv_head"}, {"iterations", "1"}});
+  add("clusterkv-repo", {{"clusters", "5"}, {"distance", "ip"}, {"per", "kv_head"}, {"reduce", "max"}});
+  add("kmeans", {{"distance", "l2"}, {"iterations", "2"}});
   return rows;
 }
 
