@@ -14,6 +14,8 @@
 #include <kvbench/methods/infinigen.hpp>
 #include <kvbench/methods/h2o.hpp>
 #include <kvbench/methods/h2o_global.hpp>
+#include <kvbench/methods/clusterkv.hpp>
+#include <kvbench/methods/kmeans.hpp>
 #include <kvbench/methods/oracle_topk.hpp>
 #include <kvbench/methods/pyramidkv.hpp>
 #include <kvbench/methods/quest.hpp>
@@ -48,6 +50,9 @@ std::span<const MethodInfo> all_methods() {
       infinigen_method(),
       balancekv_method(),
       balancekv_repo_method(),
+      clusterkv_method(),
+      clusterkv_repo_method(),
+      kmeans_method(),
       oracle_topk_method(),
       random_method(),
   };

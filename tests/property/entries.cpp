@@ -154,9 +154,23 @@ TEST_CASE("the same seed gives the same bytes, and only seeded methods depend on
         const bool same = again[h].entries == first[h].entries && again[h].answers == first[h].answers;
         if (seed == 1 || !row.info->seeded) CHECK(same);
         differs |= !same;
+    const auto depends_on_seed = [&](Index n) {
+      const Heads heads = heads_for(row, {.n = n}, backend);
+      const auto run = [&](std::uint32_t seed) { return prefill(open(row, heads, 24, seed, backend), heads, backend); };
+      const auto first = run(1);
+      bool differs = false;
+      for (const std::uint32_t seed : {1u, 2u, 3u, 4u}) {
+        const auto again = run(seed);
+        for (std::size_t h = 0; h < heads.size(); ++h) {
+          const bool same = again[h].entries == first[h].entries && again[h].answers == first[h].answers;
+          if (seed == 1 || !row.info->seeded) CHECK(same);
+          differs |= !same;
+        }
       }
-    }
-    CHECK(differs == row.info->seeded);
+      return differs;
+    };
+    // A method that draws clusters may have none to choose from in a short context.
+    CHECK((depends_on_seed(48) || (row.info->seeded && depends_on_seed(480))) == row.info->seeded);
   });
 }
 

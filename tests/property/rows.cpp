@@ -80,6 +80,10 @@ std::vector<Row> all_rows() {
   add("balancekv", {{"mode", "stream"}, {"half", "exact"}, {"t", "4"}});
   add("balancekv-repo", {{"mass", "consistent"}, {"temp", "0.1"}, {"block", "16"}});
   add("uniform-repo", {{"block", "5"}});
+  add("clusterkv", {{"clusters", "6"}, {"sinks", "2"}, {"every", "5"}, {"added", "2"}, {"distance", "l2"}});
+  add("clusterkv", {{"tokens_per_cluster", "8"}, {"sinks", "0"}, {"every", "1"}, {"per", "kv_head"}, {"iterations", "1"}});
+  add("clusterkv-repo", {{"clusters", "5"}, {"distance", "ip"}, {"per", "kv_head"}, {"reduce", "max"}});
+  add("kmeans", {{"distance", "l2"}, {"iterations", "2"}});
   return rows;
 }
 
