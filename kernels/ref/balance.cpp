@@ -21,13 +21,14 @@ std::vector<double> centre_of(const Walk& op, Index b) {
 }
 
 double kernel(const Walk& op, const std::vector<double>& centre, Index b, Index i, Index j) {
-  double logit = 0, factor = op.value_offset;
+  double logit = 0, factor = 0;
   for (Index c = 0; c < op.keys.cols; ++c) {
     const double mean = centre[static_cast<std::size_t>(c)];
     logit += (op.keys(i, c) - mean) * (op.keys(j, c) - mean);
   }
   for (Index c = 0; c < op.values.cols; ++c) factor += static_cast<double>(op.values(i, c)) * op.values(j, c);
-  return std::exp(op.scale * logit - op.shift[b]) * (op.values.empty() ? 1 : factor);
+  if (!op.weights.empty()) factor *= static_cast<double>(op.weights[i]) * op.weights[j];
+  return std::exp(op.scale * logit - op.shift[b]) * (op.values.empty() ? 1 : factor + op.value_offset);
 }
 
 /// Draws the sign of row i, whose kernel sum with the rows before it is `sum`.

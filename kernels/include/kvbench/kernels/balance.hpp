@@ -9,7 +9,7 @@
 namespace kvbench::kernels {
 
 /// Signs the rows of each block b, starts[b] <= i < starts[b+1], in order. With
-///   K(i, j) = exp(scale <k_i, k_j> - shift[b]) (<v_i, v_j> + value_offset)      (values absent: exp(...) alone)
+///   K(i, j) = exp(scale <k_i, k_j> - shift[b]) (<w_i v_i, w_j v_j> + value_offset)      (values absent: exp(...) alone)
 ///   s_i     = sum over earlier rows j of the block of sign_j K(i, j)
 /// sign_i = +1 where uniforms[i] < 1/2 - step[b] s_i, else -1; with `greedy`, -1 where s_i > 0, else +1.
 /// With `pairs`, the walk goes over the differences phi(2p) - phi(2p+1) of neighbours of a block, phi the feature map of K: the
@@ -18,6 +18,7 @@ template <template <class> class Ref>
 struct BalanceWalk {
   Ref<const float> keys;           ///< [n, d]
   Ref<const float> values = {};    ///< [n, dv]; absent: the value factor is 1
+  Ref<const float> weights = {};   ///< [n, 1] w, a factor of the row's values alone; absent: 1
   Ref<const std::int32_t> starts;  ///< [b+1, 1] increasing from 0 to n
   Ref<const float> shift;          ///< [b, 1] taken off the exponent, against overflow
   Ref<const float> step;           ///< [b, 1] 1 / (2 c R^2) for K as shifted; not read where greedy
@@ -34,8 +35,8 @@ struct BalanceWalk {
 
 template <template <class> class To, class F>
 BalanceWalk<To> map_views(const BalanceWalk<Buffer>& a, F f) {
-  return {f(a.keys), f(a.values), f(a.starts),      f(a.shift), f(a.step),     a.scale,    a.value_offset,
-          a.centre,  a.greedy,    a.first_positive, a.pairs,    f(a.uniforms), f(a.signs), f(a.fails)};
+  return {f(a.keys), f(a.values), f(a.weights),     f(a.starts), f(a.shift),    f(a.step),  a.scale,   a.value_offset,
+          a.centre,  a.greedy,    a.first_positive, a.pairs,     f(a.uniforms), f(a.signs), f(a.fails)};
 }
 
 /// Counts blocks of equal size: n/b rows against half a block each.
