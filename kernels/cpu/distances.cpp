@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All three operations form a squared distance as one chain over d, lanes being neighbouring centres or points, so the same
 // pair has the same bits in each of them.
-#include "pack.hpp"
+#include "product_tile.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
@@ -24,25 +24,6 @@ inline void distance_tile(const float* tile, const float* strip, Index d, Vec (&
       acc[r][1] = fma(d1, d1, acc[r][1]);
     }
   }
-}
-
-/// Copies the first `count` of the kStrip distances of a row.
-inline void write_strip(const Vec (&distances)[2], Index count, float* out) {
-  if (count >= kStrip) {
-    store(out, distances[0]);
-    store(out + W, distances[1]);
-    return;
-  }
-  alignas(64) float lane[kStrip];
-  store(lane, distances[0]);
-  store(lane + W, distances[1]);
-  for (Index c = 0; c < count; ++c) out[c] = lane[c];
-}
-
-inline IntVec lane_numbers() {
-  IntVec lanes{};
-  for (int i = 0; i < W; ++i) lanes[i] = i;
-  return lanes;
 }
 
 }  // namespace

@@ -12,24 +12,6 @@ void run_reference(const Op& op) {
   ref::run(op, reference);
 }
 
-double squared_norm(const float* row, Index n) {
-  constexpr int H = W / 2;
-  using Floats = float __attribute__((vector_size(4 * H), aligned(4), may_alias));
-  using Doubles = double __attribute__((vector_size(8 * H)));
-  Doubles acc[4] = {};
-  Index c = 0;
-  for (; c + 4 * H <= n; c += 4 * H)
-    for (int i = 0; i < 4; ++i) {
-      const Doubles x = __builtin_convertvector(*reinterpret_cast<const Floats*>(row + c + i * H), Doubles);
-      acc[i] += x * x;
-    }
-  double total = 0;
-  for (; c < n; ++c) total += static_cast<double>(row[c]) * static_cast<double>(row[c]);
-  const Doubles lanes = (acc[0] + acc[1]) + (acc[2] + acc[3]);
-  for (int i = 0; i < H; ++i) total += lanes[i];
-  return total;
-}
-
 /// out[j] += exp(scores[j] - log_sum_exp).
 void add_masses(const float* scores, float log_sum_exp, Index n, float* out) {
   const Vec base = broadcast(log_sum_exp);

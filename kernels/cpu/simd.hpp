@@ -108,6 +108,25 @@ inline Index max(Index a, Index b) { return a > b ? a : b; }
 inline Index clamp(Index x, Index low, Index high) { return min(max(x, low), high); }
 inline Index round_up(Index n, Index multiple) { return (n + multiple - 1) / multiple * multiple; }
 
+/// Sum of squares in fp64; the order is part of the result.
+inline double squared_norm(const float* row, Index n) {
+  constexpr int H = W / 2;
+  using Floats = float __attribute__((vector_size(4 * H), aligned(4), may_alias));
+  using Doubles = double __attribute__((vector_size(8 * H)));
+  Doubles acc[4] = {};
+  Index c = 0;
+  for (; c + 4 * H <= n; c += 4 * H)
+    for (int i = 0; i < 4; ++i) {
+      const Doubles x = __builtin_convertvector(*reinterpret_cast<const Floats*>(row + c + i * H), Doubles);
+      acc[i] += x * x;
+    }
+  double total = 0;
+  for (; c < n; ++c) total += static_cast<double>(row[c]) * static_cast<double>(row[c]);
+  const Doubles lanes = (acc[0] + acc[1]) + (acc[2] + acc[3]);
+  for (int i = 0; i < H; ++i) total += lanes[i];
+  return total;
+}
+
 /// `count` elements of scratch memory.
 template <class T>
 inline T* scratch(Context& context, int slot, Index count) {

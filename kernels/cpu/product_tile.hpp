@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inner products of a few rows, read where they lie, with the kStrip rows of a packed strip. Each product is one chain over d,
+// so the same pair has the same bits wherever it stands in a tile.
+#pragma once
+
+#include "pack.hpp"
+
+namespace kvbench::kernels::cpu::KVBENCH_ISA {
+namespace {
+
+/// acc[r] = <row r, each row of the strip>; rows are `stride` floats apart.
+template <int Rows>
+inline void product_tile(const float* rows, Index stride, const float* strip, Index d, Vec (&acc)[Rows][2]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) acc[r][0] = acc[r][1] = Vec{};
+#pragma GCC unroll 4
+  for (Index c = 0; c < d; ++c) {
+    const Vec s0 = load(strip + c * kStrip);
+    const Vec s1 = load(strip + c * kStrip + W);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const Vec x = broadcast(rows[r * stride + c]);
+      acc[r][0] = fma(x, s0, acc[r][0]);
+      acc[r][1] = fma(x, s1, acc[r][1]);
+    }
+  }
+}
+
+/// Copies the first `count` of the kStrip results of a row.
+inline void write_strip(const Vec (&results)[2], Index count, float* out) {
+  if (count >= kStrip) {
+    store(out, results[0]);
+    store(out + W, results[1]);
+    return;
+  }
+  alignas(64) float lane[kStrip];
+  store(lane, results[0]);
+  store(lane + W, results[1]);
+  for (Index c = 0; c < count; ++c) out[c] = lane[c];
+}
+
+inline IntVec lane_numbers() {
+  IntVec lanes{};
+  for (int i = 0; i < W; ++i) lanes[i] = i;
+  return lanes;
+}
+
+}  // namespace
+}  // namespace kvbench::kernels::cpu::KVBENCH_ISA

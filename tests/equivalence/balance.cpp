@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// A walk is a cascade: one sign that falls on the other side changes all sums after it. So each sign is judged against the sum
+// of the signs that the same walk drew before it, formed here in fp64; it may be on the wrong side only where the margin of its
+// decision is within the tolerance. Where reference and back end both pass, they first differ at such a margin.
+#include <algorithm>
+
+#include "compare.hpp"
+
+using namespace kvbench;
+using namespace kvbench::test;
+
+namespace {
+
+struct Problem {
+  Index n, d, dv = 0;
+  std::vector<std::int32_t> starts;
+  float deviation = 1;  // of the keys
+  std::vector<float> keys, values, weights, shift, step;
+  float scale = 0.3f, value_offset = 0;
+  Index centre = 0;
+  bool greedy = false, first_positive = false, pairs = false;
+  std::vector<double> uniforms;
+};
+
+struct Walked {
+  std::vector<std::int32_t> signs, fails;
+};
+
+Walked run(Backend& b, const Problem& p) {
+  const auto blocks = static_cast<Index>(p.starts.size()) - 1;
+  const auto signs = b.allocate<std::int32_t>(p.n);
+  const auto fails = b.allocate<std::int32_t>(blocks);
+  kernels::BalanceWalk<Buffer> op{.keys = b.adopt(p.keys, p.n, p.d),
+                                  .starts = b.adopt(p.starts, blocks + 1),
+                                  .shift = b.adopt(p.shift, blocks),
+                                  .scale = p.scale,
+                                  .value_offset = p.value_offset,
+                                  .centre = p.centre,
+                                  .greedy = p.greedy,
+                                  .first_positive = p.first_positive,
+                                  .pairs = p.pairs,
+                                  .signs = signs,
+                                  .fails = fails};
+  if (p.dv > 0) op.values = b.adopt(p.values, p.n, p.dv);
+  if (!p.weights.empty()) op.weights = b.adopt(p.weights, p.n);
+  if (!p.greedy) op.step = b.adopt(p.step, blocks);
+  if (!p.greedy) op.uniforms = b.adopt(p.uniforms, p.n);
+  b.run(op);
+  return {b.read(signs), b.read(fails)};
+}
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+/// log |K(i, j)| + shift and the factor of the values, in fp64.
+struct Pair {
+  double exponent, factor;
+};
+
+Pair pair_of(const Problem& p, const std::vector<double>& centre, Index i, Index j) {
+  double logit = 0, factor = 0;
+  for (Index c = 0; c < p.d; ++c)
+    logit += (p.keys[at(i * p.d + c)] - centre[at(c)]) * (p.keys[at(j * p.d + c)] - centre[at(c)]);
+  for (Index c = 0; c < p.dv; ++c) factor += static_cast<double>(p.values[at(i * p.dv + c)]) * p.values[at(j * p.dv + c)];
+  if (!p.weights.empty()) factor *= static_cast<double>(p.weights[at(i)]) * p.weights[at(j)];
+  return {static_cast<double>(p.scale) * logit, p.dv == 0 ? 1 : factor + p.value_offset};
+}
+
+struct Judgement {
+  Index wrong = 0;        // decisions on the wrong side of a margin above the tolerance
+  Index close = 0;        // decisions within it
+  Index least_fails = 0;  // certain whatever the rounding
+  Index most_fails = 0;
+};
+
+void judge_block(const Problem& p, const std::vector<std::int32_t>& signs, Index block, double tolerance, Judgement& result) {
+  const Index begin = p.starts[at(block)], end = p.starts[at(block + 1)];
+  std::vector<double> centre(at(p.d));
+  for (Index i = begin; i < end && p.centre > 0; ++i)
+    for (Index c = 0; c < p.d; ++c) centre[at(c)] += p.keys[at(i * p.d + c)] / static_cast<double>(p.centre);
+  for (Index i = begin; i < end; i += p.pairs ? 2 : 1) {
+    const Index rows = p.pairs && i + 1 < end ? 2 : 1;
+    double sum = 0, size = 0;
+    for (Index j = begin; j < i; ++j)
+      for (Index r = 0; r < rows; ++r) {
+        const Pair pair = pair_of(p, centre, i + r, j);
+        const double value = (r == 0 ? 1 : -1) * signs[at(j)] * std::exp(pair.exponent - p.shift[at(block)]) * pair.factor;
+        sum += value;
+        size += std::abs(value);
+      }
+    if (rows == 2 && signs[at(i + 1)] != -signs[at(i)]) ++result.wrong;
+    const double step = p.greedy ? 1 : p.step[at(block)];
+    const double error = tolerance * step * size + (p.greedy ? 0 : 1e-9);
+    if (!p.greedy && std::abs(step * sum) > 0.5 - error) ++result.most_fails;
+    if (!p.greedy && std::abs(step * sum) > 0.5 + error) ++result.least_fails;
+    if ((p.first_positive || p.greedy) && i == begin) {
+      if (signs[at(i)] != 1) ++result.wrong;
+      continue;
+    }
+    const double margin = p.greedy ? -sum : 0.5 - step * sum - p.uniforms[at(i)];
+    if (std::abs(margin) <= error)
+      ++result.close;
+    else if (signs[at(i)] != (margin > 0 ? 1 : -1))
+      ++result.wrong;
+  }
+}
+
+void check_walked(const Problem& p, const Walked& walked, double tolerance) {
+  REQUIRE(walked.signs.size() == at(p.n));
+  Judgement all;
+  for (Index block = 0; block + 1 < static_cast<Index>(p.starts.size()); ++block) {
+    Judgement one;
+    judge_block(p, walked.signs, block, tolerance, one);
+    CHECK(walked.fails[at(block)] >= one.least_fails);
+    CHECK(walked.fails[at(block)] <= one.most_fails);
+    all.wrong += one.wrong;
+    all.close += one.close;
+  }
+  CHECK(all.wrong == 0);
+  CHECK(all.close <= 2 + p.n / 50);  // else the test would say nothing (the first row of a greedy walk is always close)
+  for (const std::int32_t sign : walked.signs) CHECK(std::abs(sign) == 1);
+}
+
+void check_problem(const Problem& p, double tolerance = 2e-5) {
+  CAPTURE(p.n);
+  CAPTURE(p.d);
+  CAPTURE(p.dv);
+  CAPTURE(p.pairs);
+  CAPTURE(p.greedy);
+  CAPTURE(p.centre);
+  check_walked(p, run(*make_ref_backend(), p), tolerance);
+  for_each_backend([&](Backend& b) { check_walked(p, run(b, p), tolerance); });
+}
+
+Problem problem(Index n, Index d, std::vector<std::int32_t> starts, float deviation = 1) {
+  const auto blocks = static_cast<Index>(starts.size()) - 1;
+  Problem p{.n = n, .d = d, .starts = std::move(starts), .deviation = deviation, .keys = Random().normal(n * d, deviation)};
+  p.shift = Random(5).normal(blocks, 0.3f);
+  p.step.assign(at(blocks), 0.02f);
+  std::mt19937 engine(6);
+  std::uniform_real_distribution<double> uniform;
+  for (Index i = 0; i < n; ++i) p.uniforms.push_back(uniform(engine));
+  return p;
+}
+
+void add_values(Problem& p, Index dv, bool weights) {
+  p.dv = dv;
+  p.values = Random(8).normal(p.n * dv);
+  p.value_offset = 0.7f;
+  if (!weights) return;
+  p.weights = Random(9).normal(p.n);
+  for (float& w : p.weights) w = 0.5f + std::abs(w);
+}
+
+}  // namespace
+
+TEST_CASE("balance walks decide as the reference does at every size") {
+  for (Index n : {1, 2, 3, 15, 16, 17, 31, 32, 33, 64, 65, 255, 257, 600})
+    for (Index d : {1, 3, 16}) check_problem(problem(n, d, {0, static_cast<std::int32_t>(n)}));
+  check_problem(problem(0, 4, {0}));
+  check_problem(problem(0, 4, {0, 0}));
+}
+
+TEST_CASE("balance walks: blocks of any size, empty ones too") {
+  check_problem(problem(500, 8, {0, 0, 1, 3, 40, 40, 296, 500, 500}));
+}
+
+TEST_CASE("balance walks: every option, alone and together") {
+  for (const bool pairs : {false, true})
+    for (const bool greedy : {false, true})
+      for (const bool first_positive : {false, true})
+        for (Index centre : {0, 100, 128})
+          for (int values : {0, 1, 2}) {
+            Problem p = problem(311, 7, {0, 100, 101, 300, 311}, 0.8f);
+            p.pairs = pairs;
+            p.greedy = greedy;
+            p.first_positive = first_positive;
+            p.centre = centre;
+            if (values > 0) add_values(p, 5, values == 2);
+            check_problem(p);
+          }
+}
+
+TEST_CASE("balance walks: a step large enough that most rows are certain") {
+  Problem p = problem(300, 8, {0, 300});
+  p.step = {1};
+  check_problem(p);
+}
+
+TEST_CASE("balance walks: exponents beyond fp32, above and below") {
+  for (const bool greedy : {false, true})
+    for (const bool pairs : {false, true})
+      for (float deviation : {4.0f, 7.0f, 12.0f}) {
+        Problem p = problem(300, 8, {0, 300}, deviation);
+        p.greedy = greedy;
+        p.pairs = pairs;
+        // exp(scale |k|^2 - shift) would reach e^500, and most pairs lie below e^-100
+        for (float shift : {0.0f, 80.0f}) {
+          p.shift = {shift};
+          for (float step : {1e-30f, 1.0f, 1e30f}) {
+            p.step = {step};
+            CAPTURE(deviation);
+            CAPTURE(step);
+            check_problem(p, 5e-4);
+          }
+        }
+      }
+}
+
+TEST_CASE("balance walks: signs of a block do not depend on its neighbours") {
+  const Problem p = problem(700, 16, {0, 33, 300, 700});
+  for_each_backend([&](Backend& b) {
+    const Walked all = run(b, p);
+    for (std::size_t block = 0; block < 3; ++block) {
+      const Index begin = p.starts[block], count = p.starts[block + 1] - begin;
+      Problem one = problem(count, 16, {0, static_cast<std::int32_t>(count)});
+      one.keys.assign(p.keys.begin() + begin * 16, p.keys.begin() + (begin + count) * 16);
+      one.uniforms.assign(p.uniforms.begin() + begin, p.uniforms.begin() + begin + count);
+      one.shift = {p.shift[block]};
+      const Walked alone = run(b, one);
+      CHECK(std::equal(alone.signs.begin(), alone.signs.end(), all.signs.begin() + begin));
+      CHECK(alone.fails[0] == all.fails[block]);
+    }
+  });
+}
