@@ -40,6 +40,22 @@ const std::map<std::string, Formula>& formulas() {
       // int(0.2 d) = 1 skewed channel a query head: its direction, and a number a token.
       {"infinigen", {.kv = n * token, .meta = G * (n + d) * 2 + G * B * 4, .slow = n * token}},
       {"uniform", {.kv = B * token, .meta = B * 4}},
+      // Two rounds leave a quarter of 96 tokens; a weight each, and one for each sum where the sums differ.
+      {"uniform-repo", {.kv = B * token, .meta = B * 4}},
+      {"balancekv", {.settings = {{"half", "exact"}}, .kv = B * token, .meta = B * 4}},
+      {"balancekv-repo", {.kv = B * token, .meta = 2 * B * 4}},
+      {"kmeans", {.kv = B * token, .meta = B * 4}},
+      // 8 sinks stay fast; 5 centroids with a size and an offset each; the tokens by cluster, and the ids that a query takes.
+      {"clusterkv",
+       {.settings = {{"sinks", "8"}, {"clusters", "5"}},
+        .kv = n * token,
+        .meta = 5 * d * 2 + 5 * 2 * 4 + (n - 8) * 4 + G * (B - 8) * 4,
+        .slow = (n - 8) * token}},
+      {"clusterkv-repo",
+       {.settings = {{"sinks", "8"}, {"clusters", "5"}},
+        .kv = n * token,
+        .meta = 5 * d * 2 + 5 * 2 * 4 + (n - 8) * 4 + G * (B - 8) * 4,
+        .slow = (n - 8) * token}},
       {"random", {.kv = B * token}},
       {"chelsea", {.kv = B * token, .meta = B * 4}},
       {"bsm", {.kv = B * token, .meta = B * 4}},
