@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/balancekv.hpp>
 
-#include <algorithm>
 #include <utility>
 
 #include <kvbench/methods/balancekv_stream.hpp>
@@ -111,8 +110,7 @@ std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const Balancek
   for (Index i = n - plan.recent; i < n; ++i) kept.add(static_cast<TokenId>(i), 1);
   return std::make_unique<BatchCache>(
       backend, head,
-      KeptTokens{
-          .ids = std::move(kept.ids), .weight = std::move(kept.weights), .fixed = {.recent = std::min(plan.recent, budget)}},
+      KeptTokens{.ids = std::move(kept.ids), .weight = std::move(kept.weights), .fixed = {.recent = plan.recent}},
       walk_notes(halving.fails(), halving.steps()));
 }
 
