@@ -24,7 +24,7 @@
 //   that
 //              exactly half does and the weights sum to n; an odd last token is put aside with the weight it has | released:
 //              the rule of `balancekv-repo` over all blocks, with its weights in both sums (batch only)
-//   mode       batch (default) | stream
+//   mode       auto (default: batch, and stream where a stream starts from nothing) | batch | stream
 //   rounds     T, default -1: from the budget. Batch: as said above. Stream: log2(n / t), rounded up (Theorem 3.1), or the
 //              smallest that fits where t is given
 //   block      tokens of a block, default 256 (section 4.2; the released command line: 128). Batch only
@@ -54,11 +54,11 @@ namespace kvbench {
 
 struct BalancekvParams {
   enum class Half { smaller, exact, released };
-  enum class Mode { batch, stream };
+  enum class Mode { automatic, batch, stream };
   std::string constants = "paper";
   double delta = 0;
   Half half = Half::smaller;
-  Mode mode = Mode::batch;
+  Mode mode = Mode::automatic;
   Index rounds = -1;
   Index block = 256;
   Index t = 0;

@@ -32,6 +32,24 @@ class Replay(CliTest):
         for name in listed:
             self.assertEqual(run("methods", name).returncode, 0)
 
+    def test_every_method_runs_where_the_trace_has_all_it_needs(self):
+        full = self.synth("full.h5", "--speculated", queries=256)
+        streaming = {"exact", "sink", "h2o", "cam", "subgen", "balancekv", "quest", "chelsea", "bsm", "mesh", "oracle-topk"}
+        for protocol in ("prefill", "decode", "stream"):
+            done = run("replay", full, "-m", "all", "-b", "25%", "--protocol", protocol, "--seeds", "2", "--rows", "trace",
+                       "--set", "infinigen.query=speculated", "--set", "snapkv.window=8", "--set", "pyramidkv.window=8")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for r in rows(done.stdout):
+                if protocol == "stream" and r["method"] not in streaming:
+                    self.assertEqual(r["status"], "skipped", r["method"])
+                    self.assertIn("streaming", r["reason"])
+                    continue
+                self.assertEqual(r["status"], "ok", (protocol, r["method"], r["reason"]))
+                self.assertGreater(float(r["kept_tokens"]), 0)
+                self.assertGreater(float(r["total_bytes"]), 0)
+                self.assertNotIn("upper bound", r["reason"])
+        os.remove(full)
+
     def test_exact_is_the_noise_floor_and_full_budgets_are_exact(self):
         for protocol in ("prefill", "decode"):
             for r in self.replay("-m", "exact,uniform,random,snapkv,oracle-topk", "-b", "100%", "--protocol", protocol):
