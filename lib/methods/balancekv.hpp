@@ -16,12 +16,10 @@
 // Decoded tokens go on with the stream.
 //
 // Parameters:
-//   constants  c: paper = 30 ln(n / delta), Algorithm 2 (default); tight = 1/2 + ln(2 n / delta), which suffices for the walk
-//   to
-//              be sub-Gaussian; greedy = the limit c -> 0, sign -1 where s > 0, else +1; or a number. n = tokens of the call
+//   constants  c: paper = 30 ln(n / delta), Algorithm 2 (default); tight = 1/2 + ln(2 n / delta), which suffices for a
+//              sub-Gaussian walk; greedy = the limit c -> 0, sign -1 where s > 0, else +1; or a number. n = tokens of the call
 //   delta      failure probability of a call, default 0: 1 / n (the paper: 1 / poly(n))
-//   half       smaller (default, Algorithm 2) | exact: the walk goes over differences of neighbours, of which one stays, so
-//   that
+//   half       smaller (default, Algorithm 2) | exact: the walk goes over differences of neighbours, of which one stays:
 //              exactly half does and the weights sum to n; an odd last token is put aside with the weight it has | released:
 //              the rule of `balancekv-repo` over all blocks, with its weights in both sums (batch only)
 //   mode       auto (default: batch, and stream where a stream starts from nothing) | batch | stream
