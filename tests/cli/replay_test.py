@@ -128,6 +128,27 @@ class Replay(CliTest):
         for a, b in zip(self.replay(*flags), self.replay(*flags, "--standalone")):
             self.assertAlmostEqual(float(a["rel_err_mean"]), float(b["rel_err_mean"]), places=5)
 
+    def test_speculated_queries_of_a_trace_are_used(self):
+        """A guess in the trace replaces the query; the better the guess, the better the answers."""
+        errors = []
+        for share in (0, 0.5, 4):
+            trace = self.synth("guess.h5", "--speculated", share, "--key-norm", 12)
+            done = run("replay", trace, "-m", "infinigen", "--set", "infinigen.ratio=1", "-b", "25%", "--rows", "trace")
+            (row,) = rows(done.stdout)
+            self.assertEqual((row["status"], row["reason"]), ("ok", ""))
+            errors.append(float(row["rel_err_mean"]))
+        self.assertLess(errors[0], 0.7 * errors[1])
+        self.assertLess(errors[1], 0.7 * errors[2])
+        done = run("replay", trace, "-m", "infinigen", "--set", "infinigen.ratio=1", "--set", "infinigen.query=true", "-b", "25%", "--rows", "trace")
+        self.assertAlmostEqual(float(rows(done.stdout)[0]["rel_err_mean"]), errors[0], places=6)
+        os.remove(trace)
+
+        (row,) = self.replay("-m", "infinigen", "-b", "25%", "--rows", "trace")
+        self.assertIn("query=true (upper bound)", row["reason"])
+        (row,) = self.replay("-m", "infinigen", "--set", "infinigen.query=speculated", "-b", "25%", "--rows", "trace")
+        self.assertEqual(row["status"], "skipped")
+        self.assertIn("--speculated", row["reason"])
+
     def test_raw(self):
         raw = os.path.join(self.folder, "raw.h5")
         self.replay("-m", "sink,subgen,oracle-topk", "--seeds", "2", "--raw", raw)
