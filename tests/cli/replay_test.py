@@ -33,7 +33,7 @@ class Replay(CliTest):
             self.assertEqual(run("methods", name).returncode, 0)
 
     def test_every_method_runs_where_the_trace_has_all_it_needs(self):
-        full = self.synth("full.h5", "--speculated", queries=256)
+        full = self.synth("full.h5", "--speculated", "0.3", queries=256)
         streaming = {"exact", "sink", "h2o", "cam", "subgen", "balancekv", "quest", "chelsea", "bsm", "mesh", "oracle-topk"}
         for protocol in ("prefill", "decode", "stream"):
             done = run("replay", full, "-m", "all", "-b", "25%", "--protocol", protocol, "--seeds", "2", "--rows", "trace",
