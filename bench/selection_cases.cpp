@@ -11,20 +11,45 @@ using namespace kernels;
 
 constexpr Index kDims = 128;
 
-/// Nearest of the first c tokens: minus half the squared norm as bias. All scores are exact in fp32.
+/// The bias that makes the largest product the nearest row.
+Buffer<const float> minus_half_norms(Backend& b, const Buffer<const float>& rows) {
+  const auto norms2 = b.allocate<double>(rows.rows());
+  b.run(SquaredNorms<Buffer>{.rows = rows, .out = norms2});
+  std::vector<float> bias;
+  for (const double norm2 : b.read(norms2)) bias.push_back(static_cast<float>(-norm2 / 2));
+  return b.adopt(std::move(bias), rows.rows());
+}
+
+/// Nearest of the first c tokens; all scores are exact in fp32.
 Case assignment(Index c) {
   return {"best_match k-means c=" + std::to_string(c), [=](Backend& b) {
             const Buffer<float> points = clustered(b, kTokens, kDims);
-            const auto norms2 = b.allocate<double>(c);
-            b.run(SquaredNorms<Buffer>{.rows = points.slice(0, c), .out = norms2});
-            std::vector<float> bias;
-            for (const double norm2 : b.read(norms2)) bias.push_back(static_cast<float>(-norm2 / 2));
             BestMatch<Buffer> op{.points = points,
                                  .candidates = points.slice(0, c),
-                                 .bias = b.adopt(std::move(bias), c),
+                                 .bias = minus_half_norms(b, points.slice(0, c)),
                                  .best = b.allocate<std::int32_t>(kTokens),
                                  .score = b.allocate<float>(kTokens)};
             return Bound{runner(b, op), reader(b, op.best, op.score)};
+          }};
+}
+
+/// One step of Lloyd's algorithm from the first c tokens: nearest centroid, then means.
+Case lloyd_step(Index c) {
+  return {"k-means step c=" + std::to_string(c), [=](Backend& b) {
+            const Buffer<float> points = clustered(b, kTokens, kDims);
+            MeanRows<Buffer> means{.rows = points, .out = b.allocate<float>(c, kDims), .mass = b.allocate<float>(c)};
+            const auto labels = b.allocate<std::int32_t>(kTokens);
+            return Bound{[=, &b]() mutable {
+                           const Buffer<const float> centres = points.slice(0, c);
+                           b.run(BestMatch<Buffer>{.points = points,
+                                                   .candidates = centres,
+                                                   .bias = minus_half_norms(b, centres),
+                                                   .best = labels,
+                                                   .score = b.allocate<float>(kTokens)});
+                           means.labels = labels;
+                           b.run(means);
+                         },
+                         reader(b, labels, means.out, means.mass)};
           }};
 }
 
@@ -112,6 +137,7 @@ Case by_row(std::string name, Index out_rows, Index out_cols, Op<Buffer> op) {
 std::vector<Case> selection_cases() {
   constexpr Index pages = kTokens / 16;
   return {assignment(kTokens / 80),
+          lloyd_step(kTokens / 80),
           chunked_matching(256),
           inner_products("inner_products page scores", 256, pages, 2 * kDims),
           inner_products("inner_products 64 directions", kTokens, 64, kDims),
