@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/bounds/chelsea_theorem.hpp>
+#include <kvbench/bounds/subgen_lemma1.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 
@@ -28,6 +29,7 @@ CheckRow& CheckContext::add(CheckKind kind, std::string part) {
 std::span<const Claim> all_claims() {
   // clang-format off
   static const std::vector<Claim> table = {
+      subgen_lemma1(),
       chelsea_theorem61(),
   };
   // clang-format on
