@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include <kvbench/bounds/chelsea_theorem.hpp>
+#include <kvbench/bounds/subgen_amm.hpp>
 #include <kvbench/bounds/subgen_lemma1.hpp>
+#include <kvbench/bounds/subgen_partition.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 
@@ -30,6 +32,8 @@ std::span<const Claim> all_claims() {
   // clang-format off
   static const std::vector<Claim> table = {
       subgen_lemma1(),
+      subgen_partition(),
+      subgen_amm(),
       chelsea_theorem61(),
   };
   // clang-format on

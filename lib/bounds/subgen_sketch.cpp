@@ -78,27 +78,32 @@ SubgenSketch SubgenRunner::read(const CompressedCache& cache, bool answers) cons
 
 namespace {
 
-double exponential(const SubgenSketch& sketch, Index query, std::size_t entry, double shift, std::span<const double> cap) {
-  const double a = std::exp(sketch.logits[static_cast<std::size_t>(query) * sketch.ids.size() + entry] - shift);
-  return cap.empty() ? a : std::min(a, cap[static_cast<std::size_t>(sketch.ids[entry])]);
+double capped(const SubgenSketch& sketch, std::span<const double> exponentials, std::size_t entry,
+              std::span<const double> cap) {
+  return cap.empty() ? exponentials[entry] : std::min(exponentials[entry], cap[static_cast<std::size_t>(sketch.ids[entry])]);
 }
 
 }  // namespace
 
-double subgen_tau(const SubgenSketch& sketch, Index query, double shift, std::span<const double> cap) {
+std::vector<double> subgen_exponentials(const SubgenSketch& sketch, Index query, double shift) {
+  const auto row = sketch.logits.begin() + query * static_cast<Index>(sketch.ids.size());
+  std::vector<double> a(row, row + static_cast<Index>(sketch.ids.size()));
+  for (double& x : a) x = std::exp(x - shift);
+  return a;
+}
+
+double subgen_tau(const SubgenSketch& sketch, std::span<const double> exponentials, std::span<const double> cap) {
   double tau = 0;
-  for (std::size_t e = 0; e < sketch.ids.size(); ++e) {
-    if (sketch.den[e] != 0) tau += sketch.den[e] * exponential(sketch, query, e, shift, cap);
-  }
+  for (std::size_t e = 0; e < sketch.ids.size(); ++e) tau += sketch.den[e] * capped(sketch, exponentials, e, cap);
   return tau;
 }
 
-std::vector<double> subgen_z(const Subject& subject, const SubgenSketch& sketch, Index query, double shift,
+std::vector<double> subgen_z(const Subject& subject, const SubgenSketch& sketch, std::span<const double> exponentials,
                              std::span<const double> cap) {
   std::vector<double> z(static_cast<std::size_t>(subject.dv()));
   for (std::size_t e = 0; e < sketch.ids.size(); ++e) {
     if (sketch.num[e] == 0) continue;
-    const double weight = sketch.num[e] * exponential(sketch, query, e, shift, cap);
+    const double weight = sketch.num[e] * capped(sketch, exponentials, e, cap);
     const auto value = subject.value(sketch.ids[e]);
     for (std::size_t c = 0; c < value.size(); ++c) z[c] += weight * double{value[c]};
   }

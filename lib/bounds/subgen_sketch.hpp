@@ -41,11 +41,13 @@ class SubgenRunner {
   QueryBlock block_;
 };
 
-/// tau of one query, from entries and logits, relative to exp(shift). A token's exponential is at most cap[token] where `cap`
-/// is given: the laws of z and tau hold for any numbers in place of the exponentials.
-double subgen_tau(const SubgenSketch& sketch, Index query, double shift, std::span<const double> cap = {});
-/// z [dv] of one query, in the same way.
-std::vector<double> subgen_z(const Subject& subject, const SubgenSketch& sketch, Index query, double shift,
+/// exp(logit - shift) of each entry for one query.
+std::vector<double> subgen_exponentials(const SubgenSketch& sketch, Index query, double shift);
+/// tau of these exponentials. A token's exponential is at most cap[token] where `cap` is given: the laws of z and tau hold for
+/// any numbers in place of the exponentials.
+double subgen_tau(const SubgenSketch& sketch, std::span<const double> exponentials, std::span<const double> cap = {});
+/// z [dv], in the same way.
+std::vector<double> subgen_z(const Subject& subject, const SubgenSketch& sketch, std::span<const double> exponentials,
                              std::span<const double> cap = {});
 
 }  // namespace kvbench
