@@ -6,7 +6,9 @@
 #include <kvbench/bounds/chelsea_theorem.hpp>
 #include <kvbench/bounds/subgen_amm.hpp>
 #include <kvbench/bounds/subgen_lemma1.hpp>
+#include <kvbench/bounds/subgen_lemma2.hpp>
 #include <kvbench/bounds/subgen_partition.hpp>
+#include <kvbench/bounds/subgen_theorem1.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 
@@ -32,8 +34,10 @@ std::span<const Claim> all_claims() {
   // clang-format off
   static const std::vector<Claim> table = {
       subgen_lemma1(),
+      subgen_lemma2(),
       subgen_partition(),
       subgen_amm(),
+      subgen_theorem1(),
       chelsea_theorem61(),
   };
   // clang-format on

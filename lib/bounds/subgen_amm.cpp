@@ -37,7 +37,7 @@ double concentration(const Subject& subject, const SubgenValues& values, std::sp
 
 /// Numbers min(a, cap |v|), the law of z for them, and the relative variance of one |z - V^T x|^2.
 struct Capped {
-  std::vector<double> cap;
+  std::vector<double> cap;  ///< by token; empty: none is needed
   ProductLaw law;
   double relative_variance = 0;
 };
@@ -59,6 +59,7 @@ Capped testable(const Subject& subject, const SubgenValues& values, const Subgen
     capped.law = product_law(subject, values, x, s);
     if (capped.law.kurtosis <= enough) break;
   }
+  if (x == query.a) capped.cap.clear();
   const double spread = concentration(subject, values, x, capped.law);
   capped.relative_variance = (capped.law.kurtosis - 1) / slots + 2 * (slots - 1) / slots * spread;
   return capped;
@@ -104,7 +105,7 @@ void try_seed(const Subject& subject, const SubgenSketch& sketch, const SubgenVa
     for (std::size_t c = 0; c < z.size(); ++c)
       trials.along[q] += (z[c] - query.product[c]) * query.product[c] / std::sqrt(query.product2);
     const Capped& capped = trials.capped[q];
-    trials.squares[q] += squared_distance(subgen_z(subject, sketch, a, capped.cap), capped.law.mean);
+    trials.squares[q] += squared_distance(capped.cap.empty() ? z : subgen_z(subject, sketch, a, capped.cap), capped.law.mean);
   }
 }
 
