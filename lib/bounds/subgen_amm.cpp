@@ -22,17 +22,17 @@ double dot(std::span<const double> x, std::span<const float> y) {
 /// tr(Sigma^2) / tr(Sigma)^2 of one centred term Y with Sigma = E Y Y^T: 1 / (number of directions that carry the error).
 double concentration(const Subject& subject, const SubgenValues& values, std::span<const double> x, const ProductLaw& law) {
   const Index dv = subject.dv();
-  Eigen::MatrixXd sigma = Eigen::MatrixXd::Zero(dv, dv);
+  // Rows sqrt(mu) a_i v_i / |v_i|: their Gram matrix is E X X^T.
+  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> rows(subject.tokens(), dv);
   for (Index i = 0; i < subject.tokens(); ++i) {
-    const double norm2 = values.norms2[static_cast<std::size_t>(i)], a = x[static_cast<std::size_t>(i)];
-    if (norm2 == 0) continue;
-    const Eigen::Map<const Eigen::VectorXf> value(subject.value(i).data(), dv);
-    sigma.selfadjointView<Eigen::Lower>().rankUpdate(value.cast<double>(), values.mu * a * a / norm2);
+    const double norm2 = values.norms2[static_cast<std::size_t>(i)];
+    const double factor = norm2 > 0 ? std::sqrt(values.mu / norm2) * x[static_cast<std::size_t>(i)] : 0;
+    for (Index c = 0; c < dv; ++c) rows(i, c) = factor * double{subject.value(i)[static_cast<std::size_t>(c)]};
   }
+  Eigen::MatrixXd sigma = rows.transpose() * rows;
   const Eigen::Map<const Eigen::VectorXd> mean(law.mean.data(), dv);
-  sigma.selfadjointView<Eigen::Lower>().rankUpdate(mean, -1);
-  const Eigen::MatrixXd full = sigma.selfadjointView<Eigen::Lower>();
-  return full.squaredNorm() / (full.trace() * full.trace());
+  sigma -= mean * mean.transpose();
+  return sigma.squaredNorm() / (sigma.trace() * sigma.trace());
 }
 
 /// Numbers min(a, cap |v|), the law of z for them, and the relative variance of one |z - V^T x|^2.

@@ -43,15 +43,16 @@ Capped testable(const SubgenQuery& query, const SubgenSetup& setup, Index seeds)
 }
 
 struct Trials {
+  Index seeds = 0;
   std::vector<QueryTrials> by_union, by_variance, by_data;
   std::vector<Capped> capped;
   std::vector<TauLaw> laws;
   std::vector<double> sums, squares;  ///< over seeds, of tau - Z, and of its square with capped exponentials
 };
 
-Trials bounds_of(const CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries) {
+Trials bounds_of(const CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries, Index seeds) {
   const Subject& subject = *context.subject;
-  Trials trials{.sums = std::vector<double>(queries.size()), .squares = std::vector<double>(queries.size())};
+  Trials trials{.seeds = seeds, .sums = std::vector<double>(queries.size()), .squares = std::vector<double>(queries.size())};
   const double r = largest_query(queries);
   for (const SubgenQuery& query : queries) {
     trials.laws.push_back(tau_law(query.a, setup));
@@ -63,7 +64,7 @@ Trials bounds_of(const CheckContext& context, const SubgenSetup& setup, std::spa
     trials.by_variance.push_back({.tight = eta.variance_tight, .bound = eta.variance_tight + rounding, .trivial = 1});
     trials.by_data.push_back(
         {.tight = eta.variance_tight, .data = eta.variance_data, .bound = eta.variance_data + rounding, .trivial = 1});
-    trials.capped.push_back(testable(query, setup, context.options.seeds));
+    trials.capped.push_back(testable(query, setup, seeds));
   }
   return trials;
 }
@@ -89,7 +90,7 @@ bool varies(const CheckContext& context, const SubgenQuery& query, const TauLaw&
 void add_mean(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries, const Trials& trials) {
   CheckRow& row = context.add(CheckKind::law, "E tau = Z");
   row.params = setup.text();
-  const auto seeds = static_cast<double>(context.options.seeds);
+  const auto seeds = static_cast<double>(trials.seeds);
   double least = 1;
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const TauLaw& law = trials.laws[q];
@@ -101,14 +102,13 @@ void add_mean(CheckContext& context, const SubgenSetup& setup, std::span<const S
   }
   row.bound = 1;
   row.p_value = std::min(1.0, least * static_cast<double>(queries.size()));
-  row.text =
-      fmt::format("mean of tau/Z over {} seeds, worst of {} queries, by Bernstein", context.options.seeds, queries.size());
+  row.text = fmt::format("mean of tau/Z over {} seeds, worst of {} queries, by Bernstein", trials.seeds, queries.size());
 }
 
 void add_variance(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries, const Trials& trials) {
   CheckRow& row = context.add(CheckKind::law, "E (tau - Z)^2 = sum n_i^2 var_i / t");
   row.params = setup.text();
-  const auto seeds = static_cast<double>(context.options.seeds);
+  const auto seeds = static_cast<double>(trials.seeds);
   double least = 2, tested = 0, left_out = 0;
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const Capped& capped = trials.capped[q];
@@ -195,8 +195,10 @@ double logit_rounding(const Subject& subject, const SubgenQuery& query) {
 
 void check_partition(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries,
                      const Sketcher& sketcher) {
-  Trials trials = bounds_of(context, setup, queries);
-  for (Index seed = 0; seed < context.options.seeds; ++seed) {
+  // Where every cluster holds one key nothing is random.
+  const bool exact = std::ranges::all_of(setup.sizes, [](double size) { return size == 1; });
+  Trials trials = bounds_of(context, setup, queries, exact ? 1 : context.options.seeds);
+  for (Index seed = 0; seed < trials.seeds; ++seed) {
     context.poll();
     try_seed(sketcher(static_cast<std::uint32_t>(seed)), queries, trials);
   }
