@@ -4,6 +4,12 @@
 #include <algorithm>
 
 #include <kvbench/bounds/chelsea_theorem.hpp>
+#include <kvbench/bounds/subgen_amm.hpp>
+#include <kvbench/bounds/subgen_lemma1.hpp>
+#include <kvbench/bounds/subgen_lemma2.hpp>
+#include <kvbench/bounds/subgen_partition.hpp>
+#include <kvbench/bounds/subgen_size.hpp>
+#include <kvbench/bounds/subgen_theorem1.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 
@@ -28,6 +34,14 @@ CheckRow& CheckContext::add(CheckKind kind, std::string part) {
 std::span<const Claim> all_claims() {
   // clang-format off
   static const std::vector<Claim> table = {
+      subgen_lemma1(),
+      subgen_lemma2(),
+      subgen_size(),
+      subgen_partition(),
+      subgen_amm(),
+      subgen_theorem1(),
+      subgen_corollary1(),
+      subgen_quantities(),
       chelsea_theorem61(),
   };
   // clang-format on
