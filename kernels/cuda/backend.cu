@@ -100,13 +100,13 @@ class CudaBackend final : public Backend {
   void execute(const kernels::KCenter<Buffer>& op) override { queue(op); }
   void execute(const kernels::LeaderClusters<Buffer>& op) override { queue(op); }
   void execute(const kernels::PhiloxFill<Buffer>& op) override { queue(op); }
-  void execute(const kernels::NormalizeRows<Buffer>&) override { missing("NormalizeRows"); }
-  void execute(const kernels::InnerProducts<Buffer>&) override { missing("InnerProducts"); }
-  void execute(const kernels::BestMatch<Buffer>&) override { missing("BestMatch"); }
-  void execute(const kernels::MeanRows<Buffer>&) override { missing("MeanRows"); }
-  void execute(const kernels::PageBounds<Buffer>&) override { missing("PageBounds"); }
-  void execute(const kernels::SplitSigns<Buffer>&) override { missing("SplitSigns"); }
-  void execute(const kernels::BalanceWalk<Buffer>&) override { missing("BalanceWalk"); }
+  void execute(const kernels::NormalizeRows<Buffer>& op) override { queue(op); }
+  void execute(const kernels::InnerProducts<Buffer>& op) override { queue(op); }
+  void execute(const kernels::BestMatch<Buffer>& op) override { queue(op); }
+  void execute(const kernels::MeanRows<Buffer>& op) override { queue(op); }
+  void execute(const kernels::PageBounds<Buffer>& op) override { queue(op); }
+  void execute(const kernels::SplitSigns<Buffer>& op) override { queue(op); }
+  void execute(const kernels::BalanceWalk<Buffer>& op) override { queue(op); }
 
  private:
   [[noreturn]] static void missing(const char* operation) {
