@@ -62,6 +62,7 @@ class HostBackend final : public Backend {
   void execute(const kernels::PageBounds<Buffer>& op) override { forward(op); }
   void execute(const kernels::SplitSigns<Buffer>& op) override { forward(op); }
   void execute(const kernels::BalanceWalk<Buffer>& op) override { forward(op); }
+  void execute(const kernels::SpreadRows<Buffer>& op) override { forward(op); }
 
  private:
   template <template <template <class> class> class Op>

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/needs.hpp>
 #include <kvbench/trace/reader.hpp>
 
 #include "commands.hpp"
@@ -32,27 +33,11 @@ std::string layer_text(const trace::LayerInfo& layer, std::int64_t context) {
   return out + "\n";
 }
 
-bool has_part(const trace::LayerInfo& layer, std::int64_t context, Part part) {
-  switch (part) {
-    case Part::observed_queries:
-      return !layer.query_positions.empty() && layer.query_positions.front() < context;
-    case Part::column_sums:
-      return layer.column_sums_end == context;
-    case Part::keys_pre_rope:
-      return layer.keys_pre_rope;
-    case Part::speculated_queries:
-      return layer.speculated_queries;
-  }
-  return false;
-}
-
 std::string methods_text(const trace::PromptInfo& prompt) {
   std::vector<std::string> can, cannot;
   for (const MethodInfo& method : all_methods()) {
-    const bool fed = std::ranges::all_of(prompt.layers, [&](const trace::LayerInfo& layer) {
-      return layer.softcap == 0 && (layer.window == 0 || method.windowed) &&
-             std::ranges::all_of(method.needs, [&](Part part) { return has_part(layer, prompt.prompt_tokens, part); });
-    });
+    const bool fed = std::ranges::all_of(
+        prompt.layers, [&](const trace::LayerInfo& layer) { return !lacking(method, layer, 0, prompt.prompt_tokens); });
     (fed ? can : cannot).push_back(method.name);
   }
   std::string out = fmt::format("    feeds      {}\n", fmt::join(can, ", "));

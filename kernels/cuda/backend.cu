@@ -107,11 +107,9 @@ class CudaBackend final : public Backend {
   void execute(const kernels::PageBounds<Buffer>& op) override { queue(op); }
   void execute(const kernels::SplitSigns<Buffer>& op) override { queue(op); }
   void execute(const kernels::BalanceWalk<Buffer>& op) override { queue(op); }
+  void execute(const kernels::SpreadRows<Buffer>& op) override { queue(op); }
 
  private:
-  [[noreturn]] static void missing(const char* operation) {
-    throw std::runtime_error(std::string("the CUDA backend has no ") + operation + " yet; use --device cpu for this method");
-  }
   struct ToDevice {
     template <class T>
     DeviceMatrix<T> operator()(const Buffer<T>& buffer) const {

@@ -56,5 +56,7 @@ template <>
 void run(const SplitSigns<DeviceMatrix>& op, Context& context);
 template <>
 void run(const BalanceWalk<DeviceMatrix>& op, Context& context);  // balance.cu
+template <>
+void run(const SpreadRows<DeviceMatrix>& op, Context& context);  // spread.cu
 
 }  // namespace kvbench::kernels::cuda

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include <unsupported/Eigen/SpecialFunctions>
+
 #include <kvbench/kernels/philox.hpp>
 
 namespace kvbench {
@@ -65,39 +67,11 @@ Interval bootstrap_mean(std::span<const double> sums, std::span<const double> co
 
 namespace {
 
-/// Continued fraction of the incomplete beta function (Lentz's method; DLMF 8.17.22).
-double beta_continued_fraction(double a, double b, double x) {
-  constexpr double tiny = 1e-300;
-  double c = 1, d = 1 - (a + b) * x / (a + 1);
-  d = 1 / (std::abs(d) < tiny ? tiny : d);
-  double h = d;
-  for (int m = 1; m < 500; ++m) {
-    for (const double term :
-         {m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))}) {
-      d = 1 + term * d;
-      d = 1 / (std::abs(d) < tiny ? tiny : d);
-      c = 1 + term / c;
-      c = std::abs(c) < tiny ? tiny : c;
-      h *= d * c;
-    }
-    if (std::abs(d * c - 1) < 1e-15) break;
-  }
-  return h;
-}
-
-double incomplete_beta(double a, double b, double x) {
-  if (x <= 0) return 0;
-  if (x >= 1) return 1;
-  const double front = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
-  return x < (a + 1) / (a + b + 2) ? front * beta_continued_fraction(a, b, x) / a
-                                   : 1 - front * beta_continued_fraction(b, a, 1 - x) / b;
-}
-
 double beta_quantile(double p, double a, double b) {
   double lo = 0, hi = 1;
   for (int i = 0; i < 200; ++i) {
     const double middle = (lo + hi) / 2;
-    (incomplete_beta(a, b, middle) < p ? lo : hi) = middle;
+    (Eigen::numext::betainc(a, b, middle) < p ? lo : hi) = middle;
   }
   return (lo + hi) / 2;
 }
@@ -123,6 +97,50 @@ std::vector<double> holm(std::span<const double> p_values) {
     adjusted[order[rank]] = running;
   }
   return adjusted;
+}
+
+double binomial_tail(std::int64_t failures, std::int64_t trials, double probability) {
+  assert(0 <= failures && failures <= trials);
+  if (failures == 0) return 1;
+  if (probability <= 0) return 0;
+  if (probability >= 1) return 1;
+  return Eigen::numext::betainc(static_cast<double>(failures), static_cast<double>(trials - failures + 1), probability);
+}
+
+double chi_square_fit(std::span<const double> counts, std::span<const double> law) {
+  assert(counts.size() == law.size());
+  const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
+  std::vector<std::size_t> order(law.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return law[a] > law[b]; });
+  // Cells in the order of their probability; the small ones at the end are pooled until 5 are expected in each bin.
+  double statistic = 0, expected = 0, seen = 0, bins = 0;
+  double left = total;  // expected in the cells still to come
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::size_t cell = order[i];
+    if (law[cell] <= 0 && counts[cell] > 0) return 0;  // the impossible happened
+    expected += law[cell] * total;
+    seen += counts[cell];
+    left -= law[cell] * total;
+    if (i + 1 < order.size() && (expected < 5 || left < 5)) continue;
+    if (expected <= 0) break;
+    statistic += (seen - expected) * (seen - expected) / expected;
+    bins += 1;
+    expected = seen = 0;
+  }
+  if (bins < 2) return 1;
+  return Eigen::numext::igammac((bins - 1) / 2, statistic / 2);
+}
+
+double slope(std::span<const double> x, std::span<const double> y) {
+  assert(x.size() == y.size() && x.size() >= 2);
+  const double mean_x = mean(x), mean_y = mean(y);
+  double xy = 0, xx = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean_x) * (y[i] - mean_y);
+    xx += (x[i] - mean_x) * (x[i] - mean_x);
+  }
+  return xy / xx;
 }
 
 }  // namespace kvbench

@@ -30,4 +30,15 @@ Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alph
 /// Holm's step-down adjustment: adjusted p-values in the order given.
 std::vector<double> holm(std::span<const double> p_values);
 
+/// P(X >= failures) for X ~ Binomial(trials, probability): the p-value of "fails at most with this probability".
+double binomial_tail(std::int64_t failures, std::int64_t trials, double probability);
+
+/// p-value of Pearson's test that `counts` are draws from `law` (probabilities that sum to 1). Cells are pooled, least likely
+/// last, until at least 5 are expected in every bin; 1 where that leaves fewer than two. 0 where a cell of probability 0 was
+/// drawn.
+double chi_square_fit(std::span<const double> counts, std::span<const double> law);
+
+/// Least-squares slope of y over x.
+double slope(std::span<const double> x, std::span<const double> y);
+
 }  // namespace kvbench

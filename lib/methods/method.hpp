@@ -38,6 +38,7 @@ struct Rope {
 /// All that a method may see of one kv head's context. Buffers live as long as the cache made from them.
 struct HeadPrompt {
   PromptId prompt;
+  std::string prompt_group;  ///< its name in the trace
   LayerId layer;
   KvHeadId head;
   Index num_layers = 1;                          ///< of the model
@@ -87,13 +88,15 @@ struct TokenBlock {
 struct EntryTable {
   bool per_head = false;
   bool per_query = false;
-  Buffer<const std::int32_t> ids;     ///< [L, width] token that the entry is or stands for; -1 = unused slot
-  Buffer<const float> weight_num;     ///< [L, width] wN >= 0; absent: 1
-  Buffer<const float> weight_den;     ///< [L, width] wD; absent: 1
-  Buffer<const float> own_keys;       ///< [L*width, d] in place of the token's; absent: the token's own
-  Buffer<const float> own_values;     ///< [L*width, dv] in place of the token's; absent: the token's own
-  Buffer<const std::int32_t> groups;  ///< [L, width] cluster, page or level of each entry; absent: none
-  bool accumulate_f64 = false;        ///< sum in fp64
+  Buffer<const std::int32_t> ids;  ///< [L, width] token that the entry is or stands for; -1 = unused slot
+  Buffer<const float> weight_num;  ///< [L, width] wN >= 0; absent: 1
+  Buffer<const float> weight_den;  ///< [L, width] wD; absent: 1
+  Buffer<const float> own_keys;    ///< [L*width, d] in place of the token's; absent: the token's own
+  Buffer<const float> own_values;  ///< [L*width, dv] in place of the token's; absent: the token's own
+  /// [L, width] cluster or page of each entry that was recalled with it, numbers >= 0 that keep their meaning while the cache
+  /// lives: the cluster cache is simulated from them (cache_hit_*). -1 = in none (sinks, recent tokens). Absent: none.
+  Buffer<const std::int32_t> groups;
+  bool accumulate_f64 = false;  ///< sum in fp64
 };
 using EntryTables = std::vector<EntryTable>;
 
@@ -217,10 +220,11 @@ struct MethodInfo {
   Kind kind = Kind::subset;
   Granularity granularity = Granularity::kv_head;
   std::vector<Part> needs;
-  bool streaming = false;  ///< may start from an empty context
-  bool seeded = false;     ///< results depend on the seed
-  bool observes = false;   ///< wants observe() after each decode step
-  bool windowed = false;   ///< replays layers with a sliding window
+  bool streaming = false;      ///< may start from an empty context
+  bool seeded = false;         ///< results depend on the seed
+  bool observes = false;       ///< wants observe() after each decode step
+  bool windowed = false;       ///< replays layers with a sliding window
+  bool whole_context = false;  ///< does not run where the harness keeps tokens of the context itself (--protect)
   Properties properties;
 
   std::vector<ParamSpec> params;

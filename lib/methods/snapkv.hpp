@@ -23,21 +23,14 @@
 // runs over the context's tokens alone.
 #pragma once
 
-#include <kvbench/methods/group.hpp>
-#include <kvbench/methods/method.hpp>
+#include <kvbench/methods/window_votes.hpp>
 
 namespace kvbench {
 
 struct SnapkvParams {
-  enum class Order { reduce_first, pool_first };
-  Index window = 32;
-  Index kernel = 7;
-  kernels::Pooling pooling = kernels::Pooling::max;
-  GroupChoice group;
-  Order order = Order::reduce_first;
+  WindowVoteParams votes;
 };
 void fields(ParamVisitor& visitor, SnapkvParams& params);
-/// Throws Error for an even kernel.
 void check(const SnapkvParams& params);
 
 MethodInfo snapkv_method();

@@ -65,6 +65,10 @@ KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept, 
     context_.weight_num = weight;
     context_.weight_den = weight;
   }
+  if (!kept.weight_den.empty()) {
+    context_.weight_den = backend.adopt(std::move(kept.weight_den), kept.rows, width);
+    weights_ = 2;
+  }
 }
 
 Index KeptCache::append(const TokenBlock& tokens) {
@@ -86,7 +90,7 @@ Footprint KeptCache::footprint() const {
   const Index rows = held_ + appended_ * (context_.per_head ? context_.ids.rows() : 1);
   Footprint arrays = kept_footprint(rows, d_, dv_);
   if (context_.weight_num.present()) {
-    arrays.push_back({.name = "weights", .element = Element::f32, .rows = held_, .cols = 1, .meta = true});
+    arrays.push_back({.name = "weights", .element = Element::f32, .rows = held_, .cols = weights_, .meta = true});
   }
   return arrays;
 }

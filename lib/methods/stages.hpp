@@ -22,11 +22,12 @@ std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count
 
 /// Weights of the kept tokens; empty: 1. Row-major like the ids.
 struct KeptTokens {
-  bool per_head = false;      ///< a selection of each query head (L = G), else one for the kv head (L = 1)
-  Index rows = 1;             ///< L
-  std::vector<TokenId> ids;   ///< [L, width], -1 = unused slot
-  std::vector<float> weight;  ///< [L, width] in both sums; empty: 1
-  Protected fixed;            ///< tokens among them that are kept whatever their score
+  bool per_head = false;               ///< a selection of each query head (L = G), else one for the kv head (L = 1)
+  Index rows = 1;                      ///< L
+  std::vector<TokenId> ids;            ///< [L, width], -1 = unused slot
+  std::vector<float> weight;           ///< [L, width] in both sums; empty: 1
+  Protected fixed;                     ///< tokens among them that are kept whatever their score
+  std::vector<float> weight_den = {};  ///< [L, width] in the denominator, where it differs; empty: `weight`
 };
 
 /// A fixed selection of the context, to which decoded tokens are added exactly with weight 1. The cache of most
@@ -48,6 +49,7 @@ class KeptCache : public CompressedCache {
   Index d_, dv_, context_tokens_;
   Index held_ = 0;  ///< slots in use, over all rows
   Index appended_ = 0;
+  Index weights_ = 1;  ///< of a token, where there are any: one for both sums, or two
   bool accumulate_f64_;
   Protected fixed_;
 };

@@ -64,8 +64,9 @@ class SubgenCache : public CompressedCache {
  public:
   /// norms2: [n] squared norms of the context's values.
   SubgenCache(Backend& backend, const HeadPrompt& head, std::shared_ptr<const LeaderPartition> partition,
-              const std::vector<double>& norms2, Index t, Index s, std::uint32_t seed)
+              const std::vector<double>& norms2, Index t, Index s, std::uint32_t seed, bool hindsight)
       : backend_(backend),
+        hindsight_(hindsight),
         d_(head.keys.cols()),
         dv_(head.values.cols()),
         t_(t),
@@ -110,6 +111,11 @@ class SubgenCache : public CompressedCache {
             {.name = "mu (fp64)", .element = Element::f32, .rows = 1, .cols = 2, .meta = true}};
   }
 
+  std::vector<Note> notes() const override {
+    if (!hindsight_) return {};
+    return {{.text = "radius chosen with hindsight, to fit the budget at the end of the prompt"}};
+  }
+
  private:
   struct Entry {
     TokenId id;
@@ -146,6 +152,7 @@ class SubgenCache : public CompressedCache {
   }
 
   Backend& backend_;
+  bool hindsight_;  ///< the radius is one that only the whole prompt tells
   Index d_, dv_, t_;
   Index tokens_ = 0;  ///< taken so far
   Draws draws_;
@@ -176,22 +183,28 @@ class SubgenPrepared : public Prepared {
 
   std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
     return std::make_unique<SubgenCache>(backend_, head_, partition(budget), norms2_, params_.t,
-                                         subgen_value_slots(params_, budget), seed);
+                                         subgen_value_slots(params_, budget), seed, calibrated());
   }
 
  private:
   bool budgeted() const { return params_.delta == 0 && params_.delta_r == 0; }
+  /// A stream that has not begun, and a radius that must fit the budget at the end of its prompt.
+  bool calibrated() const { return budgeted() && head_.tokens() == 0 && head_.calibration_keys.present(); }
 
   /// Shared by all seeds, and by all budgets of one capacity.
   std::shared_ptr<const LeaderPartition> partition(Index budget) const {
     const Index d = head_.keys.cols(), dv = head_.values.cols();
-    Index capacity = std::max<Index>(1, head_.tokens());
+    const Buffer<const float>& keys = calibrated() ? head_.calibration_keys : head_.keys;
+    Index capacity = std::max<Index>(1, keys.rows());
     if (budgeted()) capacity = std::min(capacity, subgen_cluster_capacity(params_, budget, d, dv));
     if (capacity == 0) reject_budget(params_, budget, d, dv);
     auto& known = partitions_[capacity];
     if (known == nullptr) {
-      known = std::make_shared<LeaderPartition>(budgeted() ? smallest_leader_partition(backend_, head_.keys, capacity)
-                                                           : leader_partition(backend_, head_.keys, radius_, capacity).value());
+      auto found = budgeted() ? smallest_leader_partition(backend_, keys, capacity)
+                              : leader_partition(backend_, keys, radius_, capacity).value();
+      // Nothing but the radius is taken from tokens that are still to come.
+      if (calibrated()) found = {.radius = found.radius};
+      known = std::make_shared<LeaderPartition>(std::move(found));
     }
     return known;
   }
@@ -258,7 +271,9 @@ MethodInfo subgen_method() {
           .paper = "SubGen, arXiv 2402.06082, Algorithm 1",
           .summary = "online key clusters for the denominator, value-norm samples for the numerator",
           .notes =
-              "The radius is chosen so that the sets fit the budget when the context ends; subgen.delta or subgen.delta_r fix "
+              "The radius is chosen so that the sets fit the budget when the context ends (in a stream: with hindsight, when "
+              "its "
+              "prompt ends); subgen.delta or subgen.delta_r fix "
               "it instead, and then the budget does not bind. Decoded tokens may open clusters beyond the budget. Values are "
               "sampled by |v|^2; Lemma 1's preamble says |k|^2. The paper's own experiments are `subgen-kcenter`.",
           .kind = Kind::sample,

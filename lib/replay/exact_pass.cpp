@@ -5,8 +5,6 @@
 #include <chrono>
 #include <cmath>
 
-#include <kvbench/replay/value_norms.hpp>
-
 namespace kvbench {
 namespace {
 
@@ -64,14 +62,12 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   ExactBlock exact;
   exact.begin = begin;
   exact.block.positions.assign(head.positions.begin() + begin, head.positions.begin() + begin + count);
-  auto& first = exact.visible_first;
-  auto& last = exact.visible_last;
   for (const std::int32_t p : exact.block.positions) {
-    first.push_back(head.window > 0 ? std::max<std::int32_t>(0, p + 1 - static_cast<std::int32_t>(head.window)) : 0);
-    last.push_back(p + 1);
+    exact.visible_first.push_back(static_cast<std::int32_t>(head.first_seen(p)));
+    exact.visible_last.push_back(p + 1);
   }
-  exact.block.first = backend.adopt(std::vector(first), count);
-  exact.block.last = backend.adopt(std::vector(last), count);
+  exact.block.first = backend.adopt(std::vector(exact.visible_first), count);
+  exact.block.last = backend.adopt(std::vector(exact.visible_last), count);
   exact.block.queries = backend.adopt(query_rows(head.queries, head.group, head.queries_per_head(), begin, count), rows, d);
   if (!head.speculated.empty()) {
     exact.block.speculated =
@@ -96,31 +92,33 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   exact.log_sum_exp = backend.read(lse);
   exact.scores = backend.read(scores);
   exact.p_norm = softmax_norms(exact, n);
-  ValueNorms norms(head.value_rows, dv);
-  for (Index i = 0; i < count; ++i) {
-    norms.move_to(first[static_cast<std::size_t>(i)], last[static_cast<std::size_t>(i)]);
-    exact.v_op.push_back(norms.operator_norm());
-    exact.v_fro.push_back(norms.frobenius_norm());
-  }
   return exact;
 }
 
-const std::vector<std::int32_t>& ExactBlock::top(Backend& backend, Index k, Index first, Index last) {
-  const auto [found, inserted] = top_.try_emplace({k, first, last});
-  if (!inserted) return found->second;
-  const Index rows = block.scores.rows(), m = block.size();
+std::vector<std::int32_t> ExactBlock::top_rows(Backend& backend, const TopKey& key, Index from, Index rows) const {
+  const auto [k, first, last] = key;
   std::vector<std::int32_t> row_first, row_last;
-  for (Index r = 0; r < rows; ++r) {
-    const auto i = static_cast<std::size_t>(r % m);
+  for (Index r = from; r < from + rows; ++r) {
+    const auto i = static_cast<std::size_t>(r % block.size());
     row_first.push_back(std::max(static_cast<std::int32_t>(first), visible_first[i]));
     row_last.push_back(std::min(static_cast<std::int32_t>(last), visible_last[i]));
   }
   Buffer<std::int32_t> ids = backend.allocate<std::int32_t>(rows, k);
-  backend.run(kernels::TopK<Buffer>{.scores = block.scores,
+  backend.run(kernels::TopK<Buffer>{.scores = block.scores.slice(from, rows),
                                     .first = backend.adopt(std::move(row_first), rows),
                                     .last = backend.adopt(std::move(row_last), rows),
                                     .ids = ids});
-  return found->second = backend.read(ids);
+  return backend.read(ids);
+}
+
+std::vector<std::int32_t> ExactBlock::top(Backend& backend, Index k, Index first, Index last, Index row) {
+  // A cache that grows asks for another k at every query: then only the rows asked for are worth their work.
+  constexpr int few = 8;
+  const TopKey key{k, first, last};
+  TopRows& known = top_[key];
+  if (known.ids.empty() && ++known.asked <= few) return top_rows(backend, key, row, 1);
+  if (known.ids.empty()) known.ids = top_rows(backend, key, 0, block.scores.rows());
+  return {known.ids.begin() + row * k, known.ids.begin() + (row + 1) * k};
 }
 
 QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index count, Backend& backend) {

@@ -17,14 +17,21 @@ struct ExactBlock {
   std::vector<float> log_sum_exp;                         ///< [R] ln Z
   std::vector<float> scores;                              ///< [R, n] logits on the host
   std::vector<float> p_norm;                              ///< [R] |p|_2 of the exact softmax row
-  std::vector<double> v_op, v_fro;  ///< [m] operator and Frobenius norm of V over the tokens up to the query
-  double seconds = 0;               ///< of the exact pass itself
+  double seconds = 0;                                     ///< of the exact pass itself
 
-  /// The k best tokens of each row by exact logit among columns [first, min(last, visible end)): [R, k], computed once.
-  const std::vector<std::int32_t>& top(Backend& backend, Index k, Index first, Index last);
+  /// The k best tokens of a row by exact logit among columns [first, min(last, visible end)), in increasing order, -1 where
+  /// there are fewer.
+  std::vector<std::int32_t> top(Backend& backend, Index k, Index first, Index last, Index row);
 
  private:
-  std::map<std::tuple<Index, Index, Index>, std::vector<std::int32_t>> top_;
+  using TopKey = std::tuple<Index, Index, Index>;  ///< k, first, last
+  struct TopRows {
+    int asked = 0;                  ///< rows computed one by one
+    std::vector<std::int32_t> ids;  ///< [R, k] of all rows; empty until that pays
+  };
+  std::vector<std::int32_t> top_rows(Backend& backend, const TopKey& key, Index from, Index rows) const;
+
+  std::map<TopKey, TopRows> top_;
 };
 
 /// Rows g*count + i of queries [begin, begin + count) out of the stacked rows g*m + i of `all`, of whatever width.

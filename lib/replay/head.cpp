@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <kvbench/replay/value_norms.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -53,6 +55,7 @@ void set_prompt(const trace::Reader& reader, const PromptPlan& plan, const trace
   const trace::PromptInfo& prompt = info.prompts[head.place.prompt];
   HeadPrompt& view = head.prompt;
   view.prompt = PromptId(static_cast<Index>(head.place.prompt));
+  view.prompt_group = prompt.id;
   view.layer = LayerId(layer.layer);
   view.head = KvHeadId(head.place.kv_head);
   view.num_layers = info.num_layers;
@@ -90,13 +93,6 @@ Head load_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPl
   const trace::LayerInfo& layer = prompt.layers[place.layer];
   Head head{.place = place, .group = info.group(), .window = layer.window};
   head.map = {plan.protect_first, plan.middle(), plan.protect_last};
-  head.value_rows = reader.read_head(prompt, layer, Array::values, place.kv_head);
-  head.tokens = {
-      .keys = backend.adopt(reader.read_head(prompt, layer, Array::keys, place.kv_head), prompt.num_tokens, info.head_dim),
-      .values = backend.adopt(std::vector<float>(head.value_rows), prompt.num_tokens, info.value_dim),
-      .scale = static_cast<float>(layer.scale),
-      .group = head.group,
-  };
   const auto& positions = layer.query_positions;
   const auto observed = static_cast<std::size_t>(std::ranges::lower_bound(positions, plan.context) - positions.begin());
   for (std::size_t i = observed; i < positions.size(); ++i) head.positions.push_back(static_cast<std::int32_t>(positions[i]));
@@ -104,6 +100,19 @@ Head load_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPl
   if (layer.speculated_queries) {
     head.speculated = stack_group(reader, prompt, layer, Array::speculated_queries, place, observed, positions.size());
   }
+  std::vector<float> values = reader.read_head(prompt, layer, Array::values, place.kv_head);
+  ValueNorms norms(values, info.value_dim);
+  for (const std::int32_t position : head.positions) {
+    norms.move_to(head.first_seen(position), position + 1);
+    head.v_op.push_back(norms.operator_norm());
+    head.v_fro.push_back(norms.frobenius_norm());
+  }
+  head.tokens = {
+      .keys = backend.adopt(reader.read_head(prompt, layer, Array::keys, place.kv_head), prompt.num_tokens, info.head_dim),
+      .values = backend.adopt(std::move(values), prompt.num_tokens, info.value_dim),
+      .scale = static_cast<float>(layer.scale),
+      .group = head.group,
+  };
   set_prompt(reader, plan, layer, head, backend);
   set_observed(reader, prompt, layer, observed, head, backend);
   return head;

@@ -2,6 +2,8 @@
 // One kv head in memory: what the harness knows of it, and what a method may see of it.
 #pragma once
 
+#include <algorithm>
+
 #include <kvbench/methods/answer.hpp>
 #include <kvbench/replay/plan.hpp>
 
@@ -23,16 +25,18 @@ struct TokenMap {
 struct Head {
   HeadPlace place;
   Index group = 1;
-  Index window = 0;               ///< sliding window of the layer, 0 = none
-  HeadTokens tokens;              ///< all tokens of the prompt
-  std::vector<float> value_rows;  ///< [n, dv] the same values on the host, for the norms of the bounds
+  Index window = 0;   ///< sliding window of the layer, 0 = none
+  HeadTokens tokens;  ///< all tokens of the prompt
   TokenMap map;
   HeadPrompt prompt;                    ///< the method's view of the context
   std::vector<std::int32_t> positions;  ///< [m] of the queries to evaluate
   std::vector<float> queries;           ///< [G*m, d] row g*m + i
   std::vector<float> speculated;        ///< the same, empty where the trace has none
+  std::vector<double> v_op, v_fro;      ///< [m] operator and Frobenius norm of V over the tokens that each query sees
 
   Index num_tokens() const { return tokens.keys.rows(); }
+  /// The first token that a query at this position sees.
+  Index first_seen(std::int32_t position) const { return window > 0 ? std::max<Index>(0, position + 1 - window) : 0; }
   Index queries_per_head() const { return static_cast<Index>(positions.size()); }
 };
 

@@ -128,6 +128,23 @@ Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect
   return budget.resolve(prompt.middle()) + prompt.protect_first + prompt.protect_last;
 }
 
+std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  check_selection(trace, request);
+  std::vector<HeadPlace> heads;
+  for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
+    const trace::PromptInfo& prompt = trace.prompts[p];
+    if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
+    for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
+      if (!wanted(request.layers, prompt.layers[l].layer)) continue;
+      for (Index h = 0; h < trace.num_kv_heads; ++h) {
+        if (wanted(request.kv_heads, h)) heads.push_back({p, l, h});
+      }
+    }
+  }
+  if (heads.empty()) throw Error("--prompts and --layers leave no layer of the trace");
+  return heads;
+}
+
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request) {
   check_selection(trace, request);
   ReplayPlan plan;

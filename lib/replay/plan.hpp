@@ -42,6 +42,10 @@ struct ReplayPlan {
 /// context.
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request);
 
+/// The heads that the request selects by prompts, layers and kv_heads, in plan order. Throws Error where it names what the
+/// trace does not have, or leaves nothing.
+std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request);
+
 /// Tokens that `budget` means in this prompt, protected tokens included.
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside);
 

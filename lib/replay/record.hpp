@@ -23,6 +23,7 @@ struct Summary {
 };
 
 struct Record {
+  std::string run;                           ///< of a sweep file; empty elsewhere
   std::string trace, sha256, model, prompt;  ///< prompt: group name, or "all"
   std::optional<std::int64_t> layer;         ///< absent: all
   std::optional<Index> kv_head, query_head;  ///< absent: all

@@ -22,7 +22,9 @@ EntryTables to_global(EntryTables tables, const TokenMap& map, Backend& backend)
 HostEntries::HostEntries(const EntryTables& tables, Index queries, Backend& backend) : queries_(queries) {
   for (const EntryTable& source : tables) {
     const bool own = source.own_keys.present() || source.own_values.present();
-    Table table{source.per_head, source.per_query, own, source.ids.rows(), source.ids.cols(), backend.read(source.ids), {}};
+    Table table{source.per_head,   source.per_query,         own, source.ids.rows(),
+                source.ids.cols(), backend.read(source.ids), {},  backend.read(source.groups)};
+    has_groups_ |= !table.groups.empty();
     const auto num = backend.read(source.weight_num), den = backend.read(source.weight_den);
     table.plain.assign(table.ids.size(), 0);
     for (std::size_t s = 0; s < table.ids.size(); ++s) {
@@ -72,8 +74,7 @@ void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange
   if (kept.empty() || merged) return;
   std::ranges::sort(kept);
   const Index r = g * exact.block.size() + i, k = static_cast<Index>(kept.size());
-  const auto& top = exact.top(backend, k, range.first, range.last);
-  const auto best = std::span(top).subspan(static_cast<std::size_t>(r * k), static_cast<std::size_t>(k));
+  const std::vector<std::int32_t> best = exact.top(backend, k, range.first, range.last, r);
   const float* scores = exact.scores.data() + r * exact.block.scores.cols();
   const auto mass = [&](std::span<const std::int32_t> ids) {
     double sum = 0;

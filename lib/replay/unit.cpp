@@ -9,6 +9,7 @@
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/cell.hpp>
 #include <kvbench/replay/head_caches.hpp>
+#include <kvbench/replay/needs.hpp>
 
 namespace kvbench {
 namespace {
@@ -96,33 +97,14 @@ class UnitRun {
 
   /// Throws Unavailable where this layer or trace cannot feed the method.
   void check_needs(const MethodInfo& info) const {
-    if (layer().softcap != 0)
-      throw Unavailable(fmt::format("layer {} caps its logits at {}, which is not replayed", layer().layer, layer().softcap));
-    if (layer().window > 0 && !info.windowed) {
-      throw Unavailable(fmt::format("layer {} has a sliding window of {} tokens, which {} does not model", layer().layer,
-                                    layer().window, info.name));
-    }
     if (unit_.prompt.protocol == Protocol::stream && !info.streaming) {
       throw Unavailable(fmt::format("{} compresses a whole context at once; it is no streaming algorithm", info.name));
     }
-    const HeadPrompt& head = heads_.front().prompt;
-    for (const Part part : info.needs) {
-      if (part == Part::observed_queries && !head.observed.present()) {
-        throw Unavailable(
-            "the trace has no queries inside the context; dump with --queries all, or last:N with N above the window");
-      }
-      if (part == Part::column_sums && !head.column_sums.present()) {
-        throw Unavailable(
-            fmt::format("the trace has no column sums up to the end of the context ({} tokens); dump with --column-sums",
-                        unit_.prompt.context));
-      }
-      if (part == Part::keys_pre_rope && !head.keys_pre_rope.present()) {
-        throw Unavailable("the trace has no pre-RoPE keys; dump with --pre-rope");
-      }
-      if (part == Part::speculated_queries && heads_.front().speculated.empty()) {
-        throw Unavailable("the trace has no speculated queries");
-      }
+    const TokenMap& map = heads_.front().map;
+    if (info.whole_context && !map.identity()) {
+      throw Unavailable(fmt::format("{} names tokens of the whole context; leave --protect out", info.name));
     }
+    if (const auto reason = lacking(info, layer(), map.first, unit_.prompt.context)) throw Unavailable(*reason);
     if (info.observes && decodes()) {
       const auto steps = static_cast<Index>(heads_.front().positions.size());
       if (steps != heads_.front().positions.back() + 1 - unit_.prompt.context) {
@@ -171,13 +153,15 @@ class UnitRun {
     const MethodChoice& choice = method_of(cell);
     const PromptPlan& prompt = unit_.prompt;
     Index budget = budget_tokens(prompt, request_.budgets[plan_.cells[cell].budget], request_.protect_outside);
-    if (choice.info->plan) {
+    const bool too_large = budget > prompt.base;
+    if (choice.info->plan && !too_large) {
       const auto layers = choice.info->plan(reader_.info().num_layers, prompt.base, budget, choice.params);
-      budget = layers.at(static_cast<std::size_t>(layer().layer));
+      // A plan may hand a layer more than there is: the mean is what was asked for, and that fits.
+      budget = std::min(layers.at(static_cast<std::size_t>(layer().layer)), prompt.base);
     }
     for (std::size_t h = 0; h < heads_.size(); ++h) result(h, cell).budget_tokens = budget;
     const Index own = budget - prompt.protect_first - prompt.protect_last;
-    if (budget > prompt.base) {
+    if (too_large) {
       throw Infeasible(fmt::format("the budget of {} tokens is larger than the context of {}", budget, prompt.base));
     }
     if (own < 1)

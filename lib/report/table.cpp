@@ -7,24 +7,10 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/report/text.hpp>
+
 namespace kvbench {
 namespace {
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    quoted += c;
-    if (c == '"') quoted += c;
-  }
-  return quoted + '"';
-}
-
-std::string short_number(double value) {
-  if (std::isnan(value)) return "-";
-  if (std::abs(value) >= 1000) return fmt::format("{:.0f}", value);
-  return fmt::format("{:.3g}", value);
-}
 
 double metric_mean(const Record& r, Metric metric) { return r.metrics[static_cast<std::size_t>(metric)].mean; }
 
@@ -75,18 +61,15 @@ std::vector<std::vector<std::string>> brief_rows(std::span<const Record> records
 
 std::string csv_table(std::span<const Record> records, bool times) {
   std::string out;
-  const auto line = [&](auto&& field) {
-    bool first = true;
+  const auto add_line = [&](auto&& field) {
+    std::vector<std::string> fields;
     for (const Column& column : columns()) {
-      if (column.time && !times) continue;
-      if (!first) out += ',';
-      out += csv_field(field(column));
-      first = false;
+      if (!column.time || times) fields.push_back(field(column));
     }
-    out += '\n';
+    out += csv_line(fields);
   };
-  line([](const Column& column) { return column.key; });
-  for (const Record& record : records) line([&](const Column& column) { return column.text(record); });
+  add_line([](const Column& column) { return column.key; });
+  for (const Record& record : records) add_line([&](const Column& column) { return column.text(record); });
   return out;
 }
 

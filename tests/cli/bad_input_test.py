@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad files and bad flags: a sentence that names cause and remedy, the documented exit code, no file left behind."""
 import os
+import random
 import resource
 import shutil
 import signal
@@ -54,6 +55,28 @@ class BadTrace(CliTest):
         with open(path, "wb") as file:
             file.write(data)
         self.refused(path)
+
+    def test_file_of_kept_entries(self):
+        def refused(path, *words):
+            self.fails(2, os.path.basename(path), *words, args=["replay", self.trace, "-m", "file:" + path])
+        noise = random.Random(1)
+        refused(os.path.join(self.folder, "nowhere.h5"), "no such file")
+        refused(self.trace, "kvbench_raw")  # a good trace is no file of entries
+        kept = os.path.join(self.folder, "kept.h5")
+        self.assertEqual(run("replay", self.trace, "-m", "sink", "--raw", kept).returncode, 0)
+        with open(kept, "rb") as file:
+            data = file.read()
+        for name, spoiled in (("short.h5", data[: len(data) // 2]), ("noise.h5", data[:8] + noise.randbytes(600) + data[608:])):
+            path = os.path.join(self.folder, name)
+            with open(path, "wb") as file:
+                file.write(spoiled)
+            refused(path)
+        # Damage anywhere else: an error in a sentence or a row with its reason, never a crash.
+        for at in range(1000, len(data), len(data) // 40):
+            with open(path, "wb") as file:
+                file.write(data[:at] + noise.randbytes(64) + data[at + 64 :])
+            done = run("replay", self.trace, "-m", "file:" + path, "--rows", "trace")
+            self.assertIn(done.returncode, (0, 1, 2), done.stderr)
 
     def test_wrong_schema(self):
         self.refused(self.spoiled("newer-schema"), "2.0")

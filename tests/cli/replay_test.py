@@ -32,6 +32,24 @@ class Replay(CliTest):
         for name in listed:
             self.assertEqual(run("methods", name).returncode, 0)
 
+    def test_every_method_runs_where_the_trace_has_all_it_needs(self):
+        full = self.synth("full.h5", "--speculated", "0.3", queries=256)
+        streaming = {"exact", "sink", "h2o", "cam", "subgen", "balancekv", "quest", "chelsea", "bsm", "mesh", "oracle-topk"}
+        for protocol in ("prefill", "decode", "stream"):
+            done = run("replay", full, "-m", "all", "-b", "25%", "--protocol", protocol, "--seeds", "2", "--rows", "trace",
+                       "--set", "infinigen.query=speculated", "--set", "snapkv.window=8", "--set", "pyramidkv.window=8")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for r in rows(done.stdout):
+                if protocol == "stream" and r["method"] not in streaming:
+                    self.assertEqual(r["status"], "skipped", r["method"])
+                    self.assertIn("streaming", r["reason"])
+                    continue
+                self.assertEqual(r["status"], "ok", (protocol, r["method"], r["reason"]))
+                self.assertGreater(float(r["kept_tokens"]), 0)
+                self.assertGreater(float(r["total_bytes"]), 0)
+                self.assertNotIn("upper bound", r["reason"])
+        os.remove(full)
+
     def test_exact_is_the_noise_floor_and_full_budgets_are_exact(self):
         for protocol in ("prefill", "decode"):
             for r in self.replay("-m", "exact,uniform,random,snapkv,oracle-topk", "-b", "100%", "--protocol", protocol):
@@ -110,6 +128,27 @@ class Replay(CliTest):
         for a, b in zip(self.replay(*flags), self.replay(*flags, "--standalone")):
             self.assertAlmostEqual(float(a["rel_err_mean"]), float(b["rel_err_mean"]), places=5)
 
+    def test_speculated_queries_of_a_trace_are_used(self):
+        """A guess in the trace replaces the query; the better the guess, the better the answers."""
+        errors = []
+        for share in (0, 0.5, 4):
+            trace = self.synth("guess.h5", "--speculated", share, "--key-norm", 12)
+            done = run("replay", trace, "-m", "infinigen", "--set", "infinigen.ratio=1", "-b", "25%", "--rows", "trace")
+            (row,) = rows(done.stdout)
+            self.assertEqual((row["status"], row["reason"]), ("ok", ""))
+            errors.append(float(row["rel_err_mean"]))
+        self.assertLess(errors[0], 0.7 * errors[1])
+        self.assertLess(errors[1], 0.7 * errors[2])
+        done = run("replay", trace, "-m", "infinigen", "--set", "infinigen.ratio=1", "--set", "infinigen.query=true", "-b", "25%", "--rows", "trace")
+        self.assertAlmostEqual(float(rows(done.stdout)[0]["rel_err_mean"]), errors[0], places=6)
+        os.remove(trace)
+
+        (row,) = self.replay("-m", "infinigen", "-b", "25%", "--rows", "trace")
+        self.assertIn("query=true (upper bound)", row["reason"])
+        (row,) = self.replay("-m", "infinigen", "--set", "infinigen.query=speculated", "-b", "25%", "--rows", "trace")
+        self.assertEqual(row["status"], "skipped")
+        self.assertIn("--speculated", row["reason"])
+
     def test_raw(self):
         raw = os.path.join(self.folder, "raw.h5")
         self.replay("-m", "sink,subgen,oracle-topk", "--seeds", "2", "--raw", raw)
@@ -118,6 +157,26 @@ class Replay(CliTest):
         outputs = 2 * 2 * (2 * 64 * 16) * 4 * 4  # layers, kv heads, [G, m, dv] fp32, cells
         self.assertGreater(os.path.getsize(raw), outputs)
         os.remove(raw)
+
+    def test_a_file_of_entries_scores_as_the_method_that_wrote_it(self):
+        kept = os.path.join(self.folder, "kept.h5")
+        methods = ("exact", "sink", "snapkv", "subgen", "oracle-topk")
+        for protocol in ("prefill", "decode"):
+            flags = ("-b", "48", "--seeds", "1", "--rows", "trace", "--protocol", protocol, "--no-times")
+            own = self.replay("-m", ",".join(methods), *flags, "--set", "sink.reposition=false", "--raw", kept)
+            for cell, row in enumerate(own):
+                if protocol == "decode" and row["method"] in ("sink", "subgen"):
+                    continue  # their states change from query to query, and the file holds the last one
+                (scored,) = self.replay("-m", "file:" + kept, "--set", f"file.cell={cell}", *flags)
+                self.assertEqual(scored["status"], "ok", scored["reason"])
+                for column in ("rel_err_mean", "rel_err_max", "log_z_err_mean", "kept_tokens"):
+                    self.assertEqual(scored[column], row[column], (row["method"], column))
+            self.assertIn("decoded tokens", scored["reason"] + "decoded tokens" * (protocol == "prefill"))
+        (row,) = self.replay("-m", "file:" + kept, "--protect", "4,4", "--rows", "trace")
+        self.assertEqual(row["status"], "skipped")
+        (row,) = self.replay("-m", "file:" + kept, "--set", "file.cell=99", "--rows", "trace")
+        self.assertIn("cell 99", row["reason"])
+        os.remove(kept)
 
     def test_backends_agree(self):
         flags = ("-m", "sink,snapkv,oracle-topk,subgen,uniform", "--rows", "trace", "--no-times", "--seeds", "2")

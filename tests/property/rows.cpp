@@ -8,6 +8,12 @@
 namespace kvbench::testing {
 namespace {
 
+/// Settings instead of the defaults where those need larger budgets than the tests have.
+std::vector<Assignment> small_settings(const MethodInfo& info) {
+  if (info.name == "quest") return {{"page", "4"}};
+  return {};
+}
+
 /// A method of one kv head as a layer of one head.
 class SingleHead : public LayerCache {
  public:
@@ -40,17 +46,44 @@ Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t d
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
-  for (const MethodInfo& info : all_methods()) rows.push_back({&info, info.bind({})});
+  for (const MethodInfo& info : all_methods()) rows.push_back({&info, info.bind(small_settings(info))});
   const auto add = [&](std::string_view name, std::vector<Assignment> settings) {
     const MethodInfo& info = find_method(name);
     rows.push_back({&info, info.bind(settings)});
   };
   add("exact", {{"accumulate", "f64"}});
   add("sink", {{"reposition", "false"}, {"sinks", "1"}});
+  add("h2o", {{"prompt", "stream"}});
+  add("h2o", {{"per", "kv_head"}, {"reduce", "max"}, {"heavy", "1"}});
+  add("h2o", {{"prompt", "stream"}, {"per", "kv_head"}, {"heavy", "0.2"}});
+  add("h2o-global", {{"per", "kv_head"}, {"heavy", "0.8"}});
+  add("cam", {{"prompt", "columns"}, {"per", "kv_head"}, {"reduce", "max"}, {"merge", "3"}});
+  add("cam", {{"form", "eval"}, {"start_share", "0.5"}});
+  add("cam", {{"form", "decode"}});
+  add("cam", {{"form", "eval"}, {"prompt", "columns"}, {"per", "kv_head"}});
   add("snapkv", {{"window", "4"}, {"per", "kv_head"}, {"pooling", "mean"}});
   add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
+  add("pyramidkv", {{"window", "4"}, {"beta", "2"}});
+  add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
+  add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});
+  add("infinigen", {{"columns", "union"}, {"per", "kv_head"}});
+  add("infinigen", {{"fetch", "dynamic"}, {"alpha", "1000"}, {"max_share", "1"}});
   add("subgen", {{"t", "1"}, {"s", "3"}});
   add("subgen-kcenter", {{"recent", "0.2"}});
+  add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});
+  add("chelsea", {{"outliers", "auto"}, {"sinks", "1"}, {"recent", "4"}});
+  add("bsm", {{"sinks", "0"}, {"recent", "0"}, {"order", "concat"}});
+  add("mesh", {{"sinks", "2"}, {"recent", "1"}, {"slack", "0"}});
+  add("balancekv", {{"constants", "0.5"}, {"half", "exact"}, {"block", "8"}});
+  add("balancekv", {{"constants", "tight"}, {"half", "released"}, {"block", "16"}});
+  add("balancekv", {{"mode", "stream"}});
+  add("balancekv", {{"mode", "stream"}, {"half", "exact"}, {"t", "4"}});
+  add("balancekv-repo", {{"mass", "consistent"}, {"temp", "0.1"}, {"block", "16"}});
+  add("uniform-repo", {{"block", "5"}});
+  add("clusterkv", {{"clusters", "6"}, {"sinks", "2"}, {"every", "5"}, {"added", "2"}, {"distance", "l2"}});
+  add("clusterkv", {{"tokens_per_cluster", "8"}, {"sinks", "0"}, {"every", "1"}, {"per", "kv_head"}, {"iterations", "1"}});
+  add("clusterkv-repo", {{"clusters", "5"}, {"distance", "ip"}, {"per", "kv_head"}, {"reduce", "max"}});
+  add("kmeans", {{"distance", "l2"}, {"iterations", "2"}});
   return rows;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/core/statistics.hpp>
+#include <kvbench/kernels/philox.hpp>
 
 #include <cmath>
 
@@ -73,4 +74,49 @@ TEST_CASE("Holm adjusts by rank and keeps order") {
   CHECK(adjusted[0] == doctest::Approx(0.03));
   CHECK(adjusted[2] == doctest::Approx(0.06));
   CHECK(adjusted[1] == doctest::Approx(0.06));
+}
+
+TEST_CASE("binomial tails") {
+  CHECK(binomial_tail(0, 10, 0.1) == 1);
+  CHECK(binomial_tail(1, 10, 0.1) == doctest::Approx(1 - std::pow(0.9, 10)));
+  CHECK(binomial_tail(10, 10, 0.5) == doctest::Approx(std::pow(0.5, 10)));
+  CHECK(binomial_tail(1, 10, 0) == 0);
+  CHECK(binomial_tail(3, 10, 1) == 1);
+}
+
+TEST_CASE("chi-square of counts against a law") {
+  // Expected 25 each: 4/25 + 4/25 + 9/25 + 9/25 = 1.04 with 3 degrees of freedom.
+  const double counts[] = {23, 27, 22, 28}, fair[] = {0.25, 0.25, 0.25, 0.25};
+  CHECK(chi_square_fit(counts, fair) == doctest::Approx(0.7916).epsilon(1e-3));
+  const double loaded[] = {50, 20, 15, 15};
+  CHECK(chi_square_fit(loaded, fair) < 1e-6);
+  const double impossible[] = {50, 50, 0, 1}, law[] = {0.5, 0.5, 0, 0};
+  CHECK(chi_square_fit(impossible, law) == 0);
+  // Four cells of 2 expected each are one bin of 8 beside the first: (0-8)^2/8 + (100-92)^2/92, 1 degree of freedom.
+  const double rare[] = {100, 0, 0, 0, 0}, rare_law[] = {0.92, 0.02, 0.02, 0.02, 0.02};
+  CHECK(chi_square_fit(rare, rare_law) == doctest::Approx(0.00319).epsilon(0.01));
+}
+
+TEST_CASE("chi-square keeps its level where the law holds") {
+  // 2000 tests of 200 draws from 8 unequal cells: 5 % of the p-values lie below 5 %, give or take 1 %.
+  const double law[] = {0.3, 0.2, 0.2, 0.1, 0.1, 0.05, 0.03, 0.02};
+  int below = 0;
+  for (std::uint32_t test = 0; test < 2000; ++test) {
+    std::vector<double> counts(8, 0.0);
+    for (std::uint32_t i = 0; i < 200; ++i) {
+      const PhiloxBlock words = philox4x32({{i, test, 0, 0}}, {7, 7});
+      double u = uniform52(words.x[0], words.x[1]);
+      std::size_t cell = 0;
+      while (cell < 7 && u >= law[cell]) u -= law[cell++];
+      counts[cell] += 1;
+    }
+    below += chi_square_fit(counts, law) < 0.05;
+  }
+  CHECK(below > 70);
+  CHECK(below < 130);
+}
+
+TEST_CASE("slope of a line") {
+  const double x[] = {0, 1, 2, 3}, y[] = {1, -1, -3, -5};
+  CHECK(slope(x, y) == doctest::Approx(-2));
 }

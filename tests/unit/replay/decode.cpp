@@ -207,3 +207,43 @@ TEST_CASE("an observing method is stepped and evicts by the attention that it sa
     return [by_position](Index, Index position) { return by_position.at(position); };
   });
 }
+
+TEST_CASE("stream: every token arrives from the first one on, and every recorded query is answered at its time") {
+  const SmallTrace trace;
+  const MethodInfo &sink = find_method("sink"), &snapkv = find_method("snapkv");
+  ReplayRequest request = request_of({&sink, &snapkv}, budget);
+  request.protocol = Protocol::stream;
+  const std::vector<Assignment> settings = {{"sinks", "2"}, {"reposition", "false"}};
+  request.methods[0].params = sink.bind(settings);
+  request.methods[1].params = snapkv.bind({});
+  const ReplayResults results = replay(trace.reader(), request);
+  CHECK(results.heads[0].positions.size() == 40);
+  CHECK(results.heads[0].cells[0].context_tokens == 28);  // what shares of a budget refer to
+  check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
+    return [](Index, Index position) {
+      std::vector<TermEntry> entries = tokens_between(std::max<Index>(2, position + 1 - (budget - 2)), position + 1);
+      for (Index sink_token = 0; sink_token < std::min<Index>(2, position + 1); ++sink_token)
+        entries.push_back({.id = sink_token});
+      return entries;
+    };
+  });
+  CHECK(results.heads[0].cells[1].status == Status::skipped);
+  CHECK(contains(results.heads[0].cells[1].reason, "no streaming algorithm"));
+}
+
+TEST_CASE("stream: subgen takes the radius that fits the budget at the end of the prompt, and says so") {
+  const SmallTrace trace;
+  const MethodInfo& info = find_method("subgen");
+  ReplayRequest request = request_of({&info}, 14);
+  request.protocol = Protocol::stream;
+  const std::vector<Assignment> settings = {{"t", "1"}};
+  request.methods[0].params = info.bind(settings);
+  const ReplayResults streamed = replay(trace.reader(), request);
+  REQUIRE(streamed.heads[0].cells[0].notes.size() == 1);
+  CHECK(contains(streamed.heads[0].cells[0].notes[0].text, "hindsight"));
+  // Clusters and draws are those of a context compressed at once: the same bytes at the end.
+  request.protocol = Protocol::decode;
+  const ReplayResults decoded = replay(trace.reader(), request);
+  CHECK(decoded.heads[0].cells[0].notes.empty());
+  CHECK(streamed.heads[0].cells[0].bytes.kv == decoded.heads[0].cells[0].bytes.kv);
+}

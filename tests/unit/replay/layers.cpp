@@ -57,6 +57,19 @@ TEST_CASE("a planned method gets the budget of its layer") {
   }
 }
 
+// Plan of layers 0 and 1: 24 2 / 3 = 16 and 24 4 / 3 = 32, of a context of 28.
+TEST_CASE("a plan that hands a layer more than the context is cut there") {
+  const SmallTrace trace;
+  const MethodInfo info = fake_planned();
+  const ReplayResults results = replay(trace.reader(), request_of({&info}, 24));
+  for (const HeadResult& head : results.heads) {
+    const CellResult& cell = head.cells[0];
+    REQUIRE_MESSAGE(cell.status == Status::ok, cell.reason);
+    CHECK(cell.budget_tokens == (head.place.layer == 0 ? 16 : 28));
+    CHECK(cell.kept_tokens == doctest::Approx((head.place.layer == 0 ? 16 : 28) + 6.5));
+  }
+}
+
 TEST_CASE("dense layers are exact for every kind of method") {
   const SmallTrace trace;
   const MethodInfo head = fake_two_sets(), layer = fake_shared_layer(), observer = fake_observer();

@@ -69,7 +69,7 @@ TEST_CASE("a short prompt keeps half of itself as window") {
 }
 
 TEST_CASE("budgets are tokens or shares, of the context or of its middle") {
-  const PromptPlan prompt{.tokens = 1000, .context = 800, .protect_first = 10, .protect_last = 90};
+  const PromptPlan prompt{.tokens = 1000, .context = 800, .base = 800, .protect_first = 10, .protect_last = 90};
   CHECK(budget_tokens(prompt, Budget::parse("25%"), false) == 200);
   CHECK(budget_tokens(prompt, Budget::parse("25%"), true) == 700 / 4 + 100);
   CHECK(budget_tokens(prompt, Budget::parse("64"), false) == 64);
@@ -130,6 +130,20 @@ TEST_CASE("refusals name the flag and the remedy") {
                    q.window = 600;
                  }),
                  "--window 600"));
+}
+
+TEST_CASE("a stream starts from nothing and answers every recorded query") {
+  Requests r;
+  r.request.protocol = Protocol::stream;
+  const ReplayPlan plan = make_plan(trace_of(40), r.request);
+  CHECK(plan.prompts[0].context == 0);
+  CHECK(plan.prompts[0].appends());
+  CHECK(budget_tokens(plan.prompts[0], Budget::parse("25%"), false) == 240);  // of the 960 tokens of the prompt
+  r.request.protect_first = 4;
+  CHECK(contains(refusal(trace_of(40), r.request), "--protect"));
+  r.request.protect_first = 0;
+  r.request.decoded = Decoded::keep;
+  CHECK(contains(refusal(trace_of(40), r.request), "--decoded keep"));
 }
 
 TEST_CASE("a layer without queries after the context is refused") {

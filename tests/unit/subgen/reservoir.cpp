@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "chi_square.hpp"
+#include <support/chi_square.hpp>
 
 using namespace kvbench;
 using kvbench::test::chi_square_ratio;

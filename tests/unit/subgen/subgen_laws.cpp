@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "chi_square.hpp"
+#include <support/chi_square.hpp>
 #include "literal_subgen.hpp"
 
 using namespace kvbench;

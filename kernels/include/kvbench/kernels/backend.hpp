@@ -3,6 +3,7 @@
 // through it and hold only opaque buffers, so the same source serves every device.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/kernels/rows.hpp>
 #include <kvbench/kernels/similarity.hpp>
+#include <kvbench/kernels/spread.hpp>
 #include <kvbench/kernels/topk.hpp>
 #include <kvbench/kernels/weighted_attention.hpp>
 
@@ -75,7 +77,9 @@ class Backend {
   /// Runs one kernel; arguments are documented at the operation's struct. Adds its declared cost to cost().
   template <template <template <class> class> class Op>
   void run(const Op<Buffer>& op) {
-    cost_ += kernels::cost(op);
+    // Whole numbers: the difference of two sums must not depend on what a thread had counted before.
+    const Cost declared = kernels::cost(op);
+    cost_ += {std::nearbyint(declared.flops), std::nearbyint(declared.bytes)};
     execute(op);
   }
 
@@ -116,6 +120,7 @@ class Backend {
   virtual void execute(const kernels::PageBounds<Buffer>& op) = 0;
   virtual void execute(const kernels::SplitSigns<Buffer>& op) = 0;
   virtual void execute(const kernels::BalanceWalk<Buffer>& op) = 0;
+  virtual void execute(const kernels::SpreadRows<Buffer>& op) = 0;
 
  private:
   struct Meter {

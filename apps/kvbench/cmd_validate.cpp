@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <kvbench/bounds/validate.hpp>
+#include <kvbench/report/check_table.hpp>
+
+#include "commands.hpp"
+#include "output.hpp"
+#include "progress.hpp"
+
+namespace kvbench::app {
+namespace {
+
+struct Options {
+  std::string trace, output, format;
+  std::vector<std::string> claims, methods, layers, heads;
+  ValidateOptions validate;
+  bool synthetic = false, list = false, summary = false, quiet = false;
+};
+
+std::string list_text() {
+  std::size_t width = 0;
+  for (const Claim& claim : all_claims()) width = std::max(width, claim.id.size());
+  std::string out;
+  for (const Claim& claim : all_claims()) {
+    out += fmt::format("{:<{}}  {}\n{:<{}}  {}\n", claim.id, width, claim.statement, "", width, claim.paper);
+  }
+  return out;
+}
+
+std::string as_text(const Options& o, const Output& output, std::span<const CheckRow> rows) {
+  if (o.format == "md") return check_markdown(rows);
+  const bool table = o.format == "table" || (o.format.empty() && !output.to_file() && stdout_is_terminal());
+  return table ? check_summary(rows) : check_csv(rows);
+}
+
+int run(const Options& o) {
+  if (o.list) {
+    print(list_text());
+    return done;
+  }
+  if (o.trace.empty() && !o.synthetic) throw Error("name a trace, or use --synthetic for the built-in streams, or both");
+  const std::vector<const Claim*> claims = find_claims(split_list(o.claims, "--claim"), split_list(o.methods, "--method"));
+  std::optional<trace::Reader> reader;
+  std::vector<SubjectSource> subjects;
+  if (!o.trace.empty()) {
+    reader.emplace(o.trace);
+    subjects = trace_subjects(*reader, number_list(o.layers, "--layers"), number_list(o.heads, "--heads"), o.validate.queries);
+  }
+  if (o.synthetic) std::ranges::move(synthetic_subjects(o.validate.queries), std::back_inserter(subjects));
+  Output output(o.output);
+  ReplayHooks hooks{.stop = &stop_on_signals()};
+  ValidateResult result;
+  {
+    Progress progress("checks", o.quiet);
+    hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
+    result = validate(claims, subjects, reader ? &*reader : nullptr, o.validate, hooks);
+  }
+  output.finish(as_text(o, output, result.rows));
+  if (output.to_file() && (o.summary || stdout_is_terminal())) print(check_summary(result.rows));
+  if (result.interrupted) {
+    fmt::print(stderr, "kvbench: interrupted; the rows of the finished checks were kept\n");
+    return was_interrupted;
+  }
+  return std::ranges::any_of(result.rows, is_fault) ? rows_failed : done;
+}
+
+}  // namespace
+
+Command add_validate(CLI::App& app) {
+  CLI::App* flags = app.add_subcommand("validate", "Test the papers' theorems and claims: one row a statement, with a verdict");
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  flags->add_option("trace", o.trace, "Trace file (.h5)");
+  flags->add_flag("--synthetic", o.synthetic, "Also (or only) check streams built so that the bounds say something");
+  flags->add_flag("--list", o.list, "List the claims and exit");
+  flags->add_option("--claim", o.claims, "Ids or prefixes: subgen.lemma1, balancekv (default: all)");
+  flags->add_option("--method", o.methods, "Only claims about these methods");
+  flags->add_option("--layers", o.layers, "Layers of the model (default: all in the trace)");
+  flags->add_option("--heads", o.heads, "kv heads (default: all)");
+  flags->add_option("--queries", o.validate.queries, "Queries a head, spread evenly")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  flags->add_option("--seeds", o.validate.seeds, "Independent trials of a probability statement")
+      ->check(CLI::Range(10, 1000000))
+      ->capture_default_str();
+  flags->add_option("--alpha", o.validate.alpha, "Chance that a run without any fault reports one")
+      ->check(CLI::Range(1e-12, 0.5))
+      ->capture_default_str();
+  flags->add_option("--eps", o.validate.eps, "Accuracy of theorems that promise one")
+      ->check(CLI::Range(1e-3, 1.0))
+      ->capture_default_str();
+  flags->add_option("--delta", o.validate.delta, "Failure probability that such theorems may have")
+      ->check(CLI::Range(1e-6, 0.5))
+      ->capture_default_str();
+  flags->add_option("--threads", o.validate.threads, "Threads, over checks (default: all processors)")
+      ->check(CLI::Range(0, 4096));
+  flags->add_option("--format", o.format, "csv, md or table (default: csv; a table on a terminal)")
+      ->check(CLI::IsMember({"csv", "md", "table"}));
+  flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
+  flags->add_flag("--summary", o.summary, "With -o: print the short table too (default on a terminal)");
+  flags->add_flag("-q,--quiet", o.quiet, "No progress bar");
+  return {flags, [options] { return run(*options); }};
+}
+
+}  // namespace kvbench::app

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_flags.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/report/table.hpp>
+
+#include "commands.hpp"
+
+namespace kvbench::app {
+namespace {
+
+const std::map<std::string, Grain> grains = {
+    {"trace", Grain::trace}, {"layer", Grain::layer}, {"head", Grain::head}, {"query", Grain::query}};
+const std::map<std::string, Isa> isas = {{"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
+const std::map<std::string, Element> kv_elements = {{"bf16", Element::f16}, {"f16", Element::f16}, {"f32", Element::f32}};
+
+/// text(records of one run), under the run's name where there are names.
+template <class F>
+std::string by_run(std::span<const Record> records, const char* heading, F text) {
+  std::string out;
+  while (!records.empty()) {
+    const std::string& run = records.front().run;
+    const auto end = std::ranges::find_if(records, [&](const Record& r) { return r.run != run; });
+    const auto part = records.first(static_cast<std::size_t>(end - records.begin()));
+    if (!run.empty()) out += fmt::format("{}{}{}\n", out.empty() ? "" : "\n", heading, run);
+    out += text(part);
+    records = records.subspan(part.size());
+  }
+  return out;
+}
+
+}  // namespace
+
+void add_run_flags(CLI::App* flags, RunFlags& o) {
+  flags->add_option("--device", o.machine.backend, "cpu, cuda or ref (the slow reference)")
+      ->check(CLI::IsMember({"cpu", "cuda", "ref"}));
+  o.isa_flag = flags->add_option("--isa", o.isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
+                   ->transform(CLI::CheckedTransformer(isas));
+  flags->add_option("--threads", o.machine.threads, "Threads, over heads (default: all processors)")
+      ->check(CLI::Range(0, 4096));
+  flags->add_flag("--standalone", o.machine.standalone, "Time each method alone, without the shared scores");
+  flags
+      ->add_option("--kv-dtype", o.machine.kv_element,
+                   "Element type of a deployment's cache, for the byte columns: bf16, f16, f32")
+      ->transform(CLI::CheckedTransformer(kv_elements));
+  flags->add_option("--rows", o.grain, "Finest rows: trace, layer, head or query (default: layer)")
+      ->transform(CLI::CheckedTransformer(grains));
+  flags->add_option("--format", o.format, "csv, md or table (default: csv; a table on a terminal)")
+      ->check(CLI::IsMember({"csv", "md", "table"}));
+  flags->add_flag("--no-times", o.no_times, "Leave the time columns out, so that files compare byte for byte");
+  flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
+  flags->add_flag("--summary", o.summary, "With -o: print the short table too (default on a terminal)");
+  flags->add_flag("-q,--quiet", o.quiet, "No progress bar");
+}
+
+void set_machine(const RunFlags& options, ReplayRequest& request) {
+  request.backend = options.machine.backend;
+  request.threads = options.machine.threads;
+  request.standalone = options.machine.standalone;
+  request.kv_element = options.machine.kv_element;
+  if (options.isa_flag->count() > 0) {
+    if (!isa_available(options.isa))
+      throw Error("--isa {}: this processor or build does not have it; the best here is {}", name_of(options.isa),
+                  name_of(best_isa()));
+    request.isa = options.isa;
+  }
+  if (request.backend == "cuda" && !cuda_available()) {
+    throw Error("--device cuda: no usable NVIDIA GPU was found (or kvbench was built without CUDA); use --device cpu");
+  }
+}
+
+std::string format_records(const RunFlags& options, std::span<const Record> records, bool table) {
+  if (options.format == "md") return by_run(records, "## ", markdown_table);
+  if (options.format == "table" || (options.format.empty() && table)) return summary_table(records);
+  return csv_table(records, !options.no_times);
+}
+
+std::string summary_table(std::span<const Record> records) { return by_run(records, "run ", terminal_table); }
+
+int exit_code(std::span<const Record> records) {
+  const bool failed = std::ranges::any_of(records, [](const Record& r) { return r.status == Status::failed; });
+  return failed ? rows_failed : done;
+}
+
+}  // namespace kvbench::app

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flags that `replay` and `sweep` share: where to compute, which rows to write, in what form.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <kvbench/replay/record.hpp>
+#include <kvbench/replay/request.hpp>
+
+namespace kvbench::app {
+
+struct RunFlags {
+  ReplayRequest machine;  ///< backend, isa, threads, standalone and kv_element; nothing else of it is used
+  Grain grain = Grain::layer;
+  std::string output, format;
+  bool no_times = false, summary = false, quiet = false;
+  Isa isa = Isa::scalar;
+  CLI::Option* isa_flag = nullptr;
+};
+
+void add_run_flags(CLI::App* flags, RunFlags& options);
+/// Checks the device and copies what the flags say into `request`.
+void set_machine(const RunFlags& options, ReplayRequest& request);
+
+/// The records as the flags want them; `table`: aligned for a terminal unless the flags name a format.
+std::string format_records(const RunFlags& options, std::span<const Record> records, bool table);
+/// The short table; where the records come from several runs, one under each run's name.
+std::string summary_table(std::span<const Record> records);
+/// The exit code of a run that wrote these.
+int exit_code(std::span<const Record> records);
+
+}  // namespace kvbench::app

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows handed on to those after them: how CaM (ICML 2024) merges a value that leaves the cache into values that stay.
+#pragma once
+
+#include <kvbench/kernels/buffer.hpp>
+#include <kvbench/kernels/cost.hpp>
+
+namespace kvbench::kernels {
+
+/// rows[s + j] += factor * rows[s] for j = 1 .. count, as far as there are rows, for one source s after the other: what a row
+/// was handed goes on with it when its own turn comes. Sums in fp32.
+template <template <class> class Ref>
+struct SpreadRows {
+  Ref<const std::int32_t> sources;  ///< [k, 1] rows in the order of their turns
+  Index count = 1;
+  float factor = 1;
+  Ref<float> rows;  ///< [n, c] in and out
+};
+
+template <template <class> class To, class F>
+SpreadRows<To> map_views(const SpreadRows<Buffer>& a, F f) {
+  return {f(a.sources), a.count, a.factor, f(a.rows)};
+}
+
+/// 2 flops for each source, receiving row and column; rows are read and written as often.
+Cost cost(const SpreadRows<Buffer>& a);
+
+}  // namespace kvbench::kernels

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams on which the theorems are not vacuous: short keys and queries, so that exponents stay small, in tight clusters or
+// spread, with values of one or of many norms.
+#include <cmath>
+#include <numbers>
+
+#include <kvbench/bounds/subject.hpp>
+#include <kvbench/kernels/philox.hpp>
+
+namespace kvbench {
+namespace {
+
+struct Stream {
+  std::string name;
+  Index n, d, dv;
+  Index clusters;         ///< 0: keys without structure
+  double spread;          ///< distance of a key from its centre
+  double key_norm;        ///< of centres, or of keys
+  double query_norm;      ///< with the scale 1/sqrt(d)
+  double value_spread;    ///< standard deviation of ln |v|
+  double value_mean = 0;  ///< length of one vector added to all values: without it attention averages to nearly 0
+};
+
+/// Normal numbers, keyed by the stream and by what they are for.
+class Normals {
+ public:
+  Normals(std::uint32_t stream, std::uint32_t part) : stream_(stream), part_(part) {}
+  double at(Index row, Index col) const {
+    const PhiloxBlock w =
+        philox4x32({{static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(col), part_, 0}}, {stream_, 0x7a11});
+    return std::sqrt(-2 * std::log(uniform52(w.x[0], w.x[1]))) * std::cos(2 * std::numbers::pi * uniform52(w.x[2], w.x[3]));
+  }
+  /// A direction of length `norm`.
+  std::vector<float> direction(Index row, Index d, double norm) const {
+    std::vector<double> x(static_cast<std::size_t>(d));
+    double square = 0;
+    for (Index c = 0; c < d; ++c) square += std::pow(x[static_cast<std::size_t>(c)] = at(row, c), 2);
+    std::vector<float> out;
+    for (const double v : x) out.push_back(static_cast<float>(v * norm / std::sqrt(square)));
+    return out;
+  }
+
+ private:
+  std::uint32_t stream_, part_;
+};
+
+void append(std::vector<float>& rows, const std::vector<float>& row) { rows.insert(rows.end(), row.begin(), row.end()); }
+
+Subject draw(const Stream& s, std::uint32_t number, Index queries, Backend& backend) {
+  std::vector<float> keys, values, asked;
+  const Normals centre(number, 0), offset(number, 1), value(number, 2), length(number, 3), query(number, 4);
+  for (Index i = 0; i < s.n; ++i) {
+    std::vector<float> key =
+        s.clusters > 0 ? centre.direction(i * 7919 % s.clusters, s.d, s.key_norm) : offset.direction(i, s.d, s.key_norm);
+    if (s.clusters > 0) {
+      const std::vector<float> away = offset.direction(i, s.d, s.spread);
+      for (std::size_t c = 0; c < key.size(); ++c) key[c] += away[c];
+    }
+    append(keys, key);
+    std::vector<float> row = value.direction(i, s.dv, std::exp(s.value_spread * length.at(i, 0)));
+    row[0] += static_cast<float>(s.value_mean);
+    append(values, row);
+  }
+  for (Index i = 0; i < queries; ++i) append(asked, query.direction(i, s.d, s.query_norm));
+  const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.d)));
+  return make_subject("synthetic:" + s.name, std::move(keys), std::move(values), std::move(asked), s.d, s.dv, scale, backend);
+}
+
+}  // namespace
+
+std::vector<SubjectSource> synthetic_subjects(Index queries) {
+  static const Stream streams[] = {
+      {"tight-clusters", 4096, 16, 16, 32, 0.05, 2, 2, 0},
+      {"loose-clusters", 4096, 32, 32, 64, 0.5, 4, 4, 0.3, 1},
+      {"short-keys", 4096, 16, 16, 0, 0, 0.5, 1, 0},
+      {"uneven-values", 2048, 16, 8, 16, 0.2, 2, 2, 1},
+  };
+  std::vector<SubjectSource> sources;
+  for (std::uint32_t i = 0; i < std::size(streams); ++i) {
+    const Stream& stream = streams[i];
+    sources.push_back(
+        {"synthetic:" + stream.name, [&stream, i, queries](Backend& backend) { return draw(stream, i, queries, backend); }});
+  }
+  return sources;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/validate.hpp>
+
+#include <algorithm>
+
+#include <kvbench/replay/workers.hpp>
+
+namespace kvbench {
+namespace {
+
+/// One claim on one subject, on the trace, or by itself.
+struct Job {
+  const Claim* claim;
+  const SubjectSource* subject = nullptr;
+  std::vector<CheckRow> rows = {};
+  bool finished = false;
+};
+
+std::vector<Job> list_jobs(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
+                           const trace::Reader* reader) {
+  std::vector<Job> jobs;
+  for (const Claim* claim : claims) {
+    if (claim->scope == Scope::head) {
+      for (const SubjectSource& subject : subjects) jobs.push_back({.claim = claim, .subject = &subject});
+    } else if (claim->scope == Scope::once || reader != nullptr) {
+      jobs.push_back({.claim = claim});
+    }
+  }
+  return jobs;
+}
+
+void set_aside(CheckContext& context, const char* reason) {
+  CheckRow& row = context.add(CheckKind::data, "");
+  row.assumptions = false;
+  row.text = reason;
+}
+
+void run_job(Job& job, const trace::Reader* reader, const ValidateOptions& options, const std::atomic<bool>* stop,
+             Backend& backend) {
+  Subject subject;
+  CheckContext context{.options = options, .backend = backend, .stop = stop, .rows = job.rows, .claim = job.claim->id};
+  if (job.claim->scope == Scope::trace) context.reader = reader;
+  context.poll();
+  if (job.subject != nullptr) {
+    subject = job.subject->load(backend);
+    context.subject = &subject;
+  }
+  try {
+    job.claim->run(context);
+  } catch (const Unavailable& reason) {
+    set_aside(context, reason.what());
+  } catch (const Infeasible& reason) {
+    set_aside(context, reason.what());
+  }
+  job.finished = true;
+}
+
+}  // namespace
+
+ValidateResult validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
+                        const trace::Reader* reader, const ValidateOptions& options, const ReplayHooks& hooks) {
+  std::vector<Job> jobs = list_jobs(claims, subjects, reader);
+  ValidateResult result;
+  try {
+    run_units(jobs.size(), {.threads = options.threads}, hooks,
+              [&](Backend& backend, std::size_t j) { run_job(jobs[j], reader, options, hooks.stop, backend); });
+  } catch (const Interrupted&) {
+    result.interrupted = true;
+  }
+  for (Job& job : jobs) {
+    if (job.finished) std::ranges::move(job.rows, std::back_inserter(result.rows));
+  }
+  judge(result.rows, options.alpha);
+  return result;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/config/request_text.hpp>
+
+#include <kvbench/core/error.hpp>
+
+namespace kvbench::config {
+
+const std::map<std::string, Protocol>& protocols() {
+  static const std::map<std::string, Protocol> names = {{"auto", Protocol::automatic},
+                                                        {"prefill", Protocol::prefill},
+                                                        {"decode", Protocol::decode},
+                                                        {"stream", Protocol::stream}};
+  return names;
+}
+
+const std::map<std::string, Decoded>& decoded_policies() {
+  static const std::map<std::string, Decoded> names = {{"method", Decoded::method}, {"keep", Decoded::keep}};
+  return names;
+}
+
+std::vector<std::uint32_t> first_seeds(std::int64_t count, std::string_view where) {
+  if (count < 1 || count > 100000) {
+    throw Error("{} {}: give a number of seeds from 1 to 100000, or a list such as 3,4,7", where, count);
+  }
+  std::vector<std::uint32_t> seeds;
+  for (std::int64_t s = 0; s < count; ++s) seeds.push_back(static_cast<std::uint32_t>(s));
+  return seeds;
+}
+
+std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds, std::string_view where) {
+  if (seeds.empty()) throw Error("{}: the list is empty; give at least one seed", where);
+  std::vector<std::uint32_t> out;
+  for (const std::int64_t seed : seeds) {
+    if (seed < 0 || seed > 0xffffffffll) throw Error("{}: seed {} is not in 0 .. 2^32 - 1", where, seed);
+    out.push_back(static_cast<std::uint32_t>(seed));
+  }
+  return out;
+}
+
+void set_protection(ReplayRequest& request, std::span<const std::int64_t> first_last, bool outside, std::string_view where) {
+  if (first_last.size() != 2 || first_last[0] < 0 || first_last[1] < 0) {
+    throw Error("{} takes two numbers of tokens, the first and the last of the context that stay exact, such as 4,64", where);
+  }
+  request.protect_first = first_last[0];
+  request.protect_last = first_last[1];
+  request.protect_outside = outside;
+}
+
+}  // namespace kvbench::config

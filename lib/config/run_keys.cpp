@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/config/run_keys.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <span>
+
+#include <kvbench/config/method_list.hpp>
+#include <kvbench/config/request_text.hpp>
+#include <kvbench/core/suggest.hpp>
+
+namespace kvbench::config {
+namespace {
+
+/// One key with its value, and the ways to read it. What does not fit is rejected with the place and what the key accepts.
+class Entry {
+ public:
+  Entry(const Member& member, const char* accepts) : member_(member), accepts_(accepts) {}
+
+  [[noreturn]] void reject(const Value& value) const {
+    fail_at(value.place, "'{}' takes {}, not {}", member_.key, accepts_, describe(value));
+  }
+  const Value& value() const { return member_.value; }
+  std::string where() const { return "'" + member_.key + "'"; }
+
+  /// The items of a list; a value that is no list counts as a list of one.
+  std::span<const Value> items() const {
+    if (value().kind == Value::Kind::list) return value().items;
+    return {&value(), 1};
+  }
+  const std::string& text(const Value& value) const {
+    if (value.kind != Value::Kind::text) reject(value);
+    return value.text;
+  }
+  std::int64_t integer(const Value& value, std::int64_t least) const {
+    std::int64_t number = 0;
+    if (value.kind == Value::Kind::integer) std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
+    if (value.kind != Value::Kind::integer || number < least) reject(value);
+    return number;
+  }
+  std::vector<std::int64_t> integers() const {
+    std::vector<std::int64_t> numbers;
+    for (const Value& item : items()) numbers.push_back(integer(item, 0));
+    return numbers;
+  }
+  std::vector<std::string> texts() const {
+    std::vector<std::string> out;
+    for (const Value& item : items()) out.push_back(text(item));
+    return out;
+  }
+  bool flag() const {
+    if (value().kind != Value::Kind::flag) reject(value());
+    return value().text == "true";
+  }
+  template <class T>
+  T choice(const Value& value, const std::map<std::string, T>& names) const {
+    const auto found = names.find(text(value));
+    if (found != names.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [name, unused] : names) known.push_back(name);
+    fail_at(value.place, "'{}' is no value of '{}'.{} It takes {}.", value.text, member_.key, did_you_mean(value.text, known),
+            fmt::join(known, ", "));
+  }
+
+ private:
+  const Member& member_;
+  const char* accepts_;
+};
+
+struct Key {
+  const char* name;
+  const char* accepts;
+  void (*set)(const Entry&, SweepRun&);
+};
+
+void set_traces(const Entry& entry, SweepRun& run) {
+  run.traces.clear();
+  for (const Value& item : entry.items()) {
+    const std::filesystem::path folder = std::filesystem::path(item.place.file).parent_path();
+    run.traces.push_back({(folder / entry.text(item)).lexically_normal().string(), item.place});
+  }
+}
+
+void set_budgets(const Entry& entry, SweepRun& run) {
+  run.request.budgets.clear();
+  for (const Value& item : entry.items()) {
+    if (item.kind != Value::Kind::integer && item.kind != Value::Kind::text) entry.reject(item);
+    run.request.budgets.push_back(with_place(item.place, [&] { return Budget::parse(item.text); }));
+  }
+  if (run.request.budgets.empty()) entry.reject(entry.value());
+}
+
+void set_seeds(const Entry& entry, SweepRun& run) {
+  const bool list = entry.value().kind == Value::Kind::list;
+  if (!list && entry.value().kind != Value::Kind::integer) entry.reject(entry.value());
+  const std::vector<std::int64_t> numbers = entry.integers();
+  run.request.seeds = with_place(entry.value().place, [&] {
+    return list ? listed_seeds(numbers, entry.where()) : first_seeds(numbers[0], entry.where());
+  });
+}
+
+void set_protect(const Entry& entry, SweepRun& run, bool outside) {
+  if (entry.value().kind != Value::Kind::list) entry.reject(entry.value());
+  const std::vector<std::int64_t> numbers = entry.integers();
+  with_place(entry.value().place, [&] { set_protection(run.request, numbers, outside, entry.where()); });
+}
+
+void set_measures(const Entry& entry, SweepRun& run) {
+  run.measures.clear();
+  for (const Value& item : entry.items()) run.measures.push_back(entry.choice(item, measures()));
+}
+
+const Key keys[] = {
+    {"traces", "paths of traces", set_traces},
+    {"methods", "methods", [](const Entry& e, SweepRun& run) { run.request.methods = read_methods(e.value()); }},
+    {"measure", "names of measures", set_measures},
+    {"budgets", "numbers of tokens such as 256 and shares such as \"25%\"", set_budgets},
+    {"seeds", "a number of seeds, or a list of them", set_seeds},
+    {"protocol", "a name", [](const Entry& e, SweepRun& run) { run.request.protocol = e.choice(e.value(), protocols()); }},
+    {"decoded", "a name", [](const Entry& e, SweepRun& run) { run.request.decoded = e.choice(e.value(), decoded_policies()); }},
+    {"window", "a number of tokens, at least 1",
+     [](const Entry& e, SweepRun& run) { run.request.window = e.integer(e.value(), 1); }},
+    {"layers", "numbers of layers", [](const Entry& e, SweepRun& run) { run.request.layers = e.integers(); }},
+    {"heads", "numbers of kv heads", [](const Entry& e, SweepRun& run) { run.request.kv_heads = e.integers(); }},
+    {"prompts", "names of prompt groups", [](const Entry& e, SweepRun& run) { run.request.prompts = e.texts(); }},
+    {"protect", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, false); }},
+    {"protect_outside", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, true); }},
+    {"dense_layers", "a number of layers",
+     [](const Entry& e, SweepRun& run) { run.request.dense_layers = e.integer(e.value(), 0); }},
+    {"recall_sinks", "true or false", [](const Entry& e, SweepRun& run) { run.request.recall_sinks = e.flag(); }},
+};
+
+}  // namespace
+
+void reject_key(const Member& member, const std::vector<std::string>& known, const std::string& where) {
+  fail_at(member.place, "{} has no key '{}'.{} It has {}.", where, member.key, did_you_mean(member.key, known),
+          fmt::join(known, ", "));
+}
+
+void set_run(const std::vector<Member>& members, SweepRun& run) {
+  const auto protects = std::ranges::find(members, "protect", &Member::key);
+  if (protects != members.end() && std::ranges::find(members, "protect_outside", &Member::key) != members.end()) {
+    fail_at(protects->place, "give 'protect' or 'protect_outside', not both");
+  }
+  for (const Member& member : members) {
+    const Key* key = std::ranges::find_if(keys, [&](const Key& k) { return member.key == k.name; });
+    if (key == std::end(keys)) {
+      std::vector<std::string> known;
+      for (const Key& k : keys) known.emplace_back(k.name);
+      reject_key(member, known, "a run");
+    }
+    key->set(Entry(member, key->accepts), run);
+  }
+}
+
+}  // namespace kvbench::config

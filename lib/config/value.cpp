@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/config/value.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <tuple>
+
+#include <toml++/toml.h>
+
+namespace kvbench::config {
+namespace {
+
+class Converter {
+ public:
+  explicit Converter(const std::string& file) : file_(file) {}
+
+  Place place(const toml::source_region& region) const { return {file_, region.begin.line, region.begin.column}; }
+
+  Value value(const toml::node& node) const {
+    Value out{.kind = Value::Kind::text, .place = place(node.source())};
+    switch (node.type()) {
+      case toml::node_type::table:
+        out.kind = Value::Kind::table;
+        out.members = members(*node.as_table());
+        break;
+      case toml::node_type::array:
+        out.kind = Value::Kind::list;
+        for (const toml::node& item : *node.as_array()) out.items.push_back(value(item));
+        break;
+      case toml::node_type::string:
+        out.text = node.as_string()->get();
+        break;
+      case toml::node_type::integer:
+        out.kind = Value::Kind::integer;
+        out.text = fmt::format("{}", node.as_integer()->get());
+        break;
+      case toml::node_type::floating_point:
+        out.kind = Value::Kind::number;
+        out.text = fmt::format("{}", node.as_floating_point()->get());
+        break;
+      case toml::node_type::boolean:
+        out.kind = Value::Kind::flag;
+        out.text = node.as_boolean()->get() ? "true" : "false";
+        break;
+      default:
+        fail_at(out.place, "dates and times mean nothing in a sweep file");
+    }
+    return out;
+  }
+
+ private:
+  std::vector<Member> members(const toml::table& table) const {
+    std::vector<Member> out;
+    for (const auto& [key, node] : table) out.push_back({std::string(key.str()), place(key.source()), value(node)});
+    std::ranges::stable_sort(out, {}, [](const Member& m) { return std::tuple(m.place.line, m.place.column); });
+    return out;
+  }
+
+  const std::string& file_;
+};
+
+std::string read_text(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) throw Error("{}: there is no such file", path);
+  if (std::filesystem::is_directory(path, code)) throw Error("{}: is a folder; name a sweep file such as NAME.toml", path);
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw Error("{}: cannot be read; check its permissions", path);
+  return text;
+}
+
+}  // namespace
+
+std::string Place::text() const { return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column); }
+
+std::string describe(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::text:
+      return fmt::format("the text '{}'", value.text);
+    case Value::Kind::list:
+      return "a list";
+    case Value::Kind::table:
+      return "a table";
+    case Value::Kind::flag:
+      return value.text;
+    default:
+      return fmt::format("the number {}", value.text);
+  }
+}
+
+Value read_toml(const std::string& path) {
+  const std::string text = read_text(path);
+  try {
+    const toml::table table = toml::parse(text, path);
+    return Converter(path).value(table);
+  } catch (const toml::parse_error& error) {
+    fail_at(Converter(path).place(error.source()), "this is no TOML: {}", error.description());
+  }
+}
+
+}  // namespace kvbench::config

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/balancekv.hpp>
+
+#include <utility>
+
+#include <kvbench/methods/balancekv_stream.hpp>
+#include <kvbench/methods/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+using Half = BalancekvParams::Half;
+
+struct WeightedTokens {
+  std::vector<TokenId> ids;
+  std::vector<float> weights;
+
+  void add(TokenId id, float weight) {
+    ids.push_back(id);
+    weights.push_back(weight);
+  }
+};
+
+/// Halves the first tokens of a context again and again.
+class Halving {
+ public:
+  Halving(const HeadPrompt& head, const BalancekvParams& params, std::uint32_t seed, Backend& backend)
+      : head_(head), params_(params), draws_(seed, "balancekv", head), backend_(backend) {}
+
+  /// What `rounds` rounds leave of the first `tokens` tokens.
+  WeightedTokens run(Index tokens, Index rounds) {
+    WeightedTokens list{token_range(0, tokens), std::vector<float>(static_cast<std::size_t>(tokens), 1)}, aside;
+    for (Index round = 0; round < rounds; ++round) {
+      if (params_.half == Half::exact && list.ids.size() % 2 != 0) {
+        aside.add(list.ids.back(), list.weights.back());
+        list.ids.pop_back();
+        list.weights.pop_back();
+      }
+      list = halve(list, static_cast<std::uint32_t>(round));
+    }
+    for (std::size_t i = 0; i < aside.ids.size(); ++i) list.add(aside.ids[i], aside.weights[i]);
+    return list;
+  }
+
+  Index fails() const { return fails_; }
+  Index steps() const { return steps_; }
+
+ private:
+  WeightedTokens halve(const WeightedTokens& list, std::uint32_t round) {
+    const std::vector<std::int32_t> starts = block_starts(std::ssize(list.ids), params_.block);
+    const std::vector<std::int32_t> signs = sign(list, starts, round);
+    WeightedTokens kept;
+    if (params_.half == Half::released) {
+      const ReleasedHalf half = released_half(signs);
+      for (std::size_t i = 0; i < half.places.size(); ++i) keep(list, half.places[i], half.weights[i], kept);
+      return kept;
+    }
+    // Exact pairs have one +1 each.
+    for (const std::int32_t place : smaller_halves(signs, starts)) keep(list, place, 2, kept);
+    return kept;
+  }
+
+  static void keep(const WeightedTokens& list, std::int32_t place, float factor, WeightedTokens& kept) {
+    const auto i = static_cast<std::size_t>(place);
+    kept.add(list.ids[i], factor * list.weights[i]);
+  }
+
+  std::vector<std::int32_t> sign(const WeightedTokens& list, const std::vector<std::int32_t>& starts, std::uint32_t round) {
+    const Index n = std::ssize(list.ids);
+    if (n == 0) return {};
+    const auto ids = backend_.adopt(std::vector(list.ids), n);
+    const auto keys = backend_.allocate<float>(n, head_.keys.cols());
+    const auto values = backend_.allocate<float>(n, head_.values.cols());
+    backend_.run(kernels::GatherRows<Buffer>{.source = head_.keys, .ids = ids, .out = keys});
+    backend_.run(kernels::GatherRows<Buffer>{.source = head_.values, .ids = ids, .out = values});
+    WalkRows rows{.keys = keys, .values = values, .starts = starts, .uniforms = token_uniforms(draws_, list.ids, round)};
+    // One weight of all scales the vectors and their largest alike.
+    if (params_.half == Half::released) rows.weights = list.weights;
+    WalkSigns walked = softmax_balance(rows, walk_settings(params_, head_.scale), backend_);
+    fails_ += walked.fails;
+    steps_ += walked.steps;
+    return std::move(walked.signs);
+  }
+
+  const HeadPrompt& head_;
+  const BalancekvParams& params_;
+  Draws draws_;
+  Backend& backend_;
+  Index fails_ = 0, steps_ = 0;
+};
+
+class BatchCache : public KeptCache {
+ public:
+  BatchCache(Backend& backend, const HeadPrompt& head, KeptTokens kept, std::vector<Note> notes)
+      : KeptCache(backend, head, std::move(kept)), notes_(std::move(notes)) {}
+  std::vector<Note> notes() const override { return notes_; }
+
+ private:
+  std::vector<Note> notes_;
+};
+
+std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const BalancekvParams& params, Index budget,
+                                          std::uint32_t seed, Backend& backend) {
+  const Index n = head.tokens();
+  const auto left = params.half == Half::exact ? left_of_pairs : left_of_halves;
+  const HalvingPlan plan = plan_halving("balancekv", n, budget, params.rounds, left);
+  if (plan.rounds == 0) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
+  Halving halving(head, params, seed, backend);
+  WeightedTokens kept = halving.run(n - plan.recent, plan.rounds);
+  for (Index i = n - plan.recent; i < n; ++i) kept.add(static_cast<TokenId>(i), 1);
+  return std::make_unique<BatchCache>(
+      backend, head,
+      KeptTokens{.ids = std::move(kept.ids), .weight = std::move(kept.weights), .fixed = {.recent = plan.recent}},
+      walk_notes(halving.fails(), halving.steps()));
+}
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
+  using Mode = BalancekvParams::Mode;
+  const bool from_nothing = head.calibration_keys.present();
+  if (params.mode == Mode::stream || (params.mode == Mode::automatic && from_nothing && params.half != Half::released)) {
+    return prepare_balancekv_stream(head, params, backend);
+  }
+  if (from_nothing) {
+    throw Unavailable(
+        "balancekv.mode=batch (and half=released, which is of that mode) compresses a context once and keeps every later "
+        "token, and this stream starts from none; set balancekv.mode=stream");
+  }
+  return prepared(
+      [head, params, &backend](Index budget, std::uint32_t seed) { return compress(head, params, budget, seed, backend); });
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, BalancekvParams& params) {
+  visitor.text("constants", params.constants, "paper|tight|greedy|NUMBER", "c of the walk's threshold c R^2");
+  visitor.real("delta", params.delta, {.min = 0, .max = 1}, "failure probability of a call; 0: 1 / its tokens");
+  visitor.choice("half", params.half, {"smaller", "exact", "released"},
+                 "what stays: the smaller sign class of each block, one of each pair, or the released rule");
+  visitor.choice("mode", params.mode, {"auto", "batch", "stream"},
+                 "halve the context in blocks, or merge and reduce a stream; auto: batch wherever there is a context");
+  visitor.integer("rounds", params.rounds, {.min = -1, .max = 40}, "T; -1: from the budget");
+  visitor.integer("block", params.block, {.min = 2}, "tokens of a block (mode=batch)");
+  visitor.integer("t", params.t, {.min = 0}, "batch size of a stream (mode=stream); 0: the largest that fits the budget");
+  visitor.real("eps", params.eps, {.min = 0}, "precision of the bucket cut (mode=stream)");
+  visitor.integer("buckets", params.buckets, {.min = 1}, "buckets that values to come are taken to spread over (mode=stream)");
+}
+
+void check(const BalancekvParams& params) {
+  parse_walk_constant("balancekv.constants", params.constants);
+  const bool stream = params.mode == BalancekvParams::Mode::stream;
+  if (stream && params.half == Half::released) {
+    throw Error("balancekv.half=released is a rule over all blocks of a context; mode=stream takes smaller or exact");
+  }
+  if (!stream && params.t > 0) throw Error("balancekv.t={} is the batch size of mode=stream; set that too, or block", params.t);
+  if (params.t == 1) throw Error("balancekv.t=1 leaves nothing of any batch; it must be 0, or 2 and more");
+  if (params.half == Half::exact && (stream ? params.t : params.block) % 2 != 0) {
+    throw Error("balancekv.half=exact pairs neighbours, so balancekv.{} must be even", stream ? "t" : "block");
+  }
+}
+
+WalkSettings walk_settings(const BalancekvParams& params, float scale) {
+  return {.constant = parse_walk_constant("balancekv.constants", params.constants),
+          .delta = params.delta,
+          .pairs = params.half == Half::exact,
+          .scale = scale};
+}
+
+MethodInfo balancekv_method() {
+  return with_params<BalancekvParams>(
+      {
+          .name = "balancekv",
+          .aliases = {},
+          .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
+          .summary = "tokens halved by a self-balancing walk, in blocks of the context or as a stream",
+          .notes =
+              "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. Steps beyond the threshold "
+              "(FAIL) are counted in the row. With the paper's constant the signs are all but fair coins; the released code "
+              "is `balancekv-repo`.",
+          .kind = Kind::sample,
+          .streaming = true,
+          .seeded = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::no("the walk balances exp of inner products of the keys"),
+                         .head_permutation = Property::no("draws are keyed by the head"),
+                         .nested_budgets = Property::no("another number of rounds is another walk"),
+                         .weight_sum = WeightSum::at_most_context},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/bsm.hpp>
+
+namespace kvbench {
+namespace {
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BsmParams& params, Backend& backend) {
+  return prepare_merging(head, {.chunk = 0, .order = params.order}, params.merging, backend);
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, BsmParams& params) {
+  fields(visitor, params.merging);
+  fields(visitor, params.order);
+}
+
+MethodInfo bsm_method() {
+  return with_params<BsmParams>(
+      {
+          .name = "bsm",
+          .aliases = {"tome"},
+          .paper = "ToMe, arXiv 2210.09461, section 3; as in Chelsea, arXiv 2506.11418, Table 1",
+          .summary = "bipartite soft matching of keys over the whole context, merged by degree",
+          .notes = "One chunk; rounds, sinks, recent tokens and decoding as `chelsea`. Released ToMe leaves A before B after a "
+                   "round (order=concat); the default keeps the order of the text.",
+          .kind = Kind::merge,
+          .streaming = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::no("cosines change when all keys move"),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::no("a smaller budget merges more, and other tokens stand for the groups"),
+                         .weight_sum = WeightSum::context},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

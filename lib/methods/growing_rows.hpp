@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metadata of tokens that keep coming: rows added at the end of what a context has prepared.
+#pragma once
+
+#include <kvbench/kernels/backend.hpp>
+
+namespace kvbench {
+
+class GrowingRows {
+ public:
+  /// `start` may be shared: it is copied when the first row is added.
+  GrowingRows(Backend& backend, Buffer<const float> start) : backend_(&backend), rows_(std::move(start)) {}
+
+  const Buffer<const float>& rows() const { return rows_; }
+
+  /// Adds `count` rows and returns them, for a kernel to write. Storage doubles: n rows cost O(n) copies in all.
+  Buffer<float> add(Index count);
+
+ private:
+  Backend* backend_;
+  Buffer<const float> rows_;  ///< those in use
+  Buffer<float> storage_;     ///< absent until the first row is added
+};
+
+}  // namespace kvbench

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/infinigen.hpp>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include <kvbench/methods/growing_rows.hpp>
+#include <kvbench/methods/skew.hpp>
+#include <kvbench/methods/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+/// One kv head: its partials, by query head or one for all.
+std::vector<Partial> make_partials(const HeadPrompt& head, const InfinigenParams& params, Backend& backend) {
+  if (!head.observed.present() || head.observed.rows() == 0) {
+    throw Unavailable(
+        "infinigen skews keys by the queries inside the context, and the trace has none; dump with --queries all, or last:N "
+        "with N above the window");
+  }
+  const Index sets = params.group.per_head() ? head.group : 1, rows = head.observed.rows() / sets;
+  const bool by_keys = params.columns == InfinigenParams::Columns::by_both;
+  std::vector<Partial> partials;
+  for (Index s = 0; s < sets; ++s) {
+    partials.push_back(make_partial(head.observed.slice(s * rows, rows), head.keys, params.ratio, by_keys, backend));
+  }
+  return partials;
+}
+
+/// The part of a kv head's state that grows.
+struct HeadState {
+  HeadPrompt prompt;
+  std::vector<Buffer<const float>> directions;
+  std::vector<GrowingRows> keys;
+};
+
+/// What a query may fetch: tokens [0, candidates), and its own where that is in the cache.
+struct Reach {
+  Index candidates = 0;
+  bool own = false;
+  Index fetched = 0;  ///< of the candidates
+};
+
+class InfinigenCache : public LayerCache {
+ public:
+  InfinigenCache(const std::vector<HeadPrompt>& heads, const std::vector<std::vector<Partial>>& partials,
+                 const InfinigenParams& params, Index budget, Backend& backend)
+      : backend_(backend), params_(params), budget_(budget), tokens_(heads.front().tokens()), guessed_(heads.size(), true) {
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      HeadState& state = heads_.emplace_back(HeadState{heads[h], {}, {}});
+      for (const Partial& partial : partials[h]) {
+        state.directions.push_back(partial.directions);
+        state.keys.emplace_back(backend, partial.keys);
+      }
+    }
+  }
+
+  Index append(std::span<const TokenBlock> tokens) override {
+    const Index count = tokens.front().size();
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      for (std::size_t s = 0; s < heads_[h].keys.size(); ++s) {
+        backend_.run(kernels::InnerProducts<Buffer>{
+            .a = tokens[h].keys, .b = heads_[h].directions[s], .out = heads_[h].keys[s].add(count)});
+      }
+    }
+    tokens_ += count;
+    return count;
+  }
+
+  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
+    if (tokens_ == 0) return std::vector<EntryTables>(heads_.size());
+    std::vector<Buffer<const float>> scores;
+    for (std::size_t h = 0; h < heads_.size(); ++h) scores.push_back(speculate(h, queries[h]));
+    const std::vector<Reach> reach = plan(queries.front(), scores);
+    std::vector<EntryTables> tables;
+    for (const Buffer<const float>& of_head : scores) tables.push_back({tabulate(of_head, reach)});
+    return tables;
+  }
+
+  std::vector<Footprint> footprint() const override {
+    std::vector<Footprint> heads;
+    for (const HeadState& head : heads_) {
+      const Index d = head.prompt.keys.cols(), sets = std::ssize(head.keys);
+      Index columns = 0;
+      for (const auto& directions : head.directions) columns += directions.rows();
+      heads.push_back({
+          {.name = "keys", .rows = tokens_, .cols = d, .tier = Tier::slow, .read = Read::with_entry},
+          {.name = "values", .rows = tokens_, .cols = head.prompt.values.cols(), .tier = Tier::slow, .read = Read::with_entry},
+          {.name = "partial keys", .rows = tokens_, .cols = columns, .meta = true},
+          {.name = "skewed directions", .rows = columns, .cols = d, .meta = true},
+          {.name = "chosen tokens",
+           .element = Element::i32,
+           .rows = sets * std::min(budget_, tokens_),
+           .cols = 1,
+           .meta = true},
+      });
+    }
+    return heads;
+  }
+
+  std::vector<Protected> protected_tokens() const override { return std::vector<Protected>(heads_.size()); }
+
+  std::vector<Note> notes() const override {
+    const auto heads = std::ranges::count(guessed_, false);
+    if (heads == 0) return {};
+    return {{.text = "query=true (upper bound), kv heads", .count = static_cast<double>(heads)}};
+  }
+
+ private:
+  /// The queries that a deployment would have when it fetches.
+  const Buffer<const float>& asked(std::size_t h, const QueryBlock& block) const {
+    using Query = InfinigenParams::Query;
+    if (block.speculated.present() && params_.query != Query::truth) return block.speculated;
+    if (params_.query == Query::speculated) {
+      throw Unavailable(
+          "the trace has no speculated queries for this layer (the first layer never has); dump with --speculated, or use "
+          "infinigen.query=auto");
+    }
+    guessed_[h] = false;
+    return block.queries;
+  }
+
+  /// Speculated scores without their scale, [G*m or m, tokens].
+  Buffer<const float> speculate(std::size_t h, const QueryBlock& block) const {
+    const HeadState& head = heads_[h];
+    const Buffer<const float>& queries = asked(h, block);
+    const Index sets = std::ssize(head.keys), rows = queries.rows() / sets;
+    const auto scores = backend_.allocate<float>(queries.rows(), tokens_);
+    for (Index s = 0; s < sets; ++s) {
+      const auto at = static_cast<std::size_t>(s);
+      backend_.run(
+          kernels::InnerProducts<Buffer>{.a = inner_products(queries.slice(s * rows, rows), head.directions[at], backend_),
+                                         .b = head.keys[at].rows(),
+                                         .out = scores.slice(s * rows, rows)});
+    }
+    return group_scores(scores, block.size(), params_.group, backend_);
+  }
+
+  std::vector<Reach> plan(const QueryBlock& block, const std::vector<Buffer<const float>>& scores) const {
+    std::vector<Reach> reach;
+    for (const std::int32_t last : backend_.read(block.last)) {
+      const bool own = last <= tokens_;
+      const Index candidates = own ? last - 1 : tokens_;
+      reach.push_back({candidates, own, std::min(budget_ - own, candidates)});
+    }
+    if (params_.fetch == InfinigenParams::Fetch::fixed) return reach;
+    const std::vector<double> mean = mean_counts(scores, reach);
+    for (std::size_t i = 0; i < reach.size(); ++i) {
+      Reach& r = reach[i];
+      const auto cap = static_cast<Index>(params_.max_share * static_cast<double>(r.candidates + r.own));
+      r.fetched = std::min({r.fetched, static_cast<Index>(mean[i]), std::max<Index>(cap, r.own ? 0 : 1)});
+    }
+    return reach;
+  }
+
+  /// Tokens above the threshold of each query, averaged over all heads of the layer.
+  std::vector<double> mean_counts(const std::vector<Buffer<const float>>& scores, const std::vector<Reach>& reach) const {
+    const auto m = std::ssize(reach);
+    std::vector<double> counts(reach.size());
+    std::vector<float> head_zero(reach.size());
+    Index rows = 0;
+    for (std::size_t h = 0; h < scores.size(); ++h) {
+      const std::vector<float> host = backend_.read(scores[h]);
+      const float scale = heads_[h].prompt.scale;
+      for (Index r = 0; r < scores[h].rows(); ++r, ++rows) {
+        const auto i = static_cast<std::size_t>(r % m);
+        const auto row =
+            std::span(host).subspan(static_cast<std::size_t>(r * tokens_), static_cast<std::size_t>(reach[i].candidates));
+        if (row.empty()) continue;
+        float largest = scale * *std::ranges::max_element(row);
+        if (rows < m) head_zero[i] = largest;
+        if (params_.threshold == InfinigenParams::Threshold::head_zero) largest = head_zero[i];
+        const double least = largest - params_.alpha;
+        counts[i] += static_cast<double>(std::ranges::count_if(row, [&](float x) { return scale * x >= least; }));
+      }
+    }
+    for (double& count : counts) count /= static_cast<double>(rows / m);
+    return counts;
+  }
+
+  /// The best tokens of each row of scores, as many as its query fetches; one top-k for each number of tokens that occurs.
+  std::vector<std::vector<TokenId>> choose(const Buffer<const float>& scores, const std::vector<Reach>& reach) const {
+    std::map<Index, std::vector<std::int32_t>> rows_by_count;
+    for (Index r = 0; r < scores.rows(); ++r) {
+      rows_by_count[reach[static_cast<std::size_t>(r % std::ssize(reach))].fetched].push_back(static_cast<std::int32_t>(r));
+    }
+    std::vector<std::vector<TokenId>> chosen(static_cast<std::size_t>(scores.rows()));
+    for (const auto& [k, rows] : rows_by_count) {
+      if (k == 0) continue;
+      const Index count = std::ssize(rows);
+      std::vector<std::int32_t> last;
+      for (const std::int32_t r : rows) {
+        last.push_back(static_cast<std::int32_t>(reach[static_cast<std::size_t>(r % std::ssize(reach))].candidates));
+      }
+      const auto best = backend_.allocate<std::int32_t>(count, k);
+      backend_.run(kernels::TopK<Buffer>{.scores = count == scores.rows() ? scores : gathered(scores, rows, backend_),
+                                         .first = backend_.adopt(std::vector<std::int32_t>(rows.size()), count),
+                                         .last = backend_.adopt(std::move(last), count),
+                                         .ids = best});
+      const std::vector<TokenId> ids = backend_.read(best);
+      for (Index r = 0; r < count; ++r) {
+        chosen[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])].assign(ids.begin() + r * k,
+                                                                                   ids.begin() + (r + 1) * k);
+      }
+    }
+    return chosen;
+  }
+
+  EntryTable tabulate(const Buffer<const float>& scores, const std::vector<Reach>& reach) const {
+    const auto chosen = choose(scores, reach);
+    Index width = 0;
+    for (const Reach& r : reach) width = std::max(width, r.fetched + r.own);
+    std::vector<TokenId> ids(chosen.size() * static_cast<std::size_t>(width), -1);
+    for (std::size_t r = 0; r < chosen.size(); ++r) {
+      const Reach& of_query = reach[r % reach.size()];
+      auto slot = std::ranges::copy(chosen[r], ids.begin() + static_cast<Index>(r) * width).out;
+      if (of_query.own) *slot = static_cast<TokenId>(of_query.candidates);
+    }
+    return {.per_head = params_.group.per_head(),
+            .per_query = true,
+            .ids = backend_.adopt(std::move(ids), std::ssize(chosen), width)};
+  }
+
+  Backend& backend_;
+  InfinigenParams params_;
+  Index budget_, tokens_;
+  std::vector<HeadState> heads_;
+  mutable std::vector<bool> guessed_;  ///< by head: no true query was used; entries() learns it, notes() tells
+};
+
+class InfinigenPrepared : public PreparedLayer {
+ public:
+  InfinigenPrepared(std::span<const HeadPrompt> heads, const InfinigenParams& params, Backend& backend)
+      : heads_(heads.begin(), heads.end()), params_(params), backend_(backend) {
+    for (const HeadPrompt& head : heads) partials_.push_back(make_partials(head, params, backend));
+  }
+
+  std::unique_ptr<LayerCache> make(Index budget, std::uint32_t /*seed*/) const override {
+    return std::make_unique<InfinigenCache>(heads_, partials_, params_, budget, backend_);
+  }
+
+ private:
+  std::vector<HeadPrompt> heads_;
+  std::vector<std::vector<Partial>> partials_;
+  InfinigenParams params_;
+  Backend& backend_;
+};
+
+std::shared_ptr<const PreparedLayer> prepare(std::span<const HeadPrompt> heads, const InfinigenParams& params,
+                                             Backend& backend) {
+  return std::make_shared<InfinigenPrepared>(heads, params, backend);
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, InfinigenParams& params) {
+  visitor.choice("query", params.query, {"auto", "speculated", "true"},
+                 "what scores the tokens; auto: speculated where present");
+  visitor.choice("columns", params.columns, {"q", "union"}, "columns by the size of the queries, or of queries and keys");
+  visitor.real("ratio", params.ratio, {.min = 0, .max = 1}, "share of the head's channels that scores use");
+  visitor.choice("fetch", params.fetch, {"fixed", "dynamic"},
+                 "the budget, or as many tokens as score within alpha of the best");
+  visitor.real("alpha", params.alpha, {.min = 0}, "distance from the largest score, in logits, fetch=dynamic");
+  visitor.real("max_share", params.max_share, {.min = 0, .max = 1}, "of the visible tokens, at most fetched, fetch=dynamic");
+  visitor.choice("threshold", params.threshold, {"head", "head0"}, "whose largest score counts, fetch=dynamic");
+  fields(visitor, params.group);
+}
+
+MethodInfo infinigen_method() {
+  return with_params<InfinigenParams>(
+      {
+          .name = "infinigen",
+          .aliases = {},
+          .paper = "InfiniGen, arXiv 2406.19707, section 4",
+          .summary = "tokens fetched from slow memory by scores of a guessed query in a few skewed channels",
+          .notes =
+              "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. Both fetch at "
+              "most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). ClusterKV compares at a fixed "
+              "budget. Without speculated queries in the trace the true ones are used, and the row says so.",
+          .kind = Kind::select,
+          .granularity = Granularity::layer,
+          .needs = {Part::observed_queries},
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::no("columns=union looks at the size of the keys"),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::yes(),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Few directions that carry most of a head's logits: the orthogonal skewing of InfiniGen (arXiv 2406.19707, section 4).
+// For orthogonal A, <q A, k A> = <q, k>; with the right singular vectors of the queries as A, a few columns hold most of it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <kvbench/kernels/backend.hpp>
+
+namespace kvbench {
+
+/// The right singular vectors of queries [m, d] as rows [d, d], by increasing singular value (the columns of V reversed). Where
+/// the queries span less than d dimensions, the first rows are any orthonormal ones.
+Buffer<const float> skewing(const Buffer<const float>& queries, Backend& backend);
+
+/// Sum of |<row, direction>| over the rows, up to a common factor: one number a direction [d, d'].
+std::vector<float> column_weights(const Buffer<const float>& rows, const Buffer<const float>& directions, Backend& backend);
+
+/// The numbers of the `count` largest weights, increasing; ties: the lower number.
+std::vector<std::int32_t> heaviest(std::span<const float> weights, Index count);
+
+/// What one query head speculates with, or all of a kv head.
+struct Partial {
+  Buffer<const float> directions;  ///< [c, d] the chosen columns of the skewing matrix, as rows
+  Buffer<const float> keys;        ///< [n, c] the keys along them
+};
+/// int(ratio d) columns, at least one, by the weight of the observed queries [m, d], and with `by_keys` as many by that of the
+/// keys [n, d].
+Partial make_partial(const Buffer<const float>& observed, const Buffer<const float>& keys, double ratio, bool by_keys,
+                     Backend& backend);
+
+/// <a[i], b[j]> as a new buffer.
+Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend);
+/// The rows `ids` as a new buffer.
+Buffer<const float> gathered(const Buffer<const float>& rows, std::vector<std::int32_t> ids, Backend& backend);
+
+}  // namespace kvbench

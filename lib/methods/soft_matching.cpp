@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/soft_matching.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace kvbench {
+namespace {
+
+std::size_t at(Index i) { return static_cast<std::size_t>(i); }
+
+/// Entries of a chunk: a whole middle in one chunk where the rule says 0.
+Index chunk_size(const MergeRule& rule, Index entries) { return rule.chunk == 0 ? std::max<Index>(1, entries) : rule.chunk; }
+
+/// The slots of A and of B, and for each A the range of B that lies in its chunk.
+struct Partition {
+  std::vector<std::int32_t> a, b, first, last;
+};
+
+Partition partition(const MergeRule& rule, Index entries) {
+  const Index chunk = chunk_size(rule, entries);
+  Partition sets;
+  for (Index begin = 0; begin < entries; begin += chunk) {
+    const Index end = std::min(begin + chunk, entries);
+    const auto before = static_cast<std::int32_t>(sets.b.size());
+    for (Index slot = begin; slot < end; ++slot) {
+      ((slot - begin) % 2 == 0 ? sets.a : sets.b).push_back(static_cast<std::int32_t>(slot));
+    }
+    sets.first.resize(sets.a.size(), before);
+    sets.last.resize(sets.a.size(), static_cast<std::int32_t>(sets.b.size()));
+  }
+  return sets;
+}
+
+Buffer<const float> gather(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend) {
+  const auto rows = static_cast<Index>(ids.size());
+  const auto out = backend.allocate<float>(rows, source.cols());
+  backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = backend.adopt(std::vector(ids), rows), .out = out});
+  return out;
+}
+
+struct Matches {
+  std::vector<std::int32_t> best;
+  std::vector<float> score;
+};
+
+/// Runs `match`, whose results are still to be allocated.
+Matches run(kernels::BestMatch<Buffer> match, Backend& backend) {
+  const auto best = backend.allocate<std::int32_t>(match.points.rows());
+  const auto score = backend.allocate<float>(match.points.rows());
+  match.best = best;
+  match.score = score;
+  backend.run(match);
+  return {backend.read(best), backend.read(score)};
+}
+
+std::vector<MergeLink> bipartite_links(const MergeRule& rule, const Buffer<const float>& unit, Backend& backend) {
+  const Partition sets = partition(rule, unit.rows());
+  const auto count = static_cast<Index>(sets.a.size());
+  const Matches matches = run({.points = gather(unit, sets.a, backend),
+                               .candidates = gather(unit, sets.b, backend),
+                               .first = backend.adopt(std::vector(sets.first), count),
+                               .last = backend.adopt(std::vector(sets.last), count)},
+                              backend);
+  std::vector<MergeLink> links;
+  for (std::size_t i = 0; i < sets.a.size(); ++i) {
+    if (matches.best[i] >= 0) links.push_back({sets.a[i], sets.b[at(matches.best[i])], matches.score[i]});
+  }
+  return links;
+}
+
+std::vector<MergeLink> mesh_links(const Buffer<const float>& unit, Backend& backend) {
+  const Matches matches = run({.points = unit, .candidates = unit, .skip_self = true}, backend);
+  std::vector<MergeLink> links;
+  for (std::size_t i = 0; i < matches.best.size(); ++i) {
+    links.push_back({static_cast<Index>(i), matches.best[i], matches.score[i]});
+  }
+  return links;
+}
+
+/// The slot where the group of `slot` stands; shortens the way there.
+Index root(std::vector<Index>& group_of, Index slot) {
+  while (group_of[at(slot)] != slot) slot = group_of[at(slot)] = group_of[at(group_of[at(slot)])];
+  return slot;
+}
+
+/// All slots in the order in which a round leaves them.
+std::vector<std::int32_t> left_order(const MergeRule& rule, Index entries) {
+  if (rule.order == MergeRule::Order::concat) {
+    Partition sets = partition(rule, entries);
+    sets.a.insert(sets.a.end(), sets.b.begin(), sets.b.end());
+    return sets.a;
+  }
+  std::vector<std::int32_t> slots(at(entries));
+  std::iota(slots.begin(), slots.end(), 0);
+  return slots;
+}
+
+/// Writes the weighted means of the rows of each label over the rows of `out`, and leaves the others.
+void overwrite_means(const Buffer<const float>& rows, const Buffer<const std::int32_t>& labels,
+                     const Buffer<const float>& weights, const Buffer<float>& out, Backend& backend) {
+  backend.run(kernels::MeanRows<Buffer>{
+      .rows = rows, .labels = labels, .weights = weights, .out = out, .mass = backend.allocate<float>(out.rows())});
+}
+
+}  // namespace
+
+Index merge_count(const MergeSchedule& schedule, Index entries, Index excess, Index round) {
+  const double share = std::max(schedule.ratio - schedule.decay * static_cast<double>(round), schedule.floor);
+  // 1e-9: a share such as 0.29 of 100 must not round down for its last bit.
+  const auto allowed = static_cast<Index>(std::floor(share * static_cast<double>(entries) + 1e-9));
+  return std::min(excess, std::clamp<Index>(allowed, 1, entries / 2));
+}
+
+std::vector<MergeLink> merge_links(const MergeRule& rule, const Buffer<const float>& keys, Backend& backend) {
+  if (keys.rows() < 2) return {};
+  if (rule.max_entries > 0 && keys.rows() > rule.max_entries) {
+    throw Infeasible(
+        fmt::format("mesh compares all pairs of {} tokens, above its limit of {}; raise mesh.max_tokens, take a "
+                    "shorter context, or use bsm or chelsea",
+                    keys.rows(), rule.max_entries));
+  }
+  const auto unit = backend.allocate<float>(keys.rows(), keys.cols());
+  backend.run(kernels::NormalizeRows<Buffer>{.rows = keys, .out = unit});
+  return rule.matching == MergeRule::Matching::mesh ? mesh_links(unit, backend) : bipartite_links(rule, unit, backend);
+}
+
+Index linking_slots(const MergeRule& rule, Index entries) {
+  if (rule.matching == MergeRule::Matching::mesh) return entries;
+  const Index chunk = chunk_size(rule, entries), rest = entries % chunk;
+  return entries / chunk * ((chunk + 1) / 2) + (rest + 1) / 2;
+}
+
+std::vector<Index> merge_groups(const MergeRule& rule, std::vector<MergeLink> links, Index slots, Index count) {
+  std::ranges::stable_sort(links, [](const MergeLink& a, const MergeLink& b) { return a.similarity > b.similarity; });
+  std::vector<Index> group_of(at(slots));
+  std::iota(group_of.begin(), group_of.end(), 0);
+  for (const MergeLink& link : links) {
+    if (count == 0) break;
+    Index from = root(group_of, link.from), to = root(group_of, link.to);
+    if (from == to) continue;
+    if (rule.matching == MergeRule::Matching::mesh && from < to) std::swap(from, to);
+    group_of[at(from)] = to;
+    --count;
+  }
+  for (Index slot = 0; slot < slots; ++slot) group_of[at(slot)] = root(group_of, slot);
+  return group_of;
+}
+
+MergedEntries merge_entries(const MergeRule& rule, const MergedEntries& entries, const std::vector<Index>& group_of,
+                            Backend& backend) {
+  std::vector<std::int32_t> left;
+  std::vector<std::int32_t> new_slot(group_of.size(), -1);
+  for (const std::int32_t slot : left_order(rule, entries.size())) {
+    if (group_of[at(slot)] != slot) continue;
+    new_slot[at(slot)] = static_cast<std::int32_t>(left.size());
+    left.push_back(slot);
+  }
+  MergedEntries out{.ids = std::vector<TokenId>(left.size()), .degrees = std::vector<float>(left.size(), 0)};
+  std::vector<std::int32_t> members(left.size(), 0);
+  for (std::size_t slot = 0; slot < group_of.size(); ++slot) {
+    const auto group = at(new_slot[at(group_of[slot])]);
+    out.degrees[group] += entries.degrees[slot];
+    ++members[group];
+    if (group_of[slot] == static_cast<Index>(slot)) out.ids[group] = entries.ids[slot];
+  }
+  // Groups of one carry no label: MeanRows leaves their gathered rows as they are.
+  std::vector<std::int32_t> label(group_of.size(), -1);
+  for (std::size_t slot = 0; slot < group_of.size(); ++slot) {
+    const std::int32_t group = new_slot[at(group_of[slot])];
+    if (members[at(group)] > 1) label[slot] = group;
+  }
+  const Index slots = entries.size(), count = out.size();
+  const Buffer<const float> weights = backend.adopt(std::vector(entries.degrees), slots);
+  const Buffer<const std::int32_t> labels = backend.adopt(std::move(label), slots);
+  const Buffer<const std::int32_t> survivors = backend.adopt(std::move(left), count);
+  const auto keys = backend.allocate<float>(count, entries.keys.cols());
+  const auto values = backend.allocate<float>(count, entries.values.cols());
+  backend.run(kernels::GatherRows<Buffer>{.source = entries.keys, .ids = survivors, .out = keys});
+  backend.run(kernels::GatherRows<Buffer>{.source = entries.values, .ids = survivors, .out = values});
+  overwrite_means(entries.keys, labels, weights, keys, backend);
+  overwrite_means(entries.values, labels, weights, values, backend);
+  out.keys = keys;
+  out.values = values;
+  return out;
+}
+
+}  // namespace kvbench

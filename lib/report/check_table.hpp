@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of `kvbench validate` as text. Columns are declared once.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include <kvbench/bounds/check.hpp>
+
+namespace kvbench {
+
+struct CheckColumn {
+  std::string key, doc;
+  std::function<std::string(const CheckRow&)> text;  ///< "" = no value
+};
+std::span<const CheckColumn> check_columns();
+
+/// RFC 4180 quoting, LF, one header line.
+std::string check_csv(std::span<const CheckRow> rows);
+/// One line a row, then the sentences of rows that are violated.
+std::string check_markdown(std::span<const CheckRow> rows);
+/// For a terminal: one line a claim with the number of rows of each verdict, then every violated row.
+std::string check_summary(std::span<const CheckRow> rows);
+
+}  // namespace kvbench

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench sweep: one CSV out of many runs, everything checked first, clean stops, the same bytes on any number of threads."""
+import os
+import signal
+import subprocess
+import time
+
+from support import CliTest, KVBENCH, main, rows, run
+
+GOOD = """
+name = "try"
+[defaults]
+traces = "t.h5"
+seeds = 2
+[[run]]
+name = "prefill"
+protocol = "prefill"
+methods = ["uniform", {name = "snapkv", window = [8, 16]}]
+budgets = ["25%", 96]
+[[run]]
+name = "decode"
+methods = "sink"
+budgets = 48
+"""
+MEASURES = '[[run]]\ntraces = "t.h5"\nmeasure = ["clusterability", "similarity-by-distance"]\n'
+
+
+class SweepTest(CliTest):
+    def write(self, text, name="s.toml"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def tearDown(self):
+        for name in os.listdir(self.folder):
+            if name != "t.h5":
+                os.remove(os.path.join(self.folder, name))
+
+    def sweep(self, text, *flags):
+        done = run("sweep", self.write(text), *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+
+class Sweep(SweepTest):
+    def test_one_table_of_all_runs(self):
+        table = rows(self.sweep(GOOD, "--rows", "trace"))
+        self.assertEqual([(r["run"], r["method"], r["params"], r["budget"], r["protocol"]) for r in table], [
+            ("prefill", "uniform", "", "25%", "prefill"), ("prefill", "uniform", "", "96", "prefill"),
+            ("prefill", "snapkv", "window=8", "25%", "prefill"), ("prefill", "snapkv", "window=8", "96", "prefill"),
+            ("prefill", "snapkv", "window=16", "25%", "prefill"), ("prefill", "snapkv", "window=16", "96", "prefill"),
+            ("decode", "sink", "", "48", "decode")])
+
+    def test_rows_are_those_of_replay(self):
+        sweep = rows(self.sweep(GOOD, "--no-times"))
+        flags = ("--no-times", "--seeds", "2")
+        replayed = rows(run("replay", self.trace, "-m", "sink", "-b", "48", *flags).stdout)
+        prefill = rows(run("replay", self.trace, "-m", "uniform", "-b", "25%,96", "--protocol", "prefill", *flags).stdout)
+        same = lambda r: {**r, "run": ""}
+        self.assertEqual([same(r) for r in sweep if r["run"] == "decode"], replayed)
+        self.assertEqual([same(r) for r in sweep if r["method"] == "uniform"], prefill)
+
+    def test_threads_do_not_matter(self):
+        for text in (GOOD, MEASURES):
+            outputs = {self.sweep(text, "--no-times", "--threads", n) for n in (1, 3)}
+            self.assertEqual(len(outputs), 1)
+
+    def test_dry_run_computes_nothing(self):
+        out = os.path.join(self.folder, "o.csv")
+        text = self.sweep(GOOD, "--dry-run", "-o", out)
+        for words in ("run prefill on t.h5", "snapkv[window=8]", "uniform x 2 seeds", "25% (48), 96 (96)", "2 runs"):
+            self.assertIn(words, text)
+        self.only_files("s.toml", "t.h5")
+
+    def test_traces_of_the_command_line(self):
+        other = self.synth("u.h5")
+        table = rows(self.sweep(GOOD, "--rows", "trace", "--trace", other, "--trace", self.trace))
+        self.assertEqual([r["trace"] for r in table if r["run"] == "decode"], ["u.h5", "t.h5"])
+
+    def test_paths_start_at_the_file(self):
+        self.write(GOOD)
+        done = run("sweep", "s.toml", "--dry-run", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run("sweep", os.path.join(self.folder, "s.toml"), "--dry-run", cwd="/")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_measures(self):
+        table = rows(self.sweep(MEASURES))
+        self.assertEqual({r["measure"] for r in table}, {"clusterability", "similarity-by-distance"})
+        self.assertEqual({(r["layer"], r["kv_head"]) for r in table}, {("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")})
+        similarity = [r for r in table if r["measure"] == "similarity-by-distance" and r["layer"] == r["kv_head"] == "0"]
+        self.assertEqual([int(r["x"]) for r in similarity], list(range(1, 256)))
+        self.assertTrue(all(-1 <= float(r["value"]) <= 1 for r in similarity))
+        radius = [float(r["value"]) for r in table if r["array"] == "keys" and r["measure"] == "clusterability"][:64]
+        self.assertEqual(radius, sorted(radius, reverse=True))
+
+    def test_measures_beside_replays_have_a_file_of_their_own(self):
+        both = GOOD + MEASURES
+        self.fails(2, "-o OUT.csv", args=["sweep", self.write(both)])
+        out = os.path.join(self.folder, "o.csv")
+        self.assertEqual(self.sweep(both, "-o", out), "")
+        self.only_files("s.toml", "t.h5", "o.csv", "o.measures.csv")
+        with open(os.path.join(self.folder, "o.measures.csv")) as file:
+            self.assertEqual({r["run"] for r in rows(file.read())}, {"3"})
+        with open(out) as file:
+            self.assertEqual({r["run"] for r in rows(file.read())}, {"prefill", "decode"})
+        self.sweep(MEASURES, "-o", out)
+        with open(out) as file:
+            self.assertIn("similarity-by-distance", file.read())
+
+    def test_tables_by_run(self):
+        text = self.sweep(GOOD, "--format", "table")
+        self.assertIn("run prefill\n", text)
+        self.assertIn("run decode\n", text)
+        self.assertIn("## decode\n", self.sweep(GOOD, "--format", "md"))
+
+
+class BadSweep(SweepTest):
+    def refused(self, *words, text, flags=()):
+        out = os.path.join(self.folder, "o.csv")
+        self.fails(2, *words, args=["sweep", self.write(text), "-o", out, *flags])
+        self.only_files("s.toml", "t.h5")
+
+    def test_files(self):
+        self.fails(2, "there is no such file", args=["sweep", os.path.join(self.folder, "nowhere.toml")])
+        self.refused("holds no run", text="")
+        self.refused("s.toml:1:7", "no TOML", text="[[run]\n")
+        self.refused("s.toml:5:1", "runs are blocks [[run]]", text="\n\n\n\n[run]\nmethods = \"sink\"\n")
+
+    def test_keys_and_types(self):
+        self.refused("s.toml:5:1", "'seed'", "Did you mean 'seeds'?", text=GOOD.replace("seeds", "seed"))
+        self.refused("s.toml:10:11", "'budgets' takes", "0.25", text=GOOD.replace('["25%", 96]', "0.25"))
+
+    def test_methods(self):
+        self.refused("s.toml:9:12", "'unifrom'", "Did you mean 'uniform'?", text=GOOD.replace('"uniform"', '"unifrom"'))
+        self.refused("s.toml:9:41", "'windw'", "Did you mean 'window'?", text=GOOD.replace("window", "windw"))
+        self.refused("snapkv.window", "'x'", text=GOOD.replace("[8, 16]", '[8, "x"]'))
+
+    def test_what_the_traces_cannot_serve(self):
+        self.refused("s.toml:4:10", "nowhere.h5", "no such file", text=GOOD.replace("t.h5", "nowhere.h5"))
+        self.refused("run 'decode'", "193", "192", text=GOOD.replace("48", "193"))
+        self.refused("run 'prefill'", "layer 7", text=GOOD.replace("seeds = 2", "layers = [0, 7]"))
+        self.refused("--trace", "other.h5", text=GOOD, flags=["--trace", "other.h5"])
+
+    def test_output_is_tried_before_the_first_cell(self):
+        self.fails(3, "nowhere", args=["sweep", self.write(GOOD), "-o", os.path.join(self.folder, "nowhere", "o.csv")])
+
+
+class StoppedSweep(SweepTest):
+    def test_interrupt(self):
+        path = self.write('[[run]]\ntraces = "t.h5"\nmethods = "all"\nbudgets = ["5%", "10%", "20%", "30%"]\nseeds = 2000\n'
+                          'measure = "clusterability"\n')
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen([KVBENCH, "sweep", path, "--device", "ref", "-o", os.path.join(self.folder, "o.csv")],
+                                       stderr=subprocess.PIPE, text=True)
+            deadline = time.time() + 60
+            while not any(name.startswith("o.csv.tmp.") for name in os.listdir(self.folder)):
+                self.assertLess(time.time(), deadline)
+                time.sleep(0.02)
+            time.sleep(0.3)
+            self.assertIsNone(process.poll(), "the sweep ended before it could be interrupted")
+            process.send_signal(number)
+            _, stderr = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130, stderr)
+            self.only_files("s.toml", "t.h5")
+
+
+main()

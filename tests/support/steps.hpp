@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// One decode step of a cache that observes, as the harness runs it.
+#pragma once
+
+#include <support/small.hpp>
+
+namespace kvbench::testing {
+
+struct Step {
+  std::vector<std::vector<Entry>> entries;  ///< by query head
+  std::vector<float> answers;               ///< [G, dv]
+  Ids ids(std::size_t g = 0) const { return ids_of(entries[g]); }
+};
+
+/// Appends token t, asks its query, and tells the cache the attention paid.
+inline Step decode_step(CompressedCache& cache, const HeadData& head, Index t, Backend& backend) {
+  CHECK(cache.append(token_block(head, t, head.total, backend)) == 1);
+  const QueryBlock block = query_block(head, t, t + 1, t + 1, backend);
+  const EntryTables tables = cache.entries(block);
+  CHECK_NOTHROW(check_entries(backend, tokens_of(head, t + 1, backend), 1, t + 1, tables));
+  std::vector<Buffer<const float>> weights;
+  Step step{visible_entries(head, tables, block, backend), answer(head, block, tables, backend, &weights)};
+  cache.observe(block, tables, weights);
+  return step;
+}
+
+/// What the query after the context is answered by, by query head.
+inline Step ask(const CompressedCache& cache, const HeadData& head, Backend& backend) {
+  const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
+  const EntryTables tables = cache.entries(block);
+  return {visible_entries(head, tables, block, backend), answer(head, block, tables, backend)};
+}
+
+}  // namespace kvbench::testing

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/check.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace kvbench;
+
+namespace {
+
+/// A theorem that may fail in 10 % of 400 seeds.
+CheckRow theorem(std::int64_t failures) {
+  CheckRow row;
+  row.bound = 0.5;
+  row.trivial = 1;
+  row.failures = failures;
+  row.trials = 400;
+  row.allowed = 0.1;
+  return row;
+}
+
+Verdict verdict(CheckRow row) {
+  judge({&row, 1}, 1e-3);
+  return row.verdict;
+}
+
+}  // namespace
+
+TEST_CASE("failures within what the statement grants are consistent, more are a violation") {
+  CHECK(verdict(theorem(0)) == Verdict::consistent);
+  CHECK(verdict(theorem(40)) == Verdict::consistent);  // just what is granted
+  CHECK(verdict(theorem(58)) == Verdict::consistent);  // p = 0.002: more, but not beyond chance
+  CHECK(verdict(theorem(80)) == Verdict::violated);
+}
+
+TEST_CASE("a bound above the trivial one is vacuous, whatever was counted") {
+  CheckRow row = theorem(400);
+  row.bound = 1.5;
+  CHECK(verdict(row) == Verdict::vacuous);
+}
+
+TEST_CASE("unmet assumptions and missing figures leave no verdict") {
+  CheckRow row = theorem(400);
+  row.assumptions = false;
+  CHECK(verdict(row) == Verdict::not_applicable);
+  CHECK(verdict(CheckRow{.kind = CheckKind::theorem}) == Verdict::not_applicable);
+  CHECK(verdict(CheckRow{.kind = CheckKind::data}) == Verdict::consistent);
+}
+
+TEST_CASE("one failure of a deterministic statement is a fault") {
+  CheckRow row{.kind = CheckKind::exact};
+  row.trials = 1000;
+  row.failures = 1;
+  row.allowed = 0;
+  CHECK(verdict(row) == Verdict::violated);
+  row.failures = 0;
+  CHECK(verdict(row) == Verdict::consistent);
+}
+
+TEST_CASE("Holm spreads the level over the run; findings do not share it with faults") {
+  std::vector<CheckRow> rows(10, CheckRow{.kind = CheckKind::law});
+  for (CheckRow& row : rows) row.p_value = 0.5;
+  rows[0].p_value = 3e-4;  // below the level alone, not among ten
+  rows.push_back({.kind = CheckKind::claim});
+  rows.back().p_value = 3e-4;  // the only claim
+  judge(rows, 1e-3);
+  CHECK(rows[0].p_adjusted == doctest::Approx(3e-3));
+  CHECK(rows[0].verdict == Verdict::consistent);
+  CHECK(rows.back().verdict == Verdict::violated);
+  CHECK_FALSE(is_fault(rows.back()));
+  rows[0].p_value = 1e-5;
+  judge(rows, 1e-3);
+  CHECK(is_fault(rows[0]));
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/validate.hpp>
+
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+using namespace kvbench;
+
+namespace {
+
+/// A claim that a fixed number of seeds fails on every subject.
+Claim counted(std::string id, Scope scope, std::int64_t failures) {
+  return {.id = std::move(id), .scope = scope, .run = [failures](CheckContext& context) {
+            CheckRow& row = context.add(CheckKind::theorem, "counted");
+            row.failures = failures;
+            row.trials = context.options.seeds;
+            row.allowed = 0.1;
+          }};
+}
+
+}  // namespace
+
+TEST_CASE("claims run on every subject, in order, whatever the number of threads") {
+  const auto subjects = synthetic_subjects(2);
+  const Claim per_head = counted("a", Scope::head, 0), once = counted("b", Scope::once, 0),
+              trace = counted("c", Scope::trace, 0);
+  const Claim* const claims[] = {&per_head, &once, &trace};
+  for (const int threads : {1, 4}) {
+    const ValidateResult result = validate(claims, subjects, nullptr, {.threads = threads});
+    REQUIRE(result.rows.size() == subjects.size() + 1);  // no trace, so no row of `c`
+    for (std::size_t i = 0; i < subjects.size(); ++i) CHECK(result.rows[i].source == subjects[i].name);
+    CHECK(result.rows.back().claim == "b");
+    CHECK_FALSE(result.interrupted);
+  }
+}
+
+TEST_CASE("what a check cannot do becomes a row with the reason") {
+  const Claim claim{.id = "x", .scope = Scope::once, .run = [](CheckContext&) { throw Unavailable("no data"); }};
+  const Claim* const claims[] = {&claim};
+  const ValidateResult result = validate(claims, {}, nullptr, {});
+  REQUIRE(result.rows.size() == 1);
+  CHECK(result.rows[0].verdict == Verdict::not_applicable);
+  CHECK(result.rows[0].text == "no data");
+}
+
+TEST_CASE("an interruption keeps finished rows") {
+  std::atomic<bool> stop = false;
+  const Claim good = counted("good", Scope::once, 0);
+  const Claim stopping{.id = "stopping", .scope = Scope::once, .run = [&](CheckContext& context) {
+                         context.add(CheckKind::data, "unfinished");
+                         stop = true;
+                         context.poll();
+                       }};
+  const Claim* const claims[] = {&good, &stopping, &good};
+  const ValidateResult result = validate(claims, {}, nullptr, {.threads = 1}, {.stop = &stop});
+  CHECK(result.interrupted);
+  REQUIRE(result.rows.size() == 1);
+  CHECK(result.rows[0].claim == "good");
+  CHECK(result.rows[0].verdict == Verdict::consistent);
+}
+
+TEST_CASE("synthetic streams are the same each time, and as long as they say") {
+  const auto backend = make_cpu_backend();
+  for (const SubjectSource& source : synthetic_subjects(3)) {
+    const Subject a = source.load(*backend), b = source.load(*backend);
+    CHECK(a.keys == b.keys);
+    CHECK(a.num_queries() == 3);
+    CHECK(static_cast<Index>(a.values.size()) == a.tokens() * a.dv());
+    double square = 0;
+    for (const float x : a.key(0)) square += double{x} * double{x};
+    CHECK(std::isfinite(square));
+    CHECK(square > 0);
+  }
+}
+
+TEST_CASE("claims are found by id, prefix and method") {
+  CHECK(find_claims({}, {}).size() == all_claims().size());
+  CHECK_FALSE(find_claims({"chelsea"}, {}).empty());
+  CHECK(find_claims({"chelsea.thm61"}, {}).size() == 1);
+  CHECK_THROWS_AS(find_claims({"chelsea.thm6"}, {}), Error);
+  CHECK_THROWS_AS(find_claims({}, {"nonsense"}), Error);
+}

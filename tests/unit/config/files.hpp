@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sweep files out of texts.
+#pragma once
+
+#include <fstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/config/sweep.hpp>
+#include <unit/trace/sample.hpp>
+
+namespace kvbench::testing {
+
+/// A folder with sweep files.
+class SweepFiles {
+ public:
+  std::string write(const std::string& text, const std::string& name = "s.toml") const {
+    std::ofstream(folder / name) << text;
+    return folder / name;
+  }
+  config::Sweep read(const std::string& text) const { return config::read_sweep(write(text)); }
+  /// The message of the Error, less the folder.
+  std::string refusal(const std::string& text) const {
+    const std::string path = write(text), message = trace::test::message_of<Error>([&] { config::read_sweep(path); });
+    REQUIRE(message.starts_with(folder.path() + "/"));
+    return message.substr(folder.path().size() + 1);
+  }
+
+  trace::test::TempFolder folder;
+};
+
+}  // namespace kvbench::testing

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <unit/config/files.hpp>
+
+using namespace kvbench;
+using namespace kvbench::config;
+using namespace kvbench::testing;
+using trace::test::contains;
+using trace::test::message_of;
+
+TEST_CASE("a run takes what it does not say from the defaults") {
+  const SweepFiles files;
+  const Sweep sweep = files.read(R"(
+name = "figure"
+description = "what it shows"
+[defaults]
+traces = "a.h5"
+methods = "snapkv"
+budgets = ["25%", 256]
+seeds = 3
+layers = [0, 4]
+protect_outside = [256, 0]
+[[run]]
+[[run]]
+name = "other"
+traces = ["b.h5", "../c.h5"]
+methods = ["sink", "exact"]
+budgets = 64
+seeds = [7, 9]
+layers = []
+heads = 1
+prompts = ["0", "x"]
+protocol = "decode"
+decoded = "keep"
+window = 32
+protect = [4, 64]
+dense_layers = 2
+recall_sinks = true
+measure = ["similarity-by-distance", "clusterability"]
+)");
+  CHECK(sweep.name == "figure");
+  CHECK(sweep.description == "what it shows");
+  REQUIRE(sweep.runs.size() == 2);
+
+  const SweepRun& first = sweep.runs[0];
+  CHECK(first.name == "1");
+  REQUIRE(first.traces.size() == 1);
+  CHECK(first.traces[0].path == files.folder / "a.h5");
+  CHECK(first.request.methods.size() == 1);
+  CHECK(first.request.budgets[1].text() == "256");
+  CHECK(first.request.seeds == std::vector<std::uint32_t>{0, 1, 2});
+  CHECK(first.request.layers == std::vector<std::int64_t>{0, 4});
+  CHECK((first.request.protect_first == 256 && first.request.protect_last == 0 && first.request.protect_outside));
+  CHECK(first.request.protocol == Protocol::automatic);
+  CHECK(first.measures.empty());
+
+  const SweepRun& second = sweep.runs[1];
+  CHECK(second.name == "other");
+  CHECK(second.traces[0].path == files.folder / "b.h5");
+  CHECK(second.traces[1].path == (std::filesystem::path(files.folder.path()).parent_path() / "c.h5").string());
+  CHECK(second.request.methods[1].info->name == "exact");
+  REQUIRE(second.request.budgets.size() == 1);
+  CHECK(second.request.budgets[0].text() == "64");
+  CHECK(second.request.seeds == std::vector<std::uint32_t>{7, 9});
+  CHECK(second.request.layers.empty());
+  CHECK(second.request.kv_heads == std::vector<std::int64_t>{1});
+  CHECK(second.request.prompts == std::vector<std::string>{"0", "x"});
+  CHECK(second.request.protocol == Protocol::decode);
+  CHECK(second.request.decoded == Decoded::keep);
+  CHECK(second.request.window == 32);
+  CHECK((second.request.protect_first == 4 && second.request.protect_last == 64 && !second.request.protect_outside));
+  CHECK(second.request.dense_layers == 2);
+  CHECK(second.request.recall_sinks);
+  CHECK(second.measures == std::vector{Measure::similarity_by_distance, Measure::clusterability});
+}
+
+TEST_CASE("the file gives the name where it does not say one, and runs share no state") {
+  const SweepFiles files;
+  const Sweep sweep = files.read("[[run]]\nmethods = \"exact\"\nwindow = 9\n[[run]]\nmeasure = \"clusterability\"\n");
+  CHECK(sweep.name == "s");
+  CHECK(!sweep.runs[1].request.window.has_value());
+  CHECK(sweep.runs[1].request.methods.empty());
+  CHECK(sweep.runs[1].request.seeds.size() == 5);
+  CHECK(sweep.runs[1].request.budgets[0].text() == "25%");
+}
+
+TEST_CASE("traces of the command line replace those of the file") {
+  const SweepFiles files;
+  Sweep sweep = files.read("[[run]]\nmethods = \"exact\"\ntraces = \"a.h5\"\n");
+  use_traces(sweep, {"x.h5", "y.h5"});
+  REQUIRE(sweep.runs[0].traces.size() == 2);
+  CHECK(sweep.runs[0].traces[1].path == "y.h5");  // from where the command runs
+}
+
+TEST_CASE("unknown keys are named with their place and the nearest known one") {
+  const SweepFiles files;
+  CHECK(contains(files.refusal("nam = \"x\"\n[[run]]\nmethods = \"exact\"\n"), "s.toml:1:1: a sweep file has no key 'nam'."));
+  CHECK(contains(files.refusal("nam = \"x\"\n"), "Did you mean 'name'?"));
+  CHECK(contains(files.refusal("[defaults]\nseeds = 1\n  buget = 3\n"),
+                 "s.toml:3:3: a run has no key 'buget'. Did you mean 'budgets'?"));
+  CHECK(contains(files.refusal("[[run]]\nmethod = \"exact\"\n"), "Did you mean 'methods'?"));
+  CHECK(contains(files.refusal("[[runs]]\nmethods = \"exact\"\n"), "Did you mean 'run'?"));
+  CHECK(contains(files.refusal("[[run]]\nzzz = 1\n"), "It has traces, methods"));
+}
+
+TEST_CASE("values of the wrong kind are named with their place and what the key takes") {
+  const SweepFiles files;
+  const auto refused = [&](const std::string& line) { return files.refusal("[[run]]\nmethods = \"exact\"\n" + line + "\n"); };
+  CHECK(contains(refused("seeds = \"five\""),
+                 "s.toml:3:9: 'seeds' takes a number of seeds, or a list of them, not the text 'five'"));
+  CHECK(contains(refused("seeds = 0"), "from 1 to 100000"));
+  CHECK(contains(refused("seeds = []"), "at least one seed"));
+  CHECK(contains(refused("seeds = [1, -1]"), "s.toml:3:13: "));
+  CHECK(contains(refused("seeds = [4294967296]"), "4294967296"));
+  CHECK(contains(refused("budgets = 0.25"), "not the number 0.25"));
+  CHECK(contains(refused("budgets = [\"30%\", \"0%\"]"), "s.toml:3:19: budget '0%' keeps nothing"));
+  CHECK(contains(refused("budgets = []"), "not a list"));
+  CHECK(contains(refused("layers = [0, \"1-3\"]"), "s.toml:3:14: 'layers' takes numbers of layers, not the text '1-3'"));
+  CHECK(contains(refused("layers = [-1]"), "-1"));
+  CHECK(contains(refused("window = 0"), "at least 1"));
+  CHECK(contains(refused("window = true"), "not true"));
+  CHECK(contains(refused("protocol = \"prefil\""), "Did you mean 'prefill'? It takes auto, decode, prefill, stream."));
+  CHECK(contains(refused("protocol = 3"), "not the number 3"));
+  CHECK(contains(refused("protect = [1]"), "two numbers"));
+  CHECK(contains(refused("protect = 4"), "[first, last]"));
+  CHECK(contains(refused("protect = [1, 2]\nprotect_outside = [1, 2]"), "not both"));
+  CHECK(contains(refused("recall_sinks = 1"), "true or false"));
+  CHECK(contains(refused("traces = 1"), "paths of traces"));
+  CHECK(contains(refused("traces = 1979-05-27"), "dates"));
+  CHECK(contains(refused("measure = \"clusterabilty\""), "Did you mean 'clusterability'?"));
+  CHECK(contains(refused("name = 3"), "'name' takes a text"));
+}
+
+TEST_CASE("files that are no sweep") {
+  const SweepFiles files;
+  CHECK(contains(files.refusal(""), "s.toml: holds no run; add a block [[run]]"));
+  CHECK(contains(files.refusal("# only words\n"), "holds no run"));
+  CHECK(contains(files.refusal("[run]\nmethods = \"exact\"\n"), "s.toml:1:1: runs are blocks [[run]]"));
+  CHECK(contains(files.refusal("run = [1]\n"), "runs are blocks [[run]]"));
+  CHECK(contains(files.refusal("run = []\n"), "empty"));
+  CHECK(contains(files.refusal("defaults = 3\n"), "[defaults]"));
+  CHECK(contains(files.refusal("[[run]]\ntraces = \"a.h5\"\n"), "run '1' does nothing"));
+  CHECK(contains(files.refusal("[[run]]\nmethods = \"exact\"\nname = \"a\"\n[[run]]\nmethods = \"exact\"\nname = \"a\"\n"),
+                 "s.toml:4:1: there is another run 'a' at "));
+  CHECK(contains(files.refusal("[[run]]\nmethods = [\"exact\"\n"), "s.toml:2:20: this is no TOML"));
+  CHECK(contains(files.refusal("a = 1\na = 2\n"), "s.toml:2:"));
+  CHECK(contains(message_of<Error>([] { read_sweep("/nowhere/s.toml"); }), "/nowhere/s.toml: there is no such file"));
+  CHECK(contains(message_of<Error>([&] { read_sweep(files.folder.path()); }), "folder"));
+}

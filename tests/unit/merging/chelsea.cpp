@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixtures.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+using Degrees = std::vector<std::pair<TokenId, float>>;
+
+/// What chelsea holds of the eight tokens; a sink and a recent token, chunks of four.
+std::vector<Entry> eight_held(Index budget, Backend& backend) {
+  const HeadData head = eight_tokens();
+  const auto cache = open_layer("chelsea", {{"sinks", "1"}, {"recent", "1"}, {"chunk", "4"}}, {head}, budget, backend);
+  return held(cache->entries(std::vector<QueryBlock>(1))[0], head, backend);
+}
+
+}  // namespace
+
+// Middle 1 2 3 4 | 5 6. Links 3-2 .96, 1-2 .8, 5-6 0 (fixtures.hpp).
+TEST_CASE("chelsea: eight tokens, worked by hand") {
+  CHECK(find_method("csm").name == "chelsea");
+  CHECK(find_method("centroidkv").name == "chelsea");
+  const auto backend = make_ref_backend();
+
+  CHECK(degrees_of(eight_held(8, *backend)) == Degrees{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}, {7, 1}});
+  const auto seven = eight_held(7, *backend);
+  CHECK(degrees_of(seven) == Degrees{{0, 1}, {1, 1}, {2, 2}, {4, 1}, {5, 1}, {6, 1}, {7, 1}});
+  check_merged(seven[2], {3.5f, 3.5f}, 6);
+  const auto six = eight_held(6, *backend);
+  CHECK(degrees_of(six) == Degrees{{0, 1}, {2, 3}, {4, 1}, {5, 1}, {6, 1}, {7, 1}});
+  check_merged(six[1], {8 / 3.0f, 7 / 3.0f}, 14 / 3.0f);
+  const auto five = eight_held(5, *backend);
+  CHECK(degrees_of(five) == Degrees{{0, 1}, {2, 3}, {4, 1}, {6, 2}, {7, 1}});
+  check_merged(five[3], {0.5f, 1}, 48);
+  // Second round on merged keys: A (8,7)/3 and (.5,1), B (0,1). Cosines .659 and .894: token 6's group joins token 4.
+  const auto four = eight_held(4, *backend);
+  CHECK(degrees_of(four) == Degrees{{0, 1}, {2, 3}, {4, 3}, {7, 1}});
+  check_merged(four[2], {1 / 3.0f, 1}, (16 + 2 * 48) / 3.0f);
+}
+
+// The same with its answer: query (1,1), so logits 10, 5 (degree 3), 1, 1, 2, 10.
+TEST_CASE("chelsea answers with the degrees in both sums") {
+  const auto backend = make_ref_backend();
+  HeadData head = eight_tokens();
+  head.n = 7;  // token 7 is asked for, and stands in no entry
+  const auto cache = open_layer("chelsea", {{"sinks", "1"}, {"recent", "0"}, {"chunk", "4"}}, {head}, 5, *backend);
+  const QueryBlock block = query_block(head, 7, 8, 8, *backend);
+  const auto tables = cache->entries(std::vector<QueryBlock>{block})[0];
+  double num = 0, den = 0;
+  const auto add = [&](double degree, double logit, double value) {
+    num += degree * std::exp(logit) * value;
+    den += degree * std::exp(logit);
+  };
+  add(1, 10, 1), add(3, 5, 14 / 3.0), add(1, 1, 16), add(1, 1, 32), add(1, 2, 64);
+  CHECK(answer(head, block, tables, *backend)[0] == doctest::Approx(num / den));
+}
+
+// Five middle tokens, chunks of four: the fifth is alone in its chunk and must neither link nor stop the rounds.
+TEST_CASE("chelsea: a last chunk of one token has no link, and merges once chunks are cut anew") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head(std::vector<float>(6, 1), 5);
+  const auto degrees = [&](Index budget) {
+    const auto cache = open_layer("chelsea", {{"sinks", "0"}, {"recent", "0"}, {"chunk", "4"}}, {head}, budget, *backend);
+    return degrees_of(held(cache->entries(std::vector<QueryBlock>(1))[0], head, *backend));
+  };
+  CHECK(degrees(3) == Degrees{{1, 3}, {3, 1}, {4, 1}});  // tokens 0 and 2 join 1
+  CHECK(degrees(2) == Degrees{{3, 4}, {4, 1}});
+  CHECK(degrees(1) == Degrees{{4, 5}});
+}
+
+// Tokens 0 and 3 are alike, and 1 and 2; chunks of two hide it.
+TEST_CASE("chelsea looks inside chunks only, bsm everywhere") {
+  const auto backend = make_ref_backend();
+  const HeadData head = plane_head({{1, 0}, {0, 1}, {0, 1}, {1, 0}, {1, 1}}, 4);
+  const std::vector<Assignment> bare = {{"sinks", "0"}, {"recent", "0"}};
+  std::vector<Assignment> chunked = bare;
+  chunked.push_back({"chunk", "2"});
+  const auto layer = open_layer("chelsea", chunked, {head}, 2, *backend);
+  const auto near = held(layer->entries(std::vector<QueryBlock>(1))[0], head, *backend);
+  check_merged(near[0], {0.5f, 0.5f}, 1.5f);
+  check_merged(near[1], {0.5f, 0.5f}, 6);
+  const auto cache = open_cache("bsm", bare, prompt_of(head, *backend), 2, 0, *backend);
+  const auto far = held(*cache, head, *backend);
+  CHECK(degrees_of(far) == Degrees{{1, 2}, {3, 2}});
+  CHECK(far[0].key.empty());  // the mean of equal keys is the B token's
+  CHECK(far[1].value == std::vector<float>{4.5f});
+}
+
+TEST_CASE("chelsea: every head of a layer merges by its own keys") {
+  const auto backend = make_ref_backend();
+  const HeadData a = random_head({.n = 40, .decoded = 6}, 1, *backend), b = random_head({.n = 40, .decoded = 6}, 2, *backend);
+  const auto held_by = [&](std::vector<HeadData> heads, std::size_t h) {
+    const auto cache = open_layer("chelsea", {{"chunk", "16"}}, heads, 20, *backend);
+    return held(cache->entries(std::vector<QueryBlock>(heads.size()))[h], heads[h], *backend);
+  };
+  CHECK(held_by({a, b}, 0) == held_by({a}, 0));
+  CHECK(held_by({a, b}, 1) == held_by({b}, 0));
+  CHECK(degrees_of(held_by({a, b}, 0)) != degrees_of(held_by({a, b}, 1)));
+}
+
+TEST_CASE("chelsea starts from an empty context, and its first tokens are the sinks") {
+  const auto backend = make_ref_backend();
+  const HeadData head = random_head({.n = 0, .decoded = 40, .d = 4, .dv = 2, .group = 1}, 9, *backend);
+  const auto cache =
+      open_layer("chelsea", {{"sinks", "2"}, {"recent", "3"}, {"chunk", "4"}, {"slack", "2"}}, {head}, 8, *backend);
+  for (Index t = 0; t < 40;) {
+    const Index taken = cache->append(std::vector<TokenBlock>{token_block(head, t, 40, *backend)});
+    t += taken;
+    const QueryBlock block = query_block(head, t - 1, t, t, *backend);
+    const auto entries = visible_entries(head, cache->entries(std::vector<QueryBlock>{block})[0], block, *backend)[0];
+    float sum = 0;
+    for (const Entry& entry : entries) sum += entry.den;
+    CHECK(sum == static_cast<float>(t));
+    CHECK(entries.size() <= 8);
+    CHECK((entries[0].id == 0 && entries[0].den == 1));
+    CHECK((entries[1].id == 1 && entries[1].den == 1));
+    CHECK((entries.back().id == t - 1 && entries.back().den == 1));
+  }
+}

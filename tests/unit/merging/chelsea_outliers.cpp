@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+#include <fstream>
+
+#include "fixtures.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+/// Three heads of 24 tokens; the keys of heads 0 and 2 differ little, those of head 1 much.
+std::vector<HeadData> layer(Backend& backend) {
+  std::vector<HeadData> heads;
+  for (std::uint32_t h = 0; h < 3; ++h) {
+    heads.push_back(random_head({.n = 24, .decoded = 6, .d = 4, .dv = 2, .group = 1}, h, backend));
+    if (h == 1) continue;
+    for (float& x : heads.back().keys) x = 4 + 0.25f * x;
+  }
+  return heads;
+}
+
+std::vector<std::size_t> sizes(const LayerCache& cache, const std::vector<HeadData>& heads, Backend& backend) {
+  const auto tables = cache.entries(std::vector<QueryBlock>(heads.size()));
+  std::vector<std::size_t> counts;
+  for (std::size_t h = 0; h < heads.size(); ++h) counts.push_back(held(tables[h], heads[h], backend).size());
+  return counts;
+}
+
+}  // namespace
+
+// B' = (16 * 3 - 24) / 2 = 12.
+TEST_CASE("chelsea: outliers=auto keeps the least linked head whole, and the others pay") {
+  const auto backend = make_ref_backend();
+  const auto heads = layer(*backend);
+  CHECK(sizes(*open_layer("chelsea", {}, heads, 16, *backend), heads, *backend) == std::vector<std::size_t>{16, 16, 16});
+  const auto cache = open_layer("chelsea", {{"outliers", "auto"}}, heads, 16, *backend);
+  CHECK(sizes(*cache, heads, *backend) == std::vector<std::size_t>{12, 24, 12});
+  REQUIRE(cache->notes().size() == 1);
+  CHECK(cache->notes()[0].count == 1);
+  CHECK(cache->footprint()[1][0].rows == 24);
+  CHECK(cache->footprint()[0][0].rows == 12);
+  CHECK_THROWS_AS(open_layer("chelsea", {{"outliers", "auto"}}, heads, 8, *backend), Infeasible);
+}
+
+// Merging heads go to 12 - (12 - 3 - 6) / 2 = 11 with the first token; the head kept whole could take all six at once.
+TEST_CASE("chelsea: a layer takes as many tokens as its fullest head") {
+  const auto backend = make_ref_backend();
+  const auto heads = layer(*backend);
+  const auto cache = open_layer("chelsea", {{"outliers", "auto"}}, heads, 16, *backend);
+  const auto append = [&](Index begin) {
+    std::vector<TokenBlock> blocks;
+    for (const HeadData& head : heads) blocks.push_back(token_block(head, begin, 30, *backend));
+    return cache->append(blocks);
+  };
+  CHECK(append(24) == 1);
+  CHECK(sizes(*cache, heads, *backend) == std::vector<std::size_t>{11, 25, 11});
+  CHECK(append(25) == 1);
+  CHECK(append(26) == 1);
+  CHECK(sizes(*cache, heads, *backend) == std::vector<std::size_t>{11, 27, 11});
+}
+
+// Four layers (prompt_of) of three heads, of which two are kept whole; the heads of layer 1 are here:
+// B' = (16 * 12 - 2 * 24) / 10 = 14.
+TEST_CASE("chelsea: outliers=FILE counts the heads of the whole model") {
+  const auto backend = make_ref_backend();
+  const auto heads = layer(*backend);
+  const auto path = std::filesystem::temp_directory_path() / "kvbench-chelsea-outliers.txt";
+  const auto write = [&](const char* text) { std::ofstream(path) << text; };
+  const std::vector<Assignment> settings = {{"outliers", path.string()}};
+  write("1 2\n3 0\n");
+  CHECK(sizes(*open_layer("chelsea", settings, heads, 16, *backend), heads, *backend) == std::vector<std::size_t>{14, 14, 24});
+  write("2 2\n3 0\n");
+  const auto none_here = open_layer("chelsea", settings, heads, 16, *backend);
+  CHECK(sizes(*none_here, heads, *backend) == std::vector<std::size_t>{14, 14, 14});
+  CHECK(none_here->notes().size() == 1);  // that the budget is the model's
+  write("1 3\n");
+  CHECK_THROWS_WITH_AS(open_layer("chelsea", settings, heads, 16, *backend),
+                       doctest::Contains("4 layers of 3 kv heads, and no layer 1 with kv head 3"), Error);
+  std::filesystem::remove(path);
+  CHECK_THROWS_WITH_AS(find_method("chelsea").bind(settings), doctest::Contains("cannot be read"), Error);
+}
+
+TEST_CASE("chelsea: a stream has no context that outlier heads could keep") {
+  const auto backend = make_ref_backend();
+  const HeadData empty = random_head({.n = 0, .decoded = 8}, 1, *backend);
+  CHECK_NOTHROW(open_layer("chelsea", {}, {empty}, 4, *backend));
+  CHECK_THROWS_AS(open_layer("chelsea", {{"outliers", "auto"}}, {empty}, 4, *backend), Unavailable);
+}

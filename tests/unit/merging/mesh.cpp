@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixtures.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+using Degrees = std::vector<std::pair<TokenId, float>>;
+
+// Middle 1 .. 6: (1,0) (4,3) (3,4) (0,1) (1,0) (0,2). Best partners: 1-5 and 4-6 mutual, cosine 1; 2-3 mutual, .96.
+TEST_CASE("mesh: eight tokens, worked by hand") {
+  const auto backend = make_ref_backend();
+  const HeadData head = eight_tokens();
+  const auto entries = [&](Index budget) {
+    const auto cache = open_cache("mesh", {{"sinks", "1"}, {"recent", "1"}}, prompt_of(head, *backend), budget, 0, *backend);
+    return held(*cache, head, *backend);
+  };
+  CHECK(degrees_of(entries(7)) == Degrees{{0, 1}, {1, 2}, {2, 1}, {3, 1}, {4, 1}, {6, 1}, {7, 1}});
+  CHECK(degrees_of(entries(6)) == Degrees{{0, 1}, {1, 2}, {2, 1}, {3, 1}, {4, 2}, {7, 1}});
+  const auto five = entries(5);
+  CHECK(degrees_of(five) == Degrees{{0, 1}, {1, 2}, {2, 2}, {4, 2}, {7, 1}});
+  check_merged(five[2], {3.5f, 3.5f}, 6);
+  check_merged(five[3], {0, 1.5f}, 40);
+  // Next round: (1,0), (3.5,3.5), (0,1.5): both ends have .707 with the middle one; the link of the first wins.
+  const auto four = entries(4);
+  CHECK(degrees_of(four) == Degrees{{0, 1}, {1, 4}, {4, 2}, {7, 1}});
+  check_merged(four[1], {2.25f, 1.75f}, (17 + 6) / 2.0f);
+}
+
+TEST_CASE("mesh refuses to compare more tokens than its limit, and says what to do") {
+  const auto backend = make_ref_backend();
+  const HeadData head = random_head({.n = 40, .decoded = 10}, 1, *backend);
+  const auto open = [&](const char* limit, Index budget) {
+    return open_cache("mesh", {{"sinks", "4"}, {"recent", "6"}, {"max_tokens", limit}}, prompt_of(head, *backend), budget, 0,
+                      *backend);
+  };
+  CHECK_NOTHROW(open("30", 20));
+  CHECK_THROWS_WITH_AS(open("29", 20),
+                       "mesh compares all pairs of 30 tokens, above its limit of 29; raise mesh.max_tokens, take a shorter "
+                       "context, or use bsm or chelsea",
+                       Infeasible);
+  // Nothing to merge yet: the limit strikes when decoding fills the budget.
+  const auto cache = open("29", 40);
+  CHECK_THROWS_AS(cache->append(token_block(head, 40, 50, *backend)), Infeasible);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <support/steps.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+std::unique_ptr<CompressedCache> open_with_sums(const HeadData& head, std::vector<float> sums, std::vector<Assignment> settings,
+                                                Index budget, Backend& backend) {
+  HeadPrompt prompt = prompt_of(head, backend);
+  prompt.column_sums = backend.adopt(std::move(sums), head.group, head.n);
+  return open_cache("h2o-global", std::move(settings), prompt, budget, 0, backend);
+}
+
+}  // namespace
+
+// Sums 9 1 5 3 20: columns 4 and 0 lead, and 4 lies in the band as well.
+TEST_CASE("h2o-global does not exclude recent tokens from its columns") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 5);
+  const auto kept = [&](Index budget) {
+    return ask(*open_with_sums(head, {9, 1, 5, 3, 20}, {}, budget, *backend), head, *backend).ids();
+  };
+  CHECK(kept(2) == Ids{4});           // column 4, band 4: one token less than the budget
+  CHECK(kept(3) == Ids{3, 4});        // column 4, band 3 4
+  CHECK(kept(4) == Ids{0, 3, 4});     // columns 0 4, band 3 4
+  CHECK(kept(5) == Ids{0, 2, 3, 4});  // columns 0 4, band 2 3 4
+  CHECK(kept(10) == Ids{0, 1, 2, 3, 4});
+}
+
+// Columns 1 and 3 (sums 5 and 4), two recent tokens before the query and its own: B + 1 once nothing overlaps.
+TEST_CASE("h2o-global moves its band with every decoded query and never its columns") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 4);
+  const auto cache = open_with_sums(head, {1, 5, 2, 4}, {}, 4, *backend);
+  CHECK(ask(*cache, head, *backend).ids() == Ids{1, 2, 3});
+  CHECK(cache->append(token_block(head, 4, 8, *backend)) == 4);
+  const QueryBlock block = query_block(head, 4, 8, 8, *backend);
+  CHECK(answering(*cache, block, head, *backend, 0) == Ids{1, 2, 3, 4});
+  CHECK(answering(*cache, block, head, *backend, 1) == Ids{1, 3, 4, 5});
+  CHECK(answering(*cache, block, head, *backend, 2) == Ids{1, 3, 4, 5, 6});
+  CHECK(answering(*cache, block, head, *backend, 3) == Ids{1, 3, 5, 6, 7});
+  CHECK_NOTHROW(check_entries(*backend, tokens_of(head, 8, *backend), 4, 8, cache->entries(block)));
+}
+
+TEST_CASE("h2o-global chooses columns by query head, or for the kv head") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0, 0, 0}, 4, 2);
+  const std::vector<float> sums = {4, 0, 3, 1, 0, 5, 3, 1};
+  const auto kept = [&](std::vector<Assignment> settings, std::size_t g) {
+    return ask(*open_with_sums(head, sums, std::move(settings), 2, *backend), head, *backend).ids(g);
+  };
+  CHECK(kept({}, 0) == Ids{0, 3});
+  CHECK(kept({}, 1) == Ids{1, 3});
+  for (const std::size_t g : {0, 1}) {
+    CHECK(kept({{"per", "kv_head"}}, g) == Ids{2, 3});
+    CHECK(kept({{"per", "kv_head"}, {"reduce", "sum"}}, g) == Ids{2, 3});
+    CHECK(kept({{"per", "kv_head"}, {"reduce", "max"}}, g) == Ids{1, 3});
+  }
+}
+
+// Two heads with columns {0, 2} and {1, 2}, band 2 3 (d 1, dv 1): a token in both is stored once.
+TEST_CASE("h2o-global stores columns and band for each query head, overlaps once") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 4, 2);
+  const auto cache = open_with_sums(head, {4, 0, 3, 1, 0, 5, 3, 1}, {}, 4, *backend);
+  CHECK(cache->footprint()[0].rows == 2 * (1 + 2));
+  CHECK(cache->footprint()[1].rows == 2 * (1 + 2));
+  cache->append(token_block(head, 4, 7, *backend));
+  CHECK(cache->footprint()[0].rows == 2 * (2 + 3));  // band 4 5 6
+  CHECK(cache->protected_tokens().recent == 2);
+}
+
+TEST_CASE("h2o-global says which sums a trace must hold") {
+  const auto backend = make_ref_backend();
+  HeadPrompt prompt = prompt_of(small_head({0, 0, 0}, 2), *backend);
+  prompt.column_sums = {};
+  CHECK_THROWS_WITH_AS(open_cache("h2o-global", {}, prompt, 2, 0, *backend),
+                       "h2o-global needs the column sums up to the end of the context (2 tokens), and the trace has none; dump "
+                       "with --column-sums",
+                       Unavailable);
+}

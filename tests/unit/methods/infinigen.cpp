@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include <support/small.hpp>
+
+#include <kvbench/methods/skew.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+using Settings = std::vector<Assignment>;
+
+/// A layer of these heads behind calls for single heads.
+struct Layer {
+  std::vector<HeadData> heads;
+  Backend& backend;
+  std::unique_ptr<LayerCache> cache;
+
+  Layer(std::vector<HeadData> of, const Settings& settings, Index budget, Backend& b) : heads(std::move(of)), backend(b) {
+    const MethodInfo& info = find_method("infinigen");
+    std::vector<HeadPrompt> prompts;
+    for (const HeadData& head : heads) prompts.push_back(prompt_of(head, backend));
+    cache = info.prepare_layer(prompts, info.bind(settings), backend)->make(budget, 0);
+  }
+
+  void append(Index begin, Index end) {
+    std::vector<TokenBlock> blocks;
+    for (const HeadData& head : heads) blocks.push_back(token_block(head, begin, end, backend));
+    CHECK(cache->append(blocks) == end - begin);
+  }
+
+  /// What answers the queries begin .. end - 1: by head, then row. `change` may alter a block.
+  std::vector<std::vector<Ids>> answers(Index begin, Index end, Index tokens, void (*change)(QueryBlock&, Backend&) = nullptr) {
+    std::vector<QueryBlock> blocks;
+    for (const HeadData& head : heads) {
+      blocks.push_back(query_block(head, begin, end, tokens, backend));
+      if (change != nullptr) change(blocks.back(), backend);
+    }
+    const auto tables = cache->entries(blocks);
+    std::vector<std::vector<Ids>> ids(heads.size());
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      for (const auto& row : visible_entries(heads[h], tables[h], blocks[h], backend)) ids[h].push_back(ids_of(row));
+    }
+    return ids;
+  }
+};
+
+/// Four tokens and two more, d = 2. Queries lie along (1, 1) but for the last two positions, which ask with (1, 0).
+HeadData tilted_head() {
+  HeadData head{.n = 4, .total = 6, .d = 2, .dv = 1, .group = 1};
+  head.keys = {3, 3, 5, -5, 0, 4, 1, 1, 6, 0, 0, 0};
+  head.values = {1, 2, 4, 8, 16, 32};
+  head.queries = {1, 1, 2, 2, 0.1f, -0.1f, 1, 1, 1, 0, 1, 0};
+  return head;
+}
+
+void without_speculation(QueryBlock& block, Backend&) { block.speculated = {}; }
+
+}  // namespace
+
+TEST_CASE("the skewing matrix holds the right singular vectors, the largest last") {
+  const auto backend = make_ref_backend();
+  const auto queries = backend->adopt(std::vector<float>{1, 1, 2, 2, 0.1f, -0.1f}, 3, 2);
+  const auto rows = backend->read(skewing(queries, *backend));
+  const double root = std::sqrt(0.5);
+  CHECK(std::abs(rows[2]) == doctest::Approx(root));
+  CHECK(rows[2] == doctest::Approx(rows[3]));
+  CHECK(std::abs(rows[0]) == doctest::Approx(root));
+  CHECK(rows[0] == doctest::Approx(-rows[1]));
+  // |q A| sums to (sqrt 2 + 2 sqrt 2) along (1, 1) and 0.1 sqrt 2 across; means over the three queries.
+  const auto weights = column_weights(queries, backend->adopt(std::vector(rows), 2, 2), *backend);
+  CHECK(weights[0] == doctest::Approx(0.1 * std::sqrt(2) / 3));
+  CHECK(weights[1] == doctest::Approx(std::sqrt(2)));
+}
+
+TEST_CASE("the heaviest columns are listed in order, ties to the lower one") {
+  CHECK(heaviest(std::vector<float>{1, 5, 3, 5, 3}, 3) == std::vector<std::int32_t>{1, 2, 3});
+  CHECK(heaviest(std::vector<float>{2, 2}, 5) == std::vector<std::int32_t>{0, 1});
+}
+
+// Along (1, 1) the query (1, 0) scores the keys (k1 + k2) / 2 = 3, 0, 2, 1: tokens 0 and 2, although its logits are 3, 5, 0, 1.
+TEST_CASE("infinigen scores in the column that the observed queries use most") {
+  const auto backend = make_ref_backend();
+  Layer half({tilted_head()}, {{"ratio", "0.5"}}, 2, *backend);
+  CHECK(half.answers(4, 5, 5)[0][0] == Ids{0, 2});
+  Layer whole({tilted_head()}, {{"ratio", "1"}}, 2, *backend);
+  CHECK(whole.answers(4, 5, 5)[0][0] == Ids{0, 1});
+  // At least one column: int(0.1 * 2) would be none.
+  Layer least({tilted_head()}, {{"ratio", "0.1"}}, 2, *backend);
+  CHECK(least.answers(4, 5, 5)[0][0] == Ids{0, 2});
+}
+
+// Queries (3, 0) and (0, 1): the skewing keeps the axes, and columns by queries is the first axis. The keys are large along the
+// second. The query (1, 1) asks: by the first axis 2 1 0 0, by both -6 8 9 0.
+TEST_CASE("infinigen's columns by queries, and by queries and keys") {
+  const auto backend = make_ref_backend();
+  HeadData head{.n = 4, .total = 5, .d = 2, .dv = 1, .group = 1};
+  head.keys = {2, -8, 1, 7, 0, 9, 0, 0, 0, 0};
+  head.values = {1, 2, 4, 8, 16};
+  head.queries = {3, 0, 0, 1, 3, 0, 0, 1, 1, 1};
+  CHECK(Layer({head}, {{"ratio", "0.5"}}, 1, *backend).answers(4, 5, 5)[0][0] == Ids{0});
+  Layer both({head}, {{"ratio", "0.5"}, {"columns", "union"}}, 1, *backend);
+  CHECK(both.answers(4, 5, 5)[0][0] == Ids{2});
+  CHECK(both.cache->footprint()[0][2].cols == 2);
+  // The same vector added to all keys moves all scores alike.
+  for (std::size_t i = 0; i < head.keys.size(); i += 2) head.keys[i] += 5, head.keys[i + 1] -= 3;
+  CHECK(Layer({head}, {{"ratio", "0.5"}}, 1, *backend).answers(4, 5, 5)[0][0] == Ids{0});
+}
+
+// d = 1, logits are the keys. The speculated query is -1: what looks least is fetched.
+TEST_CASE("infinigen fetches by the speculated query, and says where it had to use the true one") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({1, 5, 2, 7, 3, 0}, 5);
+  const auto mislead = [](QueryBlock& block, Backend& b) {
+    block.speculated = b.adopt(std::vector<float>(static_cast<std::size_t>(block.queries.rows()), -1), block.queries.rows(), 1);
+  };
+  Layer guess({head}, {}, 2, *backend);
+  CHECK(guess.answers(5, 6, 6, mislead)[0][0] == Ids{0, 2});
+  CHECK(guess.cache->notes().empty());
+  Layer truth({head}, {{"query", "true"}}, 2, *backend);
+  CHECK(truth.answers(5, 6, 6, mislead)[0][0] == Ids{1, 3});
+  REQUIRE(truth.cache->notes().size() == 1);
+  Layer fallback({head, head}, {}, 2, *backend);
+  CHECK(fallback.answers(5, 6, 6, without_speculation)[0][0] == Ids{1, 3});
+  REQUIRE(fallback.cache->notes().size() == 1);
+  CHECK(fallback.cache->notes()[0].text.starts_with("query=true (upper bound)"));
+  CHECK(fallback.cache->notes()[0].count == 2);
+  Layer strict({head}, {{"query", "speculated"}}, 2, *backend);
+  CHECK(strict.answers(5, 6, 6, mislead)[0][0] == Ids{0, 2});
+  CHECK_THROWS_AS(strict.answers(5, 6, 6, without_speculation), Unavailable);
+}
+
+// Keys 5 2 7 | 9 1 3: the token of the query is one of the budget's two, the other is the best before it.
+TEST_CASE("infinigen attends to the query's own token and to none after it") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({5, 2, 7, 9, 1, 3}, 3);
+  Layer layer({head}, {}, 2, *backend);
+  CHECK(layer.answers(3, 4, 4)[0][0] == Ids{0, 2});  // prefill: the context's tokens only
+  layer.append(3, 6);
+  const auto ids = layer.answers(3, 6, 6)[0];
+  CHECK(ids == std::vector<Ids>{{2, 3}, {3, 4}, {3, 5}});
+  Layer one({head}, {}, 1, *backend);
+  one.append(3, 5);
+  CHECK(one.answers(3, 5, 5)[0] == std::vector<Ids>{{3}, {4}});
+}
+
+// Two query heads with the queries 1 and -1: each fetches what it likes; the mean of their scores is 0 everywhere.
+TEST_CASE("infinigen chooses for each query head, or for the kv head") {
+  const auto backend = make_ref_backend();
+  HeadData head = small_head({5, 2, 7, 9, 0}, 4, 2);
+  for (std::size_t i = 5; i < 10; ++i) head.queries[i] = -1;
+  Layer each({head}, {}, 1, *backend);
+  CHECK(each.answers(4, 5, 5)[0] == std::vector<Ids>{{3}, {1}});
+  Layer both({head}, {{"per", "kv_head"}}, 1, *backend);
+  CHECK(both.answers(4, 5, 5)[0] == std::vector<Ids>{{0}, {0}});
+}
+
+// Head 0 scores 10 9 7 5 1: three within 4 of its best. Head 1 scores 3 2 1 0 0: all five of its own, none of head 0's.
+TEST_CASE("infinigen's dynamic fetch is the mean over the heads of the layer, for all of them") {
+  const auto backend = make_ref_backend();
+  const std::vector<HeadData> heads = {small_head({10, 9, 7, 5, 1, 0}, 5), small_head({3, 2, 1, 0, 0, 0}, 5)};
+  const auto fetched = [&](Settings more, Index budget) {
+    more.push_back({"fetch", "dynamic"});
+    Layer layer(heads, more, budget, *backend);
+    const auto ids = layer.answers(5, 6, 6);
+    return std::vector<Ids>{ids[0][0], ids[1][0]};
+  };
+  CHECK(fetched({{"max_share", "1"}}, 5) == std::vector<Ids>{{0, 1, 2, 3}, {0, 1, 2, 3}});
+  CHECK(fetched({{"max_share", "1"}, {"threshold", "head0"}}, 5) == std::vector<Ids>{{0}, {0}});  // (3 + 0) / 2
+  CHECK(fetched({{"max_share", "1"}, {"alpha", "1"}}, 5) == std::vector<Ids>{{0, 1}, {0, 1}});
+  CHECK(fetched({{"max_share", "1"}}, 3) == std::vector<Ids>{{0, 1, 2}, {0, 1, 2}});  // the budget bounds it
+  CHECK(fetched({{"max_share", "0.5"}}, 5) == std::vector<Ids>{{0, 1}, {0, 1}});      // int(0.5 * 5)
+  CHECK(fetched({}, 5) == std::vector<Ids>{{0}, {0}});                                // int(0.2 * 5)
+}
+
+// Queries of one block that fetch different numbers: at 3 they score 9 1 0 | own, within 4: one; at 4 9 1 0 8 | own: two.
+TEST_CASE("infinigen's dynamic fetch differs from query to query") {
+  const auto backend = make_ref_backend();
+  Layer layer({small_head({9, 1, 0, 8, 0}, 3)}, {{"fetch", "dynamic"}, {"max_share", "1"}}, 5, *backend);
+  layer.append(3, 5);
+  CHECK(layer.answers(3, 5, 5)[0] == std::vector<Ids>{{0, 3}, {0, 3, 4}});
+}
+
+TEST_CASE("infinigen needs observed queries") {
+  const auto backend = make_ref_backend();
+  const MethodInfo& info = find_method("infinigen");
+  HeadPrompt prompt = prompt_of(small_head({1, 2, 3}, 2), *backend);
+  prompt.observed = {};
+  prompt.observed_positions.clear();
+  const std::vector<HeadPrompt> prompts = {prompt};
+  CHECK_THROWS_AS(info.prepare_layer(prompts, info.bind({}), *backend), Unavailable);
+}
+
+// d = 10, ratio 0.2: two columns for each of two query heads, over 5 tokens and then 6; dv = 3.
+TEST_CASE("infinigen leaves the cache on the slow tier and holds a few columns of the keys") {
+  const auto backend = make_ref_backend();
+  const HeadData head = random_head({.n = 5, .decoded = 1, .d = 10, .dv = 3, .group = 2}, 0, *backend);
+  Layer layer({head}, {}, 4, *backend);
+  const auto check = [&](Index tokens) {
+    const Footprint arrays = layer.cache->footprint()[0];
+    REQUIRE(arrays.size() == 5);
+    CHECK(arrays[0].rows * arrays[0].cols == tokens * 10);
+    CHECK(arrays[1].rows * arrays[1].cols == tokens * 3);
+    CHECK(arrays[0].tier == Tier::slow);
+    CHECK(arrays[1].tier == Tier::slow);
+    CHECK(arrays[0].read == Read::with_entry);
+    CHECK(arrays[2].rows * arrays[2].cols == tokens * 2 * 2);
+    CHECK(arrays[2].tier == Tier::fast);
+    CHECK(arrays[2].read == Read::every_query);
+    CHECK(arrays[3].rows * arrays[3].cols == 2 * 2 * 10);
+    CHECK(arrays[4].rows == 2 * 4);
+    CHECK((arrays[2].meta && arrays[3].meta && arrays[4].meta));
+  };
+  check(5);
+  layer.append(5, 6);
+  check(6);
+}

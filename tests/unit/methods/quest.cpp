@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <support/small.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+using Settings = std::vector<Assignment>;
+
+Settings pages_of(const char* page, Settings more = {}) {
+  more.insert(more.begin(), {{"page", page}, {"min_pages", "1"}});
+  return more;
+}
+
+std::vector<std::int32_t> groups_of(const EntryTables& tables, Backend& backend) { return backend.read(tables[0].groups); }
+
+}  // namespace
+
+// d = 2, pages of two tokens. Page 0 holds (3, -1) and (-1, 3): its extremes are 3 3 and -1 -1. Page 1 holds (2, 2) and (0, 0),
+// page 2 twice (1, 1). Bounds for the query (1, 1): 6 4 2, although page 1 has the largest logit, 4, and page 0 only 2.
+// For (1, -1): 3 + 1 = 4, 2 - 0 = 2, 1 - 1 = 0. For (-1, -1): 2, 0, -2.
+TEST_CASE("quest ranks pages by channel-wise bounds") {
+  const auto backend = make_ref_backend();
+  HeadData head{.n = 6, .total = 7, .d = 2, .dv = 1, .group = 3};
+  head.keys = {3, -1, -1, 3, 2, 2, 0, 0, 1, 1, 1, 1, 0, 0};
+  head.values = {1, 2, 3, 4, 5, 6, 7};
+  head.queries.assign(3 * 7 * 2, 1);
+  for (std::size_t i = 0; i < 7; ++i) {
+    head.queries[14 + 2 * i + 1] = -1;
+    head.queries[28 + 2 * i] = head.queries[28 + 2 * i + 1] = -1;
+  }
+  const QueryBlock block = query_block(head, 6, 7, 7, *backend);
+  const auto best = [&](Index budget, std::size_t row) {
+    return answering(*open_cache("quest", pages_of("2"), prompt_of(head, *backend), budget, 0, *backend), block, head, *backend,
+                     row);
+  };
+
+  for (std::size_t row = 0; row < 3; ++row) {
+    CHECK(best(2, row) == Ids{0, 1});
+    CHECK(best(3, row) == Ids{0, 1});
+    CHECK(best(4, row) == Ids{0, 1, 2, 3});
+    CHECK(best(6, row) == Ids{0, 1, 2, 3, 4, 5});
+  }
+}
+
+// Query 1 bounds pages by their largest key, query -1 by the negative of their smallest: 5 3 4 and 0 -3 -4.
+TEST_CASE("quest chooses for each query head, or for the kv head by their mean") {
+  const auto backend = make_ref_backend();
+  HeadData head = small_head({5, 0, 3, 3, 4, 4, 0}, 6, 2);
+  for (std::size_t i = 7; i < 14; ++i) head.queries[i] = -1;
+  const QueryBlock block = query_block(head, 6, 7, 7, *backend);
+  const auto best = [&](Settings more, std::size_t row) {
+    const auto cache = open_cache("quest", pages_of("2", std::move(more)), prompt_of(head, *backend), 4, 0, *backend);
+    return answering(*cache, block, head, *backend, row);
+  };
+  CHECK(best({}, 0) == Ids{0, 1, 4, 5});
+  CHECK(best({}, 1) == Ids{0, 1, 2, 3});
+  for (std::size_t row = 0; row < 2; ++row) {
+    CHECK(best({{"per", "kv_head"}}, row) == Ids{0, 1, 2, 3});  // 2.5 0 0: the lower page
+    CHECK(best({{"per", "kv_head"}, {"reduce", "max"}}, row) == Ids{0, 1, 4, 5});
+  }
+}
+
+// Pages of four, one of them a query. Token 10, the third of the page 8 .. 11, has a key of 100: the queries at 8 and 9 must
+// not know it, those at 10 and 11 must.
+TEST_CASE("quest bounds the page that is being filled by the tokens that the query may see") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({5, 1, 1, 1, 3, 3, 3, 3, 0, 0, 100, 0, 1}, 8);
+  const auto cache = open_cache("quest", pages_of("4"), prompt_of(head, *backend), 4, 0, *backend);
+  CHECK(cache->append(token_block(head, 8, 13, *backend)) == 4);  // to the end of the page
+  const QueryBlock block = query_block(head, 8, 12, 12, *backend);
+  CHECK(answering(*cache, block, head, *backend, 0) == Ids{0, 1, 2, 3});
+  CHECK(answering(*cache, block, head, *backend, 1) == Ids{0, 1, 2, 3});
+  CHECK(answering(*cache, block, head, *backend, 2) == Ids{8, 9, 10});
+  CHECK(answering(*cache, block, head, *backend, 3) == Ids{8, 9, 10, 11});
+
+  CHECK(cache->append(token_block(head, 12, 13, *backend)) == 1);
+  const QueryBlock next = query_block(head, 12, 13, 13, *backend);
+  CHECK(answering(*cache, next, head, *backend) == Ids{8, 9, 10, 11});
+  const QueryBlock past = query_block(head, 11, 12, 13, *backend);
+  CHECK_THROWS_AS(cache->entries(past), std::logic_error);  // its bounds are gone; nothing is answered from later ones
+}
+
+TEST_CASE("quest's pages go on where the context ends inside one") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({1, 1, 1, 1, 2, 9, 3, 0, 1, 1}, 6);
+  const auto cache = open_cache("quest", pages_of("4"), prompt_of(head, *backend), 4, 0, *backend);
+  const QueryBlock first = query_block(head, 6, 7, 7, *backend);
+  CHECK(answering(*cache, first, head, *backend) == Ids{4, 5});  // prefill: the context's tokens only
+  CHECK(cache->append(token_block(head, 6, 10, *backend)) == 2);
+  const QueryBlock block = query_block(head, 6, 8, 8, *backend);
+  CHECK(answering(*cache, block, head, *backend, 0) == Ids{4, 5, 6});
+  CHECK(answering(*cache, block, head, *backend, 1) == Ids{4, 5, 6, 7});
+  const auto groups = groups_of(cache->entries(block), *backend);
+  CHECK(groups == std::vector<std::int32_t>{1, 1, 1, 1, 1, 1, 1, 1});
+  CHECK(cache->append(token_block(head, 8, 10, *backend)) == 2);
+  CHECK(answering(*cache, query_block(head, 8, 10, 10, *backend), head, *backend, 1) == Ids{4, 5, 6, 7});
+}
+
+TEST_CASE("quest starts from nothing") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({1, 5, 0, 2, 3, 0}, 0);
+  const auto cache = open_cache("quest", pages_of("2"), prompt_of(head, *backend), 2, 0, *backend);
+  CHECK(cache->entries(query_block(head, 0, 1, 1, *backend)).empty());
+  std::vector<Ids> kept;
+  for (Index t = 0; t < 6;) {
+    const Index end = t + cache->append(token_block(head, t, 6, *backend));
+    const QueryBlock block = query_block(head, t, end, end, *backend);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(end - t); ++i) {
+      kept.push_back(answering(*cache, block, head, *backend, i));
+    }
+    t = end;
+  }
+  CHECK(kept == std::vector<Ids>{{0}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}});
+}
+
+TEST_CASE("quest takes the newest page always, or only where it wins") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({5, 5, 4, 4, 3, 3, -9, 0}, 7);
+  const QueryBlock block = query_block(head, 7, 8, 8, *backend);
+  const auto kept = [&](const char* last, Index budget) {
+    const auto cache =
+        open_cache("quest", pages_of("2", {{"last_page", last}}), prompt_of(head, *backend), budget, 0, *backend);
+    return answering(*cache, block, head, *backend);
+  };
+  CHECK(kept("false", 4) == Ids{0, 1, 2, 3});
+  CHECK(kept("true", 4) == Ids{0, 1, 6});
+  CHECK(kept("true", 2) == Ids{6});
+  CHECK(kept("true", 6) == Ids{0, 1, 2, 3, 6});
+}
+
+// Released code pads with zeros or minimum floats in places; nothing here may depend on the sign of a bound.
+TEST_CASE("quest works where all bounds are negative, and breaks ties by the lower page") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({-9, -9, -2, -3, -4, -2, 0}, 6);
+  const QueryBlock block = query_block(head, 6, 7, 7, *backend);
+  const auto cache = open_cache("quest", pages_of("2"), prompt_of(head, *backend), 2, 0, *backend);
+  CHECK(answering(*cache, block, head, *backend) == Ids{2, 3});  // -9 -2 -2
+}
+
+TEST_CASE("quest takes three pages at least, and a budget that holds all tokens loses none of them") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({8, 7, 6, 5, 4, 3, 2, 0}, 7);
+  const QueryBlock block = query_block(head, 7, 8, 8, *backend);
+  CHECK_THROWS_WITH_AS(open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 5, 0, *backend),
+                       "quest reads at least 3 pages of 2 tokens, more than the budget of 5 tokens; raise the budget, or lower "
+                       "quest.min_pages or quest.page",
+                       Infeasible);
+  const auto six = open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 6, 0, *backend);
+  CHECK(answering(*six, block, head, *backend) == Ids{0, 1, 2, 3, 4, 5});
+  const auto seven = open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 7, 0, *backend);
+  CHECK(answering(*seven, block, head, *backend) == Ids{0, 1, 2, 3, 4, 5, 6});  // 7 / 2 pages would be three of four
+}
+
+// 7 tokens of d = dv = 1 for two query heads: 4 pages of 2, 2 of which each head chooses.
+TEST_CASE("quest holds the whole cache on the fast tier and reads the bounds of all pages") {
+  const auto backend = make_ref_backend();
+  const HeadData head = small_head({8, 7, 6, 5, 4, 3, 2, 0}, 7, 2);
+  const auto cache = open_cache("quest", pages_of("2"), prompt_of(head, *backend), 4, 0, *backend);
+  const auto check = [&](Index tokens, Index pages) {
+    const Footprint arrays = cache->footprint();
+    REQUIRE(arrays.size() == 4);
+    for (std::size_t a = 0; a < 2; ++a) {
+      CHECK(arrays[a].rows == tokens);
+      CHECK(arrays[a].cols == 1);
+      CHECK(arrays[a].tier == Tier::fast);
+      CHECK(arrays[a].read == Read::with_entry);
+      CHECK_FALSE(arrays[a].meta);
+    }
+    CHECK(arrays[2].rows * arrays[2].cols == pages * 2 * 1);
+    CHECK(arrays[2].read == Read::every_query);
+    CHECK(arrays[2].meta);
+    CHECK(arrays[3].rows == 2 * 2);
+  };
+  check(7, 4);
+  cache->append(token_block(head, 7, 8, *backend));
+  check(8, 4);
+}

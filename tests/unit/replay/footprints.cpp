@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each method of the registry holds, recomputed from n, d, the budget and its parameters.
+#include <functional>
+#include <map>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/replay/memory.hpp>
+
+#include <property/rows.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+constexpr Shape shape{.n = 96, .decoded = 8, .d = 8, .dv = 6, .group = 3};
+constexpr double n = shape.n, d = shape.d, dv = shape.dv, G = shape.group, B = 24;
+constexpr double token = 2 * (d + dv);  ///< bytes of a key and a value, bf16
+
+struct Formula {
+  std::vector<Assignment> settings;  ///< that fix what would depend on the numbers in the head
+  double kv = 0, meta = 0;           ///< bytes for one kv head, right after a context of n tokens
+  double slow = 0;                   ///< the part on the slow tier
+};
+
+const std::map<std::string, Formula>& formulas() {
+  static const std::map<std::string, Formula> table = {
+      {"exact", {.kv = n * token}},
+      {"sink", {.kv = B * token}},
+      {"snapkv", {.settings = {{"window", "8"}}, .kv = G * B * token}},
+      // beta = 1 gives every layer B.
+      {"pyramidkv", {.settings = {{"window", "8"}, {"beta", "1"}}, .kv = G * B * token}},
+      {"h2o", {.kv = G * B * token, .meta = G * B * 4}},
+      {"h2o-global", {.settings = {{"heavy", "1"}}, .kv = G * B * token}},
+      // 4 first tokens and a window, whose values each query head has for itself, with an attention sum each.
+      {"cam", {.kv = B * d * 2 + 4 * dv * 2 + G * (B - 4) * dv * 2, .meta = G * (B - 4) * 4}},
+      // 24 pages of 4 tokens with two bounds a channel; the ids of the 24 / 4 chosen ones.
+      {"quest", {.settings = {{"page", "4"}}, .kv = n * token, .meta = 24 * 2 * d * 2 + G * 6 * 4}},
+      // int(0.2 d) = 1 skewed channel a query head: its direction, and a number a token.
+      {"infinigen", {.kv = n * token, .meta = G * (n + d) * 2 + G * B * 4, .slow = n * token}},
+      {"uniform", {.kv = B * token, .meta = B * 4}},
+      // Two rounds leave a quarter of 96 tokens; a weight each, and one for each sum where the sums differ.
+      {"uniform-repo", {.kv = B * token, .meta = B * 4}},
+      {"balancekv", {.settings = {{"half", "exact"}}, .kv = B * token, .meta = B * 4}},
+      {"balancekv-repo", {.kv = B * token, .meta = 2 * B * 4}},
+      {"kmeans", {.kv = B * token, .meta = B * 4}},
+      // 8 sinks stay fast; 5 centroids with a size and an offset each; the tokens by cluster, and the ids that a query takes.
+      {"clusterkv",
+       {.settings = {{"sinks", "8"}, {"clusters", "5"}},
+        .kv = n * token,
+        .meta = 5 * d * 2 + 5 * 2 * 4 + (n - 8) * 4 + G * (B - 8) * 4,
+        .slow = (n - 8) * token}},
+      {"clusterkv-repo",
+       {.settings = {{"sinks", "8"}, {"clusters", "5"}},
+        .kv = n * token,
+        .meta = 5 * d * 2 + 5 * 2 * 4 + (n - 8) * 4 + G * (B - 8) * 4,
+        .slow = (n - 8) * token}},
+      {"random", {.kv = B * token}},
+      {"chelsea", {.kv = B * token, .meta = B * 4}},
+      {"bsm", {.kv = B * token, .meta = B * 4}},
+      {"mesh", {.kv = B * token, .meta = B * 4}},
+      {"subgen-kcenter", {.kv = B * token}},
+      // s = B/2 slots of key and value; a radius below every distance makes n clusters of t samples and a representative, with
+      // a count each; a norm a slot, mu in fp64.
+      {"subgen",
+       {.settings = {{"delta", "1e-6"}, {"t", "2"}},
+        .kv = B / 2 * token + n * 2 * d * 2,
+        .meta = n * d * 2 + n * 4 + B / 2 * 4 + 8}},
+      {"oracle-topk", {.kv = n * token, .meta = G * B * 4, .slow = n * token}},
+  };
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("every method holds what its formula says") {
+  const auto backend = make_ref_backend();
+  for (const MethodInfo& info : all_methods()) {
+    CAPTURE(info.name);
+    REQUIRE_MESSAGE(formulas().contains(info.name), "a new method needs its bytes by formula here");
+    const Formula& formula = formulas().at(info.name);
+    const Row row{&info, info.bind(formula.settings)};
+    const Heads heads = heads_for(row, shape, *backend);
+    const Instance instance = open(row, heads, static_cast<Index>(B), 0, *backend);
+    for (const Footprint& arrays : instance.cache->footprint()) {
+      const Bytes bytes = account(arrays, Element::f16, 0, shape.n, shape.d, shape.dv);
+      CHECK(bytes.kv == formula.kv);
+      CHECK(bytes.meta == formula.meta);
+      CHECK(bytes.slow == formula.slow);
+      CHECK(bytes.fast == formula.kv + formula.meta - formula.slow);
+      CHECK(bytes.full == n * token);
+    }
+  }
+}
