@@ -169,7 +169,7 @@ void run(CheckContext& context) {
   const SubgenValues values = subgen_values(subject);
   const std::vector<SubgenQuery> queries = subgen_queries(subject);
   // One cluster: only z is looked at.
-  const Index s = std::max<Index>(1, subject.tokens() / 8);
+  const Index s = std::max<Index>(1, subject.tokens() / 16);
   const SubgenSetup setup{.params = {.t = 1, .s = s, .delta = 1e15}, .budget = 1, .slots = s};
   const SubgenRunner runner(subject, setup, context.backend);
   check_product(context, values, queries, s, [&](std::uint32_t seed) { return runner.answered(seed); });

@@ -94,7 +94,7 @@ std::vector<Assignment> SubgenSetup::settings() const {
 }
 
 std::string SubgenSetup::text() const {
-  return fmt::format("delta={:.4g}{};t={};s={}", delta(), params.delta > 0 ? "" : " (budget 25%)", params.t, slots);
+  return fmt::format("delta={:.4g}{};t={};s={}", delta(), budget_radius ? " (budget 25%)" : "", params.t, slots);
 }
 
 SubgenSetup radius_setup(const Subject& subject, double delta, Index t, Backend& backend) {
@@ -109,12 +109,18 @@ SubgenSetup radius_setup(const Subject& subject, double delta, Index t, Backend&
 }
 
 SubgenSetup default_setup(const Subject& subject, Backend& backend) {
-  SubgenSetup setup{.budget = quarter(subject)};
+  SubgenSetup setup{.budget = quarter(subject), .budget_radius = true};
   setup.slots = subgen_value_slots(setup.params, setup.budget);
   const Index capacity = subgen_cluster_capacity(setup.params, setup.budget, subject.d(), subject.dv());
   if (capacity == 0) throw Infeasible(fmt::format("a quarter of {} tokens has no room for one cluster", subject.tokens()));
   setup.partition = smallest_leader_partition(backend, subject.head.keys, capacity);
   fill_sizes(setup);
+  return setup;
+}
+
+SubgenSetup clusters_alone(SubgenSetup setup) {
+  setup.params.delta = setup.delta();
+  setup.params.s = setup.slots = 1;
   return setup;
 }
 

@@ -38,11 +38,12 @@ double largest_query(std::span<const SubgenQuery> queries);
 
 /// How the method runs in a check: its parameters and the clusters that follow from them.
 struct SubgenSetup {
-  SubgenParams params;        ///< params.delta = 0: the budget chose the radius
-  Index budget = 0;           ///< B
-  Index slots = 0;            ///< s
-  LeaderPartition partition;  ///< at the radius in force
-  std::vector<double> sizes;  ///< n_i
+  SubgenParams params;         ///< params.delta = 0: not given
+  Index budget = 0;            ///< B
+  Index slots = 0;             ///< s
+  LeaderPartition partition;   ///< at the radius in force
+  std::vector<double> sizes;   ///< n_i
+  bool budget_radius = false;  ///< the budget chose the radius
   double delta() const { return partition.radius; }
   Index clusters() const { return partition.clusters(); }
   std::vector<Assignment> settings() const;
@@ -52,6 +53,8 @@ struct SubgenSetup {
 SubgenSetup radius_setup(const Subject& subject, double delta, Index t, Backend& backend);
 /// The method's defaults at B = n/4: the budget chooses the radius.
 SubgenSetup default_setup(const Subject& subject, Backend& backend);
+/// The same clusters with one value slot, for checks that look at clusters alone: slots are most of the work.
+SubgenSetup clusters_alone(SubgenSetup setup);
 /// What the checks of clusters run at: delta r = 1/2, and the method's defaults.
 std::vector<SubgenSetup> usual_setups(const Subject& subject, double r, Backend& backend);
 

@@ -167,8 +167,6 @@ void count_samples(const SubgenSetup& setup, const SubgenSketch& sketch, Samples
 /// The clusters of the first n keys at the radius of `setup`.
 SubgenSetup prefix_setup(const Subject& subject, const SubgenSetup& setup, Index n, Backend& backend) {
   SubgenSetup prefix = setup;
-  prefix.params.delta = double{setup.partition.radius};
-  prefix.params.s = setup.slots;
   prefix.partition = leader_partition(backend, subject.head.keys.slice(0, n), setup.partition.radius, n).value();
   prefix.sizes.assign(prefix.partition.representatives.size(), 0);
   for (const std::int32_t cluster : prefix.partition.labels) prefix.sizes[static_cast<std::size_t>(cluster)] += 1;
@@ -178,7 +176,8 @@ SubgenSetup prefix_setup(const Subject& subject, const SubgenSetup& setup, Index
 void run(CheckContext& context) {
   const Subject& subject = *context.subject;
   const Index n = subject.tokens();
-  for (const SubgenSetup& setup : usual_setups(subject, largest_query(subgen_queries(subject)), context.backend)) {
+  for (const SubgenSetup& usual : usual_setups(subject, largest_query(subgen_queries(subject)), context.backend)) {
+    const SubgenSetup setup = clusters_alone(usual);
     for (const Index time : {n / 4, n}) {
       if (time < 1) continue;
       const SubgenSetup prefix = time == n ? setup : prefix_setup(subject, setup, time, context.backend);

@@ -136,7 +136,8 @@ void add_variance(CheckContext& context, const SubgenSetup& setup, std::span<con
 
 void run(CheckContext& context) {
   const std::vector<SubgenQuery> queries = subgen_queries(*context.subject);
-  for (const SubgenSetup& setup : usual_setups(*context.subject, largest_query(queries), context.backend)) {
+  for (const SubgenSetup& usual : usual_setups(*context.subject, largest_query(queries), context.backend)) {
+    const SubgenSetup setup = clusters_alone(usual);
     const SubgenRunner runner(*context.subject, setup, context.backend);
     check_partition(context, setup, queries, [&](std::uint32_t seed) { return runner.answered(seed); });
   }

@@ -13,7 +13,7 @@ namespace kvbench {
 namespace {
 
 constexpr double largest_sketch = 60000;  // samples and slots that are still run
-constexpr double work = 4e5;              // samples and slots, over all seeds: fewer seeds where sketches are large
+constexpr double work = 2e5;              // samples and slots, over all seeds: fewer seeds where sketches are large
 
 /// Unit of Eq. (3): |softmax|_2 |V|_op.
 double unit_of(const SubgenQuery& query, const SubgenValues& values) {
