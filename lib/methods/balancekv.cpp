@@ -89,16 +89,6 @@ class Halving {
   Index fails_ = 0, steps_ = 0;
 };
 
-class BatchCache : public KeptCache {
- public:
-  BatchCache(Backend& backend, const HeadPrompt& head, KeptTokens kept, std::vector<Note> notes)
-      : KeptCache(backend, head, std::move(kept)), notes_(std::move(notes)) {}
-  std::vector<Note> notes() const override { return notes_; }
-
- private:
-  std::vector<Note> notes_;
-};
-
 std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const BalancekvParams& params, Index budget,
                                           std::uint32_t seed, Backend& backend) {
   const Index n = head.tokens();
@@ -108,10 +98,11 @@ std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const Balancek
   Halving halving(head, params, seed, backend);
   WeightedTokens kept = halving.run(n - plan.recent, plan.rounds);
   for (Index i = n - plan.recent; i < n; ++i) kept.add(static_cast<TokenId>(i), 1);
-  return std::make_unique<BatchCache>(
-      backend, head,
-      KeptTokens{.ids = std::move(kept.ids), .weight = std::move(kept.weights), .fixed = {.recent = plan.recent}},
-      walk_notes(halving.fails(), halving.steps()));
+  return std::make_unique<KeptCache>(backend, head,
+                                     KeptTokens{.ids = std::move(kept.ids),
+                                                .weight = std::move(kept.weights),
+                                                .fixed = {.recent = plan.recent},
+                                                .notes = walk_notes(halving.fails(), halving.steps())});
 }
 
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {

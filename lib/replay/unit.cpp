@@ -6,9 +6,9 @@
 #include <exception>
 #include <optional>
 
+#include <kvbench/methods/head_caches.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/cell.hpp>
-#include <kvbench/replay/head_caches.hpp>
 #include <kvbench/replay/needs.hpp>
 
 namespace kvbench {
