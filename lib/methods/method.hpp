@@ -161,6 +161,9 @@ class CompressedCache {
 class Prepared {
  public:
   virtual ~Prepared() = default;
+  /// What all budgets of one seed share and make() would do at the first of them (clusters that start at random). The harness
+  /// calls it once before make() and charges every budget of the seed with its cost; doing nothing is right for most methods.
+  virtual void prepare_seed(std::uint32_t /*seed*/) const {}
   /// Cheap. `budget` = tokens to keep, 1 <= budget. The backend given to prepare() outlives the cache.
   virtual std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const = 0;
 };
