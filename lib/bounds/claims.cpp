@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include <kvbench/bounds/balancekv_vs_uniform.hpp>
+#include <kvbench/bounds/chelsea_bias.hpp>
+#include <kvbench/bounds/chelsea_observations.hpp>
+#include <kvbench/bounds/chelsea_outliers.hpp>
 #include <kvbench/bounds/chelsea_theorem.hpp>
 #include <kvbench/bounds/subgen_amm.hpp>
 #include <kvbench/bounds/subgen_lemma1.hpp>
@@ -10,6 +14,10 @@
 #include <kvbench/bounds/subgen_partition.hpp>
 #include <kvbench/bounds/subgen_size.hpp>
 #include <kvbench/bounds/subgen_theorem1.hpp>
+#include <kvbench/bounds/clusterkv_importance.hpp>
+#include <kvbench/bounds/clusterkv_recall.hpp>
+#include <kvbench/bounds/cost.hpp>
+#include <kvbench/bounds/keys_cluster.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 
@@ -43,6 +51,21 @@ std::span<const Claim> all_claims() {
       subgen_corollary1(),
       subgen_quantities(),
       chelsea_theorem61(),
+      chelsea_observation1(),
+      chelsea_observation2(),
+      chelsea_bias(),
+      chelsea_observation3(),
+      chelsea_outlier_heads(),
+      clusterkv_recall_order(),
+      clusterkv_distance(),
+      clusterkv_saturation(),
+      clusterkv_importance(),
+      subgen_keys_cluster(),
+      balancekv_vs_uniform(),
+      subgen_cost(),
+      balancekv_cost(),
+      clusterkv_cost(),
+      chelsea_cost(),
   };
   // clang-format on
   return table;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chelsea (arXiv 2506.11418), observation 3, section 5.4, appendix B and Table 11.
+//   chelsea.obs3      heads differ in how well their tokens find partners, and the same ones do badly elsewhere: the head with
+//                     the most unlinked tokens in one half of the text, compared with the others in the other half
+//   chelsea.outliers  at 20 % of the cache, keeping the worst 4 % of the heads whole while the others pay lowers the error; and
+//                     the heads so chosen are those with the largest error
+// A token of A is unlinked where its best edge in the first round of chunked soft matching is not above a cosine of 0.8 (the
+// paper's number is lost; chelsea.hpp). docs/theory/chelsea.outliers.md.
+#pragma once
+
+#include <vector>
+
+#include <kvbench/bounds/claims.hpp>
+
+namespace kvbench {
+
+/// The first round of one head.
+struct HeadLinks {
+  std::int64_t layer = 0;
+  Index kv_head = 0;
+  double unlinked = 0, mean = 0;          ///< share of A tokens without a link, mean cosine of the best edges
+  std::vector<double> unlinked_by_block;  ///< of 32 A tokens each
+};
+/// Index of the head with the largest mean over the blocks of this parity.
+std::size_t worst_in_half(const std::vector<HeadLinks>& heads, std::size_t parity);
+/// By block of the other parity: unlinked share of that head less the mean of the others.
+std::vector<double> against_others(const std::vector<HeadLinks>& heads, std::size_t head, std::size_t parity);
+
+Claim chelsea_observation3();
+Claim chelsea_outlier_heads();
+
+}  // namespace kvbench

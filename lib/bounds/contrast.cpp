@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/contrast.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kvbench {
+namespace {
+
+constexpr double decided = 0.01;
+
+}  // namespace
+
+Contrast contrast(std::span<const double> differences) {
+  std::vector<double> known;
+  std::ranges::copy_if(differences, std::back_inserter(known), [](double x) { return std::isfinite(x); });
+  Contrast result{.units = std::ssize(known)};
+  if (known.empty()) return result;
+  double sum = 0, squares = 0;
+  for (const double x : known) {
+    sum += x;
+    squares += x * x;
+    result.positive += x > 0;
+  }
+  result.mean = mean(known);
+  result.median = quantile(known, 0.5);
+  result.interval = bootstrap_mean(known, std::vector<double>(known.size(), 1.0), 1);
+  if (squares > 0) (sum > 0 ? result.p_for : result.p_against) = std::exp(-sum * sum / squares / 2);
+  return result;
+}
+
+void set_claim(CheckRow& row, const Contrast& c, const std::string& what) {
+  row.measured = c.mean;
+  if (c.units == 0) {
+    row.assumptions = false;
+    row.text = what + ": no observations";
+    return;
+  }
+  row.p_value = c.p_against;
+  const char* const finding = c.p_for < decided       ? "supports the claim"
+                              : c.p_against < decided ? "contradicts the claim"
+                                                      : "does not decide";
+  row.text = fmt::format(
+      "{}: mean {:+.4g} [{:+.4g}, {:+.4g}], median {:+.4g}, positive in {} of {} units; this trace {} (p = {:.2g})", what,
+      c.mean, c.interval.lo, c.interval.hi, c.median, c.positive, c.units, finding, std::min(c.p_for, c.p_against));
+}
+
+}  // namespace kvbench

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/paired_replay.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/methods/registry.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr std::size_t block = 16;  // queries
+
+/// Sums and counts of one cell over blocks of queries.
+struct Blocks {
+  std::vector<double> sums, counts;
+  explicit Blocks(std::size_t blocks) : sums(blocks), counts(blocks) {}
+  void add(const CellResult& cell, std::size_t queries, const std::function<double(const MetricRow&)>& of) {
+    for (std::size_t row = 0; row < cell.metrics.size(); ++row) {
+      const double value = of(cell.metrics[row]);
+      if (std::isnan(value)) continue;
+      sums[row % queries / block] += value;
+      counts[row % queries / block] += 1;
+    }
+  }
+};
+
+}  // namespace
+
+MethodChoice method_choice(const std::string& name, const std::vector<Assignment>& settings) {
+  const MethodInfo& info = find_method(name);
+  return {&info, info.bind(settings)};
+}
+
+std::vector<std::int64_t> spread_layers(const trace::TraceInfo& trace, std::size_t count) {
+  std::vector<std::int64_t> all, chosen;
+  for (const trace::LayerInfo& layer : trace.prompts.front().layers) {
+    if (layer.window == 0 && layer.softcap == 0) all.push_back(layer.layer);
+  }
+  if (all.empty()) throw Unavailable("every layer of the trace has a sliding window or a softcap");
+  if (all.size() <= count || count < 2)
+    return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), count))};
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back(all[i * (all.size() - 1) / (count - 1)]);
+  return chosen;
+}
+
+PairedReplay::PairedReplay(const CheckContext& context, ReplayRequest request) : request_(std::move(request)) {
+  request_.threads = 1;
+  request_.backend = "cpu";
+  request_.prompts = {context.reader->info().prompts.front().id};
+  try {
+    results_ = replay(*context.reader, request_, {.stop = context.stop});
+  } catch (const Error& reason) {  // what this trace cannot do is no reason to give up the other checks
+    throw Unavailable(reason.what());
+  }
+}
+
+std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
+                                        const std::function<double(const MetricRow&)>& of) const {
+  std::vector<double> values;
+  std::string reason = "nothing was replayed";
+  bool any = false;
+  for (const HeadResult& head : results_.heads) {
+    const std::size_t queries = head.positions.size();
+    Blocks blocks((queries + block - 1) / block);
+    for (std::size_t c = 0; c < results_.cells.size(); ++c) {
+      if (results_.cells[c].method != method || results_.cells[c].budget != budget) continue;
+      if (head.cells[c].status != Status::ok) {
+        reason = head.cells[c].reason;
+        continue;
+      }
+      any = true;
+      blocks.add(head.cells[c], queries, of);
+    }
+    for (std::size_t b = 0; b < blocks.sums.size(); ++b) {
+      values.push_back(blocks.counts[b] > 0 ? blocks.sums[b] / blocks.counts[b] : NAN);
+    }
+  }
+  if (!any) throw Unavailable(fmt::format("{}: {}", request_.methods[method].info->name, reason));
+  return values;
+}
+
+std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, Metric metric) const {
+  return units(method, budget, [metric](const MetricRow& row) { return double{row[static_cast<std::size_t>(metric)]}; });
+}
+
+std::vector<std::size_t> PairedReplay::unit_heads() const {
+  std::vector<std::size_t> heads;
+  for (std::size_t h = 0; h < results_.heads.size(); ++h) {
+    heads.insert(heads.end(), (results_.heads[h].positions.size() + block - 1) / block, h);
+  }
+  return heads;
+}
+
+Index PairedReplay::tokens(std::size_t budget) const {
+  for (std::size_t c = 0; c < results_.cells.size(); ++c) {
+    if (results_.cells[c].budget == budget) return results_.heads.front().cells[c].budget_tokens;
+  }
+  return 0;
+}
+
+std::string PairedReplay::text() const {
+  std::string out = fmt::format("layers={}", fmt::join(request_.layers, ","));
+  if (std::ranges::any_of(request_.methods, [](const MethodChoice& m) { return m.info->seeded; })) {
+    out += fmt::format(";seeds={}", request_.seeds.size());
+  }
+  return out;
+}
+
+std::vector<double> differences(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < a.size(); ++i) out.push_back(a[i] - b[i]);
+  return out;
+}
+
+}  // namespace kvbench

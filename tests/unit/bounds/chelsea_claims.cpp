@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/chelsea_bias.hpp>
+#include <kvbench/bounds/chelsea_observations.hpp>
+#include <kvbench/bounds/chelsea_outliers.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/kernels/philox.hpp>
+
+using namespace kvbench;
+using doctest::Approx;
+
+namespace {
+
+double noise(std::uint32_t row, std::uint32_t col) {
+  const PhiloxBlock w = philox4x32({{row, col, 3, 0}}, {21, 4});
+  return uniform52(w.x[0], w.x[1]) - 0.5;
+}
+
+/// 40 blocks whose curves are `shape` and a little noise.
+LagCurves curves_of(const std::vector<double>& shape) {
+  LagCurves curves;
+  for (std::uint32_t b = 0; b < 40; ++b) {
+    curves.push_back(shape);
+    for (std::uint32_t l = 0; l < shape.size(); ++l) curves.back()[l] += 1e-4 * noise(b, l);
+  }
+  return curves;
+}
+
+template <class F>
+std::vector<double> shape_of(F f) {
+  std::vector<double> shape;
+  for (int l = 1; l <= 63; ++l) shape.push_back(f(static_cast<double>(l)));
+  return shape;
+}
+
+Verdict judged(const ShapeTest& test) {
+  CheckRow row{.kind = CheckKind::claim, .p_value = test.p_value};
+  judge({&row, 1}, 1e-3);
+  return row.verdict;
+}
+
+Subject clustered(Backend& backend) {
+  std::vector<float> keys, values, queries;
+  for (std::uint32_t i = 0; i < 600; ++i) {
+    for (std::uint32_t c = 0; c < 8; ++c) {
+      keys.push_back(static_cast<float>(3 * noise(i % 7, c + 100) + 0.5 * noise(i, c)));
+      values.push_back(static_cast<float>(noise(i, c + 50)));
+    }
+  }
+  for (std::uint32_t i = 0; i < 24; ++i) queries.push_back(static_cast<float>(6 * noise(9000 + i, 0)));
+  return make_subject("test", keys, values, queries, 8, 8, 0.5F, backend);
+}
+
+}  // namespace
+
+// Keys at angles 0, 60 and 120 degrees, over and over: cosines of neighbours 1/2, 1/2, -1/2 (from 120 to 0), and so on.
+TEST_CASE("curves of blocks are means of cosines, lengths aside") {
+  std::vector<float> keys;
+  for (int i = 0; i < 12; ++i) {
+    const double angle = (i % 3) * 3.14159265358979 / 3, length = 1 + i;
+    keys.push_back(static_cast<float>(length * std::cos(angle)));
+    keys.push_back(static_cast<float>(length * std::sin(angle)));
+  }
+  const LagCurves curves = lag_curves(keys, 2, 3, 3, 100);
+  REQUIRE(curves.size() == 3);
+  for (const auto& curve : curves) {
+    CHECK(curve[0] == Approx((0.5 + 0.5 - 0.5) / 3).epsilon(1e-5));
+    CHECK(curve[1] == Approx((-0.5 + 0.5 + 0.5) / 3).epsilon(1e-5));
+    CHECK(curve[2] == Approx(1));
+  }
+  CHECK(lag_curves(keys, 2, 12, 3, 100).empty());
+  CHECK(lag_curves(keys, 2, 3, 3, 6).size() == 1);
+}
+
+TEST_CASE("a convex falling curve passes both tests, a rising one and a concave one do not") {
+  const LagCurves good = curves_of(shape_of([](double l) { return 0.3 + 0.5 / l; }));
+  CHECK(judged(test_shape(falls_by_octave(good))) == Verdict::consistent);
+  CHECK(judged(test_shape(falls_by_lag(good))) == Verdict::consistent);
+  CHECK(judged(test_shape(convex_by_octave(good))) == Verdict::consistent);
+  CHECK(judged(test_shape(convex_by_lag(good))) == Verdict::consistent);
+  const LagCurves rising = curves_of(shape_of([](double l) { return 0.3 + 0.01 * l; }));
+  CHECK(judged(test_shape(falls_by_octave(rising))) == Verdict::violated);
+  CHECK(test_shape(falls_by_lag(rising)).broken_surely == 62);
+  const LagCurves concave = curves_of(shape_of([](double l) { return 0.9 - l * l / 8000; }));
+  CHECK(judged(test_shape(falls_by_octave(concave))) == Verdict::consistent);
+  CHECK(judged(test_shape(convex_by_octave(concave))) == Verdict::violated);
+}
+
+TEST_CASE("a ripple breaks single distances and not the trend") {
+  const LagCurves ripple = curves_of(shape_of([](double l) { return 0.3 + 0.5 / l + 0.01 * std::cos(2 * l); }));
+  CHECK(judged(test_shape(falls_by_octave(ripple))) == Verdict::consistent);
+  CHECK(judged(test_shape(falls_by_lag(ripple))) == Verdict::violated);
+}
+
+// 4, 2, 3, 1: the best decreasing fit pools 2 and 3; total 5, lost 0.5. Below 0, 1, 0 lies the line 0: gap 1 of range 1.
+TEST_CASE("distance of a curve from the nearest decreasing and from the largest convex one below it") {
+  CHECK(decreasing_r2({4, 2, 3, 1}) == Approx(0.9));
+  CHECK(decreasing_r2({4, 3, 2, 1}) == Approx(1));
+  CHECK(decreasing_r2({1, 2, 3}) == Approx(0));
+  CHECK(convex_gap({0, 1, 0}) == Approx(1));
+  CHECK(convex_gap({4, 2, 1, 0.5}) == Approx(0));
+  CHECK(convex_gap({2, 2}) == 0);
+}
+
+TEST_CASE("chelsea's entries conserve keys and mass, and never have more than their tokens") {
+  const auto backend = make_cpu_backend();
+  const Subject subject = clustered(*backend);
+  const MassProblem problem = mass_problem(subject);
+  for (const Index budget : {20, 75, 300, 700}) {
+    const BiasCount count = count_bias(problem, chelsea_entries(problem, subject, budget, *backend));
+    CAPTURE(budget);
+    CHECK(count.broken_sums == 0);
+    CHECK(count.broken_entries == 0);
+    CHECK((budget < 600 ? count.log_ratio < 0 : count.log_ratio == Approx(0)));
+    CHECK((budget < 600) == (count.merged > 0));
+  }
+}
+
+// 600 tokens merged to 75: one degree too many, a logit 2 % too large, means that forget the degrees.
+TEST_CASE("a wrong degree, a mis-scaled logit and an unweighted mean are violations") {
+  const auto backend = make_cpu_backend();
+  const Subject subject = clustered(*backend);
+  const MassProblem problem = mass_problem(subject);
+  const MassEntries good = chelsea_entries(problem, subject, 75, *backend);
+  MassEntries degree = good, logit = good, mean = good;
+  const auto merged = static_cast<std::size_t>(std::ranges::max_element(good.degrees) - good.degrees.begin());
+  degree.degrees[merged] += 1;
+  CHECK(count_bias(problem, degree).broken_sums > 0);
+  for (auto& key : logit.keys) {
+    for (double& x : key) x *= 1.02;
+  }
+  CHECK(count_bias(problem, logit).broken_entries > 0);
+  for (double& x : mean.keys[merged]) x += 0.05;
+  CHECK(count_bias(problem, mean).broken_sums > 0);
+}
+
+TEST_CASE("a logit off on single tokens alone is seen") {
+  const auto backend = make_cpu_backend();
+  const Subject subject = clustered(*backend);
+  const MassProblem problem = mass_problem(subject);
+  MassEntries entries = chelsea_entries(problem, subject, 75, *backend);
+  for (std::size_t e = 0; e < entries.degrees.size(); ++e) {
+    for (double& x : entries.keys[e]) x *= entries.degrees[e] == 1 ? 0.98 : 1;
+  }
+  CHECK(count_bias(problem, entries).broken_entries > 0);
+}
+
+// Head 1 is worst in even blocks, head 2 in odd ones.
+TEST_CASE("the worst head of one half is compared with the others in the other half") {
+  std::vector<HeadLinks> heads(3);
+  heads[0].unlinked_by_block = {0.1, 0.1, 0.1, 0.1};
+  heads[1].unlinked_by_block = {0.6, 0.2, 0.8, 0.4};
+  heads[2].unlinked_by_block = {0.5, 0.9, 0.5, 0.7};
+  CHECK(worst_in_half(heads, 0) == 1);
+  CHECK(worst_in_half(heads, 1) == 2);
+  const std::vector<double> d = against_others(heads, 1, 0);
+  REQUIRE(d.size() == 2);
+  CHECK(d[0] == Approx(0.2 - 0.5));
+  CHECK(d[1] == Approx(0.4 - 0.4));
+}

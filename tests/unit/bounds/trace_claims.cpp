@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Claims that replay a trace, and costs.
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/bounds/clusterkv_importance.hpp>
+#include <kvbench/bounds/cost.hpp>
+#include <kvbench/bounds/paired_replay.hpp>
+#include <kvbench/bounds/validate.hpp>
+
+#include <unit/replay/small_trace.hpp>
+
+using namespace kvbench;
+using doctest::Approx;
+
+namespace {
+
+/// Rows of one claim.
+std::vector<CheckRow> rows_of(const std::string& id, const trace::Reader* reader) {
+  const auto claims = find_claims({id}, {});
+  return validate(claims, {}, reader, {.threads = 1}).rows;
+}
+
+}  // namespace
+
+TEST_CASE("important tokens, their overlap and how many stand on a page") {
+  const std::vector<double> scores = {1, 5, 5, 2, 9};
+  CHECK(most_important(scores, 1) == std::vector<Index>{4});
+  CHECK(most_important(scores, 2) == std::vector<Index>{1, 4});  // of equals the lower
+  CHECK(most_important(scores, 9).size() == 5);
+  CHECK(overlap({1, 4}, {1, 2, 4}) == 1);
+  CHECK(overlap({1, 4}, {2, 4}) == 0.5);
+  CHECK(tokens_a_page({0, 1, 15, 16, 40}, 16) == Approx(5.0 / 3));
+}
+
+TEST_CASE("units are means over 16 queries, over query heads and seeds, in the order of heads") {
+  const testing::SmallTrace trace;
+  std::vector<CheckRow> rows;
+  const ValidateOptions options;
+  const auto backend = make_cpu_backend();
+  const CheckContext context{.reader = &trace.reader(), .options = options, .backend = *backend, .rows = rows, .claim = "x"};
+  ReplayRequest request{.methods = {method_choice("uniform"), method_choice("exact")},
+                        .budgets = {Budget::tokens(10)},
+                        .seeds = {0, 1},
+                        .protocol = Protocol::prefill};
+  const PairedReplay replay(context, request);
+  const std::vector<double> units = replay.units(0, 0, Metric::rel_err);
+  REQUIRE(units.size() == 4);  // 2 layers of 2 heads with 12 queries each
+  double sum = 0, count = 0;
+  for (std::size_t c = 0; c < 2; ++c) {
+    for (const MetricRow& row : replay.results().heads[1].cells[c].metrics) sum += double{row[0]}, ++count;
+  }
+  CHECK(units[1] == Approx(sum / count));
+  for (const double u : replay.units(1, 0, Metric::rel_err)) CHECK(u == Approx(0).epsilon(1e-5));
+  CHECK(replay.tokens(0) == 10);
+  CHECK(replay.unit_heads() == std::vector<std::size_t>{0, 1, 2, 3});
+}
+
+TEST_CASE("a method that cannot run on a trace gives a reason and no verdict") {
+  const testing::SmallTrace trace;  // 28 tokens: no page fits a budget of 3 %
+  for (const CheckRow& row : rows_of("clusterkv.recall_order", &trace.reader())) {
+    CHECK(row.verdict == Verdict::not_applicable);
+    CHECK_FALSE(row.text.empty());
+  }
+}
+
+TEST_CASE("growth is the slope of the logarithms") {
+  CHECK(growth({10, 100, 1000}, {3, 300, 30000}) == Approx(2));
+  CHECK(growth({10, 100}, {0, 0}) == 0);
+}
+
+TEST_CASE("a cost above what a paper states is a fault") {
+  std::vector<CheckRow> rows;
+  const ValidateOptions options;
+  const auto backend = make_cpu_backend();
+  CheckContext context{.options = options, .backend = *backend, .rows = rows, .claim = "x.cost"};
+  const CostCase what{"chelsea", {}, [](Index n) { return n / 2; }};
+  add_growth(context, "quadratic", what, {512, 1024, 2048}, {1, 4, 16}, 1, "O(n)");
+  add_growth(context, "linear", what, {512, 1024, 2048}, {1, 2, 4}, 1, "O(n)");
+  judge(rows, 1e-3);
+  CHECK(is_fault(rows[0]));
+  CHECK(rows[1].verdict == Verdict::consistent);
+}
+
+// Each A token of the 256 - 80 middle ones has one chunk of partners: 88 x 88 cosines of 16 numbers.
+TEST_CASE("work is what kernels declare and what the footprint holds") {
+  const auto backend = make_cpu_backend();
+  const CostCase exact{"exact", {}, [](Index n) { return n; }};
+  const Work work = work_of(exact, 256, *backend);
+  CHECK(work.compress_flops == 0);
+  CHECK(work.bytes == 256 * 32 * 2);
+  CHECK(work.query_flops > 256 * 32 * 2);
+  const Work twice = work_of(exact, 512, *backend);
+  CHECK(twice.query_flops == Approx(2 * work.query_flops).epsilon(0.05));
+  const CostCase merged{"chelsea", {}, [](Index n) { return n / 2; }};
+  CHECK(work_of(merged, 256, *backend).compress_flops >= 2 * 88 * 88 * 16);
+}
