@@ -8,16 +8,16 @@
 #include <kvbench/bounds/chelsea_observations.hpp>
 #include <kvbench/bounds/chelsea_outliers.hpp>
 #include <kvbench/bounds/chelsea_theorem.hpp>
+#include <kvbench/bounds/clusterkv_importance.hpp>
+#include <kvbench/bounds/clusterkv_recall.hpp>
+#include <kvbench/bounds/cost.hpp>
+#include <kvbench/bounds/keys_cluster.hpp>
 #include <kvbench/bounds/subgen_amm.hpp>
 #include <kvbench/bounds/subgen_lemma1.hpp>
 #include <kvbench/bounds/subgen_lemma2.hpp>
 #include <kvbench/bounds/subgen_partition.hpp>
 #include <kvbench/bounds/subgen_size.hpp>
 #include <kvbench/bounds/subgen_theorem1.hpp>
-#include <kvbench/bounds/clusterkv_importance.hpp>
-#include <kvbench/bounds/clusterkv_recall.hpp>
-#include <kvbench/bounds/cost.hpp>
-#include <kvbench/bounds/keys_cluster.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 

@@ -10,7 +10,6 @@
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/cell.hpp>
 #include <kvbench/replay/needs.hpp>
-#include <kvbench/replay/head_caches.hpp>
 #include <kvbench/replay/work.hpp>
 
 namespace kvbench {
