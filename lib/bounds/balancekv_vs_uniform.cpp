@@ -43,7 +43,7 @@ void check(CheckContext& context) {
                         .budgets = {},
                         .seeds = {0, 1},
                         .protocol = Protocol::prefill};
-  for (const char* rate : {"50%", "25%", "12.5%", "6.25%"}) request.budgets.push_back(Budget::parse(rate));
+  for (const char* rate : {"50%", "12.5%"}) request.budgets.push_back(Budget::parse(rate));
   request.layers = figure_layers(context.reader->info());
   request.protect_first = request.protect_last = exact_ends;
   request.protect_outside = true;

@@ -138,7 +138,8 @@ MassEntries chelsea_entries(const MassProblem& problem, const Subject& subject, 
   const auto cache = prepared->make(budget, 0);
   const QueryBlock none;
   MassEntries entries;
-  for (const EntryTable& table : cache->entries({&none, 1}).front()) {
+  const std::vector<EntryTables> tables = cache->entries({&none, 1});
+  for (const EntryTable& table : tables.front()) {
     const std::vector<std::int32_t> ids = backend.read(table.ids);
     const std::vector<float> degrees = backend.read(table.weight_den), own_keys = backend.read(table.own_keys),
                              own_values = backend.read(table.own_values);

@@ -76,11 +76,12 @@ void add_rows(CheckContext& context, const Subject* subject, const LagCurves& cu
     row.measured = static_cast<double>(test.broken_surely) / static_cast<double>(test.tested);
     row.p_value = test.p_value;
     row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block);
-    row.text =
-        fmt::format("{} of {} inequalities broken, {} beyond their 95 % band, worst {:.2g}; s(1) = {:.3f}, s({}) = {:.3f}, {}",
-                    test.broken, test.tested, test.broken_surely, test.worst, curve.front(), curve.size(), curve.back(),
-                    convex ? fmt::format("largest gap to a convex curve {:.1f} % of the range", 100 * convex_gap(curve))
-                           : fmt::format("best decreasing curve explains {:.3f} of the variance", decreasing_r2(curve)));
+    row.text = fmt::format(
+        "{} of {} inequalities broken, {} beyond their 95 % band, worst {:.2g}; s(1) = {:.3f}, s({}) = {:.3f}, {}; one text of "
+        "one model, which says nothing of others",
+        test.broken, test.tested, test.broken_surely, test.worst, curve.front(), curve.size(), curve.back(),
+        convex ? fmt::format("largest gap to a convex curve {:.1f} % of the range", 100 * convex_gap(curve))
+               : fmt::format("best decreasing curve explains {:.3f} of the variance", decreasing_r2(curve)));
   }
 }
 
@@ -132,7 +133,7 @@ LagCurves lag_curves(std::span<const float> keys, Index d, Index lags, Index blo
 ShapeTest test_shape(const std::vector<std::vector<double>>& values) {
   ShapeTest test{.tested = std::ssize(values)};
   for (const auto& blocks : values) {
-    const Contrast c = contrast(blocks);
+    const Contrast c = contrast(blocks, 200);
     test.broken += c.mean < 0;
     test.broken_surely += c.interval.hi < 0;
     test.worst = std::min(test.worst, c.mean);

@@ -117,6 +117,7 @@ void check_ablation(CheckContext& context) {
   CheckRow& target = context.add(CheckKind::claim, "outliers have a larger error than the other heads at the same budget");
   target.params = sizes;
   set_claim(target, contrast(excess), "rel_err of the outliers less the mean of the others");
+  target.text += "; errors of one layer's output, which need not reach the model's answer";
 }
 
 }  // namespace

@@ -86,8 +86,10 @@ void check(CheckContext& context) {
   set_claim(
       drift, contrast(found.drift),
       fmt::format("shared tokens {:.3f} against {:.3f}, difference", contrast(found.near).mean, contrast(found.far).mean));
-  drift.text += fmt::format("; {:.3f} of the important tokens of the last step were not important at the first",
-                            contrast(found.newcomers).mean);
+  drift.text += fmt::format(
+      "; {:.3f} of the important tokens of the last step were not important at the first; whether the model needs them is not "
+      "decided",
+      contrast(found.newcomers).mean);
   CheckRow& pages = context.add(CheckKind::claim, "a page of 16 tokens that holds important ones holds one or two");
   pages.params = sizes;
   set_claim(pages, contrast(found.pages),

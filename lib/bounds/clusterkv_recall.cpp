@@ -81,6 +81,7 @@ void check_saturation(CheckContext& context) {
     row.params = replay.text();
     set_claim(row, contrast(differences(recall[m], recall[m - 1])),
               fmt::format("recall {:.3f} against {:.3f}, difference", average(recall[m]), average(recall[m - 1])));
+    row.text += fmt::format("; {}", limits);
   }
   // From L/160 to L/80 clusters are L/160 new ones, from there to L/40 twice as many.
   std::vector<double> knee, doubling;

@@ -3,7 +3,7 @@
 //   clusterkv.recall_order  recall of ClusterKV above that of Quest and of InfiniGen at every budget (Fig. 11a)
 //   clusterkv.distance      clustering by cosine recalls more than by L2 or by inner product (Fig. 11b)
 //   clusterkv.saturation    more clusters recall more, and what a cluster adds falls beyond C0 = L / 80 (Fig. 11b)
-// Means over layers, heads and steps as in the paper; tests over blocks of 16 steps of a kv head. Budgets are shares of the
+// Means over layers, heads and steps as in the paper; tests over heads and seeds. Budgets are shares of the
 // context about as large as the paper's 256 to 2048 tokens of 32k. Sinks count, for all methods. docs/theory/clusterkv.*.md.
 #pragma once
 

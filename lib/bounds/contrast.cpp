@@ -12,7 +12,7 @@ constexpr double decided = 0.01;
 
 }  // namespace
 
-Contrast contrast(std::span<const double> differences) {
+Contrast contrast(std::span<const double> differences, int resamples) {
   std::vector<double> known;
   std::ranges::copy_if(differences, std::back_inserter(known), [](double x) { return std::isfinite(x); });
   Contrast result{.units = std::ssize(known)};
@@ -25,7 +25,7 @@ Contrast contrast(std::span<const double> differences) {
   }
   result.mean = mean(known);
   result.median = quantile(known, 0.5);
-  result.interval = bootstrap_mean(known, std::vector<double>(known.size(), 1.0), 1);
+  result.interval = bootstrap_mean(known, std::vector<double>(known.size(), 1.0), 1, resamples);
   if (squares > 0) (sum > 0 ? result.p_for : result.p_against) = std::exp(-sum * sum / squares / 2);
   return result;
 }

@@ -21,7 +21,7 @@ struct Contrast {
   std::int64_t positive = 0;    ///< units
 };
 /// NaN: the unit has no observation and is left out.
-Contrast contrast(std::span<const double> differences);
+Contrast contrast(std::span<const double> differences, int resamples = 1000);
 
 /// A claim that the mean is positive: measured, p-value, and a text that says whether the data support it at 1 %, contradict
 /// it, or do not decide. `what` opens the text.

@@ -36,7 +36,7 @@ std::vector<float> rows(Index count, std::uint32_t what, bool clustered) {
 
 HeadPrompt head_of(Index n, Backend& backend) {
   HeadPrompt head{.scale = 0.25F};
-  head.keys = backend.adopt(rows(n, 0, true), n, d);
+  head.keys = cost_keys(n, backend);
   head.values = backend.adopt(rows(n, 1, false), n, d);
   head.observed = backend.adopt(rows(queries, 2, false), queries, d);
   for (Index i = 0; i < queries; ++i) head.observed_positions.push_back(static_cast<std::int32_t>(n - queries + i));
@@ -86,6 +86,8 @@ double entries_per_query(const EntryTables& tables, Backend& backend) {
 }
 
 }  // namespace
+
+Buffer<const float> cost_keys(Index n, Backend& backend) { return backend.adopt(rows(n, 0, true), n, d); }
 
 Work work_of(const CostCase& what, Index n, Backend& backend) {
   const MethodInfo& info = find_method(what.method);

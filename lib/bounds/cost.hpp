@@ -20,12 +20,15 @@ struct Work {
   double read_bytes = 0;  ///< by a query
 };
 
+/// [n, 16] keys around 32 centres.
+Buffer<const float> cost_keys(Index n, Backend& backend);
+
 struct CostCase {
   std::string method;
   std::vector<Assignment> settings;
   std::function<Index(Index)> budget;  ///< of n
 };
-/// Runs the method on a head of n keys around 32 centres (d = dv = 16); seed 0.
+/// Runs the method on a head of these keys and as wide values; seed 0.
 Work work_of(const CostCase& what, Index n, Backend& backend);
 
 /// Slope of ln y over ln n; 0 where y is 0 throughout.

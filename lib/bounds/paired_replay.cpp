@@ -17,12 +17,13 @@ constexpr std::size_t block = 16;  // queries
 struct Blocks {
   std::vector<double> sums, counts;
   explicit Blocks(std::size_t blocks) : sums(blocks), counts(blocks) {}
-  void add(const CellResult& cell, std::size_t queries, const std::function<double(const MetricRow&)>& of) {
+  void add(const CellResult& cell, std::size_t queries, std::size_t length, std::size_t first,
+           const std::function<double(const MetricRow&)>& of) {
     for (std::size_t row = 0; row < cell.metrics.size(); ++row) {
       const double value = of(cell.metrics[row]);
       if (std::isnan(value)) continue;
-      sums[row % queries / block] += value;
-      counts[row % queries / block] += 1;
+      sums[first + row % queries / length] += value;
+      counts[first + row % queries / length] += 1;
     }
   }
 };
@@ -59,27 +60,39 @@ PairedReplay::PairedReplay(const CheckContext& context, ReplayRequest request) :
 
 std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
                                         const std::function<double(const MetricRow&)>& of) const {
+  const bool by_draw = seeded();
   std::vector<double> values;
   std::string reason = "nothing was replayed";
   bool any = false;
   for (const HeadResult& head : results_.heads) {
-    const std::size_t queries = head.positions.size();
-    Blocks blocks((queries + block - 1) / block);
+    const std::size_t length = by_draw ? std::max<std::size_t>(1, head.positions.size()) : block;
+    const std::size_t blocks = (head.positions.size() + length - 1) / length;
+    const std::size_t draws = by_draw ? request_.seeds.size() : 1;
+    Blocks units(blocks * draws);
     for (std::size_t c = 0; c < results_.cells.size(); ++c) {
-      if (results_.cells[c].method != method || results_.cells[c].budget != budget) continue;
+      const CellKey& key = results_.cells[c];
+      if (key.method != method || key.budget != budget) continue;
       if (head.cells[c].status != Status::ok) {
         reason = head.cells[c].reason;
         continue;
       }
       any = true;
-      blocks.add(head.cells[c], queries, of);
+      for (std::size_t draw = 0; draw < draws; ++draw) {
+        // A method without a seed ran once, and stands beside every draw of the others.
+        if (request_.methods[method].info->seeded && key.seed != request_.seeds[draw]) continue;
+        units.add(head.cells[c], head.positions.size(), length, draw * blocks, of);
+      }
     }
-    for (std::size_t b = 0; b < blocks.sums.size(); ++b) {
-      values.push_back(blocks.counts[b] > 0 ? blocks.sums[b] / blocks.counts[b] : NAN);
+    for (std::size_t u = 0; u < units.sums.size(); ++u) {
+      values.push_back(units.counts[u] > 0 ? units.sums[u] / units.counts[u] : NAN);
     }
   }
   if (!any) throw Unavailable(fmt::format("{}: {}", request_.methods[method].info->name, reason));
   return values;
+}
+
+bool PairedReplay::seeded() const {
+  return std::ranges::any_of(request_.methods, [](const MethodChoice& m) { return m.info->seeded; });
 }
 
 std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, Metric metric) const {
@@ -102,11 +115,9 @@ Index PairedReplay::tokens(std::size_t budget) const {
 }
 
 std::string PairedReplay::text() const {
-  std::string out = fmt::format("layers={}", fmt::join(request_.layers, ","));
-  if (std::ranges::any_of(request_.methods, [](const MethodChoice& m) { return m.info->seeded; })) {
-    out += fmt::format(";seeds={}", request_.seeds.size());
-  }
-  return out;
+  const std::string out = fmt::format("layers={}", fmt::join(request_.layers, ","));
+  return seeded() ? out + fmt::format(";seeds={};unit=head and seed", request_.seeds.size())
+                  : out + ";unit=16 queries of a head";
 }
 
 std::vector<double> differences(const std::vector<double>& a, const std::vector<double>& b) {

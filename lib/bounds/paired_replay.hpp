@@ -18,25 +18,28 @@ MethodChoice method_choice(const std::string& name, const std::vector<Assignment
 /// softcap. Throws Unavailable where there is none.
 std::vector<std::int64_t> spread_layers(const trace::TraceInfo& trace, std::size_t count);
 
-/// The results of a replay, in units of 16 neighbouring queries of a kv head: units of all cells stand for the same queries.
+/// The results of a replay in units that are taken to be independent: where a method of the request draws, a kv head with one
+/// seed, as all queries share its draws; else 16 neighbouring queries of a kv head. Units of all cells stand for the same
+/// queries and seeds.
 class PairedReplay {
  public:
   /// One thread: the checks themselves run on all processors.
   PairedReplay(const CheckContext& context, ReplayRequest request);
 
-  /// Mean of a quantity over the queries, query heads and seeds of each unit; NaN where the unit has no value of it. Throws
+  /// Mean of a quantity over the queries and query heads of each unit; NaN where the unit has no value of it. Throws
   /// Unavailable with the reason where no head ran this method at this budget.
   std::vector<double> units(std::size_t method, std::size_t budget, const std::function<double(const MetricRow&)>& of) const;
   std::vector<double> units(std::size_t method, std::size_t budget, Metric metric) const;
 
-  /// Of each unit, the index of its head in results().heads.
+  bool seeded() const;
+  /// Of each unit of 16 queries, the index of its head in results().heads.
   std::vector<std::size_t> unit_heads() const;
 
   /// The budget in tokens, of the first head.
   Index tokens(std::size_t budget) const;
   const ReplayRequest& request() const { return request_; }
   const ReplayResults& results() const { return results_; }
-  /// "layers=0,1,4;seeds=2"
+  /// "layers=0,1,4;seeds=2;unit=head and seed"
   std::string text() const;
 
  private:

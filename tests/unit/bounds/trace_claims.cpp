@@ -34,7 +34,7 @@ TEST_CASE("important tokens, their overlap and how many stand on a page") {
   CHECK(tokens_a_page({0, 1, 15, 16, 40}, 16) == Approx(5.0 / 3));
 }
 
-TEST_CASE("units are means over 16 queries, over query heads and seeds, in the order of heads") {
+TEST_CASE("queries that share a draw are one unit; without draws, 16 neighbouring queries are") {
   const testing::SmallTrace trace;
   std::vector<CheckRow> rows;
   const ValidateOptions options;
@@ -46,15 +46,21 @@ TEST_CASE("units are means over 16 queries, over query heads and seeds, in the o
                         .protocol = Protocol::prefill};
   const PairedReplay replay(context, request);
   const std::vector<double> units = replay.units(0, 0, Metric::rel_err);
-  REQUIRE(units.size() == 4);  // 2 layers of 2 heads with 12 queries each
-  double sum = 0, count = 0;
-  for (std::size_t c = 0; c < 2; ++c) {
-    for (const MetricRow& row : replay.results().heads[1].cells[c].metrics) sum += double{row[0]}, ++count;
+  REQUIRE(units.size() == 8);  // 2 layers of 2 heads, 2 seeds
+  for (std::size_t seed = 0; seed < 2; ++seed) {
+    double sum = 0, count = 0;
+    for (const MetricRow& row : replay.results().heads[1].cells[seed].metrics) sum += double{row[0]}, ++count;
+    CHECK(units[2 + seed] == Approx(sum / count));
   }
-  CHECK(units[1] == Approx(sum / count));
-  for (const double u : replay.units(1, 0, Metric::rel_err)) CHECK(u == Approx(0).epsilon(1e-5));
+  const std::vector<double> exact = replay.units(1, 0, Metric::rel_err);
+  REQUIRE(exact.size() == 8);  // beside both seeds
+  for (const double u : exact) CHECK(u == Approx(0).epsilon(1e-5));
   CHECK(replay.tokens(0) == 10);
-  CHECK(replay.unit_heads() == std::vector<std::size_t>{0, 1, 2, 3});
+
+  request.methods = {method_choice("sink")};
+  const PairedReplay drawless(context, request);
+  CHECK(drawless.units(0, 0, Metric::rel_err).size() == 4);  // 12 queries a head
+  CHECK(drawless.unit_heads() == std::vector<std::size_t>{0, 1, 2, 3});
 }
 
 TEST_CASE("a method that cannot run on a trace gives a reason and no verdict") {
