@@ -3,6 +3,10 @@
 
 #include <algorithm>
 
+#include <kvbench/bounds/balancekv_theorem32.hpp>
+#include <kvbench/bounds/balancekv_theorem33.hpp>
+#include <kvbench/bounds/balancekv_theorem34.hpp>
+#include <kvbench/bounds/balancekv_walk.hpp>
 #include <kvbench/bounds/chelsea_theorem.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -28,6 +32,10 @@ CheckRow& CheckContext::add(CheckKind kind, std::string part) {
 std::span<const Claim> all_claims() {
   // clang-format off
   static const std::vector<Claim> table = {
+      balancekv_walk(),
+      balancekv_theorem32(),
+      balancekv_theorem33(),
+      balancekv_theorem34(),
       chelsea_theorem61(),
   };
   // clang-format on
