@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <kvbench/bounds/balancekv_exponent.hpp>
+#include <kvbench/bounds/balancekv_theorem31.hpp>
 #include <kvbench/bounds/balancekv_theorem32.hpp>
 #include <kvbench/bounds/balancekv_theorem33.hpp>
 #include <kvbench/bounds/balancekv_theorem34.hpp>
@@ -35,7 +37,9 @@ std::span<const Claim> all_claims() {
       balancekv_walk(),
       balancekv_theorem32(),
       balancekv_theorem33(),
+      balancekv_theorem31(),
       balancekv_theorem34(),
+      balancekv_exponent(),
       chelsea_theorem61(),
   };
   // clang-format on
