@@ -7,6 +7,12 @@
 #include <kvbench/bounds/chelsea_bias.hpp>
 #include <kvbench/bounds/chelsea_observations.hpp>
 #include <kvbench/bounds/chelsea_outliers.hpp>
+#include <kvbench/bounds/balancekv_exponent.hpp>
+#include <kvbench/bounds/balancekv_theorem31.hpp>
+#include <kvbench/bounds/balancekv_theorem32.hpp>
+#include <kvbench/bounds/balancekv_theorem33.hpp>
+#include <kvbench/bounds/balancekv_theorem34.hpp>
+#include <kvbench/bounds/balancekv_walk.hpp>
 #include <kvbench/bounds/chelsea_theorem.hpp>
 #include <kvbench/bounds/clusterkv_importance.hpp>
 #include <kvbench/bounds/clusterkv_recall.hpp>
@@ -50,6 +56,12 @@ std::span<const Claim> all_claims() {
       subgen_theorem1(),
       subgen_corollary1(),
       subgen_quantities(),
+      balancekv_walk(),
+      balancekv_theorem32(),
+      balancekv_theorem33(),
+      balancekv_theorem31(),
+      balancekv_theorem34(),
+      balancekv_exponent(),
       chelsea_theorem61(),
       chelsea_observation1(),
       chelsea_observation2(),
