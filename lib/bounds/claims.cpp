@@ -3,16 +3,16 @@
 
 #include <algorithm>
 
-#include <kvbench/bounds/balancekv_vs_uniform.hpp>
-#include <kvbench/bounds/chelsea_bias.hpp>
-#include <kvbench/bounds/chelsea_observations.hpp>
-#include <kvbench/bounds/chelsea_outliers.hpp>
 #include <kvbench/bounds/balancekv_exponent.hpp>
 #include <kvbench/bounds/balancekv_theorem31.hpp>
 #include <kvbench/bounds/balancekv_theorem32.hpp>
 #include <kvbench/bounds/balancekv_theorem33.hpp>
 #include <kvbench/bounds/balancekv_theorem34.hpp>
+#include <kvbench/bounds/balancekv_vs_uniform.hpp>
 #include <kvbench/bounds/balancekv_walk.hpp>
+#include <kvbench/bounds/chelsea_bias.hpp>
+#include <kvbench/bounds/chelsea_observations.hpp>
+#include <kvbench/bounds/chelsea_outliers.hpp>
 #include <kvbench/bounds/chelsea_theorem.hpp>
 #include <kvbench/bounds/clusterkv_importance.hpp>
 #include <kvbench/bounds/clusterkv_recall.hpp>
