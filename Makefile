@@ -4,7 +4,7 @@ OUT    := out
 JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test demo lint format bench docs nightly gpu-check install clean
+.PHONY: help setup build run test validate demo lint format bench docs nightly gpu-check install clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -25,6 +25,10 @@ test: ## build and run all tests
 	@scripts/setup build fuzz
 	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
+
+validate: build ## test the papers' theorems and claims on the bundled trace and on built-in streams: a table here, all rows in out/validate.csv
+	@mkdir -p $(OUT)
+	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic -o $(OUT)/validate.csv --summary
 
 demo: build ## dump a real model's attention with kvdump and replay it (fetches the model and builds llama.cpp once)
 	@scripts/demo
