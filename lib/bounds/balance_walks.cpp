@@ -33,6 +33,16 @@ WalkSample walk_sample(const Subject& subject, Index n, bool with_values) {
   return sample;
 }
 
+std::vector<float> some_queries(const Subject& subject, Index count) {
+  const Index all = subject.num_queries(), kept = std::min(count, all);
+  std::vector<float> queries;
+  for (Index i = 0; i < kept; ++i) {
+    const std::span<const float> query = subject.query(i * all / kept);
+    queries.insert(queries.end(), query.begin(), query.end());
+  }
+  return queries;
+}
+
 SignWalk library_walk(Backend& backend) {
   return [&backend](const WalkSample& sample, const WalkSettings& settings, std::uint32_t seed) {
     const Draws draws(seed, "checks of balancekv", HeadPrompt{});

@@ -27,6 +27,9 @@ struct WalkSample {
 /// The first tokens of a subject, at most n.
 WalkSample walk_sample(const Subject& subject, Index n, bool with_values);
 
+/// At most `count` of the queries, spread evenly: for checks that are too dear for all of them.
+std::vector<float> some_queries(const Subject& subject, Index count);
+
 /// The thing under test: signs of a sample for a seed.
 using SignWalk = std::function<WalkSigns(const WalkSample&, const WalkSettings&, std::uint32_t seed)>;
 /// softmax_balance() on a backend.

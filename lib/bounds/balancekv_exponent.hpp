@@ -23,8 +23,8 @@ struct ExponentSetup {
 /// Signs a list in blocks for one round of one seed.
 using BlockSigns =
     std::function<std::vector<std::int32_t>(const WalkSample&, const std::vector<std::int32_t>& starts, std::uint32_t draw)>;
-/// softmax_balance() with a constant ("greedy", "tight", ...).
-BlockSigns library_blocks(const std::string& constant, Backend& backend);
+/// softmax_balance() with a constant ("greedy", "tight", ...), over tokens or over pairs of them.
+BlockSigns library_blocks(const std::string& constant, bool pairs, Backend& backend);
 
 /// Slope of ln(error) over ln(tokens kept) of each seed: mean over queries. growing: block = the list.
 std::vector<double> error_slopes(const WalkSample& sample, const std::vector<float>& queries, const ExponentSetup& setup,

@@ -215,7 +215,8 @@ class Check {
 };
 
 void check_subject(CheckContext& context) {
-  const Theorem31Setup setup{.eps = context.options.eps, .delta = context.options.delta, .seeds = context.options.seeds};
+  const Theorem31Setup setup{
+      .eps = context.options.eps, .delta = context.options.delta, .seeds = std::min<Index>(context.options.seeds, 200)};
   const WalkSample sample = walk_sample(*context.subject, setup.t << setup.levels, true);
   if (sample.n == 0 || context.subject->queries.empty()) throw Unavailable("there are no tokens or no queries");
   if (radii(sample).value == 0) throw Unavailable("all values are zero");

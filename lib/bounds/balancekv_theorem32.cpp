@@ -16,7 +16,7 @@ class Check {
 
   void run() {
     if (sample_.n == 0) throw Unavailable("there are no tokens to balance");
-    const WalkRuns paper = walks("paper", setup_.seeds), tight = walks("tight", setup_.seeds);
+    const WalkRuns paper = walks("paper", setup_.seeds_of_ratios), tight = walks("tight", setup_.seeds);
     discrepancy(paper, "literal", &QueryTrials::literal);
     discrepancy(tight, "tight", &QueryTrials::tight);
     discrepancy(tight, "data", &QueryTrials::data);

@@ -16,7 +16,7 @@ struct Theorem32Setup {
   Index tokens = 128;  ///< of the walk
   double delta = 0.1;
   Index seeds = 400;
-  Index seeds_of_ratios = 100;  ///< for constants that no theorem covers
+  Index seeds_of_ratios = 100;  ///< for the other constants than tight, which certify nothing
 };
 /// Rows of one sample: discrepancy in three tiers, FAIL rates, ratios to random signs, sizes of C'.
 void check_theorem32(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,

@@ -89,4 +89,6 @@ TEST_CASE("slopes: coins give -1/2, every second token of a trend gives -1") {
   });
   CHECK(row_of(rows, "block = the list").verdict == Verdict::violated);  // a finding
   CHECK_FALSE(any_fault(rows));
+  CHECK(row_of(rows, "fixed block").text.find("like independent samples") != std::string::npos);
+  CHECK(row_of(rows, "fixed block").bound == Approx(-0.6115).epsilon(1e-3));
 }
