@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cases.hpp"
+#include "case_tools.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -14,29 +14,7 @@ namespace {
 
 using namespace kernels;
 
-constexpr Index kTokens = 32768;
 constexpr Index kQueries = 256;
-
-Buffer<float> normal(Backend& b, Index rows, Index cols, std::uint32_t seed) {
-  std::mt19937 engine(seed);
-  std::normal_distribution<float> distribution;
-  std::vector<float> data(static_cast<std::size_t>(rows * cols));
-  for (float& x : data) x = distribution(engine);
-  return b.adopt(std::move(data), rows, cols);
-}
-
-/// Whole coordinates: distances are exact, so the choices built on them can be compared exactly. 512 groups of points.
-Buffer<float> clustered(Backend& b, Index rows, Index cols) {
-  std::mt19937 engine(3);
-  std::uniform_int_distribution<int> centre(-8, 8), noise(-1, 1);
-  std::vector<int> centres(static_cast<std::size_t>(512 * cols));
-  for (int& x : centres) x = centre(engine);
-  std::vector<float> data;
-  for (Index i = 0; i < rows; ++i)
-    for (Index c = 0; c < cols; ++c)
-      data.push_back(static_cast<float>(centres[static_cast<std::size_t>(i % 512 * cols + c)] + noise(engine)));
-  return b.adopt(std::move(data), rows, cols);
-}
 
 /// Query i of the last m tokens sees everything up to itself.
 void causal_tail(Backend& b, Index m, Buffer<const std::int32_t>& first, Buffer<const std::int32_t>& last) {
@@ -44,24 +22,6 @@ void causal_tail(Backend& b, Index m, Buffer<const std::int32_t>& first, Buffer<
   std::iota(ends.begin(), ends.end(), static_cast<std::int32_t>(kTokens - m + 1));
   first = b.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(m), 0), m);
   last = b.adopt(std::move(ends), m);
-}
-
-/// The values of all buffers, one after the other, as floats.
-template <class... T>
-std::function<std::vector<float>()> reader(Backend& b, Buffer<T>... buffers) {
-  return [&b, buffers...] {
-    std::vector<float> all;
-    const auto append = [&](const auto& values) {
-      for (const auto value : values) all.push_back(static_cast<float>(value));
-    };
-    (append(b.read(buffers)), ...);
-    return all;
-  };
-}
-
-template <template <template <class> class> class Op>
-std::function<void()> runner(Backend& b, Op<Buffer> op) {
-  return [&b, op] { b.run(op); };
 }
 
 Case exact_attention(std::string name, Index m, Index d, bool keep_scores) {
@@ -200,25 +160,27 @@ Case widen(Half format, std::string name) {
 }  // namespace
 
 std::vector<Case> all_cases() {
-  return {exact_attention("exact_attention d=128", kQueries, 128, false),
-          exact_attention("exact_attention d=64", kQueries, 64, false),
-          exact_attention("exact_attention d=128 scores", kQueries, 128, true),
-          exact_attention("exact_attention d=64 scores", kQueries, 64, true),
-          exact_attention("exact_attention decode", 1, 128, false),
-          weighted_attention("weighted shared 8192", 8192, false, false),
-          weighted_attention("weighted shared 8192 scores", 8192, false, true),
-          weighted_attention("weighted per query 1024", 1024, true, true),
-          topk(1024),
-          squared_distances(),
-          k_center(64),
-          leader_clusters(),
-          column_sums(),
-          squared_norms(),
-          gather(),
-          narrow(Half::f16, "narrow f16"),
-          widen(Half::f16, "widen f16"),
-          narrow(Half::bf16, "narrow bf16"),
-          widen(Half::bf16, "widen bf16")};
+  std::vector<Case> cases = {exact_attention("exact_attention d=128", kQueries, 128, false),
+                             exact_attention("exact_attention d=64", kQueries, 64, false),
+                             exact_attention("exact_attention d=128 scores", kQueries, 128, true),
+                             exact_attention("exact_attention d=64 scores", kQueries, 64, true),
+                             exact_attention("exact_attention decode", 1, 128, false),
+                             weighted_attention("weighted shared 8192", 8192, false, false),
+                             weighted_attention("weighted shared 8192 scores", 8192, false, true),
+                             weighted_attention("weighted per query 1024", 1024, true, true),
+                             topk(1024),
+                             squared_distances(),
+                             k_center(64),
+                             leader_clusters(),
+                             column_sums(),
+                             squared_norms(),
+                             gather(),
+                             narrow(Half::f16, "narrow f16"),
+                             widen(Half::f16, "widen f16"),
+                             narrow(Half::bf16, "narrow bf16"),
+                             widen(Half::bf16, "widen bf16")};
+  for (Case& c : selection_cases()) cases.push_back(std::move(c));
+  return cases;
 }
 
 }  // namespace kvbench::bench

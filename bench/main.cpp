@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kvbench_bench [--isa scalar|avx2|avx512] [--device cpu|cuda] [--only PART-OF-NAME] [--repeats N] [--serve]
+// kvbench_bench [--isa scalar|avx2|avx512] [--device cpu|cuda|ref] [--only PART-OF-NAME] [--repeats N] [--serve]
 // Host kernels are timed by the CPU time of their thread, so that neighbours on a shared machine do not count; CUDA by the
 // clock. Prints one row an operation; an operation whose result differs from the reference gets no time.
 // --serve: the one selected operation runs once for each line read, and its milliseconds are printed (used by
@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
 
 #include "cases.hpp"
@@ -40,7 +41,7 @@ Options parse(int argc, char** argv) {
       options.only = value;
     } else if (flag == "--repeats" && std::atoi(value.c_str()) > 0) {
       options.repeats = std::atoi(value.c_str());
-    } else if (flag == "--device" && (value == "cpu" || value == "cuda")) {
+    } else if (flag == "--device" && (value == "cpu" || value == "cuda" || value == "ref")) {
       options.device = value;
     } else if (flag == "--isa" && (value == "scalar" || value == "avx2" || value == "avx512")) {
       options.isa = value == "scalar" ? Isa::scalar : value == "avx2" ? Isa::avx2 : Isa::avx512;
@@ -52,8 +53,13 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
+std::unique_ptr<Backend> make_backend(const Options& options) {
+  if (options.device == "cuda") return make_cuda_backend();
+  return options.device == "ref" ? make_ref_backend() : make_cpu_backend(options.isa);
+}
+
 double milliseconds(Backend& backend, const Bound& bound, const Buffer<float>& token) {
-  const bool host = backend.device() == "cpu";
+  const bool host = backend.device() != "cuda";
   const double start = host ? thread_seconds() : wall_seconds();
   bound.run();
   backend.read(token);  // waits for asynchronous devices
@@ -88,7 +94,7 @@ void print_row(const Case& c, Backend& backend, const Options& options, double p
   const auto token = backend.allocate<float>(1);
   const Cost before = backend.cost();
   double best = milliseconds(backend, bound, token);
-  const double flops = backend.cost().flops - before.flops;
+  const double flops = c.flops > 0 ? c.flops : backend.cost().flops - before.flops;
   const double bytes = backend.cost().bytes - before.bytes;
   for (int i = 1; i < options.repeats; ++i) best = std::min(best, milliseconds(backend, bound, token));
   const double peak_flops = probe_flops(options.isa);  // in the same moment: clocks drift
@@ -116,7 +122,7 @@ int serve(const Case& c, Backend& backend) {
 
 int main(int argc, char** argv) try {
   const Options options = parse(argc, argv);
-  const auto backend = options.device == "cuda" ? make_cuda_backend() : make_cpu_backend(options.isa);
+  const auto backend = make_backend(options);
   std::vector<Case> cases = all_cases();
   std::erase_if(cases, [&](const Case& c) { return c.name.find(options.only) == std::string::npos; });
   if (options.serve) return cases.empty() ? 2 : serve(cases.front(), *backend);

@@ -80,7 +80,7 @@ Cost cost(const BalanceWalk<Buffer>& a) {
   const double n = static_cast<double>(a.keys.rows()), blocks = static_cast<double>(a.shift.rows());
   const double pairs = blocks == 0 ? 0 : n * n / blocks / 2;
   return {pairs * static_cast<double>(2 * a.keys.cols() + 2 * a.values.cols() + 4),
-          bytes(a.keys) + bytes(a.values) + bytes(a.uniforms) + bytes(a.signs)};
+          bytes(a.keys) + bytes(a.values) + bytes(a.weights) + bytes(a.uniforms) + bytes(a.signs)};
 }
 
 Cost cost(const SpreadRows<Buffer>& a) {

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <exception>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "graph.hpp"
 #include "layer_capture.hpp"
 #include "node_name.hpp"
+#include "query_path.hpp"
 
 namespace kvbench::kvdump {
 
@@ -22,6 +25,8 @@ struct CaptureOptions {
   std::string rope_scaling;  ///< the model's metadata <arch>.rope.scaling.type
   bool pre_rope = false;
   bool column_sums = false;
+  bool speculated = false;
+  int threads = 1;
 };
 
 /// One prompt at a time: start_prompt(); for each batch begin_batch(), llama_decode(), end_batch(); then take().
@@ -46,7 +51,7 @@ class Capture {
     LayerCapture data;
     MaskSummary mask;
     const ggml_tensor* query_rope = nullptr;
-    std::array<std::int64_t, 7> reached = {};                        ///< tokens seen so far, by role
+    std::array<std::int64_t, 8> reached = {};                        ///< tokens seen so far, by role
     const ggml_tensor *query_input = nullptr, *key_input = nullptr;  ///< the last node that may feed RoPE
   };
 
@@ -55,6 +60,9 @@ class Capture {
   void take_node(const ggml_tensor* node);
   void take_rotated(Layer& layer, Role role, const ggml_tensor* node);
   void take_rope_input(Layer& layer, Role role, const ggml_tensor* node);
+  void take_attention_input(const ggml_tensor* node, int layer);
+  void speculate(Layer& layer, const ggml_tensor* rope);
+  void store_speculated(LayerCapture& data, const std::vector<float>& queries, const HeadRows& own) const;
   void take_softmax(Layer& layer, const ggml_tensor* node);
   void add_column_sums(Layer& layer, const ggml_tensor* node);
 
@@ -67,6 +75,14 @@ class Capture {
   std::vector<std::int64_t> key_rows_, query_rows_;  ///< by token of the batch; -1: not stored
   const ggml_tensor* mask_node_ = nullptr;           ///< layers share masks: each is read once a batch
   MaskSummary mask_;
+  /// Input of a layer's attention in this batch: the node, and the rows of the tokens whose queries are stored.
+  struct AttentionInput {
+    const ggml_tensor* node = nullptr;
+    std::vector<float> rows;
+  };
+  std::map<int, AttentionInput> inputs_;  ///< by layer: those before recorded layers, and those of recorded layers
+  std::vector<std::int32_t> stored_;      ///< tokens of the batch whose queries are stored
+  std::optional<QueryPath> query_path_;   ///< --speculated
   std::exception_ptr error_;
 };
 

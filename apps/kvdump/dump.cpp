@@ -122,9 +122,14 @@ void dump(const Options& options) {
 
   const Model source(options.model);
   source.refuse_unsupported();
-  const CaptureOptions wanted{
-      parse_layers(options.layers, source.num_layers()),        source.num_query_heads(), source.num_kv_heads(),
-      source.metadata("{arch}.rope.scaling.type").value_or(""), options.pre_rope,         options.column_sums};
+  const CaptureOptions wanted{parse_layers(options.layers, source.num_layers()),
+                              source.num_query_heads(),
+                              source.num_kv_heads(),
+                              source.metadata("{arch}.rope.scaling.type").value_or(""),
+                              options.pre_rope,
+                              options.column_sums,
+                              options.speculated,
+                              threads};
   std::vector<Prompt> prompts = read_prompts(options, source);
   const auto order = running_order(prompts);
   const std::int64_t total =

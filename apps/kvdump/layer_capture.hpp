@@ -33,6 +33,7 @@ struct LayerCapture {
   std::vector<float> output;            ///< [query_heads, m, value_dim] the model's own attention output
   std::vector<float> keys_pre_rope;     ///< as keys; empty unless asked for
   std::vector<float> queries_pre_rope;  ///< as queries; empty unless asked for
+  std::vector<float> speculated;        ///< as queries, from the input of the layer before; empty unless asked for
   std::vector<double> column_sums;      ///< [query_heads, n]; empty unless asked for
 };
 

@@ -15,6 +15,7 @@ constexpr std::pair<std::string_view, Role> roles[] = {
     {"Kcur_normed", Role::normed_key},
     {"kq_soft_max", Role::softmax},
     {"kqv_out", Role::output},
+    {"attn_norm", Role::attention_input},
 };
 
 }  // namespace

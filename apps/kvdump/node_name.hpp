@@ -8,7 +8,7 @@
 
 namespace kvbench::kvdump {
 
-enum class Role { query, key, value, normed_query, normed_key, softmax, output };
+enum class Role { query, key, value, normed_query, normed_key, softmax, output, attention_input };
 
 struct NodeName {
   Role role;

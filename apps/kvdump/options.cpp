@@ -53,6 +53,8 @@ void declare_output(CLI::App& app, Options& options, std::string& queries, std::
   app.add_option("--dtype", dtype, "Element type: f32, f16 or bf16; default: f32")->type_name("TYPE");
   app.add_flag("--pre-rope", options.pre_rope, "Also store queries and keys before RoPE");
   app.add_flag("--column-sums", options.column_sums, "Also store the attention mass of each key over the context's queries");
+  app.add_flag("--speculated", options.speculated,
+               "Also store the queries that each layer but the first would have of the attention input of the layer before it");
   app.add_flag("--attention-output", options.attention_output, "Also store what the model's attention computed");
   app.add_flag("--compress", options.compress, "Compress the trace");
   app.add_flag("--check,!--no-check", options.check, "Recompute the model's attention from the captured arrays; default: on");

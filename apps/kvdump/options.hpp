@@ -23,6 +23,7 @@ struct Options {
   trace::Dtype dtype = trace::Dtype::f32;
   bool pre_rope = false;
   bool column_sums = false;
+  bool speculated = false;
   bool attention_output = false;
   bool f32 = false;
   bool compress = false;

@@ -40,6 +40,7 @@ trace::LayerInfo describe_layer(const LayerCapture& capture, const Prompt& promp
   info.query_positions = prompt.query_positions;
   if (options.column_sums) info.column_sums_end = prompt.prompt_tokens;
   info.keys_pre_rope = info.queries_pre_rope = options.pre_rope;
+  info.speculated_queries = options.speculated && capture.layer > 0;
   info.attention_output = options.attention_output;
   return info;
 }
@@ -98,6 +99,7 @@ void write_prompt(trace::Writer& writer, std::size_t prompt, const std::vector<L
     put(Array::queries, layer.query_heads, layer.queries);
     put(Array::keys_pre_rope, layer.kv_heads, layer.keys_pre_rope);
     put(Array::queries_pre_rope, layer.query_heads, layer.queries_pre_rope);
+    put(Array::speculated_queries, layer.query_heads, layer.speculated);
     put(Array::attention_output, layer.query_heads, layer.output);
     const std::vector<float> sums(layer.column_sums.begin(), layer.column_sums.end());
     put(Array::column_sums, layer.query_heads, sums);

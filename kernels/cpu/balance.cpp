@@ -1,12 +1,239 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "simd.hpp"
+// The walk goes over kGroup rows at a time. First their kernel sums with all rows before the group are formed in tiles, nothing
+// but the sums being kept; then the rows of the group follow strip by strip, a row's sign entering the sums of the rows after
+// it as soon as it is drawn. Every sum adds its terms in the order of the rows: single precision inside a group, double across.
+//
+// In single precision exp() must stay between e^-87 and e^80, so a shift of the block's own replaces the caller's. Where that
+// is not enough and the flushed terms might decide a sign, the sum of this row is formed anew in fp64.
+#include "product_tile.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
+namespace {
+
+using Walk = BalanceWalk<HostMatrix>;
+
+constexpr Index kGroup = 256;
+
+/// Rows of a block as the products read them: in place, or a copy where they are centred or weighted.
+struct Rows {
+  const float* data;
+  Index stride, d;
+};
+
+struct BlockWalk {
+  Index begin, rows;
+  Rows keys, values;
+  float shift;  // off the exponents here
+  double step;  // for sums of K as shifted here
+  double given_shift, given_step;
+  double flushed;  // what one term that was flushed to zero could have been, at most
+  float* strips;   // keys of a group
+  float* value_strips;
+  float* sums;    // [kGroup] terms of the group of rows at hand
+  double* total;  // [kGroup] terms of all groups before
+  float* terms;   // [kStrip][kStrip] K between the rows of a strip
+  float* signs;   // [rows]
+};
+
+double absolute(double x) { return x < 0 ? -x : x; }
+
+double largest_norm2(const Rows& rows, Index count) {
+  double largest = 0;
+  for (Index i = 0; i < count; ++i) {
+    const double norm2 = squared_norm(rows.data + i * rows.stride, rows.d);
+    largest = norm2 > largest ? norm2 : largest;
+  }
+  return largest;
+}
+
+/// The rows of a block, each less `centre` and times its weight; null stands for zeros and ones.
+Rows rows_of(const HostMatrix<const float>& matrix, Index begin, Index count, const double* centre,
+             const HostMatrix<const float>* weights, float* copy) {
+  const Rows rows = {matrix.data + begin * matrix.stride, matrix.stride, matrix.cols};
+  if (centre == nullptr && weights == nullptr) return rows;
+  for (Index i = 0; i < count; ++i) {
+    const double weight = weights == nullptr ? 1 : static_cast<double>(weights->data[(begin + i) * weights->stride]);
+    for (Index c = 0; c < rows.d; ++c) {
+      const double x = static_cast<double>(rows.data[i * rows.stride + c]);
+      copy[i * rows.d + c] = static_cast<float>(weight * (centre == nullptr ? x : x - centre[c]));
+    }
+  }
+  return {copy, rows.d, rows.d};
+}
+
+void sum_keys(const Walk& op, Index begin, Index count, double* centre) {
+  for (Index c = 0; c < op.keys.cols; ++c) centre[c] = 0;
+  for (Index i = begin; i < begin + count; ++i)
+    for (Index c = 0; c < op.keys.cols; ++c)
+      centre[c] += static_cast<double>(op.keys.data[i * op.keys.stride + c]) / static_cast<double>(op.centre);
+}
+
+BlockWalk start_block(const Walk& op, Index b, Context& context) {
+  constexpr double kHighest = 60;  // room for the values, and for sums, below e^88
+  BlockWalk walk = {};
+  walk.begin = op.starts.data[b * op.starts.stride];
+  walk.rows = op.starts.data[(b + 1) * op.starts.stride] - walk.begin;
+  const Index d = op.keys.cols, dv = op.values.data == nullptr ? 0 : op.values.cols;
+  double* centre = nullptr;
+  if (op.centre > 0) sum_keys(op, walk.begin, walk.rows, centre = scratch<double>(context, 0, d));
+  walk.keys =
+      rows_of(op.keys, walk.begin, walk.rows, centre, nullptr, scratch<float>(context, 1, op.centre > 0 ? walk.rows * d : 0));
+  const bool weighted = dv > 0 && op.weights.data != nullptr;
+  if (op.values.data != nullptr)
+    walk.values = rows_of(op.values, walk.begin, walk.rows, nullptr, weighted ? &op.weights : nullptr,
+                          scratch<float>(context, 2, weighted ? walk.rows * dv : 0));
+  walk.strips = scratch<float>(context, 3, kGroup * d);
+  walk.value_strips = scratch<float>(context, 4, kGroup * dv);
+  walk.sums = scratch<float>(context, 5, kGroup);
+  walk.total = scratch<double>(context, 6, kGroup);
+  walk.terms = scratch<float>(context, 7, kStrip * kStrip);
+  walk.signs = scratch<float>(context, 8, walk.rows);
+
+  const double limit = absolute(static_cast<double>(op.scale)) * largest_norm2(walk.keys, walk.rows);
+  const double factor =
+      op.values.data == nullptr ? 1 : largest_norm2(walk.values, walk.rows) + absolute(static_cast<double>(op.value_offset));
+  walk.shift = static_cast<float>(limit > kHighest ? limit - kHighest : 0);
+  walk.given_shift = static_cast<double>(op.shift.data[b * op.shift.stride]);
+  walk.given_step = op.greedy ? 1 : static_cast<double>(op.step.data[b * op.step.stride]);
+  walk.step = op.greedy ? 1 : walk.given_step * __builtin_exp(static_cast<double>(walk.shift) - walk.given_shift);
+  const bool flushes = -limit - static_cast<double>(walk.shift) < -87;
+  walk.flushed = flushes ? 1.2e-38 * factor : 0;  // e^-87.3
+  return walk;
+}
+
+/// terms[r] = K(row first + r, each row of the strip).
+template <int R>
+inline void kernel_tile(const Walk& op, const BlockWalk& walk, Index first, Index strip, Vec (&terms)[R][2]) {
+  alignas(64) float factors[R][kStrip];
+  if (walk.values.data != nullptr) {
+    const Rows& v = walk.values;
+    product_tile<R>(v.data + first * v.stride, v.stride, walk.value_strips + strip * v.d, v.d, terms);
+    for (int r = 0; r < R; ++r)
+      for (int h = 0; h < 2; ++h) store(factors[r] + h * W, terms[r][h] + broadcast(op.value_offset));
+  }
+  const Rows& k = walk.keys;
+  product_tile<R>(k.data + first * k.stride, k.stride, walk.strips + strip * k.d, k.d, terms);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      terms[r][h] = exp(fma(terms[r][h], broadcast(op.scale), broadcast(-walk.shift)));
+      if (walk.values.data != nullptr) terms[r][h] *= load(factors[r] + h * W);
+    }
+}
+
+/// sums of the strip += the terms of rows [begin, end), which have their signs.
+void add_rows(const Walk& op, const BlockWalk& walk, Index begin, Index end, Index strip) {
+  for (Index first = begin; first < end; first += kTileRows)
+    with_rows(min(kTileRows, end - first), [&]<int R>() {
+      Vec terms[R][2];
+      kernel_tile<R>(op, walk, first, strip, terms);
+      for (int h = 0; h < 2; ++h) {
+        Vec sums = load(walk.sums + strip + h * W);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) sums = fma(broadcast(walk.signs[first + r]), terms[r][h], sums);
+        store(walk.sums + strip + h * W, sums);
+      }
+    });
+}
+
+double exact_product(const Rows& rows, Index i, Index j) {
+  double sum = 0;
+  for (Index c = 0; c < rows.d; ++c)
+    sum += static_cast<double>(rows.data[i * rows.stride + c]) * static_cast<double>(rows.data[j * rows.stride + c]);
+  return sum;
+}
+
+/// The kernel sum of row i with rows [0, count), in fp64 throughout and with the caller's shift.
+double exact_sum(const Walk& op, const BlockWalk& walk, Index i, Index count) {
+  double sum = 0;
+  for (Index j = 0; j < count; ++j) {
+    const double exponent = static_cast<double>(op.scale) * exact_product(walk.keys, i, j) - walk.given_shift;
+    const double factor =
+        walk.values.data == nullptr ? 1 : exact_product(walk.values, i, j) + static_cast<double>(op.value_offset);
+    sum += static_cast<double>(walk.signs[j]) * __builtin_exp(exponent) * factor;
+  }
+  return sum;
+}
+
+/// step * s of row i, or of a pair from row i on, which stands `at` in the group; greedy walks get s alone.
+double drift(const Walk& op, const BlockWalk& walk, Index i, Index width, Index at) {
+  const auto sum_of = [&](Index r) { return walk.total[at + r] + static_cast<double>(walk.sums[at + r]); };
+  const double sum = width == 2 ? sum_of(0) - sum_of(1) : sum_of(0);
+  const double flushed = walk.flushed * static_cast<double>(2 * i);
+  const bool harmless = absolute(sum) >= 0x1p20 * flushed || (!op.greedy && walk.step * flushed < 1e-7);
+  if (harmless) return sum == 0 ? 0 : walk.step * sum;
+  const double exact = exact_sum(op, walk, i, i) - (width == 2 ? exact_sum(op, walk, i + 1, i) : 0);
+  return walk.given_step * exact;
+}
+
+float draw(const Walk& op, const BlockWalk& walk, Index i, Index width, Index at, std::int32_t& fails) {
+  const double pull = drift(op, walk, i, width, at);
+  if (!op.greedy && absolute(pull) > 0.5) ++fails;
+  if (op.first_positive && i == 0) return 1;
+  if (op.greedy) return pull > 0 ? -1.0f : 1.0f;
+  return op.uniforms.data[(walk.begin + i) * op.uniforms.stride] < 0.5 - pull ? 1.0f : -1.0f;
+}
+
+/// Signs the `count` rows of a strip, whose sums with all rows before it are complete.
+void walk_strip(const Walk& op, const BlockWalk& walk, Index group, Index strip, Index count, std::int32_t& fails) {
+  const Index first = group + strip;
+  for (Index row = 0; row < count; row += kTileRows)
+    with_rows(min(kTileRows, count - row), [&]<int R>() {
+      Vec terms[R][2];
+      kernel_tile<R>(op, walk, first + row, strip, terms);
+      for (int r = 0; r < R; ++r)
+        for (int h = 0; h < 2; ++h) store(walk.terms + (row + r) * kStrip + h * W, terms[r][h]);
+    });
+  const Index width = op.pairs ? 2 : 1;
+  for (Index row = 0; row < count; row += width) {
+    const Index rows = min(width, count - row);
+    const float sign = draw(op, walk, first + row, rows, strip + row, fails);
+    for (Index r = row; r < row + rows; ++r) {
+      const float own = r == row ? sign : -sign;
+      walk.signs[first + r] = own;
+      for (int h = 0; h < 2; ++h) {
+        float* sums = walk.sums + strip + h * W;
+        store(sums, fma(broadcast(own), load(walk.terms + r * kStrip + h * W), load(sums)));
+      }
+    }
+  }
+}
+
+void walk_group(const Walk& op, const BlockWalk& walk, Index group, std::int32_t& fails) {
+  const Index count = min(kGroup, walk.rows - group);
+  const Rows &k = walk.keys, &v = walk.values;
+  pack_strips(k.data + group * k.stride, k.stride, count, k.d, walk.strips);
+  if (v.data != nullptr) pack_strips(v.data + group * v.stride, v.stride, count, v.d, walk.value_strips);
+  for (Index i = 0; i < kGroup; ++i) walk.total[i] = 0;
+  for (Index i = 0; i < kGroup; ++i) walk.sums[i] = 0;
+  for (Index before = 0; before < group; before += kGroup) {
+    for (Index strip = 0; strip < count; strip += kStrip) add_rows(op, walk, before, before + kGroup, strip);
+    for (Index i = 0; i < kGroup; ++i) {
+      walk.total[i] += static_cast<double>(walk.sums[i]);
+      walk.sums[i] = 0;
+    }
+  }
+  for (Index strip = 0; strip < count; strip += kStrip) {
+    add_rows(op, walk, group, group + strip, strip);
+    walk_strip(op, walk, group, strip, min(kStrip, count - strip), fails);
+  }
+}
+
+}  // namespace
+
 template <>
-void run(const BalanceWalk<HostMatrix>& op, Context&) {
-  ref::Context reference;
-  ref::run(op, reference);
+void run(const Walk& op, Context& context) {
+  static_assert(kGroup % kStrip == 0 && kStrip % 2 == 0);
+  for (Index b = 0; b < op.shift.rows; ++b) {
+    const BlockWalk walk = start_block(op, b, context);
+    std::int32_t fails = 0;
+    for (Index group = 0; group < walk.rows; group += kGroup) walk_group(op, walk, group, fails);
+    for (Index i = 0; i < walk.rows; ++i)
+      op.signs.data[(walk.begin + i) * op.signs.stride] = static_cast<std::int32_t>(walk.signs[i]);
+    op.fails.data[b * op.fails.stride] = fails;
+  }
 }
 
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

@@ -100,19 +100,16 @@ class CudaBackend final : public Backend {
   void execute(const kernels::KCenter<Buffer>& op) override { queue(op); }
   void execute(const kernels::LeaderClusters<Buffer>& op) override { queue(op); }
   void execute(const kernels::PhiloxFill<Buffer>& op) override { queue(op); }
-  void execute(const kernels::NormalizeRows<Buffer>&) override { missing("NormalizeRows"); }
-  void execute(const kernels::InnerProducts<Buffer>&) override { missing("InnerProducts"); }
-  void execute(const kernels::BestMatch<Buffer>&) override { missing("BestMatch"); }
-  void execute(const kernels::MeanRows<Buffer>&) override { missing("MeanRows"); }
-  void execute(const kernels::PageBounds<Buffer>&) override { missing("PageBounds"); }
-  void execute(const kernels::SplitSigns<Buffer>&) override { missing("SplitSigns"); }
-  void execute(const kernels::BalanceWalk<Buffer>&) override { missing("BalanceWalk"); }
-  void execute(const kernels::SpreadRows<Buffer>&) override { missing("SpreadRows"); }
+  void execute(const kernels::NormalizeRows<Buffer>& op) override { queue(op); }
+  void execute(const kernels::InnerProducts<Buffer>& op) override { queue(op); }
+  void execute(const kernels::BestMatch<Buffer>& op) override { queue(op); }
+  void execute(const kernels::MeanRows<Buffer>& op) override { queue(op); }
+  void execute(const kernels::PageBounds<Buffer>& op) override { queue(op); }
+  void execute(const kernels::SplitSigns<Buffer>& op) override { queue(op); }
+  void execute(const kernels::BalanceWalk<Buffer>& op) override { queue(op); }
+  void execute(const kernels::SpreadRows<Buffer>& op) override { queue(op); }
 
  private:
-  [[noreturn]] static void missing(const char* operation) {
-    throw std::runtime_error(std::string("the CUDA backend has no ") + operation + " yet; use --device cpu for this method");
-  }
   struct ToDevice {
     template <class T>
     DeviceMatrix<T> operator()(const Buffer<T>& buffer) const {

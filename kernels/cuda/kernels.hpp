@@ -42,5 +42,21 @@ template <>
 void run(const LeaderClusters<DeviceMatrix>& op, Context& context);
 template <>
 void run(const PhiloxFill<DeviceMatrix>& op, Context& context);  // philox.cu
+template <>
+void run(const NormalizeRows<DeviceMatrix>& op, Context& context);  // similarity.cu, down to MeanRows
+template <>
+void run(const InnerProducts<DeviceMatrix>& op, Context& context);
+template <>
+void run(const BestMatch<DeviceMatrix>& op, Context& context);
+template <>
+void run(const MeanRows<DeviceMatrix>& op, Context& context);
+template <>
+void run(const PageBounds<DeviceMatrix>& op, Context& context);  // pages.cu, down to SplitSigns
+template <>
+void run(const SplitSigns<DeviceMatrix>& op, Context& context);
+template <>
+void run(const BalanceWalk<DeviceMatrix>& op, Context& context);  // balance.cu
+template <>
+void run(const SpreadRows<DeviceMatrix>& op, Context& context);  // spread.cu
 
 }  // namespace kvbench::kernels::cuda

@@ -3,7 +3,13 @@
 
 #include <algorithm>
 
+#include <kvbench/bounds/balancekv_exponent.hpp>
+#include <kvbench/bounds/balancekv_theorem31.hpp>
+#include <kvbench/bounds/balancekv_theorem32.hpp>
+#include <kvbench/bounds/balancekv_theorem33.hpp>
+#include <kvbench/bounds/balancekv_theorem34.hpp>
 #include <kvbench/bounds/balancekv_vs_uniform.hpp>
+#include <kvbench/bounds/balancekv_walk.hpp>
 #include <kvbench/bounds/chelsea_bias.hpp>
 #include <kvbench/bounds/chelsea_observations.hpp>
 #include <kvbench/bounds/chelsea_outliers.hpp>
@@ -12,6 +18,12 @@
 #include <kvbench/bounds/clusterkv_recall.hpp>
 #include <kvbench/bounds/cost.hpp>
 #include <kvbench/bounds/keys_cluster.hpp>
+#include <kvbench/bounds/subgen_amm.hpp>
+#include <kvbench/bounds/subgen_lemma1.hpp>
+#include <kvbench/bounds/subgen_lemma2.hpp>
+#include <kvbench/bounds/subgen_partition.hpp>
+#include <kvbench/bounds/subgen_size.hpp>
+#include <kvbench/bounds/subgen_theorem1.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 
@@ -36,6 +48,20 @@ CheckRow& CheckContext::add(CheckKind kind, std::string part) {
 std::span<const Claim> all_claims() {
   // clang-format off
   static const std::vector<Claim> table = {
+      subgen_lemma1(),
+      subgen_lemma2(),
+      subgen_size(),
+      subgen_partition(),
+      subgen_amm(),
+      subgen_theorem1(),
+      subgen_corollary1(),
+      subgen_quantities(),
+      balancekv_walk(),
+      balancekv_theorem32(),
+      balancekv_theorem33(),
+      balancekv_theorem31(),
+      balancekv_theorem34(),
+      balancekv_exponent(),
       chelsea_theorem61(),
       chelsea_observation1(),
       chelsea_observation2(),

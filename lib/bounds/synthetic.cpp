@@ -13,11 +13,12 @@ namespace {
 struct Stream {
   std::string name;
   Index n, d, dv;
-  Index clusters;       ///< 0: keys without structure
-  double spread;        ///< distance of a key from its centre
-  double key_norm;      ///< of centres, or of keys
-  double query_norm;    ///< with the scale 1/sqrt(d)
-  double value_spread;  ///< standard deviation of ln |v|
+  Index clusters;         ///< 0: keys without structure
+  double spread;          ///< distance of a key from its centre
+  double key_norm;        ///< of centres, or of keys
+  double query_norm;      ///< with the scale 1/sqrt(d)
+  double value_spread;    ///< standard deviation of ln |v|
+  double value_mean = 0;  ///< length of one vector added to all values: without it attention averages to nearly 0
 };
 
 /// Normal numbers, keyed by the stream and by what they are for.
@@ -56,7 +57,9 @@ Subject draw(const Stream& s, std::uint32_t number, Index queries, Backend& back
       for (std::size_t c = 0; c < key.size(); ++c) key[c] += away[c];
     }
     append(keys, key);
-    append(values, value.direction(i, s.dv, std::exp(s.value_spread * length.at(i, 0))));
+    std::vector<float> row = value.direction(i, s.dv, std::exp(s.value_spread * length.at(i, 0)));
+    row[0] += static_cast<float>(s.value_mean);
+    append(values, row);
   }
   for (Index i = 0; i < queries; ++i) append(asked, query.direction(i, s.d, s.query_norm));
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.d)));
@@ -68,7 +71,7 @@ Subject draw(const Stream& s, std::uint32_t number, Index queries, Backend& back
 std::vector<SubjectSource> synthetic_subjects(Index queries) {
   static const Stream streams[] = {
       {"tight-clusters", 4096, 16, 16, 32, 0.05, 2, 2, 0},
-      {"loose-clusters", 4096, 32, 32, 64, 0.5, 4, 4, 0.3},
+      {"loose-clusters", 4096, 32, 32, 64, 0.5, 4, 4, 0.3, 1},
       {"short-keys", 4096, 16, 16, 0, 0, 0.5, 1, 0},
       {"uneven-values", 2048, 16, 8, 16, 0.2, 2, 2, 1},
   };

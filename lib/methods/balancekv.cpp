@@ -89,16 +89,6 @@ class Halving {
   Index fails_ = 0, steps_ = 0;
 };
 
-class BatchCache : public KeptCache {
- public:
-  BatchCache(Backend& backend, const HeadPrompt& head, KeptTokens kept, std::vector<Note> notes)
-      : KeptCache(backend, head, std::move(kept)), notes_(std::move(notes)) {}
-  std::vector<Note> notes() const override { return notes_; }
-
- private:
-  std::vector<Note> notes_;
-};
-
 std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const BalancekvParams& params, Index budget,
                                           std::uint32_t seed, Backend& backend) {
   const Index n = head.tokens();
@@ -108,18 +98,23 @@ std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const Balancek
   Halving halving(head, params, seed, backend);
   WeightedTokens kept = halving.run(n - plan.recent, plan.rounds);
   for (Index i = n - plan.recent; i < n; ++i) kept.add(static_cast<TokenId>(i), 1);
-  return std::make_unique<BatchCache>(
-      backend, head,
-      KeptTokens{.ids = std::move(kept.ids), .weight = std::move(kept.weights), .fixed = {.recent = plan.recent}},
-      walk_notes(halving.fails(), halving.steps()));
+  return std::make_unique<KeptCache>(backend, head,
+                                     KeptTokens{.ids = std::move(kept.ids),
+                                                .weight = std::move(kept.weights),
+                                                .fixed = {.recent = plan.recent},
+                                                .notes = walk_notes(halving.fails(), halving.steps())});
 }
 
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
-  if (params.mode == BalancekvParams::Mode::stream) return prepare_balancekv_stream(head, params, backend);
-  if (head.calibration_keys.present()) {
+  using Mode = BalancekvParams::Mode;
+  const bool from_nothing = head.calibration_keys.present();
+  if (params.mode == Mode::stream || (params.mode == Mode::automatic && from_nothing && params.half != Half::released)) {
+    return prepare_balancekv_stream(head, params, backend);
+  }
+  if (from_nothing) {
     throw Unavailable(
-        "balancekv.mode=batch compresses a context once and keeps every later token, and this stream starts from none; set "
-        "balancekv.mode=stream");
+        "balancekv.mode=batch (and half=released, which is of that mode) compresses a context once and keeps every later "
+        "token, and this stream starts from none; set balancekv.mode=stream");
   }
   return prepared(
       [head, params, &backend](Index budget, std::uint32_t seed) { return compress(head, params, budget, seed, backend); });
@@ -132,7 +127,8 @@ void fields(ParamVisitor& visitor, BalancekvParams& params) {
   visitor.real("delta", params.delta, {.min = 0, .max = 1}, "failure probability of a call; 0: 1 / its tokens");
   visitor.choice("half", params.half, {"smaller", "exact", "released"},
                  "what stays: the smaller sign class of each block, one of each pair, or the released rule");
-  visitor.choice("mode", params.mode, {"batch", "stream"}, "halve the context in blocks, or merge and reduce a stream");
+  visitor.choice("mode", params.mode, {"auto", "batch", "stream"},
+                 "halve the context in blocks, or merge and reduce a stream; auto: batch wherever there is a context");
   visitor.integer("rounds", params.rounds, {.min = -1, .max = 40}, "T; -1: from the budget");
   visitor.integer("block", params.block, {.min = 2}, "tokens of a block (mode=batch)");
   visitor.integer("t", params.t, {.min = 0}, "batch size of a stream (mode=stream); 0: the largest that fits the budget");

@@ -16,22 +16,20 @@
 // Decoded tokens go on with the stream.
 //
 // Parameters:
-//   constants  c: paper = 30 ln(n / delta), Algorithm 2 (default); tight = 1/2 + ln(2 n / delta), which suffices for the walk
-//   to
-//              be sub-Gaussian; greedy = the limit c -> 0, sign -1 where s > 0, else +1; or a number. n = tokens of the call
+//   constants  c: paper = 30 ln(n / delta), Algorithm 2 (default); tight = 1/2 + ln(2 n / delta), which suffices for a
+//              sub-Gaussian walk; greedy = the limit c -> 0, sign -1 where s > 0, else +1; or a number. n = tokens of the call
 //   delta      failure probability of a call, default 0: 1 / n (the paper: 1 / poly(n))
-//   half       smaller (default, Algorithm 2) | exact: the walk goes over differences of neighbours, of which one stays, so
-//   that
+//   half       smaller (default, Algorithm 2) | exact: the walk goes over differences of neighbours, of which one stays:
 //              exactly half does and the weights sum to n; an odd last token is put aside with the weight it has | released:
 //              the rule of `balancekv-repo` over all blocks, with its weights in both sums (batch only)
-//   mode       batch (default) | stream
+//   mode       auto (default: batch, and stream where a stream starts from nothing) | batch | stream
 //   rounds     T, default -1: from the budget. Batch: as said above. Stream: log2(n / t), rounded up (Theorem 3.1), or the
 //              smallest that fits where t is given
 //   block      tokens of a block, default 256 (section 4.2; the released command line: 128). Batch only
 //   t          batch size of a stream, even with half=exact; default 0: the largest even one that fits the budget. Stream only
 //   eps        of the bucket cut, default 0.1 (the text gives none; at real norms the cut lies below every bucket)
-//   buckets    buckets among which the tokens of a stream not yet seen are taken to spread for the choice of t, default 4. The
-//              values of a context are known and counted instead
+//   buckets    buckets among which the tokens of a stream not yet seen are taken to spread for the choice of t, default 4 (3.6
+//              on average in the bundled trace, 2 to 6). The values of a context are known and counted instead
 // Budget in mode=stream: what is held at the end of the context fits |N| (d + dv) + |D| d <= B (d + dv); for a stream of
 // known length from its first token, at every time under the spread assumed. What is really held is in the row.
 //
@@ -40,9 +38,11 @@
 // r and n of the cut: those of the context, or of the calibration keys of a stream, and growing where it outgrows them; r knows
 // keys only. Values of zero belong to no bucket and add nothing to N. With half=exact R is that of the differences: 2 R, or
 // sqrt(2) R for v = 1. Exponents are shifted, thresholds along with them, against overflow.
-// N and D of mode=stream are drawn apart: where D misses the peak of a sharp query that N holds, the quotient has no bound.
-// Complexity: O(n block (d + dv)) a round and seed; O(t (d + dv)) a streamed token and level; O(B (d + dv)) a query. Memory:
-// B (d + dv) numbers and a weight (batch) or two levels (stream) a token.
+// The smaller class has about m / 2 - 0.4 sqrt(m) of m tokens, and every level of a stream loses that much again: with small t
+// the sets shrink far below the budget and their weights far below n. half=exact loses nothing. N and D of mode=stream are
+// drawn apart: where D misses the peak of a sharp query that N holds, the quotient has no bound. Complexity: O(n block (d +
+// dv)) a round and seed; O(t (d + dv)) a streamed token and level; O(B (d + dv)) a query. Memory: B (d + dv) numbers and a
+// weight (batch) or two levels (stream) a token.
 #pragma once
 
 #include <string>
@@ -54,11 +54,11 @@ namespace kvbench {
 
 struct BalancekvParams {
   enum class Half { smaller, exact, released };
-  enum class Mode { batch, stream };
+  enum class Mode { automatic, batch, stream };
   std::string constants = "paper";
   double delta = 0;
   Half half = Half::smaller;
-  Mode mode = Mode::batch;
+  Mode mode = Mode::automatic;
   Index rounds = -1;
   Index block = 256;
   Index t = 0;

@@ -89,16 +89,6 @@ class ReleasedWalk {
   Index certain_ = 0, steps_ = 0;
 };
 
-class RepoCache : public KeptCache {
- public:
-  RepoCache(Backend& backend, const HeadPrompt& head, KeptTokens kept, std::vector<Note> notes)
-      : KeptCache(backend, head, std::move(kept)), notes_(std::move(notes)) {}
-  std::vector<Note> notes() const override { return notes_; }
-
- private:
-  std::vector<Note> notes_;
-};
-
 std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const BalancekvRepoParams& params, Index budget,
                                           std::uint32_t seed, Backend& backend) {
   const Index n = head.tokens();
@@ -113,12 +103,12 @@ std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const Balancek
   }
   for (Index i = n - plan.recent; i < n; ++i) kept.ids.push_back(static_cast<TokenId>(i));
   kept.weights.resize(kept.ids.size(), 1);
-  return std::make_unique<RepoCache>(backend, head,
+  return std::make_unique<KeptCache>(backend, head,
                                      KeptTokens{.ids = std::move(kept.ids),
                                                 .weight = std::move(kept.weights),
                                                 .fixed = {.recent = plan.recent},
-                                                .weight_den = std::move(den)},
-                                     walk.notes());
+                                                .weight_den = std::move(den),
+                                                .notes = walk.notes()});
 }
 
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvRepoParams& params, Backend& backend) {

@@ -19,8 +19,9 @@
 //   beta    taken off the exponent, default 0
 //   block   tokens of a block, default 256 (paper and notebook); 128 on the command line
 //   rounds  T, default -1: from the budget
-// Figure protocol (Fig. 2): prefill, the first and last 256 tokens exact (--protect-outside 256,256), the last 256 queries,
-// block 256, T = log2(1 / rate), temp 0.1; their layers 1, 2, 5 are indices 0, 1, 4; metric `relerr_balancekv`.
+// Figure protocol (Fig. 2, configs/balancekv-fig2.toml): prefill, the last 256 tokens exact and queried (--window 256), the
+// first 256 exact too (--protect-outside 256,0), block 256, T = log2(1 / rate), temp 0.1; their layers 1, 2, 5 are indices 0,
+// 1, 4; metric `relerr_balancekv`.
 //
 // At temp 1 nearly every sign is certain (|gamma s| > 1/2; the row counts them) and the set hardly depends on the seed. gamma =
 // 4 is a threshold constant c = 1 / (8 R^2), far below what any bound of the paper needs. Deviations: sums in fp64 or fp32,

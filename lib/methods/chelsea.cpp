@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/methods/head_caches.hpp>
 #include <kvbench/methods/outlier_heads.hpp>
 #include <kvbench/methods/stages.hpp>
 
@@ -10,44 +11,29 @@ namespace kvbench {
 namespace {
 
 /// The heads of a layer: those that merge, and outliers that keep everything.
-class ChelseaCache : public LayerCache {
+class ChelseaCache : public HeadCaches {
  public:
   explicit ChelseaCache(bool model_wide) : model_wide_(model_wide) {}
   void add_whole(const HeadPrompt& head, Backend& backend) {
-    heads_.push_back(std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}));
+    add(std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}));
     ++whole_;
   }
   void add_merging(const ContextLinks& context, const MergingParams& params, Index budget) {
     auto cache = std::make_unique<MergingCache>(context, params, budget);
     merging_.push_back(cache.get());
-    heads_.push_back(std::move(cache));
+    add(std::move(cache));
   }
 
   Index append(std::span<const TokenBlock> tokens) override {
     Index count = tokens[0].size();
     for (const MergingCache* head : merging_) count = head->takes(count);
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      heads_[h]->append(
-          {.first = tokens[h].first, .keys = tokens[h].keys.slice(0, count), .values = tokens[h].values.slice(0, count)});
+    std::vector<TokenBlock> taken;
+    for (const TokenBlock& block : tokens) {
+      taken.push_back({.first = block.first, .keys = block.keys.slice(0, count), .values = block.values.slice(0, count)});
     }
-    return count;
+    return HeadCaches::append(taken);
   }
 
-  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
-    std::vector<EntryTables> tables;
-    for (std::size_t h = 0; h < heads_.size(); ++h) tables.push_back(heads_[h]->entries(queries[h]));
-    return tables;
-  }
-  std::vector<Footprint> footprint() const override {
-    std::vector<Footprint> arrays;
-    for (const auto& head : heads_) arrays.push_back(head->footprint());
-    return arrays;
-  }
-  std::vector<Protected> protected_tokens() const override {
-    std::vector<Protected> tokens;
-    for (const auto& head : heads_) tokens.push_back(head->protected_tokens());
-    return tokens;
-  }
   std::vector<Note> notes() const override {
     std::vector<Note> notes;
     if (whole_ > 0) notes.push_back({"outlier heads kept whole (recall is of them alone)", static_cast<double>(whole_)});
@@ -56,7 +42,6 @@ class ChelseaCache : public LayerCache {
   }
 
  private:
-  std::vector<std::unique_ptr<CompressedCache>> heads_;
   std::vector<const MergingCache*> merging_;
   Index whole_ = 0;
   bool model_wide_;

@@ -139,10 +139,14 @@ class ClusterkvPrepared : public Prepared {
   ClusterkvPrepared(const HeadPrompt& head, const ClusterkvParams& params, std::string_view name, Backend& backend)
       : head_(head), params_(params), name_(name), backend_(backend) {}
 
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+  void prepare_seed(std::uint32_t seed) const override {
     std::shared_ptr<const PromptClusters>& known = by_seed_[seed];
     if (known == nullptr) known = cluster_prompt(seed);
-    return std::make_unique<ClusterkvCache>(known, budget);
+  }
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+    prepare_seed(seed);
+    return std::make_unique<ClusterkvCache>(by_seed_.at(seed), budget);
   }
 
  private:

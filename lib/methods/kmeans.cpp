@@ -8,6 +8,31 @@
 namespace kvbench {
 namespace {
 
+/// The clusters that have tokens.
+struct Members {
+  std::vector<TokenId> clusters;  ///< their numbers
+  std::vector<TokenId> last;      ///< the last token of each
+  std::vector<float> count;       ///< tokens of each
+};
+
+Members members_of(const std::vector<std::int32_t>& labels, Index clusters) {
+  std::vector<TokenId> last(static_cast<std::size_t>(clusters), -1);
+  std::vector<float> count(last.size(), 0);
+  for (std::size_t j = 0; j < labels.size(); ++j) {
+    const auto label = static_cast<std::size_t>(labels[j]);
+    last[label] = static_cast<TokenId>(j);
+    ++count[label];
+  }
+  Members members;
+  for (std::size_t c = 0; c < last.size(); ++c) {
+    if (last[c] < 0) continue;
+    members.clusters.push_back(static_cast<TokenId>(c));
+    members.last.push_back(last[c]);
+    members.count.push_back(count[c]);
+  }
+  return members;
+}
+
 /// Clusters that stand for the context, and decoded tokens as they are.
 class CentroidCache : public CompressedCache {
  public:
@@ -17,28 +42,16 @@ class CentroidCache : public CompressedCache {
     const auto values = backend.allocate<float>(all, dv_), mass = backend.allocate<float>(all);
     backend.run(kernels::MeanRows<Buffer>{
         .rows = head.values, .labels = backend.adopt(std::vector(clustering.labels), context_), .out = values, .mass = mass});
-    std::vector<TokenId> last(static_cast<std::size_t>(all), -1), ids, used;
-    std::vector<float> count(last.size(), 0), weight;
-    for (Index j = 0; j < context_; ++j) {
-      const auto label = static_cast<std::size_t>(clustering.labels[static_cast<std::size_t>(j)]);
-      last[label] = static_cast<TokenId>(j);
-      ++count[label];
-    }
-    for (std::size_t c = 0; c < last.size(); ++c) {
-      if (last[c] < 0) continue;
-      used.push_back(static_cast<TokenId>(c));
-      ids.push_back(last[c]);
-      weight.push_back(count[c]);
-    }
-    const auto width = static_cast<Index>(ids.size());
-    const auto rows = backend.adopt(std::move(used), width);
+    Members members = members_of(clustering.labels, all);
+    const auto width = static_cast<Index>(members.clusters.size());
+    const auto rows = backend.adopt(std::move(members.clusters), width);
     const auto keep = [&](const Buffer<const float>& source) {
       const auto out = backend.allocate<float>(width, source.cols());
       backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = rows, .out = out});
       return out;
     };
-    const Buffer<const float> weights = backend.adopt(std::move(weight), 1, width);
-    table_ = {.ids = backend.adopt(std::move(ids), 1, width),
+    const Buffer<const float> weights = backend.adopt(std::move(members.count), 1, width);
+    table_ = {.ids = backend.adopt(std::move(members.last), 1, width),
               .weight_num = weights,
               .weight_den = weights,
               .own_keys = keep(clustering.centroids),

@@ -88,13 +88,15 @@ struct TokenBlock {
 struct EntryTable {
   bool per_head = false;
   bool per_query = false;
-  Buffer<const std::int32_t> ids;     ///< [L, width] token that the entry is or stands for; -1 = unused slot
-  Buffer<const float> weight_num;     ///< [L, width] wN >= 0; absent: 1
-  Buffer<const float> weight_den;     ///< [L, width] wD; absent: 1
-  Buffer<const float> own_keys;       ///< [L*width, d] in place of the token's; absent: the token's own
-  Buffer<const float> own_values;     ///< [L*width, dv] in place of the token's; absent: the token's own
-  Buffer<const std::int32_t> groups;  ///< [L, width] cluster, page or level of each entry; absent: none
-  bool accumulate_f64 = false;        ///< sum in fp64
+  Buffer<const std::int32_t> ids;  ///< [L, width] token that the entry is or stands for; -1 = unused slot
+  Buffer<const float> weight_num;  ///< [L, width] wN >= 0; absent: 1
+  Buffer<const float> weight_den;  ///< [L, width] wD; absent: 1
+  Buffer<const float> own_keys;    ///< [L*width, d] in place of the token's; absent: the token's own
+  Buffer<const float> own_values;  ///< [L*width, dv] in place of the token's; absent: the token's own
+  /// [L, width] cluster or page of each entry that was recalled with it, numbers >= 0 that keep their meaning while the cache
+  /// lives: the cluster cache is simulated from them (cache_hit_*). -1 = in none (sinks, recent tokens). Absent: none.
+  Buffer<const std::int32_t> groups;
+  bool accumulate_f64 = false;  ///< sum in fp64
 };
 using EntryTables = std::vector<EntryTable>;
 
@@ -159,6 +161,9 @@ class CompressedCache {
 class Prepared {
  public:
   virtual ~Prepared() = default;
+  /// What all budgets of one seed share and make() would do at the first of them (clusters that start at random). The harness
+  /// calls it once before make() and charges every budget of the seed with its cost; doing nothing is right for most methods.
+  virtual void prepare_seed(std::uint32_t /*seed*/) const {}
   /// Cheap. `budget` = tokens to keep, 1 <= budget. The backend given to prepare() outlives the cache.
   virtual std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const = 0;
 };

@@ -204,7 +204,7 @@ MethodInfo quest_method() {
       {
           .name = "quest",
           .aliases = {},
-          .paper = "Quest, arXiv 2406.10774, section 3.3",
+          .paper = "Quest, arXiv 2406.10774, section 3",
           .summary = "pages of tokens, chosen for each query by a bound on its logits from channel-wise extremes of the keys",
           .notes =
               "Evaluation code: the newest page competes (last_page=false); CUDA path: it is always taken (last_page=true). "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // quest: the cache is cut into pages, of which only the channel-wise smallest and largest keys are read to rank them; a query
-// is answered by the pages whose bound on its logits is highest. Quest, arXiv 2406.10774, section 3.3 and algorithm 1.
+// is answered by the pages whose bound on its logits is highest. Quest, arXiv 2406.10774, section 3.
 //
 // Pages are the tokens 16 p .. 16 p + 15, generated ones included. The bound of a page is sum_c max(q_c lo_c, q_c hi_c), at
 // least <q, k> for each of its keys. Each query takes the max(3, B / 16) pages with the highest bound, ties to the lower page;
@@ -8,7 +8,7 @@
 // query may see: append() takes tokens up to the end of a page, and each of their queries gets bounds of its own for it.
 //
 // Parameters:
-//   page       tokens, default 16 (section 4.1 and the released scripts)
+//   page       tokens, default 16 (the released scripts)
 //   min_pages  default 3 (released evaluation code); a budget below min_pages * page is infeasible rather than exceeded
 //   last_page  false (default, released evaluation code: the newest page competes with all others) | true (released CUDA path:
 //              it is always taken, as one of the pages)

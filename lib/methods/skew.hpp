@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few directions that carry most of a head's logits: the orthogonal skewing of InfiniGen (arXiv 2406.19707, section 4.2).
+// Few directions that carry most of a head's logits: the orthogonal skewing of InfiniGen (arXiv 2406.19707, section 4).
 // For orthogonal A, <q A, k A> = <q, k>; with the right singular vectors of the queries as A, a few columns hold most of it.
 #pragma once
 

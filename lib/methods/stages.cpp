@@ -53,7 +53,8 @@ KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept, 
       dv_(head.values.cols()),
       context_tokens_(head.tokens()),
       accumulate_f64_(accumulate_f64),
-      fixed_(kept.fixed) {
+      fixed_(kept.fixed),
+      notes_(std::move(kept.notes)) {
   fixed_.decoded = true;
   const Index width = static_cast<Index>(kept.ids.size()) / kept.rows;
   held_ = std::ranges::count_if(kept.ids, [](TokenId id) { return id >= 0; });

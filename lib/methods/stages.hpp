@@ -28,6 +28,7 @@ struct KeptTokens {
   std::vector<float> weight;           ///< [L, width] in both sums; empty: 1
   Protected fixed;                     ///< tokens among them that are kept whatever their score
   std::vector<float> weight_den = {};  ///< [L, width] in the denominator, where it differs; empty: `weight`
+  std::vector<Note> notes = {};        ///< about how they were chosen
 };
 
 /// A fixed selection of the context, to which decoded tokens are added exactly with weight 1. The cache of most
@@ -42,6 +43,7 @@ class KeptCache : public CompressedCache {
   EntryTables entries(const QueryBlock& queries) const override;
   Footprint footprint() const override;
   Protected protected_tokens() const override { return fixed_; }
+  std::vector<Note> notes() const override { return notes_; }
 
  private:
   Backend& backend_;
@@ -52,6 +54,7 @@ class KeptCache : public CompressedCache {
   Index weights_ = 1;  ///< of a token, where there are any: one for both sums, or two
   bool accumulate_f64_;
   Protected fixed_;
+  std::vector<Note> notes_;
 };
 
 /// A Prepared that is nothing but its make(): for methods that compute no more once than the function holds.

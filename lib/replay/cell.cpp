@@ -69,6 +69,7 @@ CellRun::CellRun(std::unique_ptr<LayerCache> cache, Options options, std::span<c
   next_ = heads.front().map.to_global(heads.front().map.middle);
   for (std::size_t h = 0; h < heads.size(); ++h) {
     tallies_[h].squares.resize(static_cast<std::size_t>(heads[h].group));
+    tallies_[h].steps.resize(static_cast<std::size_t>(heads[h].group));
     const auto query_rows = static_cast<std::size_t>(heads[h].group * heads[h].queries_per_head());
     results_[h]->metrics.resize(query_rows);
     if (options.keep_raw) {
@@ -225,6 +226,12 @@ void CellRun::measure(SharedBlock& block, Index begin, Index count, std::size_t 
       tally.entries += used;
       tally.rows_read += g == 0 || !shared_rows ? used : 0;
       tally.query_rows += 1;
+      if (entries.has_groups()) {
+        ClusterStep step = cluster_step(entries, g, i, exact.visible_first[at], exact.visible_last[at]);
+        step.position = exact.block.positions[at];
+        step.query = exact.begin + begin + i;
+        tally.steps[static_cast<std::size_t>(g)].push_back(std::move(step));
+      }
     }
   }
 }
@@ -247,6 +254,10 @@ void CellRun::finish() {
     const Tally& tally = tallies_[h];
     CellResult& result = *results_[h];
     const double queries = tally.query_rows / static_cast<double>(head.group);
+    for (std::size_t g = 0; g < tally.steps.size(); ++g) {
+      const auto count = static_cast<std::size_t>(head.queries_per_head());
+      set_cache_hits(tally.steps[g], std::span(result.metrics).subspan(g * count, count));
+    }
     result.kept_tokens = tally.entries / tally.query_rows;
     const Index cached = options_.decode ? head.map.local_end(next_) : head.map.middle;
     result.bytes = account(footprints[h], options_.kv_element, tally.rows_read / queries, cached, head.tokens.keys.cols(),

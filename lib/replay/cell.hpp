@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include <kvbench/replay/cluster_cache.hpp>
 #include <kvbench/replay/metrics.hpp>
 #include <kvbench/replay/selection.hpp>
 
@@ -64,7 +65,8 @@ class CellRun {
     double entries = 0;    // that answered, over query rows
     double rows_read = 0;  // of arrays read with the entry, over queries
     double query_rows = 0;
-    std::vector<SquaredError> squares;  // by query head
+    std::vector<SquaredError> squares;            // by query head
+    std::vector<std::vector<ClusterStep>> steps;  // by query head, in query order; none where entries have no groups
   };
 
   void answer_run(std::span<SharedBlock> blocks, Index begin, Index count, Backend& backend);

@@ -14,8 +14,24 @@ std::string_view name_of(Protocol protocol) {
 }
 
 std::string_view name_of(Metric metric) {
-  constexpr std::string_view names[] = {"rel_err", "relerr_balancekv", "err_bound_op", "err_bound_fro", "mass_err",
-                                        "dir_err", "log_z_err",        "recall",       "mass_recall"};
+  constexpr std::string_view names[] = {"rel_err",
+                                        "relerr_balancekv",
+                                        "err_bound_op",
+                                        "err_bound_fro",
+                                        "mass_err",
+                                        "dir_err",
+                                        "log_z_err",
+                                        "recall",
+                                        "mass_recall",
+                                        "cache_hit_r1",
+                                        "cache_hit_r2",
+                                        "cache_hit_r4",
+                                        "cache_hit_r1_clusters",
+                                        "cache_hit_r2_clusters",
+                                        "cache_hit_r4_clusters",
+                                        "cache_hit_r1_belady",
+                                        "cache_hit_r2_belady",
+                                        "cache_hit_r4_belady"};
   static_assert(std::size(names) == metric_count);
   return names[static_cast<std::size_t>(metric)];
 }

@@ -27,6 +27,16 @@ enum class Metric {
   log_z_err,         ///< ln(Z_hat / Z)
   recall,            ///< |I n I*| / |I*|
   mass_recall,       ///< sum of p over I / sum of p over I*
+  // Hit rates of a cache of the last R steps' clusters (cluster_cache.hpp), by tokens, by clusters, and with the future known.
+  cache_hit_r1,
+  cache_hit_r2,
+  cache_hit_r4,
+  cache_hit_r1_clusters,
+  cache_hit_r2_clusters,
+  cache_hit_r4_clusters,
+  cache_hit_r1_belady,
+  cache_hit_r2_belady,
+  cache_hit_r4_belady,
   count
 };
 inline constexpr std::size_t metric_count = static_cast<std::size_t>(Metric::count);

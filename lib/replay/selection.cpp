@@ -22,7 +22,9 @@ EntryTables to_global(EntryTables tables, const TokenMap& map, Backend& backend)
 HostEntries::HostEntries(const EntryTables& tables, Index queries, Backend& backend) : queries_(queries) {
   for (const EntryTable& source : tables) {
     const bool own = source.own_keys.present() || source.own_values.present();
-    Table table{source.per_head, source.per_query, own, source.ids.rows(), source.ids.cols(), backend.read(source.ids), {}};
+    Table table{source.per_head,   source.per_query,         own, source.ids.rows(),
+                source.ids.cols(), backend.read(source.ids), {},  backend.read(source.groups)};
+    has_groups_ |= !table.groups.empty();
     const auto num = backend.read(source.weight_num), den = backend.read(source.weight_den);
     table.plain.assign(table.ids.size(), 0);
     for (std::size_t s = 0; s < table.ids.size(); ++s) {

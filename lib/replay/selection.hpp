@@ -30,7 +30,12 @@ class HostEntries {
 
   bool two_sets() const { return two_sets_; }                       ///< N and D differ as sets
   bool own(std::size_t table) const { return tables_[table].own; }  ///< its entries have keys or values of their own
-  bool all_plain() const { return all_plain_; }                     ///< every entry is its own token with unit weights
+  bool has_groups() const { return has_groups_; }                   ///< some table numbers clusters or pages
+  /// Cluster or page of a slot; -1: none.
+  std::int32_t group(std::size_t table, std::size_t slot) const {
+    return tables_[table].groups.empty() ? -1 : tables_[table].groups[slot];
+  }
+  bool all_plain() const { return all_plain_; }  ///< every entry is its own token with unit weights
   bool any_plain() const { return any_plain_; }
 
   /// The tables of ids reduced to their plain entries (H); tables without any are left out.
@@ -41,12 +46,13 @@ class HostEntries {
     bool per_head, per_query, own;
     Index rows, width;
     std::vector<std::int32_t> ids;
-    std::vector<std::uint8_t> plain;  // by slot
+    std::vector<std::uint8_t> plain;   // by slot
+    std::vector<std::int32_t> groups;  // by slot, empty: none
     std::size_t plain_count = 0;
   };
   std::vector<Table> tables_;
   Index queries_;
-  bool two_sets_ = false, all_plain_ = true, any_plain_ = false;
+  bool two_sets_ = false, all_plain_ = true, any_plain_ = false, has_groups_ = false;
 };
 
 /// Tokens over which recall counts: those that the method may drop. Empty: recall does not apply.

@@ -2,14 +2,15 @@
 #include <kvbench/replay/unit.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
+#include <map>
 #include <optional>
 
+#include <kvbench/methods/head_caches.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/cell.hpp>
-#include <kvbench/replay/head_caches.hpp>
 #include <kvbench/replay/needs.hpp>
+#include <kvbench/replay/work.hpp>
 
 namespace kvbench {
 namespace {
@@ -21,8 +22,8 @@ struct PreparedMethod {
   std::vector<std::shared_ptr<const Prepared>> heads;  ///< of single heads, or
   std::shared_ptr<const PreparedLayer> layer;
   std::exception_ptr failure;  ///< why there is none of them
-  double seconds = 0, flops = 0;
-  std::size_t peak_bytes = 0, held_bytes = 0;  // while preparing, and of what it keeps
+  Work work;
+  std::map<std::uint32_t, Work> by_seed;  ///< beyond `work`: what the budgets of a seed share
 };
 
 /// Runs `work`; what a method may throw becomes a status. Memory exhaustion and interruption pass through.
@@ -122,30 +123,34 @@ class UnitRun {
     if (prepared_[m]) return *prepared_[m];
     PreparedMethod& out = prepared_[m].emplace();
     const MethodChoice& choice = request_.methods[m];
-    const auto start = std::chrono::steady_clock::now();
-    const double flops = backend_.cost().flops;
-    const std::size_t held = backend_.held_bytes();
-    backend_.start_peak();
-    try {
-      check_needs(*choice.info);
-      if (dense()) {
-        const MethodInfo& exact = find_method("exact");
-        for (const Head& head : heads_) out.heads.push_back(exact.prepare(head.prompt, exact.bind({}), backend_));
-      } else if (unit_.layer_methods) {
-        std::vector<HeadPrompt> prompts;
-        for (const Head& head : heads_) prompts.push_back(head.prompt);
-        out.layer = choice.info->prepare_layer(prompts, choice.params, backend_);
-      } else {
-        out.heads = {choice.info->prepare(heads_.front().prompt, choice.params, backend_)};
+    out.work = measured(backend_, [&] {
+      try {
+        check_needs(*choice.info);
+        if (dense()) {
+          const MethodInfo& exact = find_method("exact");
+          for (const Head& head : heads_) out.heads.push_back(exact.prepare(head.prompt, exact.bind({}), backend_));
+        } else if (unit_.layer_methods) {
+          std::vector<HeadPrompt> prompts;
+          for (const Head& head : heads_) prompts.push_back(head.prompt);
+          out.layer = choice.info->prepare_layer(prompts, choice.params, backend_);
+        } else {
+          out.heads = {choice.info->prepare(heads_.front().prompt, choice.params, backend_)};
+        }
+      } catch (...) {
+        out.failure = std::current_exception();
       }
-    } catch (...) {
-      out.failure = std::current_exception();
-    }
-    out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    out.flops = backend_.cost().flops - flops;
-    out.peak_bytes = backend_.peak_bytes() - held;
-    out.held_bytes = backend_.held_bytes() - held;
+    });
     return out;
+  }
+
+  /// Computes once what the budgets of a seed share; returns what all of it took, from prepare() on.
+  Work prepare_seed(PreparedMethod& method, std::uint32_t seed) {
+    if (!method.by_seed.contains(seed)) {
+      method.by_seed[seed] = measured(backend_, [&] {
+        for (const auto& head : method.heads) head->prepare_seed(seed);
+      });
+    }
+    return method.work + method.by_seed.at(seed);
   }
 
   /// Tokens that the method itself may keep.
@@ -175,29 +180,28 @@ class UnitRun {
       result(h, c).context_tokens = unit_.prompt.base;
     }
     guard_cell(c, [&] {
-      const PreparedMethod& method = prepared(c);
+      PreparedMethod& method = prepared(c);
       if (method.failure) std::rethrow_exception(method.failure);
       const Index budget = method_budget(c);
-      const auto begin = std::chrono::steady_clock::now();
-      const double flops = backend_.cost().flops;
-      const std::size_t held = backend_.held_bytes();
-      backend_.start_peak();
+      const std::uint32_t seed = plan_.cells[c].seed;
+      const Work shared = prepare_seed(method, seed);
       std::unique_ptr<LayerCache> cache;
-      if (method.layer) {
-        cache = method.layer->make(budget, plan_.cells[c].seed);
-      } else {
-        auto heads = std::make_unique<HeadCaches>();
-        for (const auto& head : method.heads) heads->add(head->make(budget, plan_.cells[c].seed));
-        cache = std::move(heads);
-      }
-      const std::size_t peak = std::max(method.peak_bytes, method.held_bytes + backend_.peak_bytes() - held);
+      // Budgets and seeds share work; a row reports what its configuration alone would cost.
+      const Work work = shared + measured(backend_, [&] {
+                          if (method.layer) {
+                            cache = method.layer->make(budget, seed);
+                          } else {
+                            auto heads = std::make_unique<HeadCaches>();
+                            for (const auto& head : method.heads) heads->add(head->make(budget, seed));
+                            cache = std::move(heads);
+                          }
+                        });
       std::vector<CellResult*> results;
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         CellResult& r = result(h, c);
-        // Budgets and seeds share what prepare() did; a row reports what this configuration alone would cost.
-        r.compress_s = method.seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        r.compress_flops = method.flops + backend_.cost().flops - flops;
-        r.peak_bytes = static_cast<double>(peak);
+        r.compress_s = work.seconds;
+        r.compress_flops = work.flops;
+        r.peak_bytes = static_cast<double>(work.peak_bytes);
         results.push_back(&r);
       }
       const MethodInfo& info = *method_of(c).info;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -71,11 +72,27 @@ std::string where(const CheckRow& r) {
 
 std::string failures(const CheckRow& r) { return r.failures && r.trials ? fmt::format("{}/{}", *r.failures, *r.trials) : "-"; }
 
+/// Faults one by one; findings of a claim's part on many heads as one, with the first of them.
 std::string violations(std::span<const CheckRow> rows) {
   std::string out;
+  std::vector<std::pair<const CheckRow*, int>> findings;
   for (const CheckRow& r : rows) {
     if (r.verdict != Verdict::violated) continue;
-    out += fmt::format("violated: {} ({}) on {}: {}\n", r.claim, r.part, where(r), r.text.empty() ? failures(r) : r.text);
+    if (is_fault(r)) {
+      out += fmt::format("violated: {} ({}) on {}: {}\n", r.claim, r.part, where(r), r.text.empty() ? failures(r) : r.text);
+      continue;
+    }
+    const auto same = [&](const auto& known) { return known.first->claim == r.claim && known.first->part == r.part; };
+    const auto known = std::ranges::find_if(findings, same);
+    if (known == findings.end()) {
+      findings.emplace_back(&r, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  for (const auto& [row, count] : findings) {
+    const std::string more = count > 1 ? fmt::format(" and {} more", count - 1) : "";
+    out += fmt::format("finding: {} ({}) is contradicted on {}{}: {}\n", row->claim, row->part, where(*row), more, row->text);
   }
   return out;
 }

@@ -18,9 +18,9 @@ std::span<const CheckColumn> check_columns();
 
 /// RFC 4180 quoting, LF, one header line.
 std::string check_csv(std::span<const CheckRow> rows);
-/// One line a row, then the sentences of rows that are violated.
+/// One line a row, then the sentences of what is violated.
 std::string check_markdown(std::span<const CheckRow> rows);
-/// For a terminal: one line a claim with the number of rows of each verdict, then every violated row.
+/// For a terminal: one line a claim with the number of rows of each verdict, then faults and findings in a sentence each.
 std::string check_summary(std::span<const CheckRow> rows);
 
 }  // namespace kvbench

@@ -95,6 +95,17 @@ void add_summary(std::vector<Column>& c, const std::string& name, const std::str
   add("_hi", ": upper end of the 95 % bootstrap interval of the mean", &Summary::hi);
 }
 
+/// `by_tokens` is the metric of the same number of steps that counts tokens.
+std::string cache_doc(Metric metric, Metric by_tokens, int steps) {
+  const std::string_view name = name_of(metric);
+  if (name.ends_with("_belady")) {
+    return fmt::format("share of a step's clusters that the best cache of as many clusters as {} step(s) need would hold",
+                       steps);
+  }
+  return fmt::format("share of a step's {} that the last {} step(s) selected too",
+                     metric == by_tokens ? "recalled tokens in clusters" : "clusters", steps);
+}
+
 std::string doc_of(Metric metric) {
   switch (metric) {
     case Metric::rel_err:
@@ -115,6 +126,18 @@ std::string doc_of(Metric metric) {
       return "share of the top-|I| tokens by q.k among the |I| kept, over droppable tokens";
     case Metric::mass_recall:
       return "attention mass of the kept tokens / that of the top-|I|";
+    case Metric::cache_hit_r1:
+    case Metric::cache_hit_r1_clusters:
+    case Metric::cache_hit_r1_belady:
+      return cache_doc(metric, Metric::cache_hit_r1, 1);
+    case Metric::cache_hit_r2:
+    case Metric::cache_hit_r2_clusters:
+    case Metric::cache_hit_r2_belady:
+      return cache_doc(metric, Metric::cache_hit_r2, 2);
+    case Metric::cache_hit_r4:
+    case Metric::cache_hit_r4_clusters:
+    case Metric::cache_hit_r4_belady:
+      return cache_doc(metric, Metric::cache_hit_r4, 4);
     case Metric::count:
       break;
   }

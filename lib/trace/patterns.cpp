@@ -22,7 +22,8 @@ enum class Stream : std::uint32_t {
   membership,
   query_membership,
   direction,
-  hitters
+  hitters,
+  speculation
 };
 
 /// Counter-based draws: (stream, head, row, column) gives the same number in any order.
@@ -84,6 +85,15 @@ class Generator {
       scatter(Stream::queries, Stream::query_membership, head, i, query);
       if (!looks_for_marks(i)) return;
       for (std::size_t c = 0; c < query.size(); ++c) query[c] += pull() * direction_[c];
+    });
+  }
+
+  /// Guesses of these queries [n, d], off by Gaussian errors of `error` times sigma.
+  std::vector<float> guesses(const std::vector<float>& queries, std::uint32_t head, double error) const {
+    return rows(options_.head_dim, [&](std::int64_t i, std::vector<double>& guess) {
+      draws_.add_normals(Stream::speculation, head, i, error * sigma_, guess);
+      const float* query = &queries[static_cast<std::size_t>(i * options_.head_dim)];
+      for (std::size_t c = 0; c < guess.size(); ++c) guess[c] += query[c];
     });
   }
 
@@ -166,10 +176,14 @@ class Generator {
 
 SynthHead draw_head(const SynthOptions& options, Place place) {
   const Generator generator(options, place);
-  SynthHead head{generator.keys(), generator.values(), {}};
+  SynthHead head{generator.keys(), generator.values(), {}, {}};
   const std::int64_t group = options.query_heads / options.kv_heads;
   for (std::int64_t g = 0; g < group; ++g) {
-    head.queries.push_back(generator.queries(static_cast<std::uint32_t>(place.kv_head * group + g)));
+    const auto number = static_cast<std::uint32_t>(place.kv_head * group + g);
+    head.queries.push_back(generator.queries(number));
+    if (options.speculation_error) {
+      head.speculated.push_back(generator.guesses(head.queries.back(), number, *options.speculation_error));
+    }
   }
   return head;
 }

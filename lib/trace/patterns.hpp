@@ -15,9 +15,10 @@ struct Place {
 };
 
 struct SynthHead {
-  std::vector<float> keys;                  ///< [n, d]
-  std::vector<float> values;                ///< [n, dv]
-  std::vector<std::vector<float>> queries;  ///< one [n, d] for each query head of the group
+  std::vector<float> keys;                     ///< [n, d]
+  std::vector<float> values;                   ///< [n, dv]
+  std::vector<std::vector<float>> queries;     ///< one [n, d] for each query head of the group
+  std::vector<std::vector<float>> speculated;  ///< the same with Gaussian errors; empty unless asked for
 };
 
 /// Values have a mean of their own and norms that differ by some 30 %, as in trained models.

@@ -40,6 +40,9 @@ void check_options(const SynthOptions& o) {
   if (!std::isfinite(o.spread) || o.spread < 0) throw Error("--spread is {}; it must be finite and at least 0.", o.spread);
   if (!std::isfinite(o.key_norm) || o.key_norm <= 0)
     throw Error("--key-norm is {}; it must be finite and above 0.", o.key_norm);
+  if (o.speculation_error && !(std::isfinite(*o.speculation_error) && *o.speculation_error >= 0)) {
+    throw Error("--speculated is {}; it must be finite and at least 0.", *o.speculation_error);
+  }
 }
 
 const char* name_of(Pattern pattern) {
@@ -65,6 +68,7 @@ LayerInfo describe_layer(const SynthOptions& options, std::int64_t index) {
   layer.query_positions.resize(static_cast<std::size_t>(options.num_queries));
   std::iota(layer.query_positions.begin(), layer.query_positions.end(), options.num_tokens - options.num_queries);
   if (options.column_sums) layer.column_sums_end = options.prompt_tokens;
+  layer.speculated_queries = options.speculation_error.has_value();
   return layer;
 }
 
@@ -75,6 +79,7 @@ TraceInfo describe(const SynthOptions& options) {
   info.source_tool = "kvbench synth";
   info.source_version = fmt::format("pattern={} clusters={} spread={} key_norm={} seed={}", name_of(options.pattern),
                                     options.clusters, options.spread, options.key_norm, options.seed);
+  if (options.speculation_error) info.source_version += fmt::format(" speculated={}", *options.speculation_error);
   info.num_layers = options.layers;
   info.num_query_heads = options.query_heads;
   info.num_kv_heads = options.kv_heads;
@@ -123,6 +128,11 @@ void synthesize(const std::string& path, const SynthOptions& options) {
           const std::int64_t query_head = h * info.group() + static_cast<std::int64_t>(g);
           round_to(options.dtype, head.queries[g]);
           writer.write_rows(p, l, Array::queries, query_head, 0, std::span(head.queries[g]).subspan(first_query));
+          if (options.speculation_error) {
+            round_to(options.dtype, head.speculated[g]);
+            writer.write_rows(p, l, Array::speculated_queries, query_head, 0,
+                              std::span(head.speculated[g]).subspan(first_query));
+          }
           if (!options.column_sums) continue;
           writer.write_rows(p, l, Array::column_sums, query_head, 0,
                             column_sums(head.keys, head.queries[g], options.prompt_tokens, options.head_dim, scale));

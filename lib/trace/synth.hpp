@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <kvbench/trace/schema.hpp>
@@ -30,9 +31,10 @@ struct SynthOptions {
   std::int64_t value_dim = 64;
   std::int64_t prompts = 1;
   std::int64_t clusters = 32;
-  double spread = 0.3;      ///< within-cluster standard deviation relative to the distance between centres
-  double key_norm = 8;      ///< typical |k|; logits have standard deviation of about key_norm^2 / head_dim
-  bool column_sums = true;  ///< of the prompt's queries, by exact attention
+  double spread = 0.3;                      ///< within-cluster standard deviation relative to the distance between centres
+  double key_norm = 8;                      ///< typical |k|; logits have standard deviation of about key_norm^2 / head_dim
+  bool column_sums = true;                  ///< of the prompt's queries, by exact attention
+  std::optional<double> speculation_error;  ///< also write speculated queries, off by this share of a query's typical norm
   Dtype dtype = Dtype::f32;
   bool compress = false;
   std::uint32_t seed = 0;

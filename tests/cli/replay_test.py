@@ -32,6 +32,24 @@ class Replay(CliTest):
         for name in listed:
             self.assertEqual(run("methods", name).returncode, 0)
 
+    def test_every_method_runs_where_the_trace_has_all_it_needs(self):
+        full = self.synth("full.h5", "--speculated", "0.3", queries=256)
+        streaming = {"exact", "sink", "h2o", "cam", "subgen", "balancekv", "quest", "chelsea", "bsm", "mesh", "oracle-topk"}
+        for protocol in ("prefill", "decode", "stream"):
+            done = run("replay", full, "-m", "all", "-b", "25%", "--protocol", protocol, "--seeds", "2", "--rows", "trace",
+                       "--set", "infinigen.query=speculated", "--set", "snapkv.window=8", "--set", "pyramidkv.window=8")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for r in rows(done.stdout):
+                if protocol == "stream" and r["method"] not in streaming:
+                    self.assertEqual(r["status"], "skipped", r["method"])
+                    self.assertIn("streaming", r["reason"])
+                    continue
+                self.assertEqual(r["status"], "ok", (protocol, r["method"], r["reason"]))
+                self.assertGreater(float(r["kept_tokens"]), 0)
+                self.assertGreater(float(r["total_bytes"]), 0)
+                self.assertNotIn("upper bound", r["reason"])
+        os.remove(full)
+
     def test_exact_is_the_noise_floor_and_full_budgets_are_exact(self):
         for protocol in ("prefill", "decode"):
             for r in self.replay("-m", "exact,uniform,random,snapkv,oracle-topk", "-b", "100%", "--protocol", protocol):
@@ -109,6 +127,27 @@ class Replay(CliTest):
         flags = ("-m", "sink,snapkv,oracle-topk", "--rows", "trace", "--no-times")
         for a, b in zip(self.replay(*flags), self.replay(*flags, "--standalone")):
             self.assertAlmostEqual(float(a["rel_err_mean"]), float(b["rel_err_mean"]), places=5)
+
+    def test_speculated_queries_of_a_trace_are_used(self):
+        """A guess in the trace replaces the query; the better the guess, the better the answers."""
+        errors = []
+        for share in (0, 0.5, 4):
+            trace = self.synth("guess.h5", "--speculated", share, "--key-norm", 12)
+            done = run("replay", trace, "-m", "infinigen", "--set", "infinigen.ratio=1", "-b", "25%", "--rows", "trace")
+            (row,) = rows(done.stdout)
+            self.assertEqual((row["status"], row["reason"]), ("ok", ""))
+            errors.append(float(row["rel_err_mean"]))
+        self.assertLess(errors[0], 0.7 * errors[1])
+        self.assertLess(errors[1], 0.7 * errors[2])
+        done = run("replay", trace, "-m", "infinigen", "--set", "infinigen.ratio=1", "--set", "infinigen.query=true", "-b", "25%", "--rows", "trace")
+        self.assertAlmostEqual(float(rows(done.stdout)[0]["rel_err_mean"]), errors[0], places=6)
+        os.remove(trace)
+
+        (row,) = self.replay("-m", "infinigen", "-b", "25%", "--rows", "trace")
+        self.assertIn("query=true (upper bound)", row["reason"])
+        (row,) = self.replay("-m", "infinigen", "--set", "infinigen.query=speculated", "-b", "25%", "--rows", "trace")
+        self.assertEqual(row["status"], "skipped")
+        self.assertIn("--speculated", row["reason"])
 
     def test_raw(self):
         raw = os.path.join(self.folder, "raw.h5")

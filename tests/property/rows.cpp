@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <kvbench/methods/head_caches.hpp>
+
 namespace kvbench::testing {
 namespace {
 
@@ -13,23 +15,6 @@ std::vector<Assignment> small_settings(const MethodInfo& info) {
   if (info.name == "quest") return {{"page", "4"}};
   return {};
 }
-
-/// A method of one kv head as a layer of one head.
-class SingleHead : public LayerCache {
- public:
-  explicit SingleHead(std::unique_ptr<CompressedCache> cache) : cache_(std::move(cache)) {}
-  Index append(std::span<const TokenBlock> tokens) override { return cache_->append(tokens[0]); }
-  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override { return {cache_->entries(queries[0])}; }
-  void observe(std::span<const QueryBlock> queries, std::span<const EntryTables> entries,
-               std::span<const std::vector<Buffer<const float>>> weights) override {
-    cache_->observe(queries[0], entries[0], weights[0]);
-  }
-  std::vector<Footprint> footprint() const override { return {cache_->footprint()}; }
-  std::vector<Protected> protected_tokens() const override { return {cache_->protected_tokens()}; }
-
- private:
-  std::unique_ptr<CompressedCache> cache_;
-};
 
 /// The parts of a block's result that belong to query i of m.
 Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t dv) {
@@ -109,7 +94,8 @@ Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budg
     return {std::move(prepared), std::move(cache)};
   }
   auto prepared = info.prepare(head, row.params, backend);
-  auto cache = std::make_unique<SingleHead>(prepared->make(budget, seed));
+  auto cache = std::make_unique<HeadCaches>();
+  cache->add(prepared->make(budget, seed));
   return {std::move(prepared), std::move(cache)};
 }
 

@@ -5,10 +5,16 @@ import harness
 
 harness.use_environment()
 from harness import Trace, difference, kvdump, run_tests  # noqa: E402
+import gguf  # noqa: E402
 import numpy  # noqa: E402
 import tiny_model as tiny  # noqa: E402
 
 N = 100
+
+# Architectures whose query heads make up the model's width.
+SQUARE = {"attn_q": (tiny.EMBD, tiny.EMBD), "attn_k": (tiny.KV_HEADS * 16, tiny.EMBD), "attn_v": (tiny.KV_HEADS * 16, tiny.EMBD),
+          "attn_output": (tiny.EMBD, tiny.EMBD)}
+SQUARE_SIZES = {"attention.key_length": 16, "attention.value_length": 16, "rope.dimension_count": 16, "rope.freq_base": 1e4}
 
 
 def dump(folder, model, *arguments, expect=0):
@@ -76,6 +82,50 @@ def test_phi3_projects_q_k_v_at_once(folder):
     norms = {name: (tiny.EMBD,) for name in tiny.NORMS}
     model = tiny.write(folder / "m.gguf", "phi3", tiny.FUSED | norms | {"ffn_up": (2 * tiny.FF, tiny.EMBD)})
     assert dump(folder, model).info["rope_layout"] == "half"
+
+
+def silence_layer_0(path):
+    """Layer 0 adds nothing and both layers normalise alike: layer 1 reads what layer 0 read, so its guess is its query."""
+    tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(path).tensors}
+    with open(path, "r+b") as file:
+        def put(name, data):
+            file.seek(int(tensors[name].data_offset))
+            file.write(data.astype(numpy.float32).tobytes())
+
+        for name in "blk.0.attn_output.weight", "blk.0.ffn_down.weight":
+            put(name, numpy.zeros_like(tensors[name].data))
+        put("blk.1.attn_norm.weight", tensors["blk.0.attn_norm.weight"].data)
+    return path
+
+
+def test_speculated_queries(folder):
+    """Bias (qwen2), norm (qwen3, gemma3), scaled RoPE, a fused projection (phi3): whatever makes a query makes its guess."""
+    norms = {name: (tiny.EMBD,) for name in tiny.NORMS}
+    models = [
+        ("llama", tiny.LLAMA, {"rope.freq_base": 1e4}, ()),
+        ("qwen2", tiny.LLAMA | SQUARE, SQUARE_SIZES, ("attn_q", "attn_k", "attn_v")),
+        ("qwen3", tiny.LLAMA | tiny.QK_NORMS, {"rope.freq_base": 1e4}, ()),
+        ("gemma3", tiny.GEMMA | tiny.QK_NORMS, {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e6}, ()),
+        ("phi3", tiny.FUSED | norms | {"ffn_up": (2 * tiny.FF, tiny.EMBD)}, {"rope.scaling.factor": 4.0}, ()),
+    ]
+    for arch, tensors, extra, biased in models:
+        model = tiny.write(folder / f"{arch}.gguf", arch, tensors, 2, extra, biased=biased)
+        trace = dump(folder, model, "--speculated", "--force")
+        guess, query = trace.array("speculated_queries", 1), trace.array("queries", 1)
+        assert len(guess) == len(query) and difference(guess, query) > 0.05, arch
+        assert trace.info["rope_type"] == ("linear" if arch == "phi3" else "default")
+        trace = dump(folder, silence_layer_0(model), "--speculated", "--force")
+        assert difference(trace.array("speculated_queries", 1), trace.array("queries", 1)) < 1e-5, arch
+
+
+def test_speculation_that_is_not_known_is_refused_by_name(folder):
+    """olmo2 projects what the layer before it left, without a norm between them."""
+    shapes = SQUARE | tiny.FFN | {name: (tiny.EMBD,) for name in ("post_attention_norm", "post_ffw_norm", "attn_q_norm")}
+    model = tiny.write(folder / "m.gguf", "olmo2", shapes | {"attn_k_norm": (tiny.KV_HEADS * 16,)}, 2, SQUARE_SIZES,
+                       top=("output_norm", "output"))
+    message = dump(folder, model, "--speculated", expect=2)
+    assert "layer 1: its queries cannot be speculated" in message and "attn_norm" in message and "--speculated" in message, message
+    dump(folder, model)
 
 
 def test_layers_without_rope_are_refused_one_by_one(folder):

@@ -52,6 +52,19 @@ def test_queries_option(folder):
     assert trace.info["prompts"][0]["positions"] == list(range(72, 256))
 
 
+def test_speculated_queries(folder):
+    """The layer before need not be recorded, layer 0 has none before it, and batches and steps do not matter."""
+    batch = dump(folder, "batch", "--queries", "all", "--speculated", tokens=96, layers="0,15")
+    assert batch.info["prompts"][0]["speculated"] == [False, True], batch.info["prompts"][0]
+    guess, query = batch.array("speculated_queries", 15), batch.array("queries", 15)
+    assert len(guess) == len(query) and 0.05 < difference(guess, query) < 0.9, difference(guess, query)
+    steps = dump(folder, "steps", "--queries", "decode:16", "--speculated", tokens=96, layers="15")
+    assert difference(steps.array("speculated_queries", 15), guess) < 1e-4
+    plain = dump(folder, "plain", "--queries", "all", tokens=96, layers="0,15")
+    assert plain.info["prompts"][0]["speculated"] == [False, False]
+    assert plain.array("queries", 15) == query
+
+
 def test_decode_steps_equal_the_batch(folder):
     batch = dump(folder, "batch", "--queries", "all", tokens=96, layers="0,15")
     steps = dump(folder, "steps", "--queries", "decode:16", tokens=96, layers="0,15")

@@ -25,7 +25,8 @@ TEST_CASE("defaults") {
   CHECK(options.queries.kind == QuerySpec::tail);
   CHECK(options.dtype == kvbench::trace::Dtype::f32);
   CHECK(options.check);
-  CHECK_FALSE((options.ctx || options.prompt_tokens || options.force || options.f32 || options.column_sums));
+  CHECK_FALSE(
+      (options.ctx || options.prompt_tokens || options.force || options.f32 || options.column_sums || options.speculated));
 }
 
 TEST_CASE("repeated prompts and every flag") {
@@ -50,6 +51,7 @@ TEST_CASE("repeated prompts and every flag") {
                               "bf16",
                               "--pre-rope",
                               "--column-sums",
+                              "--speculated",
                               "--attention-output",
                               "--f32",
                               "--compress",
@@ -67,7 +69,8 @@ TEST_CASE("repeated prompts and every flag") {
   CHECK(options.ctx == 70);
   CHECK(options.dtype == kvbench::trace::Dtype::bf16);
   CHECK(options.threads == 3);
-  CHECK((options.pre_rope && options.column_sums && options.attention_output && options.f32 && options.compress));
+  CHECK((options.pre_rope && options.speculated && options.column_sums && options.attention_output && options.f32 &&
+         options.compress));
   CHECK((options.force && options.quiet));
   CHECK_FALSE(options.check);
 }

@@ -25,19 +25,21 @@ void print_description(const TraceInfo& info) {
   for (const auto& prompt : info.prompts) {
     const auto& layer = prompt.layers.front();
     std::vector<int> layers;
+    std::vector<const char*> speculated;
     std::vector<std::int64_t> windows;
     std::vector<double> thetas;
     for (const auto& l : prompt.layers) {
       layers.push_back(l.layer);
       windows.push_back(l.window);
       thetas.push_back(l.rope_theta);
+      speculated.push_back(l.speculated_queries ? "true" : "false");
     }
     fmt::print(
         R"({}{{"name":"{}","n":{},"prompt_tokens":{},"tokens":[{}],"layers":[{}],"windows":[{}],"thetas":[{}],"positions":[{}],"scale":{},)"
-        R"("theta":{},"window":{},"softcap":{},"column_sums_end":{}}})",
+        R"("theta":{},"window":{},"softcap":{},"column_sums_end":{},"speculated":[{}]}})",
         separator, prompt.name, prompt.num_tokens, prompt.prompt_tokens, fmt::join(prompt.tokens, ","), fmt::join(layers, ","),
         fmt::join(windows, ","), fmt::join(thetas, ","), fmt::join(layer.query_positions, ","), layer.scale, layer.rope_theta,
-        layer.window, layer.softcap, layer.column_sums_end.value_or(-1));
+        layer.window, layer.softcap, layer.column_sums_end.value_or(-1), fmt::join(speculated, ","));
     separator = ",";
   }
   fmt::print("]}}\n");

@@ -39,7 +39,7 @@ def write(path, arch, tensors, layers=2, extra=(), top=("output_norm",), biased=
 
     add("token_embd.weight", (VOCAB, EMBD))
     for name in top:
-        add(name + ".weight", (512, EMBD) if name == "position_embd" else (EMBD,))
+        add(name + ".weight", {"position_embd": (512, EMBD), "output": (VOCAB, EMBD)}.get(name, (EMBD,)))
         if name in biased:
             add(name + ".bias", (EMBD,))
     for layer in range(layers):

@@ -128,5 +128,8 @@ TEST_CASE("balancekv refuses parameters that do not go together") {
   const auto backend = make_ref_backend();
   HeadPrompt prompt = prompt_of(ones(4, 5), *backend);
   prompt.calibration_keys = prompt.keys;
-  CHECK_THROWS_WITH_AS(open_cache("balancekv", {}, prompt, 2, 0, *backend), doctest::Contains("mode=stream"), Unavailable);
+  for (const Assignment& batch : {Assignment{"mode", "batch"}, Assignment{"half", "released"}}) {
+    CHECK_THROWS_WITH_AS(open_cache("balancekv", {batch}, prompt, 2, 0, *backend), doctest::Contains("mode=stream"),
+                         Unavailable);
+  }
 }

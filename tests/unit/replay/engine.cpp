@@ -200,3 +200,30 @@ TEST_CASE("results do not depend on the number of threads") {
     }
   }
 }
+
+// Clusters of a seed are found once, for the first budget that asks.
+TEST_CASE("what budgets of one seed share is charged to each of them") {
+  const SmallTrace trace;
+  const MethodInfo& info = find_method("clusterkv");
+  const auto run = [&](std::vector<Budget> budgets) {
+    ReplayRequest request = request_of({&info}, 7);
+    const std::vector<Assignment> settings = {{"sinks", "1"}, {"clusters", "4"}};
+    request.methods[0].params = info.bind(settings);
+    request.budgets = std::move(budgets);
+    request.seeds = {3, 4};
+    return replay(trace.reader(), request);
+  };
+  const ReplayResults both = run({Budget::tokens(7), Budget::tokens(9)}), alone = run({Budget::tokens(9)});
+  REQUIRE(both.cells.size() == 4);
+  REQUIRE(alone.cells.size() == 2);
+  for (std::size_t h = 0; h < both.heads.size(); ++h) {
+    for (const std::size_t seed : {0, 1}) {
+      const CellResult& expected = alone.heads[h].cells[seed];
+      CHECK(expected.compress_flops > 0);
+      for (const std::size_t budget : {0, 2}) {
+        CHECK(both.heads[h].cells[budget + seed].compress_flops == expected.compress_flops);
+        CHECK(both.heads[h].cells[budget + seed].peak_bytes > 0);
+      }
+    }
+  }
+}

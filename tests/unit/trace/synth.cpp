@@ -104,6 +104,31 @@ TEST_CASE("the seed decides, and prompts, layers and heads differ") {
   CHECK(head.queries[0] != head.keys);
 }
 
+TEST_CASE("speculated queries are the queries, off by the asked-for share, and change nothing else") {
+  const TempFolder folder;
+  SynthOptions options = small(Pattern::sinks);
+  options.layers = 2;
+  const SynthHead plain = draw_head(options, {0, 1, 0});
+  options.speculation_error = 0.25;
+  const SynthHead head = draw_head(options, {0, 1, 0});
+  CHECK(plain.speculated.empty());
+  CHECK(head.keys == plain.keys);
+  CHECK(head.queries == plain.queries);
+  double squares = 0;
+  for (std::size_t i = 0; i < head.queries[1].size(); ++i)
+    squares += std::pow(double{head.speculated[1][i]} - head.queries[1][i], 2);
+  CHECK(std::sqrt(squares / 512) == doctest::Approx(0.25 * 8).epsilon(0.02));
+  CHECK(head.speculated[0] != head.speculated[1]);
+
+  synthesize(folder / "t.h5", options);
+  const Reader reader(folder / "t.h5");
+  const PromptInfo& prompt = reader.info().prompts[0];
+  const std::vector<float> stored = reader.read_head(prompt, prompt.layers[1], Array::speculated_queries, 1);
+  CHECK(prompt.layers[0].speculated_queries);
+  CHECK(stored == std::vector<float>(head.speculated[1].end() - 64 * 64, head.speculated[1].end()));
+  CHECK(contains(reader.info().source_version, "speculated=0.25"));
+}
+
 TEST_CASE("keys have the asked-for norm") {
   const std::vector<float> keys = draw_head(small(Pattern::gaussian), {}).keys;
   const double squares = std::inner_product(keys.begin(), keys.end(), keys.begin(), 0.0);
@@ -163,6 +188,7 @@ TEST_CASE("options that do not fit together name the flag") {
                  "no multiple of --kv-heads"));
   CHECK(contains(complain([](SynthOptions& o) { o.spread = -1; }), "--spread"));
   CHECK(contains(complain([](SynthOptions& o) { o.key_norm = 0; }), "--key-norm"));
+  CHECK(contains(complain([](SynthOptions& o) { o.speculation_error = -1; }), "--speculated"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // through it and hold only opaque buffers, so the same source serves every device.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -76,7 +77,9 @@ class Backend {
   /// Runs one kernel; arguments are documented at the operation's struct. Adds its declared cost to cost().
   template <template <template <class> class> class Op>
   void run(const Op<Buffer>& op) {
-    cost_ += kernels::cost(op);
+    // Whole numbers: the difference of two sums must not depend on what a thread had counted before.
+    const Cost declared = kernels::cost(op);
+    cost_ += {std::nearbyint(declared.flops), std::nearbyint(declared.bytes)};
     execute(op);
   }
 

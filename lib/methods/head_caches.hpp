@@ -8,12 +8,12 @@
 
 namespace kvbench {
 
-/// Lets the engine treat caches of single kv heads as a layer: that of a unit's one head, or those of a layer that stays exact.
+/// Caches of single kv heads as a layer.
 class HeadCaches : public LayerCache {
  public:
   void add(std::unique_ptr<CompressedCache> cache) { heads_.push_back(std::move(cache)); }
 
-  /// Several heads are all of the kind that takes everything.
+  /// Several heads must all take the same number of tokens.
   Index append(std::span<const TokenBlock> tokens) override {
     Index taken = 0;
     for (std::size_t h = 0; h < heads_.size(); ++h) taken = heads_[h]->append(tokens[h]);

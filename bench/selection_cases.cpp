@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "case_tools.hpp"
+
+namespace kvbench::bench {
+
+namespace {
+
+using namespace kernels;
+
+constexpr Index kDims = 128;
+
+/// The bias that makes the largest product the nearest row.
+Buffer<const float> minus_half_norms(Backend& b, const Buffer<const float>& rows) {
+  const auto norms2 = b.allocate<double>(rows.rows());
+  b.run(SquaredNorms<Buffer>{.rows = rows, .out = norms2});
+  std::vector<float> bias;
+  for (const double norm2 : b.read(norms2)) bias.push_back(static_cast<float>(-norm2 / 2));
+  return b.adopt(std::move(bias), rows.rows());
+}
+
+/// Nearest of the first c tokens; all scores are exact in fp32.
+Case assignment(Index c) {
+  return {"best_match k-means c=" + std::to_string(c), [=](Backend& b) {
+            const Buffer<float> points = clustered(b, kTokens, kDims);
+            BestMatch<Buffer> op{.points = points,
+                                 .candidates = points.slice(0, c),
+                                 .bias = minus_half_norms(b, points.slice(0, c)),
+                                 .best = b.allocate<std::int32_t>(kTokens),
+                                 .score = b.allocate<float>(kTokens)};
+            return Bound{runner(b, op), reader(b, op.best, op.score)};
+          }};
+}
+
+/// One step of Lloyd's algorithm from the first c tokens: nearest centroid, then means.
+Case lloyd_step(Index c) {
+  return {"k-means step c=" + std::to_string(c), [=](Backend& b) {
+            const Buffer<float> points = clustered(b, kTokens, kDims);
+            MeanRows<Buffer> means{.rows = points, .out = b.allocate<float>(c, kDims), .mass = b.allocate<float>(c)};
+            const auto labels = b.allocate<std::int32_t>(kTokens);
+            return Bound{[=, &b]() mutable {
+                           const Buffer<const float> centres = points.slice(0, c);
+                           b.run(BestMatch<Buffer>{.points = points,
+                                                   .candidates = centres,
+                                                   .bias = minus_half_norms(b, centres),
+                                                   .best = labels,
+                                                   .score = b.allocate<float>(kTokens)});
+                           means.labels = labels;
+                           b.run(means);
+                         },
+                         reader(b, labels, means.out, means.mass)};
+          }};
+}
+
+/// Soft matching in chunks: half of the tokens of a chunk are matched to its other half.
+Case chunked_matching(Index chunk) {
+  constexpr Index n = kTokens / 2;
+  const auto pairs = static_cast<double>(n * chunk / 2);
+  return {"best_match chunk=" + std::to_string(chunk),
+          [=](Backend& b) {
+            std::vector<std::int32_t> first, last;
+            for (Index i = 0; i < n; ++i) first.push_back(static_cast<std::int32_t>(i / (chunk / 2) * (chunk / 2)));
+            for (const std::int32_t begin : first) last.push_back(begin + static_cast<std::int32_t>(chunk / 2));
+            const Buffer<float> tokens = clustered(b, kTokens, kDims);
+            BestMatch<Buffer> op{.points = tokens.slice(0, n),
+                                 .candidates = tokens.slice(n, n),
+                                 .first = b.adopt(std::move(first), n),
+                                 .last = b.adopt(std::move(last), n),
+                                 .best = b.allocate<std::int32_t>(n),
+                                 .score = b.allocate<float>(n)};
+            return Bound{runner(b, op), reader(b, op.best, op.score)};
+          },
+          2 * kDims * pairs};
+}
+
+Case inner_products(std::string name, Index m, Index n, Index d) {
+  return {std::move(name), [=](Backend& b) {
+            InnerProducts<Buffer> op{.a = normal(b, m, d, 1), .b = normal(b, n, d, 2), .out = b.allocate<float>(m, n)};
+            return Bound{runner(b, op), reader(b, op.out)};
+          }};
+}
+
+Case balance_walk(Index block, bool values) {
+  return {"balance_walk b=" + std::to_string(block) + (values ? " values" : ""), [=](Backend& b) {
+            const Index blocks = kTokens / block;
+            std::vector<std::int32_t> starts;
+            for (Index i = 0; i <= blocks; ++i) starts.push_back(static_cast<std::int32_t>(i * block));
+            std::mt19937 engine(4);
+            std::uniform_real_distribution<double> uniform;
+            std::vector<double> uniforms(static_cast<std::size_t>(kTokens));
+            for (double& u : uniforms) u = uniform(engine);
+            const auto each = [&](float value) {
+              auto buffer = b.allocate<float>(blocks);
+              b.fill(buffer, value);
+              return buffer;
+            };
+            BalanceWalk<Buffer> op{.keys = normal(b, kTokens, kDims, 1),
+                                   .starts = b.adopt(std::move(starts), blocks + 1),
+                                   .shift = each(12),
+                                   .step = each(values ? 1e-3f : 0.1f),
+                                   .scale = 1 / std::sqrt(static_cast<float>(kDims)),
+                                   .uniforms = b.adopt(std::move(uniforms), kTokens),
+                                   .signs = b.allocate<std::int32_t>(kTokens),
+                                   .fails = b.allocate<std::int32_t>(blocks)};
+            if (values) op.values = normal(b, kTokens, kDims, 3);
+            return Bound{runner(b, op), reader(b, op.signs, op.fails)};
+          }};
+}
+
+Case mean_rows(Index c) {
+  return {"mean_rows c=" + std::to_string(c), [=](Backend& b) {
+            std::mt19937 engine(5);
+            std::uniform_int_distribution<std::int32_t> label(0, static_cast<std::int32_t>(c) - 1);
+            std::vector<std::int32_t> labels(static_cast<std::size_t>(kTokens));
+            for (auto& l : labels) l = label(engine);
+            MeanRows<Buffer> op{.rows = normal(b, kTokens, kDims, 1),
+                                .labels = b.adopt(std::move(labels), kTokens),
+                                .out = b.allocate<float>(c, kDims),
+                                .mass = b.allocate<float>(c)};
+            return Bound{runner(b, op), reader(b, op.out, op.mass)};
+          }};
+}
+
+template <template <template <class> class> class Op>
+Case by_row(std::string name, Index out_rows, Index out_cols, Op<Buffer> op) {
+  return {std::move(name), [=](Backend& b) {
+            Op<Buffer> bound = op;
+            bound.rows = normal(b, kTokens, kDims, 1);
+            bound.out = b.allocate<float>(out_rows, out_cols);
+            return Bound{runner(b, bound), reader(b, bound.out)};
+          }};
+}
+
+}  // namespace
+
+std::vector<Case> selection_cases() {
+  constexpr Index pages = kTokens / 16;
+  return {assignment(kTokens / 80),
+          lloyd_step(kTokens / 80),
+          chunked_matching(256),
+          inner_products("inner_products page scores", 256, pages, 2 * kDims),
+          inner_products("inner_products 64 directions", kTokens, 64, kDims),
+          inner_products("inner_products 4 queries", 4, kTokens, kDims),
+          balance_walk(256, false),
+          balance_walk(256, true),
+          balance_walk(4096, false),
+          by_row("normalize_rows", kTokens, kDims, NormalizeRows<Buffer>{}),
+          mean_rows(kTokens / 80),
+          by_row("page_bounds", pages, 2 * kDims, PageBounds<Buffer>{}),
+          by_row("split_signs", kTokens, 2 * kDims, SplitSigns<Buffer>{})};
+}
+
+}  // namespace kvbench::bench

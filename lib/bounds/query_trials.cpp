@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/query_trials.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace kvbench {
+namespace {
+
+bool vacuous(const QueryTrials& query) { return query.bound >= query.trivial; }
+
+std::int64_t failures(const QueryTrials& query) {
+  return std::ranges::count_if(query.errors, [&](double error) { return !(error <= query.bound); });
+}
+
+/// Larger is worse.
+double badness(const QueryTrials& query) {
+  if (vacuous(query)) return -query.bound / query.trivial;
+  if (query.errors.empty()) return 0;
+  return static_cast<double>(failures(query)) + 1 / (1 + query.bound / quantile(query.errors, 0.99));
+}
+
+void show(CheckRow& row, const QueryTrials& query) {
+  row.literal = query.literal;
+  row.tight = query.tight;
+  row.data = query.data;
+  row.bound = query.bound;
+  row.trivial = query.trivial;
+  if (query.errors.empty()) return;
+  row.measured = mean(query.errors);
+  row.measured_q99 = quantile(query.errors, 0.99);
+  row.failures = failures(query);
+  row.trials = static_cast<std::int64_t>(query.errors.size());
+}
+
+}  // namespace
+
+void fill_worst_query(CheckRow& row, std::span<const QueryTrials> queries, double allowed) {
+  if (queries.empty()) return;
+  const auto sound = std::ranges::count_if(queries, [](const QueryTrials& query) { return !vacuous(query); });
+  const QueryTrials* worst = nullptr;
+  for (const QueryTrials& query : queries) {
+    if (sound > 0 && vacuous(query)) continue;
+    if (worst == nullptr || badness(query) > badness(*worst)) worst = &query;
+  }
+  show(row, *worst);
+  row.allowed = allowed;
+  if (sound > 0 && row.trials) {
+    // The least of Holm's adjusted values is Bonferroni's.
+    row.p_value = std::min(1.0, binomial_tail(*row.failures, *row.trials, allowed) * static_cast<double>(sound));
+  }
+  row.text += fmt::format("{}worst of {} queries, {} of them with a bound that is not vacuous", row.text.empty() ? "" : "; ",
+                          queries.size(), sound);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost of a stage of compression, as the backend and the clock saw it.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include <kvbench/kernels/backend.hpp>
+
+namespace kvbench {
+
+/// What a stage of compression took, and what it keeps.
+struct Work {
+  double seconds = 0, flops = 0;
+  std::size_t peak_bytes = 0, held_bytes = 0;
+};
+
+/// Runs `stage` and says what it took.
+template <class F>
+Work measured(Backend& backend, F stage) {
+  const auto start = std::chrono::steady_clock::now();
+  const double flops = backend.cost().flops;
+  const std::size_t held = backend.held_bytes();
+  backend.start_peak();
+  stage();
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), backend.cost().flops - flops,
+          backend.peak_bytes() - held, backend.held_bytes() - held};
+}
+
+/// Both stages, one after the other.
+inline Work operator+(const Work& first, const Work& second) {
+  return {first.seconds + second.seconds, first.flops + second.flops,
+          std::max(first.peak_bytes, first.held_bytes + second.peak_bytes), first.held_bytes + second.held_bytes};
+}
+
+}  // namespace kvbench

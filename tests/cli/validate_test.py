@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench validate: rows with verdicts, selection of claims, exit codes, interruption."""
+import os
+import signal
+import subprocess
+import time
+
+from support import CliTest, KVBENCH, main, rows, run
+
+
+class Validate(CliTest):
+    def validate(self, *flags, code=0):
+        done = run("validate", *flags)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return rows(done.stdout)
+
+    def test_list_names_every_claim_with_its_source(self):
+        text = run("validate", "--list").stdout
+        for claim in ("subgen.lemma1", "subgen.amm", "chelsea.thm61"):
+            self.assertIn(claim, text)
+        self.assertIn("arXiv", text)
+
+    def test_a_theorem_by_enumeration(self):
+        table = self.validate("--synthetic", "--claim", "chelsea.thm61")
+        self.assertTrue(table)
+        for r in table:
+            self.assertEqual((r["claim"], r["verdict"]), ("chelsea.thm61", "consistent"))
+            self.assertEqual(r["failures"], "0" if r["kind"] == "exact" else "")
+
+    def test_a_trace_and_streams_side_by_side(self):
+        table = self.validate(self.trace, "--synthetic", "--claim", "subgen.lemma2", "--seeds", "40", "--heads", "0")
+        sources = {r["source"] for r in table}
+        self.assertIn("t.h5", sources)
+        self.assertTrue(any(s.startswith("synthetic:") for s in sources))
+        self.assertNotIn("violated", {r["verdict"] for r in table})
+        self.assertEqual({r["kv_head"] for r in table if r["source"] == "t.h5"}, {"0"})
+
+    def test_rows_do_not_depend_on_threads(self):
+        flags = ("validate", self.trace, "--claim", "subgen.size,subgen.lemma1", "--seeds", "40")
+        self.assertEqual(run(*flags, "--threads", 1).stdout, run(*flags, "--threads", 4).stdout)
+
+    def test_markdown_and_file(self):
+        out = os.path.join(self.folder, "v.csv")
+        done = run("validate", "--synthetic", "--claim", "chelsea", "-o", out, "--summary")
+        self.assertIn("chelsea.thm61", done.stdout)
+        os.remove(out)
+        self.assertIn("| chelsea.thm61 |", run("validate", "--synthetic", "--claim", "chelsea.thm61", "--format", "md").stdout)
+
+    def test_bad_requests(self):
+        self.fails(2, "--synthetic", args=["validate"])
+        self.fails(2, "subgen.lemma", "--list", args=["validate", "--synthetic", "--claim", "subgen.lemma"])
+        self.fails(2, "--layers", args=["validate", self.trace, "--layers", "7"])
+        self.fails(2, "--heads", args=["validate", self.trace, "--heads", "7"])
+        self.fails(2, "no method", args=["validate", "--synthetic", "--method", "subgn"])
+
+    def test_an_interruption_keeps_finished_rows(self):
+        out = os.path.join(self.folder, "i.csv")
+        command = [KVBENCH, "validate", "--synthetic", "--threads", "1", "--seeds", "100000", "--claim",
+                   "chelsea.thm61,subgen.amm", "-o", out]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        time.sleep(4)  # the enumeration comes last in the table: no row of it need be there
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("interrupted", errors)
+        with open(out, newline="") as file:
+            self.assertTrue(file.readline().startswith("claim,"))
+        os.remove(out)
+
+
+main()

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/balancekv_theorem32.hpp>
+#include <kvbench/bounds/balancekv_theorem34.hpp>
+#include <kvbench/bounds/balancekv_walk.hpp>
+
+#include "balance_fixture.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+using doctest::Approx;
+
+namespace {
+
+/// A fair coin at every step, whatever the sum: the threshold is never looked at.
+WalkSigns coins(const WalkSample& sample, std::uint32_t seed) {
+  const Draws draws(seed, "coins", HeadPrompt{});
+  WalkSigns walked{.steps = sample.n};
+  for (Index i = 0; i < sample.n; ++i) walked.signs.push_back(draws.uniform(i) < 0.5 ? 1 : -1);
+  return walked;
+}
+
+SignWalk with_constant(SignWalk walk, double factor) {
+  return [walk = std::move(walk), factor](const WalkSample& sample, WalkSettings settings, std::uint32_t seed) {
+    settings.constant = {WalkConstant::Kind::number, settings.constant.of(sample.n, settings.delta) * factor};
+    return walk(sample, settings, seed);
+  };
+}
+
+SignWalk with_scale(SignWalk walk, float factor) {
+  return [walk = std::move(walk), factor](WalkSample sample, const WalkSettings& settings, std::uint32_t seed) {
+    WalkSettings other = settings;
+    other.scale *= factor;
+    return walk(sample, other, seed);
+  };
+}
+
+}  // namespace
+
+// Keys 0 and 2 ln 2 in one dimension, a = 1/2, values 3 and -4. a |k|^2 = 2 ln^2 2 for the second; the product of both is
+// exp(0) * (-12). R^2 = exp(2 ln^2 2) 16.
+TEST_CASE("products, radii and rows of two tokens by hand") {
+  const auto two_ln2 = static_cast<float>(2 * std::log(2.0));
+  const WalkSample sample{.n = 2, .d = 1, .dv = 1, .scale = 0.5, .keys = {0, two_ln2}, .values = {3, -4}};
+  const double key = 2 * std::pow(std::log(2.0), 2), r2 = std::exp(key) * 16;
+  CHECK(radii(sample).key == Approx(key));
+  CHECK(radii(sample).r() == Approx(std::sqrt(r2)));
+  const auto gram = relative_gram(sample);
+  CHECK(gram[0] == Approx(9 / r2));
+  CHECK(gram[1] == Approx(-12 / r2));
+  CHECK(gram[3] == Approx(1));
+  // A query of 1: exponents 0 and ln 2, rows 3 and -8, |phi(q)| = exp(1/4).
+  const auto rows = query_rows(sample, {1});
+  CHECK(rows[0].rows[1] == Approx(-8));
+  CHECK(rows[0].feature_norm == Approx(std::exp(0.25)));
+  CHECK(rows[0].absolute == Approx(11));
+  CHECK(rows[0].random_signs == Approx(std::sqrt(73.0)));
+  CHECK(weighted_norm(rows[0], std::vector<double>{1, -1}) == Approx(11));
+}
+
+// c = 1: sigma^2 = 1 at most. Lengths of 1 one by one: 0 + 1 [1 + 0] = 1, then 1 + [1 + (1 - 2)] = 1. Lengths of 1/2: 1/2, then
+// 1/2 + 1/2 [1 + 1/2 (-3/2)] = 5/8.
+TEST_CASE("the variance of a walk by hand") {
+  CHECK(sub_gaussian(1) == Approx(1));
+  CHECK(sub_gaussian(2) == Approx(4.0 / 3));
+  CHECK(sub_gaussian(1, std::vector<double>{1, 1, 1}) == Approx(1));
+  CHECK(sub_gaussian(1, std::vector<double>{0.5, 0.5}) == Approx(0.625));
+  CHECK(sub_gaussian(5, std::vector<double>(4000, 1.0)) == Approx(sub_gaussian(5)));
+  CHECK(sub_gaussian_norm(4, 1) == Approx(std::sqrt(10.0)));
+}
+
+TEST_CASE("a matrix that is no matrix of products is found") {
+  CHECK(negative_pivot({1, 0.5, 0.5, 1}, 2) == 0);
+  CHECK(negative_pivot({1, 1, 1, 1}, 2) == 0);
+  CHECK(negative_pivot({1, 2, 2, 1}, 2) == Approx(-3));
+}
+
+TEST_CASE("the law of a step holds for the walk and not for faulty ones") {
+  CheckRun run(400);
+  for (const bool with_values : {false, true}) {
+    CAPTURE(with_values);
+    const Subject subject = synthetic("short-keys", 1, run.backend());
+    const WalkSample sample = with_short_keys(walk_sample(subject, 48, with_values), 0.5);
+    const SignWalk walk = library_walk(run.backend());
+    const auto rows_of = [&](const SignWalk& tested) {
+      return run([&](CheckContext& context) { check_walk(context, sample, tested); });
+    };
+    CHECK_FALSE(any_fault(rows_of(walk)));
+    // A threshold twice as high or half as high.
+    for (const double factor : {2.0, 0.5}) {
+      CAPTURE(factor);
+      const auto rows = rows_of(with_constant(walk, factor));
+      CHECK(row_of(rows, "sign of a step, classes").verdict == Verdict::violated);
+      CHECK(row_of(rows, "sign of a step, drift").verdict == Verdict::violated);
+      // One step of Newton finds 1/2; steps that are clamped hide some of the way to 2.
+      if (factor == 2) CHECK(row_of(rows, "sign of a step, drift").measured == Approx(0.5).epsilon(0.2));
+    }
+    CHECK(any_fault(rows_of([](const WalkSample& s, const WalkSettings&, std::uint32_t seed) { return coins(s, seed); })));
+  }
+}
+
+TEST_CASE("a logit that is scaled wrongly is found") {
+  CheckRun run(400);
+  const Subject subject = synthetic("tight-clusters", 1, run.backend());
+  const WalkSample sample = with_short_keys(walk_sample(subject, 48, false), 0.5);
+  for (const float factor : {2.0f, 0.25f}) {
+    CAPTURE(factor);
+    CHECK(any_fault(
+        run([&](CheckContext& context) { check_walk(context, sample, with_scale(library_walk(run.backend()), factor)); })));
+  }
+}
+
+// 300 runs of the true walk, 60 seeds each: p-values below 1 % in about 3 of them, in 12 with probability 1e-4.
+TEST_CASE("the tests of a step raise few false alarms") {
+  const auto backend = make_cpu_backend();
+  const Subject subject = synthetic("tight-clusters", 1, *backend);
+  const WalkSample sample = with_short_keys(walk_sample(subject, 24, false), 0.5);
+  const SignWalk walk = library_walk(*backend);
+  int chi_square = 0, drift = 0;
+  for (std::uint32_t trial = 0; trial < 300; ++trial) {
+    const SignWalk shifted = [&](const WalkSample& s, const WalkSettings& settings, std::uint32_t seed) {
+      return walk(s, settings, seed + 1000 * (trial + 1));
+    };
+    const StepLaw law = step_law(sample, 1, 60, shifted, [] {});
+    chi_square += law.chi_square < 0.01;
+    drift += law.drift < 0.01;
+  }
+  CHECK(chi_square < 12);
+  CHECK(drift < 12);
+}
+
+TEST_CASE("Theorem 3.2: the tight bound says something and holds; signs without balance break it") {
+  CheckRun run(100);
+  const Subject subject = synthetic("short-keys", 4, run.backend());
+  const WalkSample sample = walk_sample(subject, 128, true);
+  const Theorem32Setup setup{.seeds = 100, .seeds_of_ratios = 60};
+  const auto rows = run(
+      [&](CheckContext& context) { check_theorem32(context, sample, subject.queries, setup, library_walk(run.backend())); });
+  CHECK_FALSE(any_fault(rows));
+  const CheckRow &literal = row_of(rows, "discrepancy, literal"), &tight = row_of(rows, "discrepancy, tight"),
+                 &data = row_of(rows, "discrepancy, data");
+  CHECK(literal.verdict == Verdict::vacuous);
+  CHECK(tight.verdict == Verdict::consistent);
+  CHECK(data.verdict == Verdict::consistent);
+  CHECK(data.bound <= tight.bound);
+  CHECK(tight.bound < literal.literal);
+  const auto all_plus = [](const WalkSample& s, const WalkSettings&, std::uint32_t) {
+    return WalkSigns{.signs = std::vector<std::int32_t>(static_cast<std::size_t>(s.n), 1), .steps = s.n};
+  };
+  const WalkSample ones = walk_sample(subject, 128, false);
+  const auto faulty = run([&](CheckContext& context) { check_theorem32(context, ones, subject.queries, setup, all_plus); });
+  CHECK(row_of(faulty, "discrepancy, tight").verdict == Verdict::violated);
+}
+
+TEST_CASE("Theorem 3.4: plain vectors, their tight bound and a fault") {
+  // Vectors 3 and 4 along the axes, direction (1, 1): rows 3 and 4, R = 4.
+  const PlainVectors two = plain_vectors({3, 0, 0, 4}, {1, 1}, 2, 8);
+  CHECK(two.sample.n == 2);
+  CHECK(radii(two.sample).r() == Approx(4));
+  CHECK(relative_gram(two.sample)[1] == 0);
+  CHECK(two.queries[0].rows == std::vector<double>{3, 4});
+  CHECK(two.queries[0].feature_norm == Approx(std::sqrt(2.0)));
+
+  CheckRun run(100);
+  const Subject subject = synthetic("tight-clusters", 4, run.backend());
+  const PlainVectors vectors = plain_vectors(subject.keys, subject.queries, subject.d(), 128);
+  const auto rows = run([&](CheckContext& context) { check_theorem34(context, vectors, 100, library_walk(run.backend())); });
+  CHECK_FALSE(any_fault(rows));
+  CHECK(row_of(rows, "discrepancy, tight").verdict == Verdict::consistent);
+  const auto same = plain_vectors(std::vector<float>(256, 1), {1, 1}, 2, 128);
+  const auto all_plus = [](const WalkSample& s, const WalkSettings&, std::uint32_t) {
+    return WalkSigns{.signs = std::vector<std::int32_t>(static_cast<std::size_t>(s.n), 1), .steps = s.n};
+  };
+  CHECK(any_fault(run([&](CheckContext& context) { check_theorem34(context, same, 100, all_plus); })));
+}

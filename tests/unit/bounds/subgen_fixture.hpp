@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small subject for SubGen's checks, and the verdicts of what they find.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/bounds/subgen_sketch.hpp>
+
+namespace kvbench::testing {
+
+/// n keys around 6 centres, values of different norms around a mean, 3 queries.
+inline Subject subgen_subject(Backend& backend, Index n = 240) {
+  std::mt19937 engine(5);
+  std::normal_distribution<float> normal;
+  constexpr Index d = 4;
+  std::vector<float> centres, keys, values, queries;
+  for (Index i = 0; i < 6 * d; ++i) centres.push_back(normal(engine));
+  for (Index i = 0; i < n; ++i) {
+    const auto centre = static_cast<Index>(engine() % 6);
+    const float size = std::exp(0.5f * normal(engine));
+    for (Index c = 0; c < d; ++c) {
+      keys.push_back(centres[static_cast<std::size_t>(centre * d + c)] + 0.3f * normal(engine));
+      values.push_back(size * normal(engine) + (c == 0 ? 2.0f : 0.0f));
+    }
+  }
+  for (Index i = 0; i < 3 * d; ++i) queries.push_back(normal(engine));
+  return make_subject("test", std::move(keys), std::move(values), std::move(queries), d, d, 0.5f, backend);
+}
+
+/// Runs a check and judges its rows.
+class Judged {
+ public:
+  Judged(Backend& backend, const Subject& subject, const std::function<void(CheckContext&)>& check, Index seeds = 400) {
+    const ValidateOptions options{.seeds = seeds};
+    CheckContext context{.subject = &subject, .options = options, .backend = backend, .rows = rows_, .claim = "test"};
+    check(context);
+    judge(rows_, options.alpha);
+  }
+  const std::vector<CheckRow>& rows() const { return rows_; }
+  /// The worst verdict of the rows whose part starts so.
+  Verdict verdict(const std::string& part) const {
+    std::vector<const CheckRow*> found;
+    for (const CheckRow& row : rows_) {
+      if (row.part.starts_with(part)) found.push_back(&row);
+    }
+    REQUIRE_FALSE(found.empty());
+    Verdict worst = found.front()->verdict;
+    for (const CheckRow* row : found) {
+      if (row->verdict == Verdict::violated) worst = row->verdict;
+    }
+    return worst;
+  }
+  bool none_violated() const {
+    for (const CheckRow& row : rows_) {
+      if (row.verdict == Verdict::violated) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<CheckRow> rows_;
+};
+
+}  // namespace kvbench::testing
