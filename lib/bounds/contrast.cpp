@@ -25,7 +25,7 @@ Contrast contrast(std::span<const double> differences, int resamples) {
   }
   result.mean = mean(known);
   result.median = quantile(known, 0.5);
-  result.interval = bootstrap_mean(known, std::vector<double>(known.size(), 1.0), 1, resamples);
+  if (resamples > 0) result.interval = bootstrap_mean(known, std::vector<double>(known.size(), 1.0), 1, resamples);
   if (squares > 0) (sum > 0 ? result.p_for : result.p_against) = std::exp(-sum * sum / squares / 2);
   return result;
 }

@@ -20,7 +20,7 @@ struct Contrast {
   double p_against = 1;         ///< of the data if it were 0 or more
   std::int64_t positive = 0;    ///< units
 };
-/// NaN: the unit has no observation and is left out.
+/// NaN: the unit has no observation and is left out. No resamples: no interval.
 Contrast contrast(std::span<const double> differences, int resamples = 1000);
 
 /// A claim that the mean is positive: measured, p-value, and a text that says whether the data support it at 1 %, contradict

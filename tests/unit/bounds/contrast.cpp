@@ -73,7 +73,7 @@ TEST_CASE("false alarms stay below the level, for few units, heavy tails and ske
           const double skewed = -std::log(x + 0.5) - 1;  // exponential less its mean
           differences.push_back(law == 0 ? x : law == 1 ? x / (0.501 - std::abs(x)) : skewed);
         }
-        alarms += contrast(differences).p_against < 0.05;
+        alarms += contrast(differences, 0).p_against < 0.05;
       }
       CHECK(binomial_tail(alarms, trials, 0.05) > 1e-4);
     }
