@@ -14,6 +14,7 @@
 #include <kvbench/bounds/chelsea_observations.hpp>
 #include <kvbench/bounds/chelsea_outliers.hpp>
 #include <kvbench/bounds/chelsea_theorem.hpp>
+#include <kvbench/bounds/clusterkv_cache.hpp>
 #include <kvbench/bounds/clusterkv_importance.hpp>
 #include <kvbench/bounds/clusterkv_recall.hpp>
 #include <kvbench/bounds/cost.hpp>
@@ -71,6 +72,7 @@ std::span<const Claim> all_claims() {
       clusterkv_recall_order(),
       clusterkv_distance(),
       clusterkv_saturation(),
+      clusterkv_cache(),
       clusterkv_importance(),
       subgen_keys_cluster(),
       balancekv_vs_uniform(),
