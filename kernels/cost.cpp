@@ -66,7 +66,9 @@ Cost cost(const InnerProducts<Buffer>& a) {
   return {2 * size(a.out) * static_cast<double>(a.a.cols()), bytes(a.a) + bytes(a.b) + bytes(a.out)};
 }
 Cost cost(const BestMatch<Buffer>& a) {
-  return {2 * size(a.points) * static_cast<double>(a.candidates.rows()),
+  const double pairs = a.pairs > 0 ? static_cast<double>(a.pairs)
+                                   : static_cast<double>(a.points.rows()) * static_cast<double>(a.candidates.rows());
+  return {2 * pairs * static_cast<double>(a.points.cols()),
           bytes(a.points) + bytes(a.candidates) + bytes(a.best) + bytes(a.score)};
 }
 Cost cost(const MeanRows<Buffer>& a) {

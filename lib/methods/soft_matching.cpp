@@ -59,10 +59,13 @@ Matches run(kernels::BestMatch<Buffer> match, Backend& backend) {
 std::vector<MergeLink> bipartite_links(const MergeRule& rule, const Buffer<const float>& unit, Backend& backend) {
   const Partition sets = partition(rule, unit.rows());
   const auto count = static_cast<Index>(sets.a.size());
+  Index pairs = 0;
+  for (std::size_t i = 0; i < sets.a.size(); ++i) pairs += sets.last[i] - sets.first[i];
   const Matches matches = run({.points = gather(unit, sets.a, backend),
                                .candidates = gather(unit, sets.b, backend),
                                .first = backend.adopt(std::vector(sets.first), count),
-                               .last = backend.adopt(std::vector(sets.last), count)},
+                               .last = backend.adopt(std::vector(sets.last), count),
+                               .pairs = pairs},
                               backend);
   std::vector<MergeLink> links;
   for (std::size_t i = 0; i < sets.a.size(); ++i) {

@@ -33,6 +33,7 @@ struct BestMatch {
   Ref<const std::int32_t> first = {};  ///< [n, 1]; absent: 0
   Ref<const std::int32_t> last = {};   ///< [n, 1]; absent: c
   bool skip_self = false;              ///< candidate i is none for point i
+  Index pairs = 0;                     ///< compared where ranges are given, for the declared cost; 0: all
   Ref<std::int32_t> best;              ///< [n, 1]; -1 where a point has no candidate
   Ref<float> score;                    ///< [n, 1] of the best; -inf where there is none
 };
@@ -58,7 +59,7 @@ InnerProducts<To> map_views(const InnerProducts<Buffer>& a, F f) {
 }
 template <template <class> class To, class F>
 BestMatch<To> map_views(const BestMatch<Buffer>& a, F f) {
-  return {f(a.points), f(a.candidates), f(a.bias), f(a.first), f(a.last), a.skip_self, f(a.best), f(a.score)};
+  return {f(a.points), f(a.candidates), f(a.bias), f(a.first), f(a.last), a.skip_self, a.pairs, f(a.best), f(a.score)};
 }
 template <template <class> class To, class F>
 MeanRows<To> map_views(const MeanRows<Buffer>& a, F f) {
@@ -67,7 +68,7 @@ MeanRows<To> map_views(const MeanRows<Buffer>& a, F f) {
 
 Cost cost(const NormalizeRows<Buffer>& a);
 Cost cost(const InnerProducts<Buffer>& a);
-/// Every point against every candidate, or against an equal share where ranges are given; the caller knows the ranges only.
+/// Every point against every candidate, or the pairs that the caller counts: the ranges lie where kernels run.
 Cost cost(const BestMatch<Buffer>& a);
 Cost cost(const MeanRows<Buffer>& a);
 
