@@ -12,7 +12,8 @@
 //   slack    entries freed at once while decoding, default 128 (as `chelsea`)
 //   ratio, decay, floor   share of the middle that a round removes (as `chelsea`), defaults 0.5, 0, 0.05
 //   order    place (default) | concat: what is left of A before B, as released with ToMe
-// Complexity: O(M^2 d / 4) for the first round over M middle tokens, a quarter for each round after it; O(B d) a query.
+// Complexity: O(M^2 d / 4) for the first round over M middle tokens, more than an exact pass over fewer than M/8 queries, and
+// a quarter for each round after it; O(B d) a query.
 // Memory: B (d + dv) numbers and B degrees.
 // Deviations: ToMe merges inside each block of a vision transformer by a fixed number of tokens; here the number is what the
 // budget asks for. `order=place` keeps text order, so that neighbours stay apart in A and B in later rounds.

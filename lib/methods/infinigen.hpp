@@ -20,8 +20,8 @@
 //   threshold  head (default, speed code): max over the head's own scores | head0 (accuracy code for Llama): over head 0's
 //   per        query_head (default) | kv_head: one skewing, one set of columns and one choice for the group
 //   reduce     mean (default) | max | sum over the group's query heads, per=kv_head only (no source)
-// Complexity: O(n c) a query and query head for c columns; once O((m + n) d^2) and an eigenproblem of d x d a head. Memory: the
-// full cache on the slow tier, c numbers a token and query head on the fast one.
+// Complexity: O(n c + B d) a query and query head for c columns, on rows of its own (see quest); once O((m + n) d^2) and an
+// eigenproblem of d x d a head. Memory: the full cache on the slow tier, c numbers a token and query head on the fast one.
 // Deviations: A comes from the queries that the trace has observed in this context, not from a sample text. Where G query heads
 // share a kv head (the paper has none), each has its own A and partial keys. Layers 0 and 1 are dense in the released code:
 // --dense-layers 2. The limit on the slow tier, which evicts from it, is not replayed. In the accuracy code the query's own

@@ -14,10 +14,11 @@
 //              it is always taken, as one of the pages)
 //   per        query_head (default: the released code repeats keys over the group before it selects) | kv_head
 //   reduce     mean (default) | max | sum over the group's query heads, per=kv_head only (no source)
-// Complexity: O(2 d n / page) a query and query head to rank, O(B d) to answer. Memory: nothing is saved. The whole cache stays
-// on the fast tier, as in the paper, plus 2 d numbers a page; what falls is the bytes that a query reads.
-// Deviations: the released code rounds a budget of all tokens down to whole pages and so may lose one of them. Its first two
-// layers are dense: --dense-layers 2.
+// Complexity: O(2 d n / page) a query and query head to rank, O(B d) to answer: each query reads rows of its own, so that a
+// block of queries costs about as much as an exact pass at B = n/4, which reads each row once for all. Memory: nothing is
+// saved. The whole cache stays on the fast tier, as in the paper, plus 2 d numbers a page; what falls is the bytes that a query
+// reads. Deviations: the released code rounds a budget of all tokens down to whole pages and so may lose one of them. Its first
+// two layers are dense: --dense-layers 2.
 #pragma once
 
 #include <kvbench/methods/group.hpp>

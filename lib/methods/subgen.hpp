@@ -29,7 +29,8 @@
 // N and D are drawn apart: where the samples of D miss the peak of a sharp query that N holds, z / tau has no bound and can
 // leave fp32. Medians over queries say more than means.
 // Complexity: O(m' d) a token for the nearest representative, once for all seeds; O((s + m't) log n) a seed for the samples;
-// O((s + m't) d) a query. Memory: m'(1+t) d + s (d+dv) numbers, and m' + s + 1 for n_i, |v|^2 and mu.
+// O((s + m't) d) a query. The radius for a budget takes several passes over the context: more than an exact pass over a
+// window of queries. Memory: m'(1+t) d + s (d+dv) numbers, and m' + s + 1 for n_i, |v|^2 and mu.
 #pragma once
 
 #include <kvbench/methods/method.hpp>

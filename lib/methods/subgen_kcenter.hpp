@@ -15,7 +15,8 @@
 //           always seen. The text gives r + k only, not the split.
 //   values  false (default) | true: cover concatenated keys and values instead of keys (the paper's Fig. 1 asks which of them
 //           cluster better).
-// Complexity: O(n k d) once for each number of candidates n - r, O(B d) a query. Memory: B (d+dv) numbers.
+// Complexity: O(n k d) once for each number of candidates n - r, more than an exact pass over fewer than k queries; O(B d) a
+// query. Memory: B (d+dv) numbers.
 #pragma once
 
 #include <kvbench/methods/method.hpp>
