@@ -40,9 +40,9 @@
 // sqrt(2) R for v = 1. Exponents are shifted, thresholds along with them, against overflow.
 // The smaller class has about m / 2 - 0.4 sqrt(m) of m tokens, and every level of a stream loses that much again: with small t
 // the sets shrink far below the budget and their weights far below n. half=exact loses nothing. N and D of mode=stream are
-// drawn apart: where D misses the peak of a sharp query that N holds, the quotient has no bound. Complexity: O(n block (d +
-// dv)) a round and seed; O(t (d + dv)) a streamed token and level; O(B (d + dv)) a query. Memory: B (d + dv) numbers and a
-// weight (batch) or two levels (stream) a token.
+// drawn apart: where D misses the peak of a sharp query that N holds, the quotient has no bound.
+// Complexity: O(n block (d + dv)) a round and seed, about an exact pass over `block` queries; O(t (d + dv)) a streamed token
+// and level; O(B (d + dv)) a query. Memory: B (d + dv) numbers and a weight (batch) or two levels (stream) a token.
 #pragma once
 
 #include <string>

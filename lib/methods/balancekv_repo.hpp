@@ -26,7 +26,8 @@
 // At temp 1 nearly every sign is certain (|gamma s| > 1/2; the row counts them) and the set hardly depends on the seed. gamma =
 // 4 is a threshold constant c = 1 / (8 R^2), far below what any bound of the paper needs. Deviations: sums in fp64 or fp32,
 // where the notebook computes in bf16; the exponent is shifted against overflow, gamma along with it; the code's 1e-8 beside
-// 0.025 is kept. Complexity: O(n block (d + dv)) a round and seed, O(B (d + dv)) a query. Memory: B (d + dv) numbers and two
+// 0.025 is kept. Complexity: O(n block (d + dv)) a round and seed, about an exact pass over `block`
+// queries; O(B (d + dv)) a query. Memory: B (d + dv) numbers and two
 // weights a token.
 #pragma once
 
