@@ -47,6 +47,7 @@ class HostBackend final : public Backend {
   void execute(const kernels::SquaredNorms<Buffer>& op) override { forward(op); }
   void execute(const kernels::RotateRows<Buffer>& op) override { forward(op); }
   void execute(const kernels::ColumnSums<Buffer>& op) override { forward(op); }
+  void execute(const kernels::SoftmaxRows<Buffer>& op) override { forward(op); }
   void execute(const kernels::PoolRows<Buffer>& op) override { forward(op); }
   void execute(const kernels::ReduceRows<Buffer>& op) override { forward(op); }
   void execute(const kernels::WidenHalf<Buffer>& op) override { forward(op); }

@@ -36,12 +36,18 @@ Cost cost(const WeightedAttention<Buffer>& a) {
               2 * (bytes(a.max) + bytes(a.den) + bytes(a.num)) + bytes(a.logits)};
 }
 
-Cost cost(const TopK<Buffer>& a) { return {size(a.scores), bytes(a.scores) + bytes(a.ids)}; }
+Cost cost(const TopK<Buffer>& a) {
+  if (a.among.present()) return {size(a.among), 2 * bytes(a.among) + bytes(a.ids)};
+  return {size(a.scores), bytes(a.scores) + bytes(a.ids)};
+}
 
 Cost cost(const GatherRows<Buffer>& a) { return {0, bytes(a.ids) + 2 * bytes(a.out)}; }
 Cost cost(const SquaredNorms<Buffer>& a) { return {2 * size(a.rows), bytes(a.rows) + bytes(a.out)}; }
 Cost cost(const RotateRows<Buffer>& a) { return {3 * size(a.rows), bytes(a.rows) + bytes(a.offsets) + bytes(a.out)}; }
 Cost cost(const ColumnSums<Buffer>& a) { return {3 * size(a.scores), bytes(a.scores) + bytes(a.log_sum_exp) + bytes(a.out)}; }
+Cost cost(const SoftmaxRows<Buffer>& a) {
+  return {4 * size(a.scores), bytes(a.scores) + bytes(a.log_sum_exp) + bytes(a.out) + bytes(a.norm)};
+}
 Cost cost(const PoolRows<Buffer>& a) {
   return {a.mode == Pooling::none ? 0 : size(a.rows) * static_cast<double>(a.kernel), bytes(a.rows) + bytes(a.out)};
 }

@@ -20,6 +20,14 @@ void add_masses(const float* scores, float log_sum_exp, Index n, float* out) {
   for (; j < n; ++j) out[j] += exp(broadcast(scores[j]) - base)[0];
 }
 
+/// out[j] = exp(scores[j] - log_sum_exp).
+void softmax_row(const float* scores, float log_sum_exp, Index n, float* out) {
+  const Vec base = broadcast(log_sum_exp);
+  Index j = 0;
+  for (; j + W <= n; j += W) store(out + j, exp(load(scores + j) - base));
+  for (; j < n; ++j) out[j] = exp(broadcast(scores[j]) - base)[0];
+}
+
 #if KVBENCH_WIDTH > 4
 void widen_row(const std::uint16_t* in, Index n, Half format, float* out) {
   for (Index c = 0; c < n; c += 8) {
@@ -90,6 +98,19 @@ void run(const ColumnSums<HostMatrix>& op, Context&) {
         if (log_sum_exp != -kInfinity) add_masses(op.scores.data + row * op.scores.stride + begin, log_sum_exp, n, out);
       }
     }
+}
+
+template <>
+void run(const SoftmaxRows<HostMatrix>& op, Context&) {
+  for (Index r = 0; r < op.scores.rows; ++r) {
+    const float log_sum_exp = op.log_sum_exp.data[r * op.log_sum_exp.stride];
+    float* out = op.out.data + r * op.out.stride;
+    if (log_sum_exp == -kInfinity)
+      for (Index j = 0; j < op.scores.cols; ++j) out[j] = 0;
+    else
+      softmax_row(op.scores.data + r * op.scores.stride, log_sum_exp, op.scores.cols, out);
+    op.norm.data[r * op.norm.stride] = static_cast<float>(__builtin_sqrt(squared_norm(out, op.scores.cols)));
+  }
 }
 
 template <>

@@ -90,22 +90,44 @@ void make_keys(const float* scores, Index n, std::int32_t* keys) {
   for (; i < n; ++i) keys[i] = ordered(broadcast(scores[i]))[0];
 }
 
+/// The part of a list of candidates, increasing and then -1, that lies in [first, last).
+struct Candidates {
+  const std::int32_t* columns;
+  Index count;
+};
+
+Candidates competing(const TopK<HostMatrix>& op, Index row, std::int32_t first, std::int32_t last) {
+  const std::int32_t* columns = op.among.data + row * op.among.stride;
+  Index begin = 0;
+  Index end = op.among.cols;
+  while (end > 0 && (columns[end - 1] < 0 || columns[end - 1] >= last)) --end;
+  while (begin < end && columns[begin] < first) ++begin;
+  return {columns + begin, end - begin};
+}
+
 }  // namespace
 
 template <>
 void run(const TopK<HostMatrix>& op, Context& context) {
   auto* keys = scratch<std::int32_t>(context, 0, op.scores.cols);
   auto* candidates = scratch<std::int32_t>(context, 1, op.scores.cols);
+  auto* gathered = scratch<float>(context, 3, op.among.cols);
   auto* histogram = static_cast<std::uint32_t(*)[kBins]>(context.workspace.get(2, sizeof(std::uint32_t) * kCopies * kBins));
   for (Index row = 0; row < op.scores.rows; ++row) {
+    const float* scores = op.scores.data + row * op.scores.stride;
     const std::int32_t first = op.first.data[row * op.first.stride];
-    const Index n = max(op.last.data[row * op.last.stride] - first, 0);
+    const std::int32_t last = op.last.data[row * op.last.stride];
+    const bool listed = op.among.data != nullptr;
+    const Candidates among = listed ? competing(op, row, first, last) : Candidates{nullptr, max(last - first, 0)};
+    const Index n = among.count;
     const Index k = min(op.ids.cols, n);
     std::int32_t* ids = op.ids.data + row * op.ids.stride;
     Index count = 0;
     if (k > 0) {
-      make_keys(op.scores.data + row * op.scores.stride + first, n, keys);
-      count = collect(keys, n, find_threshold(keys, n, k, candidates, histogram), first, ids);
+      for (Index i = 0; i < n && listed; ++i) gathered[i] = scores[among.columns[i]];
+      make_keys(listed ? gathered : scores + first, n, keys);
+      count = collect(keys, n, find_threshold(keys, n, k, candidates, histogram), listed ? 0 : first, ids);
+      for (Index i = 0; i < count && listed; ++i) ids[i] = among.columns[ids[i]];
     }
     for (; count < op.ids.cols; ++count) ids[count] = -1;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "softmax_panel.hpp"
+#include "own_tokens.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
@@ -118,6 +118,49 @@ void write_state(const Op& op, const PanelState& state, Rows rows) {
   }
 }
 
+/// Whether every row has increasing tokens of its own whose logits are known: then blocks of tokens pass by all rows at once.
+bool passes_over_tokens(const Op& op) {
+  if (!op.per_query || computes_logits(op) || op.own_values.data != nullptr || op.num.cols % kStrip != 0) return false;
+  for (Index table = 0; table < op.ids.rows; ++table)
+    if (increasing_slots(op.ids.data + table * op.ids.stride, op.ids.cols) < 0) return false;
+  return true;
+}
+
+OwnTokens own_tokens(const Op& op, Index row) {
+  const Index query = row % op.first.rows;
+  const Index table = op.per_head ? row : query;
+  const auto weights = [&](const auto& w) { return w.data == nullptr ? nullptr : w.data + table * w.stride; };
+  const std::int32_t* ids = op.ids.data + table * op.ids.stride;
+  return {.ids = ids,
+          .count = increasing_slots(ids, op.ids.cols),
+          .next = 0,
+          .weight_num = weights(op.weight_num),
+          .weight_den = weights(op.weight_den),
+          .scores = op.scores.data + row * op.scores.stride,
+          .logits = op.logits.data == nullptr ? nullptr : op.logits.data + row * op.logits.stride,
+          .first = op.first.data[query],
+          .last = op.last.data[query],
+          .num = op.num.data + row * op.num.stride,
+          .max = op.max.data[row * op.max.stride],
+          .den = static_cast<double>(op.den.data[row * op.den.stride])};
+}
+
+void pass_over_tokens(const Op& op) {
+  for (Index begin = 0; begin < op.queries.rows; begin += kRowsTogether) {
+    OwnTokens rows[kRowsTogether];
+    const Index count = min(kRowsTogether, op.queries.rows - begin);
+    for (Index r = 0; r < count; ++r) {
+      rows[r] = own_tokens(op, begin + r);
+      for (Index j = rows[r].count; j < op.ids.cols && rows[r].logits != nullptr; ++j) rows[r].logits[j] = -kInfinity;
+    }
+    pass_over_tokens(rows, count, op.values.data, op.values.stride, op.num.cols, op.values.rows);
+    for (Index r = 0; r < count; ++r) {
+      op.max.data[(begin + r) * op.max.stride] = rows[r].max;
+      op.den.data[(begin + r) * op.den.stride] = static_cast<float>(rows[r].den);
+    }
+  }
+}
+
 }  // namespace
 
 template <>
@@ -126,6 +169,7 @@ void run(const Op& op, Context& context) {
     ref::Context reference;
     return ref::run(op, reference);
   }
+  if (passes_over_tokens(op)) return pass_over_tokens(op);
   for (Index table = 0; table < op.ids.rows; ++table) {
     const Rows rows = readers(op, table);
     const PanelState state = make_state(context, rows.count, op.queries.cols, op.num.cols);

@@ -92,6 +92,7 @@ class CudaBackend final : public Backend {
   void execute(const kernels::SquaredNorms<Buffer>& op) override { queue(op); }
   void execute(const kernels::RotateRows<Buffer>& op) override { queue(op); }
   void execute(const kernels::ColumnSums<Buffer>& op) override { queue(op); }
+  void execute(const kernels::SoftmaxRows<Buffer>& op) override { queue(op); }
   void execute(const kernels::PoolRows<Buffer>& op) override { queue(op); }
   void execute(const kernels::ReduceRows<Buffer>& op) override { queue(op); }
   void execute(const kernels::WidenHalf<Buffer>& op) override { queue(op); }

@@ -27,6 +27,8 @@ void run(const RotateRows<DeviceMatrix>& op, Context& context);
 template <>
 void run(const ColumnSums<DeviceMatrix>& op, Context& context);
 template <>
+void run(const SoftmaxRows<DeviceMatrix>& op, Context& context);
+template <>
 void run(const PoolRows<DeviceMatrix>& op, Context& context);
 template <>
 void run(const ReduceRows<DeviceMatrix>& op, Context& context);

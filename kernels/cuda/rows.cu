@@ -70,6 +70,21 @@ __global__ void column_sums(ColumnSums<DeviceMatrix> op) {
   }
 }
 
+/// A warp a row.
+__global__ void softmax_rows(SoftmaxRows<DeviceMatrix> op) {
+  for (Index r = first_warp(); r < op.scores.rows; r += warp_stride()) {
+    const float log_sum_exp = op.log_sum_exp[r];
+    double sum = 0;
+    for (Index j = lane_index(); j < op.scores.cols; j += kWarp) {
+      const float p = log_sum_exp == -INFINITY ? 0.0f : expf(op.scores(r, j) - log_sum_exp);
+      op.out(r, j) = p;
+      sum += static_cast<double>(p) * p;
+    }
+    sum = warp_sum(sum);
+    if (lane_index() == 0) op.norm[r] = static_cast<float>(sqrt(sum));
+  }
+}
+
 __device__ float pooled(const DeviceMatrix<const float>& rows, Pooling mode, Index kernel, Index r, Index j) {
   if (mode == Pooling::none) return rows(r, j);
   const Index begin = max(j - kernel / 2, Index{0});
@@ -163,6 +178,11 @@ void run(const RotateRows<DeviceMatrix>& op, Context& context) {
 template <>
 void run(const ColumnSums<DeviceMatrix>& op, Context& context) {
   launch_items(context, op.out.rows * op.out.cols, column_sums, op);
+}
+
+template <>
+void run(const SoftmaxRows<DeviceMatrix>& op, Context& context) {
+  launch_warps(context, op.scores.rows, softmax_rows, op);
 }
 
 template <>

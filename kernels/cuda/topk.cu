@@ -39,9 +39,31 @@ __device__ unsigned block_exclusive_sum(unsigned value, unsigned& total) {
   return before + inclusive - value;
 }
 
-/// The `wanted`-th largest key (1-based) among those of [first, last); `wanted` becomes the number of keys equal to it that
-/// belong to the largest ones. 1 <= wanted <= last - first.
-__device__ unsigned kth_largest_key(const float* scores, Index first, Index last, unsigned& wanted) {
+/// The columns of one row that compete: slots [begin, end), each a column, or an entry of a list of columns.
+struct Competitors {
+  const float* scores;
+  const std::int32_t* list;  // null: the slot is the column
+  Index first, last;         // columns outside do not compete
+  Index begin, end;
+
+  __device__ Index column(Index slot) const { return list == nullptr ? slot : list[slot]; }
+  __device__ bool holds(Index slot) const {
+    return slot < end && (list == nullptr || (list[slot] >= first && list[slot] < last));
+  }
+  __device__ unsigned key(Index slot) const { return sort_key(scores[column(slot)]); }
+};
+
+/// How many slots compete. All threads of the block must call it.
+__device__ Index count_competitors(const Competitors& row) {
+  if (row.list == nullptr) return max(Index{0}, row.end - row.begin);
+  Index count = 0;
+  for (Index base = row.begin; base < row.end; base += kThreads) count += __syncthreads_count(row.holds(base + threadIdx.x));
+  return count;
+}
+
+/// The `wanted`-th largest key (1-based) of the competitors; `wanted` becomes the number of keys equal to it that belong to the
+/// largest ones. 1 <= wanted <= number of competitors.
+__device__ unsigned kth_largest_key(const Competitors& row, unsigned& wanted) {
   __shared__ unsigned histogram[kBins];
   __shared__ unsigned chosen_bin;
   __shared__ unsigned chosen_rest;
@@ -52,8 +74,9 @@ __device__ unsigned kth_largest_key(const float* scores, Index first, Index last
     const unsigned digits = shift == 0 ? 1023u : 2047u;
     for (int bin = t; bin < kBins; bin += kThreads) histogram[bin] = 0;
     __syncthreads();
-    for (Index c = first + t; c < last; c += kThreads) {
-      const unsigned candidate = sort_key(scores[c]);
+    for (Index slot = row.begin + t; slot < row.end; slot += kThreads) {
+      if (!row.holds(slot)) continue;
+      const unsigned candidate = row.key(slot);
       if ((candidate & known) == key) atomicAdd(&histogram[candidate >> shift & digits], 1u);
     }
     __syncthreads();
@@ -77,30 +100,31 @@ __device__ unsigned kth_largest_key(const float* scores, Index first, Index last
 
 __global__ void __launch_bounds__(kThreads) top_k(TopK<DeviceMatrix> op) {
   const Index r = blockIdx.x;
-  const Index first = op.first[r];
-  const Index last = op.last[r];
-  const float* scores = op.scores.row(r);
+  const bool listed = op.among.data != nullptr;
+  const Competitors row = {op.scores.row(r), listed ? op.among.row(r) : nullptr, op.first[r],
+                           op.last[r],       listed ? Index{0} : op.first[r],    listed ? op.among.cols : op.last[r]};
   std::int32_t* ids = op.ids.row(r);
   const Index k = op.ids.cols;
-  const Index chosen = max(Index{0}, min(k, last - first));
+  const Index chosen = min(k, count_competitors(row));
   for (Index slot = chosen + threadIdx.x; slot < k; slot += kThreads) ids[slot] = -1;
   if (chosen == 0) return;  // the same for all threads of the block
 
   unsigned equal_wanted = static_cast<unsigned>(chosen);
-  const unsigned threshold = kth_largest_key(scores, first, last, equal_wanted);
+  const unsigned threshold = kth_largest_key(row, equal_wanted);
   unsigned greater_before = 0;
   unsigned equal_before = 0;
-  for (Index begin = first; begin < last; begin += kThreads) {
-    const Index c = begin + threadIdx.x;
-    const unsigned key = c < last ? sort_key(scores[c]) : 0;
-    const bool greater = c < last && key > threshold;
-    const bool equal = c < last && key == threshold;
+  for (Index base = row.begin; base < row.end; base += kThreads) {
+    const Index slot = base + threadIdx.x;
+    const bool competes = row.holds(slot);
+    const unsigned key = competes ? row.key(slot) : 0;
+    const bool greater = competes && key > threshold;
+    const bool equal = competes && key == threshold;
     unsigned totals = 0;  // both counts fit: at most kThreads = 1024 each
     const unsigned packed = block_exclusive_sum((greater ? 0x10000u : 0u) | (equal ? 1u : 0u), totals);
     const unsigned greater_rank = greater_before + (packed >> 16);
     const unsigned equal_rank = equal_before + (packed & 0xffffu);
     if (greater || (equal && equal_rank < equal_wanted)) {
-      ids[greater_rank + min(equal_rank, equal_wanted)] = static_cast<std::int32_t>(c);
+      ids[greater_rank + min(equal_rank, equal_wanted)] = static_cast<std::int32_t>(row.column(slot));
     }
     greater_before += totals >> 16;
     equal_before += totals & 0xffffu;

@@ -106,6 +106,20 @@ void run(const ColumnSums<HostMatrix>& op, Context&) {
 }
 
 template <>
+void run(const SoftmaxRows<HostMatrix>& op, Context&) {
+  for (Index r = 0; r < op.scores.rows; ++r) {
+    const double log_sum_exp = op.log_sum_exp[r];
+    double sum = 0;
+    for (Index j = 0; j < op.scores.cols; ++j) {
+      const bool empty = log_sum_exp == -std::numeric_limits<double>::infinity();
+      op.out(r, j) = empty ? 0.0f : static_cast<float>(std::exp(op.scores(r, j) - log_sum_exp));
+      sum += static_cast<double>(op.out(r, j)) * op.out(r, j);
+    }
+    op.norm[r] = static_cast<float>(std::sqrt(sum));
+  }
+}
+
+template <>
 void run(const PoolRows<HostMatrix>& op, Context&) {
   for (Index r = 0; r < op.rows.rows; ++r)
     for (Index c = 0; c < op.rows.cols; ++c) op.out(r, c) = pooled(op, op.rows.row(r), c);

@@ -11,7 +11,11 @@ void run(const TopK<HostMatrix>& op, Context&) {
   for (Index row = 0; row < op.scores.rows; ++row) {
     const float* scores = op.scores.row(row);
     std::vector<std::int32_t> columns;
-    for (std::int32_t c = op.first[row]; c < op.last[row]; ++c) columns.push_back(c);
+    const auto compete = [&](std::int32_t c) {
+      if (op.first[row] <= c && c < op.last[row]) columns.push_back(c);
+    };
+    if (op.among.data != nullptr) std::for_each_n(op.among.row(row), op.among.cols, compete);
+    for (std::int32_t c = op.first[row]; c < op.last[row] && op.among.data == nullptr; ++c) compete(c);
     std::stable_sort(columns.begin(), columns.end(), [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
     columns.resize(std::min(columns.size(), static_cast<std::size_t>(op.ids.cols)));
     std::sort(columns.begin(), columns.end());

@@ -44,6 +44,22 @@ TEST_CASE("squared norms equal the reference") {
   }
 }
 
+TEST_CASE("softmax rows equal the reference") {
+  for (Index n : kSizes) {
+    auto scores = Random().normal(4 * n, 3);
+    for (std::size_t j = 0; j < scores.size(); j += 5) scores[j] = -kInfinity;
+    const std::vector<float> log_sum_exp = {2, -1, -kInfinity, 7};
+    for (const bool norms : {false, true})
+      check(
+          [&](Backend& b) {
+            auto out = b.allocate<float>(4, n), norm = b.allocate<float>(4);
+            b.run(kernels::SoftmaxRows<Buffer>{b.adopt(scores, 4, n), b.adopt(log_sum_exp, 4), out, norm});
+            return b.read(norms ? norm : out);
+          },
+          norms ? "norms" : "probabilities");
+  }
+}
+
 TEST_CASE("rotation equals the reference") {
   for (const bool interleaved : {false, true})
     for (Index d : {2, 6, 64, 128}) {

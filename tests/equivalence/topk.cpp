@@ -49,3 +49,33 @@ TEST_CASE("top-k of scores that differ in the last bits alone") {
   for (std::int32_t step : noise) scores.push_back(1 + static_cast<float>(step) * 0x1p-23f);
   for (Index k : {1, 77, 1999}) check(scores, 3, 2000, k);
 }
+
+TEST_CASE("top-k among the columns of a larger k equals top-k among all") {
+  const Index rows = 6, n = 900;
+  auto scores = Random().lattice(rows * n, 20);  // many ties
+  for (std::size_t i = 0; i < scores.size(); i += 11) scores[i] = -kInfinity;
+  const std::vector<std::int32_t> first = {0, 0, 100, 300, 0, 899}, last = {900, 400, 900, 310, 0, 900};
+  for_each_backend([&](Backend& backend) {
+    const auto values = backend.adopt(scores, rows, n);
+    const auto begin = backend.adopt(first, rows), end = backend.adopt(last, rows);
+    Buffer<std::int32_t> among;
+    for (Index k : {500, 120, 119, 7, 1}) {
+      CAPTURE(k);
+      auto ids = backend.allocate<std::int32_t>(rows, k);
+      backend.run(kernels::TopK<Buffer>{values, begin, end, ids, among});
+      check_equivalent(backend.read(ids), select(*make_ref_backend(), scores, rows, n, k, first, last), "ids");
+      among = ids;
+    }
+  });
+}
+
+TEST_CASE("top-k among listed columns leaves out those outside the range") {
+  const std::vector<float> scores = {9, 1, 8, 2, 7, 3};
+  for_each_backend([&](Backend& backend) {
+    auto ids = backend.allocate<std::int32_t>(1, 3);
+    const auto among = backend.adopt(std::vector<std::int32_t>{0, 1, 3, 4, 5, -1}, 1, 6);
+    const auto first = backend.adopt(std::vector<std::int32_t>{1}, 1), last = backend.adopt(std::vector<std::int32_t>{5}, 1);
+    backend.run(kernels::TopK<Buffer>{backend.adopt(scores, 1, 6), first, last, ids, among});
+    CHECK(backend.read(ids) == std::vector<std::int32_t>{1, 3, 4});
+  });
+}

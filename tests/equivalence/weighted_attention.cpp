@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 
 #include "compare.hpp"
 
@@ -11,6 +12,7 @@ namespace {
 struct Options {
   Index n, m, group, d, dv, width;
   bool per_head, per_query, weights, own_keys, own_values, scores, f64;
+  bool increasing = false;  ///< ids of a row increase, unused slots come last
 };
 
 struct Problem {
@@ -54,6 +56,12 @@ Problem make_problem(Options o) {
   for (Index i = 0; i < o.m; ++i) {
     p.first.push_back(static_cast<std::int32_t>(i % 4 == 3 ? o.n / 2 : 0));
     p.last.push_back(static_cast<std::int32_t>(i == 2 ? 0 : o.n - i % 3));
+  }
+  for (auto row = p.ids.begin(); o.increasing && row != p.ids.end(); row += o.width) {
+    std::sort(row, row + o.width, std::greater<>());  // unused slots last
+    const auto used = std::unique(row, std::find(row, row + o.width, -1));
+    std::fill(used, row + o.width, -1);
+    std::reverse(row, used);
   }
   return p;
 }
@@ -126,4 +134,14 @@ TEST_CASE("weighted attention equals the reference at odd sizes") {
 
 TEST_CASE("weighted attention with fp64 sums equals the reference") {
   check_against_reference({90, 5, 3, 24, 20, 37, true, false, true, false, false, false, true});
+}
+
+TEST_CASE("weighted attention over increasing tokens of each query equals the reference") {
+  for (unsigned flags = 0; flags < 4; ++flags) {
+    CAPTURE(flags);
+    const bool per_head = (flags & 1u) != 0, weights = (flags & 2u) != 0;
+    // 5000 tokens of 64 columns are five blocks of values that fit the cache, 300 rows two groups of rows.
+    check_against_reference({5000, 100, 3, 8, 64, 700, per_head, true, weights, false, false, true, false, true});
+    check_against_reference({50, 7, 2, 8, 192, 90, per_head, true, weights, false, false, true, false, true});
+  }
 }

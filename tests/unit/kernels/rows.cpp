@@ -24,6 +24,22 @@ TEST_CASE("squared norms") {
   CHECK(ref->read(out) == std::vector<double>{25, 0.25});
 }
 
+TEST_CASE("softmax rows and their norms") {
+  const auto ref = make_ref_backend();
+  auto out = ref->allocate<float>(2, 2), norm = ref->allocate<float>(2);
+
+  // exp(ln 3 - ln 5) = 0.6, exp(ln 4 - ln 5) = 0.8, norm 1; a row that sees nothing is zero
+  const auto scores = matrix<float>(*ref, {{std::log(3.0f), std::log(4.0f)}, {-kInfinity, -kInfinity}});
+  const auto log_sum_exp = column<float>(*ref, {std::log(5.0f), -kInfinity});
+  ref->run(kernels::SoftmaxRows<Buffer>{scores, log_sum_exp, out, norm});
+
+  const std::vector<float> p = ref->read(out), norms = ref->read(norm);
+  CHECK(p[0] == doctest::Approx(0.6));
+  CHECK(p[1] == doctest::Approx(0.8));
+  CHECK(norms[0] == doctest::Approx(1));
+  CHECK(std::vector<float>{p[2], p[3], norms[1]} == std::vector<float>{0, 0, 0});
+}
+
 TEST_CASE("rotation turns pairs by offset * theta^(-2p / dims)") {
   const auto ref = make_ref_backend();
   const double quarter = std::acos(0.0);

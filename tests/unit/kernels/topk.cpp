@@ -28,3 +28,14 @@ TEST_CASE("top-k of -inf scores still competes") {
 
   CHECK(ref->read(ids) == std::vector<std::int32_t>{0, 2});
 }
+
+TEST_CASE("top-k among listed columns") {
+  const auto ref = make_ref_backend();
+  const auto scores = matrix<float>(*ref, {{9, 1, 8, 8, 7, 3}});  // column 0 is not listed, 5 lies outside the range
+  auto ids = ref->allocate<std::int32_t>(1, 2);
+
+  ref->run(kernels::TopK<Buffer>{scores, column<std::int32_t>(*ref, {0}), column<std::int32_t>(*ref, {5}), ids,
+                                 matrix<std::int32_t>(*ref, {{1, 3, 4, 5, -1}})});
+
+  CHECK(ref->read(ids) == std::vector<std::int32_t>{3, 4});
+}

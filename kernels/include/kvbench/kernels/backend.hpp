@@ -105,6 +105,7 @@ class Backend {
   virtual void execute(const kernels::SquaredNorms<Buffer>& op) = 0;
   virtual void execute(const kernels::RotateRows<Buffer>& op) = 0;
   virtual void execute(const kernels::ColumnSums<Buffer>& op) = 0;
+  virtual void execute(const kernels::SoftmaxRows<Buffer>& op) = 0;
   virtual void execute(const kernels::PoolRows<Buffer>& op) = 0;
   virtual void execute(const kernels::ReduceRows<Buffer>& op) = 0;
   virtual void execute(const kernels::WidenHalf<Buffer>& op) = 0;

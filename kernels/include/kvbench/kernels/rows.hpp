@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row-wise building blocks: gather, norms, rotation, column sums, pooling, reduction over the group, half-precision conversion.
+// Row-wise building blocks: gather, norms, rotation, column sums, softmax, pooling, reduction over the group, half-precision
+// conversion.
 #pragma once
 
 #include <kvbench/kernels/buffer.hpp>
@@ -41,6 +42,15 @@ struct ColumnSums {
   Ref<const float> scores;       ///< [G*m, n] logits, -inf where masked
   Ref<const float> log_sum_exp;  ///< [G*m, 1]
   Ref<float> out;                ///< [G, n]; summed over i in increasing order
+};
+
+/// Rows of the softmax from their logits: out[r][j] = exp(scores[r][j] - log_sum_exp[r]); zeros where log_sum_exp is -inf.
+template <template <class> class Ref>
+struct SoftmaxRows {
+  Ref<const float> scores;       ///< [R, n] logits, -inf where masked
+  Ref<const float> log_sum_exp;  ///< [R, 1]
+  Ref<float> out;                ///< [R, n]
+  Ref<float> norm;               ///< [R, 1] |out[r]|_2, squares summed in fp64
 };
 
 enum class Pooling { none, max, mean };
@@ -100,6 +110,10 @@ ColumnSums<To> map_views(const ColumnSums<Buffer>& a, F f) {
   return {f(a.scores), f(a.log_sum_exp), f(a.out)};
 }
 template <template <class> class To, class F>
+SoftmaxRows<To> map_views(const SoftmaxRows<Buffer>& a, F f) {
+  return {f(a.scores), f(a.log_sum_exp), f(a.out), f(a.norm)};
+}
+template <template <class> class To, class F>
 PoolRows<To> map_views(const PoolRows<Buffer>& a, F f) {
   return {f(a.rows), a.mode, a.kernel, f(a.out)};
 }
@@ -120,6 +134,7 @@ Cost cost(const GatherRows<Buffer>& a);
 Cost cost(const SquaredNorms<Buffer>& a);
 Cost cost(const RotateRows<Buffer>& a);
 Cost cost(const ColumnSums<Buffer>& a);
+Cost cost(const SoftmaxRows<Buffer>& a);
 Cost cost(const PoolRows<Buffer>& a);
 Cost cost(const ReduceRows<Buffer>& a);
 Cost cost(const WidenHalf<Buffer>& a);

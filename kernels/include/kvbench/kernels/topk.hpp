@@ -6,21 +6,23 @@
 
 namespace kvbench::kernels {
 
-/// The k largest scores of each row within its range of columns; equal scores: the lower column wins.
+/// The k largest scores of each row within its range of columns; equal scores: the lower column wins. Where the largest scores
+/// of a row are known for a larger k, it is enough to look `among` them: the result is the same.
 template <template <class> class Ref>
 struct TopK {
-  Ref<const float> scores;        ///< [R, n], no NaN
-  Ref<const std::int32_t> first;  ///< [R, 1] columns first[r] <= c < last[r] compete
-  Ref<const std::int32_t> last;   ///< [R, 1]
-  Ref<std::int32_t> ids;          ///< [R, k] chosen columns in increasing order, then -1 where fewer than k compete
+  Ref<const float> scores;             ///< [R, n], no NaN
+  Ref<const std::int32_t> first;       ///< [R, 1] columns first[r] <= c < last[r] compete
+  Ref<const std::int32_t> last;        ///< [R, 1]
+  Ref<std::int32_t> ids;               ///< [R, k] chosen columns in increasing order, then -1 where fewer than k compete
+  Ref<const std::int32_t> among = {};  ///< [R, c] columns that compete, in increasing order, then -1; absent: all of them
 };
 
 template <template <class> class To, class F>
 TopK<To> map_views(const TopK<Buffer>& a, F f) {
-  return {f(a.scores), f(a.first), f(a.last), f(a.ids)};
+  return {f(a.scores), f(a.first), f(a.last), f(a.ids), f(a.among)};
 }
 
-/// One read of the scores, one comparison each.
+/// One read of the competing scores, one comparison each.
 Cost cost(const TopK<Buffer>& a);
 
 }  // namespace kvbench::kernels
