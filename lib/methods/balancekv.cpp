@@ -69,10 +69,7 @@ class Halving {
     const Index n = std::ssize(list.ids);
     if (n == 0) return {};
     const auto ids = backend_.adopt(std::vector(list.ids), n);
-    const auto keys = backend_.allocate<float>(n, head_.keys.cols());
-    const auto values = backend_.allocate<float>(n, head_.values.cols());
-    backend_.run(kernels::GatherRows<Buffer>{.source = head_.keys, .ids = ids, .out = keys});
-    backend_.run(kernels::GatherRows<Buffer>{.source = head_.values, .ids = ids, .out = values});
+    const auto keys = gathered(head_.keys, ids, backend_), values = gathered(head_.values, ids, backend_);
     WalkRows rows{.keys = keys, .values = values, .starts = starts, .uniforms = token_uniforms(draws_, list.ids, round)};
     // One weight of all scales the vectors and their largest alike.
     if (params_.half == Half::released) rows.weights = list.weights;

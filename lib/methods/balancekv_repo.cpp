@@ -46,10 +46,7 @@ class ReleasedWalk {
   std::vector<std::int32_t> sign(const WeightedTokens& list, std::uint32_t round) {
     const Index n = std::ssize(list.ids);
     const auto ids = backend_.adopt(std::vector(list.ids), n);
-    const auto keys = backend_.allocate<float>(n, head_.keys.cols());
-    const auto values = backend_.allocate<float>(n, head_.values.cols());
-    backend_.run(kernels::GatherRows<Buffer>{.source = head_.keys, .ids = ids, .out = keys});
-    backend_.run(kernels::GatherRows<Buffer>{.source = head_.values, .ids = ids, .out = values});
+    const auto keys = gathered(head_.keys, ids, backend_), values = gathered(head_.values, ids, backend_);
     std::vector<std::int32_t> starts = block_starts(n, params_.block);
     const Index blocks = std::ssize(starts) - 1;
     const double shift = shift_of(keys);
