@@ -186,6 +186,15 @@ Footprint MergingCache::footprint() const {
   return arrays;
 }
 
+Properties merging_properties() {
+  return {.full_budget_exact = Property::yes(),
+          .value_scaling = Property::yes(),
+          .key_shift = Property::no("cosines change when all keys move"),
+          .head_permutation = Property::yes(),
+          .nested_budgets = Property::no("a smaller budget merges more, and other tokens stand for the groups"),
+          .weight_sum = WeightSum::context};
+}
+
 std::shared_ptr<const Prepared> prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params,
                                                 Backend& backend) {
   return std::make_shared<MergingPrepared>(ContextLinks(head, rule, backend), params);
