@@ -9,44 +9,6 @@
 #include <unsupported/Eigen/SpecialFunctions>
 
 namespace kvbench {
-namespace {
-
-constexpr double least_expected = 10;
-
-struct ChiSquare {
-  double statistic = 0, degrees = 0;
-  bool impossible = false;
-};
-
-void add(const Stratum& stratum, ChiSquare& sum) {
-  const double total = std::accumulate(stratum.counts.begin(), stratum.counts.end(), 0.0);
-  double expected = 0, seen = 0, left = total, bins = 0, statistic = 0;
-  for (std::size_t i = 0; i < stratum.law.size(); ++i) {
-    if (stratum.law[i] <= 0 && stratum.counts[i] > 0) sum.impossible = true;
-    expected += stratum.law[i] * total;
-    seen += stratum.counts[i];
-    left -= stratum.law[i] * total;
-    if (i + 1 < stratum.law.size() && (expected < least_expected || left < least_expected)) continue;
-    if (expected <= 0) break;
-    statistic += (seen - expected) * (seen - expected) / expected;
-    bins += 1;
-    expected = seen = 0;
-  }
-  if (bins < 2) return;
-  sum.statistic += statistic;
-  sum.degrees += bins - 1;
-}
-
-}  // namespace
-
-double stratified_chi_square(std::span<const Stratum> strata) {
-  ChiSquare sum;
-  for (const Stratum& stratum : strata) add(stratum, sum);
-  if (sum.impossible) return 0;
-  if (sum.degrees == 0) return 1;
-  return Eigen::numext::igammac(sum.degrees / 2, sum.statistic / 2);
-}
-
 double bernstein_tail(double deviation, double variance, double largest) {
   if (deviation <= 0) return 1;
   const double scale = variance + largest * deviation / 3;

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of a law that is known exactly, and tails of sums of independent terms.
+// Tails of sums of independent terms, and tests of their means.
 #pragma once
 
 #include <span>
 #include <vector>
 
 namespace kvbench {
-
-/// Draws that fell into cells, and the law that they should follow. The number of draws is given, not random.
-struct Stratum {
-  std::vector<double> counts;  ///< by cell
-  std::vector<double> law;     ///< probabilities that sum to 1
-};
-
-/// p-value of Pearson's test that the draws of all strata follow their laws, strata being independent of each other.
-/// Neighbouring cells are pooled until at least 10 draws are expected in a bin: order cells so that neighbours share a fault. 1
-/// where no stratum leaves two bins, 0 where a cell of probability 0 was drawn.
-double stratified_chi_square(std::span<const Stratum> strata);
 
 /// Bernstein: P(|X| >= deviation) <= 2 exp(-deviation^2 / (2 (variance + largest * deviation / 3))) for a sum X of independent
 /// terms of mean 0 that are at most `largest` in absolute value, whose variances sum to `variance`. The same holds for |X|_2 of

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <kvbench/methods/stages.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -19,10 +21,8 @@ std::vector<double> similarity_by_distance(const Buffer<const float>& rows, Inde
   for (Index begin = 0; begin < n - 1; begin += block) {
     const Index count = std::min(block, n - 1 - begin);
     const Index width = std::min(count + distances, n - begin) - 1;  // partners of the first row, up to those of the last
-    auto products = backend.allocate<float>(count, width);
-    backend.run(
-        kernels::InnerProducts<Buffer>{.a = unit.slice(begin, count), .b = unit.slice(begin + 1, width), .out = products});
-    const std::vector<float> cosines = backend.read(products);
+    const std::vector<float> cosines =
+        backend.read(inner_products(unit.slice(begin, count), unit.slice(begin + 1, width), backend));
     for (Index i = 0; i < count; ++i) {
       const float* const row = cosines.data() + i * width + i;  // partner 1 of row i stands in column i
       for (Index l = 0; l < std::min(distances, width - i); ++l) sums[static_cast<std::size_t>(l)] += row[l];

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include <kvbench/bounds/law_tests.hpp>
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/methods/draws.hpp>
 #include <kvbench/methods/reservoir.hpp>
 

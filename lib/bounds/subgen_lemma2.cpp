@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kvbench/bounds/law_tests.hpp>
+#include <kvbench/core/statistics.hpp>
 
 namespace kvbench {
 namespace {

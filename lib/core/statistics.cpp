@@ -107,29 +107,42 @@ double binomial_tail(std::int64_t failures, std::int64_t trials, double probabil
   return Eigen::numext::betainc(static_cast<double>(failures), static_cast<double>(trials - failures + 1), probability);
 }
 
-double chi_square_fit(std::span<const double> counts, std::span<const double> law) {
-  assert(counts.size() == law.size());
-  const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
-  std::vector<std::size_t> order(law.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return law[a] > law[b]; });
-  // Cells in the order of their probability; the small ones at the end are pooled until 5 are expected in each bin.
-  double statistic = 0, expected = 0, seen = 0, bins = 0;
-  double left = total;  // expected in the cells still to come
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const std::size_t cell = order[i];
-    if (law[cell] <= 0 && counts[cell] > 0) return 0;  // the impossible happened
-    expected += law[cell] * total;
-    seen += counts[cell];
-    left -= law[cell] * total;
-    if (i + 1 < order.size() && (expected < 5 || left < 5)) continue;
+namespace {
+
+constexpr double least_expected = 10;
+
+struct ChiSquare {
+  double statistic = 0, degrees = 0;
+  bool impossible = false;
+};
+
+void add(const Stratum& stratum, ChiSquare& sum) {
+  const double total = std::accumulate(stratum.counts.begin(), stratum.counts.end(), 0.0);
+  double expected = 0, seen = 0, left = total, bins = 0, statistic = 0;
+  for (std::size_t i = 0; i < stratum.law.size(); ++i) {
+    if (stratum.law[i] <= 0 && stratum.counts[i] > 0) sum.impossible = true;
+    expected += stratum.law[i] * total;
+    seen += stratum.counts[i];
+    left -= stratum.law[i] * total;
+    if (i + 1 < stratum.law.size() && (expected < least_expected || left < least_expected)) continue;
     if (expected <= 0) break;
     statistic += (seen - expected) * (seen - expected) / expected;
     bins += 1;
     expected = seen = 0;
   }
-  if (bins < 2) return 1;
-  return Eigen::numext::igammac((bins - 1) / 2, statistic / 2);
+  if (bins < 2) return;
+  sum.statistic += statistic;
+  sum.degrees += bins - 1;
+}
+
+}  // namespace
+
+double stratified_chi_square(std::span<const Stratum> strata) {
+  ChiSquare sum;
+  for (const Stratum& stratum : strata) add(stratum, sum);
+  if (sum.impossible) return 0;
+  if (sum.degrees == 0) return 1;
+  return Eigen::numext::igammac(sum.degrees / 2, sum.statistic / 2);
 }
 
 double slope(std::span<const double> x, std::span<const double> y) {

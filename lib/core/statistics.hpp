@@ -33,10 +33,16 @@ std::vector<double> holm(std::span<const double> p_values);
 /// P(X >= failures) for X ~ Binomial(trials, probability): the p-value of "fails at most with this probability".
 double binomial_tail(std::int64_t failures, std::int64_t trials, double probability);
 
-/// p-value of Pearson's test that `counts` are draws from `law` (probabilities that sum to 1). Cells are pooled, least likely
-/// last, until at least 5 are expected in every bin; 1 where that leaves fewer than two. 0 where a cell of probability 0 was
-/// drawn.
-double chi_square_fit(std::span<const double> counts, std::span<const double> law);
+/// Draws that fell into cells, and the law that they should follow. The number of draws is given, not random.
+struct Stratum {
+  std::vector<double> counts;  ///< by cell
+  std::vector<double> law;     ///< probabilities that sum to 1
+};
+
+/// p-value of Pearson's test that the draws of all strata follow their laws, strata being independent of each other.
+/// Neighbouring cells are pooled until at least 10 draws are expected in a bin: order cells so that neighbours share a fault. 1
+/// where no stratum leaves two bins, 0 where a cell of probability 0 was drawn.
+double stratified_chi_square(std::span<const Stratum> strata);
 
 /// Least-squares slope of y over x.
 double slope(std::span<const double> x, std::span<const double> y);

@@ -11,16 +11,6 @@ namespace {
 
 using Half = BalancekvParams::Half;
 
-struct WeightedTokens {
-  std::vector<TokenId> ids;
-  std::vector<float> weights;
-
-  void add(TokenId id, float weight) {
-    ids.push_back(id);
-    weights.push_back(weight);
-  }
-};
-
 /// Halves the first tokens of a context again and again.
 class Halving {
  public:
@@ -29,16 +19,19 @@ class Halving {
 
   /// What `rounds` rounds leave of the first `tokens` tokens.
   WeightedTokens run(Index tokens, Index rounds) {
-    WeightedTokens list{token_range(0, tokens), std::vector<float>(static_cast<std::size_t>(tokens), 1)}, aside;
+    WeightedTokens list, aside;
+    list.add_range(0, tokens);
     for (Index round = 0; round < rounds; ++round) {
       if (params_.half == Half::exact && list.ids.size() % 2 != 0) {
-        aside.add(list.ids.back(), list.weights.back());
+        aside.ids.push_back(list.ids.back());
+        aside.weights.push_back(list.weights.back());
         list.ids.pop_back();
         list.weights.pop_back();
       }
       list = halve(list, static_cast<std::uint32_t>(round));
     }
-    for (std::size_t i = 0; i < aside.ids.size(); ++i) list.add(aside.ids[i], aside.weights[i]);
+    list.ids.insert(list.ids.end(), aside.ids.begin(), aside.ids.end());
+    list.weights.insert(list.weights.end(), aside.weights.begin(), aside.weights.end());
     return list;
   }
 
@@ -49,30 +42,18 @@ class Halving {
   WeightedTokens halve(const WeightedTokens& list, std::uint32_t round) {
     const std::vector<std::int32_t> starts = block_starts(std::ssize(list.ids), params_.block);
     const std::vector<std::int32_t> signs = sign(list, starts, round);
-    WeightedTokens kept;
-    if (params_.half == Half::released) {
-      const ReleasedHalf half = released_half(signs);
-      for (std::size_t i = 0; i < half.places.size(); ++i) keep(list, half.places[i], half.weights[i], kept);
-      return kept;
-    }
+    if (params_.half == Half::released) return list.at(released_half(signs));
     // Exact pairs have one +1 each.
-    for (const std::int32_t place : smaller_halves(signs, starts)) keep(list, place, 2, kept);
-    return kept;
-  }
-
-  static void keep(const WeightedTokens& list, std::int32_t place, float factor, WeightedTokens& kept) {
-    const auto i = static_cast<std::size_t>(place);
-    kept.add(list.ids[i], factor * list.weights[i]);
+    KeptPlaces kept{smaller_halves(signs, starts), {}};
+    kept.factors.assign(kept.places.size(), 2);
+    return list.at(kept);
   }
 
   std::vector<std::int32_t> sign(const WeightedTokens& list, const std::vector<std::int32_t>& starts, std::uint32_t round) {
     const Index n = std::ssize(list.ids);
     if (n == 0) return {};
     const auto ids = backend_.adopt(std::vector(list.ids), n);
-    const auto keys = backend_.allocate<float>(n, head_.keys.cols());
-    const auto values = backend_.allocate<float>(n, head_.values.cols());
-    backend_.run(kernels::GatherRows<Buffer>{.source = head_.keys, .ids = ids, .out = keys});
-    backend_.run(kernels::GatherRows<Buffer>{.source = head_.values, .ids = ids, .out = values});
+    const auto keys = gathered(head_.keys, ids, backend_), values = gathered(head_.values, ids, backend_);
     WalkRows rows{.keys = keys, .values = values, .starts = starts, .uniforms = token_uniforms(draws_, list.ids, round)};
     // One weight of all scales the vectors and their largest alike.
     if (params_.half == Half::released) rows.weights = list.weights;
@@ -97,7 +78,7 @@ std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const Balancek
   if (plan.rounds == 0) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
   Halving halving(head, params, seed, backend);
   WeightedTokens kept = halving.run(n - plan.recent, plan.rounds);
-  for (Index i = n - plan.recent; i < n; ++i) kept.add(static_cast<TokenId>(i), 1);
+  kept.add_range(n - plan.recent, n);
   return std::make_unique<KeptCache>(backend, head,
                                      KeptTokens{.ids = std::move(kept.ids),
                                                 .weight = std::move(kept.weights),

@@ -13,27 +13,16 @@ namespace {
 
 constexpr double value_offset = 0.025 + 1e-8;
 
-struct WeightedTokens {
-  std::vector<TokenId> ids;
-  std::vector<float> weights;
-};
-
 class ReleasedWalk {
  public:
   ReleasedWalk(const HeadPrompt& head, const BalancekvRepoParams& params, std::uint32_t seed, Backend& backend)
       : head_(head), params_(params), draws_(seed, "balancekv-repo", head), backend_(backend) {}
 
   WeightedTokens run(Index tokens, Index rounds) {
-    WeightedTokens list{token_range(0, tokens), std::vector<float>(static_cast<std::size_t>(tokens), 1)};
+    WeightedTokens list;
+    list.add_range(0, tokens);
     for (Index round = 0; round < rounds && !list.ids.empty(); ++round) {
-      const ReleasedHalf half = released_half(sign(list, static_cast<std::uint32_t>(round)));
-      WeightedTokens kept;
-      for (std::size_t i = 0; i < half.places.size(); ++i) {
-        const auto place = static_cast<std::size_t>(half.places[i]);
-        kept.ids.push_back(list.ids[place]);
-        kept.weights.push_back(half.weights[i] * list.weights[place]);
-      }
-      list = std::move(kept);
+      list = list.at(released_half(sign(list, static_cast<std::uint32_t>(round))));
     }
     return list;
   }
@@ -46,10 +35,7 @@ class ReleasedWalk {
   std::vector<std::int32_t> sign(const WeightedTokens& list, std::uint32_t round) {
     const Index n = std::ssize(list.ids);
     const auto ids = backend_.adopt(std::vector(list.ids), n);
-    const auto keys = backend_.allocate<float>(n, head_.keys.cols());
-    const auto values = backend_.allocate<float>(n, head_.values.cols());
-    backend_.run(kernels::GatherRows<Buffer>{.source = head_.keys, .ids = ids, .out = keys});
-    backend_.run(kernels::GatherRows<Buffer>{.source = head_.values, .ids = ids, .out = values});
+    const auto keys = gathered(head_.keys, ids, backend_), values = gathered(head_.values, ids, backend_);
     std::vector<std::int32_t> starts = block_starts(n, params_.block);
     const Index blocks = std::ssize(starts) - 1;
     const double shift = shift_of(keys);
@@ -101,8 +87,7 @@ std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const Balancek
     den.assign(kept.ids.size(), std::ldexp(1.0f, static_cast<int>(plan.rounds)));
     den.resize(kept.ids.size() + static_cast<std::size_t>(plan.recent), 1);
   }
-  for (Index i = n - plan.recent; i < n; ++i) kept.ids.push_back(static_cast<TokenId>(i));
-  kept.weights.resize(kept.ids.size(), 1);
+  kept.add_range(n - plan.recent, n);
   return std::make_unique<KeptCache>(backend, head,
                                      KeptTokens{.ids = std::move(kept.ids),
                                                 .weight = std::move(kept.weights),

@@ -4,17 +4,6 @@
 #include <kvbench/methods/stages.hpp>
 
 namespace kvbench {
-namespace {
-
-/// Rows [first, first + count) of `source` into `out`.
-void copy_rows(const Buffer<const float>& source, Index first, Index count, const Buffer<float>& out, Backend& backend) {
-  if (count <= 0) return;
-  backend.run(
-      kernels::GatherRows<Buffer>{.source = source, .ids = backend.adopt(token_range(first, count), count), .out = out});
-}
-
-}  // namespace
-
 CamCache::CamCache(const HeadPrompt& head, const CamRule& rule, const CamPrompt& prompt, const Draws& draws,
                    std::vector<Note> notes, Backend& backend)
     : backend_(backend),
@@ -46,20 +35,20 @@ void CamCache::take_prompt(const HeadPrompt& head, const CamPrompt& prompt, Inde
   Buffer<const float> values = head.values;
   if (!merged.empty()) {
     const auto changed = backend_.allocate<float>(tokens_, dv_);
-    copy_rows(head.values, 0, tokens_, changed, backend_);
+    copy_rows(head.values, changed, backend_);
     const Index count = std::ssize(merged);
     backend_.run(kernels::SpreadRows<Buffer>{
         .sources = backend_.adopt(std::move(merged), count), .count = rule_.receivers(), .factor = share(), .rows = changed});
     values = changed;
   }
-  copy_rows(values, begin_, window(), stored(row), backend_);
+  copy_rows(values.slice(begin_, window()), stored(row), backend_);
 }
 
 void CamCache::make_room() {
   if (tokens_ - base_ < capacity_) return;
   const auto fresh = backend_.allocate<float>(rows_ * capacity_, dv_);
   for (Index row = 0; row < rows_; ++row) {
-    copy_rows(stored(row), begin_ - base_, window(), fresh.slice(row * capacity_, window()), backend_);
+    copy_rows(stored(row).slice(begin_ - base_, window()), fresh.slice(row * capacity_, window()), backend_);
   }
   values_ = fresh;
   base_ = begin_;
@@ -71,7 +60,7 @@ Index CamCache::append(const TokenBlock& tokens) {
   if (token >= rule_.start) make_room();
   ++tokens_;
   for (Index row = 0; row < rows_ && token >= rule_.start; ++row) {
-    copy_rows(tokens.values, 0, 1, stored(row).slice(token - base_, 1), backend_);
+    copy_rows(tokens.values.slice(0, 1), stored(row).slice(token - base_, 1), backend_);
   }
   for (auto& of_head : attention_) of_head.push_back(0);
   if (rule_.form == CamForm::eval) merge(rule_.merged_at(token));
@@ -89,7 +78,7 @@ EntryTables CamCache::entries(const QueryBlock&) const {
   for (Index row = 0; row < rows_; ++row) {
     const std::vector<TokenId> of_row = token_range(begin_, window());
     ids.insert(ids.end(), of_row.begin(), of_row.end());
-    copy_rows(stored(row), begin_ - base_, window(), values.slice(row * window(), window()), backend_);
+    copy_rows(stored(row).slice(begin_ - base_, window()), values.slice(row * window(), window()), backend_);
   }
   tables.push_back(
       {.per_head = rule_.group.per_head(), .ids = backend_.adopt(std::move(ids), rows_, window()), .own_values = values});

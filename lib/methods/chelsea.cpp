@@ -157,12 +157,7 @@ MethodInfo chelsea_method() {
           .kind = Kind::merge,
           .granularity = Granularity::layer,
           .streaming = true,
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::no("cosines change when all keys move"),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::no("a smaller budget merges more, and other tokens stand for the groups"),
-                         .weight_sum = WeightSum::context},
+          .properties = merging_properties(),
       },
       prepare);
 }

@@ -12,13 +12,8 @@ namespace kvbench {
 void ClusterIndex::add(const Clustering& clustering, Index first, Backend& backend) {
   const Index old = clusters(), added = clustering.centroids.rows();
   const auto all = backend.allocate<float>(old + added, d_);
-  const auto copy = [&](const Buffer<const float>& from, Index row) {
-    if (!from.present() || from.rows() == 0) return;
-    backend.run(kernels::GatherRows<Buffer>{
-        .source = from, .ids = backend.adopt(token_range(0, from.rows()), from.rows()), .out = all.slice(row, from.rows())});
-  };
-  copy(centroids_, 0);
-  copy(clustering.centroids, old);
+  copy_rows(centroids_, all.slice(0, old), backend);
+  copy_rows(clustering.centroids, all.slice(old, added), backend);
   centroids_ = all;
 
   // A counting sort by label keeps the tokens of a cluster in increasing order.
@@ -80,8 +75,7 @@ EntryTable ClusterIndex::table(const std::vector<std::vector<std::int32_t>>& cho
 
 EntryTable ClusterIndex::select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice,
                                 Backend& backend) const {
-  const auto products = backend.allocate<float>(queries.queries.rows(), clusters());
-  backend.run(kernels::InnerProducts<Buffer>{.a = queries.queries, .b = centroids_, .out = products});
+  const auto products = inner_products(queries.queries, centroids_, backend);
   const Buffer<const float> scores = group_scores(products, queries.size(), choice, backend);
   const std::vector<float> host = backend.read(scores);
   const auto count = static_cast<std::size_t>(clusters());

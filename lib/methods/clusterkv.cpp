@@ -54,11 +54,7 @@ class ClusterkvCache : public CompressedCache {
     const Index every = shared_.params.every;
     if (every > 0 && tail_ == every) cluster_tail();
     const Index count = every > 0 ? std::min(tokens.size(), every - tail_) : tokens.size();
-    if (every > 0) {
-      shared_.backend.run(kernels::GatherRows<Buffer>{.source = tokens.keys,
-                                                      .ids = shared_.backend.adopt(token_range(0, count), count),
-                                                      .out = tail_keys_.slice(tail_, count)});
-    }
+    if (every > 0) copy_rows(tokens.keys.slice(0, count), tail_keys_.slice(tail_, count), shared_.backend);
     tail_ += count;
     tokens_ += count;
     return count;

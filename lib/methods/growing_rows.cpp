@@ -11,10 +11,7 @@ Buffer<float> GrowingRows::add(Index count) {
   const Index used = rows_.rows();
   if (used + count > storage_.rows()) {
     const auto larger = backend_->allocate<float>(std::max(2 * used, used + count), rows_.cols());
-    if (used > 0) {
-      backend_->run(kernels::GatherRows<Buffer>{
-          .source = rows_, .ids = backend_->adopt(token_range(0, used), used), .out = larger.slice(0, used)});
-    }
+    copy_rows(rows_, larger.slice(0, used), *backend_);
     storage_ = larger;
   }
   rows_ = storage_.slice(0, used + count);

@@ -45,17 +45,12 @@ class CentroidCache : public CompressedCache {
     Members members = members_of(clustering.labels, all);
     const auto width = static_cast<Index>(members.clusters.size());
     const auto rows = backend.adopt(std::move(members.clusters), width);
-    const auto keep = [&](const Buffer<const float>& source) {
-      const auto out = backend.allocate<float>(width, source.cols());
-      backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = rows, .out = out});
-      return out;
-    };
     const Buffer<const float> weights = backend.adopt(std::move(members.count), 1, width);
     table_ = {.ids = backend.adopt(std::move(members.last), 1, width),
               .weight_num = weights,
               .weight_den = weights,
-              .own_keys = keep(clustering.centroids),
-              .own_values = keep(values)};
+              .own_keys = gathered(clustering.centroids, rows, backend),
+              .own_values = gathered(values, rows, backend)};
   }
 
   Index append(const TokenBlock& tokens) override {

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <kvbench/methods/stages.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -55,10 +57,9 @@ class NearestCentroid {
 Clustering lloyd(const Buffer<const float>& points, const std::vector<TokenId>& start, const LloydOptions& options,
                  Backend& backend) {
   const auto count = static_cast<Index>(start.size());
-  const auto centroids = backend.allocate<float>(count, points.cols());
+  const auto centroids = gathered(points, start, backend);
   Clustering result{.centroids = centroids, .fixed = count == 0};
   if (count == 0) return result;
-  backend.run(kernels::GatherRows<Buffer>{.source = points, .ids = backend.adopt(std::vector(start), count), .out = centroids});
 
   const NearestCentroid nearest(points, options.distance, backend);
   const auto mass = backend.allocate<float>(count);

@@ -8,14 +8,6 @@
 namespace kvbench {
 namespace {
 
-/// Copies rows [first, first + count) of `source` to `out` from row `to` on.
-void copy_rows(const Buffer<const float>& source, Index first, Index count, const Buffer<float>& out, Index to,
-               Backend& backend) {
-  if (count == 0) return;
-  backend.run(kernels::GatherRows<Buffer>{
-      .source = source, .ids = backend.adopt(token_range(first, count), count), .out = out.slice(to, count)});
-}
-
 template <class T>
 std::vector<T> part(const std::vector<T>& all, Index first, Index count) {
   return {all.begin() + first, all.begin() + first + count};
@@ -98,8 +90,8 @@ Index MergingCache::takes(Index offered) const { return std::clamp<Index>(budget
 Index MergingCache::append(const TokenBlock& tokens) {
   const Index count = takes(tokens.size()), before = size();
   reserve(before + count);
-  copy_rows(tokens.keys, 0, count, keys_, before, backend_);
-  copy_rows(tokens.values, 0, count, values_, before, backend_);
+  copy_rows(tokens.keys.slice(0, count), keys_.slice(before, count), backend_);
+  copy_rows(tokens.values.slice(0, count), values_.slice(before, count), backend_);
   for (Index i = 0; i < count; ++i) ids_.push_back(static_cast<TokenId>(tokens_++));
   degrees_.resize(ids_.size(), 1);
   if (size() > budget_) {
@@ -128,8 +120,8 @@ void MergingCache::hold(const MergedEntries& whole, Index sinks, const MergedEnt
   std::vector<TokenId> ids = part(whole.ids, 0, sinks);
   std::vector<float> degrees = part(whole.degrees, 0, sinks);
   const auto add = [&](const MergedEntries& source, Index first, Index count, Index to) {
-    copy_rows(source.keys, first, count, keys, to, backend_);
-    copy_rows(source.values, first, count, values, to, backend_);
+    copy_rows(source.keys.slice(first, count), keys.slice(to, count), backend_);
+    copy_rows(source.values.slice(first, count), values.slice(to, count), backend_);
   };
   add(whole, 0, sinks, 0);
   if (middle.size() > 0) add(middle, 0, middle.size(), sinks);
@@ -149,8 +141,8 @@ void MergingCache::reserve(Index rows) {
   const Index capacity = std::max(rows, std::min(2 * rows, budget_ + 1));
   const auto keys = backend_.allocate<float>(capacity, keys_.cols());
   const auto values = backend_.allocate<float>(capacity, values_.cols());
-  copy_rows(keys_, 0, size(), keys, 0, backend_);
-  copy_rows(values_, 0, size(), values, 0, backend_);
+  copy_rows(keys_.slice(0, size()), keys.slice(0, size()), backend_);
+  copy_rows(values_.slice(0, size()), values.slice(0, size()), backend_);
   keys_ = keys, values_ = values;
 }
 
@@ -168,15 +160,11 @@ void MergingCache::refresh_merged() {
   if (slots.empty()) return;
   const auto width = static_cast<Index>(slots.size());
   const Buffer<const std::int32_t> rows = backend_.adopt(std::move(slots), width);
-  const auto keys = backend_.allocate<float>(width, keys_.cols());
-  const auto values = backend_.allocate<float>(width, values_.cols());
-  backend_.run(kernels::GatherRows<Buffer>{.source = keys_, .ids = rows, .out = keys});
-  backend_.run(kernels::GatherRows<Buffer>{.source = values_, .ids = rows, .out = values});
   merged_.ids = backend_.adopt(std::move(ids), 1, width);
   merged_.weight_num = backend_.adopt(std::move(degrees), 1, width);
   merged_.weight_den = merged_.weight_num;
-  merged_.own_keys = keys;
-  merged_.own_values = values;
+  merged_.own_keys = gathered(keys_, rows, backend_);
+  merged_.own_values = gathered(values_, rows, backend_);
 }
 
 EntryTables MergingCache::entries(const QueryBlock&) const {
@@ -196,6 +184,15 @@ Footprint MergingCache::footprint() const {
   Footprint arrays = kept_footprint(size(), keys_.cols(), values_.cols());
   arrays.push_back({.name = "degrees", .element = Element::i32, .rows = size(), .cols = 1, .meta = true});
   return arrays;
+}
+
+Properties merging_properties() {
+  return {.full_budget_exact = Property::yes(),
+          .value_scaling = Property::yes(),
+          .key_shift = Property::no("cosines change when all keys move"),
+          .head_permutation = Property::yes(),
+          .nested_budgets = Property::no("a smaller budget merges more, and other tokens stand for the groups"),
+          .weight_sum = WeightSum::context};
 }
 
 std::shared_ptr<const Prepared> prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params,

@@ -79,6 +79,9 @@ class MergingCache : public CompressedCache {
   Protected fixed_;
 };
 
+/// Those of every method that answers with this cache.
+Properties merging_properties();
+
 /// Methods of single heads that are nothing but this cache.
 std::shared_ptr<const Prepared> prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params,
                                                 Backend& backend);

@@ -20,12 +20,10 @@ std::vector<float> logits_of(const HeadPrompt& head, Index begin, Index end, Bac
     const std::vector<TokenId> of_head = token_range(g * std::ssize(head.observed_positions) + begin, queries);
     picked.insert(picked.end(), of_head.begin(), of_head.end());
   }
-  const auto gathered = backend.allocate<float>(rows, head.keys.cols());
-  backend.run(
-      kernels::GatherRows<Buffer>{.source = head.observed, .ids = backend.adopt(std::move(picked), rows), .out = gathered});
+  const auto observed = gathered(head.observed, std::move(picked), backend);
   const auto scores = backend.allocate<float>(rows, end);
   backend.run(kernels::ExactAttention<Buffer>{
-      .queries = gathered,
+      .queries = observed,
       .keys = head.keys.slice(0, end),
       .values = head.values.slice(0, end),
       .first = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(queries), 0), queries),

@@ -60,10 +60,7 @@ class QuestCache : public CompressedCache {
   Index tokens() const { return closed() * params_.page + filled_; }
 
   void fill(const Buffer<const float>& keys) {
-    if (keys.rows() == 0) return;
-    backend_.run(kernels::GatherRows<Buffer>{.source = keys,
-                                             .ids = backend_.adopt(token_range(0, keys.rows()), keys.rows()),
-                                             .out = open_.slice(filled_, keys.rows())});
+    copy_rows(keys, open_.slice(filled_, keys.rows()), backend_);
     filled_ += keys.rows();
   }
 
@@ -91,18 +88,10 @@ class QuestCache : public CompressedCache {
       const Index seen = end - closed() * params_.page;
       for (Index j = 0; j < params_.page; ++j) rows.push_back(static_cast<std::int32_t>(std::min(j, seen - 1)));
     }
-    const Index count = std::ssize(rows), d = open_.cols();
-    const auto keys = backend_.allocate<float>(count, d);
-    const auto bounds = backend_.allocate<float>(std::ssize(ends), 2 * d);
-    backend_.run(kernels::GatherRows<Buffer>{.source = open_, .ids = backend_.adopt(std::move(rows), count), .out = keys});
+    const auto keys = gathered(open_, std::move(rows), backend_);
+    const auto bounds = backend_.allocate<float>(std::ssize(ends), 2 * open_.cols());
     backend_.run(kernels::PageBounds<Buffer>{.rows = keys, .page = params_.page, .out = bounds});
     return bounds;
-  }
-
-  Buffer<float> products(const Buffer<const float>& queries, const Buffer<const float>& bounds) const {
-    const auto out = backend_.allocate<float>(queries.rows(), bounds.rows());
-    backend_.run(kernels::InnerProducts<Buffer>{.a = queries, .b = bounds, .out = out});
-    return out;
   }
 
   /// Bounds on the logits, without their scale: [G*m, pages], the open page last.
@@ -112,8 +101,8 @@ class QuestCache : public CompressedCache {
     backend_.run(kernels::SplitSigns<Buffer>{.rows = queries.queries, .out = split});
     std::vector<Index> distinct = ends;
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-    const std::vector<float> before = backend_.read(products(split, bounds_.rows()));
-    const std::vector<float> open = backend_.read(products(split, open_bounds(distinct)));
+    const std::vector<float> before = backend_.read(inner_products(split, bounds_.rows(), backend_));
+    const std::vector<float> open = backend_.read(inner_products(split, open_bounds(distinct), backend_));
     std::vector<float> scores;
     scores.reserve(static_cast<std::size_t>(rows * (pages + 1)));
     for (Index r = 0; r < rows; ++r) {

@@ -46,10 +46,7 @@ class SinkCache : public CompressedCache {
   /// Counts new tokens and copies the keys of those among them that are sinks.
   void take(const Buffer<const float>& keys) {
     const Index count = std::clamp<Index>(sinks_ - tokens_, 0, keys.rows());
-    if (count > 0) {
-      backend_.run(kernels::GatherRows<Buffer>{
-          .source = keys, .ids = backend_.adopt(token_range(0, count), count), .out = sink_keys_.slice(tokens_, count)});
-    }
+    if (count > 0) copy_rows(keys.slice(0, count), sink_keys_.slice(tokens_, count), backend_);
     tokens_ += keys.rows();
   }
 
@@ -65,10 +62,8 @@ class SinkCache : public CompressedCache {
       ids.insert(ids.end(), row.begin(), row.end());
       turns.insert(turns.end(), row.size(), evicted(end));
     }
-    const auto slots = backend_.adopt(ids, rows * sinks_);
-    const auto copies = backend_.allocate<float>(rows * sinks_, sink_keys_.cols());
+    const auto copies = gathered(sink_keys_, ids, backend_);
     const auto turned = backend_.allocate<float>(rows * sinks_, sink_keys_.cols());
-    backend_.run(kernels::GatherRows<Buffer>{.source = sink_keys_, .ids = slots, .out = copies});
     backend_.run(kernels::RotateRows<Buffer>{.rows = copies,
                                              .offsets = backend_.adopt(std::move(turns), rows * sinks_),
                                              .theta = rope_->theta,

@@ -23,19 +23,6 @@ Buffer<const float> transposed(const Buffer<const float>& rows, Backend& backend
 
 }  // namespace
 
-Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend) {
-  const auto out = backend.allocate<float>(a.rows(), b.rows());
-  backend.run(kernels::InnerProducts<Buffer>{.a = a, .b = b, .out = out});
-  return out;
-}
-
-Buffer<const float> gathered(const Buffer<const float>& rows, std::vector<std::int32_t> ids, Backend& backend) {
-  const Index count = std::ssize(ids);
-  const auto out = backend.allocate<float>(count, rows.cols());
-  backend.run(kernels::GatherRows<Buffer>{.source = rows, .ids = backend.adopt(std::move(ids), count), .out = out});
-  return out;
-}
-
 Buffer<const float> skewing(const Buffer<const float>& queries, Backend& backend) {
   using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const Index d = queries.cols();

@@ -30,9 +30,4 @@ struct Partial {
 Partial make_partial(const Buffer<const float>& observed, const Buffer<const float>& keys, double ratio, bool by_keys,
                      Backend& backend);
 
-/// <a[i], b[j]> as a new buffer.
-Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend);
-/// The rows `ids` as a new buffer.
-Buffer<const float> gathered(const Buffer<const float>& rows, std::vector<std::int32_t> ids, Backend& backend);
-
 }  // namespace kvbench

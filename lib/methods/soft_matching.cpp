@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include <kvbench/methods/stages.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -34,13 +36,6 @@ Partition partition(const MergeRule& rule, Index entries) {
   return sets;
 }
 
-Buffer<const float> gather(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend) {
-  const auto rows = static_cast<Index>(ids.size());
-  const auto out = backend.allocate<float>(rows, source.cols());
-  backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = backend.adopt(std::vector(ids), rows), .out = out});
-  return out;
-}
-
 struct Matches {
   std::vector<std::int32_t> best;
   std::vector<float> score;
@@ -61,8 +56,8 @@ std::vector<MergeLink> bipartite_links(const MergeRule& rule, const Buffer<const
   const auto count = static_cast<Index>(sets.a.size());
   Index pairs = 0;
   for (std::size_t i = 0; i < sets.a.size(); ++i) pairs += sets.last[i] - sets.first[i];
-  const Matches matches = run({.points = gather(unit, sets.a, backend),
-                               .candidates = gather(unit, sets.b, backend),
+  const Matches matches = run({.points = gathered(unit, sets.a, backend),
+                               .candidates = gathered(unit, sets.b, backend),
                                .first = backend.adopt(std::vector(sets.first), count),
                                .last = backend.adopt(std::vector(sets.last), count),
                                .pairs = pairs},
@@ -179,10 +174,7 @@ MergedEntries merge_entries(const MergeRule& rule, const MergedEntries& entries,
   const Buffer<const float> weights = backend.adopt(std::vector(entries.degrees), slots);
   const Buffer<const std::int32_t> labels = backend.adopt(std::move(label), slots);
   const Buffer<const std::int32_t> survivors = backend.adopt(std::move(left), count);
-  const auto keys = backend.allocate<float>(count, entries.keys.cols());
-  const auto values = backend.allocate<float>(count, entries.values.cols());
-  backend.run(kernels::GatherRows<Buffer>{.source = entries.keys, .ids = survivors, .out = keys});
-  backend.run(kernels::GatherRows<Buffer>{.source = entries.values, .ids = survivors, .out = values});
+  const auto keys = gathered(entries.keys, survivors, backend), values = gathered(entries.values, survivors, backend);
   overwrite_means(entries.keys, labels, weights, keys, backend);
   overwrite_means(entries.values, labels, weights, values, backend);
   out.keys = keys;

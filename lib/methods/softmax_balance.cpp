@@ -144,7 +144,7 @@ std::vector<std::int32_t> smaller_halves(const std::vector<std::int32_t>& signs,
   return places;
 }
 
-ReleasedHalf released_half(const std::vector<std::int32_t>& signs) {
+KeptPlaces released_half(const std::vector<std::int32_t>& signs) {
   const Index n = std::ssize(signs), m = n / 2;
   if (m == 0) return {};
   Index plus = 0, c = 0;
@@ -155,16 +155,31 @@ ReleasedHalf released_half(const std::vector<std::int32_t>& signs) {
     if ((positive ? plus : i + 1 - plus) == m) c = i;
   }
   const std::int32_t dropped = signs[static_cast<std::size_t>(c)];
-  ReleasedHalf half;
+  KeptPlaces half;
   for (Index i = 0; i <= c; ++i) {
     if (signs[static_cast<std::size_t>(i)] != dropped) half.places.push_back(static_cast<std::int32_t>(i));
   }
-  half.weights.assign(half.places.size(), 2);
+  half.factors.assign(half.places.size(), 2);
   for (Index i = c + 1; i < n; ++i) half.places.push_back(static_cast<std::int32_t>(i));
-  half.weights.resize(half.places.size(), 1);
+  half.factors.resize(half.places.size(), 1);
   half.places.resize(static_cast<std::size_t>(m));
-  half.weights.resize(static_cast<std::size_t>(m));
+  half.factors.resize(static_cast<std::size_t>(m));
   return half;
+}
+
+void WeightedTokens::add_range(Index first, Index end) {
+  for (Index i = first; i < end; ++i) ids.push_back(static_cast<TokenId>(i));
+  weights.resize(ids.size(), 1);
+}
+
+WeightedTokens WeightedTokens::at(const KeptPlaces& kept) const {
+  WeightedTokens left;
+  for (std::size_t i = 0; i < kept.places.size(); ++i) {
+    const auto place = static_cast<std::size_t>(kept.places[i]);
+    left.ids.push_back(ids[place]);
+    left.weights.push_back(kept.factors[i] * weights[place]);
+  }
+  return left;
 }
 
 Index left_of_halves(Index tokens, Index rounds) { return tokens >> rounds; }

@@ -64,15 +64,27 @@ std::vector<double> token_uniforms(const Draws& draws, const std::vector<TokenId
 /// Places of the sign class that is smaller in its block; of equal classes the +1 class.
 std::vector<std::int32_t> smaller_halves(const std::vector<std::int32_t>& signs, const std::vector<std::int32_t>& starts);
 
-/// The half that the released code keeps of all blocks together.
-struct ReleasedHalf {
-  std::vector<std::int32_t> places;  ///< floor(n / 2) of them, those of weight 2 first
-  std::vector<float> weights;        ///< 2 or 1
+/// Places that a round of halving keeps, and by what it multiplies their weights.
+struct KeptPlaces {
+  std::vector<std::int32_t> places;
+  std::vector<float> factors;
 };
+/// The half that the released code keeps of all blocks together: floor(n / 2) places of factor 2 or 1, those of 2 first.
 /// With m = floor(n / 2), let c be the later of the two places where a class reaches m members (0 for a class that never does).
 /// The class of the sign at c is dropped up to and including c, the other counts twice up to c, all after c count once; stable
 /// order of falling weight, cut to m. Weights sum to at most n.
-ReleasedHalf released_half(const std::vector<std::int32_t>& signs);
+KeptPlaces released_half(const std::vector<std::int32_t>& signs);
+
+/// What halving has left of a context.
+struct WeightedTokens {
+  std::vector<TokenId> ids;
+  std::vector<float> weights;
+
+  /// Adds the tokens first, ..., end - 1 with weight 1.
+  void add_range(Index first, Index end);
+  /// The tokens at these places of the list.
+  WeightedTokens at(const KeptPlaces& kept) const;
+};
 
 /// A budget as rounds of halving: the last `recent` tokens of the context are kept exactly, those before are halved `rounds`
 /// times.

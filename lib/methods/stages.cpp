@@ -43,6 +43,29 @@ std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count
   return kept;
 }
 
+Buffer<float> gathered(const Buffer<const float>& source, const Buffer<const std::int32_t>& ids, Backend& backend) {
+  const auto out = backend.allocate<float>(ids.rows(), source.cols());
+  backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = ids, .out = out});
+  return out;
+}
+
+Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids, Backend& backend) {
+  const Index count = std::ssize(ids);
+  return gathered(source, backend.adopt(std::move(ids), count), backend);
+}
+
+void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend) {
+  const Index count = source.rows();
+  if (count == 0) return;
+  backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = backend.adopt(token_range(0, count), count), .out = out});
+}
+
+Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend) {
+  const auto out = backend.allocate<float>(a.rows(), b.rows());
+  backend.run(kernels::InnerProducts<Buffer>{.a = a, .b = b, .out = out});
+  return out;
+}
+
 Footprint kept_footprint(Index rows, Index d, Index dv) {
   return {{.name = "keys", .rows = rows, .cols = d}, {.name = "values", .rows = rows, .cols = dv}};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces that methods compose: what a plain subset keeps, and how it answers.
+// Pieces that methods compose: rows moved and multiplied, what a plain subset keeps, and how it answers.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,14 @@ std::vector<TokenId> token_range(Index first, Index count);
 std::vector<TokenId> random_order(const Draws& draws, Index tokens);
 /// The first min(count, tokens) of random_order, in increasing order: what a larger count draws contains them.
 std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count);
+
+/// The rows `ids` [k, 1] of `source` [n, c], in this order, as a new buffer [k, c].
+Buffer<float> gathered(const Buffer<const float>& source, const Buffer<const std::int32_t>& ids, Backend& backend);
+Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids, Backend& backend);
+/// Copies `source` [k, c] over `out` [k, c]. Either may be a slice, and both may be empty.
+void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend);
+/// <a[i], b[j]> of a [m, c] and b [n, c] as a new buffer [m, n].
+Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend);
 
 /// Weights of the kept tokens; empty: 1. Row-major like the ids.
 struct KeptTokens {

@@ -36,10 +36,7 @@ Window find_window(const HeadPrompt& head, std::string_view method, Index size, 
     const std::vector<TokenId> of_head = token_range((g + 1) * std::ssize(positions) - found, found);
     rows.insert(rows.end(), of_head.begin(), of_head.end());
   }
-  const auto queries = backend.allocate<float>(head.group * found, head.keys.cols());
-  backend.run(kernels::GatherRows<Buffer>{
-      .source = head.observed, .ids = backend.adopt(std::move(rows), head.group * found), .out = queries});
-  window.queries = queries;
+  window.queries = gathered(head.observed, std::move(rows), backend);
   return window;
 }
 

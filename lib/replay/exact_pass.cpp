@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 
+#include <kvbench/methods/stages.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -32,11 +34,8 @@ std::vector<std::int32_t> row_numbers(Index group, Index queries, Index begin, I
   return rows;
 }
 
-Buffer<const float> gather(const Buffer<const float>& source, const Buffer<std::int32_t>& rows, Backend& backend) {
-  if (!source.present()) return {};
-  Buffer<float> out = backend.allocate<float>(rows.rows(), source.cols());
-  backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = rows, .out = out});
-  return out;
+Buffer<const float> gathered_if_present(const Buffer<const float>& source, const Buffer<std::int32_t>& rows, Backend& backend) {
+  return source.present() ? gathered(source, rows, backend) : Buffer<const float>{};
 }
 
 }  // namespace
@@ -125,12 +124,12 @@ QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index co
   const Index m = block.size();
   if (begin == 0 && count == m) return block;
   const Buffer<std::int32_t> rows = backend.adopt(row_numbers(group, m, begin, count), group * count);
-  return {.queries = gather(block.queries, rows, backend),
+  return {.queries = gathered(block.queries, rows, backend),
           .positions = {block.positions.begin() + begin, block.positions.begin() + begin + count},
           .first = block.first.slice(begin, count),
           .last = block.last.slice(begin, count),
-          .scores = gather(block.scores, rows, backend),
-          .speculated = gather(block.speculated, rows, backend)};
+          .scores = gathered_if_present(block.scores, rows, backend),
+          .speculated = gathered_if_present(block.speculated, rows, backend)};
 }
 
 QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend) {

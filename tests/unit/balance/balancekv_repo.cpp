@@ -57,11 +57,11 @@ std::vector<std::pair<TokenId, float>> released_loop(const HeadData& head, Index
       const double u = draws.uniform(list[static_cast<std::size_t>(j)].first, static_cast<std::uint32_t>(round));
       signs.push_back(j == begin || u < 0.5 - 4 * sum ? 1 : -1);
     }
-    const ReleasedHalf half = released_half(signs);
+    const KeptPlaces half = released_half(signs);
     std::vector<std::pair<TokenId, float>> next;
     for (std::size_t i = 0; i < half.places.size(); ++i) {
       auto entry = list[static_cast<std::size_t>(half.places[i])];
-      entry.second *= half.weights[i];
+      entry.second *= half.factors[i];
       next.push_back(entry);
     }
     list = next;

@@ -53,9 +53,9 @@ TEST_CASE("the smaller class of each block stays, of equal classes +1") {
 
 TEST_CASE("the released half, worked by hand") {
   const auto check = [](const Signs& signs, const std::vector<std::int32_t>& places, const std::vector<float>& weights) {
-    const ReleasedHalf half = released_half(signs);
+    const KeptPlaces half = released_half(signs);
     CHECK(half.places == places);
-    CHECK(half.weights == weights);
+    CHECK(half.factors == weights);
   };
   // m = 4: -1 gets there at place 5, +1 at place 7 = c, so all +1 are dropped and the -1 weigh 2.
   check({1, -1, -1, 1, -1, -1, 1, 1}, {1, 2, 4, 5}, {2, 2, 2, 2});
@@ -74,14 +74,14 @@ TEST_CASE("the released half keeps exactly floor(n / 2) places, whose weights su
     for (int bits = 0; bits < 1 << n; ++bits) {
       Signs signs;
       for (int i = 0; i < n; ++i) signs.push_back((bits >> i & 1) != 0 ? 1 : -1);
-      const ReleasedHalf half = released_half(signs);
+      const KeptPlaces half = released_half(signs);
       REQUIRE(std::ssize(half.places) == n / 2);
       REQUIRE(std::set(half.places.begin(), half.places.end()).size() == half.places.size());
-      REQUIRE(std::accumulate(half.weights.begin(), half.weights.end(), 0.0f) <= static_cast<float>(n));
+      REQUIRE(std::accumulate(half.factors.begin(), half.factors.end(), 0.0f) <= static_cast<float>(n));
       const auto literal = literal_released(signs);
       for (std::size_t i = 0; i < literal.size(); ++i) {
         REQUIRE(half.places[i] == literal[i].first);
-        REQUIRE(half.weights[i] == literal[i].second);
+        REQUIRE(half.factors[i] == literal[i].second);
       }
     }
   }

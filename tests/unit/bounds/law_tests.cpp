@@ -8,15 +8,9 @@
 
 #include <doctest/doctest.h>
 
-using namespace kvbench;
+#include <kvbench/core/statistics.hpp>
 
-TEST_CASE("chi-square of strata by hand") {
-  // (30-20)^2/20 + (10-20)^2/20 = 10 with one degree, twice: 20 with two, p = e^-10.
-  const Stratum stratum{{30, 10}, {0.5, 0.5}};
-  CHECK(stratified_chi_square({{stratum, stratum}}) == doctest::Approx(std::exp(-10.0)));
-  CHECK(stratified_chi_square({{Stratum{{1, 0}, {0, 1}}}}) == 0);      // the impossible happened
-  CHECK(stratified_chi_square({{Stratum{{3, 2}, {0.5, 0.5}}}}) == 1);  // too few draws for two bins
-}
+using namespace kvbench;
 
 TEST_CASE("Bernstein's radius is where its tail is the probability") {
   const double radius = bernstein_radius(0.01, 2, 0.5);

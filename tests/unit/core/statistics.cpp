@@ -85,21 +85,25 @@ TEST_CASE("binomial tails") {
 }
 
 TEST_CASE("chi-square of counts against a law") {
+  const auto p_value = [](const std::vector<double>& counts, const std::vector<double>& law) {
+    return stratified_chi_square({{Stratum{counts, law}}});
+  };
   // Expected 25 each: 4/25 + 4/25 + 9/25 + 9/25 = 1.04 with 3 degrees of freedom.
-  const double counts[] = {23, 27, 22, 28}, fair[] = {0.25, 0.25, 0.25, 0.25};
-  CHECK(chi_square_fit(counts, fair) == doctest::Approx(0.7916).epsilon(1e-3));
-  const double loaded[] = {50, 20, 15, 15};
-  CHECK(chi_square_fit(loaded, fair) < 1e-6);
-  const double impossible[] = {50, 50, 0, 1}, law[] = {0.5, 0.5, 0, 0};
-  CHECK(chi_square_fit(impossible, law) == 0);
-  // Four cells of 2 expected each are one bin of 8 beside the first: (0-8)^2/8 + (100-92)^2/92, 1 degree of freedom.
-  const double rare[] = {100, 0, 0, 0, 0}, rare_law[] = {0.92, 0.02, 0.02, 0.02, 0.02};
-  CHECK(chi_square_fit(rare, rare_law) == doctest::Approx(0.00319).epsilon(0.01));
+  const std::vector<double> fair = {0.25, 0.25, 0.25, 0.25};
+  CHECK(p_value({23, 27, 22, 28}, fair) == doctest::Approx(0.7916).epsilon(1e-3));
+  CHECK(p_value({50, 20, 15, 15}, fair) < 1e-6);
+  CHECK(p_value({50, 50, 0, 1}, {0.5, 0.5, 0, 0}) == 0);  // the impossible happened
+  CHECK(p_value({3, 2}, {0.5, 0.5}) == 1);                // too few draws for two bins
+  // Four cells of 3 expected each are one bin of 12 beside the first: (0-12)^2/12 + (100-88)^2/88 = 13.636 with one degree.
+  CHECK(p_value({100, 0, 0, 0, 0}, {0.88, 0.03, 0.03, 0.03, 0.03}) == doctest::Approx(std::erfc(std::sqrt(13.63636 / 2))));
+  // (30-20)^2/20 + (10-20)^2/20 = 10 with one degree, in each of two strata: 20 with two, p = e^-10.
+  const Stratum stratum{{30, 10}, {0.5, 0.5}};
+  CHECK(stratified_chi_square({{stratum, stratum}}) == doctest::Approx(std::exp(-10.0)));
 }
 
 TEST_CASE("chi-square keeps its level where the law holds") {
   // 2000 tests of 200 draws from 8 unequal cells: 5 % of the p-values lie below 5 %, give or take 1 %.
-  const double law[] = {0.3, 0.2, 0.2, 0.1, 0.1, 0.05, 0.03, 0.02};
+  const std::vector<double> law = {0.3, 0.2, 0.2, 0.1, 0.1, 0.05, 0.03, 0.02};
   int below = 0;
   for (std::uint32_t test = 0; test < 2000; ++test) {
     std::vector<double> counts(8, 0.0);
@@ -110,7 +114,7 @@ TEST_CASE("chi-square keeps its level where the law holds") {
       while (cell < 7 && u >= law[cell]) u -= law[cell++];
       counts[cell] += 1;
     }
-    below += chi_square_fit(counts, law) < 0.05;
+    below += stratified_chi_square({{Stratum{counts, law}}}) < 0.05;
   }
   CHECK(below > 70);
   CHECK(below < 130);
