@@ -27,7 +27,7 @@ Cost cost(const ExactAttention<Buffer>& a) {
 Cost cost(const WeightedAttention<Buffer>& a) {
   const bool computed = !a.scores.present() || a.own_keys.present();
   const Index d = computed ? a.queries.cols() : 0;
-  const Index dv = a.num.cols();
+  const Index dv = a.values.cols();
   const double slots = static_cast<double>(a.queries.rows()) * static_cast<double>(a.ids.cols());
   const double entries = size(a.ids) * static_cast<double>((d + dv)) * sizeof(float);
   const double gathered = computed ? 0 : slots * sizeof(float);

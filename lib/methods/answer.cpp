@@ -90,37 +90,48 @@ void check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries
   }
 }
 
+namespace {
+
+kernels::WeightedAttention<Buffer> attention_over(const EntryTable& t, const HeadTokens& tokens, const QueryBlock& queries) {
+  return {.queries = queries.queries,
+          .first = queries.first,
+          .last = queries.last,
+          .scale = tokens.scale,
+          .keys = tokens.keys,
+          .values = tokens.values,
+          .scores = queries.scores,
+          .ids = t.ids,
+          .weight_num = t.weight_num,
+          .weight_den = t.weight_den,
+          .own_keys = t.own_keys,
+          .own_values = t.own_values,
+          .per_head = t.per_head,
+          .per_query = t.per_query,
+          .group = tokens.group,
+          .accumulate_f64 = t.accumulate_f64};
+}
+
+}  // namespace
+
 void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
             AttentionState& state, std::vector<Buffer<float>>* logits) {
   for (const EntryTable& t : tables) {
-    Buffer<float> kept;
+    kernels::WeightedAttention<Buffer> op = attention_over(t, tokens, queries);
+    op.max = state.max;
+    op.den = state.den;
+    op.num = state.num;
     if (logits != nullptr) {
-      kept = backend.allocate<float>(queries.queries.rows(), t.ids.cols());
-      logits->push_back(kept);
+      op.logits = backend.allocate<float>(queries.queries.rows(), t.ids.cols());
+      logits->push_back(op.logits);
     }
-    backend.run(kernels::WeightedAttention<Buffer>{
-        .queries = queries.queries,
-        .first = queries.first,
-        .last = queries.last,
-        .scale = tokens.scale,
-        .keys = tokens.keys,
-        .values = tokens.values,
-        .scores = queries.scores,
-        .ids = t.ids,
-        .weight_num = t.weight_num,
-        .weight_den = t.weight_den,
-        .own_keys = t.own_keys,
-        .own_values = t.own_values,
-        .per_head = t.per_head,
-        .per_query = t.per_query,
-        .group = tokens.group,
-        .accumulate_f64 = t.accumulate_f64,
-        .max = state.max,
-        .den = state.den,
-        .num = state.num,
-        .logits = kept,
-    });
+    backend.run(op);
   }
+}
+
+double attend_flops(const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables) {
+  double flops = 0;
+  for (const EntryTable& t : tables) flops += std::nearbyint(cost(attention_over(t, tokens, queries)).flops);
+  return flops;
 }
 
 }  // namespace kvbench

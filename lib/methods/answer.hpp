@@ -34,4 +34,7 @@ void check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries
 void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
             AttentionState& state, std::vector<Buffer<float>>* logits = nullptr);
 
+/// What the kernels of attend() declare: the same whether or not it was called.
+double attend_flops(const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables);
+
 }  // namespace kvbench

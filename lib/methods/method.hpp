@@ -13,6 +13,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ids.hpp>
 #include <kvbench/kernels/backend.hpp>
+#include <kvbench/methods/block_memo.hpp>
 #include <kvbench/methods/params.hpp>
 
 namespace kvbench {
@@ -69,6 +70,7 @@ struct QueryBlock {
   Buffer<const std::int32_t> last;      ///< [m, 1]
   Buffer<const float> scores;           ///< [G*m, tokens so far] exact logits, for methods that select per query
   Buffer<const float> speculated;       ///< [G*m, d] speculated queries (InfiniGen); absent: not in the trace
+  std::shared_ptr<BlockMemo> memo;      ///< what other budgets left for this one; absent: nobody shares this block
 
   Index size() const { return static_cast<Index>(positions.size()); }
 };

@@ -32,35 +32,37 @@ std::vector<Buffer<const float>> observed_weights(const EntryTables& tables, con
   return weights;
 }
 
-RowState row_state(const std::vector<float>& max, const std::vector<float>& den, const std::vector<float>& num, std::size_t row,
-                   std::size_t dv) {
-  return {max[row], den[row], std::span(num).subspan(row * dv, dv)};
+RowState row_state(const HostState& state, std::size_t row, std::size_t dv) {
+  return {state.max[row], state.den[row], std::span(state.num).subspan(row * dv, dv)};
 }
 
 }  // namespace
 
 SharedBlock::SharedBlock(const Head& head, Index begin, Index count, const std::vector<TokenId>& fixed, Backend& backend)
-    : exact(exact_block(head, begin, count, backend)),
-      group_(head.group),
-      identity_(head.map.identity()),
-      local_(localize(exact, head, backend)) {
+    : exact(exact_block(head, begin, count, backend)), head_(&head), local_(localize(exact, head, backend)) {
   AttentionState state = empty_state(backend, exact.block.queries.rows(), head.tokens.values.cols());
   if (!fixed.empty()) {
     const EntryTable table{.ids = backend.adopt(std::vector(fixed), 1, static_cast<Index>(fixed.size()))};
     attend(backend, head.tokens, exact.block, {&table, 1}, state);
   }
-  fixed_max = backend.read(state.max);
-  fixed_den = backend.read(state.den);
-  fixed_num = backend.read(state.num);
+  fixed_ = {backend.read(state.max), backend.read(state.den), backend.read(state.num)};
 }
 
-const BlockPart& SharedBlock::part(Index begin, Index count, Backend& backend) {
-  const auto [found, inserted] = parts_.try_emplace({begin, count});
+const BlockPart& SharedBlock::part(QueryRun run, Backend& backend) {
+  const auto [found, inserted] = parts_.try_emplace(run);
   if (inserted) {
-    found->second.global = sub_block(exact.block, group_, begin, count, backend);
-    found->second.local = identity_ ? found->second.global : sub_block(local_, group_, begin, count, backend);
+    BlockPart& part = found->second;
+    part.global = sub_block(exact.block, head_->group, run.begin, run.size(), backend);
+    part.local = head_->map.identity() ? part.global : sub_block(local_, head_->group, run.begin, run.size(), backend);
   }
   return found->second;
+}
+
+HostState SharedBlock::fixed(QueryRun run) const {
+  const auto rows = [&](const std::vector<float>& all) {
+    return query_rows(all, head_->group, exact.block.size(), run.begin, run.size());
+  };
+  return {rows(fixed_.max), rows(fixed_.den), rows(fixed_.num)};
 }
 
 CellRun::CellRun(std::unique_ptr<LayerCache> cache, Options options, std::span<const Head> heads,
@@ -78,106 +80,111 @@ CellRun::CellRun(std::unique_ptr<LayerCache> cache, Options options, std::span<c
   }
 }
 
-void CellRun::answer(std::span<SharedBlock> blocks, Backend& backend) {
+void CellRun::start(std::span<SharedBlock> blocks) {
+  answered_ = 0;
+  if (!options_.standalone || !options_.selects) return;
+  for (std::size_t h = 0; h < heads_.size(); ++h) results_[h]->attend_s += blocks[h].exact.seconds;
+}
+
+QueryRun CellRun::advance(std::span<SharedBlock> blocks, Backend& backend) {
   const std::vector<std::int32_t>& positions = blocks.front().exact.block.positions;
-  const auto count = static_cast<Index>(positions.size());
-  if (options_.standalone && options_.selects) {
-    for (std::size_t h = 0; h < heads_.size(); ++h) results_[h]->attend_s += blocks[h].exact.seconds;
+  const Index begin = answered_;
+  if (!options_.decode) answered_ = static_cast<Index>(positions.size());
+  while (answered_ == begin && begin < static_cast<Index>(positions.size())) {
+    append(positions.back() + 1, backend);
+    answered_ = static_cast<Index>(std::ranges::lower_bound(positions, next_) - positions.begin());
   }
-  if (!options_.decode) return answer_run(blocks, 0, count, backend);
-  Index answered = 0;
-  while (answered < count) {
-    // As many tokens as the method takes at once, up to the last query of the block.
-    const Index end = positions.back() + 1;
-    std::vector<TokenBlock> tokens;
-    for (const Head& head : heads_) {
-      tokens.push_back({.first = head.map.local_end(next_),
-                        .keys = head.tokens.keys.slice(next_, end - next_),
-                        .values = head.tokens.values.slice(next_, end - next_)});
-      if (options_.observes) {
-        tokens.back().keys = tokens.back().keys.slice(0, 1);
-        tokens.back().values = tokens.back().values.slice(0, 1);
-      }
-    }
-    const auto start = std::chrono::steady_clock::now();
-    const double flops = backend.cost().flops;
-    const Index taken = cache_->append(tokens);
-    if (taken < 1 || taken > tokens.front().size()) throw std::logic_error("append() took an impossible number of tokens");
-    next_ += taken;
-    const double share = 1.0 / static_cast<double>(heads_.size());
-    for (CellResult* result : results_) {
-      result->attend_s += seconds_since(start) * share;
-      result->attend_flops += (backend.cost().flops - flops) * share;
-    }
-    const auto upto = static_cast<Index>(std::ranges::lower_bound(positions, next_) - positions.begin());
-    if (upto > answered) answer_run(blocks, answered, upto - answered, backend);
-    answered = upto;
-  }
+  return {begin, answered_};
 }
 
-void CellRun::answer_run(std::span<SharedBlock> blocks, Index begin, Index count, Backend& backend) {
-  std::vector<QueryBlock> locals;
-  std::vector<BlockPart> parts;
-  for (SharedBlock& block : blocks) {
-    parts.push_back(block.part(begin, count, backend));
-    locals.push_back(parts.back().local);
-    if (options_.standalone) parts.back().global.scores = {};
+/// As many tokens as the method takes at once, up to token `end`.
+void CellRun::append(Index end, Backend& backend) {
+  std::vector<TokenBlock> tokens;
+  for (const Head& head : heads_) {
+    tokens.push_back({.first = head.map.local_end(next_),
+                      .keys = head.tokens.keys.slice(next_, end - next_),
+                      .values = head.tokens.values.slice(next_, end - next_)});
+    if (options_.observes) {
+      tokens.back().keys = tokens.back().keys.slice(0, 1);
+      tokens.back().values = tokens.back().values.slice(0, 1);
+    }
   }
   const auto start = std::chrono::steady_clock::now();
   const double flops = backend.cost().flops;
-  const std::vector<EntryTables> entries = cache_->entries(locals);
+  const Index taken = cache_->append(tokens);
+  if (taken < 1 || taken > tokens.front().size()) throw std::logic_error("append() took an impossible number of tokens");
+  next_ += taken;
   const double share = 1.0 / static_cast<double>(heads_.size());
-  const double entries_s = seconds_since(start) * share, entries_flops = (backend.cost().flops - flops) * share;
-  std::vector<std::vector<Buffer<const float>>> weights(heads_.size());
-  for (std::size_t h = 0; h < heads_.size(); ++h) {
-    results_[h]->attend_s += entries_s;
-    results_[h]->attend_flops += entries_flops;
-    const Head& head = heads_[h];
-    check_entries(backend, head.tokens, count, head.map.local_end(next_), entries[h]);
-    const EntryTables tables = to_global(entries[h], head.map, backend);
-    const HostEntries host(tables, count, backend);
-    std::vector<Buffer<float>> logits;
-    const Answered answered =
-        attend_head(blocks[h], begin, parts[h], h, tables, host, options_.observes ? &logits : nullptr, backend);
-    measure(blocks[h], begin, count, h, tables, host, answered, backend);
-    if (options_.keep_raw) keep_entries(h, blocks[h].exact.begin + begin, tables, backend);
-    if (options_.observes) weights[h] = observed_weights(tables, logits, answered.max, answered.den, backend);
+  for (CellResult* result : results_) {
+    result->attend_s += seconds_since(start) * share;
+    result->attend_flops += (backend.cost().flops - flops) * share;
   }
-  if (options_.observes) cache_->observe(locals, entries, weights);
 }
 
-CellRun::Answered CellRun::attend_head(SharedBlock& block, Index begin, const BlockPart& part, std::size_t h,
-                                       const EntryTables& tables, const HostEntries& entries,
-                                       std::vector<Buffer<float>>* logits, Backend& backend) {
-  const Head& head = heads_[h];
-  const Index m = block.exact.block.size(), count = part.global.size(), dv = head.tokens.values.cols();
-  const auto fixed_max = query_rows(block.fixed_max, head.group, m, begin, count);
-  const auto fixed_den = query_rows(block.fixed_den, head.group, m, begin, count);
-  const auto fixed_num = query_rows(block.fixed_num, head.group, m, begin, count);
-  const auto rows = static_cast<Index>(fixed_max.size());
-  const auto fixed_state = [&] {
-    return AttentionState{backend.adopt(std::vector(fixed_max), rows), backend.adopt(std::vector(fixed_den), rows),
-                          backend.adopt(std::vector(fixed_num), rows, dv)};
-  };
-  const double flops = backend.cost().flops;
-  AttentionState state = fixed_state();
-  const auto start = std::chrono::steady_clock::now();
-  attend(backend, head.tokens, part.global, tables, state, logits);
-  Answered answered{backend.read(state.max), backend.read(state.den), backend.read(state.num), fixed_max, fixed_den, fixed_num};
-  results_[h]->attend_s += seconds_since(start);
-  results_[h]->attend_flops += backend.cost().flops - flops;
-  if (entries.all_plain()) {
-    answered.plain_max = answered.max;
-    answered.plain_den = answered.den;
-    answered.plain_num = answered.num;
-  } else if (entries.any_plain()) {
-    AttentionState plain = fixed_state();
-    attend(backend, head.tokens, part.global, entries.plain_part(backend), plain);
-    answered.plain_max = backend.read(plain.max);
-    answered.plain_den = backend.read(plain.den);
-    answered.plain_num = backend.read(plain.num);
+void CellRun::collect(std::span<SharedBlock> blocks, QueryRun run, std::span<const std::shared_ptr<BlockMemo>> memos,
+                      Backend& backend) {
+  collected_ = {};
+  for (std::size_t h = 0; h < blocks.size(); ++h) {
+    collected_.heads.push_back({.part = blocks[h].part(run, backend)});
+    if (options_.standalone) collected_.heads.back().part.global.scores = {};
+    collected_.locals.push_back(collected_.heads.back().part.local);
+    if (!memos.empty()) collected_.locals.back().memo = memos[h];
   }
-  return answered;
+  const auto start = std::chrono::steady_clock::now();
+  double flops = -backend.cost().flops;
+  collected_.entries = cache_->entries(collected_.locals);
+  const double share = 1.0 / static_cast<double>(heads_.size());
+  const double seconds = seconds_since(start) * share;
+  flops += backend.cost().flops;
+  for (const auto& memo : memos) flops += memo->take_saved_flops();
+  for (std::size_t h = 0; h < heads_.size(); ++h) {
+    const Head& head = heads_[h];
+    Collected::OfHead& of_head = collected_.heads[h];
+    check_entries(backend, head.tokens, run.size(), head.map.local_end(next_), collected_.entries[h]);
+    of_head.tables = to_global(collected_.entries[h], head.map, backend);
+    of_head.host.emplace(of_head.tables, run.size(), backend);
+    results_[h]->attend_s += seconds;
+    results_[h]->attend_flops += flops * share + attend_flops(head.tokens, of_head.part.global, of_head.tables);
+    if (options_.keep_raw) keep_entries(h, blocks[h].exact.begin + run.begin, of_head.tables, backend);
+  }
+}
+
+void CellRun::answer(SharedBlock& block, QueryRun run, std::size_t h, const Shared* shared, Backend& backend) {
+  if (shared != nullptr) {
+    results_[h]->attend_s += shared->seconds;
+    measure(block, run, h, shared->answer, backend);
+  } else {
+    measure(block, run, h, attend(block.fixed(run), h, backend), backend);
+  }
+}
+
+SetAnswer CellRun::attend(const HostState& fixed, std::size_t h, Backend& backend) {
+  const Head& head = heads_[h];
+  Collected::OfHead& of_head = collected_.heads[h];
+  const auto rows = static_cast<Index>(fixed.max.size()), dv = head.tokens.values.cols();
+  const auto over = [&](const EntryTables& tables, std::vector<Buffer<float>>* logits) {
+    AttentionState state{backend.adopt(std::vector(fixed.max), rows), backend.adopt(std::vector(fixed.den), rows),
+                         backend.adopt(std::vector(fixed.num), rows, dv)};
+    kvbench::attend(backend, head.tokens, of_head.part.global, tables, state, logits);
+    return HostState{backend.read(state.max), backend.read(state.den), backend.read(state.num)};
+  };
+  std::vector<Buffer<float>> logits;
+  const auto start = std::chrono::steady_clock::now();
+  SetAnswer answer{over(of_head.tables, options_.observes ? &logits : nullptr), fixed};
+  results_[h]->attend_s += seconds_since(start);
+  if (of_head.host->all_plain())
+    answer.plain = answer.all;
+  else if (of_head.host->any_plain())
+    answer.plain = over(of_head.host->plain_part(backend), nullptr);
+  if (options_.observes) of_head.weights = observed_weights(of_head.tables, logits, answer.all.max, answer.all.den, backend);
+  return answer;
+}
+
+void CellRun::observe() {
+  if (!options_.observes) return;
+  std::vector<std::vector<Buffer<const float>>> weights;
+  for (Collected::OfHead& head : collected_.heads) weights.push_back(std::move(head.weights));
+  cache_->observe(collected_.locals, collected_.entries, weights);
 }
 
 RecallRange CellRun::recall_range(std::size_t h) const {
@@ -189,8 +196,10 @@ RecallRange CellRun::recall_range(std::size_t h) const {
           .last = may_drop_decoded ? heads_[h].num_tokens() : map.first + map.middle - kept.recent};
 }
 
-void CellRun::measure(SharedBlock& block, Index begin, Index count, std::size_t h, const EntryTables& tables,
-                      const HostEntries& entries, const Answered& answered, Backend& backend) {
+void CellRun::measure(SharedBlock& block, QueryRun run, std::size_t h, const SetAnswer& set, Backend& backend) {
+  const HostEntries& entries = *collected_.heads[h].host;
+  const EntryTables& tables = collected_.heads[h].tables;
+  const Index begin = run.begin, count = run.size();
   const Head& head = heads_[h];
   ExactBlock& exact = block.exact;
   Tally& tally = tallies_[h];
@@ -204,8 +213,8 @@ void CellRun::measure(SharedBlock& block, Index begin, Index count, std::size_t 
       const RowTruth truth{std::span(exact.out).subspan(row * dv, dv), exact.log_sum_exp[row], exact.p_norm[row],
                            head.v_op[static_cast<std::size_t>(exact.begin) + at],
                            head.v_fro[static_cast<std::size_t>(exact.begin) + at]};
-      const RowState answer = row_state(answered.max, answered.den, answered.num, part_row, dv);
-      const RowState plain = row_state(answered.plain_max, answered.plain_den, answered.plain_num, part_row, dv);
+      const RowState answer = row_state(set.all, part_row, dv);
+      const RowState plain = row_state(set.plain, part_row, dv);
       MetricRow& metrics =
           results_[h]->metrics[static_cast<std::size_t>(g * head.queries_per_head() + exact.begin + begin + i)];
       set_errors(truth, answer, metrics);

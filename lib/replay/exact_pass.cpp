@@ -3,27 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include <kvbench/methods/stages.hpp>
 
 namespace kvbench {
 namespace {
-
-/// |softmax row|_2. The sum of squares is formed in fp64.
-std::vector<float> softmax_norms(const ExactBlock& exact, Index columns) {
-  std::vector<float> norms(exact.log_sum_exp.size());
-  for (std::size_t r = 0; r < norms.size(); ++r) {
-    const float* row = exact.scores.data() + r * static_cast<std::size_t>(columns);
-    double sum = 0;
-    for (Index j = 0; j < columns; ++j) {
-      const float p = std::exp(row[j] - exact.log_sum_exp[r]);
-      sum += static_cast<double>(p) * p;
-    }
-    norms[r] = static_cast<float>(std::sqrt(sum));
-  }
-  return norms;
-}
 
 /// Stacked rows g*m + i of queries [begin, begin + count), as row numbers of the block.
 std::vector<std::int32_t> row_numbers(Index group, Index queries, Index begin, Index count) {
@@ -90,34 +74,15 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   exact.block.scores = scores;
   exact.log_sum_exp = backend.read(lse);
   exact.scores = backend.read(scores);
-  exact.p_norm = softmax_norms(exact, n);
+  Buffer<float> shares = backend.allocate<float>(rows, n), norm = backend.allocate<float>(rows);
+  backend.run(kernels::SoftmaxRows<Buffer>{.scores = scores, .log_sum_exp = lse, .out = shares, .norm = norm});
+  exact.shares = backend.read(shares);
+  exact.p_norm = backend.read(norm);
   return exact;
 }
 
-std::vector<std::int32_t> ExactBlock::top_rows(Backend& backend, const TopKey& key, Index from, Index rows) const {
-  const auto [k, first, last] = key;
-  std::vector<std::int32_t> row_first, row_last;
-  for (Index r = from; r < from + rows; ++r) {
-    const auto i = static_cast<std::size_t>(r % block.size());
-    row_first.push_back(std::max(static_cast<std::int32_t>(first), visible_first[i]));
-    row_last.push_back(std::min(static_cast<std::int32_t>(last), visible_last[i]));
-  }
-  Buffer<std::int32_t> ids = backend.allocate<std::int32_t>(rows, k);
-  backend.run(kernels::TopK<Buffer>{.scores = block.scores.slice(from, rows),
-                                    .first = backend.adopt(std::move(row_first), rows),
-                                    .last = backend.adopt(std::move(row_last), rows),
-                                    .ids = ids});
-  return backend.read(ids);
-}
-
-std::vector<std::int32_t> ExactBlock::top(Backend& backend, Index k, Index first, Index last, Index row) {
-  // A cache that grows asks for another k at every query: then only the rows asked for are worth their work.
-  constexpr int few = 8;
-  const TopKey key{k, first, last};
-  TopRows& known = top_[key];
-  if (known.ids.empty() && ++known.asked <= few) return top_rows(backend, key, row, 1);
-  if (known.ids.empty()) known.ids = top_rows(backend, key, 0, block.scores.rows());
-  return {known.ids.begin() + row * k, known.ids.begin() + (row + 1) * k};
+BestTokens ExactBlock::best(Backend& backend, Index k, Index first, Index last, Index row) {
+  return ranking_.best(backend, {block.scores, scores, shares, visible_first, visible_last}, k, first, last, row);
 }
 
 QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index count, Backend& backend) {

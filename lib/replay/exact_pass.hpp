@@ -2,9 +2,8 @@
 // The exact pass over a block of queries, computed once and shared by every method, budget, seed and metric.
 #pragma once
 
-#include <map>
-
 #include <kvbench/replay/head.hpp>
+#include <kvbench/replay/ranking.hpp>
 
 namespace kvbench {
 
@@ -16,22 +15,15 @@ struct ExactBlock {
   std::vector<float> out;                                 ///< [R, dv] z*
   std::vector<float> log_sum_exp;                         ///< [R] ln Z
   std::vector<float> scores;                              ///< [R, n] logits on the host
+  std::vector<float> shares;                              ///< [R, n] softmax rows on the host
   std::vector<float> p_norm;                              ///< [R] |p|_2 of the exact softmax row
   double seconds = 0;                                     ///< of the exact pass itself
 
-  /// The k best tokens of a row by exact logit among columns [first, min(last, visible end)), in increasing order, -1 where
-  /// there are fewer.
-  std::vector<std::int32_t> top(Backend& backend, Index k, Index first, Index last, Index row);
+  /// Of the k best tokens of a row by exact logit among columns [first, min(last, visible end)); there must be so many.
+  BestTokens best(Backend& backend, Index k, Index first, Index last, Index row);
 
  private:
-  using TopKey = std::tuple<Index, Index, Index>;  ///< k, first, last
-  struct TopRows {
-    int asked = 0;                  ///< rows computed one by one
-    std::vector<std::int32_t> ids;  ///< [R, k] of all rows; empty until that pays
-  };
-  std::vector<std::int32_t> top_rows(Backend& backend, const TopKey& key, Index from, Index rows) const;
-
-  std::map<TopKey, TopRows> top_;
+  Ranking ranking_;
 };
 
 /// Rows g*count + i of queries [begin, begin + count) out of the stacked rows g*m + i of `all`, of whatever width.

@@ -2,7 +2,6 @@
 #include <kvbench/replay/selection.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace kvbench {
@@ -22,14 +21,22 @@ EntryTables to_global(EntryTables tables, const TokenMap& map, Backend& backend)
 HostEntries::HostEntries(const EntryTables& tables, Index queries, Backend& backend) : queries_(queries) {
   for (const EntryTable& source : tables) {
     const bool own = source.own_keys.present() || source.own_values.present();
-    Table table{source.per_head,   source.per_query,         own, source.ids.rows(),
-                source.ids.cols(), backend.read(source.ids), {},  backend.read(source.groups)};
+    Table table{.per_head = source.per_head,
+                .per_query = source.per_query,
+                .own = own,
+                .fp64 = source.accumulate_f64,
+                .rows = source.ids.rows(),
+                .width = source.ids.cols(),
+                .ids = backend.read(source.ids),
+                .num = backend.read(source.weight_num),
+                .den = backend.read(source.weight_den),
+                .plain = {},
+                .groups = backend.read(source.groups)};
     has_groups_ |= !table.groups.empty();
-    const auto num = backend.read(source.weight_num), den = backend.read(source.weight_den);
     table.plain.assign(table.ids.size(), 0);
     for (std::size_t s = 0; s < table.ids.size(); ++s) {
       if (table.ids[s] < 0) continue;
-      const float wn = num.empty() ? 1 : num[s], wd = den.empty() ? 1 : den[s];
+      const float wn = table.num.empty() ? 1 : table.num[s], wd = table.den.empty() ? 1 : table.den[s];
       two_sets_ |= (wn == 0) != (wd == 0);
       table.plain[s] = !own && wn == 1 && wd == 1;
       table.plain_count += table.plain[s];
@@ -63,30 +70,27 @@ void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange
   recall = mass_recall = std::numeric_limits<float>::quiet_NaN();
   if (entries.two_sets()) return;
   const auto at = static_cast<std::size_t>(i);
-  std::vector<std::int32_t> kept;
+  const auto first = std::max(static_cast<std::int32_t>(range.first), exact.visible_first[at]);
+  const auto last = std::min(static_cast<std::int32_t>(range.last), exact.visible_last[at]);
+  Index kept = 0;
   bool merged = false;
-  entries.each(g, entries_i, std::max(static_cast<std::int32_t>(range.first), exact.visible_first[at]),
-               std::min(static_cast<std::int32_t>(range.last), exact.visible_last[at]),
-               [&](std::int32_t id, std::size_t table, std::size_t) {
-                 kept.push_back(id);
-                 merged |= entries.own(table);
-               });
-  if (kept.empty() || merged) return;
-  std::ranges::sort(kept);
-  const Index r = g * exact.block.size() + i, k = static_cast<Index>(kept.size());
-  const std::vector<std::int32_t> best = exact.top(backend, k, range.first, range.last, r);
-  const float* scores = exact.scores.data() + r * exact.block.scores.cols();
-  const auto mass = [&](std::span<const std::int32_t> ids) {
-    double sum = 0;
-    for (const std::int32_t id : ids)
-      sum += id < 0 ? 0 : std::exp(static_cast<double>(scores[id] - exact.log_sum_exp[static_cast<std::size_t>(r)]));
-    return sum;
-  };
-  std::size_t common = 0;
-  for (const std::int32_t id : kept) common += std::ranges::binary_search(best, id);
-  recall = static_cast<float>(static_cast<double>(common) / static_cast<double>(k));
-  const double best_mass = mass(best);
-  mass_recall = static_cast<float>(best_mass > 0 ? mass(kept) / best_mass : 1);
+  entries.each(g, entries_i, first, last, [&](std::int32_t, std::size_t table, std::size_t) {
+    ++kept;
+    merged |= entries.own(table);
+  });
+  if (kept == 0 || merged) return;
+  const Index r = g * exact.block.size() + i, n = exact.block.scores.cols();
+  const BestTokens best = exact.best(backend, kept, range.first, range.last, r);
+  const float* logits = exact.scores.data() + r * n;
+  const float* shares = exact.shares.data() + r * n;
+  Index common = 0;
+  double mass = 0;
+  entries.each(g, entries_i, first, last, [&](std::int32_t id, std::size_t, std::size_t) {
+    common += best.hold(logits[id], id);
+    mass += static_cast<double>(shares[id]);
+  });
+  recall = static_cast<float>(static_cast<double>(common) / static_cast<double>(kept));
+  mass_recall = static_cast<float>(best.mass > 0 ? mass / best.mass : 1);
 }
 
 }  // namespace kvbench

@@ -13,7 +13,21 @@ EntryTables to_global(EntryTables tables, const TokenMap& map, Backend& backend)
 /// Entry tables read back to the host, addressed by query.
 class HostEntries {
  public:
+  struct Table {
+    bool per_head, per_query;
+    bool own;   ///< keys or values of its own
+    bool fp64;  ///< summed in fp64
+    Index rows, width;
+    std::vector<std::int32_t> ids;
+    std::vector<float> num, den;       ///< weights by slot, empty: 1
+    std::vector<std::uint8_t> plain;   ///< by slot
+    std::vector<std::int32_t> groups;  ///< by slot, empty: none
+    std::size_t plain_count = 0;
+  };
+
   HostEntries(const EntryTables& tables, Index queries, Backend& backend);
+
+  const std::vector<Table>& tables() const { return tables_; }
 
   /// Calls visit(id, table, slot) for each slot in use of query head g at query i whose id lies in [first, last).
   template <class F>
@@ -42,14 +56,6 @@ class HostEntries {
   EntryTables plain_part(Backend& backend) const;
 
  private:
-  struct Table {
-    bool per_head, per_query, own;
-    Index rows, width;
-    std::vector<std::int32_t> ids;
-    std::vector<std::uint8_t> plain;   // by slot
-    std::vector<std::int32_t> groups;  // by slot, empty: none
-    std::size_t plain_count = 0;
-  };
   std::vector<Table> tables_;
   Index queries_;
   bool two_sets_ = false, all_plain_ = true, any_plain_ = false, has_groups_ = false;

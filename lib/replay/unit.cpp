@@ -8,7 +8,7 @@
 
 #include <kvbench/methods/head_caches.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/cell.hpp>
+#include <kvbench/replay/budget_group.hpp>
 #include <kvbench/replay/needs.hpp>
 #include <kvbench/replay/work.hpp>
 
@@ -57,23 +57,22 @@ class UnitRun {
   }
 
   void run() {
-    std::vector<Running> running;
+    Groups groups;
     for (std::size_t c = 0; c < plan_.cells.size(); ++c) {
       if ((method_of(c).info->granularity == Granularity::layer) != unit_.layer_methods) continue;
       check_stop();
-      start(c, running);
+      start(c, groups);
     }
-    if (!running.empty()) answer_all(running);
-    for (Running& cell : running) {
-      guard_cell(cell.index, [&] { cell.run->finish(); });
-    }
+    if (!groups.empty()) answer_all(groups);
+    for (auto& [key, group] : groups) group.finish(cell_guard());
   }
 
  private:
-  struct Running {
-    std::size_t index;
-    std::unique_ptr<CellRun> run;
-  };
+  using Groups = std::map<std::pair<std::size_t, std::uint32_t>, BudgetGroup>;  ///< by method and seed
+
+  BudgetGroup::Guard cell_guard() {
+    return [this](std::size_t cell, const std::function<void()>& work) { return guard_cell(cell, work); };
+  }
 
   void check_stop() const {
     if (stop_ != nullptr && stop_->load()) throw Interrupted();
@@ -174,7 +173,7 @@ class UnitRun {
     return own;
   }
 
-  void start(std::size_t c, std::vector<Running>& running) {
+  void start(std::size_t c, Groups& groups) {
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       result(h, c).dense = dense();
       result(h, c).context_tokens = unit_.prompt.base;
@@ -212,7 +211,8 @@ class UnitRun {
                                      .selects = info.kind == Kind::select,
                                      .keep_raw = request_.keep_raw,
                                      .kv_element = request_.kv_element};
-      running.push_back({c, std::make_unique<CellRun>(std::move(cache), options, heads_, std::move(results))});
+      groups[{plan_.cells[c].method, seed}].add(
+          c, budget, std::make_unique<CellRun>(std::move(cache), options, heads_, std::move(results)));
     });
   }
 
@@ -229,21 +229,21 @@ class UnitRun {
     return ids;
   }
 
-  void answer_all(std::vector<Running>& running) {
+  void answer_all(Groups& groups) {
     const std::vector<TokenId> fixed = fixed_tokens();
     const Index total = heads_.front().queries_per_head();
     const Index step = block_queries(heads_.front(), score_bytes / static_cast<double>(heads_.size()));
     for (Index begin = 0; begin < total; begin += step) {
       std::vector<SharedBlock> blocks;
       for (const Head& head : heads_) blocks.emplace_back(head, begin, std::min(step, total - begin), fixed, backend_);
-      for (Running& cell : running) {
+      for (auto& [key, group] : groups) {
         check_stop();
-        for (std::size_t h = 0; h < heads_.size(); ++h) result(h, cell.index).exact_s += blocks[h].exact.seconds;
-        if (result(0, cell.index).status != Status::ok) continue;
-        guard_cell(cell.index, [&] { cell.run->answer(blocks, backend_); });
+        group.each_cell([&](std::size_t cell) {
+          for (std::size_t h = 0; h < heads_.size(); ++h) result(h, cell).exact_s += blocks[h].exact.seconds;
+        });
+        group.answer(blocks, cell_guard(), backend_);
       }
     }
-    std::erase_if(running, [&](const Running& cell) { return result(0, cell.index).status != Status::ok; });
   }
 
   const trace::Reader& reader_;

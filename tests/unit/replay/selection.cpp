@@ -22,6 +22,7 @@ struct FiveTokens {
     for (const double mass : {1, 16, 4, 2, 8, 8, 2, 4, 16, 1}) exact.scores.push_back(static_cast<float>(std::log(mass)));
     exact.block.positions = {4};
     exact.block.scores = backend->adopt(std::vector(exact.scores), 2, 5);
+    for (const float logit : exact.scores) exact.shares.push_back(std::exp(logit) / 31);
     exact.log_sum_exp.assign(2, static_cast<float>(std::log(31.0)));
     exact.visible_first = {0};
     exact.visible_last = {5};

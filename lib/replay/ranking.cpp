@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/ranking.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace kvbench {
+
+BestTokens Ranking::best(Backend& backend, const ExactRows& rows, Index k, Index first, Index last, Index row) {
+  Known& known = known_[{k, first, last}];
+  const auto at = static_cast<std::size_t>(row);
+  if (known.rows.empty()) {
+    known.rows.resize(static_cast<std::size_t>(rows.scores.rows()));
+    known.present.resize(known.rows.size());
+  }
+  if (known.present[at] == 0) {
+    // All tokens outside the range may be better than those inside.
+    const Index n = rows.scores.cols(), needed = std::min(n, k + n - (std::min(last, n) - std::max<Index>(first, 0)));
+    if (needed > selected_) select(backend, rows, std::min(n, std::max(needed, selected_ + selected_ / 2)));
+    known.rows[at] = walk(rows, k, first, last, row);
+    known.present[at] = 1;
+  }
+  return known.rows[at];
+}
+
+void Ranking::select(Backend& backend, const ExactRows& exact, Index count) {
+  const Index rows = exact.scores.rows();
+  std::vector<std::int32_t> first, last;
+  for (Index r = 0; r < rows; ++r) {
+    first.push_back(exact.first[static_cast<std::size_t>(r) % exact.first.size()]);
+    last.push_back(exact.last[static_cast<std::size_t>(r) % exact.last.size()]);
+  }
+  const auto ids = backend.allocate<std::int32_t>(rows, count);
+  backend.run(kernels::TopK<Buffer>{.scores = exact.scores,
+                                    .first = backend.adopt(std::move(first), rows),
+                                    .last = backend.adopt(std::move(last), rows),
+                                    .ids = ids});
+  chosen_ = backend.read(ids);
+  selected_ = count;
+  by_rank_.assign(static_cast<std::size_t>(rows), {});
+}
+
+const std::vector<std::int32_t>& Ranking::sorted(const ExactRows& rows, Index row) {
+  std::vector<std::int32_t>& ranked = by_rank_[static_cast<std::size_t>(row)];
+  if (!ranked.empty()) return ranked;
+  const auto begin = chosen_.begin() + row * selected_;
+  ranked.assign(begin, std::find(begin, begin + selected_, -1));
+  const float* logits = rows.logits.data() + row * rows.scores.cols();
+  std::ranges::sort(ranked,
+                    [&](std::int32_t a, std::int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  return ranked;
+}
+
+BestTokens Ranking::walk(const ExactRows& rows, Index k, Index first, Index last, Index row) {
+  BestTokens best;
+  for (const std::int32_t id : sorted(rows, row)) {
+    if (id < first || id >= last) continue;
+    const auto at = static_cast<std::size_t>(row * rows.scores.cols() + id);
+    best.mass += static_cast<double>(rows.shares[at]);
+    best.logit = rows.logits[at];
+    best.last = id;
+    if (--k == 0) return best;
+  }
+  throw std::logic_error("fewer tokens in the range than were kept of it");
+}
+
+}  // namespace kvbench

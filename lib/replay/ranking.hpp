@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tokens of a block's query rows in falling order of their exact logits, which answers "the best k of any range" for every
+// method and budget without another look at all scores.
+#pragma once
+
+#include <map>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include <kvbench/kernels/backend.hpp>
+
+namespace kvbench {
+
+/// The k best tokens of a row and range: those with a higher logit than the last of them, or an equal one and no larger number.
+struct BestTokens {
+  float logit = 0;        ///< of the last of them
+  std::int32_t last = 0;  ///< its number
+  double mass = 0;        ///< sum of their shares of the softmax
+  bool hold(float other, std::int32_t id) const { return other > logit || (other == logit && id <= last); }
+};
+
+/// R exact query rows, row g*m + i, over n tokens.
+struct ExactRows {
+  const Buffer<const float>& scores;      ///< [R, n] logits
+  std::span<const float> logits, shares;  ///< [R, n] the same on the host, and the softmax rows
+  std::span<const std::int32_t> first;    ///< [m] query i sees tokens first[i] <= j < last[i]
+  std::span<const std::int32_t> last;
+};
+
+/// Of the same rows at every call. Equal logits: the lower token is the better one.
+class Ranking {
+ public:
+  /// Of the k best visible tokens of a row within [first, last). There must be so many, 1 <= k.
+  BestTokens best(Backend& backend, const ExactRows& rows, Index k, Index first, Index last, Index row);
+
+ private:
+  using Key = std::tuple<Index, Index, Index>;  ///< k, first, last
+  struct Known {
+    std::vector<BestTokens> rows;
+    std::vector<std::uint8_t> present;  ///< by row
+  };
+
+  void select(Backend& backend, const ExactRows& rows, Index count);
+  const std::vector<std::int32_t>& sorted(const ExactRows& rows, Index row);
+  BestTokens walk(const ExactRows& rows, Index k, Index first, Index last, Index row);
+
+  Index selected_ = 0;                              ///< how many tokens of each row are in chosen_
+  std::vector<std::int32_t> chosen_;                ///< [R, selected_] by number, then -1
+  std::vector<std::vector<std::int32_t>> by_rank_;  ///< by row: its tokens of chosen_, the best first; empty: not asked for yet
+  std::map<Key, Known> known_;
+};
+
+}  // namespace kvbench

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several sets of entries that answer the same queries, such as those of one method at several budgets, mostly hold the same
+// tokens. Tokens that have equal weights in every set form a segment; its numerator and denominator are computed once, and each
+// set's answer is a weighted sum of segments:  N_c = sum_s w_cs N_s,  D_c = sum_s w'_cs D_s.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <kvbench/replay/selection.hpp>
+
+namespace kvbench {
+
+/// AttentionState of query rows on the host.
+struct HostState {
+  std::vector<float> max, den, num;
+};
+
+/// What one set answers: over its entries, and over its plain entries alone (their own key and value, unit weights).
+struct SetAnswer {
+  HostState all, plain;
+};
+
+class SharedEntries {
+ public:
+  /// Empty where sharing would not save work: entries with keys or values of their own or in fp64, weights that differ from
+  /// token to token, or sets that hold different tokens. Token numbers lie below `tokens`.
+  static std::optional<SharedEntries> of(std::span<const HostEntries* const> sets, Index tokens);
+
+  /// Slots in use of each set, which its share of the work goes by.
+  const std::vector<double>& slots() const { return slots_; }
+
+  /// Answers to `queries`, in the order of the sets, each on top of `fixed`, the state of R = G*m rows.
+  std::vector<SetAnswer> attend(const HeadTokens& tokens, const QueryBlock& queries, const HostState& fixed,
+                                Backend& backend) const;
+
+ private:
+  struct Weight {
+    float num = 0, den = 0;  ///< both 0: the set does not hold the token
+    friend bool operator==(const Weight&, const Weight&) = default;
+  };
+  /// Tokens of one scope and one combination of weights.
+  struct Segment {
+    std::vector<Weight> by_set;
+    bool per_head = false, per_query = false;
+    std::vector<std::int32_t> ids;  ///< of all rows, one after the other, increasing in each
+    std::vector<std::size_t> ends;  ///< by row, in ids
+    EntryTable table(Backend& backend) const;
+  };
+  class Builder;
+
+  std::vector<Segment> segments_;
+  std::vector<double> slots_;
+};
+
+}  // namespace kvbench
