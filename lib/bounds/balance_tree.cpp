@@ -31,9 +31,10 @@ TreeSketch library_tree(Backend& backend) {
     MergeAndReduce tree({.t = settings.t,
                          .levels = settings.levels,
                          .walk = settings.walk,
-                         .value_radius = sample.dv > 0 ? settings.value_radius : 0});
+                         .value_radius = sample.dv > 0 ? settings.value_radius : 0},
+                        sample.d, sample.dv, backend);
     for (Index i = 0; i < sample.n; ++i) {
-      tree.take(static_cast<TokenId>(i), static_cast<std::int32_t>(i), keys, values, draws, backend);
+      tree.take(static_cast<TokenId>(i), static_cast<std::int32_t>(i), keys, values, draws);
     }
     TreeOutcome outcome{
         .weights = std::vector<double>(static_cast<std::size_t>(sample.n)), .fails = tree.fails(), .steps = tree.steps()};

@@ -42,7 +42,7 @@ class StreamCache : public CompressedCache {
         d_(head.keys.cols()),
         dv_(head.values.cols()),
         horizon_(horizon),
-        denominator_({.t = plan.t, .levels = plan.levels, .walk = walk_}) {
+        denominator_({.t = plan.t, .levels = plan.levels, .walk = walk_}, d_, dv_, backend) {
     const std::vector<double> key_norms = norms(head.keys, backend), value_norms = norms(head.values, backend);
     for (Index i = 0; i < head.tokens(); ++i) {
       const auto row = static_cast<std::size_t>(i);
@@ -143,14 +143,14 @@ class StreamCache : public CompressedCache {
     const auto local = static_cast<std::int32_t>(row);
     horizon_.tokens = std::max(horizon_.tokens, tokens_);
     horizon_.key_norm = std::max(horizon_.key_norm, key_norm);
-    if (value_norm > 0) numerator(norm_bucket(value_norm)).take(token, local, keys, values, draws_, backend_);
+    if (value_norm > 0) numerator(norm_bucket(value_norm)).take(token, local, keys, values, draws_);
     largest_value_ = std::max(largest_value_, value_norm);
     while (erases(largest_value_)) {
       fails_ += numerators_.begin()->second.fails();
       steps_ += numerators_.begin()->second.steps();
       numerators_.erase(numerators_.begin());
     }
-    denominator_.take(token, local, keys, values, draws_, backend_);
+    denominator_.take(token, local, keys, values, draws_);
   }
 
   MergeAndReduce& numerator(int bucket) {
@@ -162,12 +162,12 @@ class StreamCache : public CompressedCache {
                                             .walk = walk_,
                                             .value_radius = std::ldexp(1.0, bucket),
                                             .first_draw = draws_an_instance * opened_};
-    return numerators_.try_emplace(bucket, settings).first->second;
+    return numerators_.try_emplace(bucket, settings, d_, dv_, backend_).first->second;
   }
 
   void flush(const Buffer<const float>& keys, const Buffer<const float>& values) {
-    denominator_.flush(keys, values, backend_);
-    for (auto& [bucket, instance] : numerators_) instance.flush(keys, values, backend_);
+    denominator_.flush(keys, values);
+    for (auto& [bucket, instance] : numerators_) instance.flush(keys, values);
   }
 
   Backend& backend_;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metadata of tokens that keep coming: rows added at the end of what a context has prepared.
+// Rows of tokens that keep coming: added at the end, of what a context has prepared or of nothing.
 #pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include <kvbench/kernels/backend.hpp>
 
@@ -15,6 +19,10 @@ class GrowingRows {
 
   /// Adds `count` rows and returns them, for a kernel to write. Storage doubles: n rows cost O(n) copies in all.
   Buffer<float> add(Index count);
+  /// Adds source[ids]. The source must not be these rows.
+  void append(const Buffer<const float>& source, const std::vector<std::int32_t>& ids);
+  /// Drops all rows and keeps their storage.
+  void clear() { rows_ = rows_.slice(0, 0); }
 
  private:
   Backend* backend_;

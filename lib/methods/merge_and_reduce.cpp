@@ -4,50 +4,38 @@
 #include <algorithm>
 #include <bit>
 
-#include <kvbench/methods/stages.hpp>
-
 namespace kvbench {
 
-void RowList::append(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend) {
-  const Index count = std::ssize(ids);
-  if (count == 0) return;
-  if (!rows_.present() || size_ + count > rows_.rows()) {
-    const auto wider = backend.allocate<float>(2 * size_ + count, source.cols());
-    if (size_ > 0) {
-      backend.run(kernels::GatherRows<Buffer>{
-          .source = rows(), .ids = backend.adopt(token_range(0, size_), size_), .out = wider.slice(0, size_)});
-    }
-    rows_ = wider;
-  }
-  backend.run(kernels::GatherRows<Buffer>{
-      .source = source, .ids = backend.adopt(std::vector(ids), count), .out = rows_.slice(size_, count)});
-  size_ += count;
+MergeAndReduce::MergeAndReduce(const Settings& settings, Index d, Index dv, Backend& backend)
+    : backend_(backend), settings_(settings) {
+  const Level empty{{}, {backend, backend.allocate<float>(0, d)}, {backend, backend.allocate<float>(0, dv)}};
+  levels_.assign(static_cast<std::size_t>(settings.levels) + 1, empty);
 }
 
 void MergeAndReduce::take(TokenId id, std::int32_t row, const Buffer<const float>& keys, const Buffer<const float>& values,
-                          const Draws& draws, Backend& backend) {
+                          const Draws& draws) {
   levels_[0].ids.push_back(id);
   pending_.push_back(row);
   ++tokens_;
   if (settings_.levels == 0 || tokens_ % settings_.t != 0) return;
-  flush(keys, values, backend);
+  flush(keys, values);
   Index p = tokens_ / settings_.t;
   for (std::size_t i = 0; i + 1 < levels_.size(); ++i) {
-    reduce(i, draws, backend);
+    reduce(i, draws);
     if (p % 2 != 0) break;
     p /= 2;
   }
 }
 
-void MergeAndReduce::flush(const Buffer<const float>& keys, const Buffer<const float>& values, Backend& backend) {
+void MergeAndReduce::flush(const Buffer<const float>& keys, const Buffer<const float>& values) {
   if (settings_.levels > 0) {  // the last level is never walked
-    levels_[0].keys.append(keys, pending_, backend);
-    if (has_values()) levels_[0].values.append(values, pending_, backend);
+    levels_[0].keys.append(keys, pending_);
+    if (has_values()) levels_[0].values.append(values, pending_);
   }
   pending_.clear();
 }
 
-void MergeAndReduce::reduce(std::size_t level, const Draws& draws, Backend& backend) {
+void MergeAndReduce::reduce(std::size_t level, const Draws& draws) {
   Level& from = levels_[level];
   Level& to = levels_[level + 1];
   const Index n = std::ssize(from.ids);
@@ -58,14 +46,14 @@ void MergeAndReduce::reduce(std::size_t level, const Draws& draws, Backend& back
                 .uniforms = token_uniforms(draws, from.ids, settings_.first_draw + static_cast<std::uint32_t>(level)),
                 .value_radius = settings_.value_radius};
   if (has_values()) rows.values = from.values.rows();
-  const WalkSigns walked = softmax_balance(rows, settings_.walk, backend);
+  const WalkSigns walked = softmax_balance(rows, settings_.walk, backend_);
   fails_ += walked.fails;
   steps_ += walked.steps;
   const std::vector<std::int32_t> kept = smaller_halves(walked.signs, whole);
   for (const std::int32_t place : kept) to.ids.push_back(from.ids[static_cast<std::size_t>(place)]);
   if (level + 2 < levels_.size()) {
-    to.keys.append(from.keys.rows(), kept, backend);
-    if (has_values()) to.values.append(from.values.rows(), kept, backend);
+    to.keys.append(from.keys.rows(), kept);
+    if (has_values()) to.values.append(from.values.rows(), kept);
   }
   from.ids.clear();
   from.keys.clear();

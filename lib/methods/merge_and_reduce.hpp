@@ -4,22 +4,10 @@
 
 #include <vector>
 
+#include <kvbench/methods/growing_rows.hpp>
 #include <kvbench/methods/softmax_balance.hpp>
 
 namespace kvbench {
-
-/// Rows that grow at the end, on the device.
-class RowList {
- public:
-  /// Appends source[ids].
-  void append(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend);
-  void clear() { size_ = 0; }
-  Buffer<const float> rows() const { return rows_.slice(0, size_); }
-
- private:
-  Buffer<float> rows_;  ///< [capacity, cols]
-  Index size_ = 0;
-};
 
 /// One instance: level l holds tokens of weight 2^l. Every t tokens level 0 is halved into level 1, level i into level i + 1
 /// where tokens / (t 2^i) is a whole number; level T is never reduced.
@@ -32,16 +20,16 @@ class MergeAndReduce {
     double value_radius = 0;       ///< r_val; 0: v = 1, no values are held
     std::uint32_t first_draw = 0;  ///< of the token's draws, one a level
   };
-  explicit MergeAndReduce(const Settings& settings)
-      : settings_(settings), levels_(static_cast<std::size_t>(settings.levels) + 1) {}
+  /// For keys [*, d] and values [*, dv].
+  MergeAndReduce(const Settings& settings, Index d, Index dv, Backend& backend);
 
   /// The next token reduces levels.
   bool next_reduces() const { return settings_.levels > 0 && (tokens_ + 1) % settings_.t == 0; }
   /// Takes row `row` of the source as token `id`. Its numbers are copied by the next reduction or flush(), from the same
   /// source.
   void take(TokenId id, std::int32_t row, const Buffer<const float>& keys, const Buffer<const float>& values,
-            const Draws& draws, Backend& backend);
-  void flush(const Buffer<const float>& keys, const Buffer<const float>& values, Backend& backend);
+            const Draws& draws);
+  void flush(const Buffer<const float>& keys, const Buffer<const float>& values);
 
   /// Tokens of each level, 0 .. T, in order of arrival.
   std::vector<std::vector<TokenId>> tokens() const;
@@ -52,12 +40,13 @@ class MergeAndReduce {
  private:
   struct Level {
     std::vector<TokenId> ids;
-    RowList keys, values;
+    GrowingRows keys, values;
   };
 
   bool has_values() const { return settings_.value_radius > 0; }
-  void reduce(std::size_t level, const Draws& draws, Backend& backend);
+  void reduce(std::size_t level, const Draws& draws);
 
+  Backend& backend_;
   Settings settings_;
   std::vector<Level> levels_;
   std::vector<std::int32_t> pending_;  ///< source rows of the last tokens of level 0

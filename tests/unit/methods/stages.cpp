@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/methods/draws.hpp>
+#include <kvbench/methods/growing_rows.hpp>
 #include <kvbench/methods/stages.hpp>
 
 #include <support/small.hpp>
@@ -14,6 +15,32 @@ using namespace kvbench::testing;
 TEST_CASE("token_range counts from its start") {
   CHECK(token_range(3, 4) == Ids{3, 4, 5, 6});
   CHECK(token_range(3, 0).empty());
+}
+
+TEST_CASE("rows are gathered in the order of their ids, copied into slices, and multiplied pair by pair") {
+  const auto backend = make_ref_backend();
+  const Buffer<const float> rows = backend->adopt<float>({1, 2, 3, 4, 5, 6}, 3, 2);
+  CHECK(backend->read(gathered(rows, {2, 0, 2}, *backend)) == std::vector<float>{5, 6, 1, 2, 5, 6});
+  const auto out = backend->adopt<float>({0, 0, 0, 0, 0, 0}, 3, 2);
+  copy_rows(rows.slice(1, 2), out.slice(0, 2), *backend);
+  copy_rows(rows.slice(0, 0), out.slice(2, 0), *backend);
+  CHECK(backend->read(out) == std::vector<float>{3, 4, 5, 6, 0, 0});
+  // (3, 4) and (5, 6) with (1, 2): 3 + 8 and 5 + 12.
+  CHECK(backend->read(inner_products(rows.slice(1, 2), rows.slice(0, 1), *backend)) == std::vector<float>{11, 17});
+}
+
+TEST_CASE("growing rows leave what they started from alone, and fill their storage anew once cleared") {
+  const auto backend = make_ref_backend();
+  const Buffer<const float> start = backend->adopt<float>({1, 2}, 2, 1), more = backend->adopt<float>({5, 6, 7}, 3, 1);
+  GrowingRows rows(*backend, start);
+  rows.append(more, {2, 0});
+  rows.append(more, {});
+  CHECK(backend->read(rows.rows()) == std::vector<float>{1, 2, 7, 5});
+  CHECK(backend->read(start) == std::vector<float>{1, 2});
+  rows.clear();
+  CHECK(rows.rows().rows() == 0);
+  rows.append(more, {1});
+  CHECK(backend->read(rows.rows()) == std::vector<float>{6});
 }
 
 TEST_CASE("random orders are permutations whose prefixes nest, and differ between seeds, methods and heads") {
