@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include <kvbench/methods/stages.hpp>
 
@@ -49,7 +50,7 @@ std::vector<std::int32_t> ClusterIndex::best(std::span<const float> scores, Inde
 }
 
 /// One row for each list of clusters; a list that holds more than `budget` tokens is cut there.
-EntryTable ClusterIndex::table(const std::vector<std::vector<std::int32_t>>& chosen, Index budget, Backend& backend) const {
+EntryTable ClusterIndex::table(const std::vector<Clusters>& chosen, Index budget, Backend& backend) const {
   Index width = 0;
   for (const auto& row : chosen) {
     const Index held = std::accumulate(row.begin(), row.end(), Index{0}, [&](Index sum, auto c) { return sum + size(c); });
@@ -73,15 +74,31 @@ EntryTable ClusterIndex::table(const std::vector<std::vector<std::int32_t>>& cho
           .groups = backend.adopt(std::move(groups), rows, width)};
 }
 
-EntryTable ClusterIndex::select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice,
-                                Backend& backend) const {
+std::vector<ClusterIndex::Clusters> ClusterIndex::ranked(const QueryBlock& queries, Index budget, const GroupChoice& choice,
+                                                         Backend& backend) const {
   const auto products = inner_products(queries.queries, centroids_, backend);
   const Buffer<const float> scores = group_scores(products, queries.size(), choice, backend);
   const std::vector<float> host = backend.read(scores);
   const auto count = static_cast<std::size_t>(clusters());
-  std::vector<std::vector<std::int32_t>> chosen;
+  std::vector<Clusters> chosen;
   for (Index r = 0; r < scores.rows(); ++r) {
     chosen.push_back(best(std::span(host).subspan(static_cast<std::size_t>(r) * count, count), budget));
+  }
+  return chosen;
+}
+
+EntryTable ClusterIndex::select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice,
+                                Backend& backend) const {
+  struct OfLargestBudget {
+    std::vector<Clusters> chosen;
+  };
+  const auto compute = [&] { return OfLargestBudget{ranked(queries, budget, choice, backend)}; };
+  std::vector<Clusters> chosen =
+      queries.memo == nullptr ? compute().chosen : queries.memo->get<OfLargestBudget>(backend, compute).chosen;
+  for (Clusters& row : chosen) {
+    Index taken = 0;
+    row.erase(std::ranges::find_if(row, [&](std::int32_t c) { return std::exchange(taken, taken + size(c)) >= budget; }),
+              row.end());
   }
   EntryTable entries = table(chosen, fill == Fill::trim ? budget : std::numeric_limits<Index>::max(), backend);
   entries.per_head = choice.per_head();

@@ -31,11 +31,15 @@ class ClusterIndex {
   EntryTable select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice, Backend& backend) const;
 
  private:
+  using Clusters = std::vector<std::int32_t>;
+
   Index size(std::int32_t cluster) const {
     return begin_[static_cast<std::size_t>(cluster) + 1] - begin_[static_cast<std::size_t>(cluster)];
   }
+  /// The best clusters of each row of queries.
+  std::vector<Clusters> ranked(const QueryBlock& queries, Index budget, const GroupChoice& choice, Backend& backend) const;
   std::vector<std::int32_t> best(std::span<const float> scores, Index budget) const;
-  EntryTable table(const std::vector<std::vector<std::int32_t>>& chosen, Index budget, Backend& backend) const;
+  EntryTable table(const std::vector<Clusters>& chosen, Index budget, Backend& backend) const;
 
   Index d_;
   Buffer<const float> centroids_;   ///< [clusters, d], absent where there is none

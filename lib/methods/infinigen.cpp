@@ -74,7 +74,7 @@ class InfinigenCache : public LayerCache {
     for (std::size_t h = 0; h < heads_.size(); ++h) scores.push_back(speculate(h, queries[h]));
     const std::vector<Reach> reach = plan(queries.front(), scores);
     std::vector<EntryTables> tables;
-    for (const Buffer<const float>& of_head : scores) tables.push_back({tabulate(of_head, reach)});
+    for (std::size_t h = 0; h < scores.size(); ++h) tables.push_back({tabulate(queries[h], scores[h], reach)});
     return tables;
   }
 
@@ -121,10 +121,17 @@ class InfinigenCache : public LayerCache {
     return block.queries;
   }
 
-  /// Speculated scores without their scale, [G*m or m, tokens].
+  /// Speculated scores without their scale, [G*m or m, tokens]: the same for all budgets.
   Buffer<const float> speculate(std::size_t h, const QueryBlock& block) const {
-    const HeadState& head = heads_[h];
+    struct Speculated {
+      Buffer<const float> scores;
+    };
     const Buffer<const float>& queries = asked(h, block);
+    const auto compute = [&] { return Speculated{score(heads_[h], queries, block.size())}; };
+    return block.memo == nullptr ? compute().scores : block.memo->get<Speculated>(backend_, compute).scores;
+  }
+
+  Buffer<const float> score(const HeadState& head, const Buffer<const float>& queries, Index m) const {
     const Index sets = std::ssize(head.keys), rows = queries.rows() / sets;
     const auto scores = backend_.allocate<float>(queries.rows(), tokens_);
     for (Index s = 0; s < sets; ++s) {
@@ -134,7 +141,7 @@ class InfinigenCache : public LayerCache {
                                          .b = head.keys[at].rows(),
                                          .out = scores.slice(s * rows, rows)});
     }
-    return group_scores(scores, block.size(), params_.group, backend_);
+    return group_scores(scores, m, params_.group, backend_);
   }
 
   std::vector<Reach> plan(const QueryBlock& block, const std::vector<Buffer<const float>>& scores) const {
@@ -180,7 +187,8 @@ class InfinigenCache : public LayerCache {
   }
 
   /// The best tokens of each row of scores, as many as its query fetches; one top-k for each number of tokens that occurs.
-  std::vector<std::vector<TokenId>> choose(const Buffer<const float>& scores, const std::vector<Reach>& reach) const {
+  std::vector<std::vector<TokenId>> choose(const QueryBlock& queries, const Buffer<const float>& scores,
+                                           const std::vector<Reach>& reach) const {
     std::map<Index, std::vector<std::int32_t>> rows_by_count;
     for (Index r = 0; r < scores.rows(); ++r) {
       rows_by_count[reach[static_cast<std::size_t>(r % std::ssize(reach))].fetched].push_back(static_cast<std::int32_t>(r));
@@ -193,12 +201,10 @@ class InfinigenCache : public LayerCache {
       for (const std::int32_t r : rows) {
         last.push_back(static_cast<std::int32_t>(reach[static_cast<std::size_t>(r % std::ssize(reach))].candidates));
       }
-      const auto best = backend_.allocate<std::int32_t>(count, k);
-      backend_.run(kernels::TopK<Buffer>{.scores = count == scores.rows() ? scores : gathered(scores, rows, backend_),
-                                         .first = backend_.adopt(std::vector<std::int32_t>(rows.size()), count),
-                                         .last = backend_.adopt(std::move(last), count),
-                                         .ids = best});
-      const std::vector<TokenId> ids = backend_.read(best);
+      const bool all = count == scores.rows();  // otherwise the rows asked for may change with the budget
+      const auto first = backend_.adopt(std::vector<std::int32_t>(rows.size()), count);
+      const auto ids = backend_.read(best_columns(all ? queries : QueryBlock{}, all ? scores : gathered(scores, rows, backend_),
+                                                  first, backend_.adopt(std::move(last), count), k, backend_));
       for (Index r = 0; r < count; ++r) {
         chosen[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])].assign(ids.begin() + r * k,
                                                                                    ids.begin() + (r + 1) * k);
@@ -207,8 +213,8 @@ class InfinigenCache : public LayerCache {
     return chosen;
   }
 
-  EntryTable tabulate(const Buffer<const float>& scores, const std::vector<Reach>& reach) const {
-    const auto chosen = choose(scores, reach);
+  EntryTable tabulate(const QueryBlock& queries, const Buffer<const float>& scores, const std::vector<Reach>& reach) const {
+    const auto chosen = choose(queries, scores, reach);
     Index width = 0;
     for (const Reach& r : reach) width = std::max(width, r.fetched + r.own);
     std::vector<TokenId> ids(chosen.size() * static_cast<std::size_t>(width), -1);

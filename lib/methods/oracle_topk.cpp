@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <kvbench/methods/stages.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -35,13 +37,9 @@ class OracleTopkCache : public CompressedCache {
     const Index rows = group_ * queries.size();
     const Index width = std::min(budget_, tokens_);
     if (width == 0) return {};
-    const auto ids = backend_.allocate<std::int32_t>(rows, width);
-    backend_.run(kernels::TopK<Buffer>{
-        .scores = queries.scores,
-        .first = backend_.adopt(repeated(backend_.read(queries.first), group_, tokens_), rows),
-        .last = backend_.adopt(repeated(backend_.read(queries.last), group_, tokens_), rows),
-        .ids = ids,
-    });
+    const auto first = backend_.adopt(repeated(backend_.read(queries.first), group_, tokens_), rows);
+    const auto last = backend_.adopt(repeated(backend_.read(queries.last), group_, tokens_), rows);
+    const auto ids = best_columns(queries, queries.scores, first, last, width, backend_);
     return {{.per_head = true, .per_query = true, .ids = ids}};
   }
 

@@ -113,20 +113,30 @@ class QuestCache : public CompressedCache {
     return backend_.adopt(std::move(scores), rows, pages + 1);
   }
 
+  /// The scores that pages are chosen by, [G*m or m, pages]: the same for all budgets.
+  Buffer<const float> shared_scores(const QueryBlock& queries, const std::vector<Index>& ends) const {
+    struct PageScores {
+      Buffer<const float> scores;
+    };
+    const auto compute = [&] {
+      return PageScores{group_scores(page_scores(queries, ends), queries.size(), params_.group, backend_)};
+    };
+    return queries.memo == nullptr ? compute().scores : queries.memo->get<PageScores>(backend_, compute).scores;
+  }
+
   /// The pages that answer each row, g*m + i, or i where the kv head chooses.
   std::vector<Pages> choose(const QueryBlock& queries, const std::vector<Index>& ends) const {
     const Index m = queries.size(), all = closed() + 1;
     const Index rows = params_.group.per_head() ? group_ * m : m;
     std::vector<Pages> chosen(static_cast<std::size_t>(rows), token_range(0, all));
     if (pages_ >= all) return chosen;
-    const auto scores = group_scores(page_scores(queries, ends), m, params_.group, backend_);
+    const auto scores = shared_scores(queries, ends);
     const Index ranked = params_.last_page ? all - 1 : all, k = params_.last_page ? pages_ - 1 : pages_;
-    const auto best = backend_.allocate<std::int32_t>(rows, k);
     const auto bound = [&](Index column) {
       return backend_.adopt(std::vector(static_cast<std::size_t>(rows), static_cast<std::int32_t>(column)), rows);
     };
-    if (k > 0) backend_.run(kernels::TopK<Buffer>{.scores = scores, .first = bound(0), .last = bound(ranked), .ids = best});
-    const std::vector<std::int32_t> ids = backend_.read(best);
+    std::vector<std::int32_t> ids;
+    if (k > 0) ids = backend_.read(best_columns(queries, scores, bound(0), bound(ranked), k, backend_));
     for (Index r = 0; r < rows; ++r) {
       if (ends[static_cast<std::size_t>(r % m)] <= budget_) continue;
       Pages& pages = chosen[static_cast<std::size_t>(r)];

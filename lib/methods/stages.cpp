@@ -66,6 +66,27 @@ Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const fl
   return out;
 }
 
+Buffer<const std::int32_t> best_columns(const QueryBlock& queries, const Buffer<const float>& scores,
+                                        const Buffer<const std::int32_t>& first, const Buffer<const std::int32_t>& last,
+                                        Index k, Backend& backend) {
+  struct LargestSoFar {
+    Buffer<const std::int32_t> ids;
+  };
+  const auto ids = backend.allocate<std::int32_t>(scores.rows(), k);
+  kernels::TopK<Buffer> op{.scores = scores, .first = first, .last = last, .ids = ids};
+  if (queries.memo != nullptr) {
+    auto& known = queries.memo->get<LargestSoFar>(backend, [] { return LargestSoFar{}; });
+    if (known.ids.present() && known.ids.cols() >= k) {
+      const double alone = cost(op).flops;
+      op.among = known.ids;
+      queries.memo->save(alone - cost(op).flops);
+    }
+    known.ids = ids;
+  }
+  backend.run(op);
+  return ids;
+}
+
 Footprint kept_footprint(Index rows, Index d, Index dv) {
   return {{.name = "keys", .rows = rows, .cols = d}, {.name = "values", .rows = rows, .cols = dv}};
 }

@@ -2,8 +2,9 @@
 #include <kvbench/replay/budget_group.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
+
+#include <kvbench/replay/stopwatch.hpp>
 
 namespace kvbench {
 namespace {
@@ -14,12 +15,12 @@ constexpr Index min_shared_rows = 8;
 /// The members' answers of one head, computed together; empty where sharing would not save work.
 std::vector<CellRun::Shared> attend_together(std::span<const HostEntries* const> sets, const BlockPart& part,
                                              const HostState& fixed, const HeadTokens& tokens, Backend& backend) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch(backend);
   const auto shared = SharedEntries::of(sets, tokens.keys.rows());
   if (!shared) return {};
   std::vector<CellRun::Shared> out;
   for (SetAnswer& answer : shared->attend(tokens, part.global, fixed, backend)) out.push_back({std::move(answer)});
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = watch.seconds();
   double slots = 0;
   for (const double s : shared->slots()) slots += s;
   for (std::size_t m = 0; m < out.size(); ++m) out[m].seconds = seconds * shared->slots()[m] / slots;

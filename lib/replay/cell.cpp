@@ -2,17 +2,13 @@
 #include <kvbench/replay/cell.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include <kvbench/replay/memory.hpp>
+#include <kvbench/replay/stopwatch.hpp>
 
 namespace kvbench {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// Softmax weights of single-step queries over their entries, by table: [G, width].
 std::vector<Buffer<const float>> observed_weights(const EntryTables& tables, const std::vector<Buffer<float>>& logits,
@@ -109,14 +105,14 @@ void CellRun::append(Index end, Backend& backend) {
       tokens.back().values = tokens.back().values.slice(0, 1);
     }
   }
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch(backend);
   const double flops = backend.cost().flops;
   const Index taken = cache_->append(tokens);
   if (taken < 1 || taken > tokens.front().size()) throw std::logic_error("append() took an impossible number of tokens");
   next_ += taken;
   const double share = 1.0 / static_cast<double>(heads_.size());
   for (CellResult* result : results_) {
-    result->attend_s += seconds_since(start) * share;
+    result->attend_s += watch.seconds() * share;
     result->attend_flops += (backend.cost().flops - flops) * share;
   }
 }
@@ -130,11 +126,11 @@ void CellRun::collect(std::span<SharedBlock> blocks, QueryRun run, std::span<con
     collected_.locals.push_back(collected_.heads.back().part.local);
     if (!memos.empty()) collected_.locals.back().memo = memos[h];
   }
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch(backend);
   double flops = -backend.cost().flops;
   collected_.entries = cache_->entries(collected_.locals);
   const double share = 1.0 / static_cast<double>(heads_.size());
-  const double seconds = seconds_since(start) * share;
+  const double seconds = watch.seconds() * share;
   flops += backend.cost().flops;
   for (const auto& memo : memos) flops += memo->take_saved_flops();
   for (std::size_t h = 0; h < heads_.size(); ++h) {
@@ -169,9 +165,9 @@ SetAnswer CellRun::attend(const HostState& fixed, std::size_t h, Backend& backen
     return HostState{backend.read(state.max), backend.read(state.den), backend.read(state.num)};
   };
   std::vector<Buffer<float>> logits;
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch(backend);
   SetAnswer answer{over(of_head.tables, options_.observes ? &logits : nullptr), fixed};
-  results_[h]->attend_s += seconds_since(start);
+  results_[h]->attend_s += watch.seconds();
   if (of_head.host->all_plain())
     answer.plain = answer.all;
   else if (of_head.host->any_plain())

@@ -2,7 +2,8 @@
 #include <kvbench/replay/exact_pass.hpp>
 
 #include <algorithm>
-#include <chrono>
+
+#include <kvbench/replay/stopwatch.hpp>
 
 #include <kvbench/methods/stages.hpp>
 
@@ -58,7 +59,7 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   }
   Buffer<float> out = backend.allocate<float>(rows, dv), max = backend.allocate<float>(rows),
                 lse = backend.allocate<float>(rows), scores = backend.allocate<float>(rows, n);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch(backend);
   backend.run(kernels::ExactAttention<Buffer>{.queries = exact.block.queries,
                                               .keys = head.tokens.keys,
                                               .values = head.tokens.values,
@@ -70,7 +71,7 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
                                               .log_sum_exp = lse,
                                               .scores = scores});
   exact.out = backend.read(out);
-  exact.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  exact.seconds = watch.seconds();
   exact.block.scores = scores;
   exact.log_sum_exp = backend.read(lse);
   exact.scores = backend.read(scores);

@@ -3,9 +3,8 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 
-#include <kvbench/kernels/backend.hpp>
+#include <kvbench/replay/stopwatch.hpp>
 
 namespace kvbench {
 
@@ -18,13 +17,12 @@ struct Work {
 /// Runs `stage` and says what it took.
 template <class F>
 Work measured(Backend& backend, F stage) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch(backend);
   const double flops = backend.cost().flops;
   const std::size_t held = backend.held_bytes();
   backend.start_peak();
   stage();
-  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), backend.cost().flops - flops,
-          backend.peak_bytes() - held, backend.held_bytes() - held};
+  return {watch.seconds(), backend.cost().flops - flops, backend.peak_bytes() - held, backend.held_bytes() - held};
 }
 
 /// Both stages, one after the other.

@@ -82,6 +82,7 @@ TEST_CASE("recall is empty for merged entries and for two sets") {
 TEST_CASE("ties go to the lower token") {
   FiveTokens t;
   t.exact.scores = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  t.exact.shares.assign(10, 0.2f);
   t.exact.block.scores = t.backend->adopt(std::vector(t.exact.scores), 2, 5);
   CHECK(share(t.recall(t.ids({0, 1}), {0, 5})) == 1);
   CHECK(share(t.recall(t.ids({1, 4}), {0, 5})) == Approx(0.5));
