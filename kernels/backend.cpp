@@ -27,6 +27,7 @@ class HostBackend final : public Backend {
   std::string_view isa() const override { return name_of(context_.isa); }
 
  protected:
+  bool in_host_memory() const override { return true; }
   std::shared_ptr<void> allocate_bytes(std::size_t bytes) override {
     constexpr std::align_val_t alignment{64};
     return {::operator new(bytes, alignment), [](void* p) { ::operator delete (p, std::align_val_t{64}); }};

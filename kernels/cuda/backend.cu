@@ -61,6 +61,7 @@ class CudaBackend final : public Backend {
   std::string_view isa() const override { return isa_; }
 
  protected:
+  bool in_host_memory() const override { return false; }
   std::shared_ptr<void> allocate_bytes(std::size_t bytes) override {
     context_.activate();
     return cuda::allocate(context_.shared_stream(), bytes);

@@ -2,9 +2,19 @@
 #include <kvbench/replay/ranking.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <stdexcept>
 
 namespace kvbench {
+namespace {
+
+/// Increases where the logit falls; -0 equals +0.
+std::uint32_t falling(float logit) {
+  const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);
+  return (bits & 0x80000000u) != 0 ? bits : ~bits & 0x7fffffffu;
+}
+
+}  // namespace
 
 BestTokens Ranking::best(Backend& backend, const ExactRows& rows, Index k, Index first, Index last, Index row) {
   Known& known = known_[{k, first, last}];
@@ -43,11 +53,15 @@ void Ranking::select(Backend& backend, const ExactRows& exact, Index count) {
 const std::vector<std::int32_t>& Ranking::sorted(const ExactRows& rows, Index row) {
   std::vector<std::int32_t>& ranked = by_rank_[static_cast<std::size_t>(row)];
   if (!ranked.empty()) return ranked;
-  const auto begin = chosen_.begin() + row * selected_;
-  ranked.assign(begin, std::find(begin, begin + selected_, -1));
+  // One number holds logit and token, so that sorting compares numbers and nothing else.
+  std::vector<std::uint64_t> keys;
   const float* logits = rows.logits.data() + row * rows.scores.cols();
-  std::ranges::sort(ranked,
-                    [&](std::int32_t a, std::int32_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
+  for (Index i = row * selected_; i < (row + 1) * selected_ && chosen_[static_cast<std::size_t>(i)] >= 0; ++i) {
+    const auto id = static_cast<std::uint32_t>(chosen_[static_cast<std::size_t>(i)]);
+    keys.push_back(std::uint64_t{falling(logits[id])} << 32 | id);
+  }
+  std::ranges::sort(keys);
+  for (const std::uint64_t key : keys) ranked.push_back(static_cast<std::int32_t>(key & 0xffffffffu));
   return ranked;
 }
 

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One exact pass serves all: what answering costs beside it, for every method at five budgets together.
+
+    python bench/one_pass.py build/release/kvbench [--rounds 3] [--budgets 256,512,1024,2048,4096] [--extra 3072]
+
+Replays the canonical head (32768 tokens of context, 256 queries, d = 128) in `prefill` with one seed on one thread, and prints
+attend_s of each method, summed over the budgets, as a multiple of the exact pass; then the same with one budget more, whose
+difference is what that budget costs. Times are processor time of the thread, the least of the rounds for each method.
+"""
+import argparse
+import csv
+import os
+import subprocess
+import tempfile
+
+REFERENCE = ("oracle-topk", "random")  # rows to compare with, no method of a paper
+SYNTH = ("--tokens 33024 --prompt-tokens 32768 --queries 384 --layers 1 --query-heads 1 --kv-heads 1 --head-dim 128 "
+         "--value-dim 128").split()
+
+
+def replay(kvbench, trace, budgets, out):
+    """attend_s of each method, summed over the budgets, and the exact pass."""
+    subprocess.run([kvbench, "replay", trace, "-m", "all", "--protocol", "prefill", "--threads", "1", "--seeds", "1", "--rows",
+                    "trace", "--budget", budgets, "-o", out], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    sums, exact = {}, None
+    with open(out, newline="") as file:
+        for row in csv.DictReader(file):
+            if row["status"] == "ok":
+                sums[row["method"]] = sums.get(row["method"], 0) + float(row["attend_s"])
+                exact = float(row["exact_s"])
+    return exact, sums
+
+
+def least(rounds):
+    exact = min(e for e, _ in rounds)
+    return exact, {m: min(sums[m] for _, sums in rounds) for m in rounds[0][1]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kvbench")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--budgets", default="256,512,1024,2048,4096")
+    parser.add_argument("--extra", default="3072")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        trace, out = os.path.join(folder, "head.h5"), os.path.join(folder, "rows.csv")
+        subprocess.run([args.kvbench, "synth", "-o", trace, *SYNTH], check=True, stdout=subprocess.DEVNULL)
+        few, more = [], []
+        for _ in range(args.rounds):
+            few.append(replay(args.kvbench, trace, args.budgets, out))
+            more.append(replay(args.kvbench, trace, f"{args.budgets},{args.extra}", out))
+    exact, sums = least(few)
+    _, with_extra = least(more)
+    print(f"exact pass {1000 * exact:.1f} ms; budgets {args.budgets}; one more: {args.extra}\n")
+    print("| method | attend_s, all budgets / exact pass | one budget more |\n|---|---|---|")
+    for method, seconds in sums.items():
+        print(f"| {method} | {seconds / exact:.2f} | {100 * (with_extra[method] - seconds) / exact:.1f} % |")
+    total = sum(seconds for method, seconds in sums.items() if method not in REFERENCE)
+    print(f"\nAll methods of the papers together: {total / exact:.2f} exact passes")
+
+
+if __name__ == "__main__":
+    main()

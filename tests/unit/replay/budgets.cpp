@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Budgets that are replayed together answer as each does alone: what they share is work, never results.
+#include <doctest/doctest.h>
+
+#include <kvbench/methods/registry.hpp>
+
+#include <unit/replay/small_trace.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+ReplayRequest request_for(Protocol protocol, std::vector<Index> budgets, bool standalone) {
+  ReplayRequest request;
+  for (const MethodInfo& info : kvbench::all_methods()) request.methods.push_back({&info, info.bind({})});
+  request.budgets.clear();
+  for (const Index budget : budgets) request.budgets.push_back(Budget::parse(std::to_string(budget)));
+  request.seeds = {0, 1};
+  request.protocol = protocol;
+  request.standalone = standalone;
+  request.threads = 1;
+  return request;
+}
+
+/// Largest difference of any metric of two cells, relative to 1.
+double difference(const CellResult& a, const CellResult& b) {
+  REQUIRE(a.metrics.size() == b.metrics.size());
+  double largest = 0;
+  for (std::size_t r = 0; r < a.metrics.size(); ++r) {
+    for (std::size_t k = 0; k < metric_count; ++k) {
+      const float x = a.metrics[r][k], y = b.metrics[r][k];
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+      largest = std::max(largest, static_cast<double>(std::fabs(x - y) / std::max(1.0f, std::fabs(x))));
+    }
+  }
+  return largest;
+}
+
+void check_same(const ReplayResults& together, const ReplayResults& other, const CellKey& key, std::size_t other_budget,
+                bool same_work) {
+  for (std::size_t h = 0; h < together.heads.size(); ++h) {
+    const auto at = [&](const ReplayResults& results, std::size_t budget) -> const CellResult& {
+      for (std::size_t c = 0; c < results.cells.size(); ++c) {
+        const CellKey& k = results.cells[c];
+        if (k.method == key.method && k.seed == key.seed && k.budget == budget) return results.heads[h].cells[c];
+      }
+      throw std::logic_error("no such cell");
+    };
+    const CellResult &a = at(together, key.budget), &b = at(other, other_budget);
+    CHECK(a.status == b.status);
+    CHECK(a.reason == b.reason);
+    CHECK(a.kept_tokens == b.kept_tokens);
+    CHECK(difference(a, b) < 2e-4);
+    if (same_work) CHECK(a.attend_flops == b.attend_flops);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every method answers at budgets together as at each alone, and as without anything shared") {
+  const SmallTrace trace({.num_tokens = 90,
+                          .prompt_tokens = 70,
+                          .num_queries = 90,
+                          .layers = 2,
+                          .query_heads = 4,
+                          .kv_heads = 2,
+                          .head_dim = 8,
+                          .value_dim = 16,
+                          .clusters = 6,
+                          .key_norm = 3});
+  const std::vector<Index> budgets = {12, 48, 24, 36};  // in no order
+  for (const Protocol protocol : {Protocol::prefill, Protocol::decode}) {
+    const ReplayResults together = replay(trace.reader(), request_for(protocol, budgets, false), {});
+    const ReplayResults standalone = replay(trace.reader(), request_for(protocol, budgets, true), {});
+    for (const CellKey& key : together.cells) {
+      CAPTURE(kvbench::all_methods()[key.method].name);
+      CAPTURE(budgets[key.budget]);
+      check_same(together, standalone, key, key.budget, false);
+    }
+    for (std::size_t b = 0; b < budgets.size(); ++b) {
+      const ReplayResults alone = replay(trace.reader(), request_for(protocol, {budgets[b]}, false), {});
+      for (const CellKey& key : together.cells) {
+        if (key.budget != b) continue;
+        CAPTURE(kvbench::all_methods()[key.method].name);
+        CAPTURE(budgets[b]);
+        check_same(together, alone, key, 0, true);
+      }
+    }
+  }
+}

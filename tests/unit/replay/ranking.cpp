@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/ranking.hpp>
+
+#include <algorithm>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <support/head.hpp>
+
+using namespace kvbench;
+using doctest::Approx;
+
+namespace {
+
+/// Rows of logits with shares that count the tokens: token j of any row has the share 2^j.
+struct Rows {
+  Index n;
+  std::vector<float> logits, shares;
+  std::vector<std::int32_t> first, last;
+  Buffer<const float> scores;
+
+  Rows(Backend& backend, Index columns, std::vector<float> values, std::vector<std::int32_t> begin,
+       std::vector<std::int32_t> end)
+      : n(columns), logits(std::move(values)), first(std::move(begin)), last(std::move(end)) {
+    const auto rows = static_cast<Index>(logits.size()) / n;
+    for (Index i = 0; i < rows * n; ++i) shares.push_back(std::ldexp(1.0f, static_cast<int>(i % n)));
+    scores = backend.adopt(std::vector(logits), rows, n);
+  }
+  ExactRows view() const { return {scores, logits, shares, first, last}; }
+};
+
+}  // namespace
+
+TEST_CASE("the best tokens of a range, by hand") {
+  const auto backend = make_ref_backend();
+  // Falling: 4 (9), 1 (7), 3 (7), 0 (-0), 2 (0), 5 (-2): -0 equals 0.
+  const Rows rows(*backend, 6, {-0.0f, 7, 0, 7, 9, -2}, {0}, {6});
+  Ranking ranking;
+  const BestTokens two = ranking.best(*backend, rows.view(), 2, 0, 6, 0);  // 4 and 1
+  CHECK(two.mass == Approx(16 + 2));
+  CHECK(two.hold(9, 4));
+  CHECK(two.hold(7, 1));
+  CHECK_FALSE(two.hold(7, 3));
+  const BestTokens four = ranking.best(*backend, rows.view(), 4, 0, 6, 0);  // and 3 and 0
+  CHECK(four.mass == Approx(16 + 2 + 8 + 1));
+  CHECK(four.hold(-0.0f, 0));
+  CHECK_FALSE(four.hold(0, 2));
+  const BestTokens inside = ranking.best(*backend, rows.view(), 2, 2, 4, 0);  // of 2 and 3: both
+  CHECK(inside.mass == Approx(8 + 4));
+  CHECK_THROWS_AS(ranking.best(*backend, rows.view(), 3, 2, 4, 0), std::logic_error);
+}
+
+TEST_CASE("the best tokens of ranges equal a sort of what the query sees") {
+  const auto backend = make_cpu_backend();
+  const Index n = 90, m = 3, group = 2;
+  std::vector<float> logits = testing::random_numbers(group * m * n, 3, 0);
+  for (float& x : logits) x = std::round(4 * x);  // many ties
+  const Rows rows(*backend, n, logits, {0, 10, 0}, {90, 90, 50});
+  Ranking ranking;
+  for (Index r = 0; r < group * m; ++r) {
+    for (const auto& [k, first, last] : {std::tuple<Index, Index, Index>{1, 0, 90}, {30, 0, 90}, {7, 12, 40}, {25, 15, 90}}) {
+      std::vector<std::int32_t> seen;
+      const auto i = static_cast<std::size_t>(r % m);
+      for (auto c = std::max<Index>(first, rows.first[i]); c < std::min<Index>(last, rows.last[i]); ++c) {
+        seen.push_back(static_cast<std::int32_t>(c));
+      }
+      const float* row = logits.data() + r * n;
+      std::ranges::stable_sort(seen, [&](auto a, auto b) { return row[a] > row[b]; });
+      const BestTokens best = ranking.best(*backend, rows.view(), k, first, last, r);
+      for (std::size_t at = 0; at < seen.size(); ++at) {
+        CHECK(best.hold(row[seen[at]], seen[at]) == (at < static_cast<std::size_t>(k)));
+      }
+    }
+  }
+}
