@@ -48,17 +48,18 @@ def leader_labels(points, norms, radius, capacity, block=256):
     labels, members = torch.empty(len(points), dtype=torch.long), torch.empty(0, dtype=torch.long)
     known = torch.empty(capacity, points.shape[1])
 
-    def distances(rows, columns, of_columns):
-        return torch.addmm(norms[rows, None] + norms[columns], points[rows], of_columns.T, alpha=-2)
+    def distances(a, a2, b, b2):
+        return torch.addmm(a2[:, None] + b2, a, b.T, alpha=-2)
 
     for begin in range(0, len(points), block):
-        rows, old = torch.arange(begin, min(begin + block, len(points))), len(members)
-        distance, label = torch.full((len(rows),), math.inf), torch.zeros(len(rows), dtype=torch.long)
+        tokens, squares, old = points[begin : begin + block], norms[begin : begin + block], len(members)
+        distance, label = torch.full((len(tokens),), math.inf), torch.zeros(len(tokens), dtype=torch.long)
         if old > 0:
-            distance, label = distances(rows, members, known[:old]).min(1)
-        far = rows[distance > radius * radius]
+            distance, label = distances(tokens, squares, known[:old], norms[members]).min(1)
+        far = (distance > radius * radius).nonzero().flatten()
         if len(far) > 0:
-            close = (distances(far, far, points[far]) <= radius * radius).numpy()  # numpy: least overhead a step
+            among, among2 = tokens[far], squares[far]
+            close = (distances(among, among2, among, among2) <= radius * radius).numpy()  # numpy: least overhead a step
             covered, opened = np.zeros(len(far), bool), []
             for i in range(len(far)):
                 if not covered[i]:
@@ -66,14 +67,14 @@ def leader_labels(points, norms, radius, capacity, block=256):
                     covered |= close[i]
             if old + len(opened) > capacity:
                 return None
-            new = far[opened]
-            known[old : old + len(new)] = points[new]
-            members = torch.cat([members, new])
-            nearer = distances(rows, new, points[new]).masked_fill_(rows[:, None] < new, math.inf)
-            nearer.masked_fill_(rows[:, None] == new, -math.inf)  # whatever rounding makes of it
+            new, place = far[opened], torch.arange(len(tokens))[:, None]
+            known[old : old + len(new)] = tokens[new]
+            members = torch.cat([members, begin + new])
+            nearer = distances(tokens, squares, tokens[new], squares[new]).masked_fill_(place < new, math.inf)
+            nearer.masked_fill_(place == new, -math.inf)  # whatever rounding makes of it
             nearest_new, label_new = nearer.min(1)
             label = torch.where(nearest_new < distance, old + label_new, label)
-        labels[rows] = label
+        labels[begin : begin + block] = label
     return labels, members
 
 
