@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Algorithms that pick, group or sign tokens, in PyTorch: vectorised as far as each algorithm allows, without extensions.
 
-First the algorithms, which the sweep uses too; then tasks made of them for compare.py. A Task holds the kvbench_bench case that does
-the same work at the same shapes, the forms to time, and what one must hold of their results. Inputs are drawn here, not shared
-with kvbench: none of the run times depends on the values beyond the group structure, which is the same.
+First the algorithms, which the sweep uses too; then tasks made of them for compare.py. A Task holds the kvbench_bench case that
+does the same work at the same shapes, the forms to time, and what one must hold of their results. Inputs are drawn here, not
+shared with kvbench: none of the run times depends on the values beyond the group structure, which is the same.
 """
 import math
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ TOKENS, QUERIES, DIMS = 32768, 256, 128
 
 
 def nearest(points, centres, bias=None, rows=1024):
-    """[n] the centre with the largest inner product, plus the bias [c]. Slices of the points, so that the products stay small."""
+    """[n] the centre with the largest inner product, plus the bias [c]; slices of the points, to keep products small."""
     slices = (some @ centres.T for some in points.split(rows))
     return torch.cat([(products if bias is None else products.add_(bias)).argmax(1) for products in slices])
 
@@ -139,7 +139,8 @@ def k_means():
         for rows in (TOKENS, 1024):
             assert ((step(rows) - expected).abs().amax(1) < 1e-4).float().mean() > 0.95
 
-    return Task(f"k-means step c={len(centres)}", {"torch": lambda: step(TOKENS), "torch, slices of 1024": lambda: step(1024)}, check)
+    forms = {"torch": lambda: step(TOKENS), "torch, slices of 1024": lambda: step(1024)}
+    return Task(f"k-means step c={len(centres)}", forms, check)
 
 
 def chunked_matching(chunk=256):
@@ -163,11 +164,12 @@ def k_center(k=64):
     def check():
         assert greedy() == k_center_order(points, k) and len(set(greedy())) == k
 
-    return Task(f"k_center k={k}", {"torch, differences": greedy, "torch, norms and a product": lambda: k_center_order(points, k)}, check)
+    forms = {"torch, differences": greedy, "torch, norms and a product": lambda: k_center_order(points, k)}
+    return Task(f"k_center k={k}", forms, check)
 
 
 def subgen_stream(radius=30.0, capacity=512, block=256):
-    """Online clustering by a fixed radius: literally token by token, and in blocks that meet the old representatives at once."""
+    """Online clustering by a fixed radius: literally token by token, and in blocks that meet old representatives at once."""
     points = clustered(capacity)
 
     def literal():

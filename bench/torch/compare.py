@@ -7,11 +7,11 @@ algorithms.py.
 fused:   torch.nn.functional.scaled_dot_product_attention with the causal tail mask as a bias, values only
 unfused: softmax(q k^T + mask) v, what one writes to see the scores
 Each round runs every contender once, in turn, and the minimum over the rounds counts. One thread: one head, in CPU time of the
-thread, so that neighbours on a shared machine do not count. Two threads: two heads, in wall time. kvbench's kernels are serial and
-heads run beside each other, so its figure is that of two processes started together, until the slower one is done; PyTorch has
-two threads and gets both heads: attention as one batch, the algorithms, which have no batch dimension, one head after the other.
-kvbench checks itself against its serial reference before it serves a time; here PyTorch's two forms are checked against each other
-in fp64, and each algorithm by what must hold of its result.
+thread, so that neighbours on a shared machine do not count. Two threads: two heads, in wall time, on a machine without other
+work. kvbench's kernels are serial and heads run beside each other: its figure is that of two processes started together, until
+the slower one is done. PyTorch has two threads and gets both heads: attention as one batch, the algorithms, which have no batch
+dimension, one head after the other. kvbench checks itself against its serial reference before it serves a time; here PyTorch's
+two forms are checked against each other in fp64, and each algorithm by what must hold of its result.
 """
 import argparse
 import math
@@ -103,10 +103,11 @@ def compare_attention(binary, d, rounds, threads):
     }
     best, peak = fastest(contenders, rounds)
     flops = 4.0 * QUERIES * TOKENS * d * threads
-    print(f"n={TOKENS} m={QUERIES} d={d}, heads and threads: {threads}, min of {rounds} interleaved rounds; FMA probe {peak:.1f} GF/s")
+    print(f"n={TOKENS} m={QUERIES} d={d}, heads and threads: {threads}, min of {rounds} rounds; FMA probe {peak:.1f} GF/s")
     for name, ms in best.items():
         rate = flops / ms / 1e6
-        print(f"  {name:22s} {ms:8.2f} ms {rate:7.1f} GF/s {100 * rate / peak:5.1f} % of peak   {ms / best['kvbench']:5.2f} x kvbench", flush=True)
+        share, ratio = 100 * rate / peak, ms / best["kvbench"]
+        print(f"  {name:22s} {ms:8.2f} ms {rate:7.1f} GF/s {share:5.1f} % of peak   {ratio:5.2f} x kvbench", flush=True)
 
 
 def compare_task(binary, task, rounds, threads):

@@ -27,14 +27,15 @@ def read_heads(path):
         prompt = file["prompts"][sorted(file["prompts"])[0]]
         layer = prompt["layers"][sorted(prompt["layers"], key=int)[0]]
         if file.attrs["num_query_heads"] != file.attrs["num_kv_heads"]:
-            raise SystemExit(f"{path} has several query heads a kv head, which the sweep does not handle; make one with --query-heads 1 --kv-heads 1")
+            raise SystemExit(f"{path} has several query heads a kv head; the sweep takes traces with one (kvbench synth)")
         n = int(prompt.attrs["prompt_tokens"])
         positions = torch.from_numpy(layer["query_positions"][:]).long()
         evaluated = positions >= n
         for head in range(file.attrs["num_kv_heads"]):
             k, v, q = (torch.from_numpy(layer[name][head]).float() for name in ("keys", "values", "queries"))
             sums = torch.from_numpy(layer["column_sums"][head, :n])
-            yield Head(k[:n], v[:n], k[n:], v[n:], q[evaluated], positions[evaluated], q[~evaluated], sums, float(layer.attrs["scale"]))
+            asked, scale = (q[evaluated], positions[evaluated], q[~evaluated]), float(layer.attrs["scale"])
+            yield Head(k[:n], v[:n], k[n:], v[n:], *asked, sums, scale)
 
 
 class Exact:

@@ -65,7 +65,8 @@ def balancekv(head, exact, budgets, block=256):
         largest = head.scale * k.square().sum(2).amax(1)
         shift = shift_of(largest)
         gram = torch.baddbmm(-shift[:, None, None], k, k.mT, alpha=head.scale).exp_().mul_(v @ v.mT)
-        threshold = 60 * sizes.log() * torch.exp(largest - shift) * v.square().sum(2).amax(1)  # c = 30 ln(n / delta), delta = 1/n
+        constant = 30 * (2 * sizes.log())  # 30 ln(n / delta), delta = 1/n
+        threshold = constant * torch.exp(largest - shift) * v.square().sum(2).amax(1)
         step = torch.where(threshold > 0, 0.5 / threshold, 0.0)
         plus = walk_signs(gram, torch.rand(k.shape[:2]), step) > 0
         valid = blocks_of(torch.ones(len(ids), dtype=torch.bool), block)

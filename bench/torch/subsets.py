@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that keep or sample tokens by position, by attention already paid, or by chance; definitions and defaults are those of
-kvbench (`kvbench methods NAME`). Each takes (head, exact, budgets) and returns {budget: (relative error, recall or None)}."""
+"""Methods that keep or sample tokens by position, by attention already paid, or by chance.
+
+Definitions and defaults are those of kvbench (`kvbench methods NAME`). Each takes (head, exact, budgets) and returns {budget:
+(relative error, recall or None)}."""
 import itertools
 
 import torch
@@ -55,7 +57,7 @@ def uniform(head, exact, budgets):
 
 
 def halving_plan(n, budget):
-    """The fewest rounds of halving that fit beside a window of recent tokens, and that window, which uses most of the budget."""
+    """The fewest rounds of halving that fit beside a window of recent tokens, and the window that uses most of the budget."""
     recent = torch.arange(budget + 1)
     for rounds in itertools.count():
         kept = recent + (n - recent >> rounds)
@@ -97,7 +99,7 @@ def uniform_repo(head, exact, budgets, block=256):
 
 
 def subgen_kcenter(head, exact, budgets):
-    """Half the budget for greedy k-center tokens older than the recent half: other candidates, and so other centres, each time."""
+    """Half the budget for greedy k-center tokens older than the recent half: each time from other candidates."""
     n, results = len(head.keys), {}
     for b in budgets:
         recent = b - b // 2
