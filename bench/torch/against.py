@@ -81,7 +81,7 @@ def compare(kvbench, trace, methods, threads_list, rounds):
 def table(kvbench, trace, methods, threads, rounds, output):
     """Each figure is the least of the rounds. A method of kvbench: a process of its own, less one of `sink` at the largest
     budget, which stands for reading, the exact pass and the ranking for recall (no ratio where less than 20 ms are left); the
-    total is one process with all methods. PyTorch: clocks inside one process, without Python's start and the import of torch."""
+    total is one process with all methods. PyTorch: clocks inside one process, without Python's start and torch's import."""
     ours, theirs = {}, {}
     total, their_total, peak, their_peak, loaded = (9e9, 9e9), (9e9, 9e9), 0, 0, 0
 
