@@ -1,17 +1,105 @@
 # SPDX-License-Identifier: Apache-2.0
 """Algorithms that pick, group or sign tokens, in PyTorch: vectorised as far as each algorithm allows, without extensions.
 
-Each function returns a Task: the kvbench_bench case that does the same work at the same shapes, the forms to time, and what one
-must hold of their results. Inputs are drawn here, not shared with kvbench: none of the run times depends on the values beyond the
-group structure, which is the same.
+First the algorithms, which the sweep uses too; then tasks made of them for compare.py. A Task holds the kvbench_bench case that
+does the same work at the same shapes, the forms to time, and what one must hold of their results. Inputs are drawn here, not
+shared with kvbench: none of the run times depends on the values beyond the group structure, which is the same.
 """
 import math
 from dataclasses import dataclass, field
 from typing import Callable
 
+import numpy as np
 import torch
 
 TOKENS, QUERIES, DIMS = 32768, 256, 128
+
+
+def nearest(points, centres, bias=None, rows=1024):
+    """[n] the centre with the largest inner product, plus the bias [c]; slices of the points, to keep products small."""
+    slices = (some @ centres.T for some in points.split(rows))
+    return torch.cat([(products if bias is None else products.add_(bias)).argmax(1) for products in slices])
+
+
+def means(rows, labels, otherwise):
+    """[c, d] mean of the rows of each label; `otherwise` [c, d] where there are none."""
+    counts = torch.zeros(len(otherwise)).index_add_(0, labels, torch.ones(len(labels)))
+    sums = torch.zeros_like(otherwise).index_add_(0, labels, rows)
+    return torch.where(counts[:, None] > 0, sums / counts[:, None].clamp(min=1), otherwise)
+
+
+def k_center_order(points, k):
+    """Greedy k-center from the first point: one product, one minimum and one argmax a centre."""
+    order = [0]
+    norms = points.square().sum(1)
+    nearest = torch.full((len(points),), math.inf)
+    for _ in range(k - 1):
+        distance = torch.addmv(norms + norms[order[-1]], points, points[order[-1]], alpha=-2)
+        torch.minimum(nearest, distance, out=nearest)
+        order.append(int(nearest.argmax()))
+    return order
+
+
+def leader_labels(points, norms, radius, capacity, block=256):
+    """Each point joins its nearest representative within the radius or becomes one; None beyond `capacity` of them.
+
+    A block meets the old representatives in one product; which of its points far from all of these become new ones is settled
+    one by one. norms: squared. Returns labels [n] and the representatives' numbers."""
+    labels, members = torch.empty(len(points), dtype=torch.long), torch.empty(0, dtype=torch.long)
+    known = torch.empty(capacity, points.shape[1])
+
+    def distances(a, a2, b, b2):
+        return torch.addmm(a2[:, None] + b2, a, b.T, alpha=-2)
+
+    for begin in range(0, len(points), block):
+        tokens, squares, old = points[begin : begin + block], norms[begin : begin + block], len(members)
+        distance, label = torch.full((len(tokens),), math.inf), torch.zeros(len(tokens), dtype=torch.long)
+        if old > 0:
+            distance, label = distances(tokens, squares, known[:old], norms[members]).min(1)
+        far = (distance > radius * radius).nonzero().flatten()
+        if len(far) > 0:
+            among, among2 = tokens[far], squares[far]
+            close = (distances(among, among2, among, among2) <= radius * radius).numpy()  # numpy: least overhead a step
+            covered, opened = np.zeros(len(far), bool), []
+            for i in range(len(far)):
+                if not covered[i]:
+                    opened.append(i)
+                    covered |= close[i]
+            if old + len(opened) > capacity:
+                return None
+            new, place = far[opened], torch.arange(len(tokens))[:, None]
+            known[old : old + len(new)] = tokens[new]
+            members = torch.cat([members, begin + new])
+            nearer = distances(tokens, squares, tokens[new], squares[new]).masked_fill_(place < new, math.inf)
+            nearer.masked_fill_(place == new, -math.inf)  # whatever rounding makes of it
+            nearest_new, label_new = nearer.min(1)
+            label = torch.where(nearest_new < distance, old + label_new, label)
+        labels[begin : begin + block] = label
+    return labels, members
+
+
+def walk_signs(gram, uniforms, step, first_positive=False):
+    """Signs [blocks, b] of walks over the kernels gram [blocks, b, b], one step of all walks at a time; step: number or
+    [blocks]."""
+    blocks, block = uniforms.shape
+    sums, signs = torch.zeros(blocks, block), torch.empty(blocks, block)
+    for i in range(block):
+        signs[:, i] = torch.where(uniforms[:, i] < 0.5 - step * sums[:, i], 1.0, -1.0)
+        if i == 0 and first_positive:
+            signs[:, 0] = 1.0
+        sums[:, i + 1 :].addcmul_(signs[:, i, None], gram[:, i, i + 1 :])
+    return signs
+
+
+def page_bounds(keys, page):
+    """[n / page, d] channel-wise largest and smallest of each page."""
+    pages = keys.unflatten(0, (-1, page))
+    return pages.amax(1), pages.amin(1)
+
+
+def page_upper_bounds(queries, highest, lowest):
+    """[m, pages] upper bounds of the inner products."""
+    return torch.addmm(queries.clamp(min=0) @ highest.T, queries.clamp(max=0), lowest.T)
 
 
 @dataclass
@@ -42,22 +130,17 @@ def k_means():
     points = normal(TOKENS, DIMS)
     centres = points[: TOKENS // 80].clone()
 
-    def assign():
-        return (points @ centres.T - centres.square().sum(1) / 2).argmax(1)
-
-    def step():
-        labels = assign()
-        counts = torch.zeros(len(centres)).index_add_(0, labels, torch.ones(TOKENS))
-        sums = torch.zeros_like(centres).index_add_(0, labels, points)
-        return torch.where(counts[:, None] > 0, sums / counts[:, None].clamp(min=1), centres)
+    def step(rows):
+        return means(points, nearest(points, centres, -centres.square().sum(1) / 2, rows), centres)
 
     def check():
         labels = torch.cdist(points.double(), centres.double()).argmin(1)
-        assert (labels == assign()).float().mean() > 0.9999
-        means = torch.stack([points[labels == c].mean(0) for c in range(8)])
-        assert torch.allclose(step()[:8], means, atol=1e-4)
+        expected = torch.stack([points[labels == c].mean(0) for c in range(len(centres))])
+        for rows in (TOKENS, 1024):
+            assert ((step(rows) - expected).abs().amax(1) < 1e-4).float().mean() > 0.95
 
-    return Task(f"k-means step c={len(centres)}", {"torch": step}, check)
+    forms = {"torch": lambda: step(TOKENS), "torch, slices of 1024": lambda: step(1024)}
+    return Task(f"k-means step c={len(centres)}", forms, check)
 
 
 def chunked_matching(chunk=256):
@@ -78,24 +161,15 @@ def k_center(k=64):
             order.append(int(nearest.argmax()))
         return order
 
-    def expanded():
-        order = [0]
-        norms = points.square().sum(1)
-        nearest = torch.full((TOKENS,), math.inf)
-        for _ in range(k - 1):
-            distance = torch.addmv(norms + norms[order[-1]], points, points[order[-1]], alpha=-2)
-            torch.minimum(nearest, distance, out=nearest)
-            order.append(int(nearest.argmax()))
-        return order
-
     def check():
-        assert greedy() == expanded() and len(set(greedy())) == k
+        assert greedy() == k_center_order(points, k) and len(set(greedy())) == k
 
-    return Task(f"k_center k={k}", {"torch, differences": greedy, "torch, norms and a product": expanded}, check)
+    forms = {"torch, differences": greedy, "torch, norms and a product": lambda: k_center_order(points, k)}
+    return Task(f"k_center k={k}", forms, check)
 
 
 def subgen_stream(radius=30.0, capacity=512, block=256):
-    """Online clustering by a fixed radius: literally token by token, and in blocks that meet the old representatives at once."""
+    """Online clustering by a fixed radius: literally token by token, and in blocks that meet old representatives at once."""
     points = clustered(capacity)
 
     def literal():
@@ -112,27 +186,7 @@ def subgen_stream(radius=30.0, capacity=512, block=256):
         return labels
 
     def blocked():
-        representatives = torch.empty(capacity, DIMS)
-        labels, count = torch.empty(TOKENS, dtype=torch.long), 0
-        for begin in range(0, TOKENS, block):
-            tokens, old = points[begin : begin + block], count
-            nearest, label = torch.full((len(tokens),), math.inf), torch.zeros(len(tokens), dtype=torch.long)
-            if old > 0:
-                products = tokens @ representatives[:old].T
-                squares = tokens.square().sum(1)[:, None] + representatives[:old].square().sum(1)
-                nearest, label = (squares - 2 * products).min(1)
-            far = (nearest > radius * radius).nonzero().flatten().tolist()
-            for i in far:  # openers change what later tokens of the block see, nearer ones included
-                if nearest[i] <= radius * radius:
-                    continue
-                representatives[count] = tokens[i]
-                distance = (tokens[i:] - tokens[i]).square().sum(1)
-                closer = distance < nearest[i:]
-                nearest[i:] = torch.where(closer, distance, nearest[i:])
-                label[i:] = torch.where(closer, count, label[i:])
-                count += 1
-            labels[begin : begin + block] = label
-        return labels
+        return leader_labels(points, points.square().sum(1), radius, capacity, block)[0]
 
     def check():
         expected = torch.arange(TOKENS) % capacity
@@ -148,11 +202,7 @@ def balance_walk(block=256, step=0.1, shift=12.0):
 
     def walk():
         gram = torch.baddbmm(torch.full((1, 1, 1), -shift), keys, keys.transpose(1, 2), alpha=1 / math.sqrt(DIMS)).exp_()
-        sums, signs = torch.zeros(len(keys), block), torch.empty(len(keys), block)
-        for i in range(block):
-            signs[:, i] = torch.where(uniforms[:, i] < 0.5 - step * sums[:, i], 1.0, -1.0)
-            sums[:, i + 1 :].addcmul_(signs[:, i, None], gram[:, i, i + 1 :])
-        return signs
+        return walk_signs(gram, uniforms, step)
 
     def check():
         signs, k = walk()[0], keys[0].double()
@@ -166,11 +216,11 @@ def balance_walk(block=256, step=0.1, shift=12.0):
 def page_scores(page=16):
     """Upper bounds of the logits of pages, from the channel-wise extremes of their keys."""
     pages = normal(TOKENS // page, page, DIMS)
-    highest, lowest = pages.amax(1), pages.amin(1)
+    highest, lowest = page_bounds(pages.flatten(0, 1), page)
     queries = normal(QUERIES, DIMS)
 
     def score():
-        return torch.addmm(queries.clamp(min=0) @ highest.T, queries.clamp(max=0), lowest.T)
+        return page_upper_bounds(queries, highest, lowest)
 
     def check():
         assert (score() + 1e-4 >= (queries @ pages.flatten(0, 1).T).view(QUERIES, -1, page).amax(2)).all()

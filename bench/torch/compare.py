@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interleaves kvbench with PyTorch on one thread and prints the ratios: exact attention, then the algorithms of algorithms.py.
+"""Interleaves kvbench with PyTorch on one thread, then on two, and prints the ratios: exact attention, then the algorithms of
+algorithms.py.
 
-    python bench/torch/compare.py build/release/bench/kvbench_bench [--rounds 15] [--only PART-OF-CASE]
+    python bench/torch/compare.py build/release/bench/kvbench_bench [--threads 1 2] [--rounds 15] [--only PART-OF-CASE]
 
 fused:   torch.nn.functional.scaled_dot_product_attention with the causal tail mask as a bias, values only
 unfused: softmax(q k^T + mask) v, what one writes to see the scores
-Each round runs every contender once, in turn; the minimum over the rounds counts, in CPU time of the
-thread (everything runs on one), so that neighbours on a shared machine do not count. kvbench checks itself against its serial
-reference before it serves a time; here PyTorch's two forms are checked against each other in fp64, and each algorithm by what
-must hold of its result.
+Each round runs every contender once, in turn, and the minimum over the rounds counts. One thread: one head, in CPU time of the
+thread, so that neighbours on a shared machine do not count. Two threads: two heads, in wall time, on a machine without other
+work. kvbench's kernels are serial and heads run beside each other: its figure is that of two processes started together, until
+the slower one is done. PyTorch has two threads and gets both heads: attention as one batch, the algorithms, which have no batch
+dimension, one head after the other. kvbench checks itself against its serial reference before it serves a time; here PyTorch's
+two forms are checked against each other in fp64, and each algorithm by what must hold of its result.
 """
 import argparse
 import math
@@ -21,24 +24,33 @@ from algorithms import QUERIES, TOKENS, all_tasks
 
 
 class Kvbench:
-    """One serving kvbench_bench process: a line in, milliseconds out."""
+    """Serving kvbench_bench processes, one a thread: a line in, a number out of each."""
 
-    def __init__(self, binary, case):
-        self.process = subprocess.Popen([binary, "--serve", "--only", case], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, binary, case, threads):
+        command = [binary, "--serve", "--only", case]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.processes = [subprocess.Popen(command, **pipes) for _ in range(threads)]
         self.ask("run")
 
     def ask(self, what):
-        self.process.stdin.write(what + "\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        for process in self.processes:
+            process.stdin.write(what + "\n")
+            process.stdin.flush()
+        return [float(process.stdout.readline()) for process in self.processes]
 
     def __call__(self):
-        return self.ask("run")
+        start = time.perf_counter()
+        milliseconds = self.ask("run")
+        return milliseconds[0] if len(milliseconds) == 1 else 1e3 * (time.perf_counter() - start)
+
+    def close(self):
+        for process in self.processes:
+            process.communicate()
 
 
-def inputs(d):
+def inputs(d, heads):
     generator = torch.Generator().manual_seed(1)
-    q, k, v = (torch.randn(1, 1, rows, d, generator=generator) for rows in (QUERIES, TOKENS, TOKENS))
+    q, k, v = (torch.randn(1, heads, rows, d, generator=generator) for rows in (QUERIES, TOKENS, TOKENS))
     seen = torch.arange(TOKENS)[None, :] <= torch.arange(TOKENS - QUERIES, TOKENS)[:, None]
     return q, k, v, torch.zeros(QUERIES, TOKENS).masked_fill(~seen, -math.inf)
 
@@ -56,10 +68,11 @@ def unfused(q, k, v, bias):
     return torch.softmax(scores, dim=-1) @ v
 
 
-def timed(f, args=()):
-    start = time.thread_time()
-    f(*args)
-    return 1e3 * (time.thread_time() - start)
+def timed(f, threads):
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    start = clock()
+    f()
+    return 1e3 * (clock() - start)
 
 
 def fastest(contenders, rounds):
@@ -69,37 +82,41 @@ def fastest(contenders, rounds):
     for _ in range(rounds):
         for name, run in contenders.items():
             best[name] = min(best[name], run())
-        peak = max(peak, next(iter(contenders.values())).ask("probe"))
+        peak = max(peak, sum(next(iter(contenders.values())).ask("probe")))
+    for run in contenders.values():
+        if isinstance(run, Kvbench):
+            run.close()
     return best, peak
 
 
-def compare_attention(binary, d, rounds):
-    args = inputs(d)
+def compare_attention(binary, d, rounds, threads):
+    args = inputs(d, threads)
     expected = unfused(*(x.double() for x in args))
     for f in (fused, unfused):
         assert torch.allclose(f(*args).double(), expected, atol=1e-5), f.__name__
     contenders = {
-        "kvbench": Kvbench(binary, f"exact_attention d={d}"),
-        "kvbench, scores kept": Kvbench(binary, f"exact_attention d={d} scores"),
-        "torch fused, masked": lambda: timed(fused, args),
-        "torch fused, no mask": lambda: timed(fused_unmasked, args),
-        "torch unfused": lambda: timed(unfused, args),
+        "kvbench": Kvbench(binary, f"exact_attention d={d}", threads),
+        "kvbench, scores kept": Kvbench(binary, f"exact_attention d={d} scores", threads),
+        "torch fused, masked": lambda: timed(lambda: fused(*args), threads),
+        "torch fused, no mask": lambda: timed(lambda: fused_unmasked(*args), threads),
+        "torch unfused": lambda: timed(lambda: unfused(*args), threads),
     }
     best, peak = fastest(contenders, rounds)
-    flops = 4.0 * QUERIES * TOKENS * d
-    print(f"n={TOKENS} m={QUERIES} d={d}, 1 thread, min of {rounds} interleaved rounds; FMA probe {peak:.1f} GF/s")
+    flops = 4.0 * QUERIES * TOKENS * d * threads
+    print(f"n={TOKENS} m={QUERIES} d={d}, heads and threads: {threads}, min of {rounds} rounds; FMA probe {peak:.1f} GF/s")
     for name, ms in best.items():
         rate = flops / ms / 1e6
-        print(f"  {name:22s} {ms:8.2f} ms {rate:7.1f} GF/s {100 * rate / peak:5.1f} % of peak   {ms / best['kvbench']:5.2f} x kvbench")
+        share, ratio = 100 * rate / peak, ms / best["kvbench"]
+        print(f"  {name:22s} {ms:8.2f} ms {rate:7.1f} GF/s {share:5.1f} % of peak   {ratio:5.2f} x kvbench", flush=True)
 
 
-def compare_task(binary, task, rounds):
+def compare_task(binary, task, rounds, threads):
     task.check()
-    contenders = {"kvbench": Kvbench(binary, task.case)}
+    contenders = {"kvbench": Kvbench(binary, task.case, threads)}
     for name, form in task.forms.items():
-        contenders[name] = lambda form=form: timed(form)
+        contenders[name] = lambda form=form: timed(lambda: [form() for _ in range(threads)], threads)
     best, _ = fastest(contenders, rounds)
-    print(task.case)
+    print(f"{task.case}, heads and threads: {threads}")
     for name, ms in best.items():
         print(f"  {name:28s} {ms:9.2f} ms   {ms / best['kvbench']:6.2f} x kvbench", flush=True)
 
@@ -107,18 +124,20 @@ def compare_task(binary, task, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     print(f"torch {torch.__version__}")
-    for d in (128, 64):
-        if options.only in f"exact_attention d={d}":
-            compare_attention(options.binary, d, options.rounds)
-    for task in all_tasks():
-        if options.only in task.case:
-            compare_task(options.binary, task, options.rounds)
+    for threads in options.threads:
+        torch.set_num_threads(threads)
+        for d in (128, 64):
+            if options.only in f"exact_attention d={d}":
+                compare_attention(options.binary, d, options.rounds, threads)
+        for task in all_tasks():
+            if options.only in task.case:
+                compare_task(options.binary, task, options.rounds, threads)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench beside the sweep of sweep.py: results, times, peak memory."""
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+BUDGETS = (256, 512, 1024, 2048, 4096)
+CHECK_SEEDS = 5
+SHAPE = "--tokens 33024 --prompt-tokens 32768 --queries 384 --layers 1 --head-dim 128 --value-dim 128"
+
+
+def replay(kvbench, trace, methods, threads, output, seeds=1, budgets=BUDGETS):
+    """Runs the sweep in kvbench: wall seconds, CPU seconds, peak KiB."""
+    budgets = ",".join(map(str, budgets))
+    command = [kvbench, "replay", trace, "-m", ",".join(methods), "--budget", budgets, "--protocol", "prefill"]
+    command += ["--seeds", str(seeds), "--threads", str(threads), "--rows", "trace", "--quiet", "-o", output]
+    return measured(command)
+
+
+def measured(command, **options):
+    start = time.perf_counter()
+    process = subprocess.Popen(command, **options)
+    text = process.stdout.read() if process.stdout else ""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)  # or it would be waited for again
+    if process.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed with {process.returncode}")
+    seconds = time.perf_counter() - start, usage.ru_utime + usage.ru_stime
+    return (*seconds, usage.ru_maxrss, text) if process.stdout else (*seconds, usage.ru_maxrss)
+
+
+def check(kvbench, trace, means, tolerances):
+    """Prints errors and recalls of both; 1 where one is off by more than its tolerance."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = os.path.join(folder, "sweep.csv")
+        replay(kvbench, trace, list(tolerances), 1, output, CHECK_SEEDS)
+        with open(output, newline="") as file:
+            rows = [row for row in csv.DictReader(file) if row["seed"] in ("", "all")]
+    failed = 0
+    heads = f"{'method':15s} {'budget':>6s} {'error':>10s} {'kvbench':>10s} {'off by':>8s}"
+    print(heads, f"{'recall':>7s} {'kvbench':>7s}  may be off by")
+    for row in rows:
+        name, budget = row["method"], int(row["budget"])
+        error, recall = means[name, budget]
+        theirs = float(row["rel_err_mean"])
+        off = max(error / theirs, theirs / error) - 1
+        their_recall = float(row["recall_mean"]) if row["recall_mean"] else None
+        bad = off > tolerances[name] or (recall is None) != (their_recall is None)
+        if recall is not None and their_recall is not None:
+            bad |= abs(recall - their_recall) > tolerances[name] * max(their_recall, 0.02)
+        failed |= bad
+        shown = " ".join(f"{'' if x is None else f'{x:.4f}':>7s}" for x in (recall, their_recall))
+        print(f"{name:15s} {budget:6d} {error:10.3e} {theirs:10.3e} {off:8.1e} {shown} ", end="")
+        print(f"{tolerances[name]:g}{'   FAILED' if bad else ''}")
+    return int(failed)
+
+
+def pytorch(trace, methods, threads):
+    sweep = pathlib.Path(__file__).with_name("sweep.py")
+    command = [sys.executable, sweep, trace, "--threads", str(threads), "--only", ",".join(methods), "--json"]
+    return json.loads(measured(command, stdout=subprocess.PIPE, text=True)[3])
+
+
+def compare(kvbench, trace, methods, threads_list, rounds):
+    """Prints a table for each number of threads: as many heads as threads where no trace is given."""
+    with tempfile.TemporaryDirectory() as folder:
+        for threads in threads_list:
+            path = trace or os.path.join(folder, f"{threads}.h5")
+            if not trace:
+                heads = f"--query-heads {threads} --kv-heads {threads}"
+                subprocess.run([kvbench, "synth", "-o", path, *SHAPE.split(), *heads.split()], check=True)
+            table(kvbench, path, methods, threads, rounds, os.path.join(folder, "sweep.csv"))
+    return 0
+
+
+def table(kvbench, trace, methods, threads, rounds, output):
+    """Each figure is the least of the rounds. A method of kvbench: a process of its own, less one of `sink` at the largest
+    budget, which stands for reading, the exact pass and the ranking for recall (no ratio where less than 20 ms are left); the
+    total is one process with all methods. PyTorch: clocks inside one process, without Python's start and torch's import."""
+    ours, theirs = {}, {}
+    total, their_total, peak, their_peak, loaded = (9e9, 9e9), (9e9, 9e9), 0, 0, 0
+
+    def least(a, b):
+        return tuple(map(min, a, b))
+
+    for _ in range(rounds):
+        wall, cpu, kib = replay(kvbench, trace, methods, threads, output)
+        total, peak = least(total, (wall, cpu)), max(peak, kib)
+        result = pytorch(trace, methods, threads)
+        for name, seconds in result["seconds"].items():
+            theirs[name] = least(theirs.get(name, seconds), seconds)
+        their_total = least(their_total, map(sum, zip(*result["seconds"].values())))
+        their_peak, loaded = max(their_peak, result["peak_kib"]), result["loaded_kib"]
+        for name in ("exact", *methods):
+            cell = {"budgets": BUDGETS[-1:]} if name == "exact" else {}
+            seconds = replay(kvbench, trace, ["sink" if cell else name], threads, output, **cell)[:2]
+            ours[name] = least(ours.get(name, seconds), seconds)
+    print(f"seconds on the clock and of the processors, threads: {threads}, least of {rounds} interleaved rounds")
+    print(f"{'':15s} {'kvbench':>9s} {'CPU':>9s} {'PyTorch':>9s} {'CPU':>9s} {'ratio':>7s} {'CPU':>7s}")
+    for name, (wall, cpu) in theirs.items():
+        base = ours["exact"] if name != "exact" else (0, 0)
+        own = [max(0.0, x - y) for x, y in zip(ours[name], base)]
+        line(name, own, (wall, cpu))
+    line("all", total, their_total)
+    ours, theirs, loaded = (kib / 1024 for kib in (peak, their_peak, loaded))
+    print(f"peak memory: kvbench {ours:.0f} MiB, PyTorch {theirs:.0f} MiB ({loaded:.0f} of them after import)", end="")
+    print(f": {theirs / ours:.1f} x", flush=True)
+
+
+def line(name, ours, theirs):
+    ratios = " ".join(f"{b / a:7.1f}" if a > 0.02 else f"{'-':>7s}" for a, b in zip(ours, theirs))
+    print(f"{name:15s} {ours[0]:9.3f} {ours[1]:9.3f} {theirs[0]:9.3f} {theirs[1]:9.3f} {ratios}")
