@@ -23,8 +23,8 @@ from algorithms import QUERIES, TOKENS, all_tasks
 class Kvbench:
     """One serving kvbench_bench process: a line in, milliseconds out."""
 
-    def __init__(self, binary, case):
-        self.process = subprocess.Popen([binary, "--serve", "--only", case], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, binary, case, device="cpu"):
+        self.process = subprocess.Popen([binary, "--device", device, "--serve", "--only", case], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.ask("run")
 
     def ask(self, what):
