@@ -34,8 +34,8 @@ class Uploader {
  public:
   virtual ~Uploader() = default;
 
-  /// Takes host data, at least one element; returns when the array lies where the backend computes (at once on the host, without a copy).
-  /// Throws std::bad_alloc where memory is short there.
+  /// Takes host data, at least one element; returns when the array lies where the backend computes (at once on the host,
+  /// without a copy). Throws std::bad_alloc where memory is short there.
   template <class T>
   Uploaded<T> upload(std::vector<T> data) {
     auto owner = std::make_shared<std::vector<T>>(std::move(data));
