@@ -5,6 +5,7 @@
 #include <chrono>
 #include <ctime>
 #include <numeric>
+#include <stdexcept>
 #include <vector>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -89,5 +90,9 @@ double probe_bandwidth() {
   return static_cast<double>(data.size() * sizeof(data[0])) /
          best_seconds(3, [&] { sink = std::accumulate(data.begin(), data.end(), std::uint64_t{0}); });
 }
+
+#if !defined(KVBENCH_WITH_CUDA)
+Ceilings probe_device() { throw std::runtime_error("this build has no CUDA"); }
+#endif
 
 }  // namespace kvbench::bench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this processor can do at this moment on one thread: the yardsticks printed beside every figure.
+// What this processor on one thread, or the GPU, can do at this moment: the yardsticks printed beside every figure.
 #pragma once
 
 #include <kvbench/kernels/backend.hpp>
@@ -14,5 +14,12 @@ double probe_flops(Isa isa);
 
 /// Reading 256 MiB front to back, in bytes a second.
 double probe_bandwidth();
+
+/// In flops and bytes a second.
+struct Ceilings {
+  double flops = 0, bytes = 0;
+};
+/// The same of the current CUDA device, whole. Throws std::runtime_error where there is none.
+Ceilings probe_device();
 
 }  // namespace kvbench::bench

@@ -17,6 +17,14 @@ void run_in(const Op& op, Context& context) {
   run(op, context);
 }
 
+/// What is on the host has arrived.
+class HostUploader final : public Uploader {
+  std::pair<std::shared_ptr<void>, void*> upload_bytes(std::shared_ptr<void> host, std::size_t) override {
+    void* const address = host.get();
+    return {std::move(host), address};
+  }
+};
+
 /// Host memory and one Context; everything else is forwarded.
 template <class Context>
 class HostBackend final : public Backend {
@@ -25,6 +33,7 @@ class HostBackend final : public Backend {
 
   std::string_view device() const override { return device_; }
   std::string_view isa() const override { return name_of(context_.isa); }
+  std::shared_ptr<Uploader> make_uploader() const override { return std::make_shared<HostUploader>(); }
 
  protected:
   bool in_host_memory() const override { return true; }

@@ -6,11 +6,11 @@
 namespace kvbench {
 
 std::unique_ptr<Backend> make_cuda_backend() {
-  throw std::runtime_error(
-      "this build has no CUDA backend: configure with -DKVBENCH_CUDA=ON on a machine with the CUDA toolkit (12 or 13), "
-      "or use --device cpu");
+  throw std::runtime_error("The CUDA backend cannot run here: " + cuda_unusable());
 }
 
-bool cuda_available() { return false; }
+std::string cuda_unusable() {
+  return "this build has no CUDA (configure with -DKVBENCH_CUDA=ON on a machine with the CUDA toolkit, 12 or 13)";
+}
 
 }  // namespace kvbench

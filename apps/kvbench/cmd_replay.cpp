@@ -109,6 +109,7 @@ void resolve(Options& options) {
 }
 
 int run(Options& options) {
+  resolve_device(options.run);
   resolve(options);
   const trace::Reader reader(options.trace);
   Output output(options.run.output);
@@ -124,6 +125,7 @@ int run(Options& options) {
   }
   output.finish(format_records(options.run, records, !output.to_file() && stdout_is_terminal()));
   if (output.to_file() && (options.run.summary || stdout_is_terminal())) print(summary_table(records));
+  report_device_memory(options.run);
   return exit_code(records);
 }
 

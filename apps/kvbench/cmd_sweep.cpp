@@ -51,7 +51,8 @@ SweepPlan plan(const Options& options) {
   return plan_sweep(std::move(sweep));
 }
 
-int run(const Options& options) {
+int run(Options& options) {
+  resolve_device(options.run);
   const SweepPlan sweep = plan(options);
   if (options.dry_run) {
     print(describe(sweep));
@@ -66,6 +67,7 @@ int run(const Options& options) {
     results = run_sweep(sweep, options.run.grain, hooks);
   }
   if (outputs.measures) outputs.measures->finish(measures_csv(results.measures));
+  report_device_memory(options.run);
   if (!outputs.records) return done;
   const bool to_file = outputs.records->to_file();
   outputs.records->finish(format_records(options.run, results.records, !to_file && stdout_is_terminal()));

@@ -10,6 +10,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
+#include <kvbench/kernels/backend.hpp>
 
 #include "commands.hpp"
 
@@ -56,6 +57,8 @@ int main(int argc, char** argv) {
     return fail(bad_input, error.what());
   } catch (const Interrupted&) {
     return fail(was_interrupted, "interrupted; nothing was written");
+  } catch (const OutOfDeviceMemory& error) {
+    return fail(machine_failed, error.what());
   } catch (const std::bad_alloc&) {
     return fail(machine_failed, "out of memory; use fewer --threads, or a machine with more memory");
   } catch (const std::exception& error) {

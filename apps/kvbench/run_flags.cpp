@@ -2,9 +2,13 @@
 #include "run_flags.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 
+#include <fmt/format.h>
+
 #include <kvbench/core/error.hpp>
+#include <kvbench/replay/workers.hpp>
 #include <kvbench/report/table.hpp>
 
 #include "commands.hpp"
@@ -35,11 +39,15 @@ std::string by_run(std::span<const Record> records, const char* heading, F text)
 }  // namespace
 
 void add_run_flags(CLI::App* flags, RunFlags& o) {
-  flags->add_option("--device", o.machine.backend, "cpu, cuda or ref (the slow reference)")
-      ->check(CLI::IsMember({"cpu", "cuda", "ref"}));
+  flags
+      ->add_option("--device", o.machine.backend,
+                   "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference)")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda", "ref"}));
   o.isa_flag = flags->add_option("--isa", o.isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
                    ->transform(CLI::CheckedTransformer(isas));
-  flags->add_option("--threads", o.machine.threads, "Threads, over heads (default: all processors)")
+  flags
+      ->add_option("--threads", o.machine.threads,
+                   "Threads, over heads (default: all processors; on cuda 1: each one holds a head in device memory)")
       ->check(CLI::Range(0, 4096));
   flags->add_flag("--standalone", o.machine.standalone, "Time each method alone, without the shared scores");
   flags
@@ -56,6 +64,21 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
   flags->add_flag("-q,--quiet", o.quiet, "No progress bar");
 }
 
+void resolve_device(RunFlags& options) {
+  const DeviceChoice choice = choose_device(options.machine.backend);
+  options.machine.backend = choice.backend;
+  if (!choice.note.empty()) fmt::print(stderr, "kvbench: {}\n", choice.note);
+}
+
+void report_device_memory(const RunFlags& options) {
+  if (options.machine.backend != "cuda") return;
+  const auto backend = make_cuda_backend();
+  const DeviceMemory memory = backend->memory().value();
+  constexpr double mib = 1 << 20;
+  fmt::print(stderr, "kvbench: {} held at most {:.0f} MiB of {:.0f} MiB of device memory\n", backend->name(),
+             static_cast<double>(memory.peak) / mib, static_cast<double>(memory.limit) / mib);
+}
+
 void set_machine(const RunFlags& options, ReplayRequest& request) {
   request.backend = options.machine.backend;
   request.threads = options.machine.threads;
@@ -66,9 +89,6 @@ void set_machine(const RunFlags& options, ReplayRequest& request) {
       throw Error("--isa {}: this processor or build does not have it; the best here is {}", name_of(options.isa),
                   name_of(best_isa()));
     request.isa = options.isa;
-  }
-  if (request.backend == "cuda" && !cuda_available()) {
-    throw Error("--device cuda: no usable NVIDIA GPU was found (or kvbench was built without CUDA); use --device cpu");
   }
 }
 

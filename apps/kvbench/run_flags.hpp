@@ -23,7 +23,11 @@ struct RunFlags {
 };
 
 void add_run_flags(CLI::App* flags, RunFlags& options);
-/// Checks the device and copies what the flags say into `request`.
+/// Settles which device computes; says on stderr where `auto` finds no GPU. Throws Error where the one asked for cannot be had.
+void resolve_device(RunFlags& options);
+/// On a GPU: says on stderr how much of its memory the run held.
+void report_device_memory(const RunFlags& options);
+/// Copies what the flags say into `request`.
 void set_machine(const RunFlags& options, ReplayRequest& request);
 
 /// The records as the flags want them; `table`: aligned for a terminal unless the flags name a format.

@@ -26,8 +26,8 @@ from algorithms import QUERIES, TOKENS, all_tasks
 class Kvbench:
     """Serving kvbench_bench processes, one a thread: a line in, a number out of each."""
 
-    def __init__(self, binary, case, threads):
-        command = [binary, "--serve", "--only", case]
+    def __init__(self, binary, case, threads=1, device="cpu"):
+        command = [binary, "--device", device, "--serve", "--only", case]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.processes = [subprocess.Popen(command, **pipes) for _ in range(threads)]
         self.ask("run")

@@ -5,6 +5,7 @@
 #include "check.hpp"
 #include "kernels.hpp"
 #include "launch.cuh"
+#include "uploader.hpp"
 
 namespace kvbench {
 
@@ -18,6 +19,9 @@ __global__ void write_words(std::uint32_t* to, Index words, std::uint32_t patter
   for (Index i = cuda::first_index(); i < words; i += cuda::index_stride()) to[i] = pattern;
 }
 
+/// 13000 -> "13.0"
+std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+
 /// Why the current device cannot be used; empty where it can.
 std::string reason_unusable() {
   const auto failed = [](cudaError_t status) {
@@ -25,8 +29,14 @@ std::string reason_unusable() {
     return status != cudaSuccess;
   };
   int devices = 0;
-  if (const cudaError_t status = cudaGetDeviceCount(&devices); failed(status)) return cudaGetErrorString(status);
-  if (devices == 0) return "no CUDA device found";
+  int driver = 0;
+  if (failed(cudaDriverGetVersion(&driver)) || driver == 0) return "no NVIDIA driver is installed";
+  const cudaError_t counted = cudaGetDeviceCount(&devices);
+  if (counted == cudaErrorNoDevice || (counted == cudaSuccess && devices == 0)) return "the driver finds no NVIDIA GPU";
+  if (counted == cudaErrorInsufficientDriver) {
+    return "the NVIDIA driver supports CUDA " + version_text(driver) + ", this build needs " + version_text(CUDART_VERSION);
+  }
+  if (failed(counted)) return cudaGetErrorString(counted);
   int device = 0;
   if (const cudaError_t status = cudaGetDevice(&device); failed(status)) return cudaGetErrorString(status);
   int pools = 0;
@@ -45,6 +55,12 @@ std::string reason_unusable() {
   return {};
 }
 
+std::string model_of(int device) {
+  cudaDeviceProp properties = {};
+  KVBENCH_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+  return properties.name;
+}
+
 std::string architecture(int device) {
   int major = 0;
   int minor = 0;
@@ -55,10 +71,13 @@ std::string architecture(int device) {
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend() : isa_(architecture(context_.shared_stream()->device())) {}
+  CudaBackend() : isa_(architecture(number())), name_("cuda (" + model_of(number()) + ")") {}
 
   std::string_view device() const override { return "cuda"; }
+  std::string name() const override { return name_; }
   std::string_view isa() const override { return isa_; }
+  std::optional<DeviceMemory> memory() const override { return cuda::memory_of(number()); }
+  std::shared_ptr<Uploader> make_uploader() const override { return std::make_shared<cuda::PinnedUploader>(number()); }
 
  protected:
   bool in_host_memory() const override { return false; }
@@ -74,6 +93,8 @@ class CudaBackend final : public Backend {
     void* const address = storage.get();
     return {std::move(storage), address};
   }
+
+  void receive(const std::shared_ptr<void>& storage) override { cuda::hand_over(storage, context_.shared_stream()); }
 
   void read_bytes(const void* from, std::size_t bytes, void* to) override {
     context_.activate();
@@ -130,19 +151,21 @@ class CudaBackend final : public Backend {
     KVBENCH_CUDA_CHECK(cudaStreamSynchronize(context_.stream()));
   }
 
+  int number() const { return context_.shared_stream()->device(); }
+
   cuda::Context context_;
-  std::string isa_;
+  std::string isa_, name_;
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend() {
   if (const std::string reason = reason_unusable(); !reason.empty()) {
-    throw std::runtime_error("The CUDA backend cannot run here: " + reason + ". Use --device cpu.");
+    throw std::runtime_error("The CUDA backend cannot run here: " + reason);
   }
   return std::make_unique<CudaBackend>();
 }
 
-bool cuda_available() { return reason_unusable().empty(); }
+std::string cuda_unusable() { return reason_unusable(); }
 
 }  // namespace kvbench

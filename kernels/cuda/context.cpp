@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,31 +14,39 @@ namespace kvbench::kernels::cuda {
 
 namespace {
 
-class OutOfMemory : public std::bad_alloc {
- public:
-  explicit OutOfMemory(std::string message) : message_(std::make_shared<const std::string>(std::move(message))) {}
-  const char* what() const noexcept override { return message_->c_str(); }
-
- private:
-  std::shared_ptr<const std::string> message_;  // shared: copying an exception must not throw
-};
-
-[[noreturn]] void fail_out_of_memory(std::size_t bytes) {
+[[noreturn]] void fail_out_of_memory(std::size_t bytes, int device) {
   (void)cudaGetLastError();
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
-  KVBENCH_CUDA_CHECK_NOEXCEPT(cudaMemGetInfo(&free_bytes, &total_bytes));
-  throw OutOfMemory("GPU memory exhausted: " + std::to_string(bytes) + " bytes asked for, " + std::to_string(free_bytes) +
-                    " of " + std::to_string(total_bytes) + " free. Use fewer threads, smaller query blocks, or --device cpu.");
+  const DeviceMemory memory = memory_of(device);
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  throw OutOfDeviceMemory(bytes, memory,
+                          "The GPU's memory is exhausted: " + std::to_string(bytes / mib) + " MiB asked for, " +
+                              std::to_string(memory.held / mib) + " MiB held, of " + std::to_string(memory.limit / mib) +
+                              " MiB that this process can use.");
+}
+
+cudaMemPool_t pool_of(int device) {
+  cudaMemPool_t pool = nullptr;
+  KVBENCH_CUDA_CHECK(cudaDeviceGetDefaultMemPool(&pool, device));
+  return pool;
+}
+
+std::size_t pool_figure(int device, cudaMemPoolAttr attribute) {
+  std::uint64_t value = 0;
+  KVBENCH_CUDA_CHECK(cudaMemPoolGetAttribute(pool_of(device), attribute, &value));
+  return value;
 }
 
 /// Freed memory stays in the device's pool instead of going back to the driver at each synchronisation.
 void keep_freed_memory(int device) {
-  cudaMemPool_t pool = nullptr;
-  KVBENCH_CUDA_CHECK(cudaDeviceGetDefaultMemPool(&pool, device));
   std::uint64_t threshold = std::numeric_limits<std::uint64_t>::max();
-  KVBENCH_CUDA_CHECK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &threshold));
+  KVBENCH_CUDA_CHECK(cudaMemPoolSetAttribute(pool_of(device), cudaMemPoolAttrReleaseThreshold, &threshold));
 }
+
+/// Frees in the order of a stream.
+struct Release {
+  std::shared_ptr<const Stream> stream;
+  void operator()(void* data) const { KVBENCH_CUDA_CHECK_NOEXCEPT(cudaFreeAsync(data, stream->get())); }
+};
 
 }  // namespace
 
@@ -61,9 +68,24 @@ Stream::~Stream() { KVBENCH_CUDA_CHECK_NOEXCEPT(cudaStreamDestroy(stream_)); }
 std::shared_ptr<void> allocate(const std::shared_ptr<const Stream>& stream, std::size_t bytes) {
   void* data = nullptr;
   const cudaError_t status = cudaMallocAsync(&data, bytes > 0 ? bytes : 1, stream->get());
-  if (status == cudaErrorMemoryAllocation) fail_out_of_memory(bytes);
+  if (status == cudaErrorMemoryAllocation) fail_out_of_memory(bytes, stream->device());
   KVBENCH_CUDA_CHECK(status);
-  return {data, [stream](void* p) { KVBENCH_CUDA_CHECK_NOEXCEPT(cudaFreeAsync(p, stream->get())); }};
+  return {data, Release{stream}};
+}
+
+void hand_over(const std::shared_ptr<void>& storage, const std::shared_ptr<const Stream>& stream) {
+  if (auto* release = std::get_deleter<Release>(storage)) release->stream = stream;
+}
+
+DeviceMemory memory_of(int device) {
+  KVBENCH_CUDA_CHECK(cudaSetDevice(device));
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  KVBENCH_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+  // What the pool has reserved is ours already, used or not.
+  return {.limit = free_bytes + pool_figure(device, cudaMemPoolAttrReservedMemCurrent),
+          .held = pool_figure(device, cudaMemPoolAttrUsedMemCurrent),
+          .peak = pool_figure(device, cudaMemPoolAttrUsedMemHigh)};
 }
 
 Context::Context() : stream_(std::make_shared<const Stream>()) {

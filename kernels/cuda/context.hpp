@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <memory>
 
+#include <kvbench/kernels/backend.hpp>
+
 namespace kvbench::kernels::cuda {
 
 /// A stream of the device that was current at construction. Shared by the backend and by each of its allocations, so that a
@@ -27,8 +29,15 @@ class Stream {
 };
 
 /// Device memory in stream order: usable by work queued after this call, released after the work queued before the last owner
-/// went away. Never null, also for 0 bytes. Throws std::bad_alloc (its what() names the size asked for and the free memory).
+/// went away. Never null, also for 0 bytes. Throws OutOfDeviceMemory.
 std::shared_ptr<void> allocate(const std::shared_ptr<const Stream>& stream, std::size_t bytes);
+
+/// Memory of allocate() is released in the order of `stream` from now on, instead of the one that it was allocated in. What
+/// was queued there must have finished.
+void hand_over(const std::shared_ptr<void>& storage, const std::shared_ptr<const Stream>& stream);
+
+/// What the process may hold and holds of a device's memory.
+DeviceMemory memory_of(int device);
 
 class Context {
  public:

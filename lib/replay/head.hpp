@@ -2,8 +2,6 @@
 // One kv head in memory: what the harness knows of it, and what a method may see of it.
 #pragma once
 
-#include <algorithm>
-
 #include <kvbench/methods/answer.hpp>
 #include <kvbench/replay/plan.hpp>
 
@@ -36,10 +34,31 @@ struct Head {
 
   Index num_tokens() const { return tokens.keys.rows(); }
   /// The first token that a query at this position sees.
-  Index first_seen(std::int32_t position) const { return window > 0 ? std::max<Index>(0, position + 1 - window) : 0; }
+  Index first_seen(std::int32_t position) const;
   Index queries_per_head() const { return static_cast<Index>(positions.size()); }
 };
 
+/// What a trace holds of one kv head as far as a replay needs it, on its way to a backend.
+struct HeadSlabs {
+  Uploaded<float> keys, values;            ///< [n, d], [n, dv]
+  Uploaded<float> keys_pre_rope;           ///< [n, d]; absent: not in the trace
+  Uploaded<float> column_sums;             ///< [G, middle]; absent: not of this context
+  Uploaded<float> observed;                ///< as HeadPrompt::observed
+  std::vector<float> queries, speculated;  ///< as in Head
+  std::vector<double> v_op, v_fro;         ///< as in Head
+};
+
+/// Bytes that read_head() leaves in the uploader's memory.
+std::size_t slab_bytes(const trace::TraceInfo& info, const HeadPlace& place);
+
+/// Reads one head: any thread, beside whatever backends compute. Holds at most one array in the trace's element type at a time.
+HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Uploader& uploader);
+
+/// Gives a head that was read to the backend that computes it.
+Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const HeadPlace& place, HeadSlabs slabs,
+                Backend& backend);
+
+/// Both, one after the other.
 Head load_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Backend& backend);
 
 }  // namespace kvbench

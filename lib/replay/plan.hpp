@@ -28,6 +28,8 @@ struct Unit {
   std::vector<Index> kv_heads;
   bool layer_methods = false;    ///< runs the methods of granularity `layer`; else all the others
   std::size_t first_result = 0;  ///< index of the first head in ReplayResults::heads
+
+  HeadPlace place(std::size_t head) const { return {prompt.prompt, layer, kv_heads[head]}; }
 };
 
 struct ReplayPlan {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <kvbench/replay/device_memory.hpp>
+#include <kvbench/replay/read_ahead.hpp>
 #include <kvbench/replay/unit.hpp>
 #include <kvbench/replay/workers.hpp>
 
@@ -24,18 +26,29 @@ ReplayResults empty_results(const trace::TraceInfo& trace, const ReplayPlan& pla
   return results;
 }
 
+/// A unit at work on a GPU holds nothing on the host.
+std::size_t default_read_ahead(const Backend& backend) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  return backend.memory() ? 2048 * mib : 256 * mib;
+}
+
 }  // namespace
 
 ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const ReplayHooks& hooks) {
   const ReplayPlan plan = make_plan(reader.info(), request);
   ReplayResults results = empty_results(reader.info(), plan);
-  {
-    const std::unique_ptr<Backend> backend = make_backend(request);
-    results.device = backend->device();
-    results.isa = backend->isa();
-  }
-  run_units(plan.units.size(), request, hooks, [&](Backend& backend, std::size_t u) {
-    run_unit(reader, plan, plan.units[u], request, backend, hooks.stop, results);
+  const std::unique_ptr<Backend> backend = make_backend(request);
+  results.device = backend->name();
+  results.isa = backend->isa();
+  const std::size_t workers = std::min(worker_count(request), plan.units.size());
+  ReadAhead slabs(reader, plan, workers, request.read_ahead_bytes.value_or(default_read_ahead(*backend)));
+  run_units(plan.units.size(), request, hooks, [&](Backend& own, std::size_t u) {
+    const Unit& unit = plan.units[u];
+    try {
+      run_unit(reader, plan, unit, request, slabs.take(u, own), own, hooks.stop, results);
+    } catch (const OutOfDeviceMemory& error) {
+      throw explained(error, {.tokens = unit.prompt.tokens, .heads = unit.kv_heads.size(), .workers = workers});
+    }
   });
   return results;
 }

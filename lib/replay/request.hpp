@@ -42,10 +42,12 @@ struct ReplayRequest {
   Index dense_layers = 0;                     ///< first layers of the model that stay exact (rows carry dense = 1)
   bool recall_sinks = false;                  ///< count protected tokens in recall too
   bool standalone = false;                    ///< time each method without the shared scores
-  std::string backend = "auto";               ///< auto, cpu, cuda or ref
+  std::string backend = "cpu";                ///< cpu, cuda or ref; see choose_device()
   std::optional<Isa> isa;                     ///< cpu instruction set; default: the best
   bool keep_raw = false;                      ///< keep each cell's outputs and entries
-  int threads = 0;                            ///< 0: all processors
+  int threads = 0;                            ///< 0: all processors; on cuda one
+  /// The largest unit that is read while another computes; default: 256 MiB, on a GPU 2 GiB, which hold no unit at work.
+  std::optional<std::size_t> read_ahead_bytes;
   Element kv_element =
       Element::f16;  ///< element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same)
 };

@@ -48,11 +48,11 @@ void guard(Status& status, std::string& reason, F work) {
 
 class UnitRun {
  public:
-  UnitRun(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request, Backend& backend,
-          const std::atomic<bool>* stop, ReplayResults& results)
+  UnitRun(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request,
+          std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, ReplayResults& results)
       : reader_(reader), plan_(plan), unit_(unit), request_(request), backend_(backend), stop_(stop), results_(results) {
-    for (const Index kv_head : unit.kv_heads) {
-      heads_.push_back(load_head(reader, unit.prompt, {unit.prompt.prompt, unit.layer, kv_head}, backend));
+    for (std::size_t h = 0; h < slabs.size(); ++h) {
+      heads_.push_back(place_head(reader.info(), unit.prompt, unit.place(h), std::move(slabs[h]), backend));
     }
   }
 
@@ -260,8 +260,8 @@ class UnitRun {
 }  // namespace
 
 void run_unit(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request,
-              Backend& backend, const std::atomic<bool>* stop, ReplayResults& results) {
-  UnitRun(reader, plan, unit, request, backend, stop, results).run();
+              std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, ReplayResults& results) {
+  UnitRun(reader, plan, unit, request, std::move(slabs), backend, stop, results).run();
 }
 
 }  // namespace kvbench

@@ -7,6 +7,10 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include <kvbench/core/error.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -55,17 +59,28 @@ class Workers {
 
 }  // namespace
 
+DeviceChoice choose_device(const std::string& asked) {
+  if (asked != "cuda" && asked != "auto") return {asked, ""};
+  const std::string reason = cuda_unusable();
+  if (reason.empty()) return {"cuda", ""};
+  if (asked == "cuda") throw Error("--device cuda: {}; use --device cpu, or auto for whatever there is", reason);
+  return {"cpu", fmt::format("--device auto: {}; computing on the processor", reason)};
+}
+
 std::unique_ptr<Backend> make_backend(const ReplayRequest& request) {
   if (request.backend == "ref") return make_ref_backend();
   if (request.backend == "cuda") return make_cuda_backend();
   return make_cpu_backend(request.isa.value_or(best_isa()));
 }
 
+std::size_t worker_count(const ReplayRequest& request) {
+  if (request.threads > 0) return static_cast<std::size_t>(request.threads);
+  return request.backend == "cuda" ? 1 : std::max(1u, std::thread::hardware_concurrency());
+}
+
 void run_units(std::size_t units, const ReplayRequest& request, const ReplayHooks& hooks,
                const std::function<void(Backend&, std::size_t)>& work) {
-  const std::size_t wanted =
-      request.threads > 0 ? static_cast<std::size_t>(request.threads) : std::max(1u, std::thread::hardware_concurrency());
-  Workers(units, request, hooks, work).run(std::min(wanted, units));
+  Workers(units, request, hooks, work).run(std::min(worker_count(request), units));
 }
 
 }  // namespace kvbench

@@ -34,7 +34,8 @@ void add_identity(std::vector<Column>& c) {
   c.push_back({"query", "", "integer", "position of the query, or all", [](const Record& r) { return or_all(r.query); }});
   c.push_back(
       {"protocol", "", "text", "prefill, decode or stream", [](const Record& r) { return std::string(name_of(r.protocol)); }});
-  c.push_back({"device", "", "text", "backend that computed the row", [](const Record& r) { return r.device; }});
+  c.push_back({"device", "", "text", "backend that computed the row; of a GPU its model too",
+               [](const Record& r) { return r.device; }});
   c.push_back({"method", "", "text", "name in the registry", [](const Record& r) { return r.method; }});
   c.push_back({"params", "", "text", "parameters that differ from their defaults", [](const Record& r) { return r.params; }});
   c.push_back({"budget", "", "text", "budget as given", [](const Record& r) { return r.budget; }});

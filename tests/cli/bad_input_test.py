@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 
-from support import CliTest, KVBENCH, SPOIL, main, run
+from support import CliTest, KVBENCH, SPOIL, main, rows, run
 
 
 class BadTrace(CliTest):
@@ -136,6 +136,26 @@ class BadFlags(CliTest):
         self.fails(2, "device", args=["replay", self.trace, "-m", "exact", "--device", "tpu"])
         self.assertEqual(run("--help").returncode, 0)
         self.assertEqual(run("replay", "--help").returncode, 0)
+
+    def test_device(self):
+        """No machine that runs these tests needs a GPU; where there is one, cuda is asked for and had."""
+        asked = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times", "--device", "cuda")
+        auto = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times", "--device", "auto")
+        self.assertEqual(auto.returncode, 0, auto.stderr)
+        device = rows(auto.stdout)[0]["device"]
+        if asked.returncode == 0:
+            self.assertTrue(device.startswith("cuda ("), device)
+            self.assertEqual(asked.stdout, auto.stdout)
+            return
+        self.assertEqual((asked.returncode, asked.stdout, device), (2, "", "cpu"))
+        reasons = ["no NVIDIA driver is installed", "finds no NVIDIA GPU", "supports CUDA", "this build has no CUDA"]
+        reason = [r for r in reasons if r in asked.stderr]
+        self.assertEqual(len(reason), 1, asked.stderr)
+        self.assertIn("--device cpu", asked.stderr)
+        self.assertIn("--device auto", auto.stderr)
+        self.assertIn(reason[0], auto.stderr)
+        plain = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times")
+        self.assertEqual((plain.stdout, plain.stderr), (auto.stdout, ""))
 
     def test_synth_options(self):
         out = os.path.join(self.folder, "bad.h5")

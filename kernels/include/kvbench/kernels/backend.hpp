@@ -7,7 +7,10 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <new>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,9 +24,32 @@
 #include <kvbench/kernels/similarity.hpp>
 #include <kvbench/kernels/spread.hpp>
 #include <kvbench/kernels/topk.hpp>
+#include <kvbench/kernels/uploader.hpp>
 #include <kvbench/kernels/weighted_attention.hpp>
 
 namespace kvbench {
+
+/// Memory of a device beside the host's, in bytes.
+struct DeviceMemory {
+  std::size_t limit = 0;  ///< what this process can use: what it holds and what is free
+  std::size_t held = 0;   ///< by all backends of this process together
+  std::size_t peak = 0;   ///< the most that was held at once
+};
+
+/// Device memory is short. what() is a whole sentence.
+class OutOfDeviceMemory : public std::bad_alloc {
+ public:
+  OutOfDeviceMemory(std::size_t asked, DeviceMemory memory, std::string message)
+      : asked_(asked), memory_(memory), message_(std::make_shared<const std::string>(std::move(message))) {}
+  const char* what() const noexcept override { return message_->c_str(); }
+  std::size_t asked() const { return asked_; }
+  const DeviceMemory& memory() const { return memory_; }
+
+ private:
+  std::size_t asked_;
+  DeviceMemory memory_;
+  std::shared_ptr<const std::string> message_;  // shared: copying an exception must not throw
+};
 
 /// Not thread-safe: one thread at a time. Kernels may run asynchronously; read() is the one synchronisation.
 class Backend {
@@ -33,10 +59,15 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  virtual std::string_view device() const = 0;  ///< "ref", "cpu" or "cuda"
-  virtual std::string_view isa() const = 0;     ///< instruction set in use: "scalar", "avx2", "avx512", "sm_90", ...
+  virtual std::string_view device() const = 0;                        ///< "ref", "cpu" or "cuda"
+  virtual std::string name() const { return std::string(device()); }  ///< for people: names the model of a GPU too
+  virtual std::string_view isa() const = 0;  ///< instruction set in use: "scalar", "avx2", "avx512", "sm_90", ...
 
-  /// Uninitialised storage of rows x cols elements. Throws std::bad_alloc where memory is short.
+  /// Absent where kernels work in the host's memory.
+  virtual std::optional<DeviceMemory> memory() const { return std::nullopt; }
+
+  /// Uninitialised storage of rows x cols elements. Throws std::bad_alloc where memory is short, OutOfDeviceMemory where it is
+  /// the device's.
   template <class T>
   Buffer<T> allocate(Index rows, Index cols = 1) {
     const std::size_t bytes = static_cast<std::size_t>(rows * cols) * sizeof(T);
@@ -54,6 +85,18 @@ class Backend {
     const std::size_t bytes = owner->size() * sizeof(T);
     auto [storage, address] = adopt_bytes(std::shared_ptr<void>(owner, host), bytes);
     return kernels::BufferAccess::make<T>(metered(std::move(storage), bytes), static_cast<T*>(address), rows, cols);
+  }
+
+  /// A way in for arrays that other threads prepare while this backend computes.
+  virtual std::shared_ptr<Uploader> make_uploader() const = 0;
+
+  /// The array that an uploader of the same device has brought, size() == rows * cols.
+  template <class T>
+  Buffer<T> adopt(Uploaded<T> array, Index rows, Index cols = 1) {
+    assert(array.present() && array.size() == rows * cols);
+    receive(array.storage_);
+    auto storage = metered(std::move(array.storage_), static_cast<std::size_t>(array.size_) * sizeof(T));
+    return kernels::BufferAccess::make<T>(std::move(storage), static_cast<T*>(array.data_), rows, cols);
   }
 
   /// Copies a buffer to the host after everything queued before has finished.
@@ -98,6 +141,8 @@ class Backend {
   virtual bool in_host_memory() const = 0;
   virtual std::shared_ptr<void> allocate_bytes(std::size_t bytes) = 0;
   virtual std::pair<std::shared_ptr<void>, void*> adopt_bytes(std::shared_ptr<void> host, std::size_t bytes) = 0;
+  /// From now on this backend uses what an uploader brought.
+  virtual void receive(const std::shared_ptr<void>& /*storage*/) {}
   virtual void read_bytes(const void* from, std::size_t bytes, void* to) = 0;
   virtual void fill_words(void* to, std::size_t words, std::uint32_t pattern) = 0;
 
@@ -157,7 +202,8 @@ std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa());
 /// CUDA kernels on the current device. Throws std::runtime_error naming the reason where no device can be used or the build
 /// has no CUDA.
 std::unique_ptr<Backend> make_cuda_backend();
-/// True when the build has CUDA and a device is usable.
-bool cuda_available();
+/// Why make_cuda_backend() would throw, as a clause ("no NVIDIA driver is installed"); empty where a device is usable.
+std::string cuda_unusable();
+inline bool cuda_available() { return cuda_unusable().empty(); }
 
 }  // namespace kvbench

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of large arrays to where a backend computes, beside whatever that backend does meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <kvbench/kernels/view.hpp>
+
+namespace kvbench {
+
+/// An array that has arrived. It becomes a buffer by Backend::adopt, of any backend on the same device.
+template <class T>
+class Uploaded {
+ public:
+  Uploaded() = default;
+  Index size() const { return size_; }
+  bool present() const { return storage_ != nullptr; }
+
+ private:
+  friend class Uploader;
+  friend class Backend;
+  Uploaded(std::shared_ptr<void> storage, void* data, Index size) : storage_(std::move(storage)), data_(data), size_(size) {}
+
+  std::shared_ptr<void> storage_;
+  void* data_ = nullptr;
+  Index size_ = 0;
+};
+
+/// Safe to use from several threads, also while the backends that it serves compute.
+class Uploader {
+ public:
+  virtual ~Uploader() = default;
+
+  /// Takes host data, at least one element; returns when the array lies where the backend computes (at once on the host,
+  /// without a copy). Throws std::bad_alloc where memory is short there.
+  template <class T>
+  Uploaded<T> upload(std::vector<T> data) {
+    auto owner = std::make_shared<std::vector<T>>(std::move(data));
+    const auto size = static_cast<Index>(owner->size());
+    void* const host = owner->data();
+    auto [storage, address] = upload_bytes({std::move(owner), host}, static_cast<std::size_t>(size) * sizeof(T));
+    return {std::move(storage), address, size};
+  }
+
+ protected:
+  virtual std::pair<std::shared_ptr<void>, void*> upload_bytes(std::shared_ptr<void> host, std::size_t bytes) = 0;
+};
+
+}  // namespace kvbench

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "outcome.hpp"
+
+namespace kvbench::testing {
+
+std::vector<Pair> pairs_under_test() {
+  std::vector<Pair> pairs;
+  pairs.push_back({make_ref_backend(), make_cpu_backend()});
+  if (best_isa() != Isa::scalar) pairs.push_back({make_cpu_backend(Isa::scalar), make_cpu_backend()});
+  return pairs;
+}
+
+}  // namespace kvbench::testing
