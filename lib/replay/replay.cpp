@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/replay/head_memory.hpp>
 #include <kvbench/replay/unit.hpp>
 #include <kvbench/replay/workers.hpp>
 
@@ -34,7 +35,11 @@ ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, 
     results.device = backend->device();
     results.isa = backend->isa();
   }
-  run_units(plan.units.size(), request, hooks, [&](Backend& backend, std::size_t u) {
+  const Workers workers = plan_workers(reader.info(), plan, request);
+  if (hooks.note && !workers.note.empty()) hooks.note(workers.note);
+  ReplayRequest fitting = request;
+  fitting.threads = workers.threads;
+  run_units(plan.units.size(), fitting, hooks, [&](Backend& backend, std::size_t u) {
     run_unit(reader, plan, plan.units[u], request, backend, hooks.stop, results);
   });
   return results;
