@@ -4,7 +4,7 @@ OUT    := out
 JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test validate demo lint format bench docs nightly gpu-check install clean
+.PHONY: help setup build run test validate demo lint format bench scaling docs nightly gpu-check install clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -41,6 +41,10 @@ format: ## reformat all sources
 
 bench: build ## measure the kernels beside the machine's FMA and bandwidth probes, and PyTorch where it is installed
 	@scripts/bench
+
+scaling: build ## how time and memory of every method grow with tokens, dimensions, queries and heads (an hour): out/scaling.md
+	@mkdir -p $(OUT)
+	bench/scaling.py --kvbench $(BUILD)/kvbench >$(OUT)/scaling.md
 
 docs: build ## renew the tables in README.md that the program prints
 	@scripts/docs

@@ -22,7 +22,8 @@ void run(const Op& op, Context& context);
 
 namespace cpu {
 
-/// Scratch memory that survives between calls; slots grow and never shrink. Not zeroed, 64-byte aligned.
+/// Scratch memory that survives between calls, so that small kernels need not ask for it again. Slots grow until trim(). Not
+/// zeroed, 64-byte aligned.
 class Workspace {
  public:
   Workspace() = default;
@@ -31,6 +32,9 @@ class Workspace {
   Workspace& operator=(const Workspace&) = delete;
   /// At least `bytes` bytes; valid until the same slot is asked for again. Throws std::bad_alloc.
   void* get(int slot, std::size_t bytes);
+  /// Gives back slots so large that a kernel which filled one has worked far longer than it takes to get it again: what packs a
+  /// whole head must not stay beside everything that comes after it.
+  void trim();
 
  private:
   static constexpr int kSlots = 16;
@@ -62,11 +66,19 @@ void run(const Op& op, Context& context);
 
 template <class Op>
 void run(const Op& op, Context& context) {
+  switch (context.isa) {
 #if defined(KVBENCH_X86)
-  if (context.isa == Isa::avx512) return avx512::run(op, context);
-  if (context.isa == Isa::avx2) return avx2::run(op, context);
+    case Isa::avx512:
+      avx512::run(op, context);
+      break;
+    case Isa::avx2:
+      avx2::run(op, context);
+      break;
 #endif
-  scalar::run(op, context);
+    default:
+      scalar::run(op, context);
+  }
+  context.workspace.trim();
 }
 
 }  // namespace cpu

@@ -40,11 +40,24 @@ std::string list_markdown() {
   return out;
 }
 
+/// For programs: what a scaling run is compared with.
+std::string list_csv() {
+  std::string out = "method,compress,query,memory,compress_n,query_n,memory_n\n";
+  for (const MethodInfo& m : all_methods()) {
+    const Complexity& c = m.complexity;
+    out += fmt::format("{},\"{}\",\"{}\",\"{}\",{},{},{}\n", m.name, c.compress, c.query, c.memory, c.growth.compress,
+                       c.growth.query, c.growth.memory);
+  }
+  return out;
+}
+
 std::string details(const MethodInfo& m) {
   std::string out = fmt::format("{}: {}\n", m.name, m.summary);
   if (!m.aliases.empty()) out += fmt::format("  aliases      {}\n", fmt::join(m.aliases, ", "));
   out += fmt::format("  source       {}\n  kind         {}\n  selection    per {}\n", m.paper, kind_name(m.kind),
                      granularity_name(m.granularity));
+  out += fmt::format("  compress     {}\n  query        {}\n  memory       {}\n", m.complexity.compress, m.complexity.query,
+                     m.complexity.memory);
   std::vector<std::string> traits;
   if (m.seeded) traits.emplace_back("depends on the seed");
   if (m.streaming) traits.emplace_back("streaming");
@@ -66,12 +79,13 @@ Command add_methods(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("methods", "List the methods, or describe one");
   auto options = std::make_shared<Options>();
   flags->add_option("name", options->name, "Method to describe");
-  flags->add_option("--format", options->format, "text or md")->check(CLI::IsMember({"text", "md"}));
+  flags->add_option("--format", options->format, "text, md, or csv (the cost of each method)")
+      ->check(CLI::IsMember({"text", "md", "csv"}));
   return {flags, [options] {
             if (!options->name.empty())
               print(details(find_method(options->name)));
             else
-              print(options->format == "md" ? list_markdown() : list_text());
+              print(options->format == "md" ? list_markdown() : options->format == "csv" ? list_csv() : list_text());
             return done;
           }};
 }

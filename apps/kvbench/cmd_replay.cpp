@@ -118,6 +118,7 @@ int run(Options& options) {
   {
     Progress progress("heads", options.run.quiet);
     hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
+    hooks.note = note_to_stderr(options.run.quiet);
     options.request.keep_raw = !options.raw.empty();
     const ReplayResults results = replay(reader, options.request, hooks);
     if (options.request.keep_raw) write_raw(options.raw, reader, options.request, results);

@@ -64,6 +64,7 @@ int run(Options& options) {
   {
     Progress progress("heads", options.run.quiet);
     hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
+    hooks.note = note_to_stderr(options.run.quiet);
     results = run_sweep(sweep, options.run.grain, hooks);
   }
   if (outputs.measures) outputs.measures->finish(measures_csv(results.measures));

@@ -44,6 +44,10 @@ Command add_synth(CLI::App& app) {
   flags->add_option("--key-norm", synth.key_norm, "Typical norm of a key")->capture_default_str();
   flags->add_option("--column-sums", synth.column_sums, "Store column sums of the context (true or false)")
       ->capture_default_str();
+  flags
+      ->add_option("--column-queries", synth.column_queries,
+                   "Estimate column sums from this many evenly spaced queries (0: exact, in time quadratic in tokens)")
+      ->capture_default_str();
   flags->add_option("--speculated", synth.speculation_error,
                     "Also store guesses of the queries, off by Gaussian errors of this share of a query's typical norm");
   flags->add_option("--dtype", synth.dtype, "f32, f16 or bf16")->transform(CLI::CheckedTransformer(dtypes));

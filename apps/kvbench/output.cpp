@@ -11,6 +11,8 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <kvbench/core/error.hpp>
 
 namespace kvbench::app {
@@ -60,6 +62,11 @@ void Output::finish(std::string_view text) {
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     fail_to_write("standard output");
+}
+
+std::function<void(const std::string&)> note_to_stderr(bool quiet) {
+  if (quiet) return {};
+  return [](const std::string& note) { fmt::print(stderr, "kvbench: {}\n", note); };
 }
 
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ void print(std::string_view text);
 
 bool stdout_is_terminal();
 bool stderr_is_terminal();  ///< and neither NO_COLOR nor CI is set
+
+/// What a library call hands its notes to: "kvbench: NOTE" on stderr, nothing where `quiet`.
+std::function<void(const std::string&)> note_to_stderr(bool quiet);
 
 /// "a,b", "c" -> a, b, c; empty pieces are errors that name `flag`.
 std::vector<std::string> split_list(const std::vector<std::string>& values, std::string_view flag);

@@ -49,6 +49,12 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
       ->add_option("--threads", o.machine.threads,
                    "Threads, over heads (default: all processors; on cuda 1: each one holds a head in device memory)")
       ->check(CLI::Range(0, 4096));
+  flags
+      ->add_option(
+          "--memory", o.memory,
+          "Memory that heads in flight may take together, such as 2G (default: three quarters of what there is); fewer "
+          "threads run where they would take more")
+      ->transform(CLI::AsSizeValue(false));
   flags->add_flag("--standalone", o.machine.standalone, "Time each method alone, without the shared scores");
   flags
       ->add_option("--kv-dtype", o.machine.kv_element,
@@ -82,6 +88,7 @@ void report_device_memory(const RunFlags& options) {
 void set_machine(const RunFlags& options, ReplayRequest& request) {
   request.backend = options.machine.backend;
   request.threads = options.machine.threads;
+  request.memory = static_cast<double>(options.memory);
   request.standalone = options.machine.standalone;
   request.kv_element = options.machine.kv_element;
   if (options.isa_flag->count() > 0) {

@@ -2,6 +2,7 @@
 // Flags that `replay` and `sweep` share: where to compute, which rows to write, in what form.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct RunFlags {
   Grain grain = Grain::layer;
   std::string output, format;
   bool no_times = false, summary = false, quiet = false;
+  std::uint64_t memory = 0;  ///< bytes, 0: not given
   Isa isa = Isa::scalar;
   CLI::Option* isa_flag = nullptr;
 };

@@ -215,28 +215,43 @@ inline void add_row(const float* row, double weight, Index d, double* sums) {
   for (; c < d; ++c) sums[c] += weight * static_cast<double>(row[c]);
 }
 
+using Means = MeanRows<HostMatrix>;
+
+inline double weight_of(const Means& op, Index row) {
+  return op.weights.data == nullptr ? 1 : static_cast<double>(op.weights.data[row * op.weights.stride]);
+}
+
+/// The means of columns [begin, begin + width).
+void mean_columns(const Means& op, const double* mass, Index begin, Index width, double* sums) {
+  for (Index i = 0; i < op.out.rows * width; ++i) sums[i] = 0;
+  for (Index i = 0; i < op.rows.rows; ++i) {
+    const Index label = op.labels.data[i * op.labels.stride];
+    if (label >= 0) add_row(op.rows.data + i * op.rows.stride + begin, weight_of(op, i), width, sums + label * width);
+  }
+  for (Index label = 0; label < op.out.rows; ++label) {
+    if (mass[label] == 0) continue;
+    float* out = op.out.data + label * op.out.stride + begin;
+    for (Index c = 0; c < width; ++c) out[c] = static_cast<float>(sums[label * width + c] / mass[label]);
+  }
+}
+
 }  // namespace
 
 template <>
-void run(const MeanRows<HostMatrix>& op, Context& context) {
-  const Index d = op.rows.cols;
-  auto* sums = scratch<double>(context, 0, op.out.rows * d);
-  auto* mass = scratch<double>(context, 1, op.out.rows);
-  for (Index i = 0; i < op.out.rows * d; ++i) sums[i] = 0;
-  for (Index label = 0; label < op.out.rows; ++label) mass[label] = 0;
+void run(const Means& op, Context& context) {
+  constexpr Index held = 1 << 22;                    // sums at a time, 32 MiB: labels may be half as many as rows
+  constexpr Index line = 64 / Index{sizeof(float)};  // narrower columns would read each line of a row again
+  const Index d = op.rows.cols, labels = op.out.rows;
+  const Index width = min(d, max(held / max(labels, 1) / line, 1) * line);
+  auto* sums = scratch<double>(context, 0, labels * width);
+  auto* mass = scratch<double>(context, 1, labels);
+  for (Index label = 0; label < labels; ++label) mass[label] = 0;
   for (Index i = 0; i < op.rows.rows; ++i) {
     const Index label = op.labels.data[i * op.labels.stride];
-    if (label < 0) continue;
-    const double weight = op.weights.data == nullptr ? 1 : static_cast<double>(op.weights.data[i * op.weights.stride]);
-    mass[label] += weight;
-    add_row(op.rows.data + i * op.rows.stride, weight, d, sums + label * d);
+    if (label >= 0) mass[label] += weight_of(op, i);
   }
-  for (Index label = 0; label < op.out.rows; ++label) {
-    op.mass.data[label * op.mass.stride] = static_cast<float>(mass[label]);
-    if (mass[label] == 0) continue;
-    float* out = op.out.data + label * op.out.stride;
-    for (Index c = 0; c < d; ++c) out[c] = static_cast<float>(sums[label * d + c] / mass[label]);
-  }
+  for (Index label = 0; label < labels; ++label) op.mass.data[label * op.mass.stride] = static_cast<float>(mass[label]);
+  for (Index begin = 0; begin < d; begin += width) mean_columns(op, mass, begin, min(width, d - begin), sums);
 }
 
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

@@ -26,4 +26,13 @@ void* Workspace::get(int slot, std::size_t bytes) {
   return s.data;
 }
 
+void Workspace::trim() {
+  constexpr std::size_t kept = std::size_t{64} << 20;
+  for (Slot& slot : slots_) {
+    if (slot.bytes <= kept) continue;
+    ::operator delete(slot.data, kAlignment);
+    slot = {};
+  }
+}
+
 }  // namespace kvbench::kernels::cpu

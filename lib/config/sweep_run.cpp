@@ -15,7 +15,7 @@ class Parts {
 
   /// Hooks of the next part, which has this many units.
   ReplayHooks next(std::size_t units) {
-    ReplayHooks part{.stop = hooks_.stop};
+    ReplayHooks part{.note = hooks_.note, .stop = hooks_.stop};
     if (hooks_.progress) {
       part.progress = [this, before = before_](Index done, Index) { hooks_.progress(before + done, total_); };
     }

@@ -52,8 +52,7 @@ class Halving {
   std::vector<std::int32_t> sign(const WeightedTokens& list, const std::vector<std::int32_t>& starts, std::uint32_t round) {
     const Index n = std::ssize(list.ids);
     if (n == 0) return {};
-    const auto ids = backend_.adopt(std::vector(list.ids), n);
-    const auto keys = gathered(head_.keys, ids, backend_), values = gathered(head_.values, ids, backend_);
+    const auto keys = rows_at(head_.keys, list.ids, backend_), values = rows_at(head_.values, list.ids, backend_);
     WalkRows rows{.keys = keys, .values = values, .starts = starts, .uniforms = token_uniforms(draws_, list.ids, round)};
     // One weight of all scales the vectors and their largest alike.
     if (params_.half == Half::released) rows.weights = list.weights;
@@ -148,6 +147,10 @@ MethodInfo balancekv_method() {
               "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. Steps beyond the threshold "
               "(FAIL) are counted in the row. With the paper's constant the signs are all but fair coins; the released code "
               "is `balancekv-repo`.",
+          .complexity = {.compress = "O(n block (d + dv)), mode=stream O(n t (d + dv) T)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv) + B",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::sample,
           .streaming = true,
           .seeded = true,

@@ -34,8 +34,7 @@ class ReleasedWalk {
  private:
   std::vector<std::int32_t> sign(const WeightedTokens& list, std::uint32_t round) {
     const Index n = std::ssize(list.ids);
-    const auto ids = backend_.adopt(std::vector(list.ids), n);
-    const auto keys = gathered(head_.keys, ids, backend_), values = gathered(head_.values, ids, backend_);
+    const auto keys = rows_at(head_.keys, list.ids, backend_), values = rows_at(head_.values, list.ids, backend_);
     std::vector<std::int32_t> starts = block_starts(n, params_.block);
     const Index blocks = std::ssize(starts) - 1;
     const double shift = shift_of(keys);
@@ -123,6 +122,10 @@ MethodInfo balancekv_repo_method() {
               "Differs from the paper's listing in kernel, step and choice of the half. Numerator weights are 1 or 2 a round, "
               "the denominator takes 2 a round for all: mass=consistent mends that. The row counts the signs that no draw "
               "could change.",
+          .complexity = {.compress = "O(n block (d + dv))",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv) + 2 B",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::sample,
           .seeded = true,
           .properties = {.full_budget_exact = Property::yes(),

@@ -5,7 +5,8 @@ namespace kvbench {
 namespace {
 
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BsmParams& params, Backend& backend) {
-  return prepare_merging(head, {.chunk = 0, .order = params.order}, params.merging, backend);
+  return prepare_merging(head, {.chunk = 0, .order = params.order, .method = "bsm", .limit = params.limit}, params.merging,
+                         backend);
 }
 
 }  // namespace
@@ -13,6 +14,7 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BsmParams&
 void fields(ParamVisitor& visitor, BsmParams& params) {
   fields(visitor, params.merging);
   fields(visitor, params.order);
+  fields(visitor, params.limit);
 }
 
 MethodInfo bsm_method() {
@@ -24,6 +26,10 @@ MethodInfo bsm_method() {
           .summary = "bipartite soft matching of keys over the whole context, merged by degree",
           .notes = "One chunk; rounds, sinks, recent tokens and decoding as `chelsea`. Released ToMe leaves A before B after a "
                    "round (order=concat); the default keeps the order of the text.",
+          .complexity = {.compress = "O(n^2 d / 4)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv) + B",
+                         .growth = {.compress = 2, .query = 0, .memory = 0}},
           .kind = Kind::merge,
           .streaming = true,
           .properties = merging_properties(),

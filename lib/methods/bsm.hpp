@@ -12,6 +12,7 @@
 //   slack    entries freed at once while decoding, default 128 (as `chelsea`)
 //   ratio, decay, floor   share of the middle that a round removes (as `chelsea`), defaults 0.5, 0, 0.05
 //   order    place (default) | concat: what is left of A before B, as released with ToMe
+//   max_pairs   cosines of a round, default 2^37 (no source; minutes): above, `infeasible`. 740k tokens stay below it
 // Complexity: O(M^2 d / 4) for the first round over M middle tokens, more than an exact pass over fewer than M/8 queries, and
 // a quarter for each round after it; O(B d) a query.
 // Memory: B (d + dv) numbers and B degrees.
@@ -26,6 +27,7 @@ namespace kvbench {
 struct BsmParams {
   MergingParams merging;
   MergeRule::Order order = MergeRule::Order::place;
+  PairLimit limit;
 };
 void fields(ParamVisitor& visitor, BsmParams& params);
 

@@ -95,6 +95,10 @@ MethodInfo cam_method() {
           .notes = "The released code has three forms that differ in the attention they count, the normaliser, m, and when a "
                    "token is "
                    "merged (form). Positions are the trace's own: compare with sink.reposition=false.",
+          .complexity = {.compress = "O(G n (R + m dv)); prompt=stream O(G n^2 d)",
+                         .query = "O(B (d + dv))",
+                         .memory = "n G (attention) + B (d + G dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 1}},
           .kind = Kind::merge,
           .granularity = Granularity::query_head,
           .streaming = true,

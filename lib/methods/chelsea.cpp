@@ -154,10 +154,15 @@ MethodInfo chelsea_method() {
               "Numbers lost in the text are parameters: the schedule of rounds (ratio, decay, floor), the slack of decoding "
               "and the threshold of outlier heads. The paper keeps 4 % of the model's heads whole by offline calibration "
               "(outliers=FILE); the default keeps none, as one layer has too few heads for a share of 4 %.",
+          .complexity = {.compress = "O(n chunk d / 4)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv) + B",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::merge,
           .granularity = Granularity::layer,
           .streaming = true,
           .properties = merging_properties(),
+          .heads_apart = [](const Params& params) { return params.as<ChelseaParams>().outliers == "none"; },
       },
       prepare);
 }

@@ -14,11 +14,15 @@ namespace {
 struct Shared {
   HeadPrompt head;
   ClusterkvParams params;
+  std::string_view method;
   Draws draws;
   Backend& backend;
 
   /// Clusters of `keys`, those of the tokens first, first + 1, ...: starts from the tokens with the lowest draws.
   Clustering cluster(const Buffer<const float>& keys, Index first, Index count) const {
+    check_pairs(params.limit, method,
+                static_cast<double>(params.iterations) * static_cast<double>(keys.rows()) * static_cast<double>(count),
+                fmt::format("lower {0}.iterations, its cap, or {0}.clusters", method));
     std::vector<std::pair<double, TokenId>> drawn;
     for (Index i = 0; i < keys.rows(); ++i) drawn.emplace_back(draws.uniform(first + i), static_cast<TokenId>(i));
     std::ranges::sort(drawn);
@@ -148,7 +152,7 @@ class ClusterkvPrepared : public Prepared {
  private:
   std::shared_ptr<const PromptClusters> cluster_prompt(std::uint32_t seed) const {
     const Index n = head_.tokens(), sinks = std::min(params_.sinks, n);
-    PromptClusters prompt{{head_, params_, Draws(seed, name_, head_), backend_}, ClusterIndex(head_.keys.cols())};
+    PromptClusters prompt{{head_, params_, name_, Draws(seed, name_, head_), backend_}, ClusterIndex(head_.keys.cols())};
     if (n > sinks) {
       const Index count = params_.clusters > 0 ? params_.clusters : std::max<Index>(1, n / params_.tokens_per_cluster);
       const Clustering clustering = prompt.shared.cluster(head_.keys.slice(sinks, n - sinks), sinks, count);
@@ -176,7 +180,8 @@ std::shared_ptr<const Prepared> prepare_repo(const HeadPrompt& head, const Clust
                                .iterations = repo.iterations,
                                .every = 0,
                                .fill = repo.fill,
-                               .group = repo.group};
+                               .group = repo.group,
+                               .limit = repo.limit};
   return std::make_shared<ClusterkvPrepared>(head, params, "clusterkv-repo", backend);
 }
 
@@ -187,6 +192,7 @@ void selection_fields(ParamVisitor& visitor, P& params) {
   visitor.integer("iterations", params.iterations, {.min = 1}, "of k-means, at most");
   visitor.choice("fill", params.fill, {"trim", "pad"}, "the last cluster: cut to the budget, or taken whole");
   fields(visitor, params.group);
+  fields(visitor, params.limit);
 }
 
 constexpr const char* sinks_doc = "first tokens that always answer and are not clustered";
@@ -226,6 +232,10 @@ MethodInfo clusterkv_method() {
           .summary = "clusters of keys, recalled for each query by the inner product with their centroids",
           .notes = "L/80 clusters until labels are fixed, and 4 more for every 320 generated tokens, as the text. The released "
                    "accuracy code is `clusterkv-repo`; the released efficiency code counts the sinks outside the budget.",
+          .complexity = {.compress = "O(i n C d), C = n/80, i iterations",
+                         .query = "O(C d + B (d + dv))",
+                         .memory = "n (d + dv) + C d",
+                         .growth = {.compress = 2, .query = 1, .memory = 1}},
           .kind = Kind::select,
           .granularity = Granularity::query_head,
           .seeded = true,
@@ -244,6 +254,10 @@ MethodInfo clusterkv_repo_method() {
           .notes =
               "All generated tokens answer every query, beyond the budget. fill=pad takes the last cluster whole; the released "
               "kernel path cuts it all the same.",
+          .complexity = {.compress = "O(i n C d), C = 400, i iterations",
+                         .query = "O(C d + B (d + dv))",
+                         .memory = "n (d + dv) + C d",
+                         .growth = {.compress = 1, .query = 0, .memory = 1}},
           .kind = Kind::select,
           .granularity = Granularity::query_head,
           .seeded = true,

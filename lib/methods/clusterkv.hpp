@@ -25,6 +25,8 @@
 //               which are left out here
 //   per         query_head (default, the released code's) | kv_head: one ranking for the group
 //   reduce      mean (default; with per=kv_head the released gqa_policy=qavg) | max | sum of the group's inner products
+//   max_pairs   iterations n C0, default 2^37 (no source; minutes): above, `infeasible`. With C0 = n/80 and the cap of 300
+//               iterations 190k tokens stay below it
 // Complexity: clustering O(iterations n C0 d) for each seed, shared by budgets. With C0 = n/80 this grows with n^2: at n =
 // 32768 an iteration costs 3.4 GFlop at d = 128, so that tens of iterations may cost more than the exact pass over the queries
 // that a trace holds. A query costs O(C d) and O(C + B) to rank and list, for each query head. Memory: the full cache on the
@@ -37,6 +39,7 @@
 #pragma once
 
 #include <kvbench/methods/cluster_index.hpp>
+#include <kvbench/methods/pair_limit.hpp>
 
 namespace kvbench {
 
@@ -50,6 +53,7 @@ struct ClusterkvParams {
   Index added = 4;
   Fill fill = Fill::trim;
   GroupChoice group;
+  PairLimit limit;
 };
 void fields(ParamVisitor& visitor, ClusterkvParams& params);
 
@@ -60,6 +64,7 @@ struct ClusterkvRepoParams {
   Index iterations = 20;
   Fill fill = Fill::trim;
   GroupChoice group;
+  PairLimit limit;
 };
 void fields(ParamVisitor& visitor, ClusterkvRepoParams& params);
 

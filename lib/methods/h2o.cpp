@@ -137,6 +137,10 @@ MethodInfo h2o_method() {
                    "prompt's "
                    "full attention map and cuts once (prompt=columns, default). Both then evict one token a step. The released "
                    "evaluation code simulates another rule: `h2o-global`.",
+          .complexity = {.compress = "O(G n); prompt=stream O(n^2 d)",
+                         .query = "O(B (d + dv))",
+                         .memory = "G B (d + dv + 1)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::subset,
           .granularity = Granularity::query_head,
           .streaming = true,

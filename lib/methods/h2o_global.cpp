@@ -132,6 +132,10 @@ MethodInfo h2o_global_method() {
               "A simulation, not an eviction policy: columns are chosen over the whole map, so a token may be read before the "
               "attention that makes it heavy was paid. The public code sums over evaluated queries too; here the context's "
               "alone.",
+          .complexity = {.compress = "O(G n log n)",
+                         .query = "O(B (d + dv))",
+                         .memory = "G B (d + dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::subset,
           .granularity = Granularity::query_head,
           .needs = {Part::column_sums},

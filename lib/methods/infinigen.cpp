@@ -284,6 +284,10 @@ MethodInfo infinigen_method() {
               "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. Both fetch at "
               "most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). ClusterKV compares at a fixed "
               "budget. Without speculated queries in the trace the true ones are used, and the row says so.",
+          .complexity = {.compress = "O((n + m) d^2), m observed queries",
+                         .query = "O(n c + B (d + dv)), c columns",
+                         .memory = "n (d + dv) + G n c",
+                         .growth = {.compress = 1, .query = 1, .memory = 1}},
           .kind = Kind::select,
           .granularity = Granularity::layer,
           .needs = {Part::observed_queries},
@@ -293,6 +297,7 @@ MethodInfo infinigen_method() {
                          .head_permutation = Property::yes(),
                          .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::ones},
+          .heads_apart = [](const Params& p) { return p.as<InfinigenParams>().fetch == InfinigenParams::Fetch::fixed; },
       },
       prepare);
 }

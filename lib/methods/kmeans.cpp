@@ -82,6 +82,9 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const KmeansPara
   return prepared([head, params, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {
     const Index n = head.tokens();
     if (budget >= n) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
+    check_pairs(params.limit, "kmeans",
+                static_cast<double>(params.iterations) * static_cast<double>(n) * static_cast<double>(budget),
+                "lower the budget or kmeans.iterations");
     std::vector<TokenId> start;
     for (Index i = 0; i < budget; ++i) start.push_back(static_cast<TokenId>(i * n / budget));
     const LloydOptions options{.distance = params.distance, .iterations = params.iterations};
@@ -94,6 +97,7 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const KmeansPara
 void fields(ParamVisitor& visitor, KmeansParams& params) {
   visitor.choice("distance", params.distance, {"cosine", "l2"}, "what makes a centroid the nearest to a key");
   visitor.integer("iterations", params.iterations, {.min = 1}, "of k-means, at most");
+  fields(visitor, params.limit);
 }
 
 MethodInfo kmeans_method() {
@@ -104,6 +108,10 @@ MethodInfo kmeans_method() {
           .paper = "Chelsea, arXiv 2506.11418, Table 1",
           .summary = "k-means centroids of keys and values in place of the context's tokens, weighted by their degrees",
           .notes = "Chelsea's text names the baseline without its distance, start or number of iterations.",
+          .complexity = {.compress = "O(i n B d), i iterations",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv) + B",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::merge,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),

@@ -11,6 +11,7 @@
 // Parameters:
 //   distance    cosine (default: the metric of Chelsea's section 3) | l2
 //   iterations  default 10 (no source: the text gives only the complexity); fewer where labels are fixed before
+//   max_pairs   iterations n B, default 2^37 (no source; minutes): above, `infeasible`
 // Complexity: O(iterations n B d) for each budget, more than the exact pass over a window of W queries as soon as
 // iterations * B > W * G: this is the cost that Chelsea's Table 1 holds against it. Memory: B (d + dv) numbers and B weights.
 // Deviations: sinks and recent tokens are clustered like all others; --protect keeps them, as in Chelsea's comparison (16 and
@@ -18,12 +19,14 @@
 #pragma once
 
 #include <kvbench/methods/lloyd.hpp>
+#include <kvbench/methods/pair_limit.hpp>
 
 namespace kvbench {
 
 struct KmeansParams {
   Distance distance = Distance::cosine;  ///< cosine or l2
   Index iterations = 10;
+  PairLimit limit;
 };
 void fields(ParamVisitor& visitor, KmeansParams& params);
 

@@ -106,7 +106,8 @@ void MergingCache::compress(const MergedEntries& whole, Index target, std::vecto
   for (std::vector<MergeLink> links = std::move(first_links); middle.size() > target - outside; links.clear()) {
     if (links.empty()) links = merge_links(rule_, middle.keys, backend_);
     const Index count = merge_count(schedule_, middle.size(), middle.size() - (target - outside), rounds_++);
-    middle = merge_entries(rule_, middle, merge_groups(rule_, std::move(links), middle.size(), count), backend_);
+    const std::vector<Index> groups = merge_groups(rule_, std::move(links), middle.size(), count);
+    middle = merge_entries(rule_, std::move(middle), groups, backend_);
   }
   hold(whole, parts_.sinks, middle);
 }

@@ -14,7 +14,7 @@
 //   recent   last tokens not merged, default 64 (section 7.1)
 //   slack    entries freed at once while decoding, default 128 (as `chelsea`)
 //   ratio, decay, floor   share of the middle that a round removes (as `chelsea`), defaults 0.5, 0, 0.05
-//   max_tokens   entries that a round may compare, default 16384 (no source; 2^28 cosines a head): above, `infeasible`
+//   max_pairs   cosines of a round, default 2^37 (no source; minutes): above, `infeasible`. 370k tokens stay below it
 // Complexity: O(M^2 d) for the first round over M middle tokens, four times `bsm`; O(B d) a query. Similarities are searched in
 // tiles and never stored. Memory: B (d + dv) numbers and B degrees.
 // Deviations: the paper reports no result for it, its complexity alone.
@@ -26,7 +26,7 @@ namespace kvbench {
 
 struct MeshParams {
   MergingParams merging;
-  Index max_tokens = 16384;
+  PairLimit limit;
 };
 void fields(ParamVisitor& visitor, MeshParams& params);
 

@@ -216,12 +216,23 @@ struct Properties {
   WeightSum weight_sum = WeightSum::ones;  ///< of wD over a query's entries: all 1; n; at most n; or no rule
 };
 
+/// What a method costs, in the symbols of its banner: n tokens of the context, B of the budget, d and dv dimensions.
+struct Complexity {
+  std::string compress;  ///< time to compress a context
+  std::string query;     ///< time to answer one query of one query head
+  std::string memory;    ///< what a deployment holds, in numbers
+  struct {
+    double compress = 0, query = 0, memory = 0;
+  } growth;  ///< exponents of n of the three at a budget fixed in tokens, logarithms left out
+};
+
 struct MethodInfo {
   std::string name;
   std::vector<std::string> aliases;
   std::string paper;    ///< authors or system, arXiv id, section or algorithm
   std::string summary;  ///< one line
   std::string notes;    ///< how paper and released code differ, choices the text leaves open
+  Complexity complexity;
   Kind kind = Kind::subset;
   Granularity granularity = Granularity::kv_head;
   std::vector<Part> needs;
@@ -231,6 +242,9 @@ struct MethodInfo {
   bool windowed = false;       ///< replays layers with a sliding window
   bool whole_context = false;  ///< does not run where the harness keeps tokens of the context itself (--protect)
   Properties properties;
+  /// Granularity::layer only: with these parameters no head of the layer looks at another, so that they are computed one by one
+  /// and one head at a time is in memory. Absent: never.
+  std::function<bool(const Params&)> heads_apart;
 
   std::vector<ParamSpec> params;
   std::function<Params(std::span<const Assignment>)> bind;  ///< parses settings; throws Error for unknown names and bad values

@@ -44,6 +44,10 @@ MethodInfo pyramidkv_method() {
           .notes = "Integer rules of the released code; its steps round down, so the mean over layers may exceed the budget by "
                    "a few "
                    "tokens. The released script gives pyramidkv a window of 8 and the methods beside it 32; here both have 32.",
+          .complexity = {.compress = "O(G W n d + G n log n)",
+                         .query = "O(B (d + dv))",
+                         .memory = "G B (d + dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::subset,
           .granularity = Granularity::model,
           .needs = {Part::observed_queries},

@@ -210,6 +210,10 @@ MethodInfo quest_method() {
               "The "
               "cache stays whole on the fast tier: compare the bytes read, not those held. Both leave the first two layers "
               "dense (--dense-layers 2).",
+          .complexity = {.compress = "O(n d)",
+                         .query = "O(2 d n / page + B (d + dv))",
+                         .memory = "n (d + dv) + 2 d n / page",
+                         .growth = {.compress = 1, .query = 1, .memory = 1}},
           .kind = Kind::select,
           .granularity = Granularity::query_head,
           .streaming = true,

@@ -123,6 +123,10 @@ MethodInfo sink_method() {
               "Positions inside the cache as paper and released code wherever the trace has a plain RoPE (reposition=auto); "
               "comparisons that leave positions alone are reposition=false. The released code rotates cached keys at each "
               "step, this one turns the sinks on by the number of evicted tokens: the same logits.",
+          .complexity = {.compress = "O(1)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv)",
+                         .growth = {.compress = 0, .query = 0, .memory = 0}},
           .kind = Kind::subset,
           .streaming = true,
           .properties = {.full_budget_exact = Property::yes(),

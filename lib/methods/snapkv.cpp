@@ -24,6 +24,10 @@ MethodInfo snapkv_method() {
           .notes =
               "Paper and released LongBench configs: window 32, max pooling, kernel 7; the released class defaults to window "
               "64, mean pooling, kernel 5. Both select per query head over repeated keys.",
+          .complexity = {.compress = "O(G W n d + G n log n)",
+                         .query = "O(B (d + dv))",
+                         .memory = "G B (d + dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::subset,
           .granularity = Granularity::query_head,
           .needs = {Part::observed_queries},

@@ -36,6 +36,13 @@ Partition partition(const MergeRule& rule, Index entries) {
   return sets;
 }
 
+/// Copies of the rows that slots name, each of length one.
+Buffer<const float> unit_rows(const Buffer<const float>& keys, const std::vector<std::int32_t>& slots, Backend& backend) {
+  const Buffer<float> unit = gathered(keys, slots, backend);
+  backend.run(kernels::NormalizeRows<Buffer>{.rows = unit, .out = unit});
+  return unit;
+}
+
 struct Matches {
   std::vector<std::int32_t> best;
   std::vector<float> score;
@@ -51,13 +58,14 @@ Matches run(kernels::BestMatch<Buffer> match, Backend& backend) {
   return {backend.read(best), backend.read(score)};
 }
 
-std::vector<MergeLink> bipartite_links(const MergeRule& rule, const Buffer<const float>& unit, Backend& backend) {
-  const Partition sets = partition(rule, unit.rows());
+/// Links between the rows of some whole chunks.
+std::vector<MergeLink> bipartite_links(const MergeRule& rule, const Buffer<const float>& keys, Backend& backend) {
+  const Partition sets = partition(rule, keys.rows());
   const auto count = static_cast<Index>(sets.a.size());
   Index pairs = 0;
   for (std::size_t i = 0; i < sets.a.size(); ++i) pairs += sets.last[i] - sets.first[i];
-  const Matches matches = run({.points = gathered(unit, sets.a, backend),
-                               .candidates = gathered(unit, sets.b, backend),
+  const Matches matches = run({.points = unit_rows(keys, sets.a, backend),
+                               .candidates = unit_rows(keys, sets.b, backend),
                                .first = backend.adopt(std::vector(sets.first), count),
                                .last = backend.adopt(std::vector(sets.last), count),
                                .pairs = pairs},
@@ -69,7 +77,9 @@ std::vector<MergeLink> bipartite_links(const MergeRule& rule, const Buffer<const
   return links;
 }
 
-std::vector<MergeLink> mesh_links(const Buffer<const float>& unit, Backend& backend) {
+std::vector<MergeLink> mesh_links(const Buffer<const float>& keys, Backend& backend) {
+  const auto unit = backend.allocate<float>(keys.rows(), keys.cols());
+  backend.run(kernels::NormalizeRows<Buffer>{.rows = keys, .out = unit});
   const Matches matches = run({.points = unit, .candidates = unit, .skip_self = true}, backend);
   std::vector<MergeLink> links;
   for (std::size_t i = 0; i < matches.best.size(); ++i) {
@@ -114,15 +124,23 @@ Index merge_count(const MergeSchedule& schedule, Index entries, Index excess, In
 
 std::vector<MergeLink> merge_links(const MergeRule& rule, const Buffer<const float>& keys, Backend& backend) {
   if (keys.rows() < 2) return {};
-  if (rule.max_entries > 0 && keys.rows() > rule.max_entries) {
-    throw Infeasible(
-        fmt::format("mesh compares all pairs of {} tokens, above its limit of {}; raise mesh.max_tokens, take a "
-                    "shorter context, or use bsm or chelsea",
-                    keys.rows(), rule.max_entries));
+  const double entries = static_cast<double>(keys.rows());
+  const double candidates =
+      rule.matching == MergeRule::Matching::mesh ? entries : static_cast<double>(chunk_size(rule, keys.rows())) / 4;
+  check_pairs(rule.limit, rule.method, entries * candidates,
+              "take a shorter context, or chelsea, which compares inside chunks");
+  if (rule.matching == MergeRule::Matching::mesh) return mesh_links(keys, backend);
+  // Some chunks at a time: copies of all keys would double what a long head holds.
+  constexpr Index some = 16384;
+  const Index chunk = chunk_size(rule, keys.rows()), step = std::max(chunk, some / chunk * chunk);
+  std::vector<MergeLink> links;
+  for (Index begin = 0; begin < keys.rows(); begin += step) {
+    const Index count = std::min(step, keys.rows() - begin);
+    for (const MergeLink& link : bipartite_links(rule, keys.slice(begin, count), backend)) {
+      links.push_back({begin + link.from, begin + link.to, link.similarity});
+    }
   }
-  const auto unit = backend.allocate<float>(keys.rows(), keys.cols());
-  backend.run(kernels::NormalizeRows<Buffer>{.rows = keys, .out = unit});
-  return rule.matching == MergeRule::Matching::mesh ? mesh_links(unit, backend) : bipartite_links(rule, unit, backend);
+  return links;
 }
 
 Index linking_slots(const MergeRule& rule, Index entries) {
@@ -147,7 +165,7 @@ std::vector<Index> merge_groups(const MergeRule& rule, std::vector<MergeLink> li
   return group_of;
 }
 
-MergedEntries merge_entries(const MergeRule& rule, const MergedEntries& entries, const std::vector<Index>& group_of,
+MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const std::vector<Index>& group_of,
                             Backend& backend) {
   std::vector<std::int32_t> left;
   std::vector<std::int32_t> new_slot(group_of.size(), -1);
@@ -170,15 +188,17 @@ MergedEntries merge_entries(const MergeRule& rule, const MergedEntries& entries,
     const std::int32_t group = new_slot[at(group_of[slot])];
     if (members[at(group)] > 1) label[slot] = group;
   }
-  const Index slots = entries.size(), count = out.size();
+  const Index slots = entries.size();
   const Buffer<const float> weights = backend.adopt(std::vector(entries.degrees), slots);
   const Buffer<const std::int32_t> labels = backend.adopt(std::move(label), slots);
-  const Buffer<const std::int32_t> survivors = backend.adopt(std::move(left), count);
-  const auto keys = gathered(entries.keys, survivors, backend), values = gathered(entries.values, survivors, backend);
-  overwrite_means(entries.keys, labels, weights, keys, backend);
-  overwrite_means(entries.values, labels, weights, values, backend);
-  out.keys = keys;
-  out.values = values;
+  // Keys first and values after them: what was merged is given back as soon as it is.
+  const auto merged = [&](Buffer<const float> rows) -> Buffer<const float> {
+    const Buffer<float> means = gathered(rows, left, backend);
+    overwrite_means(rows, labels, weights, means, backend);
+    return means;
+  };
+  out.keys = merged(std::exchange(entries.keys, {}));
+  out.values = merged(std::exchange(entries.values, {}));
   return out;
 }
 

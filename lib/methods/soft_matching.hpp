@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include <kvbench/methods/method.hpp>
+#include <kvbench/methods/pair_limit.hpp>
 
 namespace kvbench {
 
@@ -34,7 +34,8 @@ struct MergeRule {
   Matching matching = Matching::bipartite;
   Index chunk = 0;  ///< entries, bipartite only; 0: all in one
   Order order = Order::place;
-  Index max_entries = 0;  ///< that a round may compare, mesh only; 0: any number
+  std::string_view method = {};  ///< whose rule it is, for the limit's message
+  PairLimit limit = {.pairs = unbounded};
 };
 
 /// Share of the entries that the i-th round may remove: max(ratio - decay * i, floor).
@@ -47,7 +48,7 @@ struct MergeSchedule {
 Index merge_count(const MergeSchedule& schedule, Index entries, Index excess, Index round);
 
 /// The links of all slots that have a partner, by increasing `from`. A chunk of one entry has none. Throws
-/// Infeasible above max_entries.
+/// Infeasible above the rule's limit.
 std::vector<MergeLink> merge_links(const MergeRule& rule, const Buffer<const float>& keys, Backend& backend);
 
 /// A slots of `entries` entries: those that look for a partner.
@@ -59,7 +60,6 @@ Index linking_slots(const MergeRule& rule, Index entries);
 std::vector<Index> merge_groups(const MergeRule& rule, std::vector<MergeLink> links, Index slots, Index count);
 
 /// Merges each group into one entry; the others are copied bit by bit.
-MergedEntries merge_entries(const MergeRule& rule, const MergedEntries& entries, const std::vector<Index>& group_of,
-                            Backend& backend);
+MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const std::vector<Index>& group_of, Backend& backend);
 
 }  // namespace kvbench

@@ -54,6 +54,12 @@ Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32
   return gathered(source, backend.adopt(std::move(ids), count), backend);
 }
 
+Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend) {
+  const auto breaks = [](std::int32_t a, std::int32_t b) { return b != a + 1; };
+  if (ids.empty() || std::ranges::adjacent_find(ids, breaks) != ids.end()) return gathered(source, ids, backend);
+  return source.slice(ids.front(), std::ssize(ids));
+}
+
 void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend) {
   const Index count = source.rows();
   if (count == 0) return;

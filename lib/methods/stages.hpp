@@ -23,6 +23,8 @@ std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count
 /// The rows `ids` [k, 1] of `source` [n, c], in this order, as a new buffer [k, c].
 Buffer<float> gathered(const Buffer<const float>& source, const Buffer<const std::int32_t>& ids, Backend& backend);
 Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids, Backend& backend);
+/// The same, not to be written: rows that follow each other are no copy.
+Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend);
 /// Copies `source` [k, c] over `out` [k, c]. Either may be a slice, and both may be empty.
 void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend);
 /// <a[i], b[j]> of a [m, c] and b [n, c] as a new buffer [m, n].

@@ -200,6 +200,9 @@ class SubgenPrepared : public Prepared {
     if (capacity == 0) reject_budget(params_, budget, d, dv);
     auto& known = partitions_[capacity];
     if (known == nullptr) {
+      // About ten passes of the bisection for the radius.
+      const double pairs = 10 * static_cast<double>(keys.rows() * capacity);
+      if (budgeted()) check_pairs(params_.limit, "subgen", pairs, "lower the budget, or give subgen.delta");
       auto found = budgeted() ? smallest_leader_partition(backend_, keys, capacity)
                               : leader_partition(backend_, keys, radius_, capacity).value();
       // Nothing but the radius is taken from tokens that are still to come.
@@ -222,8 +225,7 @@ double radius_from_queries(const HeadPrompt& head, double delta_r, Backend& back
   if (!head.observed.present() || head.observed.rows() == 0) {
     throw Unavailable(
         "subgen.delta_r divides by the norm of the observed queries, and there are none inside the context; record a trace "
-        "with "
-        "observed queries, or give subgen.delta or neither");
+        "with observed queries, or give subgen.delta or neither");
   }
   auto norms2 = backend.allocate<double>(head.observed.rows());
   backend.run(kernels::SquaredNorms<Buffer>{.rows = head.observed, .out = norms2});
@@ -244,6 +246,7 @@ void fields(ParamVisitor& visitor, SubgenParams& params) {
   visitor.integer("s", params.s, {.min = 0}, "value slots; 0: half of the budget");
   visitor.real("delta", params.delta, {.min = 0}, "cluster radius; 0: not given");
   visitor.real("delta_r", params.delta_r, {.min = 0}, "radius times the norm r of the observed queries; 0: not given");
+  fields(visitor, params.limit);
 }
 
 void check(const SubgenParams& params) {
@@ -276,6 +279,10 @@ MethodInfo subgen_method() {
               "prompt ends); subgen.delta or subgen.delta_r fix "
               "it instead, and then the budget does not bind. Decoded tokens may open clusters beyond the budget. Values are "
               "sampled by |v|^2; Lemma 1's preamble says |k|^2. The paper's own experiments are `subgen-kcenter`.",
+          .complexity = {.compress = "O(p n m' d), p passes for the radius",
+                         .query = "O((s + m' t) (d + dv))",
+                         .memory = "m' (1 + t) d + s (d + dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::sample,
           .streaming = true,
           .seeded = true,

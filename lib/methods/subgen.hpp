@@ -15,6 +15,7 @@
 //   delta    radius, in units of the keys; 0 (default): not given
 //   delta_r  radius as the product delta * r that Theorem 1 and Corollary 1 are stated in, r = scale * max |observed q|: the
 //            text has no 1/sqrt(d), so the logit scale is folded into q. Needs observed queries. 0 (default): not given
+//   max_pairs  10 n m', about what the search for the radius compares, default 2^37 (no source; minutes): above, `infeasible`
 // Radius rule. With delta or delta_r the sets are what Algorithm 1 makes of them, and the budget does not bind (it only sets
 // s). With neither, the smallest radius found such that after the context m'(1+t) d + s (d+dv) <= B (d+dv) numbers, m' =
 // clusters: see smallest_leader_partition(). Where not even one cluster fits beside the s slots the method is infeasible: t is
@@ -33,7 +34,7 @@
 // window of queries. Memory: m'(1+t) d + s (d+dv) numbers, and m' + s + 1 for n_i, |v|^2 and mu.
 #pragma once
 
-#include <kvbench/methods/method.hpp>
+#include <kvbench/methods/pair_limit.hpp>
 
 namespace kvbench {
 
@@ -42,6 +43,7 @@ struct SubgenParams {
   Index s = 0;
   double delta = 0;
   double delta_r = 0;
+  PairLimit limit;
 };
 void fields(ParamVisitor& visitor, SubgenParams& params);
 /// Throws Error where delta and delta_r are both given.

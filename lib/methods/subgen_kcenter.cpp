@@ -101,6 +101,8 @@ class KCenterPrepared : public Prepared {
   std::vector<TokenId> centres(Index candidates, Index k) const {
     std::vector<TokenId>& order = orders_[candidates];
     if (static_cast<Index>(order.size()) < k) {
+      check_pairs(params_.limit, "subgen-kcenter", static_cast<double>(candidates) * static_cast<double>(k),
+                  "lower the budget");
       auto taken = backend_.allocate<std::int32_t>(k);
       backend_.run(kernels::KCenter<Buffer>{
           .points = points_.slice(0, candidates), .order = taken, .radius2 = backend_.allocate<float>(k)});
@@ -128,6 +130,7 @@ void fields(ParamVisitor& visitor, SubgenKCenterParams& params) {
   visitor.real("recent", params.recent, {.min = 0, .max = 1},
                "share of the budget kept for the most recent tokens, rounded up");
   visitor.flag("values", params.values, "cluster keys and values together instead of keys");
+  fields(visitor, params.limit);
 }
 
 MethodInfo subgen_kcenter_method() {
@@ -139,6 +142,10 @@ MethodInfo subgen_kcenter_method() {
           .summary = "greedy k-center tokens of the context and a window of the most recent ones",
           .notes =
               "The split between window and centres is not in the text; half each by default, the odd token to the window.",
+          .complexity = {.compress = "O(n k d), k = B - r",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::subset,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),

@@ -15,17 +15,19 @@
 //           always seen. The text gives r + k only, not the split.
 //   values  false (default) | true: cover concatenated keys and values instead of keys (the paper's Fig. 1 asks which of them
 //           cluster better).
+//   max_pairs   n k, default 2^33 (no source; minutes): above, `infeasible`
 // Complexity: O(n k d) once for each number of candidates n - r, more than an exact pass over fewer than k queries; O(B d) a
 // query. Memory: B (d+dv) numbers.
 #pragma once
 
-#include <kvbench/methods/method.hpp>
+#include <kvbench/methods/pair_limit.hpp>
 
 namespace kvbench {
 
 struct SubgenKCenterParams {
   double recent = 0.5;
   bool values = false;
+  PairLimit limit{.pairs = 0x1p33};  ///< each centre reads all points from memory: dearer than cached tiles
 };
 void fields(ParamVisitor& visitor, SubgenKCenterParams& params);
 

@@ -112,13 +112,14 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
 }
 
 void add_units(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
-               bool head_methods, bool layer_methods) {
+               bool head_methods, bool layer_methods, bool apart) {
   const std::size_t first = plan.heads.size();
   for (const Index head : heads) {
     if (head_methods) plan.units.push_back({prompt, layer, {head}, false, plan.heads.size()});
+    if (layer_methods && apart) plan.units.push_back({prompt, layer, {head}, true, plan.heads.size()});
     plan.heads.push_back({prompt.prompt, layer, head});
   }
-  if (layer_methods) plan.units.push_back({prompt, layer, heads, true, first});
+  if (layer_methods && !apart) plan.units.push_back({prompt, layer, heads, true, first});
 }
 
 }  // namespace
@@ -152,6 +153,9 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
   const auto sees_layer = [](const MethodChoice& m) { return m.info->granularity == Granularity::layer; };
   const bool layer_methods = std::ranges::any_of(request.methods, sees_layer);
   const bool head_methods = !std::ranges::all_of(request.methods, sees_layer);
+  const bool apart = std::ranges::all_of(request.methods, [&](const MethodChoice& m) {
+    return !sees_layer(m) || (m.info->heads_apart && m.info->heads_apart(m.params));
+  });
   for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = trace.prompts[p];
     if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
@@ -169,7 +173,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
       for (Index h = 0; h < trace.num_kv_heads; ++h) {
         if (wanted(request.kv_heads, h)) heads.push_back(h);
       }
-      add_units(plan, plan.prompts.back(), l, heads, head_methods, layer_methods);
+      add_units(plan, plan.prompts.back(), l, heads, head_methods, layer_methods, apart);
     }
   }
   if (plan.heads.empty()) throw Error("nothing to replay: --prompts and --layers leave no layer of the trace");

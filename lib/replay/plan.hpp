@@ -26,7 +26,8 @@ struct Unit {
   PromptPlan prompt;
   std::size_t layer = 0;  ///< index into PromptInfo::layers
   std::vector<Index> kv_heads;
-  bool layer_methods = false;    ///< runs the methods of granularity `layer`; else all the others
+  bool layer_methods =
+      false;  ///< runs the methods of granularity `layer` (on single heads where these are apart); else the others
   std::size_t first_result = 0;  ///< index of the first head in ReplayResults::heads
 
   HeadPlace place(std::size_t head) const { return {prompt.prompt, layer, kv_heads[head]}; }

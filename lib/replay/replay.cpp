@@ -5,6 +5,7 @@
 
 #include <kvbench/replay/device_memory.hpp>
 #include <kvbench/replay/read_ahead.hpp>
+#include <kvbench/replay/head_memory.hpp>
 #include <kvbench/replay/unit.hpp>
 #include <kvbench/replay/workers.hpp>
 
@@ -40,9 +41,13 @@ ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, 
   const std::unique_ptr<Backend> backend = make_backend(request);
   results.device = backend->name();
   results.isa = backend->isa();
-  const std::size_t workers = std::min(worker_count(request), plan.units.size());
+  const Workers fitting = plan_workers(reader.info(), plan, request);
+  if (hooks.note && !fitting.note.empty()) hooks.note(fitting.note);
+  const std::size_t workers = std::min(static_cast<std::size_t>(fitting.threads), plan.units.size());
+  ReplayRequest bounded = request;
+  bounded.threads = fitting.threads;
   ReadAhead slabs(reader, plan, workers, request.read_ahead_bytes.value_or(default_read_ahead(*backend)));
-  run_units(plan.units.size(), request, hooks, [&](Backend& own, std::size_t u) {
+  run_units(plan.units.size(), bounded, hooks, [&](Backend& own, std::size_t u) {
     const Unit& unit = plan.units[u];
     try {
       run_unit(reader, plan, unit, request, slabs.take(u, own), own, hooks.stop, results);

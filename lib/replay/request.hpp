@@ -48,6 +48,7 @@ struct ReplayRequest {
   int threads = 0;                            ///< 0: all processors; on cuda one
   /// The largest unit that is read while another computes; default: 256 MiB, on a GPU 2 GiB, which hold no unit at work.
   std::optional<std::size_t> read_ahead_bytes;
+  double memory = 0;  ///< bytes that heads in flight may take together (see head_memory.hpp); 0: default_memory()
   Element kv_element =
       Element::f16;  ///< element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same)
 };
@@ -55,7 +56,8 @@ struct ReplayRequest {
 /// Callbacks from the engine; may be called from several threads, never at the same time.
 struct ReplayHooks {
   std::function<void(Index done, Index total)> progress;
-  const std::atomic<bool>* stop = nullptr;  ///< set: the replay throws Interrupted at the next cell
+  std::function<void(const std::string&)> note;  ///< one sentence for the user, such as why fewer threads run than asked for
+  const std::atomic<bool>* stop = nullptr;       ///< set: the replay throws Interrupted at the next cell
 };
 
 }  // namespace kvbench

@@ -15,8 +15,6 @@
 namespace kvbench {
 namespace {
 
-constexpr double score_bytes = 64e6;  // of a block's kept scores: bounds what a head in flight holds beside its own slabs
-
 /// What prepare() left for one method, or why it could not.
 struct PreparedMethod {
   std::vector<std::shared_ptr<const Prepared>> heads;  ///< of single heads, or

@@ -8,6 +8,9 @@
 
 namespace kvbench {
 
+/// Of a block's kept scores: bounds what a head in flight holds beside its own slabs.
+inline constexpr double score_bytes = 40e6;
+
 /// What a stage of compression took, and what it keeps.
 struct Work {
   double seconds = 0, flops = 0;

@@ -56,8 +56,9 @@ class Draws {
   Place place_;
 };
 
-/// One head in the making. Queries share the keys' norm, so logits have a deviation of key_norm^2 / head_dim.
-class Generator {
+}  // namespace
+
+class SynthHead::Generator {
  public:
   Generator(const SynthOptions& options, Place place)
       : options_(options), draws_(options.seed, place), place_(place), sigma_(options.key_norm / std::sqrt(dim())) {
@@ -70,8 +71,8 @@ class Generator {
     if (options.pattern == Pattern::heavy_hitters) mark_hitters();
   }
 
-  std::vector<float> keys() const {
-    return rows(options_.head_dim, [&](std::int64_t i, std::vector<double>& key) {
+  std::vector<float> keys(Rows range) const {
+    return rows(range, options_.head_dim, [&](std::int64_t i, std::vector<double>& key) {
       if (std::binary_search(marked_.begin(), marked_.end(), i)) {
         for (std::size_t c = 0; c < key.size(); ++c) key[c] = mark_length() * direction_[c];
         return;
@@ -80,28 +81,28 @@ class Generator {
     });
   }
 
-  std::vector<float> queries(std::uint32_t head) const {
-    return rows(options_.head_dim, [&](std::int64_t i, std::vector<double>& query) {
+  std::vector<float> queries(std::uint32_t head, Rows range) const {
+    return rows(range, options_.head_dim, [&](std::int64_t i, std::vector<double>& query) {
       scatter(Stream::queries, Stream::query_membership, head, i, query);
       if (!looks_for_marks(i)) return;
       for (std::size_t c = 0; c < query.size(); ++c) query[c] += pull() * direction_[c];
     });
   }
 
-  /// Guesses of these queries [n, d], off by Gaussian errors of `error` times sigma.
-  std::vector<float> guesses(const std::vector<float>& queries, std::uint32_t head, double error) const {
-    return rows(options_.head_dim, [&](std::int64_t i, std::vector<double>& guess) {
+  std::vector<float> guesses(std::uint32_t head, Rows range, const std::vector<float>& queries, double error) const {
+    return rows(range, options_.head_dim, [&](std::int64_t i, std::vector<double>& guess) {
       draws_.add_normals(Stream::speculation, head, i, error * sigma_, guess);
-      const float* query = &queries[static_cast<std::size_t>(i * options_.head_dim)];
+      const float* query = &queries[static_cast<std::size_t>((i - range.begin) * options_.head_dim)];
       for (std::size_t c = 0; c < guess.size(); ++c) guess[c] += query[c];
     });
   }
 
-  std::vector<float> values() const {
+  std::vector<float> values(Rows range) const {
     std::vector<double> mean(static_cast<std::size_t>(options_.value_dim));
     draws_.add_normals(Stream::value_mean, place_.kv_head, 0, 0.5, mean);
-    return rows(options_.value_dim, [&](std::int64_t i, std::vector<double>& value) {
-      std::vector<double> spread(1);
+    std::vector<double> spread(1);
+    return rows(range, options_.value_dim, [&](std::int64_t i, std::vector<double>& value) {
+      spread[0] = 0;
       draws_.add_normals(Stream::value_norm, place_.kv_head, i, 0.3, spread);
       // Trained models keep what they say about sinks small.
       const bool sink = options_.pattern == Pattern::sinks && i < 4;
@@ -153,11 +154,13 @@ class Generator {
     draws_.add_normals(stream, head, i, options_.spread * std::numbers::sqrt2 * sigma_, out);  // centres lie sqrt(2) |k| apart
   }
 
-  std::vector<float> rows(std::int64_t dim, const std::function<void(std::int64_t, std::vector<double>&)>& fill) const {
+  std::vector<float> rows(Rows range, std::int64_t dim,
+                          const std::function<void(std::int64_t, std::vector<double>&)>& fill) const {
     std::vector<float> all;
-    all.reserve(static_cast<std::size_t>(options_.num_tokens * dim));
-    for (std::int64_t i = 0; i < options_.num_tokens; ++i) {
-      std::vector<double> row(static_cast<std::size_t>(dim));
+    all.reserve(static_cast<std::size_t>((range.end - range.begin) * dim));
+    std::vector<double> row(static_cast<std::size_t>(dim));
+    for (std::int64_t i = range.begin; i < range.end; ++i) {
+      std::ranges::fill(row, 0.0);
       fill(i, row);
       for (const double x : row) all.push_back(static_cast<float>(x));
     }
@@ -172,26 +175,24 @@ class Generator {
   std::vector<std::int64_t> marked_;  ///< ascending
 };
 
-}  // namespace
+SynthHead::SynthHead(const SynthOptions& options, Place place)
+    : generator_(std::make_unique<const Generator>(options, place)) {}
+SynthHead::~SynthHead() = default;
 
-SynthHead draw_head(const SynthOptions& options, Place place) {
-  const Generator generator(options, place);
-  SynthHead head{generator.keys(), generator.values(), {}, {}};
-  const std::int64_t group = options.query_heads / options.kv_heads;
-  for (std::int64_t g = 0; g < group; ++g) {
-    const auto number = static_cast<std::uint32_t>(place.kv_head * group + g);
-    head.queries.push_back(generator.queries(number));
-    if (options.speculation_error) {
-      head.speculated.push_back(generator.guesses(head.queries.back(), number, *options.speculation_error));
-    }
-  }
-  return head;
+std::vector<float> SynthHead::keys(Rows rows) const { return generator_->keys(rows); }
+std::vector<float> SynthHead::values(Rows rows) const { return generator_->values(rows); }
+std::vector<float> SynthHead::queries(std::int64_t head, Rows rows) const {
+  return generator_->queries(static_cast<std::uint32_t>(head), rows);
+}
+std::vector<float> SynthHead::guesses(std::int64_t head, Rows rows, const std::vector<float>& queries, double error) const {
+  return generator_->guesses(static_cast<std::uint32_t>(head), rows, queries, error);
 }
 
-std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries, std::int64_t end,
-                               std::int64_t dim, double scale) {
+std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries,
+                               const std::vector<std::int64_t>& positions, std::int64_t dim, double scale, double weight) {
   constexpr std::size_t tile = 256, block = 8;  // keys and queries at a time: their logits stay in the first-level cache
-  const auto d = static_cast<std::size_t>(dim), m = static_cast<std::size_t>(end);
+  const auto d = static_cast<std::size_t>(dim), count = positions.size();
+  const std::size_t m = count == 0 ? 0 : static_cast<std::size_t>(positions.back()) + 1;
   const std::size_t padded = (m + tile - 1) / tile * tile;
   std::vector<float> transposed(d * padded);  // [d, padded], so that the inner loop runs over keys
   for (std::size_t j = 0; j < m; ++j) {
@@ -199,9 +200,9 @@ std::vector<float> column_sums(const std::vector<float>& keys, const std::vector
   }
   std::vector<float> logits(block * padded);
   std::vector<double> sums(keys.size() / d);
-  for (std::size_t first = 0; first < m; first += block) {
-    const std::size_t last = std::min(m, first + block);
-    for (std::size_t j = 0; j < last; j += tile) {
+  for (std::size_t first = 0; first < count; first += block) {
+    const std::size_t last = std::min(count, first + block);
+    for (std::size_t j = 0; j <= static_cast<std::size_t>(positions[last - 1]); j += tile) {
       for (std::size_t i = first; i < last; ++i) {
         float* out = &logits[(i - first) * padded + j];
         std::fill_n(out, tile, 0.0F);
@@ -213,11 +214,12 @@ std::vector<float> column_sums(const std::vector<float>& keys, const std::vector
       }
     }
     for (std::size_t i = first; i < last; ++i) {
+      const auto seen = static_cast<std::size_t>(positions[i]) + 1;
       float* row = &logits[(i - first) * padded];
-      const float top = *std::max_element(row, row + i + 1);
+      const float top = *std::max_element(row, row + seen);
       double total = 0;
-      for (std::size_t j = 0; j <= i; ++j) total += row[j] = std::exp((row[j] - top) * static_cast<float>(scale));
-      for (std::size_t j = 0; j <= i; ++j) sums[j] += row[j] / total;
+      for (std::size_t j = 0; j < seen; ++j) total += row[j] = std::exp((row[j] - top) * static_cast<float>(scale));
+      for (std::size_t j = 0; j < seen; ++j) sums[j] += weight * row[j] / total;
     }
   }
   return {sums.begin(), sums.end()};

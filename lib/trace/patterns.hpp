@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <kvbench/trace/synth.hpp>
@@ -14,19 +15,35 @@ struct Place {
   std::uint32_t prompt = 0, layer = 0, kv_head = 0;
 };
 
-struct SynthHead {
-  std::vector<float> keys;                     ///< [n, d]
-  std::vector<float> values;                   ///< [n, dv]
-  std::vector<std::vector<float>> queries;     ///< one [n, d] for each query head of the group
-  std::vector<std::vector<float>> speculated;  ///< the same with Gaussian errors; empty unless asked for
+/// Rows [begin, end) of the tokens of a prompt.
+struct Rows {
+  std::int64_t begin = 0, end = 0;
 };
 
-/// Values have a mean of their own and norms that differ by some 30 %, as in trained models.
-SynthHead draw_head(const SynthOptions& options, Place place);
+/// One head in the making: any rows of any of its arrays, in any order, the same numbers each time. Values have a mean of their
+/// own and norms that differ by some 30 %, as in trained models. Queries share the keys' norm, so that logits have a deviation
+/// of key_norm^2 / head_dim.
+class SynthHead {
+ public:
+  SynthHead(const SynthOptions& options, Place place);
+  ~SynthHead();
 
-/// Attention mass that each key gets from the causal queries 0 .. end - 1 at the given scale.
-/// keys [n, d], queries [n, d] -> [n]; zero from `end` on. fp32 logits, fp64 sums; memory grows with n, not n^2.
-std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries, std::int64_t end,
-                               std::int64_t dim, double scale);
+  std::vector<float> keys(Rows rows) const;    ///< [rows, d]
+  std::vector<float> values(Rows rows) const;  ///< [rows, dv]
+  /// [rows, d] of query head `head` of the layer.
+  std::vector<float> queries(std::int64_t head, Rows rows) const;
+  /// Guesses of `queries` (those rows of that head), off by Gaussian errors of `error` times a query's typical norm.
+  std::vector<float> guesses(std::int64_t head, Rows rows, const std::vector<float>& queries, double error) const;
+
+ private:
+  class Generator;
+  std::unique_ptr<const Generator> generator_;
+};
+
+/// Attention mass that each key gets from causal queries at the given positions and scale, each counted `weight` times.
+/// keys [n, d], queries [positions, d], positions increasing and below n -> [n]. fp32 logits, fp64 sums; beside its arguments
+/// it holds a copy of the keys.
+std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries,
+                               const std::vector<std::int64_t>& positions, std::int64_t dim, double scale, double weight = 1);
 
 }  // namespace kvbench::trace

@@ -2,6 +2,8 @@
 #include <kvbench/trace/reader.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <mutex>
 #include <optional>
 
@@ -29,14 +31,22 @@ std::ptrdiff_t find_not_finite(const std::vector<float>& values) {
   return -1;
 }
 
-std::vector<float> widen(const std::vector<std::uint16_t>& halves, Dtype dtype) {
-  std::vector<float> values(halves.size());
-  if (dtype == Dtype::f16) {
-    std::transform(halves.begin(), halves.end(), values.begin(), [](std::uint16_t half) { return widen_f16(half); });
-  } else {
-    std::transform(halves.begin(), halves.end(), values.begin(), [](std::uint16_t half) { return widen_bf16(half); });
+/// Widens 16-bit values that fill the second half of `values` to all of it, in place: a head's slab is held once. A value
+/// is written where only values before it were read, and those are widened already.
+void widen(std::vector<float>& values, Dtype dtype) {
+  constexpr std::size_t block = 1024;
+  std::array<std::uint16_t, block> halves;
+  const auto* stored = reinterpret_cast<const std::byte*>(values.data()) + 2 * values.size();
+  for (std::size_t begin = 0; begin < values.size(); begin += block) {
+    const std::size_t count = std::min(block, values.size() - begin);
+    std::memcpy(halves.data(), stored + 2 * begin, 2 * count);
+    float* out = values.data() + begin;
+    if (dtype == Dtype::f16) {
+      std::transform(halves.begin(), halves.begin() + count, out, [](std::uint16_t half) { return widen_f16(half); });
+    } else {
+      std::transform(halves.begin(), halves.begin() + count, out, [](std::uint16_t half) { return widen_bf16(half); });
+    }
   }
-  return values;
 }
 
 }  // namespace
@@ -85,8 +95,7 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
   if (head < 0 || head >= shape.heads) throw Error("{}: {}: there is no head {} of {}.", impl_->path, at, head, shape.heads);
   const Dtype dtype = dtype_of(impl_->info, array);
   const auto size = static_cast<std::size_t>(shape.rows * shape.dim);
-  std::vector<float> values(dtype == Dtype::f32 ? size : 0);
-  std::vector<std::uint16_t> halves(dtype == Dtype::f32 ? 0 : size);
+  std::vector<float> values(size);
   try {
     const h5::Session session;
     std::vector<hsize_t> start{static_cast<hsize_t>(head), 0, 0};
@@ -98,12 +107,12 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
                                    .group("layers")
                                    .group(std::to_string(layer.layer))
                                    .dataset(name_of(array));
-    void* out = dtype == Dtype::f32 ? static_cast<void*>(values.data()) : halves.data();
+    std::byte* const out = reinterpret_cast<std::byte*>(values.data()) + (sizeof(float) - size_of(dtype)) * size;
     dataset.read_slab(h5::float_type(dtype).get(), start, count, out);
   } catch (const h5::Failure& failure) {
     throw IoError("{}. Check the disk, or write the trace again.", failure.what());
   }
-  if (dtype != Dtype::f32) values = widen(halves, dtype);
+  if (dtype != Dtype::f32) widen(values, dtype);
   if (const std::ptrdiff_t bad = find_not_finite(values); bad >= 0) {
     throw Error("{}: {}: head {}, row {}, column {} is {}; a trace must be finite.", impl_->path, at, head, bad / shape.dim,
                 bad % shape.dim, values[static_cast<std::size_t>(bad)]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/trace/synth.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -37,6 +38,7 @@ void check_options(const SynthOptions& o) {
   if (o.query_heads % o.kv_heads != 0) {
     throw Error("--query-heads = {} is no multiple of --kv-heads = {}.", o.query_heads, o.kv_heads);
   }
+  if (o.column_queries < 0) throw Error("--column-queries is {}; it must be at least 0.", o.column_queries);
   if (!std::isfinite(o.spread) || o.spread < 0) throw Error("--spread is {}; it must be finite and at least 0.", o.spread);
   if (!std::isfinite(o.key_norm) || o.key_norm <= 0)
     throw Error("--key-norm is {}; it must be finite and above 0.", o.key_norm);
@@ -80,6 +82,9 @@ TraceInfo describe(const SynthOptions& options) {
   info.source_version = fmt::format("pattern={} clusters={} spread={} key_norm={} seed={}", name_of(options.pattern),
                                     options.clusters, options.spread, options.key_norm, options.seed);
   if (options.speculation_error) info.source_version += fmt::format(" speculated={}", *options.speculation_error);
+  if (options.column_sums && options.column_queries > 0) {
+    info.source_version += fmt::format(" column_queries={}", options.column_queries);
+  }
   info.num_layers = options.layers;
   info.num_query_heads = options.query_heads;
   info.num_kv_heads = options.kv_heads;
@@ -102,11 +107,86 @@ TraceInfo describe(const SynthOptions& options) {
   return info;
 }
 
-/// To what a reader of the trace will see, so that the column sums belong to the stored queries and keys.
-void round_to(Dtype dtype, std::vector<float>& values) {
-  if (dtype == Dtype::f32) return;
-  for (float& x : values) x = dtype == Dtype::f16 ? widen_f16(narrow_f16(x)) : widen_bf16(narrow_bf16(x));
-}
+/// Writes the arrays of one kv head and its query heads.
+class HeadWriter {
+ public:
+  HeadWriter(Writer& writer, const TraceInfo& info, const SynthOptions& options, Place place)
+      : writer_(writer),
+        info_(info),
+        options_(options),
+        place_(place),
+        head_(options, place),
+        asked_{options.num_tokens - options.num_queries, options.num_tokens} {}
+
+  void write() const {
+    const Rows all{0, options_.num_tokens};
+    write_blocks(Array::keys, place_.kv_head, all, [&](Rows rows) { return head_.keys(rows); });
+    write_blocks(Array::values, place_.kv_head, all, [&](Rows rows) { return head_.values(rows); });
+    for (std::int64_t g = 0; g < info_.group(); ++g) write_query_head(place_.kv_head * info_.group() + g);
+    if (options_.column_sums) write_column_sums();
+  }
+
+ private:
+  void write_rows(Array array, std::int64_t head, std::int64_t first, std::span<const float> data) const {
+    writer_.write_rows(place_.prompt, place_.layer, array, head, first, data);
+  }
+
+  /// draw(rows) for blocks of `range`, which is row 0 and those after it of the array.
+  template <class F>
+  void write_blocks(Array array, std::int64_t head, Rows range, F draw) const {
+    constexpr std::int64_t block = 16384;  // 8 MiB at d = 128: large writes, small buffers
+    for (std::int64_t begin = range.begin; begin < range.end; begin += block) {
+      write_rows(array, head, begin - range.begin, draw(Rows{begin, std::min(range.end, begin + block)}));
+    }
+  }
+
+  void write_query_head(std::int64_t head) const {
+    write_blocks(Array::queries, head, asked_, [&](Rows rows) { return head_.queries(head, rows); });
+    if (!options_.speculation_error) return;
+    write_blocks(Array::speculated_queries, head, asked_,
+                 [&](Rows rows) { return head_.guesses(head, rows, head_.queries(head, rows), *options_.speculation_error); });
+  }
+
+  /// What a reader of the trace will see, so that what is derived from it belongs to it.
+  std::vector<float> stored(std::vector<float> values) const {
+    if (options_.dtype == Dtype::f32) return values;
+    for (float& x : values) x = options_.dtype == Dtype::f16 ? widen_f16(narrow_f16(x)) : widen_bf16(narrow_bf16(x));
+    return values;
+  }
+
+  /// Positions of the queries that are summed: the last of each of `count` equal stretches of the context.
+  std::vector<std::int64_t> summed_positions() const {
+    const std::int64_t end = options_.prompt_tokens;
+    const std::int64_t count = options_.column_queries > 0 ? std::min(options_.column_queries, end) : end;
+    std::vector<std::int64_t> positions;
+    for (std::int64_t i = 1; i <= count; ++i) positions.push_back(i * end / count - 1);
+    return positions;
+  }
+
+  void write_column_sums() const {
+    const std::vector<std::int64_t> positions = summed_positions();
+    const double weight = static_cast<double>(options_.prompt_tokens) / static_cast<double>(positions.size());
+    const double scale = info_.prompts[place_.prompt].layers[place_.layer].scale;
+    const std::vector<float> keys = stored(head_.keys({0, options_.num_tokens}));
+    for (std::int64_t g = 0; g < info_.group(); ++g) {
+      const std::int64_t head = place_.kv_head * info_.group() + g;
+      std::vector<float> queries;
+      queries.reserve(positions.size() * static_cast<std::size_t>(options_.head_dim));
+      for (const std::int64_t p : positions) {
+        const std::vector<float> row = stored(head_.queries(head, {p, p + 1}));
+        queries.insert(queries.end(), row.begin(), row.end());
+      }
+      write_rows(Array::column_sums, head, 0, column_sums(keys, queries, positions, options_.head_dim, scale, weight));
+    }
+  }
+
+  Writer& writer_;
+  const TraceInfo& info_;
+  const SynthOptions& options_;
+  Place place_;
+  SynthHead head_;
+  Rows asked_;  ///< tokens whose queries are kept
+};
 
 }  // namespace
 
@@ -114,29 +194,10 @@ void synthesize(const std::string& path, const SynthOptions& options) {
   check_options(options);
   const TraceInfo info = describe(options);
   Writer writer(path, info, {.compress = options.compress});
-  const double scale = info.prompts[0].layers[0].scale;
-  const auto first_query = static_cast<std::size_t>((options.num_tokens - options.num_queries) * options.head_dim);
-  for (std::size_t p = 0; p < info.prompts.size(); ++p) {
-    for (std::size_t l = 0; l < info.prompts[p].layers.size(); ++l) {
-      for (std::int64_t h = 0; h < options.kv_heads; ++h) {
-        SynthHead head =
-            draw_head(options, {static_cast<std::uint32_t>(p), static_cast<std::uint32_t>(l), static_cast<std::uint32_t>(h)});
-        round_to(options.dtype, head.keys);
-        writer.write_rows(p, l, Array::keys, h, 0, head.keys);
-        writer.write_rows(p, l, Array::values, h, 0, head.values);
-        for (std::size_t g = 0; g < head.queries.size(); ++g) {
-          const std::int64_t query_head = h * info.group() + static_cast<std::int64_t>(g);
-          round_to(options.dtype, head.queries[g]);
-          writer.write_rows(p, l, Array::queries, query_head, 0, std::span(head.queries[g]).subspan(first_query));
-          if (options.speculation_error) {
-            round_to(options.dtype, head.speculated[g]);
-            writer.write_rows(p, l, Array::speculated_queries, query_head, 0,
-                              std::span(head.speculated[g]).subspan(first_query));
-          }
-          if (!options.column_sums) continue;
-          writer.write_rows(p, l, Array::column_sums, query_head, 0,
-                            column_sums(head.keys, head.queries[g], options.prompt_tokens, options.head_dim, scale));
-        }
+  for (std::uint32_t p = 0; p < info.prompts.size(); ++p) {
+    for (std::uint32_t l = 0; l < info.prompts[p].layers.size(); ++l) {
+      for (std::uint32_t h = 0; h < static_cast<std::uint32_t>(options.kv_heads); ++h) {
+        HeadWriter(writer, info, options, {p, l, h}).write();
       }
     }
   }

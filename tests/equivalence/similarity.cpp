@@ -258,3 +258,18 @@ TEST_CASE("mean rows equal the reference: rows without label, labels without row
           for_each_backend([&](Backend& b) { check_equivalent(run(b), expected, "means and masses"); });
         }
 }
+
+TEST_CASE("mean rows of so many labels that a few columns are summed at a time") {
+  // 2^18 labels leave room for the sums of 16 columns at a time; 40 columns are two and a half of these.
+  const Index n = 300000, d = 40, c = Index{1} << 18;
+  const auto rows = Random().normal(n * d);
+  const auto labels = Random(2).integers(n, -1, static_cast<std::int32_t>(c) - 1);
+  const auto run = [&](Backend& b) {
+    const auto out = b.adopt(std::vector<float>(static_cast<std::size_t>(c * d), 1), c, d);
+    b.run(kernels::MeanRows<Buffer>{
+        .rows = b.adopt(rows, n, d), .labels = b.adopt(labels, n), .out = out, .mass = b.allocate<float>(c)});
+    return b.read(out);
+  };
+  const auto expected = run(*make_ref_backend());
+  for_each_backend([&](Backend& b) { CHECK(same_bits(run(b), expected)); });
+}

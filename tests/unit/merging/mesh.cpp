@@ -26,19 +26,20 @@ TEST_CASE("mesh: eight tokens, worked by hand") {
   check_merged(four[1], {2.25f, 1.75f}, (17 + 6) / 2.0f);
 }
 
-TEST_CASE("mesh refuses to compare more tokens than its limit, and says what to do") {
+TEST_CASE("mesh refuses to compare more pairs than its limit, and says what to do") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 40, .decoded = 10}, 1, *backend);
   const auto open = [&](const char* limit, Index budget) {
-    return open_cache("mesh", {{"sinks", "4"}, {"recent", "6"}, {"max_tokens", limit}}, prompt_of(head, *backend), budget, 0,
+    return open_cache("mesh", {{"sinks", "4"}, {"recent", "6"}, {"max_pairs", limit}}, prompt_of(head, *backend), budget, 0,
                       *backend);
   };
-  CHECK_NOTHROW(open("30", 20));
-  CHECK_THROWS_WITH_AS(open("29", 20),
-                       "mesh compares all pairs of 30 tokens, above its limit of 29; raise mesh.max_tokens, take a shorter "
-                       "context, or use bsm or chelsea",
-                       Infeasible);
+  CHECK_NOTHROW(open("900", 20));  // 40 - 4 - 6 = 30 tokens of the middle, 30^2 cosines
+  CHECK_THROWS_WITH_AS(
+      open("899", 20),
+      "mesh would compare 900 pairs of rows, above its limit of 899; raise mesh.max_pairs, or take a shorter context, "
+      "or chelsea, which compares inside chunks",
+      Infeasible);
   // Nothing to merge yet: the limit strikes when decoding fills the budget.
-  const auto cache = open("29", 40);
+  const auto cache = open("899", 40);
   CHECK_THROWS_AS(cache->append(token_block(head, 40, 50, *backend)), Infeasible);
 }

@@ -2,11 +2,17 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+
+#include <fmt/format.h>
 
 #include <kvbench/methods/registry.hpp>
 
+#include <support/small.hpp>
+
 using namespace kvbench;
+using namespace kvbench::testing;
 
 TEST_CASE("names and aliases are unique, lower case and found") {
   std::set<std::string> seen;
@@ -28,8 +34,12 @@ TEST_CASE("every row says what it is and how to run it") {
     CHECK_FALSE(method.paper.empty());
     CHECK_FALSE(method.summary.empty());
     CHECK_FALSE(method.notes.empty());
+    CHECK_FALSE(method.complexity.compress.empty());
+    CHECK_FALSE(method.complexity.query.empty());
+    CHECK_FALSE(method.complexity.memory.empty());
     CHECK(method.bind != nullptr);
     CHECK((method.granularity == Granularity::layer ? method.prepare_layer != nullptr : method.prepare != nullptr));
+    CHECK((method.heads_apart == nullptr || method.granularity == Granularity::layer));
     CHECK((method.granularity == Granularity::model) == (method.plan != nullptr));
     for (const ParamSpec& param : method.params) {
       CAPTURE(param.name);
@@ -45,4 +55,44 @@ TEST_CASE("an unknown method is answered with the nearest name") {
   CHECK_THROWS_WITH_AS(find_method("xyzzy"), doctest::Contains("kvbench methods"), Error);
   CHECK(find_method("streamingllm").name == "sink");
   CHECK_THROWS_WITH_AS(find_method("snapkv").bind(std::vector<Assignment>{{"kernel", "4"}}), doctest::Contains("odd"), Error);
+}
+
+TEST_CASE("exponents are those of the formulas beside them") {
+  for (const MethodInfo& method : all_methods()) {
+    CAPTURE(method.name);
+    const Complexity& cost = method.complexity;
+    // Work of the default settings: before the alternative that another setting chooses.
+    const std::string compress = cost.compress.substr(0, cost.compress.find(';'));
+    const bool linear = compress.find('n') != std::string::npos, proportional = compress.find("C = n") != std::string::npos;
+    const double squared = compress.find("n^2") != std::string::npos || proportional ? 2 : linear ? 1 : 0;
+    CHECK(cost.growth.compress == squared);
+    CHECK((cost.growth.memory == 1) == (cost.memory.starts_with("n ")));
+  }
+}
+
+TEST_CASE("methods whose work can grow with the square of the context refuse it above their limit") {
+  const auto backend = make_cpu_backend(Isa::scalar);
+  const HeadData head = random_head({.n = 64, .d = 8, .dv = 8}, 1, *backend);
+  // Pairs at a budget of 32 of 64 tokens with the settings given: bsm 32 * 32 of the middle; clusterkv 300 * 64 * 4;
+  // clusterkv-repo 20 * 64 * 8; kmeans 10 * 64 * 32; mesh 64^2; subgen-kcenter k = 16 of 48 candidates; subgen 10 * 64 * m', m'
+  // = 6 clusters of 1 + 4 keys beside 16 slots of key and value.
+  const std::map<std::string, std::pair<double, std::vector<Assignment>>> pairs = {
+      {"bsm", {32 * 32, {{"sinks", "0"}, {"recent", "0"}}}},
+      {"clusterkv", {300 * 64 * 4, {{"sinks", "0"}, {"clusters", "4"}}}},
+      {"clusterkv-repo", {20 * 64 * 8, {{"sinks", "0"}, {"clusters", "8"}}}},
+      {"kmeans", {10 * 64 * 32, {}}},
+      {"mesh", {64 * 64, {{"sinks", "0"}, {"recent", "0"}}}},
+      {"subgen", {10 * 64 * 6, {}}},
+      {"subgen-kcenter", {48 * 16, {}}}};
+  for (const MethodInfo& method : all_methods()) {
+    CAPTURE(method.name);
+    const bool limited = std::ranges::any_of(method.params, [](const ParamSpec& p) { return p.name == "max_pairs"; });
+    REQUIRE(limited == pairs.contains(method.name));
+    if (!limited) continue;
+    auto [most, settings] = pairs.at(method.name);
+    settings.push_back({"max_pairs", fmt::format("{}", most)});
+    CHECK_NOTHROW(open_cache(method.name, settings, prompt_of(head, *backend), 32, 0, *backend));
+    settings.back().value = fmt::format("{}", most - 1);
+    CHECK_THROWS_AS(open_cache(method.name, settings, prompt_of(head, *backend), 32, 0, *backend), Infeasible);
+  }
 }

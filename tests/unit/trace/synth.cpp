@@ -28,6 +28,25 @@ SynthOptions small(Pattern pattern) {
   return options;
 }
 
+/// All rows of one head's arrays.
+struct Drawn {
+  std::vector<float> keys;
+  std::vector<std::vector<float>> queries, speculated;
+};
+Drawn draw_head(const SynthOptions& options, Place place) {
+  const SynthHead head(options, place);
+  const Rows all{0, options.num_tokens};
+  Drawn drawn{.keys = head.keys(all)};
+  const std::int64_t group = options.query_heads / options.kv_heads;
+  for (std::int64_t h = place.kv_head * group; h < (place.kv_head + 1) * group; ++h) {
+    drawn.queries.push_back(head.queries(h, all));
+    if (options.speculation_error) {
+      drawn.speculated.push_back(head.guesses(h, all, drawn.queries.back(), *options.speculation_error));
+    }
+  }
+  return drawn;
+}
+
 /// Attention of query row `i` (causal) over the keys, in fp64.
 std::vector<double> attention(const std::vector<float>& keys, const std::vector<float>& queries, std::size_t i, std::size_t d,
                               double scale) {
@@ -45,7 +64,7 @@ std::vector<double> attention(const std::vector<float>& keys, const std::vector<
 TEST_CASE("column sums of three tokens by hand") {
   // d = 1, scale = ln 2: logits are q k, weights 2^(q k). Query 0 sees key 0; query 1 weighs 2^1 : 2^2; query 2 weighs 1 : 1
   // : 1.
-  const std::vector<float> sums = column_sums({1, 2, 0}, {5, 1, 0}, 3, 1, std::log(2.0));
+  const std::vector<float> sums = column_sums({1, 2, 0}, {5, 1, 0}, {0, 1, 2}, 1, std::log(2.0));
 
   CHECK(sums[0] == doctest::Approx(1 + 1.0 / 3 + 1.0 / 3).epsilon(1e-6));
   CHECK(sums[1] == doctest::Approx(2.0 / 3 + 1.0 / 3).epsilon(1e-6));
@@ -53,17 +72,55 @@ TEST_CASE("column sums of three tokens by hand") {
 }
 
 TEST_CASE("column sums agree with attention in fp64, across block edges") {
-  const SynthHead head = draw_head(small(Pattern::gaussian), {});
+  const Drawn head = draw_head(small(Pattern::gaussian), {});
   std::vector<double> expected(512);
   for (std::size_t i = 0; i < 300; ++i) {
     const std::vector<double> weights = attention(head.keys, head.queries[1], i, 64, 0.125);
     for (std::size_t j = 0; j <= i; ++j) expected[j] += weights[j];
   }
 
-  const std::vector<float> sums = column_sums(head.keys, head.queries[1], 300, 64, 0.125);
+  std::vector<std::int64_t> positions(300);
+  std::iota(positions.begin(), positions.end(), 0);
+  const std::vector<float> sums = column_sums(head.keys, head.queries[1], positions, 64, 0.125);
 
   for (std::size_t j = 0; j < 512; ++j) CHECK(sums[j] == doctest::Approx(expected[j]).epsilon(1e-5));
   CHECK(std::accumulate(sums.begin(), sums.end(), 0.0) == doctest::Approx(300).epsilon(1e-5));
+}
+
+TEST_CASE("a query that stands for its neighbours counts as often as they are") {
+  // d = 1, scale = ln 2: query 1 (value 1) alone weighs keys 0 and 1 by 2^1 : 2^2 and counts twice; key 2 is not seen.
+  const std::vector<float> sums = column_sums({1, 2, 0}, {1}, {1}, 1, std::log(2.0), 2);
+
+  CHECK(sums[0] == doctest::Approx(2.0 / 3).epsilon(1e-6));
+  CHECK(sums[1] == doctest::Approx(4.0 / 3).epsilon(1e-6));
+  CHECK(sums[2] == 0);
+}
+
+TEST_CASE("rows are the same in whatever blocks they are drawn") {
+  const SynthOptions options = small(Pattern::clusters);
+  const SynthHead head(options, {0, 0, 0});
+  std::vector<float> parts = head.values({0, 5});
+  const std::vector<float> rest = head.values({5, 512});
+  parts.insert(parts.end(), rest.begin(), rest.end());
+
+  CHECK(parts == head.values({0, 512}));
+  CHECK(head.guesses(1, {3, 5}, head.queries(1, {3, 5}), 0.5) == std::vector<float>([&] {
+          const std::vector<float> all = head.guesses(1, {0, 8}, head.queries(1, {0, 8}), 0.5);
+          return std::vector<float>(all.begin() + 3 * 64, all.begin() + 5 * 64);
+        }()));
+}
+
+TEST_CASE("column sums from a few queries add up to the queries they stand for, and the trace says so") {
+  const TempFolder folder;
+  SynthOptions options = small(Pattern::gaussian);
+  options.column_queries = 7;
+  synthesize(folder / "t.h5", options);
+
+  const Reader reader(folder / "t.h5");
+  const PromptInfo& prompt = reader.info().prompts[0];
+  const std::vector<float> sums = reader.read_head(prompt, prompt.layers[0], Array::column_sums, 0);
+  CHECK(std::accumulate(sums.begin(), sums.end(), 0.0) == doctest::Approx(448).epsilon(1e-5));
+  CHECK(contains(reader.info().source_version, "column_queries=7"));
 }
 
 TEST_CASE("every pattern makes a readable trace with the declared parts") {
@@ -99,7 +156,7 @@ TEST_CASE("the seed decides, and prompts, layers and heads differ") {
   CHECK(keys != draw_head(options, {1, 0, 0}).keys);
   CHECK(keys != draw_head(options, {0, 1, 0}).keys);
   CHECK(keys != draw_head(options, {0, 0, 1}).keys);
-  const SynthHead head = draw_head(options, {});
+  const Drawn head = draw_head(options, {});
   CHECK(head.queries[0] != head.queries[1]);
   CHECK(head.queries[0] != head.keys);
 }
@@ -108,9 +165,9 @@ TEST_CASE("speculated queries are the queries, off by the asked-for share, and c
   const TempFolder folder;
   SynthOptions options = small(Pattern::sinks);
   options.layers = 2;
-  const SynthHead plain = draw_head(options, {0, 1, 0});
+  const Drawn plain = draw_head(options, {0, 1, 0});
   options.speculation_error = 0.25;
-  const SynthHead head = draw_head(options, {0, 1, 0});
+  const Drawn head = draw_head(options, {0, 1, 0});
   CHECK(plain.speculated.empty());
   CHECK(head.keys == plain.keys);
   CHECK(head.queries == plain.queries);
@@ -137,7 +194,7 @@ TEST_CASE("keys have the asked-for norm") {
 
 TEST_CASE("marked tokens draw most of the attention") {
   const auto mass = [](Pattern pattern, std::size_t query, std::size_t tokens) {
-    const SynthHead head = draw_head(small(pattern), {});
+    const Drawn head = draw_head(small(pattern), {});
     std::vector<double> weights = attention(head.keys, head.queries[0], query, 64, 0.125);
     if (pattern == Pattern::sinks) return std::accumulate(weights.begin(), weights.begin() + 4, 0.0);
     if (pattern == Pattern::needle) return weights[224];
@@ -186,6 +243,7 @@ TEST_CASE("options that do not fit together name the flag") {
                    o.kv_heads = 2;
                  }),
                  "no multiple of --kv-heads"));
+  CHECK(contains(complain([](SynthOptions& o) { o.column_queries = -1; }), "--column-queries is -1"));
   CHECK(contains(complain([](SynthOptions& o) { o.spread = -1; }), "--spread"));
   CHECK(contains(complain([](SynthOptions& o) { o.key_norm = 0; }), "--key-norm"));
   CHECK(contains(complain([](SynthOptions& o) { o.speculation_error = -1; }), "--speculated"));

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How time and memory of every method grow with tokens, dimensions, queries and heads.
+
+For each point of an axis a synthetic trace is written, replayed by one method a process (so that the resident maximum is its own), and deleted.
+Exponents are least squares in log-log over the points above the noise floor, beside what the registry states (`kvbench methods --format csv`).
+Needs Python's standard library alone.
+"""
+import argparse
+import csv
+import dataclasses
+import datetime
+import io
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+
+AXES = {  # what varies, and everything else
+    "n": dict(m=64, d=128, heads=1),
+    "d": dict(n=16384, m=64, heads=1),
+    "m": dict(n=16384, d=128, heads=1),
+    "heads": dict(n=16384, m=64, d=64),
+}
+OBSERVED = 32  # queries inside the context, the window of snapkv
+
+
+@dataclasses.dataclass
+class Sample:
+    """One method at one point."""
+    status: str
+    reason: str = ""
+    compress: float = math.nan  # seconds
+    query: float = math.nan     # seconds of all queries
+    flops: float = math.nan     # declared, of compression
+    held: float = math.nan      # bytes that a deployment would hold for a head
+    peak: float = math.nan      # bytes of buffers while compressing, beside the head's keys and values
+    resident: float = math.nan  # bytes, the process's maximum
+
+
+def timed(command, limit):
+    """Runs a command; returns (exit code, text on stdout, text on stderr, resident maximum in bytes). Code None: the limit struck."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err)
+        expired = threading.Event()
+        timer = threading.Timer(limit, lambda: (expired.set(), process.kill()))
+        timer.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        timer.cancel()
+        out.seek(0), err.seek(0)
+        return None if expired.is_set() else process.returncode, out.read(), err.read(), usage.ru_maxrss * 1024
+
+
+def synthesize(options, path, n, m, d, heads):
+    command = [options.kvbench, "synth", "-o", path, "--pattern", options.pattern, "--tokens", n, "--prompt-tokens", n - m,
+               "--queries", m + OBSERVED, "--layers", 1, "--query-heads", heads, "--kv-heads", heads, "--head-dim", d, "--value-dim", d,
+               "--dtype", "f16", "--column-queries", OBSERVED]
+    code, _, error, _ = timed([str(word) for word in command], 3600)
+    if code != 0:
+        sys.exit(f"{' '.join(map(str, command))}: {error}")
+
+
+def measure(options, trace, method):
+    """The best of `--repeat` runs; a run of more than 10 s is not repeated."""
+    best = None
+    for _ in range(options.repeat):
+        code, out, error, resident = timed([options.kvbench, "replay", trace, "--method", method, "--budget", str(options.budget), "--seeds",
+                                            "1", "--threads", "1", "--protocol", "prefill", "--rows", "trace", "--format", "csv", "-q"],
+                                           options.limit)
+        if code is None:
+            return Sample("stopped", f"more than {options.limit:g} s")
+        if code != 0 and not out:
+            return Sample("failed", error.strip())
+        row = next(csv.DictReader(io.StringIO(out)))
+        if row["status"] != "ok":
+            return Sample(row["status"], row["reason"])
+        sample = Sample("ok", "", *(float(row[key]) for key in ("compress_s", "attend_s", "compress_flops", "total_bytes", "peak_bytes")), resident)
+        if best is not None:
+            sample.compress, sample.query = min(sample.compress, best.compress), min(sample.query, best.query)
+        best = sample
+        if sample.compress + sample.query > 10:
+            break
+    return best
+
+
+def exponent(points, floor):
+    """The slope of log y over log x through the points with y >= floor, or None where fewer than two are left.
+
+    >>> round(exponent([(1, 3), (2, 12), (4, 48)], 0), 6)
+    2.0
+    >>> round(exponent([(1, 3), (2, 3), (4, 12), (8, 48)], 10), 6)
+    2.0
+    >>> exponent([(1, 1), (2, 30)], 10) is None
+    True
+    """
+    used = [(math.log(x), math.log(y)) for x, y in points if y >= floor and y > 0]
+    if len(used) < 2:
+        return None
+    mean_x, mean_y = (sum(column) / len(used) for column in zip(*used))
+    spread = sum((x - mean_x)**2 for x, _ in used)
+    return sum((x - mean_x) * (y - mean_y) for x, y in used) / spread
+
+
+def number(value, digits=2):
+    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def slope(samples, field, floor):
+    return exponent([(x, getattr(s, field)) for x, s in samples if s.status == "ok"], floor)
+
+
+def last_ok(samples):
+    return next((s for _, s in reversed(samples) if s.status == "ok"), None)
+
+
+def table_n(results, stated, options):
+    """The main table: fitted exponents of n beside the stated ones."""
+    lines = ["| method | compress: fitted | of flops | stated | as in the banner | query: fitted | stated | as in the banner | held: fitted "
+             "| stated | as in the banner | peak: fitted | largest n | compress s | query s | peak MiB | resident MiB |",
+             "|" + " --- |" * 17]
+    for method, samples in results.items():
+        cost, at = stated[method], max((x for x, s in samples if s.status == "ok"), default=None)
+        last = last_ok(samples)
+        if last is None:
+            lines.append(f"| {method} | " + " | ".join(["-"] * 16) + " |")
+            continue
+        # Arrays of a few KiB are bookkeeping, whatever they grow with.
+        fits = [slope(samples, "compress", options.floor), slope(samples, "flops", 1e6), slope(samples, "query", options.floor),
+                slope(samples, "held", 1), slope(samples, "peak", 2**20)]
+        lines.append(f"| {method} | {number(fits[0])} | {number(fits[1])} | {cost['compress_n']} | {cost['compress']} | {number(fits[2])} "
+                     f"| {cost['query_n']} | {cost['query']} | {number(fits[3])} | {cost['memory_n']} | {cost['memory']} | {number(fits[4])} "
+                     f"| {at} | {number(last.compress, 3)} | {number(last.query, 3)} | {number(last.peak / 2**20, 1)} "
+                     f"| {number(last.resident / 2**20, 0)} |")
+    return lines
+
+
+def table_axis(axis, points, results, options):
+    lines = [f"| method | {axis} = " + f" | {axis} = ".join(map(str, points)) + " | exponent, compress | exponent, query |",
+             "|" + " --- |" * (len(points) + 3)]
+    for method, samples in results.items():
+        cells = [f"{s.compress:.3f} + {s.query:.3f}" if s.status == "ok" else s.status for _, s in samples]
+        lines.append(f"| {method} | " + " | ".join(cells) + f" | {number(slope(samples, 'compress', options.floor))} "
+                     f"| {number(slope(samples, 'query', options.floor))} |")
+    return lines
+
+
+def run_axis(axis, points, methods, options):
+    results = {method: [] for method in methods}
+    for point in points:
+        place = {**AXES[axis], axis: point}
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            trace = os.path.join(folder, "t.h5")
+            synthesize(options, trace, **place)
+            for method in methods:
+                earlier = results[method]
+                # What took long at the point before would take longer here; what the method itself refuses it says in a moment.
+                if axis == "n" and earlier and earlier[-1][1].status == "stopped":
+                    sample = earlier[-1][1]
+                else:
+                    sample = measure(options, trace, method)
+                earlier.append((point, sample))
+                print(f"{axis} = {point}: {method}: {sample.status} {sample.compress:.4g} s + {sample.query:.4g} s, "
+                      f"{sample.resident / 2**20:.0f} MiB {sample.reason}", file=sys.stderr, flush=True)
+    return results
+
+
+def refusals(results):
+    for method, samples in results.items():
+        for point, sample in samples:
+            if sample.status != "ok":
+                yield f"- {method} from n = {point}: {sample.status}: {sample.reason}"
+                break
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    here = os.path.dirname(os.path.abspath(__file__))
+    numbers = lambda text: [int(word) for word in text.split(",") if word]
+    parser.add_argument("--kvbench", default=os.path.join(here, "..", "build", "release", "kvbench"), help="the program to measure")
+    parser.add_argument("--methods", default="", help="comma list (default: all of the registry)")
+    parser.add_argument("--n", type=numbers, default=[4096, 16384, 65536, 262144, 1048576], help="tokens; empty: leave the axis out")
+    parser.add_argument("--d", type=numbers, default=[64, 128, 256], help="dimensions, at 16384 tokens")
+    parser.add_argument("--m", type=numbers, default=[64, 256, 1024], help="queries, at 16384 tokens")
+    parser.add_argument("--heads", type=numbers, default=[1, 4, 16], help="kv heads, at 16384 tokens and d = 64")
+    parser.add_argument("--budget", type=int, default=1024, help="tokens, at every n")
+    parser.add_argument("--pattern", default="gaussian", help="of kvbench synth")
+    parser.add_argument("--floor", type=float, default=0.002, help="seconds below which a time is noise and not fitted")
+    parser.add_argument("--repeat", type=int, default=3, help="runs, of which the fastest counts")
+    parser.add_argument("--limit", type=float, default=900, help="seconds of a replay; it is stopped above and at every larger n")
+    parser.add_argument("--folder", default=None, help="where traces are written (the largest takes 0.55 GiB)")
+    parser.add_argument("--self-test", action="store_true", help="check the arithmetic and exit")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    if options.self_test:
+        import doctest
+        sys.exit(doctest.testmod().failed > 0)
+    listed = csv.DictReader(io.StringIO(timed([options.kvbench, "methods", "--format", "csv"], 60)[1]))
+    stated = {row["method"]: row for row in listed}
+    methods = options.methods.split(",") if options.methods else list(stated)
+    unknown = [method for method in methods if method not in stated]
+    if unknown:
+        sys.exit(f"there is no method {', '.join(unknown)}; kvbench methods lists all of them")
+    version = timed([options.kvbench, "--version"], 60)[1].strip()
+    print(f"{version}, {datetime.date.today()}, one thread, budget {options.budget} tokens, pattern {options.pattern}, the fastest of "
+          f"{options.repeat} runs; times below {options.floor * 1000:g} ms are not fitted.\n")
+    for axis, points in (("n", options.n), ("d", options.d), ("m", options.m), ("heads", options.heads)):
+        if not points:
+            continue
+        results = run_axis(axis, points, methods, options)
+        fixed = ", ".join(f"{key} = {value}" for key, value in AXES[axis].items())
+        print(f"## {axis} = {', '.join(map(str, points))} ({fixed})\n")
+        if axis == "n":
+            print("\n".join(table_n(results, stated, options)) + "\n")
+            print("\n".join(refusals(results)) + "\n")
+        else:
+            print("Seconds: compression + all queries.\n")
+            print("\n".join(table_axis(axis, points, results, options)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory grows with the heads in flight, never with the trace, and --memory bounds it."""
+import os
+import subprocess
+
+from support import KVBENCH, CliTest, main, rows, run
+
+MIB = 1 << 20
+
+
+def resident(*args):
+    """Runs kvbench; returns (exit code, resident maximum in bytes)."""
+    process = subprocess.Popen([KVBENCH, *map(str, args)], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_maxrss * 1024
+
+
+class Memory(CliTest):
+    def test_a_trace_is_written_and_replayed_head_by_head(self):
+        # 12 heads of 49152 tokens, 64 + 64 dimensions: 12 MiB each on disk, 24 MiB in fp32, 288 MiB all together.
+        long = os.path.join(self.folder, "long.h5")
+        code, bytes_held = resident("synth", "-o", long, "--tokens", 49152, "--prompt-tokens", 49148, "--queries", 8, "--layers", 3,
+                                    "--query-heads", 4, "--kv-heads", 4, "--dtype", "f16", "--column-sums", "false")
+        self.assertEqual(code, 0)
+        self.assertLess(bytes_held, 64 * MIB)  # a block of rows, not a head
+        for method in ("sink", "chelsea", "balancekv", "subgen-kcenter"):
+            code, bytes_held = resident("replay", long, "-m", method, "-b", 256, "--seeds", 1, "--threads", 1, "-q")
+            self.assertEqual(code, 0)
+            self.assertLess(bytes_held, 128 * MIB, method)  # a head, what a method copies of it, and the program
+        os.remove(long)
+
+    def test_fewer_threads_run_where_memory_is_short_and_the_rows_stay_the_same(self):
+        flags = ("replay", self.trace, "-m", "sink,subgen", "--no-times", "--threads", 4)
+        free, short = run(*flags), run(*flags, "--memory", "300M")
+        self.assertEqual((free.returncode, free.stderr), (0, ""))
+        self.assertEqual(short.returncode, 0)
+        self.assertIn("1 of 4 threads run", short.stderr)
+        self.assertIn("--memory allows 0.3 GiB", short.stderr)
+        self.assertEqual(rows(short.stdout), rows(free.stdout))
+        self.assertEqual(run(*flags, "--memory", "300M", "-q").stderr, "")
+
+    def test_a_limit_that_no_head_fits_into_says_what_to_do(self):
+        self.fails(2, "a head of 256 tokens takes up to", "raise --memory", args=("replay", self.trace, "-m", "sink", "--memory", "64M"))
+        self.fails(2, "all 2 kv heads of a layer", "leave those methods out",
+                   args=("replay", self.trace, "-m", "infinigen", "--set", "infinigen.fetch=dynamic", "--memory", "64M"))
+        self.fails(2, "--memory", args=("replay", self.trace, "-m", "sink", "--memory", "lots"))
+
+
+main()

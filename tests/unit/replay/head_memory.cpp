@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/head_memory.hpp>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/methods/registry.hpp>
+
+#include "small_trace.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+/// One layer of two kv heads, d = 128, dv = 64, a query head each, 1000 tokens, 10 queries.
+trace::TraceInfo described(std::int64_t tokens) {
+  trace::TraceInfo trace{.num_layers = 1, .num_query_heads = 2, .num_kv_heads = 2, .head_dim = 128, .value_dim = 64};
+  trace::LayerInfo layer;
+  for (std::int64_t i = 0; i < 10; ++i) layer.query_positions.push_back(tokens - 10 + i);
+  trace.prompts = {{.num_tokens = tokens, .prompt_tokens = tokens - 10, .layers = {layer}}};
+  return trace;
+}
+
+ReplayPlan planned(const char* method, const trace::TraceInfo& trace, ReplayRequest& request,
+                   const std::vector<Assignment>& settings = {}) {
+  const MethodInfo& info = find_method(method);
+  request.methods = {{&info, info.bind(settings)}};
+  request.protocol = Protocol::prefill;
+  request.window = 10;
+  request.budgets = {Budget::parse("100")};
+  return make_plan(trace, request);
+}
+
+}  // namespace
+
+TEST_CASE("the bytes of a head, by hand") {
+  trace::TraceInfo trace = described(1000);
+  ReplayRequest request;
+  const auto bytes = [&] { return unit_bytes(trace, planned("sink", trace, request).units[0]); };
+  // 64e6 fixed, 2 * 64e6 of scores; keys and values 1000 * 192 * 4 B = 768000, five eighths of it again; queries twice 10 * 128
+  // * 4.
+  const double plain = 192e6 + 768000 * 1.625 + 2 * 5120;
+  CHECK(bytes() == doctest::Approx(plain));
+  trace.prompts[0].layers[0].column_sums_end = 990;  // 1000 * 4 B
+  CHECK(bytes() == doctest::Approx(plain + 4000));
+  trace.prompts[0].layers[0].keys_pre_rope = true;  // 1000 * 128 * 4 B
+  CHECK(bytes() == doctest::Approx(plain + 4000 + 512000));
+}
+
+TEST_CASE("threads are as many as fit, and the note says why they are fewer") {
+  const trace::TraceInfo trace = described(1000);
+  ReplayRequest request;
+  const ReplayPlan plan = planned("sink", trace, request);  // about 193 MB a head
+  request.threads = 4;
+  request.memory = 800e6;
+  CHECK(plan_workers(trace, plan, request).threads == 4);
+  CHECK(plan_workers(trace, plan, request).note.empty());
+  request.memory = 600e6;
+  const Workers fewer = plan_workers(trace, plan, request);
+  CHECK(fewer.threads == 3);
+  CHECK(contains(fewer.note, "3 of 4 threads run"));
+  CHECK(contains(fewer.note, "--memory allows 0.6 GiB"));
+  request.memory = 190e6;
+  CHECK_THROWS_WITH_AS(plan_workers(trace, plan, request),
+                       "a head of 1000 tokens takes up to 0.18 GiB, and --memory allows 0.18 GiB; raise --memory, or use a "
+                       "shorter trace",
+                       Error);
+  request.memory = 0;
+  request.threads = 1;
+  CHECK(plan_workers(trace, plan, request).threads == 1);
+  CHECK(default_memory() > 1e8);
+}
+
+TEST_CASE("heads of a layer are in memory together only where a method looks from one to the other") {
+  const trace::TraceInfo trace = described(4'000'000);  // 5 GB a head
+  ReplayRequest request;
+  request.memory = 8e9;
+  request.threads = 1;
+  const ReplayPlan apart = planned("chelsea", trace, request);
+  CHECK(apart.units.size() == 2);
+  CHECK(apart.units[1].kv_heads == std::vector<Index>{1});
+  CHECK(apart.units[1].first_result == 1);
+  CHECK_NOTHROW(plan_workers(trace, apart, request));
+  const ReplayPlan together = planned("chelsea", trace, request, {{"outliers", "auto"}});
+  CHECK(together.units.size() == 1);
+  CHECK(together.units[0].kv_heads.size() == 2);
+  CHECK_THROWS_WITH_AS(plan_workers(trace, together, request), doctest::Contains("all 2 kv heads of a layer"), Error);
+}
