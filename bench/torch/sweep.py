@@ -11,11 +11,11 @@ kvbench's defaults, and the work is the same (iterations, clusters, centres, blo
 vectorised, without extensions, one exact pass and one ranking for everything; budgets share rounds of halving and of merging,
 page and token rankings, clusterings.
 
-Random draws differ from kvbench's; their laws do not. --check allows deterministic methods a relative difference of 1e-3 where
-only the order of sums differs, 2e-2 where near ties change what follows. Means over five seeds of the others may be off by 20
-%: the error of a seed is the length of one random vector of 128 channels and spreads by 1/sqrt(2 * 128) = 6 %, so that two means
-of five differ by 4 % (one standard deviation); subgen, a quotient, spreads by 8 %, and cam, whose merges cascade, by 25 %: it may
-be off by 60 %.
+Random draws differ from kvbench's; their laws do not. --check allows deterministic methods a relative difference of 1e-3
+where only the order of sums differs, and of 2e-2 where near ties change what follows. Means over five seeds of the others may
+be off by a fifth: the error of a seed is the length of one random vector of 128 channels and spreads by 1/sqrt(2 * 128), 6 %,
+so that two means of five differ by 4 % (one standard deviation); subgen, a quotient, spreads by 8 %, and cam, whose merges
+cascade, by 25 %: it may be off by 60 %.
 """
 import argparse
 import json
