@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench beside the sweep of sweep.py: results, times, peak memory."""
+"""kvbench beside the sweep of sweep.py: results, times, peak memory.
+
+    python bench/torch/against.py build/release/kvbench [TRACE.h5] [--threads 1 2] [--rounds 2] [--only METHOD,...]
+
+Does not import torch: Linux counts the memory of the process that starts a program as that program's.
+"""
+import argparse
 import csv
 import json
 import os
@@ -60,25 +66,33 @@ def check(kvbench, trace, means, tolerances):
     return int(failed)
 
 
-def pytorch(trace, methods, threads):
+def pytorch(trace, only, threads):
     sweep = pathlib.Path(__file__).with_name("sweep.py")
-    command = [sys.executable, sweep, trace, "--threads", str(threads), "--only", ",".join(methods), "--json"]
+    command = [sys.executable, sweep, trace, "--threads", str(threads), "--json"]
+    command += ["--only", only] if only else []
     return json.loads(measured(command, stdout=subprocess.PIPE, text=True)[3])
 
 
-def compare(kvbench, trace, methods, threads_list, rounds):
+def main():
     """Prints a table for each number of threads: as many heads as threads where no trace is given."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kvbench")
+    parser.add_argument("trace", nargs="?", help="written by `kvbench synth` where left out")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", help="methods, separated by commas")
+    options = parser.parse_args()
+    kvbench = os.path.abspath(options.kvbench)
     with tempfile.TemporaryDirectory() as folder:
-        for threads in threads_list:
-            path = trace or os.path.join(folder, f"{threads}.h5")
-            if not trace:
+        for threads in options.threads:
+            path = options.trace or os.path.join(folder, f"{threads}.h5")
+            if not options.trace:
                 heads = f"--query-heads {threads} --kv-heads {threads}"
                 subprocess.run([kvbench, "synth", "-o", path, *SHAPE.split(), *heads.split()], check=True)
-            table(kvbench, path, methods, threads, rounds, os.path.join(folder, "sweep.csv"))
-    return 0
+            table(kvbench, path, options.only, threads, options.rounds, os.path.join(folder, "sweep.csv"))
 
 
-def table(kvbench, trace, methods, threads, rounds, output):
+def table(kvbench, trace, only, threads, rounds, output):
     """Each figure is the least of the rounds. A method of kvbench: a process of its own, less one of `sink` at the largest
     budget, which stands for reading, the exact pass and the ranking for recall (no ratio where less than 20 ms are left); the
     total is one process with all methods. PyTorch: clocks inside one process, without Python's start and torch's import."""
@@ -89,9 +103,10 @@ def table(kvbench, trace, methods, threads, rounds, output):
         return tuple(map(min, a, b))
 
     for _ in range(rounds):
+        result = pytorch(trace, only, threads)
+        methods = [name for name in result["seconds"] if name != "exact"]
         wall, cpu, kib = replay(kvbench, trace, methods, threads, output)
         total, peak = least(total, (wall, cpu)), max(peak, kib)
-        result = pytorch(trace, methods, threads)
         for name, seconds in result["seconds"].items():
             theirs[name] = least(theirs.get(name, seconds), seconds)
         their_total = least(their_total, map(sum, zip(*result["seconds"].values())))
@@ -115,3 +130,7 @@ def table(kvbench, trace, methods, threads, rounds, output):
 def line(name, ours, theirs):
     ratios = " ".join(f"{b / a:7.1f}" if a > 0.02 else f"{'-':>7s}" for a, b in zip(ours, theirs))
     print(f"{name:15s} {ours[0]:9.3f} {ours[1]:9.3f} {theirs[0]:9.3f} {theirs[1]:9.3f} {ratios}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A researcher's whole sweep in PyTorch, and the same in kvbench beside it.
+"""A researcher's whole sweep in PyTorch. against.py times kvbench beside it.
 
     python bench/torch/sweep.py TRACE.h5 [--threads 2] [--only METHOD,...]           PyTorch alone
     python bench/torch/sweep.py TRACE.h5 --check build/release/kvbench               its results beside those of kvbench
-    python bench/torch/sweep.py --against build/release/kvbench [--rounds 2]         times, interleaved, on 1 and 2 threads
 
 Every mission method at five budgets on each kv head of the trace, protocol prefill, one seed: mean relative error and recall
 over the queries. Left out: mesh (infeasible at this length) and pyramidkv (snapkv where there is one layer). Parameters are
@@ -11,11 +10,11 @@ kvbench's defaults, and the work is the same (iterations, clusters, centres, blo
 vectorised, without extensions, one exact pass and one ranking for everything; budgets share rounds of halving and of merging,
 page and token rankings, clusterings.
 
-Random draws differ from kvbench's; their laws do not. --check allows deterministic methods a relative difference of 1e-3 where
-only the order of sums differs, 2e-2 where near ties change what follows. Means over five seeds of the others may be off by 20
-%: the error of a seed is the length of one random vector of 128 channels and spreads by 1/sqrt(2 * 128) = 6 %, so that two means
-of five differ by 4 % (one standard deviation); subgen, a quotient, spreads by 8 %, and cam, whose merges cascade, by 25 %: it may
-be off by 60 %.
+Random draws differ from kvbench's; their laws do not. --check allows deterministic methods a relative difference of 1e-3
+where only the order of sums differs, and of 2e-2 where near ties change what follows. Means over five seeds of the others may
+be off by a fifth: the error of a seed is the length of one random vector of 128 channels and spreads by 1/sqrt(2 * 128), 6 %,
+so that two means of five differ by 4 % (one standard deviation); subgen, a quotient, spreads by 8 %, and cam, whose merges
+cascade, by 25 %: it may be off by 60 %.
 """
 import argparse
 import json
@@ -89,23 +88,16 @@ def mean(values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("trace", nargs="?", help="written by `kvbench synth` where left out (with --against)")
-    parser.add_argument("--threads", type=int, help="default 1; with --against: 1, then 2")
+    parser.add_argument("trace")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default=",".join(METHODS), help="methods, separated by commas")
     parser.add_argument("--check", metavar="KVBENCH", help="compare results with this program's")
-    parser.add_argument("--against", metavar="KVBENCH", help="compare times with this program's")
-    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="times for a program to read")
     options = parser.parse_args()
     methods = options.only.split(",")
     if unknown := set(methods) - set(METHODS):
         parser.error(f"--only does not know {', '.join(sorted(unknown))}; methods: {', '.join(METHODS)}")
-    if options.against:
-        threads = [options.threads] if options.threads else [1, 2]
-        return against.compare(options.against, options.trace, methods, threads, options.rounds)
-    if not options.trace:
-        parser.error("give a trace, or --against")
-    torch.set_num_threads(options.threads or 1)
+    torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
     torch.manual_seed(1)
     loaded = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
