@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include <kvbench/replay/device_memory.hpp>
-#include <kvbench/replay/read_ahead.hpp>
 #include <kvbench/replay/head_memory.hpp>
+#include <kvbench/replay/read_ahead.hpp>
 #include <kvbench/replay/unit.hpp>
 #include <kvbench/replay/workers.hpp>
 
