@@ -38,13 +38,13 @@ def print_ratios(title, best, peak=None, flops=None):
 
 
 def compare_attention(binary, d, rounds):
-    args = [x.cuda() for x in inputs(d)]
+    args = [x.cuda() for x in inputs(d, 1)]
     expected = unfused(*(x.double() for x in args))
     for f in (fused, unfused):
         assert torch.allclose(f(*args).double(), expected, atol=1e-5), f.__name__
     best, peak = fastest({
-        "kvbench": Kvbench(binary, f"exact_attention d={d}", "cuda"),
-        "kvbench, scores kept": Kvbench(binary, f"exact_attention d={d} scores", "cuda"),
+        "kvbench": Kvbench(binary, f"exact_attention d={d}", device="cuda"),
+        "kvbench, scores kept": Kvbench(binary, f"exact_attention d={d} scores", device="cuda"),
         "torch fused, masked": lambda: timed(fused, args),
         "torch fused, no mask": lambda: timed(fused_unmasked, args),
         "torch unfused": lambda: timed(unfused, args),
@@ -53,10 +53,10 @@ def compare_attention(binary, d, rounds):
 
 
 def compare_decode(binary, rounds):
-    q, k, v, _ = (x.cuda() for x in inputs(128))
+    q, k, v, _ = (x.cuda() for x in inputs(128, 1))
     args = (q[:, :, -1:], k, v, None)
     best, _ = fastest({
-        "kvbench": Kvbench(binary, "exact_attention decode", "cuda"),
+        "kvbench": Kvbench(binary, "exact_attention decode", device="cuda"),
         "torch fused": lambda: timed(fused_unmasked, args),
     }, rounds)
     print_ratios(f"one query, n={TOKENS} d=128", best)
@@ -65,7 +65,7 @@ def compare_decode(binary, rounds):
 def compare_top_k(binary, rounds):
     scores = torch.randn(QUERIES, TOKENS, device="cuda")
     best, _ = fastest({
-        "kvbench": Kvbench(binary, "topk k=1024", "cuda"),
+        "kvbench": Kvbench(binary, "topk k=1024", device="cuda"),
         "torch topk, sorted": lambda: timed(torch.topk, (scores, 1024)),
         "torch topk, unsorted": lambda: timed(lambda s: torch.topk(s, 1024, sorted=False), (scores,)),
     }, rounds)

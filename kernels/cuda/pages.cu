@@ -16,8 +16,9 @@ __global__ void page_bounds(PageBounds<DeviceMatrix> op) {
     float high = op.rows(p * op.page, c);
     float low = high;
     for (Index i = p * op.page + 1; i < end; ++i) {
-      high = fmaxf(high, op.rows(i, c));
-      low = fminf(low, op.rows(i, c));
+      const float x = op.rows(i, c);
+      high = high < x ? x : high;  // not fmaxf: of two zeros the first one stays, as on the host
+      low = x < low ? x : low;
     }
     op.out(p, c) = high;
     op.out(p, d + c) = low;
@@ -28,8 +29,8 @@ __global__ void split_signs(SplitSigns<DeviceMatrix> op) {
   const Index d = op.rows.cols;
   for (Index e = first_index(); e < op.rows.rows * d; e += index_stride()) {
     const float x = op.rows(e / d, e % d);
-    op.out(e / d, e % d) = fmaxf(x, 0.0f);
-    op.out(e / d, d + e % d) = fminf(x, 0.0f);
+    op.out(e / d, e % d) = x > 0 ? x : 0.0f;
+    op.out(e / d, d + e % d) = x < 0 ? x : 0.0f;
   }
 }
 

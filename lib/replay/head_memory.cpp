@@ -69,12 +69,13 @@ Workers plan_workers(const trace::TraceInfo& trace, const ReplayPlan& plan, cons
     const double bytes = unit_bytes(trace, unit);
     if (bytes > need) largest = &unit, need = bytes;
   }
-  if (largest == nullptr || need * wanted <= memory) return {.threads = wanted};
+  if (largest == nullptr || need * wanted <= memory) return {.threads = wanted, .spare = memory - need * wanted};
   const auto fitting = static_cast<int>(memory / need);
   if (fitting > 0) {
     return {.threads = std::min(wanted, fitting),
             .note = fmt::format("{} of {} threads run: a head takes up to {:.1f} GiB, and --memory allows {:.1f} GiB",
-                                std::min(wanted, fitting), wanted, in_gib(need), in_gib(memory))};
+                                std::min(wanted, fitting), wanted, in_gib(need), in_gib(memory)),
+            .spare = memory - need * fitting};
   }
   if (largest->kv_heads.size() > 1) {
     throw Error(

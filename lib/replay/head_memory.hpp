@@ -2,6 +2,7 @@
 // How much memory the heads in flight take, and so how many may be: a trace may be far larger than the machine.
 #pragma once
 
+#include <limits>
 #include <string>
 
 #include <kvbench/replay/plan.hpp>
@@ -18,6 +19,8 @@ double default_memory();
 struct Workers {
   int threads = 1;
   std::string note;  ///< why there are fewer than asked for; empty: there are not
+  /// Bytes of the host's memory that their units leave for others to be read ahead.
+  double spare = std::numeric_limits<double>::infinity();
 };
 
 /// As many as request.threads asks for (0: all processors) whose units fit into request.memory (0: default_memory()) together.

@@ -27,10 +27,13 @@ ReplayResults empty_results(const trace::TraceInfo& trace, const ReplayPlan& pla
   return results;
 }
 
-/// A unit at work on a GPU holds nothing on the host.
-std::size_t default_read_ahead(const Backend& backend) {
+/// The largest unit that a worker may read ahead: a unit at work on a GPU holds nothing on the host, elsewhere memory bounds
+/// it.
+std::size_t read_ahead_bytes(const ReplayRequest& request, const Backend& backend, const Workers& workers) {
   constexpr std::size_t mib = std::size_t{1} << 20;
-  return backend.memory() ? 2048 * mib : 256 * mib;
+  if (request.read_ahead_bytes) return *request.read_ahead_bytes;
+  if (backend.memory()) return 2048 * mib;
+  return static_cast<std::size_t>(std::min<double>(256 * mib, workers.spare / workers.threads));
 }
 
 }  // namespace
@@ -46,7 +49,7 @@ ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, 
   const std::size_t workers = std::min(static_cast<std::size_t>(fitting.threads), plan.units.size());
   ReplayRequest bounded = request;
   bounded.threads = fitting.threads;
-  ReadAhead slabs(reader, plan, workers, request.read_ahead_bytes.value_or(default_read_ahead(*backend)));
+  ReadAhead slabs(reader, plan, workers, read_ahead_bytes(request, *backend, fitting));
   run_units(plan.units.size(), bounded, hooks, [&](Backend& own, std::size_t u) {
     const Unit& unit = plan.units[u];
     try {

@@ -9,10 +9,14 @@
 namespace kvbench {
 
 /// Seconds of work since its construction: on a host backend the processor time of this thread, which neighbours on a busy
-/// machine do not change; on a device the time on the clock.
+/// machine do not change; on a device the time on the clock, from when everything queued before had finished until everything
+/// queued since then has.
 class Stopwatch {
  public:
-  explicit Stopwatch(const Backend& backend) : on_host_(backend.device() != "cuda"), start_(now()) {}
+  explicit Stopwatch(Backend& backend) : backend_(backend), on_host_(backend.device() != "cuda") {
+    if (!on_host_) word_ = backend.allocate<float>(1);
+    start_ = now();
+  }
   double seconds() const { return now() - start_; }
 
  private:
@@ -22,11 +26,14 @@ class Stopwatch {
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
       return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
     }
+    backend_.read(word_);  // waits for what is queued
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
 
+  Backend& backend_;
   bool on_host_;
-  double start_;
+  Buffer<float> word_;
+  double start_ = 0;
 };
 
 }  // namespace kvbench

@@ -55,9 +55,11 @@ TEST_CASE("threads are as many as fit, and the note says why they are fewer") {
   request.memory = 800e6;
   CHECK(plan_workers(trace, plan, request).threads == 4);
   CHECK(plan_workers(trace, plan, request).note.empty());
+  CHECK(plan_workers(trace, plan, request).spare == doctest::Approx(800e6 - 4 * unit_bytes(trace, plan.units[0])));
   request.memory = 600e6;
   const Workers fewer = plan_workers(trace, plan, request);
   CHECK(fewer.threads == 3);
+  CHECK(fewer.spare == doctest::Approx(600e6 - 3 * unit_bytes(trace, plan.units[0])));
   CHECK(contains(fewer.note, "3 of 4 threads run"));
   CHECK(contains(fewer.note, "--memory allows 0.6 GiB"));
   request.memory = 190e6;
