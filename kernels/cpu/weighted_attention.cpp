@@ -120,7 +120,8 @@ void write_state(const Op& op, const PanelState& state, Rows rows) {
 
 /// Whether every row has increasing tokens of its own whose logits are known: then blocks of tokens pass by all rows at once.
 bool passes_over_tokens(const Op& op) {
-  if (!op.per_query || computes_logits(op) || op.own_values.data != nullptr || op.num.cols % kStrip != 0) return false;
+  if (!op.per_query || op.num.cols == 0 || computes_logits(op) || op.own_values.data != nullptr || op.num.cols % kStrip != 0)
+    return false;
   for (Index table = 0; table < op.ids.rows; ++table)
     if (increasing_slots(op.ids.data + table * op.ids.stride, op.ids.cols) < 0) return false;
   return true;
@@ -129,47 +130,93 @@ bool passes_over_tokens(const Op& op) {
 OwnTokens own_tokens(const Op& op, Index row) {
   const Index query = row % op.first.rows;
   const Index table = op.per_head ? row : query;
-  const auto weights = [&](const auto& w) { return w.data == nullptr ? nullptr : w.data + table * w.stride; };
+  const auto of_table = [&](const auto& slots) { return slots.data == nullptr ? nullptr : slots.data + table * slots.stride; };
   const std::int32_t* ids = op.ids.data + table * op.ids.stride;
   return {.ids = ids,
+          .segment_of = of_table(op.segment_of),
           .count = increasing_slots(ids, op.ids.cols),
           .next = 0,
-          .weight_num = weights(op.weight_num),
-          .weight_den = weights(op.weight_den),
+          .weight_num = of_table(op.weight_num),
+          .weight_den = of_table(op.weight_den),
           .scores = op.scores.data + row * op.scores.stride,
           .logits = op.logits.data == nullptr ? nullptr : op.logits.data + row * op.logits.stride,
           .first = op.first.data[query],
           .last = op.last.data[query],
-          .num = op.num.data + row * op.num.stride,
-          .max = op.max.data[row * op.max.stride],
-          .den = static_cast<double>(op.den.data[row * op.den.stride])};
+          .state = row};
 }
 
-void pass_over_tokens(const Op& op) {
-  for (Index begin = 0; begin < op.queries.rows; begin += kRowsTogether) {
+void pass_over_tokens(const Op& op, Context& context) {
+  const Index states = op.segments * op.queries.rows;
+  auto* max_so_far = scratch<float>(context, 0, states);
+  auto* den = scratch<double>(context, 1, states);
+  for (Index s = 0; s < states; ++s) {
+    max_so_far[s] = op.max.data[s * op.max.stride];
+    den[s] = static_cast<double>(op.den.data[s * op.den.stride]);
+  }
+  const Index row_bytes = op.segments * op.num.cols * static_cast<Index>(sizeof(float));
+  const Index together = clamp(kStateBytes / row_bytes, 1, kRowsTogether);
+  for (Index begin = 0; begin < op.queries.rows; begin += together) {
     OwnTokens rows[kRowsTogether];
-    const Index count = min(kRowsTogether, op.queries.rows - begin);
+    const Index count = min(together, op.queries.rows - begin);
     for (Index r = 0; r < count; ++r) {
       rows[r] = own_tokens(op, begin + r);
       for (Index j = rows[r].count; j < op.ids.cols && rows[r].logits != nullptr; ++j) rows[r].logits[j] = -kInfinity;
     }
-    pass_over_tokens(rows, count, op.values.data, op.values.stride, op.num.cols, op.values.rows);
-    for (Index r = 0; r < count; ++r) {
-      op.max.data[(begin + r) * op.max.stride] = rows[r].max;
-      op.den.data[(begin + r) * op.den.stride] = static_cast<float>(rows[r].den);
-    }
+    pass_over_tokens(rows, count, op.values.data, op.values.stride, op.num.cols, op.values.rows, op.segments,
+                     {max_so_far, den, op.num.data, op.num.stride, op.queries.rows});
   }
+  for (Index s = 0; s < states; ++s) {
+    op.max.data[s * op.max.stride] = max_so_far[s];
+    op.den.data[s * op.den.stride] = static_cast<float>(den[s]);
+  }
+}
+
+/// The slots of one segment, moved together: the same operation with one segment, in scratch memory.
+Op only_segment(const Op& op, std::int32_t segment, Context& context) {
+  const Index size = op.ids.rows * op.ids.cols;
+  auto* ids = scratch<std::int32_t>(context, 8, size);
+  auto* num = scratch<float>(context, 9, op.weight_num.data == nullptr ? 0 : size);
+  auto* den = scratch<float>(context, 10, op.weight_den.data == nullptr ? 0 : size);
+  Index width = 0;
+  for (Index table = 0; table < op.ids.rows; ++table) {
+    Index count = 0;
+    for (Index j = 0; j < op.ids.cols; ++j) {
+      if (op.segment_of.data[table * op.segment_of.stride + j] != segment) continue;
+      const Index at = table * op.ids.cols + count++;
+      ids[at] = op.ids.data[table * op.ids.stride + j];
+      if (op.weight_num.data != nullptr) num[at] = op.weight_num.data[table * op.weight_num.stride + j];
+      if (op.weight_den.data != nullptr) den[at] = op.weight_den.data[table * op.weight_den.stride + j];
+    }
+    width = max(width, count);
+    for (Index j = count; j < op.ids.cols; ++j) ids[table * op.ids.cols + j] = -1;
+  }
+  Op part = op;
+  part.segment_of = {};
+  part.segments = 1;
+  part.ids = {ids, op.ids.rows, width, op.ids.cols};
+  if (op.weight_num.data != nullptr) part.weight_num = {num, op.ids.rows, width, op.ids.cols};
+  if (op.weight_den.data != nullptr) part.weight_den = {den, op.ids.rows, width, op.ids.cols};
+  const Index first = segment * op.queries.rows;
+  part.max.data += first * op.max.stride;
+  part.den.data += first * op.den.stride;
+  part.num.data += first * op.num.stride;
+  return part;
 }
 
 }  // namespace
 
 template <>
 void run(const Op& op, Context& context) {
-  if (op.accumulate_f64) {
+  if (!op.accumulate_f64 && passes_over_tokens(op)) return pass_over_tokens(op, context);
+  const bool own = op.own_keys.data != nullptr || op.own_values.data != nullptr;
+  if (op.accumulate_f64 || (op.segments > 1 && own)) {
     ref::Context reference;
     return ref::run(op, reference);
   }
-  if (passes_over_tokens(op)) return pass_over_tokens(op);
+  if (op.segments > 1) {
+    for (std::int32_t s = 0; s < op.segments; ++s) run(only_segment(op, s, context), context);
+    return;
+  }
   for (Index table = 0; table < op.ids.rows; ++table) {
     const Rows rows = readers(op, table);
     const PanelState state = make_state(context, rows.count, op.queries.cols, op.num.cols);

@@ -22,23 +22,25 @@ __device__ Index table_row(const Op& op, Index r) {
   return (op.per_head ? r / m : 0) * (op.per_query ? m : 1) + (op.per_query ? r % m : 0);
 }
 
-__device__ bool usable(const Op& op, Index r, std::int32_t id) {
+__device__ bool usable(const Op& op, Index r, Index row, Index slot, Index segment) {
+  if (!op.segment_of.empty() && op.segment_of(row, slot) != segment) return false;
+  const std::int32_t id = op.ids(row, slot);
   const Index i = r % op.first.rows;
   return id >= 0 && op.first[i] <= id && id < op.last[i];
 }
 
 /// One thread a slot: the exact pass has kept the logits.
-__global__ void look_up_logits(Op op, DeviceMatrix<float> logits) {
+__global__ void look_up_logits(Op op, DeviceMatrix<float> logits, Index segment) {
   const Index width = op.ids.cols;
   for (Index e = first_index(); e < logits.rows * width; e += index_stride()) {
     const Index r = e / width;
-    const std::int32_t id = op.ids(table_row(op, r), e % width);
-    logits(r, e % width) = usable(op, r, id) ? op.scores(r, id) : -INFINITY;
+    const Index row = table_row(op, r);
+    logits(r, e % width) = usable(op, r, row, e % width, segment) ? op.scores(r, op.ids(row, e % width)) : -INFINITY;
   }
 }
 
 /// One warp a slot.
-__global__ void compute_logits(Op op, DeviceMatrix<float> logits) {
+__global__ void compute_logits(Op op, DeviceMatrix<float> logits, Index segment) {
   const Index width = op.ids.cols;
   for (Index e = first_warp(); e < logits.rows * width; e += warp_stride()) {
     const Index r = e / width;
@@ -46,7 +48,7 @@ __global__ void compute_logits(Op op, DeviceMatrix<float> logits) {
     const Index row = table_row(op, r);
     const std::int32_t id = op.ids(row, slot);
     float logit = -INFINITY;
-    if (usable(op, r, id)) {  // the same for all lanes
+    if (usable(op, r, row, slot, segment)) {  // the same for all lanes
       const float* key = op.own_keys.empty() ? op.keys.row(id) : op.own_keys.row(row * width + slot);
       const float* query = op.queries.row(r);
       float sum = 0;
@@ -156,8 +158,9 @@ __global__ void __launch_bounds__(kThreads) merge_shares(Op op, const float* old
   op.den[r] = static_cast<float>(den);
 }
 
+/// One segment, whose state is `op`'s.
 template <class Sum>
-void run_with(const Op& op, Context& context) {
+void run_with(const Op& op, Index segment, Context& context) {
   const Index rows = op.queries.rows;
   const Index width = op.ids.cols;
   const Index dv = op.num.cols;
@@ -172,9 +175,9 @@ void run_with(const Op& op, Context& context) {
   const DeviceMatrix<float> logits = op.logits.empty() ? DeviceMatrix<float>(old_max + rows, rows, width, width) : op.logits;
 
   if (op.scores.empty() || !op.own_keys.empty()) {
-    launch_warps(context, rows * width, compute_logits, op, logits);
+    launch_warps(context, rows * width, compute_logits, op, logits, segment);
   } else {
-    launch_items(context, rows * width, look_up_logits, op, logits);
+    launch_items(context, rows * width, look_up_logits, op, logits, segment);
   }
   const dim3 row_blocks(static_cast<unsigned>(rows));
   launch(context, row_blocks, kThreads, raise_maximum, op, logits, old_max);
@@ -189,10 +192,20 @@ void run_with(const Op& op, Context& context) {
 template <>
 void run(const WeightedAttention<DeviceMatrix>& op, Context& context) {
   if (op.queries.rows == 0 || op.ids.cols == 0) return;
-  if (op.accumulate_f64) {
-    run_with<double>(op, context);
-  } else {
-    run_with<float>(op, context);
+  const Index rows = op.queries.rows;
+  const auto state = [&](const DeviceMatrix<float>& all, Index segment) {
+    return DeviceMatrix<float>(all.data + segment * rows * all.stride, rows, all.cols, all.stride);
+  };
+  for (Index segment = 0; segment < op.segments; ++segment) {
+    Op part = op;
+    part.max = state(op.max, segment);
+    part.den = state(op.den, segment);
+    part.num = state(op.num, segment);
+    if (op.accumulate_f64) {
+      run_with<double>(part, segment, context);
+    } else {
+      run_with<float>(part, segment, context);
+    }
   }
 }
 

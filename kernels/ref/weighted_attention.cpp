@@ -29,16 +29,17 @@ double logit_of(const Op& op, Index row, Index table, Index slot) {
 }
 
 /// The state keeps the maximum in fp32, so numerator and denominator refer to the rounded one.
-void add(const Op& op, Index row, Index table, const std::vector<double>& logits) {
-  double max = op.max[row];
+/// `state` is the row of the state.
+void add(const Op& op, Index state, Index table, const std::vector<double>& logits) {
+  double max = op.max[state];
   for (double logit : logits) max = std::max(max, logit);
   max = static_cast<float>(max);
   if (max == kSkipped) return;
 
-  const double correction = std::exp(op.max[row] - max);
-  double den = op.den[row] * correction;
+  const double correction = std::exp(op.max[state] - max);
+  double den = op.den[state] * correction;
   std::vector<double> num(static_cast<std::size_t>(op.num.cols));
-  for (std::size_t c = 0; c < num.size(); ++c) num[c] = op.num(row, static_cast<Index>(c)) * correction;
+  for (std::size_t c = 0; c < num.size(); ++c) num[c] = op.num(state, static_cast<Index>(c)) * correction;
 
   for (Index slot = 0; slot < op.ids.cols; ++slot) {
     const double logit = logits[static_cast<std::size_t>(slot)];
@@ -51,9 +52,9 @@ void add(const Op& op, Index row, Index table, const std::vector<double>& logits
     for (std::size_t c = 0; c < num.size(); ++c) num[c] += weight_num * value[c];
   }
 
-  op.max[row] = static_cast<float>(max);
-  op.den[row] = static_cast<float>(den);
-  for (std::size_t c = 0; c < num.size(); ++c) op.num(row, static_cast<Index>(c)) = static_cast<float>(num[c]);
+  op.max[state] = static_cast<float>(max);
+  op.den[state] = static_cast<float>(den);
+  for (std::size_t c = 0; c < num.size(); ++c) op.num(state, static_cast<Index>(c)) = static_cast<float>(num[c]);
 }
 
 }  // namespace
@@ -68,7 +69,13 @@ void run(const Op& op, Context&) {
       logits[static_cast<std::size_t>(slot)] = logit;
       if (!op.logits.empty()) op.logits(row, slot) = static_cast<float>(logit);
     }
-    add(op, row, table, logits);
+    for (Index segment = 0; segment < op.segments; ++segment) {
+      std::vector<double> own = logits;
+      for (Index slot = 0; slot < op.ids.cols && !op.segment_of.empty(); ++slot) {
+        if (op.segment_of(table, slot) != segment) own[static_cast<std::size_t>(slot)] = kSkipped;
+      }
+      add(op, segment * op.queries.rows + row, table, own);
+    }
   }
 }
 

@@ -9,8 +9,7 @@
 namespace kvbench {
 namespace {
 
-constexpr std::size_t max_segments = 64;  // of a scope; more means that weights differ from token to token
-constexpr double worthwhile = 0.9;        // tokens of all segments over slots of all sets
+constexpr double worthwhile = 0.9;  // tokens of all segments over slots of all sets
 
 float shrink(float max, float larger) { return max == larger ? 1 : std::exp(max - larger); }
 
@@ -30,34 +29,45 @@ void add(const HostState& part, float weight_num, float weight_den, HostState& s
   }
 }
 
+/// Rows of numbers as a table, filled up with `unused`.
+std::vector<std::int32_t> padded(const std::vector<std::int32_t>& numbers, const std::vector<std::size_t>& ends, Index width,
+                                 std::int32_t unused) {
+  std::vector<std::int32_t> table;
+  table.reserve(ends.size() * static_cast<std::size_t>(width));
+  std::size_t begin = 0;
+  for (const std::size_t end : ends) {
+    table.insert(table.end(), numbers.begin() + static_cast<std::ptrdiff_t>(begin),
+                 numbers.begin() + static_cast<std::ptrdiff_t>(end));
+    table.resize(table.size() + static_cast<std::size_t>(width) - (end - begin), unused);
+    begin = end;
+  }
+  return table;
+}
+
 }  // namespace
 
 /// Sorts the tokens of one scope into segments.
 class SharedEntries::Builder {
  public:
   Builder(std::span<const HostEntries* const> sets, Index tokens, bool per_head, bool per_query)
-      : sets_(sets), per_head_(per_head), per_query_(per_query), steps_(sets.size()) {
+      : sets_(sets), scope_{.per_head = per_head, .per_query = per_query}, steps_(sets.size()) {
     codes_.resize(static_cast<std::size_t>(tokens + 3) / 4 * 4);
     combination(std::vector<Weight>(sets.size()));  // number 0: in no set
   }
 
-  /// False where there are too many combinations of weights.
-  bool add_rows() {
+  /// Empty where there are too many combinations of weights.
+  std::optional<Scope> build() {
     for (Index row = 0; row < rows(); ++row) {
       for (std::size_t s = 0; s < sets_.size(); ++s) {
         for (const HostEntries::Table& table : sets_[s]->tables()) {
           if (in_scope(table)) mark(s, table, row);
         }
       }
-      if (segments_.size() > max_segments) return false;
+      if (too_many()) return std::nullopt;
       collect();
     }
-    return true;
-  }
-
-  std::vector<Segment> take() {
-    std::erase_if(segments_, [](const Segment& segment) { return segment.ids.empty(); });
-    return std::move(segments_);
+    scope_.weights.erase(scope_.weights.begin());
+    return std::move(scope_);
   }
 
  private:
@@ -68,7 +78,10 @@ class SharedEntries::Builder {
     std::uint16_t to;
   };
 
-  bool in_scope(const HostEntries::Table& table) const { return table.per_head == per_head_ && table.per_query == per_query_; }
+  bool too_many() const { return scope_.weights.size() > kernels::max_attention_segments + 1; }
+  bool in_scope(const HostEntries::Table& table) const {
+    return table.per_head == scope_.per_head && table.per_query == scope_.per_query;
+  }
 
   Index rows() const {
     for (const HostEntries* set : sets_) {
@@ -80,10 +93,10 @@ class SharedEntries::Builder {
   }
 
   std::uint16_t combination(std::vector<Weight> weights) {
-    const auto found = std::ranges::find(segments_, weights, &Segment::by_set);
-    if (found != segments_.end()) return static_cast<std::uint16_t>(found - segments_.begin());
-    segments_.push_back({.by_set = std::move(weights), .per_head = per_head_, .per_query = per_query_});
-    return static_cast<std::uint16_t>(segments_.size() - 1);
+    const auto found = std::ranges::find(scope_.weights, weights);
+    if (found != scope_.weights.end()) return static_cast<std::uint16_t>(found - scope_.weights.begin());
+    scope_.weights.push_back(std::move(weights));
+    return static_cast<std::uint16_t>(scope_.weights.size() - 1);
   }
 
   std::uint16_t step(std::size_t set, std::uint16_t from, Weight weight) {
@@ -91,7 +104,7 @@ class SharedEntries::Builder {
     for (const Step& s : known) {
       if (s.from == from && s.weight == weight) return s.to;
     }
-    std::vector<Weight> weights = segments_[from].by_set;
+    std::vector<Weight> weights = scope_.weights[from];
     weights[set].num += weight.num;  // a token may be in two tables of a set, once in each sum
     weights[set].den += weight.den;
     known.push_back({from, weight, combination(std::move(weights))});
@@ -101,7 +114,7 @@ class SharedEntries::Builder {
   void mark(std::size_t set, const HostEntries::Table& table, Index row) {
     const auto begin = static_cast<std::size_t>(row * table.width), end = begin + static_cast<std::size_t>(table.width);
     Step last{std::numeric_limits<std::uint16_t>::max(), {}, 0};
-    for (std::size_t slot = begin; slot < end && segments_.size() <= max_segments; ++slot) {
+    for (std::size_t slot = begin; slot < end && !too_many(); ++slot) {
       if (table.ids[slot] < 0) continue;
       std::uint16_t& code = codes_[static_cast<std::size_t>(table.ids[slot])];
       const Weight weight{table.num.empty() ? 1 : table.num[slot], table.den.empty() ? 1 : table.den[slot]};
@@ -110,34 +123,30 @@ class SharedEntries::Builder {
     }
   }
 
-  /// Moves the marked tokens to their segments, in increasing order.
+  /// Moves the marked tokens of a row to the scope, in increasing order.
   void collect() {
     for (std::size_t i = 0; i < codes_.size(); i += 4) {
       std::uint64_t four;
       std::memcpy(&four, &codes_[i], sizeof four);
       if (four == 0) continue;
       for (std::size_t j = i; j < i + 4; ++j) {
-        if (codes_[j] != 0) segments_[codes_[j]].ids.push_back(static_cast<std::int32_t>(j));
-        codes_[j] = 0;
+        if (codes_[j] == 0) continue;
+        scope_.ids.push_back(static_cast<std::int32_t>(j));
+        scope_.segment_of.push_back(std::exchange(codes_[j], std::uint16_t{0}) - 1);
       }
     }
-    for (Segment& segment : segments_) {
-      segment.ends.resize(static_cast<std::size_t>(done_), 0);  // rows before the segment's first are empty
-      segment.ends.push_back(segment.ids.size());
-    }
-    ++done_;
+    scope_.ends.push_back(scope_.ids.size());
   }
 
   std::span<const HostEntries* const> sets_;
-  bool per_head_, per_query_;
-  std::vector<std::uint16_t> codes_;  ///< by token: its combination so far, a segment's number
+  Scope scope_;
+  std::vector<std::uint16_t> codes_;  ///< by token: its combination so far
   std::vector<std::vector<Step>> steps_;
-  std::vector<Segment> segments_;
-  Index done_ = 0;
 };
 
 std::optional<SharedEntries> SharedEntries::of(std::span<const HostEntries* const> sets, Index tokens) {
   SharedEntries shared;
+  double in_sets = 0, in_segments = 0;
   for (const HostEntries* set : sets) {
     double slots = 0;
     for (const HostEntries::Table& table : set->tables()) {
@@ -145,49 +154,63 @@ std::optional<SharedEntries> SharedEntries::of(std::span<const HostEntries* cons
       slots += static_cast<double>(std::ranges::count_if(table.ids, [](std::int32_t id) { return id >= 0; }));
     }
     shared.slots_.push_back(slots);
+    in_sets += slots;
   }
-  double in_sets = 0, in_segments = 0;
-  for (const double slots : shared.slots_) in_sets += slots;
   for (const auto& [per_head, per_query] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
-    Builder builder(sets, tokens, per_head, per_query);
-    if (!builder.add_rows()) return std::nullopt;
-    for (Segment& segment : builder.take()) {
-      in_segments += static_cast<double>(segment.ids.size());
-      shared.segments_.push_back(std::move(segment));
-    }
+    std::optional<Scope> scope = Builder(sets, tokens, per_head, per_query).build();
+    if (!scope) return std::nullopt;
+    in_segments += static_cast<double>(scope->ids.size());
+    if (!scope->ids.empty()) shared.scopes_.push_back(std::move(*scope));
   }
   if (in_segments > worthwhile * in_sets) return std::nullopt;
   return shared;
 }
 
-EntryTable SharedEntries::Segment::table(Backend& backend) const {
-  std::size_t width = 0, begin = 0;
-  for (const std::size_t end : ends) width = std::max(width, end - std::exchange(begin, end));
-  std::vector<std::int32_t> padded(ends.size() * width, -1);
-  begin = 0;
-  for (std::size_t row = 0; row < ends.size(); ++row) {
-    std::copy(ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.begin() + static_cast<std::ptrdiff_t>(ends[row]),
-              padded.begin() + static_cast<std::ptrdiff_t>(row * width));
-    begin = ends[row];
+std::vector<HostState> SharedEntries::attend_to(const Scope& scope, const HeadTokens& tokens, const QueryBlock& queries,
+                                                Backend& backend) {
+  const Index rows = queries.queries.rows(), segments = std::ssize(scope.weights), tables = std::ssize(scope.ends);
+  std::size_t widest = 0, begin = 0;
+  for (const std::size_t end : scope.ends) widest = std::max(widest, end - std::exchange(begin, end));
+  const auto width = static_cast<Index>(widest);
+  const AttentionState state = empty_state(backend, segments * rows, tokens.values.cols());
+  backend.run(kernels::WeightedAttention<Buffer>{
+      .queries = queries.queries,
+      .first = queries.first,
+      .last = queries.last,
+      .scale = tokens.scale,
+      .keys = tokens.keys,
+      .values = tokens.values,
+      .scores = queries.scores,
+      .ids = backend.adopt(padded(scope.ids, scope.ends, width, -1), tables, width),
+      .per_head = scope.per_head,
+      .per_query = scope.per_query,
+      .group = tokens.group,
+      .segment_of = backend.adopt(padded(scope.segment_of, scope.ends, width, 0), tables, width),
+      .segments = segments,
+      .max = state.max,
+      .den = state.den,
+      .num = state.num,
+  });
+  std::vector<HostState> states;
+  for (Index s = 0; s < segments; ++s) {
+    const auto part = [&](const Buffer<float>& all) { return backend.read(all.slice(s * rows, rows)); };
+    states.push_back({part(state.max), part(state.den), part(state.num)});
   }
-  return {.per_head = per_head,
-          .per_query = per_query,
-          .ids = backend.adopt(std::move(padded), static_cast<Index>(ends.size()), static_cast<Index>(width))};
+  return states;
 }
 
 std::vector<SetAnswer> SharedEntries::attend(const HeadTokens& tokens, const QueryBlock& queries, const HostState& fixed,
                                              Backend& backend) const {
   std::vector<SetAnswer> answers(slots_.size(), {fixed, fixed});
-  for (const Segment& segment : segments_) {
-    AttentionState state = empty_state(backend, static_cast<Index>(fixed.max.size()), tokens.values.cols());
-    const EntryTable table = segment.table(backend);
-    kvbench::attend(backend, tokens, queries, {&table, 1}, state);
-    const HostState part{backend.read(state.max), backend.read(state.den), backend.read(state.num)};
-    for (std::size_t s = 0; s < answers.size(); ++s) {
-      const Weight weight = segment.by_set[s];
-      if (weight == Weight{}) continue;
-      add(part, weight.num, weight.den, answers[s].all);
-      if (weight == Weight{1, 1}) add(part, 1, 1, answers[s].plain);
+  for (const Scope& scope : scopes_) {
+    const std::vector<HostState> states = attend_to(scope, tokens, queries, backend);
+    for (std::size_t segment = 0; segment < states.size(); ++segment) {
+      for (std::size_t s = 0; s < answers.size(); ++s) {
+        const Weight weight = scope.weights[segment][s];
+        if (weight == Weight{}) continue;
+        add(states[segment], weight.num, weight.den, answers[s].all);
+        if (weight == Weight{1, 1}) add(states[segment], 1, 1, answers[s].plain);
+      }
     }
   }
   return answers;

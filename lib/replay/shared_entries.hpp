@@ -40,17 +40,21 @@ class SharedEntries {
     float num = 0, den = 0;  ///< both 0: the set does not hold the token
     friend bool operator==(const Weight&, const Weight&) = default;
   };
-  /// Tokens of one scope and one combination of weights.
-  struct Segment {
-    std::vector<Weight> by_set;
+  /// The tokens of all tables of one scope.
+  struct Scope {
     bool per_head = false, per_query = false;
-    std::vector<std::int32_t> ids;  ///< of all rows, one after the other, increasing in each
-    std::vector<std::size_t> ends;  ///< by row, in ids
-    EntryTable table(Backend& backend) const;
+    std::vector<std::vector<Weight>> weights;  ///< by segment, by set
+    std::vector<std::int32_t> ids;             ///< of all rows, one after the other, increasing in each
+    std::vector<std::int32_t> segment_of;      ///< of each of them
+    std::vector<std::size_t> ends;             ///< by row, in ids
   };
   class Builder;
 
-  std::vector<Segment> segments_;
+  /// States of the segments of a scope over its queries, one after the other.
+  static std::vector<HostState> attend_to(const Scope& scope, const HeadTokens& tokens, const QueryBlock& queries,
+                                          Backend& backend);
+
+  std::vector<Scope> scopes_;
   std::vector<double> slots_;
 };
 

@@ -13,12 +13,13 @@ struct Options {
   Index n, m, group, d, dv, width;
   bool per_head, per_query, weights, own_keys, own_values, scores, f64;
   bool increasing = false;  ///< ids of a row increase, unused slots come last
+  Index segments = 1;
 };
 
 struct Problem {
   Options options;
   std::vector<float> queries, keys, values, scores, weight_num, weight_den, own_keys, own_values, max, den, num;
-  std::vector<std::int32_t> first, last, ids;
+  std::vector<std::int32_t> first, last, ids, segment_of;
 };
 
 struct Result {
@@ -40,12 +41,13 @@ Problem make_problem(Options o) {
                random.normal(slots),
                random.normal(slots * o.d),
                random.normal(slots * o.dv),
-               random.normal(rows),
-               random.normal(rows),
-               random.normal(rows * o.dv),
+               random.normal(o.segments * rows),
+               random.normal(o.segments * rows),
+               random.normal(o.segments * rows * o.dv),
                {},
                {},
-               random.integers(slots, -1, static_cast<std::int32_t>(o.n) - 1)};
+               random.integers(slots, -1, static_cast<std::int32_t>(o.n) - 1),
+               random.integers(slots, 0, static_cast<std::int32_t>(o.segments) - 1)};
   for (float& weight : p.weight_den) weight = std::fabs(weight);
   for (float& den : p.den) den = std::fabs(den);
   for (std::size_t r = 0; r < p.max.size(); r += 2) {  // half of the rows start empty
@@ -87,13 +89,15 @@ Result attend(Backend& backend, const Problem& p) {
   op.per_query = o.per_query;
   op.group = o.group;
   op.accumulate_f64 = o.f64;
-  auto max = backend.adopt(p.max, rows);
-  auto den = backend.adopt(p.den, rows);
-  auto num = backend.adopt(p.num, rows, o.dv);
+  if (o.segments > 1) op.segment_of = backend.adopt(p.segment_of, tables, o.width);
+  op.segments = o.segments;
+  auto max = backend.adopt(p.max, o.segments * rows);
+  auto den = backend.adopt(p.den, o.segments * rows);
+  auto num = backend.adopt(p.num, o.segments * rows, o.dv);
   op.max = max;
   op.den = den;
   op.num = num;
-  op.logits = backend.allocate<float>(rows, o.width);
+  if (o.segments == 1) op.logits = backend.allocate<float>(rows, o.width);
   backend.run(op);
   return {backend.read(max), backend.read(den), backend.read(num), backend.read(op.logits)};
 }
@@ -144,4 +148,15 @@ TEST_CASE("weighted attention over increasing tokens of each query equals the re
     check_against_reference({5000, 100, 3, 8, 64, 700, per_head, true, weights, false, false, true, false, true});
     check_against_reference({50, 7, 2, 8, 192, 90, per_head, true, weights, false, false, true, false, true});
   }
+}
+
+TEST_CASE("weighted attention by segments equals the reference") {
+  for (unsigned flags = 0; flags < 64; ++flags) {
+    CAPTURE(flags);
+    const auto flag = [&](unsigned bit) { return (flags >> bit & 1u) != 0; };
+    const bool own = flag(5) && !flag(3);  // values in place of the tokens'
+    check_against_reference(
+        {90, 5, 3, 24, 32, 37, flag(0), flag(1), flag(2), false, own, flag(3), false, flag(4), flag(5) ? 16 : 3});
+  }
+  check_against_reference({5000, 100, 3, 8, 64, 700, true, true, false, false, false, true, false, true, 5});
 }
