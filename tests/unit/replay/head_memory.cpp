@@ -37,9 +37,9 @@ TEST_CASE("the bytes of a head, by hand") {
   trace::TraceInfo trace = described(1000);
   ReplayRequest request;
   const auto bytes = [&] { return unit_bytes(trace, planned("sink", trace, request).units[0]); };
-  // 64e6 fixed, 2 * 64e6 of scores; keys and values 1000 * 192 * 4 B = 768000, five eighths of it again; queries twice 10 * 128
-  // * 4.
-  const double plain = 192e6 + 768000 * 1.625 + 2 * 5120;
+  // 64e6 fixed, 4 * 40e6 of logits and softmax rows; keys and values 1000 * 192 * 4 B = 768000, five eighths of it again;
+  // queries twice 10 * 128 * 4.
+  const double plain = 224e6 + 768000 * 1.625 + 2 * 5120;
   CHECK(bytes() == doctest::Approx(plain));
   trace.prompts[0].layers[0].column_sums_end = 990;  // 1000 * 4 B
   CHECK(bytes() == doctest::Approx(plain + 4000));
@@ -50,21 +50,21 @@ TEST_CASE("the bytes of a head, by hand") {
 TEST_CASE("threads are as many as fit, and the note says why they are fewer") {
   const trace::TraceInfo trace = described(1000);
   ReplayRequest request;
-  const ReplayPlan plan = planned("sink", trace, request);  // about 193 MB a head
+  const ReplayPlan plan = planned("sink", trace, request);  // about 225 MB a head
   request.threads = 4;
-  request.memory = 800e6;
+  request.memory = 1000e6;
   CHECK(plan_workers(trace, plan, request).threads == 4);
   CHECK(plan_workers(trace, plan, request).note.empty());
-  CHECK(plan_workers(trace, plan, request).spare == doctest::Approx(800e6 - 4 * unit_bytes(trace, plan.units[0])));
-  request.memory = 600e6;
+  CHECK(plan_workers(trace, plan, request).spare == doctest::Approx(1000e6 - 4 * unit_bytes(trace, plan.units[0])));
+  request.memory = 700e6;
   const Workers fewer = plan_workers(trace, plan, request);
   CHECK(fewer.threads == 3);
-  CHECK(fewer.spare == doctest::Approx(600e6 - 3 * unit_bytes(trace, plan.units[0])));
+  CHECK(fewer.spare == doctest::Approx(700e6 - 3 * unit_bytes(trace, plan.units[0])));
   CHECK(contains(fewer.note, "3 of 4 threads run"));
-  CHECK(contains(fewer.note, "--memory allows 0.6 GiB"));
+  CHECK(contains(fewer.note, "--memory allows 0.7 GiB"));
   request.memory = 190e6;
   CHECK_THROWS_WITH_AS(plan_workers(trace, plan, request),
-                       "a head of 1000 tokens takes up to 0.18 GiB, and --memory allows 0.18 GiB; raise --memory, or use a "
+                       "a head of 1000 tokens takes up to 0.21 GiB, and --memory allows 0.18 GiB; raise --memory, or use a "
                        "shorter trace",
                        Error);
   request.memory = 0;
