@@ -55,7 +55,8 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
           "Memory that heads in flight may take together, such as 2G (default: three quarters of what there is); fewer "
           "threads run where they would take more")
       ->transform(CLI::AsSizeValue(false));
-  flags->add_flag("--standalone", o.machine.standalone, "Time each method alone, without the shared scores");
+  flags->add_flag("--standalone", o.machine.standalone,
+                  "Answer every cell alone: no shared scores, no tokens attended to once for several budgets (slow; a check)");
   flags
       ->add_option("--kv-dtype", o.machine.kv_element,
                    "Element type of a deployment's cache, for the byte columns: bf16, f16, f32")

@@ -171,6 +171,20 @@ void pass_over_tokens(const Op& op, Context& context) {
   }
 }
 
+void pass_over_panels(const Op& op, Context& context) {
+  for (Index table = 0; table < op.ids.rows; ++table) {
+    const Rows rows = readers(op, table);
+    const PanelState state = make_state(context, rows.count, op.queries.cols, op.num.cols);
+    if (computes_logits(op))
+      pack_tiles(op.queries.data + rows.begin * op.queries.stride, op.queries.stride, rows.step, rows.count, state.d, op.scale,
+                 state.queries);
+    read_state(op, state, rows);
+    for (Index begin = 0; begin < op.ids.cols; begin += kPanel)
+      process_panel(op, state, rows, table, begin, min(kPanel, op.ids.cols - begin));
+    write_state(op, state, rows);
+  }
+}
+
 /// The slots of one segment, moved together: the same operation with one segment, in scratch memory.
 Op only_segment(const Op& op, std::int32_t segment, Context& context) {
   const Index size = op.ids.rows * op.ids.cols;
@@ -188,7 +202,11 @@ Op only_segment(const Op& op, std::int32_t segment, Context& context) {
       if (op.weight_den.data != nullptr) den[at] = op.weight_den.data[table * op.weight_den.stride + j];
     }
     width = max(width, count);
-    for (Index j = count; j < op.ids.cols; ++j) ids[table * op.ids.cols + j] = -1;
+    for (Index at = table * op.ids.cols + count; at < (table + 1) * op.ids.cols; ++at) {
+      ids[at] = -1;
+      if (op.weight_num.data != nullptr) num[at] = 0;
+      if (op.weight_den.data != nullptr) den[at] = 0;
+    }
   }
   Op part = op;
   part.segment_of = {};
@@ -214,20 +232,10 @@ void run(const Op& op, Context& context) {
     return ref::run(op, reference);
   }
   if (op.segments > 1) {
-    for (std::int32_t s = 0; s < op.segments; ++s) run(only_segment(op, s, context), context);
+    for (std::int32_t s = 0; s < op.segments; ++s) pass_over_panels(only_segment(op, s, context), context);
     return;
   }
-  for (Index table = 0; table < op.ids.rows; ++table) {
-    const Rows rows = readers(op, table);
-    const PanelState state = make_state(context, rows.count, op.queries.cols, op.num.cols);
-    if (computes_logits(op))
-      pack_tiles(op.queries.data + rows.begin * op.queries.stride, op.queries.stride, rows.step, rows.count, state.d, op.scale,
-                 state.queries);
-    read_state(op, state, rows);
-    for (Index begin = 0; begin < op.ids.cols; begin += kPanel)
-      process_panel(op, state, rows, table, begin, min(kPanel, op.ids.cols - begin));
-    write_state(op, state, rows);
-  }
+  pass_over_panels(op, context);
 }
 
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

@@ -41,11 +41,11 @@ struct ReplayRequest {
   bool protect_outside = false;               ///< they come on top of the budget, and shares apply to the middle
   Index dense_layers = 0;                     ///< first layers of the model that stay exact (rows carry dense = 1)
   bool recall_sinks = false;                  ///< count protected tokens in recall too
-  bool standalone = false;                    ///< time each method without the shared scores
-  std::string backend = "cpu";                ///< cpu, cuda or ref; see choose_device()
-  std::optional<Isa> isa;                     ///< cpu instruction set; default: the best
-  bool keep_raw = false;                      ///< keep each cell's outputs and entries
-  int threads = 0;                            ///< 0: all processors; on cuda one
+  bool standalone = false;      ///< answer each cell alone: no shared scores, nothing in common with other budgets
+  std::string backend = "cpu";  ///< cpu, cuda or ref; see choose_device()
+  std::optional<Isa> isa;       ///< cpu instruction set; default: the best
+  bool keep_raw = false;        ///< keep each cell's outputs and entries
+  int threads = 0;              ///< 0: all processors; on cuda one
   /// The largest unit that is read while another computes; default: 256 MiB as far as `memory` allows, on a GPU 2 GiB.
   std::optional<std::size_t> read_ahead_bytes;
   double memory = 0;  ///< bytes that heads in flight may take together (see head_memory.hpp); 0: default_memory()

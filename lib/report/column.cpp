@@ -166,7 +166,9 @@ std::vector<Column> make_columns() {
     c.push_back({key, "s", "number", doc, measured([field](const Record& r) { return r.*field; }), true});
   };
   time("compress_s", "compressing, sum over heads, mean over seeds", &Record::compress_s);
-  time("attend_s", "answering beyond the shared exact pass, sum over heads, mean over seeds", &Record::attend_s);
+  time("attend_s",
+       "answering beyond the shared exact pass; what budgets share is divided among them; sum over heads, mean over seeds",
+       &Record::attend_s);
   time("exact_s", "the shared exact pass, sum over heads", &Record::exact_s);
   return c;
 }
