@@ -112,39 +112,38 @@ def slope(samples, field, floor):
     return exponent([(x, getattr(s, field)) for x, s in samples if s.status == "ok"], floor)
 
 
-def last_ok(samples):
-    return next((s for _, s in reversed(samples) if s.status == "ok"), None)
+def table(heading, rows):
+    return ["| " + " | ".join(heading) + " |", "|" + " --- |" * len(heading), *("| " + " | ".join(map(str, row)) + " |" for row in rows), ""]
 
 
-def table_n(results, stated, options):
-    """The main table: fitted exponents of n beside the stated ones."""
-    lines = ["| method | compress: fitted | of flops | stated | as in the banner | query: fitted | stated | as in the banner | held: fitted "
-             "| stated | as in the banner | peak: fitted | largest n | compress s | query s | peak MiB | resident MiB |",
-             "|" + " --- |" * 17]
+def tables_n(results, stated, options):
+    """Fitted exponents of n beside the stated ones: of time, then of memory."""
+    times, memory = [], []
     for method, samples in results.items():
-        cost, at = stated[method], max((x for x, s in samples if s.status == "ok"), default=None)
-        last = last_ok(samples)
-        if last is None:
-            lines.append(f"| {method} | " + " | ".join(["-"] * 16) + " |")
+        cost = stated[method]
+        good = [(n, s) for n, s in samples if s.status == "ok"]
+        if not good:
             continue
-        # Arrays of a few KiB are bookkeeping, whatever they grow with.
-        fits = [slope(samples, "compress", options.floor), slope(samples, "flops", 1e6), slope(samples, "query", options.floor),
-                slope(samples, "held", 1), slope(samples, "peak", 2**20)]
-        lines.append(f"| {method} | {number(fits[0])} | {number(fits[1])} | {cost['compress_n']} | {cost['compress']} | {number(fits[2])} "
-                     f"| {cost['query_n']} | {cost['query']} | {number(fits[3])} | {cost['memory_n']} | {cost['memory']} | {number(fits[4])} "
-                     f"| {at} | {number(last.compress, 3)} | {number(last.query, 3)} | {number(last.peak / 2**20, 1)} "
-                     f"| {number(last.resident / 2**20, 0)} |")
-    return lines
+        largest, last = good[-1]
+        times.append([method, number(slope(samples, "compress", options.floor)), number(slope(samples, "flops", 1e6)), cost["compress_n"],
+                      cost["compress"], number(slope(samples, "query", options.floor)), cost["query_n"], cost["query"], largest,
+                      number(last.compress, 3), number(last.query, 3)])
+        # Arrays of less than a MiB are bookkeeping, whatever they grow with.
+        memory.append([method, number(slope(samples, "held", 1)), cost["memory_n"], cost["memory"], number(slope(samples, "peak", 2**20)),
+                       largest, number(last.held / 2**20, 2), number(last.peak / 2**20, 1), number(last.resident / 2**20, 0)])
+    return (table(["method", "compress: fitted", "of flops", "stated", "as stated", "query: fitted", "stated", "as stated", "largest n",
+                   "compress s", "query s"], times) +
+            table(["method", "held: fitted", "stated", "as stated", "peak: fitted", "largest n", "held MiB", "peak MiB", "resident MiB"],
+                  memory))
 
 
 def table_axis(axis, points, results, options):
-    lines = [f"| method | {axis} = " + f" | {axis} = ".join(map(str, points)) + " | exponent, compress | exponent, query |",
-             "|" + " --- |" * (len(points) + 3)]
+    """Seconds at each point, compression + all queries, and the exponents."""
+    rows = []
     for method, samples in results.items():
         cells = [f"{s.compress:.3f} + {s.query:.3f}" if s.status == "ok" else s.status for _, s in samples]
-        lines.append(f"| {method} | " + " | ".join(cells) + f" | {number(slope(samples, 'compress', options.floor))} "
-                     f"| {number(slope(samples, 'query', options.floor))} |")
-    return lines
+        rows.append([method, *cells, number(slope(samples, "compress", options.floor)), number(slope(samples, "query", options.floor))])
+    return table(["method", *(f"{axis} = {point}" for point in points), "compress: fitted", "query: fitted"], rows)
 
 
 def run_axis(axis, points, methods, options):
@@ -216,11 +215,11 @@ def main():
         fixed = ", ".join(f"{key} = {value}" for key, value in AXES[axis].items())
         print(f"## {axis} = {', '.join(map(str, points))} ({fixed})\n")
         if axis == "n":
-            print("\n".join(table_n(results, stated, options)) + "\n")
+            print("\n".join(tables_n(results, stated, options)))
             print("\n".join(refusals(results)) + "\n")
         else:
             print("Seconds: compression + all queries.\n")
-            print("\n".join(table_axis(axis, points, results, options)) + "\n")
+            print("\n".join(table_axis(axis, points, results, options)))
 
 
 if __name__ == "__main__":

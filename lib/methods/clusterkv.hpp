@@ -25,8 +25,8 @@
 //               which are left out here
 //   per         query_head (default, the released code's) | kv_head: one ranking for the group
 //   reduce      mean (default; with per=kv_head the released gqa_policy=qavg) | max | sum of the group's inner products
-//   max_pairs   iterations n C0, default 2^37 (no source; minutes): above, `infeasible`. With C0 = n/80 and the cap of 300
-//               iterations 190k tokens stay below it
+//   max_pairs   iterations n C0, default 2^38 (no source; minutes, as labels are fixed long before the cap): above,
+//               `infeasible`. With C0 = n/80 and the cap of 300 iterations 270k tokens stay below it; r: default 2^37
 // Complexity: clustering O(iterations n C0 d) for each seed, shared by budgets. With C0 = n/80 this grows with n^2: at n =
 // 32768 an iteration costs 3.4 GFlop at d = 128, so that tens of iterations may cost more than the exact pass over the queries
 // that a trace holds. A query costs O(C d) and O(C + B) to rank and list, for each query head. Memory: the full cache on the
@@ -53,7 +53,7 @@ struct ClusterkvParams {
   Index added = 4;
   Fill fill = Fill::trim;
   GroupChoice group;
-  PairLimit limit;
+  PairLimit limit{.pairs = 0x1p38};  ///< labels are fixed long before `iterations`
 };
 void fields(ParamVisitor& visitor, ClusterkvParams& params);
 

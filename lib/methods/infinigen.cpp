@@ -110,9 +110,8 @@ class InfinigenCache : public LayerCache {
  private:
   /// The queries that a deployment would have when it fetches.
   const Buffer<const float>& asked(std::size_t h, const QueryBlock& block) const {
-    using Query = InfinigenParams::Query;
-    if (block.speculated.present() && params_.query != Query::truth) return block.speculated;
-    if (params_.query == Query::speculated) {
+    if (block.speculated.present() && params_.query != InfinigenParams::Query::truth) return block.speculated;
+    if (params_.query == InfinigenParams::Query::speculated) {
       throw Unavailable(
           "the trace has no speculated queries for this layer (the first layer never has); dump with --speculated, or use "
           "infinigen.query=auto");
@@ -261,12 +260,10 @@ std::shared_ptr<const PreparedLayer> prepare(std::span<const HeadPrompt> heads, 
 }  // namespace
 
 void fields(ParamVisitor& visitor, InfinigenParams& params) {
-  visitor.choice("query", params.query, {"auto", "speculated", "true"},
-                 "what scores the tokens; auto: speculated where present");
+  visitor.choice("query", params.query, {"auto", "speculated", "true"}, "what scores the tokens; auto: speculated if present");
   visitor.choice("columns", params.columns, {"q", "union"}, "columns by the size of the queries, or of queries and keys");
   visitor.real("ratio", params.ratio, {.min = 0, .max = 1}, "share of the head's channels that scores use");
-  visitor.choice("fetch", params.fetch, {"fixed", "dynamic"},
-                 "the budget, or as many tokens as score within alpha of the best");
+  visitor.choice("fetch", params.fetch, {"fixed", "dynamic"}, "the budget, or as many as score within alpha of the best");
   visitor.real("alpha", params.alpha, {.min = 0}, "distance from the largest score, in logits, fetch=dynamic");
   visitor.real("max_share", params.max_share, {.min = 0, .max = 1}, "of the visible tokens, at most fetched, fetch=dynamic");
   visitor.choice("threshold", params.threshold, {"head", "head0"}, "whose largest score counts, fetch=dynamic");
@@ -281,8 +278,8 @@ MethodInfo infinigen_method() {
           .paper = "InfiniGen, arXiv 2406.19707, section 4",
           .summary = "tokens fetched from slow memory by scores of a guessed query in a few skewed channels",
           .notes =
-              "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. Both fetch at "
-              "most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). ClusterKV compares at a fixed "
+              "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. Both fetch "
+              "at most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). ClusterKV compares at a fixed "
               "budget. Without speculated queries in the trace the true ones are used, and the row says so.",
           .complexity = {.compress = "O((n + m) d^2), m observed queries",
                          .query = "O(n c + B (d + dv)), c columns",
