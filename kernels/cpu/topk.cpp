@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Radix select: a histogram of the leading 11 bits finds the bin of the k-th largest score; only that bin's scores are looked
-// at again, 11 and then 10 bits at a time, until the k-th largest is known exactly. One last pass collects the columns.
+// Where few of many are wanted, a sample gives a bound that leaves little more than those. Among what is left, radix select: a
+// histogram of the leading 11 bits finds the bin of the k-th largest score; only that bin's scores are looked at again, 11 and
+// then 10 bits at a time, until the k-th largest is known exactly. One last pass collects the columns.
 #include "simd.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
@@ -22,19 +23,27 @@ struct Threshold {
   Index ties;        // how many scores equal to it are taken
 };
 
-void count_bins(const std::int32_t* keys, Index n, int shift, std::uint32_t (*histogram)[kBins]) {
-  __builtin_memset(histogram, 0, sizeof(std::uint32_t) * kCopies * kBins);
+/// Counts of keys by 11 of their bits.
+struct Histogram {
+  std::uint32_t (*counts)[kBins];  // [kCopies]
+  int copies = kCopies;            // in use
+};
+
+void count_bins(const std::int32_t* keys, Index n, int shift, Histogram& histogram) {
+  histogram.copies = n < kBins ? 1 : kCopies;  // few keys: what counts is to clear and to walk over the bins
+  auto* counts = histogram.counts;
+  __builtin_memset(counts, 0, sizeof(std::uint32_t) * static_cast<std::size_t>(histogram.copies) * kBins);
   Index i = 0;
-  for (; i + kCopies <= n; i += kCopies)
-    for (int copy = 0; copy < kCopies; ++copy) ++histogram[copy][unsigned_order(keys[i + copy]) >> shift & (kBins - 1)];
-  for (; i < n; ++i) ++histogram[0][unsigned_order(keys[i]) >> shift & (kBins - 1)];
+  for (; histogram.copies == kCopies && i + kCopies <= n; i += kCopies)
+    for (int copy = 0; copy < kCopies; ++copy) ++counts[copy][unsigned_order(keys[i + copy]) >> shift & (kBins - 1)];
+  for (; i < n; ++i) ++counts[0][unsigned_order(keys[i]) >> shift & (kBins - 1)];
 }
 
 /// The bin that holds the k-th largest; k becomes its rank inside that bin.
-std::uint32_t bin_of_rank(const std::uint32_t (*histogram)[kBins], int bins, Index& k) {
-  for (int bin = bins - 1;; --bin) {
+std::uint32_t bin_of_rank(const Histogram& histogram, Index& k) {
+  for (int bin = kBins - 1;; --bin) {
     Index in_bin = 0;
-    for (int copy = 0; copy < kCopies; ++copy) in_bin += histogram[copy][bin];
+    for (int copy = 0; copy < histogram.copies; ++copy) in_bin += histogram.counts[copy][bin];
     if (k <= in_bin) return static_cast<std::uint32_t>(bin);
     k -= in_bin;
   }
@@ -54,17 +63,16 @@ Index compress(const std::int32_t* keys, Index n, int shift, std::uint32_t prefi
 }
 
 /// 1 <= k <= n.
-Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_t* candidates,
-                         std::uint32_t (*histogram)[kBins]) {
+Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_t* candidates, Histogram histogram) {
   count_bins(keys, n, 21, histogram);
-  std::uint32_t prefix = bin_of_rank(histogram, kBins, k);
+  std::uint32_t prefix = bin_of_rank(histogram, k);
   n = compress(keys, n, 21, prefix, candidates);
   count_bins(candidates, n, 10, histogram);
-  prefix = prefix << 11 | bin_of_rank(histogram, kBins, k);
+  prefix = prefix << 11 | bin_of_rank(histogram, k);
   n = compress(candidates, n, 10, prefix, candidates);
   // The remaining 10 bits; the higher ones are equal by now, so 11 bits may be counted.
   count_bins(candidates, n, 0, histogram);
-  const std::uint32_t low = bin_of_rank(histogram, kBins, k) & 1023u;
+  const std::uint32_t low = bin_of_rank(histogram, k) & 1023u;
   return {static_cast<std::int32_t>((prefix << 10 | low) ^ 0x80000000u), k};
 }
 
@@ -105,31 +113,88 @@ Candidates competing(const TopK<HostMatrix>& op, Index row, std::int32_t first, 
   return {columns + begin, end - begin};
 }
 
+constexpr Index kSampled = 8;       // one vector of so many is in the sample
+constexpr Index kWorthASample = 4;  // scores for each one taken
+
+/// A key that is probably below the k-th largest of all and above most others, from a sample.
+std::int32_t probable_bound(const float* scores, Index n, Index k, std::int32_t* keys, std::int32_t* candidates,
+                            Histogram histogram) {
+  Index sampled = 0;
+  for (Index i = 0; i + W <= n; i += kSampled * W, sampled += W) store(keys + sampled, ordered(load(scores + i)));
+  const Index expected = k / kSampled;
+  Index spread = 1;
+  while (spread * spread < expected) ++spread;
+  return find_threshold(keys, sampled, min(sampled, expected + 4 * spread + 16), candidates, histogram).key;
+}
+
+/// Keys and columns of all scores from `bound` on; returns how many.
+Index list_above(const float* scores, Index n, std::int32_t bound, std::int32_t* keys, std::int32_t* columns) {
+  const IntVec limit = broadcast(bound);
+  Index count = 0;
+  Index i = 0;
+  for (; i + W <= n; i += W) {
+    const IntVec key = ordered(load(scores + i));
+    for (std::uint32_t hits = bits(key >= limit); hits != 0; hits &= hits - 1) {
+      const int lane = __builtin_ctz(hits);
+      keys[count] = key[lane];
+      columns[count++] = static_cast<std::int32_t>(i + lane);
+    }
+  }
+  for (; i < n; ++i) {
+    const std::int32_t key = ordered(broadcast(scores[i]))[0];
+    if (key < bound) continue;
+    keys[count] = key;
+    columns[count++] = static_cast<std::int32_t>(i);
+  }
+  return count;
+}
+
+/// What the selection of one row works with.
+struct Scratch {
+  std::int32_t* keys;
+  std::int32_t* candidates;
+  std::int32_t* columns;
+  float* gathered;
+  Histogram histogram;
+};
+
+/// 1 <= k <= n; writes k columns, counted from `offset` on.
+void select(const float* scores, Index n, Index k, std::int32_t offset, const Scratch& s, std::int32_t* ids) {
+  if (k * kWorthASample <= n && n >= 64 * W) {
+    const std::int32_t bound = probable_bound(scores, n, k, s.keys, s.candidates, s.histogram);
+    const Index above = list_above(scores, n, bound, s.keys, s.columns);
+    if (above >= k) {
+      collect(s.keys, above, find_threshold(s.keys, above, k, s.candidates, s.histogram), 0, ids);
+      for (Index i = 0; i < k; ++i) ids[i] = offset + s.columns[ids[i]];
+      return;
+    }
+  }
+  make_keys(scores, n, s.keys);
+  collect(s.keys, n, find_threshold(s.keys, n, k, s.candidates, s.histogram), offset, ids);
+}
+
 }  // namespace
 
 template <>
 void run(const TopK<HostMatrix>& op, Context& context) {
-  auto* keys = scratch<std::int32_t>(context, 0, op.scores.cols);
-  auto* candidates = scratch<std::int32_t>(context, 1, op.scores.cols);
-  auto* gathered = scratch<float>(context, 3, op.among.cols);
-  auto* histogram = static_cast<std::uint32_t(*)[kBins]>(context.workspace.get(2, sizeof(std::uint32_t) * kCopies * kBins));
+  const Index n = op.scores.cols;
+  const Scratch s = {scratch<std::int32_t>(context, 0, n),
+                     scratch<std::int32_t>(context, 1, n),
+                     scratch<std::int32_t>(context, 2, n),
+                     scratch<float>(context, 3, op.among.cols),
+                     {static_cast<std::uint32_t(*)[kBins]>(context.workspace.get(4, sizeof(std::uint32_t) * kCopies * kBins))}};
   for (Index row = 0; row < op.scores.rows; ++row) {
     const float* scores = op.scores.data + row * op.scores.stride;
     const std::int32_t first = op.first.data[row * op.first.stride];
     const std::int32_t last = op.last.data[row * op.last.stride];
     const bool listed = op.among.data != nullptr;
     const Candidates among = listed ? competing(op, row, first, last) : Candidates{nullptr, max(last - first, 0)};
-    const Index n = among.count;
-    const Index k = min(op.ids.cols, n);
+    const Index k = min(op.ids.cols, among.count);
     std::int32_t* ids = op.ids.data + row * op.ids.stride;
-    Index count = 0;
-    if (k > 0) {
-      for (Index i = 0; i < n && listed; ++i) gathered[i] = scores[among.columns[i]];
-      make_keys(listed ? gathered : scores + first, n, keys);
-      count = collect(keys, n, find_threshold(keys, n, k, candidates, histogram), listed ? 0 : first, ids);
-      for (Index i = 0; i < count && listed; ++i) ids[i] = among.columns[ids[i]];
-    }
-    for (; count < op.ids.cols; ++count) ids[count] = -1;
+    for (Index i = 0; i < among.count && listed; ++i) s.gathered[i] = scores[among.columns[i]];
+    if (k > 0) select(listed ? s.gathered : scores + first, among.count, k, listed ? 0 : first, s, ids);
+    for (Index i = 0; i < k && listed; ++i) ids[i] = among.columns[ids[i]];
+    for (Index i = k; i < op.ids.cols; ++i) ids[i] = -1;
   }
 }
 

@@ -50,30 +50,35 @@ void Ranking::select(Backend& backend, const ExactRows& exact, Index count) {
   by_rank_.assign(static_cast<std::size_t>(rows), {});
 }
 
-const std::vector<std::int32_t>& Ranking::sorted(const ExactRows& rows, Index row) {
-  std::vector<std::int32_t>& ranked = by_rank_[static_cast<std::size_t>(row)];
+const std::vector<Ranking::Ranked>& Ranking::sorted(const ExactRows& rows, Index row) {
+  std::vector<Ranked>& ranked = by_rank_[static_cast<std::size_t>(row)];
   if (!ranked.empty()) return ranked;
   // One number holds logit and token, so that sorting compares numbers and nothing else.
   std::vector<std::uint64_t> keys;
   const float* logits = rows.logits.data() + row * rows.scores.cols();
+  const float* shares = rows.shares.data() + row * rows.scores.cols();
   for (Index i = row * selected_; i < (row + 1) * selected_ && chosen_[static_cast<std::size_t>(i)] >= 0; ++i) {
     const auto id = static_cast<std::uint32_t>(chosen_[static_cast<std::size_t>(i)]);
     keys.push_back(std::uint64_t{falling(logits[id])} << 32 | id);
   }
   std::ranges::sort(keys);
-  for (const std::uint64_t key : keys) ranked.push_back(static_cast<std::int32_t>(key & 0xffffffffu));
+  ranked.reserve(keys.size());
+  for (const std::uint64_t key : keys) {
+    const auto id = static_cast<std::int32_t>(key & 0xffffffffu);
+    ranked.push_back({id, logits[id], shares[id]});
+  }
   return ranked;
 }
 
 BestTokens Ranking::walk(const ExactRows& rows, Index k, Index first, Index last, Index row) {
   BestTokens best;
-  for (const std::int32_t id : sorted(rows, row)) {
-    if (id < first || id >= last) continue;
-    const auto at = static_cast<std::size_t>(row * rows.scores.cols() + id);
-    best.mass += static_cast<double>(rows.shares[at]);
-    best.logit = rows.logits[at];
-    best.last = id;
-    if (--k == 0) return best;
+  for (const Ranked& token : sorted(rows, row)) {
+    if (token.id < first || token.id >= last) continue;
+    best.mass += static_cast<double>(token.share);
+    if (--k > 0) continue;
+    best.logit = token.logit;
+    best.last = token.id;
+    return best;
   }
   throw std::logic_error("fewer tokens in the range than were kept of it");
 }

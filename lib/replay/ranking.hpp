@@ -42,12 +42,16 @@ class Ranking {
   };
 
   void select(Backend& backend, const ExactRows& rows, Index count);
-  const std::vector<std::int32_t>& sorted(const ExactRows& rows, Index row);
+  struct Ranked {
+    std::int32_t id;
+    float logit, share;
+  };
+  const std::vector<Ranked>& sorted(const ExactRows& rows, Index row);
   BestTokens walk(const ExactRows& rows, Index k, Index first, Index last, Index row);
 
-  Index selected_ = 0;                              ///< how many tokens of each row are in chosen_
-  std::vector<std::int32_t> chosen_;                ///< [R, selected_] by number, then -1
-  std::vector<std::vector<std::int32_t>> by_rank_;  ///< by row: its tokens of chosen_, the best first; empty: not asked for yet
+  Index selected_ = 0;                        ///< how many tokens of each row are in chosen_
+  std::vector<std::int32_t> chosen_;          ///< [R, selected_] by number, then -1
+  std::vector<std::vector<Ranked>> by_rank_;  ///< by row: its tokens of chosen_, the best first; empty: not asked for yet
   std::map<Key, Known> known_;
 };
 

@@ -2,6 +2,7 @@
 #include <kvbench/replay/shared_entries.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -52,6 +53,8 @@ class SharedEntries::Builder {
   Builder(std::span<const HostEntries* const> sets, Index tokens, bool per_head, bool per_query)
       : sets_(sets), scope_{.per_head = per_head, .per_query = per_query}, steps_(sets.size()) {
     codes_.resize(static_cast<std::size_t>(tokens + 3) / 4 * 4);
+    row_ids_.resize(codes_.size() + 1);
+    row_segments_.resize(codes_.size() + 1);
     combination(std::vector<Weight>(sets.size()));  // number 0: in no set
   }
 
@@ -112,35 +115,55 @@ class SharedEntries::Builder {
   }
 
   void mark(std::size_t set, const HostEntries::Table& table, Index row) {
-    const auto begin = static_cast<std::size_t>(row * table.width), end = begin + static_cast<std::size_t>(table.width);
-    Step last{std::numeric_limits<std::uint16_t>::max(), {}, 0};
-    for (std::size_t slot = begin; slot < end && !too_many(); ++slot) {
-      if (table.ids[slot] < 0) continue;
-      std::uint16_t& code = codes_[static_cast<std::size_t>(table.ids[slot])];
-      const Weight weight{table.num.empty() ? 1 : table.num[slot], table.den.empty() ? 1 : table.den[slot]};
-      if (last.from != code || !(last.weight == weight)) last = {code, weight, step(set, code, weight)};
-      code = last.to;
+    const std::size_t begin = static_cast<std::size_t>(row * table.width), width = static_cast<std::size_t>(table.width);
+    const std::span ids = std::span(table.ids).subspan(begin, width);
+    const bool weighted = !table.num.empty() || !table.den.empty();
+    // Neighbouring slots mostly have the same weight: what it makes of each combination is kept until the weight changes.
+    std::array<std::uint16_t, kernels::max_attention_segments + 2> next;
+    next.fill(unknown);
+    Weight weight{1, 1};
+    for (std::size_t slot = 0; slot < width; ++slot) {
+      if (ids[slot] < 0) continue;
+      if (weighted) {
+        const Weight own{table.num.empty() ? 1 : table.num[begin + slot], table.den.empty() ? 1 : table.den[begin + slot]};
+        if (!(own == weight)) next.fill(unknown), weight = own;
+      }
+      std::uint16_t& code = codes_[static_cast<std::size_t>(ids[slot])];
+      if (next[code] == unknown) {
+        if (too_many()) return;
+        next[code] = step(set, code, weight);
+        if (too_many()) return;
+      }
+      code = next[code];
     }
   }
 
   /// Moves the marked tokens of a row to the scope, in increasing order.
   void collect() {
+    std::size_t count = 0;
     for (std::size_t i = 0; i < codes_.size(); i += 4) {
       std::uint64_t four;
       std::memcpy(&four, &codes_[i], sizeof four);
       if (four == 0) continue;
       for (std::size_t j = i; j < i + 4; ++j) {
-        if (codes_[j] == 0) continue;
-        scope_.ids.push_back(static_cast<std::int32_t>(j));
-        scope_.segment_of.push_back(std::exchange(codes_[j], std::uint16_t{0}) - 1);
+        row_ids_[count] = static_cast<std::int32_t>(j);
+        row_segments_[count] = codes_[j] - 1;
+        count += codes_[j] != 0;
+        codes_[j] = 0;
       }
     }
+    const auto end = static_cast<std::ptrdiff_t>(count);
+    scope_.ids.insert(scope_.ids.end(), row_ids_.begin(), row_ids_.begin() + end);
+    scope_.segment_of.insert(scope_.segment_of.end(), row_segments_.begin(), row_segments_.begin() + end);
     scope_.ends.push_back(scope_.ids.size());
   }
+
+  static constexpr std::uint16_t unknown = std::numeric_limits<std::uint16_t>::max();
 
   std::span<const HostEntries* const> sets_;
   Scope scope_;
   std::vector<std::uint16_t> codes_;  ///< by token: its combination so far
+  std::vector<std::int32_t> row_ids_, row_segments_;
   std::vector<std::vector<Step>> steps_;
 };
 

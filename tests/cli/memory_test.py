@@ -32,13 +32,13 @@ class Memory(CliTest):
 
     def test_fewer_threads_run_where_memory_is_short_and_the_rows_stay_the_same(self):
         flags = ("replay", self.trace, "-m", "sink,subgen", "--no-times", "--threads", 4)
-        free, short = run(*flags), run(*flags, "--memory", "500M")
+        free, short = run(*flags), run(*flags, "--memory", "400M")
         self.assertEqual((free.returncode, free.stderr), (0, ""))
         self.assertEqual(short.returncode, 0)
         self.assertIn("1 of 4 threads run", short.stderr)
-        self.assertIn("--memory allows 0.5 GiB", short.stderr)
+        self.assertIn("--memory allows 0.4 GiB", short.stderr)
         self.assertEqual(rows(short.stdout), rows(free.stdout))
-        self.assertEqual(run(*flags, "--memory", "500M", "-q").stderr, "")
+        self.assertEqual(run(*flags, "--memory", "400M", "-q").stderr, "")
 
     def test_a_limit_that_no_head_fits_into_says_what_to_do(self):
         self.fails(2, "a head of 256 tokens takes up to", "raise --memory", args=("replay", self.trace, "-m", "sink", "--memory", "200M"))

@@ -79,3 +79,17 @@ TEST_CASE("top-k among listed columns leaves out those outside the range") {
     CHECK(backend.read(ids) == std::vector<std::int32_t>{1, 3, 4});
   });
 }
+
+TEST_CASE("top-k of scores that a sample misjudges") {
+  // Of 4096 scores, the first 4, 8 or 16 of every 32, 64 or 128 are the largest, which are the ones that the vectors of some
+  // width sample, and the other way round.
+  for (Index width : {4, 8, 16})
+    for (const float sampled : {5.0f, -5.0f}) {
+      CAPTURE(width);
+      CAPTURE(sampled);
+      auto scores = Random().normal(4 * 4096);
+      for (std::size_t i = 0; i < scores.size(); ++i)
+        if (i / static_cast<std::size_t>(width) % 8 == 0) scores[i] += sampled;
+      for (Index k : {1, 300, 700, 1000, 1024}) check(scores, 4, 4096, k);
+    }
+}
