@@ -68,11 +68,13 @@ void check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries
     per_head |= t.per_head;
     per_query |= t.per_query;
   }
-  // A token may answer a query once in each sum. `seen` holds the number of the last (head, query) that used it.
-  std::vector<Index> seen_num(static_cast<std::size_t>(limit), -1), seen_den(seen_num);
+  const bool weighted = std::ranges::any_of(host, [](const HostTable& t) { return !t.num.empty() || !t.den.empty(); });
+  // A token may answer a query once in each sum. `seen` holds the number of the last (head, query) that used it; without
+  // weights both sums have the same tokens.
+  std::vector<std::int32_t> seen_num(static_cast<std::size_t>(limit), -1), seen_den(weighted ? seen_num.size() : 0, -1);
   for (Index g = 0; g < (per_head ? tokens.group : 1); ++g) {
     for (Index i = 0; i < (per_query ? num_queries : 1); ++i) {
-      const Index stamp = g * num_queries + i;
+      const auto stamp = static_cast<std::int32_t>(g * num_queries + i);
       for (std::size_t k = 0; k < host.size(); ++k) {
         const EntryTable& t = tables[k];
         const Index row = (t.per_head ? g : 0) * (t.per_query ? num_queries : 1) + (t.per_query ? i : 0);
@@ -82,7 +84,7 @@ void check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries
           const auto id = static_cast<std::size_t>(host[k].ids[s]);
           if (host[k].num.empty() || host[k].num[s] != 0)
             require(std::exchange(seen_num[id], stamp) != stamp, "an id twice in N");
-          if (host[k].den.empty() || host[k].den[s] != 0)
+          if (weighted && (host[k].den.empty() || host[k].den[s] != 0))
             require(std::exchange(seen_den[id], stamp) != stamp, "an id twice in D");
         }
       }
