@@ -92,8 +92,6 @@ void check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries
   }
 }
 
-namespace {
-
 kernels::WeightedAttention<Buffer> attention_over(const EntryTable& t, const HeadTokens& tokens, const QueryBlock& queries) {
   return {.queries = queries.queries,
           .first = queries.first,
@@ -112,8 +110,6 @@ kernels::WeightedAttention<Buffer> attention_over(const EntryTable& t, const Hea
           .group = tokens.group,
           .accumulate_f64 = t.accumulate_f64};
 }
-
-}  // namespace
 
 void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
             AttentionState& state, std::vector<Buffer<float>>* logits) {

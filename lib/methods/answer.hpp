@@ -30,6 +30,9 @@ AttentionState empty_state(Backend& backend, Index rows, Index dv);
 void check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
                    std::span<const EntryTable> tables);
 
+/// The operation that adds a table's entries to a state, which is not set yet.
+kernels::WeightedAttention<Buffer> attention_over(const EntryTable& table, const HeadTokens& tokens, const QueryBlock& queries);
+
 /// Adds the entries to `state`. With `logits`, one [R, width] buffer a table is stored there.
 void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
             AttentionState& state, std::vector<Buffer<float>>* logits = nullptr);

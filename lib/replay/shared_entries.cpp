@@ -196,24 +196,16 @@ std::vector<HostState> SharedEntries::attend_to(const Scope& scope, const HeadTo
   for (const std::size_t end : scope.ends) widest = std::max(widest, end - std::exchange(begin, end));
   const auto width = static_cast<Index>(widest);
   const AttentionState state = empty_state(backend, segments * rows, tokens.values.cols());
-  backend.run(kernels::WeightedAttention<Buffer>{
-      .queries = queries.queries,
-      .first = queries.first,
-      .last = queries.last,
-      .scale = tokens.scale,
-      .keys = tokens.keys,
-      .values = tokens.values,
-      .scores = queries.scores,
-      .ids = backend.adopt(padded(scope.ids, scope.ends, width, -1), tables, width),
-      .per_head = scope.per_head,
-      .per_query = scope.per_query,
-      .group = tokens.group,
-      .segment_of = backend.adopt(padded(scope.segment_of, scope.ends, width, 0), tables, width),
-      .segments = segments,
-      .max = state.max,
-      .den = state.den,
-      .num = state.num,
-  });
+  const EntryTable table{.per_head = scope.per_head,
+                         .per_query = scope.per_query,
+                         .ids = backend.adopt(padded(scope.ids, scope.ends, width, -1), tables, width)};
+  kernels::WeightedAttention<Buffer> op = attention_over(table, tokens, queries);
+  op.segment_of = backend.adopt(padded(scope.segment_of, scope.ends, width, 0), tables, width);
+  op.segments = segments;
+  op.max = state.max;
+  op.den = state.den;
+  op.num = state.num;
+  backend.run(op);
   std::vector<HostState> states;
   for (Index s = 0; s < segments; ++s) {
     const auto part = [&](const Buffer<float>& all) { return backend.read(all.slice(s * rows, rows)); };
