@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reading and writing share of HDF5: element types, attributes, files that appear whole or not at all."""
-
-import os
+"""What reading and writing share of HDF5: element types, slabs, groups, attributes."""
 
 import h5py
 import numpy as np
-from h5py import h5d, h5f, h5g, h5p, h5s, h5t
+from h5py import h5d, h5g, h5p, h5s, h5t
 
-from ._schema import Error, require
+from ._schema import require
 
 
 def float_type(dtype):
@@ -53,7 +51,7 @@ def read_slab(dataset, dtype, head=None):
     return widened(words if head is None else words[0], dtype)
 
 
-def _untimed(kind):
+def untimed(kind):
     """Creation properties without times: equal content gives equal bytes."""
     properties = h5p.create(kind)
     properties.set_obj_track_times(False)
@@ -61,12 +59,12 @@ def _untimed(kind):
 
 
 def create_group(parent, name):
-    return h5py.Group(h5g.create(parent.id, name.encode(), gcpl=_untimed(h5p.GROUP_CREATE)))
+    return h5py.Group(h5g.create(parent.id, name.encode(), gcpl=untimed(h5p.GROUP_CREATE)))
 
 
 def create_floats(parent, name, shape, dtype, compress):
     """A dataset to be written head by head: contiguous, or chunks of one head."""
-    properties = _untimed(h5p.DATASET_CREATE)
+    properties = untimed(h5p.DATASET_CREATE)
     properties.set_fill_time(h5d.FILL_TIME_NEVER)
     if compress:
         row = 4 * int(np.prod(shape[2:]))
@@ -114,78 +112,3 @@ def check_schema(file, path, name, supported):
     require(major.isdigit(), path, f"attribute '{name}' is '{version}'; expected a version such as '{supported}'.")
     require(major == supported.partition(".")[0], path,
             f"its schema is {name} {version}, and this package reads {supported}; install a newer one, or write the file again.")
-
-
-class InputFile:
-    """An open file to read; closes at the end of a with statement."""
-
-    def __init__(self, path):
-        self.path = os.fspath(path)
-        try:
-            self.file = h5py.File(self.path, "r")
-        except FileNotFoundError:
-            raise Error(f"{self.path}: no such file; check the name.") from None
-        except OSError as failure:
-            raise Error(f"{self.path}: cannot be opened as HDF5 ({failure}); check that it is complete.") from None
-
-    def close(self):
-        self.file.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-
-class OutputFile:
-    """A new file under NAME.tmp.PID until commit(), which syncs it to the disk and renames it; a with statement commits at
-    its end, or removes the file where the statement ended in an exception."""
-
-    def __init__(self, path):
-        self.path = os.fspath(path)
-        require(not os.path.isdir(self.path), self.path, "is a directory; choose another file name.")
-        require(os.path.isdir(os.path.dirname(self.path) or "."), self.path, "there is no such folder; create it first.")
-        self._temporary = f"{self.path}.tmp.{os.getpid()}"
-        access = h5p.create(h5p.FILE_ACCESS)
-        access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_V110)  # checksums on metadata, and what HDF5 1.10 reads
-        access.set_alignment(4096, 4096)
-        access.set_fclose_degree(h5f.CLOSE_STRONG)
-        self.file = h5py.File(h5f.create(os.fsencode(self._temporary), h5f.ACC_TRUNC, _untimed(h5p.FILE_CREATE), access))
-
-    def _check_complete(self):
-        """Raises Error where something is still to be written."""
-
-    def commit(self):
-        try:
-            self._check_complete()
-            self.file.close()
-            self._sync(self._temporary)
-            os.replace(self._temporary, self.path)
-            self._sync(os.path.dirname(self.path) or ".")
-        except BaseException:
-            self.abandon()
-            raise
-
-    def abandon(self):
-        """Leaves nothing behind. Does nothing after commit()."""
-        self.file.close()
-        if os.path.exists(self._temporary):
-            os.unlink(self._temporary)
-
-    @staticmethod
-    def _sync(path):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        if kind is None:
-            self.commit()
-        else:
-            self.abandon()

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._hdf5 import OutputFile, create_group, write_whole
+from ._files import OutputFile
+from ._hdf5 import create_group, write_whole
 from ._schema import RAW_SCHEMA, require
 
 BESIDE = ("weight_num", "weight_den", "own_keys", "own_values")

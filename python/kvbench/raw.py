@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._hdf5 import InputFile, attribute, check_schema
+from ._files import InputFile
+from ._hdf5 import attribute, check_schema
 from ._schema import RAW_SCHEMA, require
 from .kept import BESIDE, Table
 

@@ -3,7 +3,8 @@
 
 import numpy as np
 
-from ._hdf5 import InputFile, attribute, check_schema, float_type, read_slab
+from ._files import InputFile
+from ._hdf5 import attribute, check_schema, float_type, read_slab
 from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_header, check_layer,
                       check_prompt, integers, order_of, require, shape_of)
 

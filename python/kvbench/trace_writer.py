@@ -7,7 +7,8 @@ import os
 import h5py
 import numpy as np
 
-from ._hdf5 import OutputFile, create_floats, create_group, narrowed, write_head, write_whole
+from ._files import OutputFile
+from ._hdf5 import create_floats, create_group, narrowed, write_head, write_whole
 from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, LayerInfo, PromptInfo, check_header, check_layer, check_prompt, integers,
                       require, shape_of)
 
@@ -27,8 +28,8 @@ class TraceWriter(OutputFile):
             out.prompt("0", kvbench.PromptInfo(name="genesis", tokens=ids))
             out.layer("0", 3, kvbench.LayerInfo(scale=0.125, query_positions=positions), keys=k, values=v, queries=q)
 
-    A Trace is a Header, its prompts and layers are infos too. Raises Error where something breaks the schema; then nothing is
-    left on the disk."""
+    A Trace is a Header, its prompts and layers are infos too. Raises Error where something breaks the schema, OSError
+    where the disk is full; then nothing is left."""
 
     def __init__(self, path, header, compress=False):
         check_header(header, os.fspath(path))
@@ -129,6 +130,7 @@ class TraceWriter(OutputFile):
             overflow = (words & 0x7F80 == 0x7F80) if dtype == "bf16" else ~np.isfinite(words)
             require(not overflow.any(), f"{where}/{name}", f"head {head} holds a number too large for {dtype}; use dtype='f32'.")
             write_head(dataset, dtype, head, words)
+            self.check_disk()
 
     def _check_complete(self):
         require(self._prompts, self.path, "the trace holds no prompt; there is nothing to replay.")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces: what Python reads and writes is what kvbench writes and reads."""
 import os
+import resource
 import struct
 import time
 
@@ -148,6 +149,22 @@ class Traces(PackageTest):
         with self.refuses("no layers"), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
             out.prompt("0", kvbench.PromptInfo(name="p", tokens=[1]))
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_full_disk_is_an_error_and_leaves_nothing(self):
+        """Whatever the limit: in the arrays, or in what HDF5 writes when it closes the file."""
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        with kvbench.TraceWriter(self.path("whole.h5"), header()) as out:
+            small(out)
+        size = os.path.getsize(self.path("whole.h5"))
+        for limit in (10, size // 4, size // 2, size - 1):
+            with self.assertRaisesRegex(OSError, "free some space.*t.h5"):
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+                try:
+                    with kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+                        small(out)
+                finally:
+                    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            self.assertEqual(os.listdir(self.folder), ["whole.h5"])
 
     def test_what_breaks_the_schema_is_not_written(self):
         nan = np.ones((2, 5, 3))
