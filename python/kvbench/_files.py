@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files: open ones to read, and new ones that appear whole or not at all."""
+
+import io
+import os
+
+import h5py
+from h5py import h5f, h5fd, h5p
+
+from ._hdf5 import untimed
+from ._schema import Error, require
+
+
+class InputFile:
+    """An open file to read; closes at the end of a with statement."""
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        try:
+            self.file = h5py.File(self.path, "r")
+        except FileNotFoundError:
+            raise Error(f"{self.path}: no such file; check the name.") from None
+        except OSError as failure:
+            raise Error(f"{self.path}: cannot be opened as HDF5 ({failure}); check that it is complete.") from None
+
+    def close(self):
+        self.file.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class _Disk(io.FileIO):
+    """Where HDF5 writes. The library crashes over a file that it cannot write to its end, on a full disk, so it is told that all
+    went well, and the failure is kept for check()."""
+
+    failure = None
+
+    def write(self, data):
+        left = memoryview(data).cast("B")
+        try:
+            while self.failure is None and len(left) > 0:
+                left = left[super().write(left):]
+        except OSError as failure:
+            self.failure = failure
+        return len(data)
+
+    def truncate(self, size=None):
+        try:
+            return super().truncate(size)
+        except OSError as failure:
+            self.failure = self.failure or failure
+            return size
+
+    def check(self, path):
+        if self.failure is not None:
+            raise OSError(self.failure.errno, f"{self.failure.strerror}; free some space or write to another disk", path)
+
+
+class OutputFile:
+    """A new file under NAME.tmp.PID until commit(), which syncs it to the disk and renames it; a with statement commits at
+    its end, or removes the file where the statement ended in an exception."""
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        require(not os.path.isdir(self.path), self.path, "is a directory; choose another file name.")
+        require(os.path.isdir(os.path.dirname(self.path) or "."), self.path, "there is no such folder; create it first.")
+        self._temporary = f"{self.path}.tmp.{os.getpid()}"
+        self._disk = _Disk(self._temporary, "w+")
+        access = h5p.create(h5p.FILE_ACCESS)
+        access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_V110)  # checksums on metadata, and what HDF5 1.10 reads
+        access.set_alignment(4096, 4096)
+        access.set_fclose_degree(h5f.CLOSE_STRONG)
+        access.set_fileobj_driver(h5fd.fileobj_driver, self._disk)
+        name = os.fsencode(self._temporary)
+        self.file = h5py.File(h5f.create(name, h5f.ACC_TRUNC, untimed(h5p.FILE_CREATE), access))
+
+    def _check_complete(self):
+        """Raises Error where something is still to be written."""
+
+    def check_disk(self):
+        """Raises OSError where what was written so far did not reach the file."""
+        self._disk.check(self.path)
+
+    def commit(self):
+        try:
+            self._check_complete()
+            self.file.close()
+            self.check_disk()
+            os.fsync(self._disk.fileno())
+            os.replace(self._temporary, self.path)
+        except BaseException:
+            self.abandon()
+            raise
+        self._disk.close()
+        folder = os.open(os.path.dirname(self.path) or ".", os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def abandon(self):
+        """Leaves nothing behind."""
+        if os.path.exists(self._temporary):
+            os.unlink(self._temporary)
+        self.file.close()
+        self._disk.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self.commit()
+        else:
+            self.abandon()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reading and writing share of HDF5: element types, slabs, groups, attributes."""
+
+import h5py
+import numpy as np
+from h5py import h5d, h5g, h5p, h5s, h5t
+
+from ._schema import require
+
+
+def float_type(dtype):
+    """The stored type of f32, f16 or bf16. numpy has no bfloat16, so the type is made as the C++ writer makes it."""
+    made = h5t.IEEE_F32LE.copy()
+    if dtype == "f32":
+        return made
+    exponent, mantissa, bias = (5, 10, 15) if dtype == "f16" else (8, 7, 127)
+    made.set_fields(15, mantissa, exponent, 0, mantissa)
+    made.set_size(2)
+    made.set_ebias(bias)
+    return made
+
+
+def narrowed(values, dtype):
+    """float32 values as the words that a file of `dtype` holds; bf16 rounds to the nearest, ties to even."""
+    values = np.ascontiguousarray(values, np.float32)
+    if dtype == "f32":
+        return values
+    if dtype == "f16":
+        with np.errstate(over="ignore"):  # the caller refuses what became infinite
+            return values.astype(np.float16)
+    words = values.view(np.uint32)
+    return ((words + 0x7FFF + ((words >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def widened(words, dtype):
+    """The words of a file as float32; loses nothing."""
+    if dtype == "bf16":
+        return (words.astype(np.uint32) << 16).view(np.float32)
+    return words.astype(np.float32)
+
+
+def read_slab(dataset, dtype, head=None):
+    """float32 [rows, ...] of one head, or [heads, rows, ...] of all, whatever the stored type."""
+    word = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}[dtype]
+    shape = dataset.shape if head is None else (1, *dataset.shape[1:])
+    words = np.empty(shape, word)
+    space = dataset.id.get_space()
+    if head is not None:
+        space.select_hyperslab((head,) + (0,) * (len(shape) - 1), shape)
+    dataset.id.read(h5s.create_simple(shape), space, words, float_type(dtype))
+    return widened(words if head is None else words[0], dtype)
+
+
+def untimed(kind):
+    """Creation properties without times: equal content gives equal bytes."""
+    properties = h5p.create(kind)
+    properties.set_obj_track_times(False)
+    return properties
+
+
+def create_group(parent, name):
+    return h5py.Group(h5g.create(parent.id, name.encode(), gcpl=untimed(h5p.GROUP_CREATE)))
+
+
+def create_floats(parent, name, shape, dtype, compress):
+    """A dataset to be written head by head: contiguous, or chunks of one head."""
+    properties = untimed(h5p.DATASET_CREATE)
+    properties.set_fill_time(h5d.FILL_TIME_NEVER)
+    if compress:
+        row = 4 * int(np.prod(shape[2:]))
+        properties.set_chunk((1, min(shape[1], max(1, (2**32 - 1) // row)), *shape[2:]))  # chunks end below 4 GiB
+        properties.set_shuffle()
+        properties.set_deflate(4)
+    return h5py.Dataset(h5d.create(parent.id, name.encode(), float_type(dtype), h5s.create_simple(shape), properties))
+
+
+def write_head(dataset, dtype, head, words):
+    shape = (1, *words.shape)
+    space = dataset.id.get_space()
+    space.select_hyperslab((head,) + (0,) * words.ndim, shape)
+    dataset.id.write(h5s.create_simple(shape), space, np.ascontiguousarray(words).reshape(shape), float_type(dtype))
+
+
+def write_whole(parent, name, values):
+    """A small array as it is: little-endian integers or float32."""
+    parent.create_dataset(name, data=values, dtype="<f4" if values.dtype.kind == "f" else values.dtype, track_times=False)
+
+
+def attribute(at, where, name, kind, otherwise=None):
+    """Attribute as `kind` (int, float or str). Without `otherwise` it must be there."""
+    if name not in at.attrs:
+        require(otherwise is not None, where, f"attribute '{name}' is missing; see docs/traces.md.")
+        return otherwise
+    value = at.attrs[name]
+    if isinstance(value, bytes):
+        value = value.decode()
+    if kind is str:
+        require(isinstance(value, str), where, f"attribute '{name}' must be a string.")
+        return value
+    array = np.asarray(value)
+    allowed = "iub" if kind is int else "iubf"
+    require(array.size == 1 and array.dtype.kind in allowed, where,
+            f"attribute '{name}' must be {'an integer' if kind is int else 'a number'}.")
+    return kind(array.reshape(())[()])
+
+
+def check_schema(file, path, name, supported):
+    """Refuses files without the version attribute `name`, and those of a larger first number than `supported`."""
+    require(name in file.attrs, path, f"an HDF5 file without the root attribute '{name}', so not one of its kind.")
+    version = attribute(file, path, name, str)
+    major = version.partition(".")[0]
+    require(major.isdigit(), path, f"attribute '{name}' is '{version}'; expected a version such as '{supported}'.")
+    require(major == supported.partition(".")[0], path,
+            f"its schema is {name} {version}, and this package reads {supported}; install a newer one, or write the file again.")

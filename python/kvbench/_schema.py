@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trace says about itself, and the rules that it must keep: docs/traces.md, checked as lib/trace/check.cpp does."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+TRACE_SCHEMA = "1.0"
+RAW_SCHEMA = "1.0"
+
+
+class Error(ValueError):
+    """A file, or what was asked to be written, breaks the schema. The message names the file, the object and the remedy."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Header:
+    """The root attributes of a trace. Query head h uses kv head h // group."""
+
+    model: str
+    num_layers: int  # of the model, however few are in the trace
+    num_query_heads: int
+    num_kv_heads: int
+    head_dim: int  # d
+    value_dim: int  # dv
+    rope_type: str  # "default", "none", "yarn", ...
+    rope_layout: str = "half"  # or "interleaved"
+    dtype: str = "f32"  # of the arrays in the file: f32, f16 or bf16
+    arch: str = ""
+    quantisation: str = ""
+    source_tool: str = ""
+    source_version: str = ""
+    created: str = ""  # ISO 8601 in UTC; the writer fills it in
+
+    @property
+    def group(self):
+        """Query heads of a kv head."""
+        return self.num_query_heads // self.num_kv_heads
+
+
+@dataclass(kw_only=True, eq=False)
+class PromptInfo:
+    """A prompt without its layers."""
+
+    name: str
+    tokens: np.ndarray  # [n] integers
+    prompt_tokens: int | None = None  # where the context ends and decoding begins; None: n, nothing was decoded
+    answer_start: int | None = None
+    answer_end: int | None = None
+    text: str | None = None
+
+    @property
+    def num_tokens(self):
+        return len(self.tokens)
+
+
+@dataclass(kw_only=True, eq=False)
+class LayerInfo:
+    """A layer of a prompt without its arrays."""
+
+    scale: float  # logits are scale * q.k
+    query_positions: np.ndarray  # [m] integers, strictly increasing, below n
+    window: int = 0  # tokens of a sliding window; 0 = full attention
+    rope_theta: float = 0.0  # 0 = none
+    softcap: float = 0.0  # logits become softcap * tanh(logit / softcap); 0 = none
+    column_sums_end: int | None = None  # column_sums are over the queries 0 .. column_sums_end - 1
+
+
+REQUIRED = ("keys", "values", "queries")
+ARRAYS = (*REQUIRED, "column_sums", "keys_pre_rope", "queries_pre_rope", "speculated_queries", "attention_output")
+
+
+def shape_of(name, header, num_tokens, queries):
+    """Shape of the array `name`: [heads, rows, dim], and [heads, rows] of column_sums."""
+    if name in ("keys", "keys_pre_rope"):
+        return header.num_kv_heads, num_tokens, header.head_dim
+    if name == "values":
+        return header.num_kv_heads, num_tokens, header.value_dim
+    if name in ("queries", "queries_pre_rope", "speculated_queries"):
+        return header.num_query_heads, queries, header.head_dim
+    if name == "attention_output":
+        return header.num_query_heads, queries, header.value_dim
+    return header.num_query_heads, num_tokens
+
+
+def order_of(prompt_id):
+    """Sort key of prompt groups: numbers by value, then the others by the alphabet."""
+    plain = prompt_id.isascii() and prompt_id.isdigit() and str(int(prompt_id)) == prompt_id
+    return (0, int(prompt_id), "") if plain else (1, 0, prompt_id)
+
+
+def require(holds, where, fault):
+    if not holds:
+        raise Error(f"{where}: {fault}")
+
+
+def integers(values, where):
+    """`values` as int64 [length]."""
+    array = np.asarray(values)
+    require(array.ndim == 1, where, f"has {array.ndim} dimensions; it must have one.")
+    require(array.dtype.kind in "iu" or array.size == 0, where, f"holds {array.dtype}; it must hold integers.")
+    return array.astype(np.int64)
+
+
+def check_header(header, where):
+    for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim"):
+        value = getattr(header, name)
+        require(value >= 1, where, f"attribute '{name}' is {value}; it must be at least 1.")
+    require(header.num_query_heads % header.num_kv_heads == 0, where,
+            f"num_query_heads = {header.num_query_heads} is no multiple of num_kv_heads = {header.num_kv_heads}; "
+            "every kv head must serve equally many query heads.")
+    require(header.rope_type != "", where, "attribute 'rope_type' is empty; write 'default', 'none' or the model's own type.")
+    require(header.rope_layout in ("half", "interleaved"), where,
+            f"attribute 'rope_layout' is '{header.rope_layout}'; it must be 'half' or 'interleaved'.")
+    require(header.dtype in ("f32", "f16", "bf16"), where,
+            f"attribute 'dtype' is '{header.dtype}'; it must be f32, f16 or bf16.")
+
+
+def check_prompt(prompt, where):
+    n = prompt.num_tokens
+    require(n >= 1, where, "it has no tokens; a prompt needs at least one.")
+    require(1 <= prompt.prompt_tokens <= n, where,
+            f"prompt_tokens is {prompt.prompt_tokens}; the context must end between 1 and num_tokens = {n}.")
+    start = 0 if prompt.answer_start is None else prompt.answer_start
+    end = n if prompt.answer_end is None else prompt.answer_end
+    require(0 <= start <= end <= n, where,
+            f"answer_start = {prompt.answer_start} and answer_end = {prompt.answer_end} do not lie in order in [0, {n}].")
+
+
+def check_layer(layer, num_tokens, where):
+    require(layer.window >= 0, where, f"attribute 'window' is {layer.window}; use 0 for full attention.")
+    require(math.isfinite(layer.scale) and layer.scale > 0, where,
+            f"attribute 'scale' is {layer.scale}; it must be a finite number > 0.")
+    for name in ("rope_theta", "softcap"):
+        value = getattr(layer, name)
+        require(math.isfinite(value) and value >= 0, where, f"attribute '{name}' is {value}; it must be a finite number >= 0.")
+    positions = layer.query_positions
+    require(len(positions) > 0, where, "no queries were recorded; dump at least one position.")
+    for i in np.flatnonzero((positions < 0) | (positions >= num_tokens))[:1]:
+        raise Error(f"{where}/query_positions: entry {i} is {positions[i]}, outside [0, {num_tokens}).")
+    for i in np.flatnonzero(np.diff(positions) <= 0)[:1]:
+        raise Error(f"{where}/query_positions: entry {i + 1} is {positions[i + 1]} after {positions[i]}; positions must increase.")
+    end = layer.column_sums_end
+    require(end is None or 1 <= end <= num_tokens, f"{where}/column_sums", f"column_sums_end is {end}, outside [1, {num_tokens}].")

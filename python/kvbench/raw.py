@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading what `kvbench replay --raw` kept of each query: schema kvbench_raw 1.0 (docs/results.md, "Raw results")."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ._files import InputFile
+from ._hdf5 import attribute, check_schema
+from ._schema import RAW_SCHEMA, require
+from .kept import BESIDE, Table
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One configuration: a method with its parameters, a budget, a seed."""
+
+    method: str
+    params: str  # those that differ from their defaults
+    budget: str  # as given: 512 or 25%
+    seed: int
+
+
+class HeadResult:
+    """One kv head, its G query heads at the m positions."""
+
+    def __init__(self, raw, group):
+        self._raw, self._group = raw, group
+        self._where = f"{raw.path}: {group.name}"
+        self.prompt = attribute(group, self._where, "prompt", str)
+        self.layer = attribute(group, self._where, "layer", int)
+        self.kv_head = attribute(group, self._where, "kv_head", int)
+        self.positions = group["positions"][()] if "positions" in group else np.empty(0, np.int32)
+
+    def _cell(self, cell):
+        require(str(cell) in self._group, self._where, f"it holds no cell {cell}.")
+        return self._group[str(cell)]
+
+    def _dataset(self, cell, name):
+        group = self._cell(cell)
+        require(name in group, f"{self._where}/{cell}", f"it holds no '{name}': status {self.status(cell)}. {self.reason(cell)}")
+        return group[name]
+
+    def status(self, cell=0):
+        return attribute(self._cell(cell), self._where, "status", str, "unknown")
+
+    def reason(self, cell=0):
+        """Why the status is not ok; empty where it is."""
+        return attribute(self._cell(cell), self._where, "reason", str, "")
+
+    def budget_tokens(self, cell=0):
+        return attribute(self._cell(cell), self._where, "budget_tokens", int)
+
+    def kept_tokens(self, cell=0):
+        """Mean over the query heads and queries."""
+        return attribute(self._cell(cell), self._where, "kept_tokens", float)
+
+    def metric(self, name, cell=0):
+        """float32 [G, m], NaN where it does not apply."""
+        require(name in self._raw.metrics, self._where, f"there is no metric '{name}'; there are {', '.join(self._raw.metrics)}.")
+        return self._dataset(cell, "metrics")[:, :, self._raw.metrics.index(name)]
+
+    def output(self, cell=0):
+        """float32 [G, m, dv]: what the method answered."""
+        return self._dataset(cell, "output")[()]
+
+    def entries(self, cell=0):
+        """(tables, positions) of the last run of queries that was answered from one state: what KeptWriter.head takes."""
+        group = self._dataset(cell, "entries")
+        tables = []
+        for table in (group[name] for name in sorted(group, key=int) if "ids" in group[name]):  # without ids: no entries
+            flags = {name: bool(attribute(table, self._where, name, int, 0)) for name in ("per_head", "per_query")}
+            tables.append(Table(ids=table["ids"][()], **flags, **{name: table[name][()] for name in BESIDE if name in table}))
+        return tables, self.positions[attribute(group, self._where, "first_query", int, 0):]
+
+
+class Raw(InputFile):
+    """An open file of raw results: `metrics` (names), `cells` (list of Cell), `heads` (list of HeadResult), and trace_sha256,
+    model, device, isa, version, commit as text, empty where the file does not say."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        try:
+            self._read()
+        except Exception:
+            self.close()
+            raise
+
+    def _read(self):
+        check_schema(self.file, self.path, "kvbench_raw", RAW_SCHEMA)
+        for name in ("trace_sha256", "model", "device", "isa", "version", "commit"):
+            setattr(self, name, attribute(self.file, self.path, name, str, ""))
+        self.metrics = [name for name in attribute(self.file, self.path, "metrics", str, "").split(",") if name]
+        cells = self.file.get("cells", {})
+        self.cells = [self._cell(cells[str(c)]) for c in range(len(cells))]
+        require("heads" in self.file, self.path, "it holds no heads; see docs/results.md.")
+        heads = self.file["heads"]
+        self.heads = [HeadResult(self, heads[name]) for name in sorted(heads, key=lambda name: (len(name), name))]
+
+    def _cell(self, group):
+        where = f"{self.path}: {group.name}"
+        return Cell(*(attribute(group, where, name, str) for name in ("method", "params", "budget")),
+                    attribute(group, where, "seed", int))
+
+    def head(self, prompt, layer, kv_head):
+        """The HeadResult of this place."""
+        for head in self.heads:
+            if (head.prompt, head.layer, head.kv_head) == (str(prompt), layer, kv_head):
+                return head
+        require(False, self.path, f"it holds nothing for prompt '{prompt}', layer {layer}, kv head {kv_head}.")

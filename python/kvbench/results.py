@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result CSVs with their types."""
+
+import csv
+import os
+
+from ._schema import Error
+
+# By `kvbench replay --columns`; everything else is a number. A budget or a commit may look like one and is none.
+TEXT = frozenset("run trace sha256 model prompt protocol device method params budget status reason version commit isa".split())
+INTEGER = frozenset("layer kv_head head query seed dense query_rows".split())
+
+
+def _integer(text):
+    """Numbers of layers, heads, ...; 'all' stays as it is, and empty means that the column does not apply."""
+    return int(text) if text.lstrip("-").isdigit() else text or None
+
+
+def _number(text):
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return text
+
+
+def _typed(column, text):
+    if column in TEXT:
+        return text or None
+    return _integer(text) if column in INTEGER else _number(text)
+
+
+def _check(columns, path):
+    if not {"method", "status"} <= set(columns or ()):
+        raise Error(f"{path}: has no columns 'method' and 'status', so it is no result of kvbench replay or kvbench sweep.")
+
+
+def load_csv(path):
+    """The rows of a result CSV: a pandas.DataFrame where pandas is installed, else a list of dicts. `layer`, `kv_head`, `head`,
+    `query` and `seed` hold integers beside 'all'; what does not apply is missing (NaN, None)."""
+    path = os.fspath(path)
+    if not os.path.isfile(path):
+        raise Error(f"{path}: no such file; check the name.")
+    with open(path, newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        _check(reader.fieldnames, path)
+        columns = reader.fieldnames
+        try:
+            import pandas
+        except ImportError:
+            return [{column: _typed(column, text) for column, text in row.items()} for row in reader]
+    converters = {column: _integer for column in columns if column in INTEGER}
+    texts = {column: str for column in columns if column in TEXT}
+    return pandas.read_csv(path, dtype=texts, converters=converters, keep_default_na=False, na_values=[""])

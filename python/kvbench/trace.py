@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading traces: Trace holds prompts, a Prompt holds layers, a Layer gives arrays as float32."""
+
+import numpy as np
+
+from ._files import InputFile
+from ._hdf5 import attribute, check_schema, float_type, read_slab
+from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_header, check_layer,
+                      check_prompt, integers, order_of, require, shape_of)
+
+
+class Layer(LayerInfo):
+    """One attention layer of one prompt. Arrays are read when they are asked for."""
+
+    def __init__(self, prompt, index, group):
+        self.prompt, self.index, self._group = prompt, index, group
+        self._where = f"{prompt.trace.path}: {group.name}"
+        for name in (*REQUIRED, "query_positions"):
+            require(name in group, self._where, f"dataset '{name}' is missing; see docs/traces.md.")
+        sums = group.get("column_sums")
+        super().__init__(window=attribute(group, self._where, "window", int),
+                         rope_theta=attribute(group, self._where, "rope_theta", float),
+                         scale=attribute(group, self._where, "scale", float),
+                         softcap=attribute(group, self._where, "softcap", float),
+                         query_positions=integers(group["query_positions"][()], f"{self._where}/query_positions"),
+                         column_sums_end=None if sums is None else attribute(sums, sums.name, "column_sums_end", int))
+        check_layer(self, prompt.num_tokens, self._where)
+        for name in self.arrays:
+            self._check_array(name)
+
+    def _check_array(self, name):
+        trace, dataset, where = self.prompt.trace, self._group[name], f"{self._where}/{name}"
+        expected = shape_of(name, trace, self.prompt.num_tokens, len(self.query_positions))
+        require(dataset.shape == expected, where, f"has shape {list(dataset.shape)}, the attributes ask for {list(expected)}.")
+        dtype = self._dtype(name)
+        require(dataset.id.get_type().equal(float_type(dtype)), where, f"its elements are not {dtype} (little-endian).")
+
+    def _dtype(self, name):
+        return "f32" if name == "column_sums" else self.prompt.trace.dtype
+
+    @property
+    def arrays(self):
+        """Names of the arrays that the trace holds of this layer."""
+        return tuple(name for name in ARRAYS if name in self._group)
+
+    def array(self, name, head=None):
+        """float32 of one head, [rows, dim], or of all, [heads, rows, dim]; column_sums have no dim. Raises Error where the trace
+        lacks it, and for values that are not finite."""
+        where = f"{self._where}/{name}"
+        require(name in self.arrays, where, f"the trace does not hold this array; it has {', '.join(self.arrays)}.")
+        dataset = self._group[name]
+        require(head is None or 0 <= head < dataset.shape[0], where, f"there is no head {head} of {dataset.shape[0]}.")
+        values = read_slab(dataset, self._dtype(name), head)
+        require(np.isfinite(values).all(), where, "holds a number that is not finite; a trace must be finite.")
+        return values
+
+    def keys(self, kv_head=None):
+        """[n, d] as attention used them."""
+        return self.array("keys", kv_head)
+
+    def values(self, kv_head=None):
+        """[n, dv]."""
+        return self.array("values", kv_head)
+
+    def queries(self, head=None):
+        """[m, d] of a query head, at query_positions."""
+        return self.array("queries", head)
+
+    def kv_head_of(self, head):
+        """The kv head that a query head uses."""
+        return head // self.prompt.trace.group
+
+    def query_heads_of(self, kv_head):
+        """The query heads that use a kv head."""
+        group = self.prompt.trace.group
+        return range(kv_head * group, (kv_head + 1) * group)
+
+
+class Prompt(PromptInfo):
+    """One prompt; `layers` by number, in increasing order."""
+
+    def __init__(self, trace, id, group):
+        self.trace, self.id = trace, id
+        where = f"{trace.path}: {group.name}"
+        for name in ("tokens", "layers"):
+            require(name in group, where, f"'{name}' is missing; see docs/traces.md.")
+        optional = {name: attribute(group, where, name, int) for name in ("answer_start", "answer_end") if name in group.attrs}
+        if "text" in group:
+            optional["text"] = group["text"].asstr()[()]
+        super().__init__(name=attribute(group, where, "name", str), tokens=integers(group["tokens"][()], f"{where}/tokens"),
+                         prompt_tokens=attribute(group, where, "prompt_tokens", int), **optional)
+        claimed = attribute(group, where, "num_tokens", int)
+        require(claimed == self.num_tokens, where,
+                f"dataset 'tokens' has {self.num_tokens} entries, attribute num_tokens says {claimed}.")
+        check_prompt(self, where)
+        self.layers = {int(name): Layer(self, int(name), group["layers"][name])
+                       for name in sorted(group["layers"], key=lambda name: self._layer_number(name, where))}
+        require(self.layers, where, "no layers were recorded; dump at least one.")
+
+    def _layer_number(self, name, where):
+        if not (name.isascii() and name.isdigit() and str(int(name)) == name and int(name) < self.trace.num_layers):
+            raise Error(f"{where}/layers: '{name}' is not a layer number below num_layers = {self.trace.num_layers}.")
+        return int(name)
+
+
+class Trace(InputFile, Header):
+    """An open trace; `prompts` by group name. Checked when opened. It trusts the HDF5 library with the file: open files of
+    strangers with `kvbench info` first, which looks at them in a process of its own."""
+
+    def __init__(self, path):
+        InputFile.__init__(self, path)
+        try:
+            self._read()
+        except Exception:
+            self.close()
+            raise
+
+    def _read(self):
+        check_schema(self.file, self.path, "kvbench_trace", TRACE_SCHEMA)
+        text = {name: attribute(self.file, self.path, name, str) for name in ("model", "rope_type", "rope_layout", "dtype")}
+        origin = {name: attribute(self.file, self.path, name, str, "")
+                  for name in ("arch", "quantisation", "source_tool", "source_version", "created")}
+        sizes = {name: attribute(self.file, self.path, name, int)
+                 for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim")}
+        Header.__init__(self, **text, **origin, **sizes)
+        check_header(self, self.path)
+        prompts = self.file.get("prompts", {})
+        self.prompts = {id: Prompt(self, id, prompts[id]) for id in sorted(prompts, key=order_of)}
+        require(self.prompts, self.path, "the trace holds no prompt; there is nothing to replay.")

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing traces, one layer at a time: what was written needs no memory any more."""
+
+import datetime
+import os
+
+import h5py
+import numpy as np
+
+from ._files import OutputFile
+from ._hdf5 import create_floats, create_group, narrowed, write_head, write_whole
+from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, LayerInfo, PromptInfo, check_header, check_layer, check_prompt, integers,
+                      require, shape_of)
+
+
+def _now():
+    """ISO 8601, UTC. SOURCE_DATE_EPOCH makes it reproducible (reproducible-builds.org)."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    utc = datetime.timezone.utc
+    time = datetime.datetime.fromtimestamp(int(epoch), utc) if epoch else datetime.datetime.now(utc)
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class TraceWriter(OutputFile):
+    """A new trace. In a with statement:
+
+        with kvbench.TraceWriter("trace.h5", kvbench.Header(model=..., ...)) as out:
+            out.prompt("0", kvbench.PromptInfo(name="genesis", tokens=ids))
+            out.layer("0", 3, kvbench.LayerInfo(scale=0.125, query_positions=positions), keys=k, values=v, queries=q)
+
+    A Trace is a Header, its prompts and layers are infos too. Raises Error where something breaks the schema, OSError
+    where the disk is full; then nothing is left."""
+
+    def __init__(self, path, header, compress=False):
+        check_header(header, os.fspath(path))
+        super().__init__(path)
+        self._header, self._compress = header, compress
+        self._prompts = {}  # PromptInfo by group name
+        self._layers = {}  # layer numbers written, by group name
+        try:
+            self._describe()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _describe(self):
+        attrs, header = self.file.attrs, self._header
+        attrs["kvbench_trace"] = TRACE_SCHEMA
+        for name in ("model", "arch", "quantisation", "source_tool", "source_version", "rope_type", "rope_layout", "dtype"):
+            if name == "model" or getattr(header, name):
+                attrs[name] = getattr(header, name)
+        attrs["created"] = header.created or _now()
+        for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim"):
+            attrs[name] = np.int64(getattr(header, name))
+        create_group(self.file, "prompts")
+
+    def prompt(self, id, info):
+        """Begins the prompt of group name `id` (any but '.' and those with '/')."""
+        id = str(id)
+        where = f"{self.path}: /prompts/{id}"
+        require(id not in ("", ".") and "/" not in id, self.path, f"'{id}' cannot name a prompt group.")
+        require(id not in self._prompts, where, "was begun already; every prompt has a name of its own.")
+        tokens = integers(info.tokens, f"{where}/tokens")
+        require(np.array_equal(tokens, tokens.astype(np.int32)), f"{where}/tokens", "a token id exceeds 32 bits.")
+        context = len(tokens) if info.prompt_tokens is None else info.prompt_tokens
+        info = PromptInfo(name=info.name, tokens=tokens, prompt_tokens=context, answer_start=info.answer_start,
+                          answer_end=info.answer_end, text=info.text)
+        check_prompt(info, where)
+        group = create_group(self.file["prompts"], id)
+        group.attrs["name"] = info.name
+        for name in ("num_tokens", "prompt_tokens", "answer_start", "answer_end"):
+            if getattr(info, name) is not None:
+                group.attrs[name] = np.int64(getattr(info, name))
+        write_whole(group, "tokens", tokens.astype("<i4"))
+        if info.text is not None:  # of fixed length, as kvbench writes it
+            encoded = info.text.encode()
+            group.create_dataset("text", data=np.bytes_(encoded), dtype=h5py.string_dtype("utf-8", max(1, len(encoded))),
+                                 track_times=False)
+        create_group(group, "layers")
+        self._prompts[id], self._layers[id] = info, set()
+
+    def layer(self, id, index, info, **arrays):
+        """Writes a layer whole: keys, values, queries and whichever optional arrays (docs/traces.md), each [heads, rows, dim],
+        column_sums [heads, n] with info.column_sums_end. Stored as the header's dtype; column_sums as f32."""
+        id = str(id)
+        where = f"{self.path}: /prompts/{id}/layers/{index}"
+        require(id in self._prompts, where, f"prompt(\"{id}\", ...) must come before its layers.")
+        require(0 <= index < self._header.num_layers, where,
+                f"the model has num_layers = {self._header.num_layers}; there is no such layer.")
+        require(index not in self._layers[id], where, "was written already.")
+        prompt = self._prompts[id]
+        positions = integers(info.query_positions, f"{where}/query_positions")
+        info = LayerInfo(scale=info.scale, query_positions=positions, window=info.window, rope_theta=info.rope_theta,
+                         softcap=info.softcap, column_sums_end=info.column_sums_end)
+        check_layer(info, prompt.num_tokens, where)
+        arrays = self._checked(where, prompt, info, arrays)
+        group = create_group(self.file["prompts"][id]["layers"], str(index))
+        group.attrs["window"] = np.int64(info.window)
+        for name in ("rope_theta", "scale", "softcap"):
+            group.attrs[name] = np.float64(getattr(info, name))
+        write_whole(group, "query_positions", info.query_positions.astype("<i8"))
+        for name, values in arrays.items():
+            self._write(group, name, values, where)
+        if "column_sums" in arrays:
+            group["column_sums"].attrs["column_sums_end"] = np.int64(info.column_sums_end)
+        self._layers[id].add(index)
+
+    def _checked(self, where, prompt, info, arrays):
+        """The arrays in the schema's order, their names and shapes right."""
+        for name in arrays:
+            require(name in ARRAYS, where, f"'{name}' is no array of the schema; those are {', '.join(ARRAYS)}.")
+        for name in REQUIRED:
+            require(arrays.get(name) is not None, where, f"'{name}' is missing; a layer needs {', '.join(REQUIRED)}.")
+        require(("column_sums" in arrays) == (info.column_sums_end is not None), where,
+                "column_sums and column_sums_end belong together; give both or neither.")
+        found = {name: np.asarray(arrays[name]) for name in ARRAYS if name in arrays}
+        for name, values in found.items():
+            expected = shape_of(name, self._header, prompt.num_tokens, len(info.query_positions))
+            require(values.shape == expected, f"{where}/{name}",
+                    f"has shape {list(values.shape)}, header, tokens and query_positions ask for {list(expected)}.")
+        return found
+
+    def _write(self, group, name, values, where):
+        """Head by head, so that narrowing holds a second copy of one head alone."""
+        dtype = "f32" if name == "column_sums" else self._header.dtype
+        dataset = create_floats(group, name, values.shape, dtype, self._compress)
+        for head, slab in enumerate(values):
+            require(np.isfinite(slab).all(), f"{where}/{name}", f"head {head} holds a number that is not finite.")
+            words = narrowed(slab, dtype)
+            overflow = (words & 0x7F80 == 0x7F80) if dtype == "bf16" else ~np.isfinite(words)
+            require(not overflow.any(), f"{where}/{name}", f"head {head} holds a number too large for {dtype}; use dtype='f32'.")
+            write_head(dataset, dtype, head, words)
+            self.check_disk()
+
+    def _check_complete(self):
+        require(self._prompts, self.path, "the trace holds no prompt; there is nothing to replay.")
+        for id, layers in self._layers.items():
+            require(layers, f"{self.path}: /prompts/{id}", "no layers were recorded; write at least one.")

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result CSVs with their types, with pandas and without."""
+import math
+import sys
+import unittest
+
+from support import PackageTest, kvbench, main, run
+from kvbench import results
+
+try:
+    import pandas
+except ImportError:
+    pandas = None
+
+
+class Results(PackageTest):
+    def setUp(self):
+        super().setUp()
+        self.csv = self.path("rows.csv")
+        run("replay", self.synth("t.h5"), "-m", "sink,random", "-b", "48,25%", "--seeds", 2, "--rows", "head", "--no-times",
+            "-o", self.csv)
+
+    def without_pandas(self):
+        hidden = sys.modules.get("pandas")
+        sys.modules["pandas"] = None  # makes the import fail
+        try:
+            return kvbench.load_csv(self.csv)
+        finally:
+            sys.modules.pop("pandas")
+            if hidden:
+                sys.modules["pandas"] = hidden
+
+    def test_kinds_are_those_of_the_program(self):
+        kinds = {"text": set(), "integer": set(), "number": set()}
+        for line in run("replay", "--columns").splitlines():
+            name, kind = line.split()[:2]
+            kinds[kind].add(name)
+        self.assertEqual(set(results.TEXT), kinds["text"])
+        self.assertEqual(set(results.INTEGER), kinds["integer"])
+
+    def test_typed_dicts(self):
+        rows = self.without_pandas()
+        # Two methods at two budgets: all layers and heads, 2 layers, and 2 * 4 heads (random: of each of its 2 seeds).
+        self.assertEqual(len(rows), 2 * 2 * 3 + 2 * 8 + 2 * 8 * 2)
+        self.assertEqual({r["layer"] for r in rows}, {"all", 0, 1})
+        self.assertEqual({r["budget"] for r in rows}, {"48", "25%"})
+        self.assertEqual({r["seed"] for r in rows if r["method"] == "random"}, {"all", 0, 1})
+        for r in rows:
+            self.assertEqual((r["status"], r["query_rows"] > 0, r["reason"]), ("ok", True, r["reason"]))
+            self.assertIsInstance(r["rel_err_mean"], float)
+            self.assertIsInstance(r["prompt"], str)
+            self.assertIsNone(r["run"])
+            self.assertIsNone(r["cache_hit_r1_mean"])
+
+    @unittest.skipUnless(pandas, "pandas is not installed")
+    def test_a_frame_says_the_same(self):
+        frame = kvbench.load_csv(self.csv)
+        self.assertIsInstance(frame, pandas.DataFrame)
+        for ours, theirs in zip(frame.to_dict("records"), self.without_pandas(), strict=True):
+            for column, value in theirs.items():
+                if value is None:
+                    self.assertTrue(ours[column] is None or math.isnan(ours[column]), column)
+                else:
+                    self.assertEqual(ours[column], value, column)
+        self.assertEqual(len(frame[(frame.method == "sink") & (frame.layer == 1) & (frame.budget == "48")]), 1 + 4)
+
+    def test_other_files_are_refused(self):
+        with self.refuses("none.csv", "no such file"):
+            kvbench.load_csv(self.path("none.csv"))
+        with open(self.path("x.csv"), "w") as file:
+            file.write("a,b\n1,2\n")
+        with self.refuses("x.csv", "kvbench replay"):
+            kvbench.load_csv(self.path("x.csv"))
+
+
+main()

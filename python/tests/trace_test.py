@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces: what Python reads and writes is what kvbench writes and reads."""
+import os
+import resource
+import struct
+import time
+
+from support import SAMPLE, PackageTest, kvbench, main, run
+import h5py
+import numpy as np
+
+
+def header(**changes):
+    return kvbench.Header(**{"model": "m", "num_layers": 4, "num_query_heads": 4, "num_kv_heads": 2, "head_dim": 3, "value_dim": 2,
+                             "rope_type": "none", **changes})
+
+
+def small(out, prompt="0", layer=1, **changes):
+    """A prompt of 5 tokens with the queries 3 and 4, and one layer; `changes` replace arrays or fields of its LayerInfo."""
+    draw = np.random.default_rng(7).standard_normal
+    arrays = {"keys": draw((2, 5, 3)), "values": draw((2, 5, 2)), "queries": draw((4, 2, 3))}
+    fields = {"scale": 0.5, "query_positions": [3, 4]}
+    for name, value in changes.items():
+        (fields if hasattr(kvbench.LayerInfo, name) or name in fields else arrays)[name] = value
+    out.prompt(prompt, kvbench.PromptInfo(name="p", tokens=np.arange(5)))
+    out.layer(prompt, layer, kvbench.LayerInfo(**fields), **arrays)
+    return arrays
+
+
+def copy(source, target, **options):
+    with kvbench.Trace(source) as trace, kvbench.TraceWriter(target, trace, **options) as out:
+        for prompt in trace.prompts.values():
+            out.prompt(prompt.id, prompt)
+            for index, layer in prompt.layers.items():
+                out.layer(prompt.id, index, layer, **{name: layer.array(name) for name in layer.arrays})
+
+
+class Traces(PackageTest):
+    def same(self, a, b):
+        """Two traces say the same, to the bit of each number."""
+        with kvbench.Trace(a) as a, kvbench.Trace(b) as b:
+            for name in kvbench.Header.__dataclass_fields__:
+                self.assertEqual(getattr(a, name), getattr(b, name), name)
+            self.assertEqual(list(a.prompts), list(b.prompts))
+            for p, q in zip(a.prompts.values(), b.prompts.values()):
+                for name in ("name", "prompt_tokens", "answer_start", "answer_end", "text"):
+                    self.assertEqual(getattr(p, name), getattr(q, name), name)
+                np.testing.assert_array_equal(p.tokens, q.tokens)
+                self.assertEqual(list(p.layers), list(q.layers))
+                for x, y in zip(p.layers.values(), q.layers.values()):
+                    for name in ("scale", "window", "rope_theta", "softcap", "column_sums_end", "arrays"):
+                        self.assertEqual(getattr(x, name), getattr(y, name), name)
+                    np.testing.assert_array_equal(x.query_positions, y.query_positions)
+                    for name in x.arrays:
+                        np.testing.assert_array_equal(x.array(name), y.array(name), name)
+
+    def test_a_copy_is_the_same_trace_to_python_and_to_kvbench(self):
+        for dtype in ("f32", "f16", "bf16"):
+            for flags, options in ((["--compress"], {}), ([], {"compress": True})):
+                source = self.synth("a.h5", "--dtype", dtype, "--speculated", 0.3, "--prompts", 2, *flags)
+                copy(source, self.path("b.h5"), **options)
+                self.same(source, self.path("b.h5"))
+                flags = ("-m", "infinigen,h2o", "--rows", "head", "--set", "infinigen.query=speculated")
+                for ours, theirs in zip(self.replay(self.path("b.h5"), *flags), self.replay(source, *flags), strict=True):
+                    for column in ("status", "rel_err_mean", "mass_recall_mean", "kept_tokens"):
+                        self.assertEqual(str(ours[column]), str(theirs[column]), (dtype, column))
+
+    def test_the_bundled_trace(self):
+        """As `kvbench info` describes it."""
+        with kvbench.Trace(SAMPLE) as trace:
+            self.assertEqual((trace.model, trace.group, trace.dtype), ("SmolLM2-135M-Instruct.Q4_1", 3, "f16"))
+            prompt = trace.prompts["0"]
+            self.assertEqual((prompt.name, prompt.num_tokens, prompt.prompt_tokens), ("genesis", 4096, 3840))
+            self.assertEqual(list(prompt.layers), [0, 1, 4, 15, 29])
+            layer = prompt.layers[4]
+            self.assertEqual((layer.scale, layer.window, layer.column_sums_end), (0.125, 0, 3840))
+            self.assertEqual(layer.query_positions.tolist(), list(range(3712, 4096)))
+            self.assertEqual((layer.kv_head_of(5), list(layer.query_heads_of(1))), (1, [3, 4, 5]))
+            self.assertEqual((layer.keys(2).shape, layer.keys(2).dtype), ((4096, 64), np.float32))
+            # The column sums of a head are its context's attention: 3840 queries give a mass of 1 each.
+            self.assertAlmostEqual(float(layer.array("column_sums", 5).sum()), 3840, delta=1)
+
+    def test_exact_attention_in_numpy_is_that_of_kvbench(self):
+        """What `exact` answered to each query is softmax(scale q k^T) v over the tokens up to it, in double precision."""
+        trace = self.synth("t.h5", "--dtype", "bf16")
+        run("replay", trace, "-m", "exact", "--raw", self.path("raw.h5"), "-o", self.path("rows.csv"))
+        with kvbench.Trace(trace) as trace, kvbench.Raw(self.path("raw.h5")) as raw:
+            for result in raw.heads:
+                layer = trace.prompts[result.prompt].layers[result.layer]
+                rows = np.searchsorted(layer.query_positions, result.positions)
+                for g, head in enumerate(layer.query_heads_of(result.kv_head)):
+                    logits = layer.scale * layer.queries(head)[rows].astype(np.float64) @ layer.keys(result.kv_head).T
+                    logits[np.arange(256) > result.positions[:, None]] = -np.inf
+                    weights = np.exp(logits - logits.max(1, keepdims=True))
+                    expected = weights @ layer.values(result.kv_head) / weights.sum(1, keepdims=True)
+                    np.testing.assert_allclose(result.output()[g], expected, rtol=1e-4, atol=1e-5)
+
+    def test_every_field_survives(self):
+        sums = np.arange(20.0).reshape(4, 5)
+        named = header(arch="a", created="2020-01-01T00:00:00Z", rope_layout="interleaved")
+        with kvbench.TraceWriter(self.path("t.h5"), named) as out:
+            out.prompt("x", kvbench.PromptInfo(name="ü", tokens=[9, 8, 7], prompt_tokens=2, answer_start=1, answer_end=3,
+                                               text="täxt"))
+            out.layer("x", 3, kvbench.LayerInfo(scale=2, query_positions=[0], window=2, rope_theta=1e4, softcap=5),
+                      keys=np.ones((2, 3, 3)), values=np.ones((2, 3, 2)), queries=np.ones((4, 1, 3)))
+            arrays = small(out, prompt="2", column_sums=sums, column_sums_end=4, attention_output=np.ones((4, 2, 2)))
+            small(out, prompt="10")
+        with kvbench.Trace(self.path("t.h5")) as trace:
+            self.assertEqual(list(trace.prompts), ["2", "10", "x"])  # numbers by value, then names
+            self.assertEqual((trace.arch, trace.created, trace.rope_layout), ("a", "2020-01-01T00:00:00Z", "interleaved"))
+            p, layer = trace.prompts["x"], trace.prompts["x"].layers[3]
+            self.assertEqual((p.name, p.tokens.tolist(), p.text), ("ü", [9, 8, 7], "täxt"))
+            self.assertEqual((p.prompt_tokens, p.answer_start, p.answer_end), (2, 1, 3))
+            self.assertEqual((layer.scale, layer.window, layer.rope_theta, layer.softcap), (2, 2, 1e4, 5))
+            layer = trace.prompts["2"].layers[1]
+            self.assertEqual(layer.arrays, ("keys", "values", "queries", "column_sums", "attention_output"))
+            np.testing.assert_array_equal(layer.array("column_sums", 1), sums[1])
+            np.testing.assert_array_equal(layer.keys(1), arrays["keys"][1].astype(np.float32))
+        text = run("info", self.path("t.h5"))
+        for word in ("interleaved", "prompt x", "4 query, 2 kv; head size 3 (values 2)", "column sums to 4"):
+            self.assertIn(word, text)
+
+    def test_narrow_types_round_to_nearest_even(self):
+        # bf16 has 8 bits of significand: 1 + 2^-8 lies halfway and goes to the even 1, 1 + 3 * 2^-8 to 1 + 2^-6; a little above the
+        # first halfway goes up to 1 + 2^-7. f16 has 11 bits: 1 + 2^-11 goes to 1.
+        given = np.array([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, 1 + 2**-11, -3.0, 0.0])
+        for dtype, expected in (("bf16", [1, 1 + 2**-6, 1 + 2**-7, 1, -3, 0]), ("f16", [*given[:2], 1 + 2**-8, 1, -3, 0])):
+            with kvbench.TraceWriter(self.path("t.h5"), header(dtype=dtype)) as out:
+                small(out, queries=np.concatenate([given, np.zeros(18)]).reshape(4, 2, 3))
+            with kvbench.Trace(self.path("t.h5")) as trace:
+                np.testing.assert_array_equal(trace.prompts["0"].layers[1].queries().ravel()[:6], np.float32(expected))
+
+    def test_equal_content_gives_equal_bytes(self):
+        for name in ("a.h5", "b.h5"):
+            with kvbench.TraceWriter(self.path(name), header(created="x")) as out:
+                small(out)
+            time.sleep(1.1)  # HDF5 would store times of whole seconds
+        with open(self.path("a.h5"), "rb") as a, open(self.path("b.h5"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_all_or_nothing(self):
+        with self.assertRaises(KeyboardInterrupt), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+            small(out)
+            self.assertEqual(os.listdir(self.folder), [f"t.h5.tmp.{os.getpid()}"])
+            raise KeyboardInterrupt
+        self.assertEqual(os.listdir(self.folder), [])
+        with self.refuses("no prompt"), kvbench.TraceWriter(self.path("t.h5"), header()):
+            pass
+        with self.refuses("no layers"), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+            out.prompt("0", kvbench.PromptInfo(name="p", tokens=[1]))
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_full_disk_is_an_error_and_leaves_nothing(self):
+        """Whatever the limit: in the arrays, or in what HDF5 writes when it closes the file."""
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        with kvbench.TraceWriter(self.path("whole.h5"), header()) as out:
+            small(out)
+        size = os.path.getsize(self.path("whole.h5"))
+        for limit in (10, size // 4, size // 2, size - 1):
+            with self.assertRaisesRegex(OSError, "free some space.*t.h5"):
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+                try:
+                    with kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+                        small(out)
+                finally:
+                    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            self.assertEqual(os.listdir(self.folder), ["whole.h5"])
+
+    def test_what_breaks_the_schema_is_not_written(self):
+        nan = np.ones((2, 5, 3))
+        nan[1, 2, 0] = np.nan
+        for words, changes in (
+                (["/prompts/0/layers/1/keys", r"\[2, 5, 4\]", r"\[2, 5, 3\]"], {"keys": np.ones((2, 5, 4))}),
+                (["/queries", r"\[2, 2, 3\]", r"\[4, 2, 3\]"], {"queries": np.ones((2, 2, 3))}),
+                (["/values", r"\[2, 5\]"], {"values": np.ones((2, 5))}),
+                (["/keys", "head 1", "finite"], {"keys": nan}),
+                (["values", "missing"], {"values": None}),
+                (["'key'", "keys_pre_rope"], {"key": np.ones(1)}),
+                (["column_sums_end"], {"column_sums": np.ones((4, 5))}),
+                (["query_positions", "entry 1", "increase"], {"query_positions": [4, 4]}),
+                (["query_positions", "entry 1 is 5", r"\[0, 5\)"], {"query_positions": [4, 5]}),
+                (["query_positions", "integers"], {"query_positions": [3.0, 4.0]}),
+                (["scale", "> 0"], {"scale": 0}),
+                (["window"], {"window": -1}),
+                (["num_layers = 4"], {"layer": 4})):
+            with self.subTest(words=words), self.refuses("t.h5", *words), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+                small(out, **changes)
+        with self.refuses("too large for f16", "f32"), kvbench.TraceWriter(self.path("t.h5"), header(dtype="f16")) as out:
+            small(out, keys=np.full((2, 5, 3), 1e6))
+        with self.refuses("already"), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+            small(out)
+            small(out)
+        for words, changes in ((["no multiple"], {"num_kv_heads": 3}), (["rope_layout"], {"rope_layout": "x"}),
+                               (["bf16"], {"dtype": "f64"})):
+            with self.refuses(*words):
+                kvbench.TraceWriter(self.path("t.h5"), header(**changes))
+        with self.assertRaises(ValueError):
+            kvbench.TraceWriter(self.path("t.h5"), header(model="a\0b"))
+        with self.refuses("none/t.h5", "no such folder"):
+            kvbench.TraceWriter(self.path("none/t.h5"), header())
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_what_is_no_trace_is_refused(self):
+        with self.refuses("none.h5", "no such file"):
+            kvbench.Trace(self.path("none.h5"))
+        with open(self.path("t.h5"), "wb") as file:
+            file.write(struct.pack("100x"))
+        with self.refuses("t.h5", "HDF5"):
+            kvbench.Trace(self.path("t.h5"))
+
+        def without(name):
+            return lambda file: file["prompts/0/layers/1"].__delitem__(name)
+
+        def turned(file):
+            layer = file["prompts/0/layers/1"]
+            keys = layer["keys"][()]
+            del layer["keys"]
+            layer["keys"] = keys.transpose(1, 0, 2)
+        for words, spoil in (
+                (["kvbench_trace", "not one of its kind"], lambda f: f.attrs.__delitem__("kvbench_trace")),
+                (["kvbench_trace 2.0", "newer"], lambda f: f.attrs.__setitem__("kvbench_trace", "2.0")),
+                (["head_dim", "missing"], lambda f: f.attrs.__delitem__("head_dim")),
+                (["head_dim", "integer"], lambda f: f.attrs.__setitem__("head_dim", "3")),
+                (["keys", "missing"], without("keys")),
+                (["keys", r"\[5, 2, 3\]", r"\[2, 5, 3\]"], turned),
+                (["keys", "not f16"], lambda f: f.attrs.__setitem__("dtype", "f16")),
+                (["num_tokens says 6"], lambda f: f["prompts/0"].attrs.__setitem__("num_tokens", 6))):
+            with kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+                small(out)
+            with h5py.File(self.path("t.h5"), "r+") as file:
+                spoil(file)
+            with self.subTest(words=words), self.refuses("t.h5", *words):
+                kvbench.Trace(self.path("t.h5"))
+
+    def test_a_larger_second_number_and_more_members_are_read(self):
+        with kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+            small(out)
+        with h5py.File(self.path("t.h5"), "r+") as file:
+            file.attrs["kvbench_trace"], file.attrs["more"] = "1.7", 3
+        with kvbench.Trace(self.path("t.h5")) as trace:
+            layer = trace.prompts["0"].layers[1]
+            with self.refuses("column_sums", "does not hold"):
+                layer.array("column_sums")
+            with self.refuses("keys", "no head 2 of 2"):
+                layer.keys(2)
+
+
+main()
