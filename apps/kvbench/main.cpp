@@ -21,11 +21,12 @@ int fail(kvbench::app::ExitCode code, const char* message) {
   return code;
 }
 
-/// A replay allocates and frees the same large arrays for every cell. Left to itself the allocator gives them back to the
-/// system each time, and fetching them again page by page costs a fifth of the time.
+/// A replay allocates and frees the same arrays of a few MiB for every cell. Left to itself the allocator gives them back to
+/// the system each time, and fetching them again page by page costs a fifth of the time. Arrays above 32 MiB, a long head's
+/// own, do go back: kept in pieces they would break the bound that --memory states.
 void keep_freed_memory() {
 #if defined(__GLIBC__)
-  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_ARENA_MAX, 1);
   mallopt(M_TOP_PAD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
