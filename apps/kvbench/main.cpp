@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#if defined(__GLIBC__) || defined(__linux__)
+#if defined(__linux__)
 #include <malloc.h>
 #endif
 

@@ -111,8 +111,9 @@ void CellRun::append(Index end, Backend& backend) {
   if (taken < 1 || taken > tokens.front().size()) throw std::logic_error("append() took an impossible number of tokens");
   next_ += taken;
   const double share = 1.0 / static_cast<double>(heads_.size());
+  const double seconds = watch.seconds() * share;
   for (CellResult* result : results_) {
-    result->attend_s += watch.seconds() * share;
+    result->attend_s += seconds;
     result->attend_flops += (backend.cost().flops - flops) * share;
   }
 }

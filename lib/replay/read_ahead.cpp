@@ -9,7 +9,7 @@ namespace kvbench {
 
 namespace {
 
-std::size_t unit_bytes(const trace::TraceInfo& info, const Unit& unit) {
+std::size_t slab_bytes_of_unit(const trace::TraceInfo& info, const Unit& unit) {
   return unit.kv_heads.size() * slab_bytes(info, unit.place(0));
 }
 
@@ -19,10 +19,9 @@ ReadAhead::ReadAhead(const trace::Reader& reader, const ReplayPlan& plan, std::s
     : reader_(reader), plan_(plan), depth_(depth), largest_(largest) {}
 
 ReadAhead::Slabs ReadAhead::take(std::size_t u, Backend& backend) {
-  Slabs slabs;
   Future future = begin_taking(u, backend);
   std::optional<Slabs> early = future.valid() ? future.get() : std::nullopt;
-  slabs = early ? std::move(*early) : read(u, *uploader_);
+  Slabs slabs = early ? std::move(*early) : read(u, *uploader_);
   start_next(backend);
   return slabs;
 }
@@ -61,7 +60,7 @@ void ReadAhead::start_next(const Backend& backend) {
   if (next_ >= plan_.units.size() || ahead_.size() >= depth_) return;
   const auto memory = backend.memory();
   const std::size_t largest = memory ? std::min(largest_, memory->limit / 8) : largest_;
-  if (unit_bytes(reader_.info(), plan_.units[next_]) > largest) return;
+  if (slab_bytes_of_unit(reader_.info(), plan_.units[next_]) > largest) return;
   try {
     ahead_[next_] = std::async(std::launch::async, [this, u = next_] { return read_if_it_fits(u, *uploader_); });
     ++next_;

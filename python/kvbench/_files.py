@@ -12,7 +12,7 @@ from ._schema import Error, require
 
 
 class InputFile:
-    """An open file to read; closes at the end of a with statement."""
+    """An open file to read; closes at the end of a with statement. A subclass reads and checks the contents in _read()."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
@@ -22,6 +22,11 @@ class InputFile:
             raise Error(f"{self.path}: no such file; check the name.") from None
         except OSError as failure:
             raise Error(f"{self.path}: cannot be opened as HDF5 ({failure}); check that it is complete.") from None
+        try:
+            self._read()
+        except Exception:
+            self.close()
+            raise
 
     def close(self):
         self.file.close()

@@ -78,14 +78,6 @@ class Raw(InputFile):
     """An open file of raw results: `metrics` (names), `cells` (list of Cell), `heads` (list of HeadResult), and trace_sha256,
     model, device, isa, version, commit as text, empty where the file does not say."""
 
-    def __init__(self, path):
-        super().__init__(path)
-        try:
-            self._read()
-        except Exception:
-            self.close()
-            raise
-
     def _read(self):
         check_schema(self.file, self.path, "kvbench_raw", RAW_SCHEMA)
         for name in ("trace_sha256", "model", "device", "isa", "version", "commit"):

@@ -107,14 +107,6 @@ class Trace(InputFile, Header):
     """An open trace; `prompts` by group name. Checked when opened. It trusts the HDF5 library with the file: open files of
     strangers with `kvbench info` first, which looks at them in a process of its own."""
 
-    def __init__(self, path):
-        InputFile.__init__(self, path)
-        try:
-            self._read()
-        except Exception:
-            self.close()
-            raise
-
     def _read(self):
         check_schema(self.file, self.path, "kvbench_trace", TRACE_SCHEMA)
         text = {name: attribute(self.file, self.path, name, str) for name in ("model", "rope_type", "rope_layout", "dtype")}
