@@ -5,6 +5,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/measure_table.hpp>
 
+#include "column_page.hpp"
 #include "commands.hpp"
 #include "output.hpp"
 #include "progress.hpp"
@@ -85,6 +86,8 @@ Command add_sweep(CLI::App& app) {
   flags->add_option("--trace", options->traces, "Replay these traces instead of the ones that the file names");
   flags->add_flag("--dry-run", options->dry_run, "Check everything, print the plan, compute nothing");
   add_run_flags(flags, options->run);
+  add_columns_flag(flags, "Describe the columns of the measures' CSV and exit (of the rows': kvbench replay --columns)",
+                   options->run.format, docs_of(measure_columns()));
   return {flags, [options] { return run(*options); }};
 }
 
