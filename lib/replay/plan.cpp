@@ -5,6 +5,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/replay/memory.hpp>
 
 namespace kvbench {
 namespace {
@@ -85,11 +86,16 @@ void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request
   }
 }
 
+Index token_bytes(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  return (trace.head_dim + trace.value_dim) * static_cast<Index>(element_bytes(Element::kv, request.kv_element));
+}
+
 std::vector<CellKey> list_cells(const ReplayRequest& request) {
   std::vector<CellKey> cells;
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
     const MethodInfo& info = *request.methods[m].info;
     for (std::size_t b = 0; b < request.budgets.size(); ++b) {
+      if (std::ranges::find(request.excluded, std::pair(m, b)) != request.excluded.end()) continue;
       for (std::size_t s = 0; s < (info.seeded ? request.seeds.size() : 1); ++s) {
         cells.push_back({m, b, info.seeded ? request.seeds[s] : 0});
       }
@@ -104,29 +110,55 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
     for (const PromptPlan& prompt : plan.prompts) {
       largest = std::max(largest, request.protect_outside ? prompt.middle() : prompt.base);
     }
-    if (!budget.is_share() && budget.resolve(0) > largest) {
-      throw Error("--budget {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(), largest,
-                  largest);
+    if (budget.is_share()) continue;
+    const Index token_bytes = plan.prompts.front().token_bytes, tokens = budget.resolve(0, token_bytes);
+    if (tokens < 1) {
+      throw Error("--budget {} is less than the {} bytes of one token's key and value", budget.text(), token_bytes);
     }
+    if (tokens <= largest) continue;
+    if (budget.is_bytes()) {
+      throw Error("--budget {} is larger than the context of {} tokens of {} bytes; use at most {}B, or 100%", budget.text(),
+                  largest, token_bytes, largest * token_bytes);
+    }
+    throw Error("--budget {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(), largest,
+                largest);
   }
 }
 
+/// The methods of a request (indices) by what they see.
+struct MethodGroups {
+  std::vector<std::size_t> head, layer;
+  bool apart = true;  ///< those that see the layer can run on single heads
+
+  explicit MethodGroups(const ReplayRequest& request) {
+    for (std::size_t m = 0; m < request.methods.size(); ++m) {
+      const MethodChoice& choice = request.methods[m];
+      const bool sees_layer = choice.info->granularity == Granularity::layer;
+      (sees_layer ? layer : head).push_back(m);
+      if (sees_layer && !(choice.info->heads_apart && choice.info->heads_apart(choice.params))) apart = false;
+    }
+  }
+};
+
 void add_units(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
-               bool head_methods, bool layer_methods, bool apart) {
+               const MethodGroups& methods) {
   const std::size_t first = plan.heads.size();
+  const auto add = [&](const std::vector<Index>& of, const std::vector<std::size_t>& run, bool sees_layer, std::size_t at) {
+    if (!run.empty()) plan.units.push_back({prompt, layer, of, run, sees_layer, at});
+  };
   for (const Index head : heads) {
-    if (head_methods) plan.units.push_back({prompt, layer, {head}, false, plan.heads.size()});
-    if (layer_methods && apart) plan.units.push_back({prompt, layer, {head}, true, plan.heads.size()});
+    add({head}, methods.head, false, plan.heads.size());
+    if (methods.apart) add({head}, methods.layer, true, plan.heads.size());
     plan.heads.push_back({prompt.prompt, layer, head});
   }
-  if (layer_methods && !apart) plan.units.push_back({prompt, layer, heads, true, first});
+  if (!methods.apart) add(heads, methods.layer, true, first);
 }
 
 }  // namespace
 
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside) {
-  if (!protect_outside) return budget.resolve(prompt.base);
-  return budget.resolve(prompt.middle()) + prompt.protect_first + prompt.protect_last;
+  if (!protect_outside) return budget.resolve(prompt.base, prompt.token_bytes);
+  return budget.resolve(prompt.middle(), prompt.token_bytes) + prompt.protect_first + prompt.protect_last;
 }
 
 std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request) {
@@ -150,16 +182,12 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
   check_selection(trace, request);
   ReplayPlan plan;
   plan.cells = list_cells(request);
-  const auto sees_layer = [](const MethodChoice& m) { return m.info->granularity == Granularity::layer; };
-  const bool layer_methods = std::ranges::any_of(request.methods, sees_layer);
-  const bool head_methods = !std::ranges::all_of(request.methods, sees_layer);
-  const bool apart = std::ranges::all_of(request.methods, [&](const MethodChoice& m) {
-    return !sees_layer(m) || (m.info->heads_apart && m.info->heads_apart(m.params));
-  });
+  const MethodGroups methods(request);
   for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = trace.prompts[p];
     if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
     plan.prompts.push_back(plan_prompt(prompt, p, request));
+    plan.prompts.back().token_bytes = token_bytes(trace, request);
     for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
       if (!wanted(request.layers, prompt.layers[l].layer)) continue;
       const auto& positions = prompt.layers[l].query_positions;
@@ -173,7 +201,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
       for (Index h = 0; h < trace.num_kv_heads; ++h) {
         if (wanted(request.kv_heads, h)) heads.push_back(h);
       }
-      add_units(plan, plan.prompts.back(), l, heads, head_methods, layer_methods, apart);
+      add_units(plan, plan.prompts.back(), l, heads, methods);
     }
   }
   if (plan.heads.empty()) throw Error("nothing to replay: --prompts and --layers leave no layer of the trace");

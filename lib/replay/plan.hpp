@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <kvbench/replay/request.hpp>
 #include <kvbench/replay/results.hpp>
 #include <kvbench/trace/reader.hpp>
@@ -14,6 +16,7 @@ struct PromptPlan {
   Index tokens = 0;         ///< n
   Index context = 0;        ///< tokens [0, context) are compressed
   Index base = 0;           ///< tokens that shares of a budget refer to: the context, or the prompt's where it streams
+  Index token_bytes = 0;    ///< of a key and a value in a deployment's cache
   Index protect_first = 0;  ///< of the context: kept exactly by the harness
   Index protect_last = 0;
   Index middle() const { return context - protect_first - protect_last; }
@@ -26,9 +29,11 @@ struct Unit {
   PromptPlan prompt;
   std::size_t layer = 0;  ///< index into PromptInfo::layers
   std::vector<Index> kv_heads;
-  bool layer_methods =
-      false;  ///< runs the methods of granularity `layer` (on single heads where these are apart); else the others
-  std::size_t first_result = 0;  ///< index of the first head in ReplayResults::heads
+  std::vector<std::size_t> methods;  ///< indices into ReplayRequest::methods: those that run here
+  bool layer_methods = false;        ///< these are of granularity `layer` (on single heads where these are apart)
+  std::size_t first_result = 0;      ///< index of the first head in ReplayPlan::heads
+
+  bool runs(std::size_t method) const { return std::ranges::find(methods, method) != methods.end(); }
 
   HeadPlace place(std::size_t head) const { return {prompt.prompt, layer, kv_heads[head]}; }
 };
