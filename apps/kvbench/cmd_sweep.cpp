@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/report/measure_table.hpp>
 #include <kvbench/sweep/run.hpp>
 
 #include "column_page.hpp"
