@@ -46,7 +46,7 @@ scaling: build ## how time and memory of every method grow with tokens, dimensio
 	@mkdir -p $(OUT)
 	bench/scaling.py --kvbench $(BUILD)/kvbench >$(OUT)/scaling.md
 
-docs: build ## renew the tables in README.md that the program prints
+docs: build ## renew what the program prints: the tables in README.md, docs/methods, docs/columns.md
 	@scripts/docs
 
 nightly: setup ## the whole suite under AddressSanitizer+UBSan and under ThreadSanitizer
@@ -55,7 +55,7 @@ nightly: setup ## the whole suite under AddressSanitizer+UBSan and under ThreadS
 gpu-check: ## on a machine with an NVIDIA GPU: build the CUDA backend, run its tests, sanitizer and bench
 	@scripts/gpu-check
 
-install: build ## install into PREFIX (default /usr/local)
+install: build ## install into PREFIX (default /usr/local), below DESTDIR if that is given; the prefix may be moved later
 	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
 
 clean: ## remove build folders and outputs
