@@ -4,18 +4,9 @@
 # systemd, cgroups or accounting, as root or as any user.
 #   cluster_start FOLDER CPUS   returns 1 with the reason on stderr when it does not come up; afterwards sbatch, squeue, scontrol mean this Slurm
 #   cluster_stop                ends every job and daemon that cluster_start started; harmless when there is none
-#   cluster_wait SECONDS COMMAND...   until COMMAND succeeds; returns 1 after SECONDS
+# Uses wait_for of sweep.sh.
 
 cluster_folder='' cluster_daemons=()
-
-cluster_wait() {
-  local deadline=$((SECONDS + $1))
-  shift
-  until "$@" >/dev/null 2>&1; do
-    [[ $SECONDS -lt $deadline ]] || return 1
-    sleep 0.2
-  done
-}
 
 # The name of a user may be missing in a container; Slurm wants one.
 cluster_user() { id -un 2>/dev/null || { echo "slurm: the user id $(id -u) has no name here" >&2; return 1; }; }
@@ -94,11 +85,11 @@ cluster_start() {
   cluster_daemon munged munged --foreground --force --num-threads=2 --key-file="$cluster_folder/munge.key" \
     --socket="$cluster_folder/munge/socket" --pid-file="$cluster_folder/munged.pid" --log-file="$cluster_folder/munged.log" \
     --seed-file="$cluster_folder/munged.seed"
-  cluster_wait 10 munge -n --socket="$cluster_folder/munge/socket" || cluster_fail "munged does not answer" || return 1
+  wait_for 10 munge -n --socket="$cluster_folder/munge/socket" || cluster_fail "munged does not answer" || return 1
   cluster_daemon slurmctld slurmctld -D
-  cluster_wait 20 scontrol ping || cluster_fail "slurmctld does not answer" || return 1
+  wait_for 20 scontrol ping || cluster_fail "slurmctld does not answer" || return 1
   cluster_daemon slurmd slurmd -D
-  cluster_wait 20 cluster_idle || cluster_fail "the node does not come up: $(sinfo -h -o '%T %E' 2>&1)" || return 1
+  wait_for 20 cluster_idle || cluster_fail "the node does not come up: $(sinfo -h -o '%T %E' 2>&1)" || return 1
 }
 
 cluster_idle() { [[ $(sinfo -h -o %T) == idle ]]; }
@@ -106,7 +97,7 @@ cluster_idle() { [[ $(sinfo -h -o %T) == idle ]]; }
 cluster_stop() {
   [[ ${#cluster_daemons[@]} -gt 0 ]] || return 0
   timeout 10 scancel --me 2>/dev/null || true
-  cluster_wait 15 cluster_empty || echo "slurm: jobs did not end" >&2
+  wait_for 15 cluster_empty || echo "slurm: jobs did not end" >&2
   local i
   for ((i = ${#cluster_daemons[@]} - 1; i >= 0; i--)); do
     kill "${cluster_daemons[i]}" 2>/dev/null || true
