@@ -71,7 +71,7 @@ cluster_daemon() {
 # cluster_fail WHAT: says which daemon did not come up, with the end of all logs.
 cluster_fail() {
   echo "slurm: $1" >&2
-  tail -n 5 "$cluster_folder"/*.out "$cluster_folder"/*.log >&2
+  tail -n 5 "$cluster_folder"/*.out "$cluster_folder"/*.log >&2 2>/dev/null
   return 1
 }
 
