@@ -46,12 +46,16 @@ check_begin() {
   cd "$work" || return
   cat >"the sweep.toml" <<TOML
 name = "cluster-check"
-[[run]]
+[defaults]
 traces = ["$root/traces/smollm2-135m.h5"]
-layers = [0, 4, 15]
-methods = ["sink", "snapkv", "uniform", "balancekv", "quest", "kmeans"]
-budgets = ["12.5%", "25%"]
-seeds = 5
+budgets = ["6.25%", "12.5%", "25%"]
+methods = ["sink", "snapkv", "uniform", "balancekv", "quest", "chelsea", "kmeans"]
+[[run]]
+name = "decode"
+protocol = "decode"
+[[run]]
+name = "prefill"
+protocol = "prefill"
 TOML
   step "a sweep in one piece"
   "$kvbench" sweep "the sweep.toml" --no-times -o reference.csv --quiet
@@ -71,12 +75,19 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 size_of() { stat -c %s "$(part "$1")" 2>/dev/null || echo 0; }
 larger() { [[ $(size_of "$1") -gt $2 ]]; }
 
-# in_the_middle I: waits until cells have been appended twice to those of shard I, so that some are finished and others are not.
+# all_begun: notes how large the cells files are when every one has its first frame, which says what the cells are for.
+all_begun() {
+  local shard
+  first_size=()
+  for ((shard = 1; shard <= shards; shard++)); do
+    wait_for 60 larger "$shard" 0 || fail "shard $shard did not begin"
+    first_size[shard]=$(size_of "$shard")
+  done
+}
+
+# in_the_middle I: waits until cells of shard I have been added, while others are still to come.
 in_the_middle() {
-  local size
-  wait_for 60 test -s "$(part "$1")" || fail "shard $1 wrote no cell"
-  size=$(size_of "$1")
-  wait_for 60 larger "$1" "$size" || fail "the cells of shard $1 did not grow"
+  wait_for 60 larger "$1" "${first_size[$1]}" || fail "the cells of shard $1 did not grow"
   process_of "$1" >/dev/null || fail "shard $1 ended too early to be disturbed"
 }
 
