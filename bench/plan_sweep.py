@@ -19,16 +19,21 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GIB, TIB, HOUR = 2.0**30, 2.0**40, 3600.0
 MEASURED = dict(n=1048576, m=64, budget=1024)   # of the table in SCALING.md
-# HACKING.md, `kvbench methods NAME`: pairs of rows a head at n tokens and a budget of b, and max_pairs.
+# `kvbench methods NAME`: pairs of rows that a head compares at n tokens and a budget of b, max_pairs, and the first in words.
 PAIRS = {
-    "bsm": (lambda n, b: n * n / 4, 2.0**37), "mesh": (lambda n, b: n * n, 2.0**37), "kmeans": (lambda n, b: 10 * n * b, 2.0**37),
-    "clusterkv": (lambda n, b: 300 * n * n / 80, 2.0**38), "clusterkv-repo": (lambda n, b: 20 * n * 400, 2.0**37),
-    "subgen": (lambda n, b: 10 * n * b, 2.0**37), "subgen-kcenter": (lambda n, b: n * b, 2.0**33),
+    "clusterkv": (lambda n, b: 300 * n * n / 80, 2.0**38, "iterations x n x n / 80, at most 300 iterations"),
+    "clusterkv-repo": (lambda n, b: 20 * n * 400, 2.0**37, "20 iterations x n x 400"),
+    "subgen": (lambda n, b: 10 * n * b, 2.0**37, "10 n m', m' below B"),
+    "subgen-kcenter": (lambda n, b: n * b, 2.0**33, "n k, k below B"),
+    "kmeans": (lambda n, b: 10 * n * b, 2.0**37, "10 iterations x n x B"),
+    "bsm": (lambda n, b: n * n / 4, 2.0**37, "n^2 / 4"),
+    "mesh": (lambda n, b: n * n, 2.0**37, "n^2"),
 }
 SEEDED = {"cam", "uniform", "uniform-repo", "subgen", "balancekv", "balancekv-repo", "clusterkv", "clusterkv-repo", "random"}
 PREPARED_ONCE = {"exact", "oracle-topk", "h2o", "h2o-global", "snapkv", "pyramidkv", "quest", "infinigen", "clusterkv", "clusterkv-repo"}
 GROWS_WITH_BUDGET = {"kmeans", "subgen-kcenter", "subgen"}   # compression: O(i n B d), O(n k d), O(p n m' d)
-METRICS = 9   # values that a cell keeps for a query of a query head, 4 bytes each (7 where entries are merged)
+WITHOUT_RECALL = {"cam", "subgen", "chelsea", "kmeans", "bsm", "mesh"}   # 7 values a query of a query head instead of 9
+CELL, VALUE, IN_MEMORY = 350, 4, 72   # bytes: of a cell without its values, of a value in a cells file, of all values of a query in the merge
 
 
 @dataclasses.dataclass
@@ -63,7 +68,7 @@ def infeasible(method, o):
     """The budgets that this method refuses at this length."""
     if method.name not in PAIRS:
         return []
-    pairs, limit = PAIRS[method.name]
+    pairs, limit, _ = PAIRS[method.name]
     return [b for b in o.budgets if pairs(o.tokens, b) > limit]
 
 
@@ -158,6 +163,17 @@ def method_table(o, methods):
     return table(["method", "seeds", "compress s", "answer s", "at this length"], rows), sum(total)
 
 
+def limits_table(o, methods):
+    rows, largest = [], max(o.budgets)
+    for method in methods:
+        if method.name not in PAIRS:
+            continue
+        pairs, limit, words = PAIRS[method.name]
+        raised = "" if pairs(o.tokens, largest) <= limit else f"{method.compress * (o.tokens / method.largest)**method.compress_exponent:.0f} s"
+        rows.append((method.name, words, f"{pairs(o.tokens, largest):.3g}", f"{limit:.3g}", raised))
+    return table(["method", "pairs", f"here, B = {largest}", "max_pairs", "a compression, were it raised"], rows)
+
+
 def exact_flops(o):
     return 4 * o.query_heads / o.kv_heads * o.queries * o.tokens * o.head_dim
 
@@ -167,15 +183,21 @@ def head_seconds(o, method_seconds):
     return (exact_flops(o) / o.core_flops + method_seconds) * o.harness
 
 
+def cells_of(method, o):
+    return (o.seeds if method.name in SEEDED else 1) * (len(o.budgets) - len(infeasible(method, o)))
+
+
 def cells_bytes(o, methods):
-    cells = sum((o.seeds if x.name in SEEDED else 1) * (len(o.budgets) - len(infeasible(x, o))) for x in methods)
-    return cells, cells * (o.query_heads / o.kv_heads * o.queries * METRICS * 4 + 400)
+    """Of one head: cells, bytes in its cells file, bytes that the merge holds at a time, which is one method's."""
+    rows = o.query_heads / o.kv_heads * o.queries
+    kept = sum(cells_of(x, o) * (CELL + rows * VALUE * (7 if x.name in WITHOUT_RECALL else 9)) for x in methods)
+    return sum(cells_of(x, o) for x in methods), kept, max(cells_of(x, o) for x in methods) * rows * IN_MEMORY
 
 
 def replay_table(o, methods, method_seconds):
     seconds = head_seconds(o, method_seconds)
     slab = sum(trace_bytes(o).values()) / o.kv_heads
-    cells, kept = cells_bytes(o, methods)
+    cells, kept, merging = cells_bytes(o, methods)
     digest = lambda layers: sum(trace_bytes(o).values()) * layers * o.prompts / o.digest_rate / 60
     plans = [("everything", o.layers, o.kv_heads, o.prompts), *((f"{layers} layers x {heads} heads", layers, heads, o.prompts)
                                                                  for layers, heads in o.subsets)]
@@ -186,9 +208,9 @@ def replay_table(o, methods, method_seconds):
         files = sum(trace_bytes(o).values()) * layers * prompts
         money = hours * o.core_price + files / 1e9 * o.disk_price
         rows.append((name, units, units * cells, size(files), size(units * kept), f"{hours:,.0f}", f"{hours / o.cores / o.nodes:.1f}",
-                     f"{digest(layers):.0f}", f"{money:,.0f}"))
+                     f"{digest(layers):.0f}", size(units * merging), f"{money:,.0f}"))
     text = table(["what", "units", "cells", "traces", "cells files", "core hours", f"hours on {o.nodes} nodes of {o.cores} cores",
-                  "minutes of digests, a task", "$"], rows)
+                  "minutes of digests, a task", "memory of the merge", "$"], rows)
     facts = table(["one kv head", "from", "result"], [
         ("exact pass", "4 x query heads of it x m x n x d", f"{exact_flops(o):.3g} flop, {exact_flops(o) / o.core_flops:.1f} s of a core"),
         ("methods", "the table above", f"{method_seconds:.0f} s"),
@@ -219,7 +241,7 @@ def report(o):
     methods = read_methods(o.scaling)
     by_method, seconds = method_table(o, methods)
     facts, plans = replay_table(o, methods, seconds)
-    return {"trace": trace_table(o), "dump": dump_table(o), "methods": by_method, "head": facts, "sweep": plans, "spread": spread_table(o)}
+    return {"trace": trace_table(o), "dump": dump_table(o), "methods": by_method, "limits": limits_table(o, methods), "head": facts, "sweep": plans, "spread": spread_table(o)}
 
 
 def renewed(page, tables):

@@ -11,7 +11,7 @@ endforeach()
 install(DIRECTORY kernels/include/kvbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${targets} EXPORT kvbench-targets DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS kvbench DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY traces configs DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench)
+install(DIRECTORY traces configs DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench USE_SOURCE_PERMISSIONS)  # configs/slurm/submit runs
 
 install(EXPORT kvbench-targets NAMESPACE kvbench:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kvbench)
 configure_package_config_file(cmake/kvbench-config.cmake.in ${PROJECT_BINARY_DIR}/kvbench-config.cmake
