@@ -24,7 +24,10 @@ struct Options {
 
 SweepPlan plan(const Options& options) {
   config::Sweep sweep = config::read_sweep(options.file);
-  for (config::SweepRun& run : sweep.runs) set_machine(options.run, run.request);
+  for (config::SweepRun& run : sweep.runs) {
+    set_machine(options.run, run.request);
+    if (options.run.device_flag->count() > 0) run.devices.clear();
+  }
   if (!options.traces.empty()) use_traces(sweep, options.traces);
   return plan_sweep(std::move(sweep));
 }
@@ -113,6 +116,13 @@ int run(Options& options) {
 Command add_sweep(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("sweep", "Run the replays of a sweep file, such as configs/balancekv-fig2.toml");
   auto options = std::make_shared<Options>();
+  flags->add_flag_callback(
+      "--example",
+      [] {
+        print(config::example_sweep());
+        throw CLI::Success();
+      },
+      "Print a commented sweep file with every key and every method, and exit");
   flags->add_option("file", options->file, "Sweep file (.toml)")->required();
   flags->add_option("--trace", options->traces, "Replay these traces instead of the ones that the file names");
   flags->add_flag("--dry-run", options->dry_run, "Check everything, print the plan, compute nothing");

@@ -49,10 +49,10 @@ void add_table_flags(CLI::App* flags, TableFlags& o) {
 }
 
 void add_run_flags(CLI::App* flags, RunFlags& o) {
-  flags
-      ->add_option("--device", o.machine.backend,
-                   "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference)")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda", "ref"}));
+  o.device_flag = flags
+                      ->add_option("--device", o.machine.backend,
+                                   "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference)")
+                      ->check(CLI::IsMember({"auto", "cpu", "cuda", "ref"}));
   o.isa_flag = flags->add_option("--isa", o.isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
                    ->transform(CLI::CheckedTransformer(isas));
   flags

@@ -25,7 +25,7 @@ struct RunFlags : TableFlags {
   bool quiet = false;
   std::uint64_t memory = 0;  ///< bytes, 0: not given
   Isa isa = Isa::scalar;
-  CLI::Option* isa_flag = nullptr;
+  CLI::Option *isa_flag = nullptr, *device_flag = nullptr;
 };
 
 void add_table_flags(CLI::App* flags, TableFlags& options);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include <kvbench/sweep/expand.hpp>
+
 namespace kvbench::sweep {
 namespace {
 
@@ -22,8 +24,8 @@ class Traces {
   std::map<std::string, std::shared_ptr<const trace::Reader>> readers_;
 };
 
-SweepStep plan_step(const SweepRun& run, std::size_t index, std::shared_ptr<const trace::Reader> reader) {
-  SweepStep step{.run = index, .reader = std::move(reader), .request = run.request};
+SweepStep plan_step(const SweepRun& run, std::size_t index, Pass pass, std::shared_ptr<const trace::Reader> reader) {
+  SweepStep step{.run = index, .reader = std::move(reader), .request = std::move(pass.request)};
   try {
     if (!step.request.methods.empty()) step.replay = make_plan(step.reader->info(), step.request);
     if (!run.measures.empty()) step.measured = select_heads(step.reader->info(), step.request);
@@ -43,7 +45,15 @@ SweepPlan plan_sweep(config::Sweep sweep) {
     if (run.traces.empty()) {
       config::fail_at(run.place, "run '{}' has no traces; name some with the key 'traces', or with --trace", run.name);
     }
-    for (const config::TraceChoice& trace : run.traces) plan.steps.push_back(plan_step(run, r, traces.open(trace)));
+    for (const Pass& pass : expand(run)) {
+      SweepStep step = plan_step(run, r, pass, traces.open(pass.trace));
+      // Measures look at the trace alone: passes over the same heads measure them once.
+      const auto measured_too = [&](const SweepStep& other) {
+        return other.run == r && other.reader == step.reader && other.measured == step.measured;
+      };
+      if (std::ranges::any_of(plan.steps, measured_too)) step.measured.clear();
+      plan.steps.push_back(std::move(step));
+    }
   }
   return plan;
 }

@@ -12,7 +12,7 @@
 
 namespace kvbench::sweep {
 
-/// One run on one trace.
+/// One run on one trace, with one protocol and device.
 struct SweepStep {
   std::size_t run = 0;  ///< index into Sweep::runs
   std::shared_ptr<const trace::Reader> reader;
@@ -23,7 +23,7 @@ struct SweepStep {
 
 struct SweepPlan {
   config::Sweep sweep;
-  std::vector<SweepStep> steps;  ///< in the order of runs, then traces
+  std::vector<SweepStep> steps;  ///< in the order of runs, then traces, protocols, devices
 };
 
 /// Opens all traces and plans all runs. Throws Error with the place of the run or trace where a trace is missing or bad, or
