@@ -23,7 +23,8 @@ print(*(s.getsockname()[1] for s in sockets))'
 # run side by side. cred_expire is also how long a requeued job waits, 120 s by default.
 cluster_config() {
   local host user ports
-  host=$(hostname -s) user=$(cluster_user)
+  host=$(uname -n) user=$(cluster_user)
+  host=${host%%.*}
   read -ra ports < <(cluster_free_ports)
   cat <<CONF
 ClusterName=kvbench
