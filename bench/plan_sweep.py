@@ -178,9 +178,9 @@ def exact_flops(o):
     return 4 * o.query_heads / o.kv_heads * o.queries * o.tokens * o.head_dim
 
 
-def head_seconds(o, method_seconds):
-    """What a head costs one core: exact pass, methods, and what the harness adds to both (ranking, recall, errors, checks of entries)."""
-    return (exact_flops(o) / o.core_flops + method_seconds) * o.harness
+def head_seconds(o, method_seconds, cells):
+    """What a head costs one core: exact pass, methods, and what surrounds them."""
+    return exact_flops(o) / o.core_flops + o.around + method_seconds + cells * o.each_cell
 
 
 def cells_of(method, o):
@@ -195,9 +195,9 @@ def cells_bytes(o, methods):
 
 
 def replay_table(o, methods, method_seconds):
-    seconds = head_seconds(o, method_seconds)
-    slab = sum(trace_bytes(o).values()) / o.kv_heads
     cells, kept, merging = cells_bytes(o, methods)
+    seconds = head_seconds(o, method_seconds, cells)
+    slab = sum(trace_bytes(o).values()) / o.kv_heads
     digest = lambda layers: sum(trace_bytes(o).values()) * layers * o.prompts / o.digest_rate / 60
     plans = [("everything", o.layers, o.kv_heads, o.prompts), *((f"{layers} layers x {heads} heads", layers, heads, o.prompts)
                                                                  for layers, heads in o.subsets)]
@@ -214,12 +214,12 @@ def replay_table(o, methods, method_seconds):
     facts = table(["one kv head", "from", "result"], [
         ("exact pass", "4 x query heads of it x m x n x d", f"{exact_flops(o):.3g} flop, {exact_flops(o) / o.core_flops:.1f} s of a core"),
         ("methods", "the table above", f"{method_seconds:.0f} s"),
-        ("harness", f"x {o.harness:g}", f"{seconds:.0f} s"),
+        ("cells", "methods x budgets x seeds", f"{cells}, {size(kept)}"),
+        ("together", f"and {o.around:g} s around the exact pass, {o.each_cell:g} s a cell for checks, errors and recall", f"{seconds:.0f} s"),
         ("read", "keys, values, queries, column sums", size(slab)),
         ("reading, a node of which all cores compute", f"{o.cores} x that / {seconds:.0f} s", f"{o.cores * slab / seconds / 1e9:.2f} GB/s"),
         ("memory, a thread", "stated by kvbench (below)", size(o.thread_memory)),
         ("memory, a node", f"{o.cores} threads, and a third more", size(o.cores * o.thread_memory * 4 / 3)),
-        ("cells", "methods x budgets x seeds", f"{cells}, {size(kept)}"),
     ])
     return facts, text
 
@@ -271,10 +271,11 @@ def options():
     add("budgets", numbers, [1024, 2048, 4096, 8192], "tokens")
     add("seeds", int, 5, "of seeded methods")
     add("subsets", pairs, [(40, 1), (20, 2), (10, 4), (10, 8), (20, 8)], "layers x kv heads to compare")
-    add("core-flops", float, 96e9, "of the exact pass on one core (bench/README.md: 82.7 % of 116 GF/s)")
-    add("harness", float, 1.5, "a replay's processor time over that of exact pass and methods")
+    add("core-flops", float, 21e9, "of the exact pass on one core at this length (docs/planning.md)")
+    add("around", float, 18, "seconds of a head beside exact pass and methods (docs/planning.md)")
     add("thread-memory", float, 1.87 * GIB, "bytes, of a head in flight")
     add("digest-rate", float, 1.79e9, "bytes a second of SHA-256 on one core (openssl speed)")
+    add("each-cell", float, 1.5, "seconds of a cell beside the method itself: checks of entries, errors, recall (docs/planning.md)")
     add("cores", int, 64, "of a node")
     add("nodes", int, 8, "")
     add("gpu-flops", float, 989e12, "peak in bf16")
