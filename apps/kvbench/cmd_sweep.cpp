@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 
 #include "commands.hpp"
@@ -88,6 +89,7 @@ int run(Options& options) {
   const SweepPlan sweep = plan(options);
   if (options.dry_run) {
     print(describe(sweep));
+    print(describe(estimate(sweep, shard)));
     return done;
   }
   const SweepLayout layout = layout_of(sweep);
@@ -125,7 +127,8 @@ Command add_sweep(CLI::App& app) {
       "Print a commented sweep file with every key and every method, and exit");
   flags->add_option("file", options->file, "Sweep file (.toml)")->required();
   flags->add_option("--trace", options->traces, "Replay these traces instead of the ones that the file names");
-  flags->add_flag("--dry-run", options->dry_run, "Check everything, print the plan, compute nothing");
+  flags->add_flag("--dry-run", options->dry_run,
+                  "Check everything, print the plan and an estimate of time, memory and disk; write nothing");
   flags->add_option("--cells", options->cells,
                     "File that takes every finished cell at once (default: OUTPUT.cells, removed when the sweep is done)");
   CLI::Option* resume =
