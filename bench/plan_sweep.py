@@ -5,9 +5,8 @@
     bench/plan_sweep.py [--tokens N] [...]            print the tables; docs/planning.md holds those of the defaults
     bench/plan_sweep.py --check docs/planning.md      fail where that page holds other tables;  --renew PAGE writes them into it
 
-Times of methods come from the table at 1048576 tokens in bench/SCALING.md (one core, d = 128, 64 queries, one query head, a budget of 1024), scaled by
-the exponents fitted there. Everything else is arithmetic on the options, whose defaults are Llama-3.1-70B at 1M tokens. Needs Python's
-standard library alone.
+Times of methods come from the table over n in bench/SCALING.md (one core, d = 128, 64 queries, one query head, a budget of 1024), scaled by the
+exponents fitted there; the rest is arithmetic on the options (defaults: Llama-3.1-70B at 1M tokens). Needs Python's standard library alone.
 """
 import argparse
 import dataclasses
@@ -17,7 +16,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-GIB, TIB, HOUR = 2.0**30, 2.0**40, 3600.0
+GIB, HOUR = 2.0**30, 3600.0
 MEASURED = dict(n=1048576, m=64, budget=1024)   # of the table in SCALING.md
 # `kvbench methods NAME`: pairs of rows that a head compares at n tokens and a budget of b, max_pairs, and the first in words.
 PAIRS = {
@@ -32,6 +31,7 @@ PAIRS = {
 SEEDED = {"cam", "uniform", "uniform-repo", "subgen", "balancekv", "balancekv-repo", "clusterkv", "clusterkv-repo", "random"}
 PREPARED_ONCE = {"exact", "oracle-topk", "h2o", "h2o-global", "snapkv", "pyramidkv", "quest", "infinigen", "clusterkv", "clusterkv-repo"}
 GROWS_WITH_BUDGET = {"kmeans", "subgen-kcenter", "subgen"}   # compression: O(i n B d), O(n k d), O(p n m' d)
+LEFT_OUT = {"exact"}   # checking n entries for every query takes longer than all else, and it is the noise floor
 WITHOUT_RECALL = {"cam", "subgen", "chelsea", "kmeans", "bsm", "mesh"}   # 7 values a query of a query head instead of 9
 CELL, VALUE, IN_MEMORY = 350, 4, 72   # bytes: of a cell without its values, of a value in a cells file, of all values of a query in the merge
 
@@ -54,18 +54,18 @@ def read_methods(path):
     methods = []
     for line in section.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) != 11 or not re.fullmatch(r"\d+", cells[8]):
-            continue
-        number = lambda text, other: float(text) if text not in ("-", "") else other
-        compress = number(cells[1], float(cells[3]))
-        methods.append(Method(cells[0], compress, number(cells[5], float(cells[6])), cells[4], int(cells[8]), float(cells[9]), float(cells[10])))
+        if len(cells) == 11 and cells[8].isdigit():
+            exponents = [float(stated if fitted == "-" else fitted) for fitted, stated in ((cells[1], cells[3]), (cells[5], cells[6]))]
+            methods.append(Method(cells[0], *exponents, cells[4], int(cells[8]), float(cells[9]), float(cells[10])))
     if len(methods) < 20:
         sys.exit(f"bench/plan_sweep.py: {path} has no table of all methods over n")
     return methods
 
 
 def infeasible(method, o):
-    """The budgets that this method refuses at this length."""
+    """The budgets that are not run: this method refuses them at this length, or is left out."""
+    if method.name in LEFT_OUT:
+        return o.budgets
     if method.name not in PAIRS:
         return []
     pairs, limit, _ = PAIRS[method.name]
@@ -80,14 +80,14 @@ def seconds_of_head(method, o):
     group = o.query_heads / o.kv_heads
     relative = sum(b / MEASURED["budget"] for b in budgets)
     seeds = o.seeds if method.name in SEEDED else 1
-    grown = (o.tokens / method.largest)
+    grown = o.tokens / method.largest
     compress = method.compress * grown**method.compress_exponent * seeds
     if method.stated.startswith("O(G"):
         compress *= group
     if method.name not in PREPARED_ONCE:
         compress *= relative if method.name in GROWS_WITH_BUDGET else len(budgets)
     query = method.query * grown**method.query_exponent * seeds * group * o.queries / MEASURED["m"]
-    query *= 1 if method.name == "exact" else relative if method.query < 0.01 else len(budgets)
+    query *= relative if method.query < 0.01 else len(budgets)   # fixed sets grow with the budget, scans do not
     return compress, query
 
 
@@ -98,11 +98,8 @@ def table(head, rows):
 
 def size(value):
     """Bytes in the largest binary unit."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.4g} {unit}"
-        value /= 1024
-    return f"{value:.4g} TiB"
+    power = min(4, int(math.log2(max(value, 1)) // 10))
+    return f"{value / 1024**power:.4g} {['B', 'KiB', 'MiB', 'GiB', 'TiB'][power]}"
 
 
 def trace_bytes(o):
@@ -113,35 +110,29 @@ def trace_bytes(o):
 
 
 def trace_table(o):
-    formulas = {"keys": "kv heads x n x d x bytes", "values": "kv heads x n x d x bytes", "queries": "query heads x m x d x bytes",
-                "column sums": "query heads x n x 4"}
-    parts = trace_bytes(o)
-    parts["together"] = sum(parts.values())
-    rows = [(name, formulas.get(name, ""), size(b), size(b * o.layers), size(b * o.layers * o.prompts)) for name, b in parts.items()]
+    formulas = ["kv heads x n x d x bytes"] * 2 + ["query heads x m x d x bytes", "query heads x n x 4", ""]
+    parts = {**trace_bytes(o), "together": sum(trace_bytes(o).values())}
+    rows = [(name, formula, size(b), size(b * o.layers), size(b * o.layers * o.prompts)) for (name, b), formula in zip(parts.items(), formulas)]
     return table(["array", "bytes", "a layer", f"{o.layers} layers", f"{o.prompts} prompts"], rows)
 
 
 def dump_table(o):
     n = o.tokens
-    linear = 2 * o.parameters * n
-    attention = 4 * n**2 * o.head_dim * o.query_heads * o.layers / 2
-    sums = attention / 2
-    flops = linear + attention
-    gpu_hours = flops / (o.gpu_flops * o.gpu_share) / HOUR
-    sums_hours = sums / (o.gpu_flops * o.gpu_share) / HOUR
-    cache = 2 * o.layers * o.kv_heads * o.head_dim * o.element
-    weights = 2 * o.parameters
-    layer = sum(trace_bytes(o).values())
+    linear, attention = 2 * o.parameters * n, 4 * n**2 * o.head_dim * o.query_heads * o.layers / 2
+    sums, flops = attention / 2, linear + attention
+    gpu_hours, sums_hours = (x / (o.gpu_flops * o.gpu_share) / HOUR for x in (flops, sums))
+    cache, weights = 2 * o.layers * o.kv_heads * o.head_dim * o.element, 2 * o.parameters
     whole = weights + cache * n
-    hidden = n * o.hidden * 2
-    one = weights / o.layers + trace_bytes(o)["keys"] * 2 + 2 * hidden
-    file = layer * o.layers
+    one = weights / o.layers + 2 * trace_bytes(o)["keys"] + 2 * n * o.hidden * 2
+    file = sum(trace_bytes(o).values()) * o.layers
     gpus = math.ceil(whole * 1.1 / o.gpu_memory)
     return table(["dumping one prompt", "from", "result"], [
         ("linear layers", f"2 x {o.parameters:.3g} x n", f"{linear:.3g} flop"),
         ("attention", "4 n^2 d x query heads x layers / 2", f"{attention:.3g} flop"),
         ("together", f"at {o.gpu_flops * o.gpu_share / 1e12:.0f} TFLOP/s a GPU", f"{flops:.3g} flop, {gpu_hours:.2f} GPU hours"),
         ("exact column sums, more", "the logits once more: half of attention", f"{sums:.3g} flop, {sums_hours:.2f} GPU hours"),
+        (f"{o.prompts} prompts with column sums", f"at ${o.gpu_price:g} a GPU hour: assumed",
+         f"${o.prompts * (gpu_hours + sums_hours) * o.gpu_price:.0f}"),
         ("memory, all layers at once", f"weights {size(weights)} + {size(cache)} a token",
          f"{size(whole)}: {gpus} GPUs of {size(o.gpu_memory)}, a tenth for buffers"),
         ("memory, a layer after the other", "its weights, keys, values, and states of all tokens in and out", f"{size(one)}: 1 GPU"),
@@ -154,9 +145,10 @@ def method_table(o, methods):
     for method in methods:
         compress, query = seconds_of_head(method, o)
         refused = infeasible(method, o)
-        note = "" if not refused else "infeasible" if len(refused) == len(o.budgets) else "infeasible at " + ", ".join(map(str, refused))
-        seeds = o.seeds if method.name in SEEDED else 1
-        rows.append((method.name, seeds, f"{compress:.1f}", f"{query:.1f}", note) if note != "infeasible" else (method.name, seeds, "-", "-", note))
+        why = "left out" if method.name in LEFT_OUT else "infeasible"
+        note = "" if not refused else why if len(refused) == len(o.budgets) else f"{why} at " + ", ".join(map(str, refused))
+        times = ("-", "-") if note == why else (f"{compress:.1f}", f"{query:.1f}")
+        rows.append((method.name, o.seeds if method.name in SEEDED else 1, *times, note))
         total[0] += compress
         total[1] += query
     rows.append(("all", "", f"{total[0]:.0f}", f"{total[1]:.0f}", ""))
@@ -241,7 +233,8 @@ def report(o):
     methods = read_methods(o.scaling)
     by_method, seconds = method_table(o, methods)
     facts, plans = replay_table(o, methods, seconds)
-    return {"trace": trace_table(o), "dump": dump_table(o), "methods": by_method, "limits": limits_table(o, methods), "head": facts, "sweep": plans, "spread": spread_table(o)}
+    return {"trace": trace_table(o), "dump": dump_table(o), "methods": by_method, "limits": limits_table(o, methods), "head": facts,
+            "sweep": plans, "spread": spread_table(o)}
 
 
 def renewed(page, tables):
@@ -257,7 +250,7 @@ def options():
     numbers = lambda text: [int(part) for part in text.split(",")]
     pairs = lambda text: [tuple(int(x) for x in part.split("x")) for part in text.split(",")]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = lambda name, kind, default, text: parser.add_argument("--" + name, type=kind, default=default, help=f"{text} (default: %(default)s)")
+    add = lambda name, kind, default, text: parser.add_argument("--" + name, type=kind, default=default, help=text + " (default: %(default)s)")
     add("layers", int, 80, "of the model")
     add("query-heads", int, 64, "")
     add("kv-heads", int, 8, "")
@@ -281,12 +274,13 @@ def options():
     add("gpu-flops", float, 989e12, "peak in bf16")
     add("gpu-share", float, 0.4, "of the peak that a prefill reaches: assumed")
     add("gpu-memory", float, 80e9, "bytes")
+    add("gpu-price", float, 3, "$ an hour: assumed")
     add("core-price", float, 0.05, "$ a core hour: assumed")
     add("disk-price", float, 0.10, "$ a GB and month: assumed")
     add("sd-layers", float, 0.45, "standard deviation of layers' mean rel_err over its mean")
-    add("sd-heads", float, 0.64, "the same of heads within a layer")
+    add("sd-heads", float, 0.67, "the same of heads within a layer")
     add("half-width", float, 0.04, "of the 95 %% interval over the mean, over queries")
-    add("half-width-queries", int, 384, "queries behind it")
+    add("half-width-queries", int, 256, "queries behind it")
     add("scaling", pathlib.Path, ROOT / "bench/SCALING.md", "measured times")
     parser.add_argument("--check", type=pathlib.Path, metavar="PAGE")
     parser.add_argument("--renew", type=pathlib.Path, metavar="PAGE")
@@ -295,14 +289,13 @@ def options():
 
 def main():
     o = options()
-    tables = report(o)
-    if o.renew:
-        o.renew.write_text(renewed(o.renew.read_text(), tables))
-    elif o.check:
-        if renewed(o.check.read_text(), tables) != o.check.read_text():
-            sys.exit(f"{o.check}: its tables are out of date; run bench/plan_sweep.py --renew {o.check}")
-    else:
+    tables, page = report(o), o.renew or o.check
+    if not page:
         print("\n".join(tables.values()), end="")
+    elif (text := renewed(page.read_text(), tables)) != page.read_text():
+        if o.check:
+            sys.exit(f"{page}: its tables are out of date; run bench/plan_sweep.py --renew {page}")
+        page.write_text(text)
 
 
 main()
