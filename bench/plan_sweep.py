@@ -38,7 +38,7 @@ CELL, VALUE, IN_MEMORY = 350, 4, 72   # bytes: of a cell without its values, of 
 
 @dataclasses.dataclass
 class Method:
-    """A row of SCALING.md: exponents and seconds at 1048576 tokens, or at the largest length that its limit admits."""
+    """A row of SCALING.md: exponents, and seconds at the largest length measured."""
     name: str
     compress_exponent: float
     query_exponent: float
@@ -78,8 +78,7 @@ def seconds_of_head(method, o):
     if not budgets:
         return 0.0, 0.0
     group = o.query_heads / o.kv_heads
-    relative = sum(b / MEASURED["budget"] for b in budgets)
-    seeds = o.seeds if method.name in SEEDED else 1
+    relative, seeds = sum(b / MEASURED["budget"] for b in budgets), o.seeds if method.name in SEEDED else 1
     grown = o.tokens / method.largest
     compress = method.compress * grown**method.compress_exponent * seeds
     if method.stated.startswith("O(G"):
