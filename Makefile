@@ -4,10 +4,10 @@ OUT    := out
 JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test validate demo lint format bench scaling docs nightly gpu-check install clean
+.PHONY: help setup build run test validate demo lint format bench scaling docs nightly gpu-check slurm-check parallel-check install clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: ## install the Debian packages that are missing (root, or sudo)
 	@scripts/setup build
@@ -54,6 +54,12 @@ nightly: setup ## the whole suite under AddressSanitizer+UBSan and under ThreadS
 
 gpu-check: ## on a machine with an NVIDIA GPU: build the CUDA backend, run its tests, sanitizer and bench
 	@scripts/gpu-check
+
+slurm-check: build ## sweeps as a Slurm job array, on a Slurm that is started for it on this machine (installs its packages)
+	@scripts/slurm-check
+
+parallel-check: build ## sweeps in shards under GNU parallel (installs its package)
+	@scripts/parallel-check
 
 install: build ## install into PREFIX (default /usr/local), below DESTDIR if that is given; the prefix may be moved later
 	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)

@@ -82,7 +82,7 @@ int run(Options& options) {
   resolve_device(options.run);
   const bool sharded = !options.shard.empty();
   const Shard shard = sharded ? Shard::parse(options.shard) : Shard{};
-  if (sharded && options.cells.empty()) {
+  if (sharded && options.cells.empty() && !options.dry_run) {
     throw Error(
         "--shard {}: rows need the cells of all shards; name a file for those of this one with --cells, and join them with "
         "`kvbench merge`",
