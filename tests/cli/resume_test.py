@@ -15,14 +15,14 @@ name = "a"
 traces = ["t.h5", "u.h5"]
 methods = ["uniform", "snapkv", "infinigen", "subgen"]
 budgets = ["5%", "10%", "20%", "30%"]
-seeds = 40
+seeds = 20
 [[run]]
 name = "b"
 traces = "t.h5"
 methods = "exact"
 measure = "similarity-by-distance"
 """
-SHORT = LONG.replace("seeds = 40", "seeds = 2")
+SHORT = LONG.replace("seeds = 20", "seeds = 2")
 FLAGS = ("--no-times", "--rows", "head")
 
 
