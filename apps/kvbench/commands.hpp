@@ -19,6 +19,7 @@ struct Command {
 Command add_info(CLI::App& app);
 Command add_methods(CLI::App& app);
 Command add_replay(CLI::App& app);
+Command add_report(CLI::App& app);
 Command add_sweep(CLI::App& app);
 Command add_synth(CLI::App& app);
 Command add_validate(CLI::App& app);

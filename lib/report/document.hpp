@@ -41,9 +41,16 @@ struct Paragraph {
   std::string text;
 };
 
+/// An SVG element and how wide it wants to be.
+struct Drawing {
+  std::string svg;
+  int width;           ///< px
+  bool rigid = false;  ///< neither shrinks nor grows; otherwise to 4/5 and 9/8
+};
+
 struct Figure {
   std::string title;
-  std::vector<std::string> drawings;  ///< SVG elements, side by side where there is room
+  std::vector<Drawing> drawings;  ///< side by side where there is room
   std::string caption;
   DocTable numbers;  ///< what is drawn, to copy
   bool folded = false;

@@ -35,8 +35,8 @@ std::string cell_html(const DocTable& table, std::size_t row, std::size_t column
   std::string classes = class_of(cell.tone);
   if (head.number) classes += classes.empty() ? "n" : " n";
   if (head.prose) classes += classes.empty() ? "p" : " p";
-  const std::string attributes = (classes.empty() ? "" : fmt::format(" class=\"{}\"", classes)) +
-                                 (span > 1 ? fmt::format(" rowspan=\"{}\"", span) : "");
+  const std::string attributes =
+      (classes.empty() ? "" : fmt::format(" class=\"{}\"", classes)) + (span > 1 ? fmt::format(" rowspan=\"{}\"", span) : "");
   const char* tag = column == 0 ? "th" : "td";
   const char* scope = column > 0 ? "" : span > 1 ? " scope=\"rowgroup\"" : " scope=\"row\"";
   return fmt::format("<{}{}{}>{}</{}>", tag, scope, attributes, escape_xml(cell.text), tag);
@@ -63,8 +63,8 @@ std::string rows_html(const DocTable& table) {
 
 /// In a box that scrolls by itself where the table is wider than the page.
 std::string table_html(const DocTable& table, bool captioned) {
-  std::string out = fmt::format("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n",
-                                escape_xml(table.title));
+  std::string out =
+      fmt::format("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n", escape_xml(table.title));
   if (captioned && !table.title.empty()) out += fmt::format("<caption>{}</caption>\n", escape_xml(table.title));
   out += "<thead><tr>";
   for (const TableColumn& column : table.columns)
@@ -78,6 +78,16 @@ std::string folded_html(const std::string& summary, const std::string& content) 
 
 std::string counted(const DocTable& table) {
   return fmt::format("{} ({} {})", table.title, table.rows.size(), table.rows.size() == 1 ? "row" : "rows");
+}
+
+/// In a box that scrolls by itself where the screen is narrower than the drawing can be.
+std::string drawing_html(const Drawing& drawing, const std::string& title) {
+  const int least = drawing.rigid ? drawing.width : drawing.width * 4 / 5;
+  const int most = drawing.rigid ? drawing.width : drawing.width * 9 / 8;
+  return fmt::format(
+      "<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\" style=\"flex:{} 1 {}px;max-width:min(100%,{}px)\">\n"
+      "<div style=\"min-width:{}px\">\n{}</div>\n</div>\n",
+      escape_xml(title), drawing.rigid ? 0 : 1, least, most, least, drawing.svg);
 }
 
 struct Writer {
@@ -95,9 +105,7 @@ struct Writer {
     std::string body = "<figure>\n";
     if (!figure.folded) body += fmt::format("<p class=\"title\">{}</p>\n", escape_xml(figure.title));
     body += "<div class=\"drawings\">\n";
-    for (const std::string& drawing : figure.drawings)
-      body += fmt::format("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n{}</div>\n",
-                          escape_xml(figure.title), drawing);
+    for (const Drawing& drawing : figure.drawings) body += drawing_html(drawing, figure.title);
     body += fmt::format("</div>\n<figcaption>{}</figcaption>\n", escape_xml(figure.caption));
     body += folded_html(counted(figure.numbers), table_html(figure.numbers, false)) + "</figure>\n";
     out += figure.folded ? folded_html(figure.title, body) : body;

@@ -3,9 +3,9 @@
 
 namespace kvbench {
 
-// c0 .. c6: Okabe and Ito's palette, which readers with any colour vision can tell apart (yellow left out: too faint on white; its
-// place has the text's own colour). Dark: the same hues, lighter. h0 .. h8: one hue from faint to strong, for heat maps; t0 .. t8:
-// text that can be read on them.
+// c0 .. c6: Okabe and Ito's palette, which readers with any colour vision can tell apart (yellow left out: too faint on white;
+// its place has the text's own colour). Dark: the same hues, lighter. h0 .. h8: one hue from faint to strong, for heat maps; t0
+// .. t8: text that can be read on them.
 std::string_view html_style() {
   return R"(:root {
   color-scheme: light dark;
@@ -41,10 +41,9 @@ figure { margin: 1.4rem 0 2rem; }
 .title { font-weight: 600; }
 figcaption { color: var(--soft); font-size: .875rem; margin: .3rem 0; }
 .drawings { display: flex; flex-wrap: wrap; gap: .6rem 1.4rem; align-items: flex-start; }
-.drawings .box { flex: 0 1 auto; }
 .box { overflow-x: auto; max-width: 100%; }
 .box:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
-svg { display: block; }
+svg { display: block; width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: .8125rem; line-height: 1.35; margin: .6rem 0; font-variant-numeric: tabular-nums; }
 caption { caption-side: top; text-align: left; font-weight: 600; font-size: 1rem; padding-bottom: .35rem; }
 th, td { padding: .2rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--grid); white-space: nowrap; }
@@ -68,8 +67,19 @@ svg .small { font-size: 11px; }
 svg .grid { stroke: var(--grid); fill: none; }
 svg .frame { stroke: var(--soft); fill: none; }
 svg .faint { stroke: var(--faint); fill: none; stroke-width: 1; }
-svg .reference { stroke: var(--soft); fill: none; stroke-width: 1.3; stroke-dasharray: 1.5 3; }
-svg .leader { fill: none; stroke-width: .8; opacity: .55; }
+svg .reference { stroke: var(--soft); fill: none; stroke-width: 1.6; stroke-dasharray: 1.5 3; }
+svg .line { fill: none; stroke: var(--k); stroke-width: 1.8; stroke-linejoin: round; }
+svg .whisker { fill: none; stroke: var(--k); stroke-width: 1.1; }
+svg .full { fill: var(--k); stroke: var(--k); stroke-width: 1; }
+svg .open { fill: var(--paper); stroke: var(--k); stroke-width: 1.6; }
+svg .grey { --k: var(--soft); }
+svg .k0 { --k: var(--c0); } svg .k1 { --k: var(--c1); } svg .k2 { --k: var(--c2); } svg .k3 { --k: var(--c3); }
+svg .k4 { --k: var(--c4); } svg .k5 { --k: var(--c5); } svg .k6 { --k: var(--c6); }
+svg .h0 { fill: var(--h0); } svg .h1 { fill: var(--h1); } svg .h2 { fill: var(--h2); } svg .h3 { fill: var(--h3); } svg .h4 { fill: var(--h4); }
+svg .h5 { fill: var(--h5); } svg .h6 { fill: var(--h6); } svg .h7 { fill: var(--h7); } svg .h8 { fill: var(--h8); } svg .hx { fill: var(--shade); }
+svg .t0 { fill: var(--t0); } svg .t1 { fill: var(--t1); } svg .t2 { fill: var(--t2); } svg .t3 { fill: var(--t3); } svg .t4 { fill: var(--t4); }
+svg .t5 { fill: var(--t5); } svg .t6 { fill: var(--t6); } svg .t7 { fill: var(--t7); } svg .t8 { fill: var(--t8); } svg .tx { fill: var(--soft); }
+svg .leader { stroke: var(--k); fill: none; stroke-width: .9; opacity: .6; }
 @media (max-width: 30rem) {
   body { padding: 1rem .8rem 2rem; }
   h1 { font-size: 1.4rem; }
@@ -89,7 +99,7 @@ svg .leader { fill: none; stroke-width: .8; opacity: .55; }
   tr { break-inside: avoid; }
   table { font-size: 7.5pt; }
   th, td { padding: .1rem .3rem; white-space: normal; }
-  svg { max-width: 100%; height: auto; }
+  .drawings .box > div { min-width: 0 !important; }
 }
 )";
 }

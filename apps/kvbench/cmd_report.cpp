@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/report/html.hpp>
+#include <kvbench/report/markdown.hpp>
+#include <kvbench/report/report.hpp>
+
+#include "commands.hpp"
+#include "output.hpp"
+
+namespace kvbench::app {
+namespace {
+
+struct Options {
+  std::vector<std::string> tables;
+  std::string output, format;
+  ReportOptions report;
+};
+
+/// --format, or what the name of the output ends with.
+std::string format_of(const Options& o) {
+  if (!o.format.empty()) return o.format;
+  for (const char* ending : {".md", ".markdown"}) {
+    if (o.output.ends_with(ending)) return "md";
+  }
+  for (const char* ending : {".html", ".htm"}) {
+    if (o.output.ends_with(ending)) return "html";
+  }
+  throw Error("-o '{}' does not say which form is wanted; end it with .html or .md, or give --format", o.output);
+}
+
+int run(const Options& o) {
+  const std::string format = format_of(o);
+  std::vector<CsvTable> tables;
+  for (const std::string& path : o.tables) {
+    if (std::ranges::count(o.tables, path) > 1) throw Error("{}: named twice", path);
+    tables.push_back(read_csv(path));
+  }
+  const Document document = make_report(tables, o.report);
+  Output output(o.output);
+  output.finish(format == "md" ? markdown(document) : html(document));
+  return done;
+}
+
+}  // namespace
+
+Command add_report(CLI::App& app) {
+  CLI::App* flags = app.add_subcommand("report", "Figures and tables of CSV files, as one HTML or Markdown file");
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  flags->add_option("tables", o.tables, "CSV files of replay, sweep (measures too) and validate")->required();
+  flags->add_option("-o,--output", o.output, "File to write, .html or .md (appears whole or not at all); -: standard output")
+      ->required();
+  flags->add_option("--format", o.format, "html or md (default: what the name of the output says)")
+      ->check(CLI::IsMember({"html", "md"}));
+  flags->add_option("--title", o.report.title, "Title of the report")->capture_default_str();
+  return {flags, [options] { return run(*options); }};
+}
+
+}  // namespace kvbench::app
