@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/html.hpp>
@@ -30,6 +31,15 @@ std::string format_of(const Options& o) {
   throw Error("-o '{}' does not say which form is wanted; end it with .html or .md, or give --format", o.output);
 }
 
+/// Files of one name in several folders are told apart by their paths.
+void tell_apart(std::vector<CsvTable>& tables) {
+  for (CsvTable& table : tables) {
+    const std::string name = std::filesystem::path(table.file).filename().string();
+    const auto same = [&](const CsvTable& other) { return std::filesystem::path(other.file).filename() == name; };
+    if (std::ranges::count_if(tables, same) > 1) table.name = table.file;
+  }
+}
+
 int run(const Options& o) {
   const std::string format = format_of(o);
   std::vector<CsvTable> tables;
@@ -37,6 +47,7 @@ int run(const Options& o) {
     if (std::ranges::count(o.tables, path) > 1) throw Error("{}: named twice", path);
     tables.push_back(read_csv(path));
   }
+  tell_apart(tables);
   const Document document = make_report(tables, o.report);
   Output output(o.output);
   output.finish(format == "md" ? markdown(document) : html(document));

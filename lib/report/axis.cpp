@@ -29,13 +29,14 @@ double Axis::at(double value) const {
 
 std::vector<Tick> log_ticks(double lo, double hi) {
   const double decades = std::log10(hi / lo);
+  if (decades < 0.7) return linear_ticks(lo, hi);
   const int every = 1 + static_cast<int>(decades / 8);
   std::vector<Tick> ticks;
   for (int power = static_cast<int>(std::floor(std::log10(lo))); power <= std::log10(hi) + slack; ++power) {
     for (const int digit : {1, 2, 5}) {
       const double value = digit * std::pow(10., power);
       if (value < lo * (1 - slack) || value > hi * (1 + slack)) continue;
-      const bool text = decades <= 2 || (digit == 1 && power % every == 0);
+      const bool text = decades <= 3 || (digit == 1 && power % every == 0);
       if (text || every == 1) ticks.push_back({value, text ? fmt::format("{:g}", value) : ""});
     }
   }
@@ -64,7 +65,7 @@ Extent log_extent(std::span<const double> values) {
   const auto inside = [&](double v) { return v >= q1 - reach && v <= q3 + reach; };
   std::erase_if(logs, [&](double v) { return !inside(v); });
   const double margin = std::max(0.04, 0.04 * (logs.back() - logs.front()));
-  return {std::pow(10, logs.front() - margin), std::pow(10, logs.back() + margin)};
+  return {std::pow(10., logs.front() - margin), std::pow(10., logs.back() + margin)};
 }
 
 }  // namespace kvbench

@@ -26,8 +26,8 @@ struct Axis {
   bool shows(double value) const { return at(value) >= 0 && at(value) <= 1; }
 };
 
-/// Multiples of 1, 2 and 5 of powers of ten within [lo, hi]; over more than two decades only the powers have text, and over
-/// more than eight not all of them.
+/// Multiples by 1, 2 and 5 of powers of ten within [lo, hi]; over more than three decades only the powers have text, over more
+/// than eight not all of them. Where that would be two or three ticks, those of linear_ticks().
 std::vector<Tick> log_ticks(double lo, double hi);
 /// About `count` multiples of 1, 2 or 5 times a power of ten.
 std::vector<Tick> linear_ticks(double lo, double hi, int count = 5);

@@ -124,7 +124,7 @@ double CsvTable::number(const CsvRow& row, std::string_view column) const {
 CsvTable parse_csv(std::string_view text, const std::string& file) {
   if (text.empty()) throw Error("{}: the file is empty; was the run that should write it interrupted?", file);
   check_text(text, file);
-  CsvTable table{.file = file, .columns = {}, .rows = {}, .index = {}};
+  CsvTable table{.file = file, .name = std::filesystem::path(file).filename().string(), .columns = {}, .rows = {}, .index = {}};
   Scanner scanner(text, file);
   add_header(table, scanner.row().cells);
   while (!scanner.done()) {

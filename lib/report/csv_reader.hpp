@@ -17,7 +17,8 @@ struct CsvRow {
 };
 
 struct CsvTable {
-  std::string file;
+  std::string file;  ///< as given: for complaints
+  std::string name;  ///< for readers: without its folder
   std::vector<std::string> columns;
   std::vector<CsvRow> rows;  ///< each as long as `columns`
 

@@ -74,7 +74,7 @@ Axis x_axis(const std::vector<Series>& all, const Curve& curve, const std::vecto
   double lo = INFINITY, hi = 0;
   Axis axis{.scale = Scale::log,
             .ticks = {},
-            .title = curve.budget ? "budget (share of the context, or tokens)" : "bytes held, of the exact cache"};
+            .title = curve.budget ? "budget (share of the context, or tokens)" : "bytes held / bytes of the exact cache"};
   std::vector<std::string> marked;
   each_row(all, curve, [&](const Series&, const ReplayRow& r) {
     const double x = curve.x(r);
@@ -152,7 +152,6 @@ std::vector<Drawing> line_drawings(const std::vector<Series>& all, const Curve& 
       const bool shown = !s.reference && group(s) == name;
       chart.lines.push_back(line_of(s, curve, s.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::context));
     }
-    if (groups.size() == 1) chart.width = 760, chart.plot_height = 340;
     height = std::max({height, chart.plot_height, height_for_labels(chart)});
     charts.push_back(std::move(chart));
   }
@@ -165,8 +164,11 @@ std::vector<Drawing> line_drawings(const std::vector<Series>& all, const Curve& 
 }
 
 /// For a single budget: best first.
-Drawing dot_drawing(const std::vector<Series>& all, const Curve& curve) {
-  DotPlot plot{.title = curve.title, .description = curve.caption, .x = y_axis(all, curve), .dots = {}};
+Drawing dot_drawing(const std::vector<Series>& all, const Curve& curve, const std::string& budget) {
+  DotPlot plot{.title = fmt::format("{} at a budget of {}", curve.error ? "Error" : "Recall", budget),
+               .description = curve.caption,
+               .x = y_axis(all, curve),
+               .dots = {}};
   each_row(all, curve, [&](const Series& s, const ReplayRow& r) {
     plot.dots.push_back({s.method, s.params, curve.y(r), curve.lo(r), curve.hi(r), s.style, s.reference, tip(s, curve, r)});
   });
@@ -184,92 +186,109 @@ std::string cut_off(const std::vector<Series>& all, const Curve& curve) {
   const Axis axis = y_axis(all, curve);
   std::vector<std::string> items;
   for (const Series& series : all) {
-    double least = INFINITY, most = -INFINITY;
+    std::vector<double> beyond;
     for (const ReplayRow* r : series.rows) {
-      if (!curve.has(*r) || axis.shows(curve.y(*r))) continue;
-      least = std::min(least, curve.y(*r));
-      most = std::max(most, curve.y(*r));
+      if (curve.has(*r) && !axis.shows(curve.y(*r))) beyond.push_back(curve.y(*r));
     }
-    if (least > most) continue;
-    const std::string range =
-        least == most ? short_number(least) : fmt::format("{} to {}", short_number(least), short_number(most));
-    items.push_back(fmt::format("{} ({})", series.name(), range));
+    if (!beyond.empty()) items.push_back(fmt::format("{} ({})", series.name(), range_text(beyond)));
   }
   return listed("Beyond the axis, drawn as triangles at its edge: ", items);
+}
+
+/// What a budget means for most methods: the median.
+double usual_tokens(const std::vector<Series>& all, const std::string& budget) {
+  std::vector<double> tokens;
+  for (const Series& series : all) {
+    for (const ReplayRow* r : series.rows) {
+      if (r->budget == budget && r->ok()) tokens.push_back(r->budget_tokens);
+    }
+  }
+  std::ranges::sort(tokens);
+  return tokens.empty() ? NAN : tokens[tokens.size() / 2];
 }
 
 /// Methods for which a budget means another number of tokens than for most, such as those that divide it among layers.
 std::string uneven(const std::vector<Series>& all) {
   std::vector<std::string> items;
   for (const Series& series : all) {
-    double least = INFINITY, most = 0;
+    std::vector<double> ratios;
     for (const ReplayRow* r : series.rows) {
-      std::vector<double> others;
-      for (const Series& other : all) {
-        for (const ReplayRow* o : other.rows) {
-          if (o->budget == r->budget && o->ok()) others.push_back(o->budget_tokens);
-        }
-      }
-      if (!r->ok() || others.empty()) continue;
-      std::ranges::sort(others);
-      const double ratio = r->budget_tokens / others[others.size() / 2];
-      least = std::min(least, ratio);
-      most = std::max(most, ratio);
+      if (r->ok()) ratios.push_back(r->budget_tokens / usual_tokens(all, r->budget));
     }
-    if (least < 0.95 || most > 1.05)
-      items.push_back(fmt::format("{} ({} to {} times)", series.name(), short_number(least), short_number(most)));
+    if (std::ranges::any_of(ratios, [](double ratio) { return ratio < 0.95 || ratio > 1.05; }))
+      items.push_back(fmt::format("{} ({} times)", series.name(), range_text(ratios)));
   }
   return listed("The budget is the one asked for; on these layers it means another number of tokens than for most methods in: ",
                 items);
 }
 
-DocTable numbers(const std::vector<Series>& all, const Curve& curve) {
+DocTable numbers(const std::vector<Series>& all, std::span<const Curve> shown) {
+  const bool error = std::ranges::any_of(shown, &Curve::error), recall = !std::ranges::all_of(shown, &Curve::error);
+  std::vector<const char*> columns = {"budget_tokens", "total_bytes", "full_bytes"};
+  if (error) columns.insert(columns.end(), {"rel_err_mean", "rel_err_lo", "rel_err_hi"});
+  if (recall) columns.push_back("recall_mean");
   DocTable table{.title = "Numbers of this figure",
-                 .columns = {{"method"},
-                             {"params"},
-                             {"kind"},
-                             {"budget", true},
-                             {curve.budget ? "budget_tokens" : "total_bytes / full_bytes", true}},
+                 .columns = {{"method"}, {"params"}, {"kind"}, {"budget", true}},
                  .rows = {},
                  .folded = true};
-  const std::vector<const char*> columns =
-      curve.error ? std::vector{"rel_err_mean", "rel_err_lo", "rel_err_hi"} : std::vector{"recall_mean"};
   for (const char* column : columns) table.columns.push_back({column, true});
   for (const Series& series : all) {
     for (const ReplayRow* r : series.rows) {
       std::vector<TableCell> cells = {series.method, series.params, series.kind, r->budget};
-      cells.emplace_back(curve.budget                 ? r->text("budget_tokens")
-                         : std::isnan(r->bytes_share) ? ""
-                                                      : fmt::format("{}", r->bytes_share));
       for (const char* column : columns) cells.emplace_back(r->ok() ? r->text(column) : r->status);
       table.rows.push_back(std::move(cells));
     }
   }
-  return table;
+  return compact(std::move(table));
+}
+
+std::vector<Curve> with_points(const std::vector<Series>& all) {
+  std::vector<Curve> shown;
+  for (const Curve& curve : curves) {
+    bool any = false;
+    each_row(all, curve, [&](const Series&, const ReplayRow&) { any = true; });
+    if (any) shown.push_back(curve);
+  }
+  return shown;
+}
+
+/// A figure a curve, with a drawing a group.
+std::vector<Block> apart(const std::vector<Series>& all, std::span<const Curve> shown,
+                         const std::vector<std::string>& budgets) {
+  std::vector<Block> blocks;
+  for (const Curve& curve : shown) {
+    Figure figure{.title = curve.title,
+                  .drawings = line_drawings(all, curve, budgets),
+                  .caption = curve.caption,
+                  .numbers = numbers(all, {&curve, 1})};
+    figure.caption += " Coloured: the methods of a drawing; faint: all others, on the same axes; dotted: references.";
+    figure.caption += cut_off(all, curve) + (curve.budget ? uneven(all) : "");
+    blocks.emplace_back(std::move(figure));
+  }
+  return blocks;
+}
+
+/// One figure with a drawing a curve.
+Figure together(const std::vector<Series>& all, std::span<const Curve> shown, const std::vector<std::string>& budgets) {
+  Figure figure{.title = "Error and recall", .drawings = {}, .caption = "", .numbers = numbers(all, shown)};
+  for (const Curve& curve : shown) {
+    const bool dots = curve.budget && budgets.size() == 1;
+    figure.drawings.push_back(dots ? dot_drawing(all, curve, budgets[0]) : line_drawings(all, curve, budgets)[0]);
+    figure.caption +=
+        fmt::format("{}{}: {}{}", figure.caption.empty() ? "" : " ", curve.title, curve.caption, cut_off(all, curve));
+  }
+  if (std::ranges::any_of(all, &Series::reference)) figure.caption += " Grey: references.";
+  figure.caption += uneven(all);
+  return figure;
 }
 
 }  // namespace
 
 std::vector<Block> curve_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
-  std::vector<Block> blocks;
-  for (const Curve& curve : curves) {
-    bool any = false;
-    each_row(all, curve, [&](const Series&, const ReplayRow&) { any = true; });
-    if (!any) continue;
-    Figure figure{.title = curve.title, .drawings = {}, .caption = curve.caption, .numbers = numbers(all, curve)};
-    if (curve.budget && budgets.size() == 1) {
-      figure.title = fmt::format("{} at a budget of {}", curve.error ? "Error" : "Recall", budgets[0]);
-      figure.drawings = {dot_drawing(all, curve)};
-    } else {
-      figure.drawings = line_drawings(all, curve, budgets);
-    }
-    figure.caption += (figure.drawings.size() > 1
-                           ? " Coloured: the methods of a kind; faint: all others, on the same axes; dotted: references."
-                           : "");
-    figure.caption += cut_off(all, curve) + (curve.budget ? uneven(all) : "");
-    blocks.emplace_back(std::move(figure));
-  }
-  return blocks;
+  const std::vector<Curve> shown = with_points(all);
+  if (shown.empty()) return {};
+  if (many(all) && budgets.size() > 1) return apart(all, shown, budgets);
+  return {together(all, shown, budgets)};
 }
 
 }  // namespace kvbench

@@ -9,7 +9,7 @@
 
 namespace kvbench {
 
-enum class Tone { plain, best, dim, bad };
+enum class Tone { plain, dim, bad };
 
 struct TableCell {
   std::string text;
@@ -31,6 +31,9 @@ struct DocTable {
   bool folded = false;
   std::size_t merged = 0;  ///< so many first columns show a value once where it stands in several rows one below the other
 };
+
+/// Without the columns that are empty throughout.
+DocTable compact(DocTable table);
 
 struct Heading {
   int level;  ///< 2 or 3

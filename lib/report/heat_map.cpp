@@ -13,7 +13,7 @@
 namespace kvbench {
 namespace {
 
-constexpr double top = 44, row_height = 20, gap = 1.5, foot = 50;
+constexpr double top = 44, row_height = 20, gap = 1.5, foot = 42, swatch = 22;
 constexpr int colours = 9;
 constexpr std::size_t numbered_columns = 16;
 
@@ -22,13 +22,21 @@ std::string rect(double x, double y, double width, double height, char colour) {
                      svg::px(width), svg::px(height), colour);
 }
 
+/// As few characters as a cell holds: "0.0664", "4e-8".
+std::string cell_text(double value) {
+  if (value == 0 || value >= 0.001) return three_digits(value);
+  std::string text = fmt::format("{:.0e}", value);
+  if (const std::size_t zero = text.find("e-0"); zero != std::string::npos) text.erase(zero + 2, 1);
+  return text;
+}
+
 std::string cell(const HeatMap& map, const HeatRow& row, std::size_t c, double x, double y, double width) {
   const double value = row.values[c];
   const char colour = heat_class(value, map.lo, map.hi);
-  const std::string word = std::isnan(value) ? row.words[c] : short_number(value);
+  const std::string word = std::isnan(value) ? row.words[c] : three_digits(value);
   std::string content = rect(x, y, width - gap, row_height - gap, colour);
   if (map.columns.size() <= numbered_columns) {
-    const std::string shown = std::isnan(value) ? "–" : word;
+    const std::string shown = std::isnan(value) ? "–" : cell_text(value);
     content += svg::text(x + (width - gap) / 2, y + row_height / 2 + 3.5, shown, fmt::format("small t{}", colour),
                          svg::Anchor::middle);
   }
@@ -38,14 +46,13 @@ std::string cell(const HeatMap& map, const HeatRow& row, std::size_t c, double x
 
 /// The nine colours with the values where they meet.
 std::string legend(const HeatMap& map, double left, double y) {
-  constexpr double width = 26;
   std::string out;
-  for (int i = 0; i < colours; ++i) out += rect(left + width * i, y, width, 10, static_cast<char>('0' + i));
+  for (int i = 0; i < colours; ++i) out += rect(left + swatch * i, y, swatch, 10, static_cast<char>('0' + i));
   for (const int i : {0, 3, 6, 9}) {
     const double value = map.lo * std::pow(map.hi / map.lo, i / 9.);
-    out += svg::text(left + width * i, y + 23, short_number(value), "soft small", svg::Anchor::middle);
+    out += svg::text(left + swatch * i, y + 23, short_number(value), "soft small", svg::Anchor::middle);
   }
-  return out + svg::text(left + width * colours + 18, y + 9, map.unit, "soft small");
+  return out;
 }
 
 }  // namespace
@@ -63,8 +70,8 @@ Drawing draw(const HeatMap& map) {
   left += 10;
   const double cell_width = map.columns.size() <= numbered_columns ? 46 : 20;
   const double base = top + row_height * static_cast<double>(map.rows.size());
-  const double width = std::max({left + cell_width * static_cast<double>(map.columns.size()),
-                                 left + 26 * colours + 18 + text_width(map.unit, 11), text_width(map.title, 14)});
+  const double width = std::max(
+      {left + cell_width * static_cast<double>(map.columns.size()), left + swatch * colours + 14, text_width(map.title, 14)});
   std::string out = svg::text(0, 15, map.title, "head") + svg::text(left - 8, top - 6, "layer", "soft small", svg::Anchor::end);
   for (std::size_t c = 0; c < map.columns.size(); ++c)
     out += svg::text(left + cell_width * (static_cast<double>(c) + 0.5), top - 6, map.columns[c], "soft small",

@@ -19,7 +19,6 @@ struct HeatMap {
   std::vector<std::string> columns;
   std::vector<HeatRow> rows;
   double lo = 0.1, hi = 1;  ///< of the colours, by the logarithm; what lies beyond has the colour of the end
-  std::string unit;         ///< what the colours mean
 };
 
 /// Numbers stand in the cells as long as there are at most 16 columns, and always where one points.

@@ -12,7 +12,7 @@ namespace kvbench {
 namespace {
 
 const char* class_of(Tone tone) {
-  constexpr const char* names[] = {"", "best", "dim", "bad"};
+  constexpr const char* names[] = {"", "dim", "bad"};
   return names[static_cast<std::size_t>(tone)];
 }
 
@@ -80,14 +80,23 @@ std::string counted(const DocTable& table) {
   return fmt::format("{} ({} {})", table.title, table.rows.size(), table.rows.size() == 1 ? "row" : "rows");
 }
 
-/// In a box that scrolls by itself where the screen is narrower than the drawing can be.
-std::string drawing_html(const Drawing& drawing, const std::string& title) {
-  const int least = drawing.rigid ? drawing.width : drawing.width * 4 / 5;
-  const int most = drawing.rigid ? drawing.width : drawing.width * 9 / 8;
+/// Columns of equal width, as many as the page holds; each drawing in a box that scrolls by itself where the screen is narrower
+/// than the drawing can be.
+std::string drawings_html(const Figure& figure) {
+  int least = 0;
+  std::string boxes;
+  for (const Drawing& drawing : figure.drawings) {
+    const int shrunk = drawing.rigid ? drawing.width : drawing.width * 4 / 5;
+    const int most = drawing.rigid ? drawing.width : drawing.width * 9 / 8;
+    least = std::max(least, shrunk);
+    boxes += fmt::format(
+        "<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n"
+        "<div style=\"min-width:{}px;max-width:{}px\">\n{}</div>\n</div>\n",
+        escape_xml(figure.title), shrunk, most, drawing.svg);
+  }
   return fmt::format(
-      "<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\" style=\"flex:{} 1 {}px;max-width:min(100%,{}px)\">\n"
-      "<div style=\"min-width:{}px\">\n{}</div>\n</div>\n",
-      escape_xml(title), drawing.rigid ? 0 : 1, least, most, least, drawing.svg);
+      "<div class=\"drawings\" style=\"grid-template-columns:repeat(auto-fill,minmax(min(100%,{}px),1fr))\">\n{}</div>\n",
+      least, boxes);
 }
 
 struct Writer {
@@ -104,9 +113,7 @@ struct Writer {
   void operator()(const Figure& figure) {
     std::string body = "<figure>\n";
     if (!figure.folded) body += fmt::format("<p class=\"title\">{}</p>\n", escape_xml(figure.title));
-    body += "<div class=\"drawings\">\n";
-    for (const Drawing& drawing : figure.drawings) body += drawing_html(drawing, figure.title);
-    body += fmt::format("</div>\n<figcaption>{}</figcaption>\n", escape_xml(figure.caption));
+    body += drawings_html(figure) + fmt::format("<figcaption>{}</figcaption>\n", escape_xml(figure.caption));
     body += folded_html(counted(figure.numbers), table_html(figure.numbers, false)) + "</figure>\n";
     out += figure.folded ? folded_html(figure.title, body) : body;
   }

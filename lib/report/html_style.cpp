@@ -40,7 +40,7 @@ nav ul { margin: .6rem 0; padding-left: 1.2rem; }
 figure { margin: 1.4rem 0 2rem; }
 .title { font-weight: 600; }
 figcaption { color: var(--soft); font-size: .875rem; margin: .3rem 0; }
-.drawings { display: flex; flex-wrap: wrap; gap: .6rem 1.4rem; align-items: flex-start; }
+.drawings { display: grid; gap: .8rem 1.4rem; align-items: start; }
 .box { overflow-x: auto; max-width: 100%; }
 .box:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 svg { display: block; width: 100%; height: auto; }
@@ -48,11 +48,10 @@ table { border-collapse: collapse; font-size: .8125rem; line-height: 1.35; margi
 caption { caption-side: top; text-align: left; font-weight: 600; font-size: 1rem; padding-bottom: .35rem; }
 th, td { padding: .2rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--grid); white-space: nowrap; }
 th { font-weight: 400; }
-thead th { font-weight: 600; border-bottom: 1.5px solid var(--rule); vertical-align: bottom; }
+thead th { font-weight: 600; white-space: normal; border-bottom: 1.5px solid var(--rule); vertical-align: bottom; }
 tbody tr:hover { background: var(--shade); }
 .n { text-align: right; }
 td.p, th.p { white-space: normal; min-width: 15rem; max-width: 30rem; }
-.best { font-weight: 700; }
 .dim { color: var(--soft); }
 .bad { color: var(--bad); font-weight: 600; }
 details { margin: .4rem 0; }
@@ -67,6 +66,7 @@ svg .small { font-size: 11px; }
 svg .grid { stroke: var(--grid); fill: none; }
 svg .frame { stroke: var(--soft); fill: none; }
 svg .faint { stroke: var(--faint); fill: none; stroke-width: 1; }
+svg .tint { stroke: var(--k); opacity: .3; }
 svg .reference { stroke: var(--soft); fill: none; stroke-width: 1.6; stroke-dasharray: 1.5 3; }
 svg .line { fill: none; stroke: var(--k); stroke-width: 1.8; stroke-linejoin: round; }
 svg .whisker { fill: none; stroke: var(--k); stroke-width: 1.1; }

@@ -59,8 +59,7 @@ HeatMap map_of(const std::vector<const Series*>& order, const std::string& budge
               .columns = layers,
               .rows = {},
               .lo = extent.lo,
-              .hi = extent.hi,
-              .unit = "mean relative error"};
+              .hi = extent.hi};
   for (const Series* series : order) {
     HeatRow row{series->method, series->params, {}, {}};
     for (const std::string& layer : layers) {

@@ -2,7 +2,6 @@
 #include <kvbench/report/line_chart.hpp>
 
 #include <algorithm>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,7 +12,7 @@
 namespace kvbench {
 namespace {
 
-constexpr double left = 46, top = 46, bottom = 44, leader = 30, name_height = 15, detail_height = 13;
+constexpr double left = 46, heading = 20, bottom = 44, leader = 30, name_height = 15, detail_height = 13;
 constexpr std::size_t detail_characters = 26, many_points = 24;
 
 /// The name of a line at its right end.
@@ -31,17 +30,17 @@ struct Label {
 
 bool drawable(const ChartPoint& point) { return !std::isnan(point.x) && !std::isnan(point.y); }
 
-/// "▲ up to 27.4": what the axis does not reach.
+/// "▲ 5.41 to 27.4": what the axis does not reach.
 std::vector<std::string> beyond_axis(const Axis& y, const ChartLine& line) {
-  std::optional<double> least, most;
+  std::vector<double> below, above;
   for (const ChartPoint& p : line.points) {
     if (!drawable(p)) continue;
-    if (y.at(p.y) < 0) least = std::min(p.y, least.value_or(p.y));
-    if (y.at(p.y) > 1) most = std::max(p.y, most.value_or(p.y));
+    if (y.at(p.y) < 0) below.push_back(p.y);
+    if (y.at(p.y) > 1) above.push_back(p.y);
   }
   std::vector<std::string> out;
-  if (most) out.push_back(fmt::format("▲ up to {}", short_number(*most)));
-  if (least) out.push_back(fmt::format("▼ down to {}", short_number(*least)));
+  if (!above.empty()) out.push_back("▲ " + range_text(above));
+  if (!below.empty()) out.push_back("▼ " + range_text(below));
   return out;
 }
 
@@ -57,7 +56,8 @@ class Plot {
       labels_.push_back(std::move(label));
     }
     right_ = c_.width - widest - leader - 4;
-    base_ = top + c_.plot_height;
+    top_ = 26 + (c_.title.empty() ? 0 : heading);
+    base_ = top_ + c_.plot_height;
   }
 
   double label_height() const {
@@ -95,11 +95,12 @@ class Plot {
 
   std::string axes() const {
     using svg::Anchor;
-    std::string out = svg::text(0, 15, c_.title, "head") + svg::text(0, 34, c_.y.title, "soft small");
+    std::string out = svg::text(0, top_ - 12, c_.y.title, "soft small");
+    if (!c_.title.empty()) out += svg::text(0, 15, c_.title, "head");
     double free_from = -1e9;  // where the text of the tick before ends
     for (const Tick& tick : c_.x.ticks) {
       const double x = x_of(tick.value), half = text_width(tick.label, 11) / 2;
-      out += svg::line(x, top, x, base_, "grid");
+      out += svg::line(x, top_, x, base_, "grid");
       if (tick.label.empty() || x - half < free_from + 6) continue;
       out += svg::text(x, base_ + 15, tick.label, "soft small", Anchor::middle);
       free_from = x + half;
@@ -109,7 +110,7 @@ class Plot {
       out += svg::line(left, y, right_, y, "grid");
       if (!tick.label.empty()) out += svg::text(left - 6, y + 4, tick.label, "soft small", Anchor::end);
     }
-    out += svg::line(left, base_, right_, base_, "frame") + svg::line(left, top, left, base_, "frame");
+    out += svg::line(left, base_, right_, base_, "frame") + svg::line(left, top_, left, base_, "frame");
     return out + svg::text((left + right_) / 2, base_ + 34, c_.x.title, "soft small", Anchor::middle);
   }
 
@@ -118,14 +119,17 @@ class Plot {
     std::string d;
     bool pen_down = false;
     for (const ChartPoint& p : line.points) {
-      if (!drawable(p)) {
+      if (!drawable(p) || (line.role == LineRole::context && !c_.y.shows(p.y))) {
         pen_down = false;
         continue;
       }
       d += fmt::format("{}{} {}", pen_down ? "L" : "M", svg::px(x_of(p.x) + dx), svg::px(y_of(p.y)));
       pen_down = true;
     }
-    const char* classes = line.role == LineRole::shown ? "line" : line.role == LineRole::reference ? "reference" : "faint";
+    const char* classes = line.role == LineRole::shown       ? "line"
+                          : line.role == LineRole::reference ? "reference"
+                          : line.tinted                      ? "faint tint"
+                                                             : "faint";
     return fmt::format("<path d=\"{}\" class=\"{}\"{}/>\n", d, classes,
                        line.role == LineRole::shown ? svg::dashes(line.style) : "");
   }
@@ -154,7 +158,7 @@ class Plot {
         if (drawable(p)) out += svg::group("point", p.tip, mark(line, p, dx));
       }
     }
-    return svg::group(line.role == LineRole::shown ? svg::colour(line.style) : "grey", "", out);
+    return svg::group(line.role == LineRole::shown || line.tinted ? svg::colour(line.style) : "grey", "", out);
   }
 
   std::string names() {
@@ -166,7 +170,7 @@ class Plot {
       label.y = y_of(last->y);
       slots.push_back({label.y, label.height()});
     }
-    const std::vector<double> centres = spread_labels(slots, top - 8, base_ + 8);
+    const std::vector<double> centres = spread_labels(slots, top_ - 8, base_ + 8);
     std::string out;
     for (std::size_t i = 0; i < labels_.size(); ++i) out += name(labels_[i], centres[i]);
     return out;
@@ -189,7 +193,7 @@ class Plot {
 
   const LineChart& c_;
   std::vector<Label> labels_;
-  double right_, base_;
+  double top_, right_, base_;
 };
 
 }  // namespace

@@ -26,12 +26,13 @@ enum class LineRole {
 struct ChartLine {
   std::string name, detail;  ///< detail: parameters, in smaller text below the name
   LineRole role = LineRole::shown;
-  int style = 0;  ///< colour, marker and dashes; 35 of them
+  int style = 0;        ///< colour, marker and dashes; 35 of them
+  bool tinted = false;  ///< context: in the colour of its style
   std::vector<ChartPoint> points;
 };
 
 struct LineChart {
-  std::string title, description;
+  std::string title, description;  ///< title: may be empty
   Axis x, y;
   std::vector<ChartLine> lines;
   bool apart = false;  ///< lines have the same x: a hair of sideways shift keeps their intervals apart

@@ -40,7 +40,7 @@ std::string table_text(const DocTable& table) {
   for (const auto& row : table.rows) {
     cells.clear();
     for (const TableCell& cell : row) {
-      const bool strong = !cell.text.empty() && (cell.tone == Tone::best || cell.tone == Tone::bad);
+      const bool strong = !cell.text.empty() && cell.tone == Tone::bad;
       cells.push_back(strong ? "**" + escaped(cell.text) + "**" : escaped(cell.text));
     }
     out += line_of(cells);

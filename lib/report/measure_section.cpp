@@ -48,9 +48,15 @@ Curve curve_of(const Measure& m, const std::string& layer, const std::string& ar
 }
 
 std::string title_of(const std::string& measure) {
-  if (measure == "clusterability") return "Clusterability: covering radius of k greedy centres, in units of the spread";
-  if (measure == "similarity-by-distance") return "Similarity by distance: mean cosine of keys so many tokens apart";
+  if (measure == "clusterability") return "Covering radius by number of greedy centres";
+  if (measure == "similarity-by-distance") return "Cosine of keys by distance in tokens";
   return measure;
+}
+
+std::string y_title(const std::string& measure) {
+  return measure == "clusterability"           ? "covering radius / spread"
+         : measure == "similarity-by-distance" ? "mean cosine"
+                                               : "value";
 }
 
 std::string x_title(const std::string& measure) {
@@ -61,6 +67,10 @@ void add_once(std::vector<std::string>& list, const std::string& item) {
   if (std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
+int style_of(const Measure& m, const std::string& array) {
+  return static_cast<int>(std::ranges::find(m.arrays, array) - m.arrays.begin());
+}
+
 /// The single heads of a layer, without names.
 std::vector<ChartLine> head_lines(const Measure& m, const std::string& layer) {
   std::map<std::vector<std::string>, ChartLine> heads;
@@ -68,6 +78,8 @@ std::vector<ChartLine> head_lines(const Measure& m, const std::string& layer) {
     if (l.text("layer") != layer) continue;
     ChartLine& line = heads[{l.text("array"), l.text("prompt"), l.text("kv_head")}];
     line.role = LineRole::context;
+    line.tinted = true;
+    line.style = style_of(m, l.text("array"));
     line.points.push_back({.x = l.x, .y = l.value, .tip = ""});
   }
   std::vector<ChartLine> lines;
@@ -80,7 +92,7 @@ Drawing layer_drawing(const Measure& m, const std::string& layer) {
   LineChart chart{.title = "layer " + layer,
                   .description = title_of(measure),
                   .x = {.lo = std::min(0., m.x_lo), .hi = m.x_hi, .ticks = {}, .title = x_title(measure)},
-                  .y = {.lo = m.lo, .hi = m.hi, .ticks = linear_ticks(m.lo, m.hi), .title = "value"},
+                  .y = {.lo = m.lo, .hi = m.hi, .ticks = linear_ticks(m.lo, m.hi), .title = y_title(measure)},
                   .lines = head_lines(m, layer),
                   .width = 380,
                   .plot_height = 190};
@@ -150,7 +162,7 @@ std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
     round_range(m);
     Figure figure{.title = fmt::format("{} ({}{}{})", title_of(key[3]), key[0], key[0].empty() ? "" : ", ", key[1]),
                   .drawings = {},
-                  .caption = "Coloured: mean over kv heads and prompts; faint: single heads.",
+                  .caption = "Strong: mean over kv heads and prompts; faint: single heads.",
                   .numbers = numbers(m)};
     for (const std::string& layer : m.layers) figure.drawings.push_back(layer_drawing(m, layer));
     blocks.emplace_back(std::move(figure));

@@ -27,21 +27,9 @@ std::string introduction(const ReplaySection& s) {
   return out;
 }
 
-/// Smallest mean error of a budget that no reference has.
-double best_of(const std::vector<Series>& all, const std::string& budget) {
-  double best = INFINITY;
-  for (const Series& series : all) {
-    for (const ReplayRow* r : series.rows) {
-      if (!series.reference && r->ok() && r->budget == budget) best = std::fmin(best, r->error);
-    }
-  }
-  return best;
-}
-
 DocTable error_table(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
-  DocTable table{.title = "Mean relative error [95 % interval] by budget; bold: the smallest that is no reference",
-                 .columns = {{"method"}, {"parameters"}, {"kind"}},
-                 .rows = {}};
+  DocTable table{
+      .title = "Mean relative error [95 % interval] by budget", .columns = {{"method"}, {"parameters"}, {"kind"}}, .rows = {}};
   for (const std::string& budget : budgets) table.columns.push_back({budget, true});
   for (const Series& series : all) {
     std::vector<TableCell> cells = {series.method, series.params, series.reference ? "reference" : series.kind};
@@ -52,14 +40,11 @@ DocTable error_table(const std::vector<Series>& all, const std::vector<std::stri
         continue;
       }
       const ReplayRow& r = **at;
-      const bool best = !series.reference && r.ok() && r.error == best_of(all, budget);
-      cells.emplace_back(r.ok() ? interval_text(r.error, r.error_lo, r.error_hi) : r.status, best     ? Tone::best
-                                                                                             : r.ok() ? Tone::plain
-                                                                                                      : Tone::dim);
+      cells.emplace_back(r.ok() ? interval_text(r.error, r.error_lo, r.error_hi) : r.status, r.ok() ? Tone::plain : Tone::dim);
     }
     table.rows.push_back(std::move(cells));
   }
-  return table;
+  return compact(std::move(table));
 }
 
 /// "a, b, c" without repetition, in the order of the rows.
@@ -105,10 +90,10 @@ DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
                           e.layers,
                           e.prompts,
                           fmt::format("{}", e.count),
-                          {e.first->status, tone},
+                          {e.first->ok() ? "" : e.first->status, tone},
                           e.first->reason});
   }
-  return table;
+  return compact(std::move(table));
 }
 
 /// Every column that is not empty throughout.

@@ -49,7 +49,7 @@ DocTable provenance_table(std::span<const CsvTable> tables) {
                            {"isa"},
                            {"version"},
                            {"commit"},
-                           {"rows"}},
+                           {"rows", false, true}},
                .rows = {}};
   constexpr const char* names[] = {"replay", "checks", "measures"};
   for (const CsvTable& table : tables) {
@@ -67,13 +67,13 @@ DocTable provenance_table(std::span<const CsvTable> tables) {
       group.push_back(&row);
     }
     for (const auto& key : order) {
-      std::vector<TableCell> cells = {table.file, names[static_cast<int>(kind)]};
+      std::vector<TableCell> cells = {table.name, names[static_cast<int>(kind)]};
       for (const std::string& value : key) cells.emplace_back(value);
       cells.emplace_back(count_text(groups[key], table, kind == TableKind::checks ? "verdict" : "status"));
       out.rows.push_back(std::move(cells));
     }
   }
-  return out;
+  return compact(std::move(out));
 }
 
 Document make_report(std::span<const CsvTable> tables, const ReportOptions& options) {
@@ -85,8 +85,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
       .made_by = fmt::format("Made by kvbench {} ({}). Errors and bytes are defined in docs/results.md.", version(), commit()),
       .blocks = {}};
   document.blocks.emplace_back(Heading{2, "What was run"});
-  DocTable provenance = provenance_table(tables);
-  document.blocks.emplace_back(std::move(provenance));
+  document.blocks.emplace_back(provenance_table(tables));
   if (!options.published.empty()) append(document.blocks, published_blocks(options.published, of_kind[0]));
   for (const ReplaySection& section : replay_sections(of_kind[0])) append(document.blocks, replay_blocks(section));
   if (!of_kind[1].empty()) append(document.blocks, check_blocks(of_kind[1]));

@@ -86,9 +86,6 @@ struct Gathered {
   std::vector<ReplayRow> rows;
 };
 
-/// What may stand in a section only once.
-Key configuration(const ReplayRow& r) { return {r.prompt, r.layer, r.method, r.params, r.budget}; }
-
 /// Sections in which two files have the same configuration.
 std::set<Key> ambiguous(std::span<const CsvTable* const> tables) {
   std::map<Key, const CsvTable*> seen;
@@ -160,7 +157,7 @@ std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tabl
   for (const CsvTable* table : tables) {
     for (const CsvRow& row : table->rows) {
       Key key = section_key(*table, row);
-      const std::string file = by_file.contains(key) ? table->file : "";
+      const std::string file = by_file.contains(key) ? table->name : "";
       const Key parts = key;
       key.push_back(file);
       const auto [at, fresh] = known.emplace(std::move(key), all.size());

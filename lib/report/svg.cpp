@@ -86,7 +86,7 @@ std::string colour(int style) { return fmt::format("k{}", style % colours); }
 std::string element(double width, double height, const std::string& title, const std::string& description,
                     const std::string& content) {
   return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n<desc>{}</desc>\n{}</svg>\n", px(width),
-                     px(height), escape_xml(title), escape_xml(description), content);
+                     px(height), escape_xml(title.empty() ? description : title), escape_xml(description), content);
 }
 
 std::string group(const std::string& classes, const std::string& tip, const std::string& content) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/text.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -43,9 +44,23 @@ std::string short_number(double value) {
   return fmt::format("{:.3g}", value);
 }
 
+std::string three_digits(double value) {
+  if (std::isnan(value)) return "";
+  if (std::isinf(value) || value == 0 || std::abs(value) >= 1000) return short_number(value);
+  std::string text = fmt::format("{:#.3g}", value);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
 std::string interval_text(double mean, double lo, double hi) {
-  if (std::isnan(lo) || std::isnan(hi)) return short_number(mean);
-  return fmt::format("{} [{}, {}]", short_number(mean), short_number(lo), short_number(hi));
+  if (std::isnan(lo) || std::isnan(hi)) return three_digits(mean);
+  return fmt::format("{} [{}, {}]", three_digits(mean), three_digits(lo), three_digits(hi));
+}
+
+std::string range_text(std::span<const double> values) {
+  const auto [least, most] = std::ranges::minmax(values);
+  const std::string a = short_number(least), b = short_number(most);
+  return a == b ? a : a + " to " + b;
 }
 
 std::size_t invalid_utf8(std::string_view text) {
