@@ -48,7 +48,7 @@ struct Paragraph {
 struct Drawing {
   std::string svg;
   int width;           ///< px
-  bool rigid = false;  ///< neither shrinks nor grows; otherwise to 4/5 and 9/8
+  bool rigid = false;  ///< neither shrinks nor grows; otherwise to 4/5 and 6/5
 };
 
 struct Figure {

@@ -10,49 +10,59 @@
 namespace kvbench {
 namespace {
 
-constexpr double row_height = 22, top = 30, bottom = 44, values = 150;  // values: width of the column of numbers
+constexpr double row_height = 22, top = 30, bottom = 44;
 
-std::string dot_text(const DotPlot& plot, const Dot& dot, double left, double right, double y) {
-  const auto x_of = [&](double v) { return left + (right - left) * std::clamp(plot.x.at(v), 0., 1.); };
-  const double x = x_of(dot.value), at = plot.x.at(dot.value);
+/// Where columns of the plot begin and end, px.
+struct Columns {
+  double details, left, right, end;
+};
+
+std::string dot_text(const DotPlot& plot, const Dot& dot, const Columns& at, double y) {
+  const auto x_of = [&](double v) { return at.left + (at.right - at.left) * std::clamp(plot.x.at(v), 0., 1.); };
+  const double x = x_of(dot.value), share = plot.x.at(dot.value);
   std::string mark;
-  if (at < 0 || at > 1) {
-    mark = svg::beyond(x, y, at < 0 ? -1 : 1, 0);
+  if (share < 0 || share > 1) {
+    mark = svg::beyond(x, y, share < 0 ? -1 : 1, 0);
   } else {
     if (!std::isnan(dot.lo) && !std::isnan(dot.hi)) mark = svg::line(x_of(dot.lo), y, x_of(dot.hi), y, "whisker");
     mark += svg::marker(dot.reference ? 3 : dot.style, x, y);
   }
   std::string out = svg::group(dot.reference ? "grey" : svg::colour(dot.style), dot.tip, mark);
-  const double name_end = left - 12 - (dot.detail.empty() ? 0 : text_width(dot.detail, 11) + 8);
-  out += svg::text(name_end, y + 4, dot.name, dot.reference ? "soft" : "", svg::Anchor::end);
-  if (!dot.detail.empty()) out += svg::text(left - 12, y + 4, dot.detail, "soft small", svg::Anchor::end);
-  return out + svg::text(plot.width, y + 4, interval_text(dot.value, dot.lo, dot.hi), "soft small", svg::Anchor::end);
+  out += svg::text(0, y + 4, dot.name, dot.reference ? "soft" : "");
+  if (!dot.detail.empty()) out += svg::text(at.details, y + 4, dot.detail, "soft small");
+  return out + svg::text(at.end, y + 4, interval_text(dot.value, dot.lo, dot.hi), "soft small", svg::Anchor::end);
+}
+
+Columns columns_of(const DotPlot& plot) {
+  double names = 0, details = 0, numbers = 0;
+  for (const Dot& dot : plot.dots) {
+    names = std::max(names, text_width(dot.name, 12));
+    details = std::max(details, text_width(dot.detail, 11));
+    numbers = std::max(numbers, text_width(interval_text(dot.value, dot.lo, dot.hi), 11));
+  }
+  const double left = names + 16 + (details > 0 ? details + 8 : 0);
+  const double right = std::max(plot.width - numbers - 12, left + 160);
+  return {names + 8, left, right, right + numbers + 12};
 }
 
 }  // namespace
 
 Drawing draw(const DotPlot& plot) {
-  double widest = 0;
-  for (const Dot& dot : plot.dots) {
-    widest = std::max(widest, text_width(dot.name, 12) + (dot.detail.empty() ? 0 : text_width(dot.detail, 11) + 8));
-  }
-  const double left = widest + 16, right = std::max(plot.width - values, left + 200);
+  const Columns at = columns_of(plot);
   const double base = top + row_height * static_cast<double>(plot.dots.size());
-  DotPlot wide = plot;
-  wide.width = right + values;
   std::string out = svg::text(0, 15, plot.title, "head");
   for (const Tick& tick : plot.x.ticks) {
-    const double x = left + (right - left) * plot.x.at(tick.value);
+    const double x = at.left + (at.right - at.left) * plot.x.at(tick.value);
     out += svg::line(x, top, x, base, "grid") + svg::text(x, base + 15, tick.label, "soft small", svg::Anchor::middle);
   }
-  out += svg::line(left, base, right, base, "frame");
+  out += svg::line(at.left, base, at.right, base, "frame");
   double y = top + row_height / 2;
   for (const Dot& dot : plot.dots) {
-    out += dot_text(wide, dot, left, right, y);
+    out += dot_text(plot, dot, at, y);
     y += row_height;
   }
-  out += svg::text((left + right) / 2, base + 34, plot.x.title, "soft small", svg::Anchor::middle);
-  return {svg::element(wide.width, base + bottom, plot.title, plot.description, out), static_cast<int>(wide.width)};
+  out += svg::text((at.left + at.right) / 2, base + 34, plot.x.title, "soft small", svg::Anchor::middle);
+  return {svg::element(at.end, base + bottom, plot.title, plot.description, out), static_cast<int>(at.end)};
 }
 
 }  // namespace kvbench

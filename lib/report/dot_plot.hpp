@@ -23,7 +23,7 @@ struct DotPlot {
   std::string title, description;
   Axis x;
   std::vector<Dot> dots;  ///< from top to bottom
-  double width = 720;
+  double width = 456;
 };
 
 Drawing draw(const DotPlot& plot);

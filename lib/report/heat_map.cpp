@@ -65,29 +65,31 @@ char heat_class(double value, double lo, double hi) {
 }
 
 Drawing draw(const HeatMap& map) {
-  double left = 0;
-  for (const HeatRow& row : map.rows) left = std::max(left, text_width(row.name, 12) + 6 + text_width(row.detail, 11));
-  left += 10;
+  double names = 0, details = 0;
+  for (const HeatRow& row : map.rows) {
+    names = std::max(names, text_width(row.name, 12));
+    details = std::max(details, text_width(row.detail, 11));
+  }
+  const double left = names + 10 + (details > 0 ? details + 8 : 0);
   const double cell_width = map.columns.size() <= numbered_columns ? 46 : 20;
   const double base = top + row_height * static_cast<double>(map.rows.size());
-  const double width = std::max(
-      {left + cell_width * static_cast<double>(map.columns.size()), left + swatch * colours + 14, text_width(map.title, 14)});
+  const double cells = cell_width * static_cast<double>(map.columns.size());
+  const double width = std::ceil(std::max({left + cells, left + swatch * colours + 14, text_width(map.title, 14)})) + 2;
   std::string out = svg::text(0, 15, map.title, "head") + svg::text(left - 8, top - 6, "layer", "soft small", svg::Anchor::end);
-  for (std::size_t c = 0; c < map.columns.size(); ++c)
-    out += svg::text(left + cell_width * (static_cast<double>(c) + 0.5), top - 6, map.columns[c], "soft small",
-                     svg::Anchor::middle);
+  for (std::size_t c = 0; c < map.columns.size(); ++c) {
+    const double x = left + cell_width * (static_cast<double>(c) + 0.5);
+    out += svg::text(x, top - 6, map.columns[c], "soft small", svg::Anchor::middle);
+  }
   double y = top;
   for (const HeatRow& row : map.rows) {
-    const double detail = row.detail.empty() ? 0 : text_width(row.detail, 11) + 6;
-    out += svg::text(left - 8 - detail, y + row_height / 2 + 3.5, row.name, "", svg::Anchor::end);
-    if (detail > 0) out += svg::text(left - 8, y + row_height / 2 + 3.5, row.detail, "soft small", svg::Anchor::end);
+    out += svg::text(0, y + row_height / 2 + 3.5, row.name, "");
+    if (!row.detail.empty()) out += svg::text(names + 8, y + row_height / 2 + 3.5, row.detail, "soft small");
     for (std::size_t c = 0; c < map.columns.size(); ++c)
       out += cell(map, row, c, left + cell_width * static_cast<double>(c), y, cell_width);
     y += row_height;
   }
   out += legend(map, left, base + 12);
-  return {svg::element(std::ceil(width) + 2, base + foot, map.title, map.description, out),
-          static_cast<int>(std::ceil(width)) + 2, true};
+  return {svg::element(width, base + foot, map.title, map.description, out), static_cast<int>(width), true};
 }
 
 }  // namespace kvbench

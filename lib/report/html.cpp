@@ -87,8 +87,8 @@ std::string drawings_html(const Figure& figure) {
   std::string boxes;
   for (const Drawing& drawing : figure.drawings) {
     const int shrunk = drawing.rigid ? drawing.width : drawing.width * 4 / 5;
-    const int most = drawing.rigid ? drawing.width : drawing.width * 9 / 8;
-    least = std::max(least, shrunk);
+    const int most = drawing.rigid ? drawing.width : drawing.width * 6 / 5;
+    least = std::max(least, drawing.rigid ? drawing.width : drawing.width * 19 / 20);
     boxes += fmt::format(
         "<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n"
         "<div style=\"min-width:{}px;max-width:{}px\">\n{}</div>\n</div>\n",

@@ -51,7 +51,7 @@ th { font-weight: 400; }
 thead th { font-weight: 600; white-space: normal; border-bottom: 1.5px solid var(--rule); vertical-align: bottom; }
 tbody tr:hover { background: var(--shade); }
 .n { text-align: right; }
-td.p, th.p { white-space: normal; min-width: 15rem; max-width: 30rem; }
+td.p, th.p { white-space: normal; min-width: 13rem; max-width: 30rem; }
 .dim { color: var(--soft); }
 .bad { color: var(--bad); font-weight: 600; }
 details { margin: .4rem 0; }

@@ -36,7 +36,7 @@ struct LineChart {
   Axis x, y;
   std::vector<ChartLine> lines;
   bool apart = false;  ///< lines have the same x: a hair of sideways shift keeps their intervals apart
-  double width = 540;  ///< px
+  double width = 456;  ///< px
   double plot_height = 250;
 };
 

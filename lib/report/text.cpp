@@ -46,10 +46,10 @@ std::string short_number(double value) {
 
 std::string three_digits(double value) {
   if (std::isnan(value)) return "";
-  if (std::isinf(value) || value == 0 || std::abs(value) >= 1000) return short_number(value);
-  std::string text = fmt::format("{:#.3g}", value);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
+  if (std::isinf(value) || value == 0) return short_number(value);
+  if (std::abs(value) >= 1e6) return fmt::format("{:.2e}", value);
+  if (std::abs(value) >= 99.95) return fmt::format("{:.0f}", value);
+  return fmt::format("{:#.3g}", value);
 }
 
 std::string interval_text(double mean, double lo, double hi) {

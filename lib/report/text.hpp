@@ -15,7 +15,8 @@ std::string csv_line(std::span<const std::string> fields);
 /// Three digits, for people; "-" for NaN.
 std::string short_number(double value);
 
-/// Three digits, zeros at the end too, so that columns of numbers are equally precise: "0.480"; "" for NaN.
+/// Three digits, zeros at the end too, so that columns of numbers are equally precise: "0.480"; "2.50e+07" from a
+/// million on; "" for NaN.
 std::string three_digits(double value);
 
 /// "0.117 [0.112, 0.122]", or the mean alone where there is no interval.
