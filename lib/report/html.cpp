@@ -61,12 +61,11 @@ std::string rows_html(const DocTable& table) {
   return out + "</tbody>\n";
 }
 
-/// In a box that scrolls by itself where the table is wider than the page.
-std::string table_html(const DocTable& table, bool captioned) {
-  std::string out =
-      fmt::format("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n", escape_xml(table.title));
-  if (captioned && !table.title.empty()) out += fmt::format("<caption>{}</caption>\n", escape_xml(table.title));
-  out += "<thead><tr>";
+/// Its title, and the table in a box that scrolls by itself where the table is wider than the page.
+std::string table_html(const DocTable& table, bool titled) {
+  const std::string title = escape_xml(table.title);
+  std::string out = titled ? fmt::format("<p class=\"title\">{}</p>\n", title) : "";
+  out += fmt::format("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n<thead><tr>", title);
   for (const TableColumn& column : table.columns)
     out += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"n\"" : "", escape_xml(column.title));
   return out + "</tr></thead>\n" + rows_html(table) + "</table>\n</div>\n";

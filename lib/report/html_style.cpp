@@ -38,14 +38,13 @@ p { margin: .5rem 0; }
 a { color: var(--link); }
 nav ul { margin: .6rem 0; padding-left: 1.2rem; }
 figure { margin: 1.4rem 0 2rem; }
-.title { font-weight: 600; }
+.title { font-weight: 600; margin: 1.6rem 0 .3rem; }
 figcaption { color: var(--soft); font-size: .875rem; margin: .3rem 0; }
 .drawings { display: grid; gap: .8rem 1.4rem; align-items: start; }
 .box { overflow-x: auto; max-width: 100%; }
 .box:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 svg { display: block; width: 100%; height: auto; }
-table { border-collapse: collapse; font-size: .8125rem; line-height: 1.35; margin: .6rem 0; font-variant-numeric: tabular-nums; }
-caption { caption-side: top; text-align: left; font-weight: 600; font-size: 1rem; padding-bottom: .35rem; }
+table { border-collapse: collapse; font-size: .8125rem; line-height: 1.35; margin: 0 0 .6rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--grid); white-space: nowrap; }
 th { font-weight: 400; }
 thead th { font-weight: 600; white-space: normal; border-bottom: 1.5px solid var(--rule); vertical-align: bottom; }
@@ -95,7 +94,7 @@ svg .leader { stroke: var(--k); fill: none; stroke-width: .9; opacity: .6; }
   nav, details:not([open]) { display: none; }
   .box { overflow: visible; max-height: none; }
   .drawings .box { break-inside: avoid; }
-  h2, h3, .title, caption { break-after: avoid; }
+  h2, h3, .title { break-after: avoid; }
   tr { break-inside: avoid; }
   table { font-size: 7.5pt; }
   th, td { padding: .1rem .3rem; white-space: normal; }

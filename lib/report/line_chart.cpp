@@ -13,6 +13,7 @@ namespace kvbench {
 namespace {
 
 constexpr double left = 46, heading = 20, bottom = 44, leader = 30, name_height = 15, detail_height = 13;
+constexpr int lone_reference = 3;  // marker where a reference has no line: a ring
 constexpr std::size_t detail_characters = 26, many_points = 24;
 
 /// The name of a line at its right end.
@@ -147,7 +148,8 @@ class Plot {
       if (c_.y.shows(p.lo)) out += svg::line(x - 2.5, lo, x + 2.5, lo, "whisker");
       if (c_.y.shows(p.hi)) out += svg::line(x - 2.5, hi, x + 2.5, hi, "whisker");
     }
-    return line.role == LineRole::shown ? out + svg::marker(line.style, x, y) : out;
+    if (line.role == LineRole::shown) return out + svg::marker(line.style, x, y);
+    return std::ranges::count_if(line.points, drawable) == 1 ? svg::marker(lone_reference, x, y) : out;
   }
 
   std::string line_text(const ChartLine& line) const {

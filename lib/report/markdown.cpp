@@ -6,10 +6,12 @@
 namespace kvbench {
 namespace {
 
-/// Nothing in the text opens a cell, a line, code, emphasis or a tag.
+/// Nothing in the text opens a cell, a line, code, emphasis, a link or a tag.
 std::string escaped(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool link = c == ']' && i + 1 < text.size() && text[i + 1] == '(';
     if (c == '\n' || c == '\r') {
       out += ' ';
     } else if (c == '<') {
@@ -17,7 +19,7 @@ std::string escaped(const std::string& text) {
     } else if (c == '&') {
       out += "&amp;";
     } else {
-      if (c == '|' || c == '*' || c == '`' || c == '\\' || c == '[') out += '\\';
+      if (c == '|' || c == '*' || c == '`' || c == '\\' || link) out += '\\';
       out += c;
     }
   }
