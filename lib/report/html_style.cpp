@@ -93,6 +93,7 @@ svg .leader { stroke: var(--k); fill: none; stroke-width: .9; opacity: .6; }
   body { max-width: none; padding: 0; font-size: 10pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   nav, details:not([open]) { display: none; }
   .box { overflow: visible; max-height: none; }
+  .drawings { grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)) !important; }
   .drawings .box { break-inside: avoid; }
   h2, h3, .title { break-after: avoid; }
   tr { break-inside: avoid; }

@@ -86,22 +86,23 @@ struct Gathered {
   std::vector<ReplayRow> rows;
 };
 
-/// Sections in which two files have the same configuration.
+/// Sections in which two files have the same configuration. Throws Error where one file has it twice.
 std::set<Key> ambiguous(std::span<const CsvTable* const> tables) {
-  std::map<Key, const CsvTable*> seen;
+  std::map<Key, std::vector<const CsvTable*>> holders;  // of a configuration
   std::set<Key> keys;
   for (const CsvTable* table : tables) {
     for (const CsvRow& row : table->rows) {
       if (!over_heads(*table, row)) continue;
-      Key key = section_key(*table, row), whole = key;
+      const Key key = section_key(*table, row);
+      Key whole = key;
       for (const char* column : {"prompt", "layer", "method", "params", "budget"}) whole.push_back(table->text(row, column));
-      const auto [known, fresh] = seen.emplace(std::move(whole), table);
-      if (fresh || known->second != table) {
-        if (!fresh) keys.insert(std::move(key));
-        continue;
+      std::vector<const CsvTable*>& known = holders[whole];
+      if (std::ranges::count(known, table) > 0) {
+        throw Error("{}:{}: the row of {} {} at {} stands there twice", table->file, row.line, table->text(row, "method"),
+                    table->text(row, "params"), table->text(row, "budget"));
       }
-      throw Error("{}:{}: the row of {} {} at {} stands there twice", table->file, row.line, table->text(row, "method"),
-                  table->text(row, "params"), table->text(row, "budget"));
+      if (!known.empty()) keys.insert(key);
+      known.push_back(table);
     }
   }
   return keys;
