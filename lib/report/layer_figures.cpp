@@ -107,7 +107,7 @@ Extent colours_of(const std::vector<Series>& all) {
 std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
   const std::vector<std::string> layers = layers_of(all);
   if (layers.empty() || budgets.empty()) return {};
-  const std::string middle = budgets[budgets.size() / 2];
+  const std::string& middle = budgets[budgets.size() / 2];
   const std::vector<const Series*> order = ranked(all, middle);
   const Extent extent = colours_of(all);
   const auto figure = [&](std::span<const std::string> shown, std::string title, bool folded) {
