@@ -16,19 +16,22 @@ build: setup ## configure and build everything (Release)
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release -j $(JOBS)
 
-run: build ## replay the bundled real trace with every method: a table here, all columns in out/run.csv
+run: build ## replay the bundled real trace with every method: a table here, all columns in out/run.csv, figures in out/report.html
 	@mkdir -p $(OUT)
 	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 12.5%,25% -o $(OUT)/run.csv --summary
+	@$(BUILD)/kvbench report $(OUT)/run.csv -o $(OUT)/report.html
 	@echo "All columns: $(OUT)/run.csv"
+	@echo "Figures: $(OUT)/report.html"
 
 test: ## build and run all tests
 	@scripts/setup build fuzz
 	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
 
-validate: build ## test the papers' theorems and claims on the bundled trace and on built-in streams: a table here, all rows in out/validate.csv
+validate: build ## test the papers' theorems and claims on the bundled trace and on built-in streams: a table here, all rows in out/validate.csv, bounds in out/validate.html
 	@mkdir -p $(OUT)
-	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic -o $(OUT)/validate.csv --summary
+	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic -o $(OUT)/validate.csv --summary; status=$$?; \
+	$(BUILD)/kvbench report $(OUT)/validate.csv -o $(OUT)/validate.html && echo "Bounds and verdicts: $(OUT)/validate.html"; exit $$status
 
 demo: build ## dump a real model's attention with kvdump and replay it (fetches the model and builds llama.cpp once)
 	@scripts/demo

@@ -19,7 +19,7 @@ std::string list_text() {
   for (const MethodInfo& m : all_methods()) width = std::max(width, m.name.size());
   std::string out;
   for (const MethodInfo& m : all_methods())
-    out += fmt::format("{:<{}}  {:<8}  {}\n", m.name, width, kind_name(m.kind), m.summary);
+    out += fmt::format("{:<{}}  {:<8}  {}\n", m.name, width, name_of(m.kind), m.summary);
   return out;
 }
 
@@ -37,7 +37,7 @@ std::string list_csv() {
 std::string details(const MethodInfo& m) {
   std::string out = fmt::format("{}: {}\n", m.name, m.summary);
   if (!m.aliases.empty()) out += fmt::format("  aliases      {}\n", fmt::join(m.aliases, ", "));
-  out += fmt::format("  source       {}\n  kind         {}\n  selection    per {}\n", m.paper, kind_name(m.kind),
+  out += fmt::format("  source       {}\n  kind         {}\n  selection    per {}\n", m.paper, name_of(m.kind),
                      granularity_name(m.granularity));
   out += fmt::format("  compress     {}\n  query        {}\n  memory       {}\n", m.complexity.compress, m.complexity.query,
                      m.complexity.memory);

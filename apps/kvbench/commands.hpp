@@ -20,6 +20,7 @@ Command add_info(CLI::App& app);
 Command add_merge(CLI::App& app);
 Command add_methods(CLI::App& app);
 Command add_replay(CLI::App& app);
+Command add_report(CLI::App& app);
 Command add_sweep(CLI::App& app);
 Command add_synth(CLI::App& app);
 Command add_validate(CLI::App& app);

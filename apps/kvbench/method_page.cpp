@@ -85,7 +85,7 @@ std::string facts(const MethodInfo& method) {
   const auto yes = [](bool is, const char* so, const char* not_so) { return std::string(is ? so : not_so); };
   add("source", with_links(method.paper));
   if (!method.aliases.empty()) add("aliases", fmt::format("`{}`", fmt::join(method.aliases, "`, `")));
-  add("kind", fmt::format("{}: {}", kind_name(method.kind), kind_text(method.kind)));
+  add("kind", fmt::format("{}: {}", name_of(method.kind), kind_text(method.kind)));
   add("selection", fmt::format("per {}: {}", granularity_name(method.granularity), granularity_text(method.granularity)));
   add("of a trace", needs_text(method));
   add("sliding windows", yes(method.windowed, "layers with one are replayed", "layers with one are `skipped`"));
@@ -154,11 +154,6 @@ std::string parameter_table(const MethodInfo& method) {
 
 }  // namespace
 
-const char* kind_name(Kind kind) {
-  constexpr const char* names[] = {"exact", "subset", "sample", "merge", "select", "quantise"};
-  return names[static_cast<int>(kind)];
-}
-
 const char* granularity_name(Granularity granularity) {
   constexpr const char* names[] = {"kv head", "query head", "layer", "model"};
   return names[static_cast<int>(granularity)];
@@ -167,7 +162,7 @@ const char* granularity_name(Granularity granularity) {
 std::string method_table() {
   std::string out = "| method | kind | source | what it keeps |\n| --- | --- | --- | --- |\n";
   for (const MethodInfo& m : all_methods()) {
-    out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, kind_name(m.kind), cell(m.paper), cell(m.summary));
+    out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, name_of(m.kind), cell(m.paper), cell(m.summary));
   }
   return out;
 }

@@ -9,7 +9,6 @@
 
 namespace kvbench::app {
 
-const char* kind_name(Kind kind);
 const char* granularity_name(Granularity granularity);
 
 /// One line a method: name, kind, source, what it keeps.

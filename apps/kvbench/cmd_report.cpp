@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+
+#include <kvbench/config/sweep.hpp>
+#include <kvbench/core/error.hpp>
+#include <kvbench/report/html.hpp>
+#include <kvbench/report/markdown.hpp>
+#include <kvbench/report/report.hpp>
+
+#include "commands.hpp"
+#include "output.hpp"
+
+namespace kvbench::app {
+namespace {
+
+struct Options {
+  std::vector<std::string> tables;
+  std::string output, format, sweep;
+  ReportOptions report;
+};
+
+/// --format, or what the name of the output ends with.
+std::string format_of(const Options& o) {
+  if (!o.format.empty()) return o.format;
+  for (const char* ending : {".md", ".markdown"}) {
+    if (o.output.ends_with(ending)) return "md";
+  }
+  for (const char* ending : {".html", ".htm"}) {
+    if (o.output.ends_with(ending)) return "html";
+  }
+  throw Error("-o '{}' does not say which form is wanted; end it with .html or .md, or give --format", o.output);
+}
+
+/// Title, description and published numbers of a sweep file. Rows of a claim may have a number of the paper each, `paper`.
+void add_sweep_file(const Options& o, ReportOptions& report) {
+  const config::Sweep sweep = config::read_sweep(o.sweep);
+  if (report.title == ReportOptions().title) report.title = sweep.name;
+  report.description = sweep.description;
+  for (const config::Published& p : sweep.published) {
+    for (Published::Filter filter : p.rows) {
+      std::string paper = p.paper;
+      const auto own = std::ranges::find(filter, "paper", &std::pair<std::string, std::string>::first);
+      if (own != filter.end()) {
+        paper = own->second;
+        filter.erase(own);
+      }
+      report.published.push_back({p.claim, paper, p.metric, {filter}, p.why});
+    }
+  }
+}
+
+/// Files of one name in several folders are told apart by their paths.
+void tell_apart(std::vector<CsvTable>& tables) {
+  for (CsvTable& table : tables) {
+    const std::string name = std::filesystem::path(table.file).filename().string();
+    const auto same = [&](const CsvTable& other) { return std::filesystem::path(other.file).filename() == name; };
+    if (std::ranges::count_if(tables, same) > 1) table.name = table.file;
+  }
+}
+
+int run(const Options& o) {
+  const std::string format = format_of(o);
+  std::vector<CsvTable> tables;
+  for (const std::string& path : o.tables) {
+    if (std::ranges::count(o.tables, path) > 1) throw Error("{}: named twice", path);
+    tables.push_back(read_csv(path));
+  }
+  tell_apart(tables);
+  ReportOptions report = o.report;
+  if (!o.sweep.empty()) add_sweep_file(o, report);
+  const Document document = make_report(tables, report);
+  Output output(o.output);
+  output.finish(format == "md" ? markdown(document) : html(document));
+  return done;
+}
+
+}  // namespace
+
+Command add_report(CLI::App& app) {
+  CLI::App* flags = app.add_subcommand("report", "Figures and tables of CSV files, as one HTML or Markdown file");
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  flags->add_option("tables", o.tables, "CSV files of replay, sweep (measures too) and validate")->required();
+  flags->add_option("-o,--output", o.output, "File to write, .html or .md (appears whole or not at all); -: standard output")
+      ->required();
+  flags->add_option("--format", o.format, "html or md (default: what the name of the output says)")
+      ->check(CLI::IsMember({"html", "md"}));
+  flags->add_option("--sweep", o.sweep, "Sweep file of the tables: its title, and the papers' numbers beside ours");
+  flags->add_option("--title", o.report.title, "Title of the report")->capture_default_str();
+  return {flags, [options] { return run(*options); }};
+}
+
+}  // namespace kvbench::app

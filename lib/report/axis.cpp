@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/axis.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace kvbench {
+namespace {
+
+constexpr double slack = 1e-9;  // of a tick that rounding puts just outside
+
+/// Linear between the neighbours in sorted values.
+double quantile(std::span<const double> sorted, double p) {
+  const double at = p * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace
+
+double Axis::at(double value) const {
+  if (scale == Scale::linear) return (value - lo) / (hi - lo);
+  if (value <= 0) return -INFINITY;
+  return std::log(value / lo) / std::log(hi / lo);
+}
+
+std::vector<Tick> log_ticks(double lo, double hi) {
+  const double decades = std::log10(hi / lo);
+  if (decades < 0.7) return linear_ticks(lo, hi);
+  const int every = 1 + static_cast<int>(decades / 8);
+  std::vector<Tick> ticks;
+  for (int power = static_cast<int>(std::floor(std::log10(lo))); power <= std::log10(hi) + slack; ++power) {
+    for (const int digit : {1, 2, 5}) {
+      const double value = digit * std::pow(10., power);
+      if (value < lo * (1 - slack) || value > hi * (1 + slack)) continue;
+      const bool text = decades <= 3 || (digit == 1 && power % every == 0);
+      if (text || every == 1) ticks.push_back({value, text ? fmt::format("{:g}", value) : ""});
+    }
+  }
+  return ticks;
+}
+
+std::vector<Tick> linear_ticks(double lo, double hi, int count) {
+  const double rough = (hi - lo) / count, power = std::pow(10., std::floor(std::log10(rough)));
+  const double step = power * (rough / power > 5 ? 10 : rough / power > 2 ? 5 : rough / power > 1 ? 2 : 1);
+  std::vector<Tick> ticks;
+  for (double k = std::ceil(lo / step - slack); k * step <= hi + slack * step; ++k) {
+    const double value = k == 0 ? 0 : k * step;
+    ticks.push_back({value, fmt::format("{:g}", std::abs(value) < slack * step ? 0 : value)});
+  }
+  return ticks;
+}
+
+Extent log_extent(std::span<const double> values) {
+  std::vector<double> logs;
+  for (const double value : values) {
+    if (value > 0 && std::isfinite(value)) logs.push_back(std::log10(value));
+  }
+  if (logs.empty()) return {0.1, 1};
+  std::ranges::sort(logs);
+  const double q1 = quantile(logs, 0.25), q3 = quantile(logs, 0.75), reach = std::max(0.5, 1.5 * (q3 - q1));
+  const auto inside = [&](double v) { return v >= q1 - reach && v <= q3 + reach; };
+  std::erase_if(logs, [&](double v) { return !inside(v); });
+  const double margin = std::max(0.04, 0.04 * (logs.back() - logs.front()));
+  return {std::pow(10., logs.front() - margin), std::pow(10., logs.back() + margin)};
+}
+
+}  // namespace kvbench

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/heat_map.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <kvbench/report/labels.hpp>
+#include <kvbench/report/svg.hpp>
+#include <kvbench/report/text.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr double top = 44, row_height = 20, gap = 1.5, foot = 42, swatch = 22;
+constexpr int colours = 9;
+constexpr std::size_t numbered_columns = 16;
+
+std::string rect(double x, double y, double width, double height, char colour) {
+  return fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"h{}\"/>\n", svg::px(x), svg::px(y),
+                     svg::px(width), svg::px(height), colour);
+}
+
+/// As few characters as a cell holds: "0.0664", "4e-8".
+std::string cell_text(double value) {
+  if (value == 0 || value >= 0.001) return three_digits(value);
+  std::string text = fmt::format("{:.0e}", value);
+  if (const std::size_t zero = text.find("e-0"); zero != std::string::npos) text.erase(zero + 2, 1);
+  return text;
+}
+
+std::string cell(const HeatMap& map, const HeatRow& row, std::size_t c, double x, double y, double width) {
+  const double value = row.values[c];
+  const char colour = heat_class(value, map.lo, map.hi);
+  const std::string word = std::isnan(value) ? row.words[c] : three_digits(value);
+  std::string content = rect(x, y, width - gap, row_height - gap, colour);
+  if (map.columns.size() <= numbered_columns) {
+    const std::string shown = std::isnan(value) ? "–" : cell_text(value);
+    content += svg::text(x + (width - gap) / 2, y + row_height / 2 + 3.5, shown, fmt::format("small t{}", colour),
+                         svg::Anchor::middle);
+  }
+  const std::string name = row.detail.empty() ? row.name : row.name + " " + row.detail;
+  return svg::group("cell", fmt::format("{}, layer {}: {}", name, map.columns[c], word), content);
+}
+
+/// The nine colours with the values where they meet.
+std::string legend(const HeatMap& map, double left, double y) {
+  std::string out;
+  for (int i = 0; i < colours; ++i) out += rect(left + swatch * i, y, swatch, 10, static_cast<char>('0' + i));
+  for (const int i : {0, 3, 6, 9}) {
+    const double value = map.lo * std::pow(map.hi / map.lo, i / 9.);
+    out += svg::text(left + swatch * i, y + 23, short_number(value), "soft small", svg::Anchor::middle);
+  }
+  return out;
+}
+
+}  // namespace
+
+char heat_class(double value, double lo, double hi) {
+  if (std::isnan(value)) return 'x';
+  if (value <= lo) return '0';
+  if (value >= hi) return '8';
+  return static_cast<char>('0' + std::min(colours - 1, static_cast<int>(colours * std::log(value / lo) / std::log(hi / lo))));
+}
+
+Drawing draw(const HeatMap& map) {
+  double names = 0, details = 0;
+  for (const HeatRow& row : map.rows) {
+    names = std::max(names, text_width(row.name, 12));
+    details = std::max(details, text_width(row.detail, 11));
+  }
+  const double left = names + 10 + (details > 0 ? details + 8 : 0);
+  const double cell_width = map.columns.size() <= numbered_columns ? 46 : 20;
+  const double base = top + row_height * static_cast<double>(map.rows.size());
+  const double cells = cell_width * static_cast<double>(map.columns.size());
+  const double width = std::ceil(std::max({left + cells, left + swatch * colours + 14, text_width(map.title, 14)})) + 2;
+  std::string out = svg::text(0, 15, map.title, "head") + svg::text(left - 8, top - 6, "layer", "soft small", svg::Anchor::end);
+  for (std::size_t c = 0; c < map.columns.size(); ++c) {
+    const double x = left + cell_width * (static_cast<double>(c) + 0.5);
+    out += svg::text(x, top - 6, map.columns[c], "soft small", svg::Anchor::middle);
+  }
+  double y = top;
+  for (const HeatRow& row : map.rows) {
+    out += svg::text(0, y + row_height / 2 + 3.5, row.name, "");
+    if (!row.detail.empty()) out += svg::text(names + 8, y + row_height / 2 + 3.5, row.detail, "soft small");
+    for (std::size_t c = 0; c < map.columns.size(); ++c)
+      out += cell(map, row, c, left + cell_width * static_cast<double>(c), y, cell_width);
+    y += row_height;
+  }
+  out += legend(map, left, base + 12);
+  return {svg::element(width, base + foot, map.title, map.description, out), static_cast<int>(width), true};
+}
+
+}  // namespace kvbench

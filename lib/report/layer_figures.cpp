@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Error by method and layer as heat maps, one a budget, with the same rows and colours.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <kvbench/report/axis.hpp>
+#include <kvbench/report/heat_map.hpp>
+#include <kvbench/report/replay_series.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr std::size_t open_maps = 3;  // that are shown at once where each is narrow
+constexpr std::size_t narrow = 10;    // layers
+
+std::vector<std::string> layers_of(const std::vector<Series>& all) {
+  std::vector<std::string> layers;
+  for (const Series& series : all) {
+    for (const ReplayRow* r : series.layers) {
+      if (std::ranges::find(layers, r->layer) == layers.end()) layers.push_back(r->layer);
+    }
+  }
+  const auto number = [](const std::string& text) {
+    int value = -1;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+  };
+  std::ranges::stable_sort(layers, {}, number);
+  return layers;
+}
+
+const ReplayRow* find(const std::vector<const ReplayRow*>& rows, const std::string& budget, const std::string* layer) {
+  const auto at = std::ranges::find_if(
+      rows, [&](const ReplayRow* r) { return r->budget == budget && (layer == nullptr || r->layer == *layer); });
+  return at == rows.end() ? nullptr : *at;
+}
+
+/// Best first at `budget`; without a value last.
+std::vector<const Series*> ranked(const std::vector<Series>& all, const std::string& budget) {
+  std::vector<const Series*> order;
+  for (const Series& series : all) {
+    if (!series.layers.empty()) order.push_back(&series);
+  }
+  const auto error = [&](const Series* s) {
+    const ReplayRow* r = find(s->rows, budget, nullptr);
+    return r == nullptr || std::isnan(r->error) ? INFINITY : r->error;
+  };
+  std::ranges::stable_sort(order, {}, error);
+  return order;
+}
+
+HeatMap map_of(const std::vector<const Series*>& order, const std::string& budget, const std::vector<std::string>& layers,
+               Extent extent) {
+  HeatMap map{.title = fmt::format("budget {}", budget),
+              .description = "Mean relative error by method and layer",
+              .columns = layers,
+              .rows = {},
+              .lo = extent.lo,
+              .hi = extent.hi};
+  for (const Series* series : order) {
+    HeatRow row{series->method, series->params, {}, {}};
+    for (const std::string& layer : layers) {
+      const ReplayRow* r = find(series->layers, budget, &layer);
+      row.values.push_back(r == nullptr || !r->ok() ? NAN : r->error);
+      row.words.push_back(r == nullptr ? "not run" : r->ok() ? "" : fmt::format("{}: {}", r->status, r->reason));
+    }
+    map.rows.push_back(std::move(row));
+  }
+  return map;
+}
+
+DocTable numbers(const std::vector<const Series*>& order, std::span<const std::string> budgets,
+                 const std::vector<std::string>& layers) {
+  DocTable table{.title = "Numbers of this figure (rel_err_mean)",
+                 .columns = {{"method"}, {"params"}, {"budget", true}},
+                 .rows = {},
+                 .folded = true};
+  for (const std::string& layer : layers) table.columns.push_back({"layer " + layer, true});
+  for (const std::string& budget : budgets) {
+    for (const Series* series : order) {
+      std::vector<TableCell> cells = {series->method, series->params, budget};
+      for (const std::string& layer : layers) {
+        const ReplayRow* r = find(series->layers, budget, &layer);
+        cells.emplace_back(r == nullptr ? "" : r->ok() ? r->text("rel_err_mean") : r->status);
+      }
+      table.rows.push_back(std::move(cells));
+    }
+  }
+  return table;
+}
+
+Extent colours_of(const std::vector<Series>& all) {
+  std::vector<double> values;
+  for (const Series& series : all) {
+    for (const ReplayRow* r : series.layers) {
+      if (series.method != "exact" && !r->dense) values.push_back(r->error);
+    }
+  }
+  return log_extent(values);
+}
+
+}  // namespace
+
+std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
+  const std::vector<std::string> layers = layers_of(all);
+  if (layers.empty() || budgets.empty()) return {};
+  const std::string& middle = budgets[budgets.size() / 2];
+  const std::vector<const Series*> order = ranked(all, middle);
+  const Extent extent = colours_of(all);
+  const auto figure = [&](std::span<const std::string> shown, std::string title, bool folded) {
+    Figure f{.title = std::move(title),
+             .drawings = {},
+             .caption = fmt::format("Mean relative error; rows from the smallest error over all layers at {} to the largest. "
+                                    "Colours follow the logarithm; "
+                                    "values beyond the ends have the colour of the end. A dash: no row, or one that is not ok.",
+                                    middle),
+             .numbers = numbers(order, shown, layers),
+             .folded = folded};
+    for (const std::string& budget : shown) f.drawings.push_back(draw(map_of(order, budget, layers, extent)));
+    return f;
+  };
+  if (budgets.size() <= open_maps && layers.size() <= narrow) return {figure(budgets, "Error by layer", false)};
+  std::vector<Block> blocks = {figure({&middle, 1}, fmt::format("Error by layer at a budget of {}", middle), false)};
+  for (const std::string& budget : budgets) {
+    if (budget != middle)
+      blocks.emplace_back(figure({&budget, 1}, fmt::format("Error by layer at a budget of {}", budget), true));
+  }
+  return blocks;
+}
+
+}  // namespace kvbench

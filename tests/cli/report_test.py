@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench report: one file of figures and tables that needs nothing else, from what replay, sweep and validate wrote."""
+import html.parser
+import os
+import re
+import xml.etree.ElementTree
+
+from support import CliTest, main, rows, run
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Page(html.parser.HTMLParser):
+    """Keeps text and attributes, and fails where a tag is not closed by its own."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.attributes, self.words = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append(tag)
+        self.attributes += attributes
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, (tag, self.open)
+        self.open.pop()
+
+    def handle_data(self, text):
+        self.words.append(text.strip())
+
+
+class Report(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.csv = os.path.join(cls.folder, "run.csv")
+        done = run("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%,25%", "--seeds", 2, "-q", "-o", cls.csv)
+        assert done.returncode == 0, done.stderr
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w") as file:
+            file.write(text)
+        return self.path(name)
+
+    def read(self, path):
+        with open(path) as file:
+            return file.read()
+
+    def report(self, *args, name="report.html"):
+        done = run("report", *args, "-o", self.path(name))
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        return self.read(self.path(name))
+
+    def test_well_formed_and_self_contained(self):
+        text = self.report(self.csv)
+        page = Page(text)
+        for tag in ("script", "link", "img", "iframe", "object", "image", "use"):
+            self.assertNotIn(tag, page.tags)
+        for key, value in page.attributes:
+            self.assertNotIn(key, ("src", "srcset", "xlink:href"))
+            self.assertFalse(key.startswith("on"), key)
+            if key == "href":
+                self.assertTrue(value.startswith("#"), value)
+        for word in ("http:", "https:", "url(", "@import", "//"):
+            self.assertNotIn(word, text)
+        drawings = re.findall(r"<svg .*?</svg>", text, re.S)
+        self.assertGreaterEqual(len(drawings), 5)
+        for drawing in drawings:
+            svg = xml.etree.ElementTree.fromstring(drawing)
+            self.assertTrue(svg.get("aria-label"))
+            self.assertTrue(svg.findtext("desc"))
+            for node in svg.iter():
+                for key in ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy"):
+                    if node.get(key) is not None:
+                        self.assertTrue(-1e4 < float(node.get(key)) < 1e4, node.attrib)
+        ids = [value for key, value in page.attributes if key == "id"]
+        self.assertEqual(len(ids), len(set(ids)))
+
+    def test_every_method_and_number_of_the_rows_over_all_layers(self):
+        page = Page(self.report(self.csv))
+        words = set(page.words)
+        table = [r for r in rows(self.read(self.csv)) if r["layer"] == "all"]
+        self.assertEqual(len(table), 14)
+        for row in table:
+            for key, value in row.items():
+                if value:
+                    self.assertIn(value, words, key)
+
+    def test_rows_by_layer_are_in_the_numbers_of_the_heat_map(self):
+        words = set(Page(self.report(self.csv)).words)
+        for row in rows(self.read(self.csv)):
+            if row["status"] == "ok":
+                self.assertIn(row["rel_err_mean"], words)
+
+    def test_the_same_bytes_again(self):
+        self.assertEqual(self.report(self.csv), self.report(self.csv, name="again.html"))
+
+    def test_markdown_has_the_same_numbers(self):
+        text = self.report(self.csv, name="report.md")
+        self.assertNotIn("<svg", text)
+        for row in rows(self.read(self.csv)):
+            if row["layer"] == "all":
+                self.assertIn(row["method"], text)
+                self.assertIn(row["rel_err_mean"], text)
+        self.assertEqual(run("report", self.csv, "-o", "-", "--format", "md").stdout, text)
+
+    def test_rows_that_are_not_ok_keep_their_reasons(self):
+        done = run("replay", self.trace, "-m", "sink,balancekv-repo", "-b", "25%", "--protocol", "stream", "-q", "-o", self.path("skipped.csv"))
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        broken = [r for r in rows(self.read(self.path("skipped.csv"))) if r["status"] != "ok"]
+        self.assertTrue(broken)
+        words = Page(self.report(self.path("skipped.csv"))).words
+        for row in broken:
+            self.assertIn(row["reason"], words)
+
+    def test_reasons_are_text(self):
+        spoiled = self.write("spoiled.csv", self.read(self.csv).replace(",ok,,", ",failed,it <broke>,", 1))
+        self.assertIn("it <broke>", Page(self.report(spoiled)).words)
+
+    def test_checks_measures_and_runs_together(self):
+        checks = self.path("checks.csv")
+        self.assertEqual(run("validate", self.trace, "--claim", "subgen.lemma1,chelsea.obs1", "--seeds", 20, "-q", "-o", checks).returncode, 0)
+        sweep = self.write("s.toml", '[defaults]\ntraces = "t.h5"\n[[run]]\nname = "first"\nmethods = "sink"\n'
+                           '[[run]]\nname = "second"\nmethods = ["sink", "h2o"]\nbudgets = ["10%", 64]\n[[run]]\nname = "third"\nmeasure = "clusterability"\n')
+        swept = self.path("swept.csv")
+        self.assertEqual(run("sweep", sweep, "-q", "-o", swept).returncode, 0)
+        words = Page(self.report(self.csv, checks, swept, self.path("swept.measures.csv"))).words
+        for word in ("Replay: t.h5, decode", "Run first: t.h5, decode", "Run second: t.h5, decode", "Bounds and claims", "Measures of keys and values",
+                     "subgen.lemma1", "covering radius / spread", "run.csv", "swept.measures.csv"):
+            self.assertIn(word, words)
+
+    def test_complaints(self):
+        good = self.read(self.csv)
+        out = ("-o", self.path("never.html"))
+        head, first = good.split("\n")[:2]
+        cases = [("empty.csv", "", "empty.csv: the file is empty"),
+                 ("header.csv", head + "\n", "no rows"),
+                 ("short.csv", head + "\n" + first + "\n1,2\n", "short.csv:3: 2 fields"),
+                 ("quote.csv", head + "\n\"" + first + "\n", "quote.csv:2: the quote that begins here never ends"),
+                 ("number.csv", good.replace(first, re.sub(r",ok,,(\d+),", r",ok,,\1,x", first)),
+                  "number.csv:2: column"),
+                 ("column.csv", good.replace("rel_err_lo", "rel_err_low", 1), "column.csv: lacks the column 'rel_err_lo'"),
+                 ("other.csv", "a,b\n1,2\n", "none of the tables that kvbench writes")]
+        for name, text, complaint in cases:
+            with self.subTest(name):
+                self.fails(2, complaint, args=["report", self.write(name, text), *out])
+        self.fails(2, "nowhere.csv: no such file", args=["report", self.path("nowhere.csv"), *out])
+        self.fails(2, "t.h5:1: holds bytes that are no text", args=["report", self.trace, *out])
+        self.fails(2, "named twice", args=["report", self.csv, self.csv, *out])
+        self.fails(2, "end it with .html or .md", args=["report", self.csv, "-o", self.path("never.pdf")])
+        self.fails(3, "nowhere", args=["report", self.csv, "-o", self.path("nowhere/never.html")])
+        self.assertFalse(os.path.exists(self.path("never.html")))
+
+
+main()

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/csv_reader.hpp>
+
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/core/error.hpp>
+
+using namespace kvbench;
+
+namespace {
+
+std::vector<std::string> cells(const std::string& text, std::size_t row) { return parse_csv(text, "f.csv").rows.at(row).cells; }
+
+/// The complaint about a text.
+std::string complaint(std::string_view text) {
+  try {
+    parse_csv(text, "f.csv");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+bool begins(const std::string& text, const std::string& start) { return text.starts_with(start); }
+
+}  // namespace
+
+TEST_CASE("quoted fields hold commas, quotes and line ends") {
+  CHECK(cells("a,b\n\"x,y\",\"say \"\"hi\"\"\"\n", 0) == std::vector<std::string>{"x,y", "say \"hi\""});
+  CHECK(cells("a,b\n\"two\nlines\",2\n", 0) == std::vector<std::string>{"two\nlines", "2"});
+  CHECK(cells("a,b\n\"\",\n", 0) == std::vector<std::string>{"", ""});
+}
+
+TEST_CASE("line ends, a missing last one, and a byte order mark") {
+  CHECK(cells("a,b\r\n1,2\r\n", 0) == std::vector<std::string>{"1", "2"});
+  CHECK(cells("a,b\n1,2", 0) == std::vector<std::string>{"1", "2"});
+  CHECK(parse_csv("\xEF\xBB\xBF"
+                  "a\n1\n",
+                  "f.csv")
+            .has("a"));
+}
+
+TEST_CASE("rows know their lines, also after a field of several lines") {
+  const CsvTable table = parse_csv("a,b\n1,\"x\ny\nz\"\n3,4\n", "f.csv");
+  REQUIRE(table.rows.size() == 2);
+  CHECK(table.rows[0].line == 2);
+  CHECK(table.rows[1].line == 5);
+}
+
+TEST_CASE("columns are found by name") {
+  const CsvTable table = parse_csv("a,b\n1,x\n", "dir/f.csv");
+  CHECK(table.text(table.rows[0], "b") == "x");
+  CHECK(table.text(table.rows[0], "c").empty());
+  CHECK(!table.has("c"));
+  CHECK(table.name == "f.csv");
+}
+
+TEST_CASE("numbers: shortest text, infinities, nothing, and what is none") {
+  const CsvTable table = parse_csv("v\n0.25\ninf\n-inf\n\"\"\n1.5x\n1e-7\n", "f.csv");
+  const auto number = [&](std::size_t row) { return table.number(table.rows[row], "v"); };
+  CHECK(number(0) == 0.25);
+  CHECK(number(1) == INFINITY);
+  CHECK(number(2) == -INFINITY);
+  CHECK(std::isnan(number(3)));
+  CHECK_THROWS_WITH_AS(number(4), "f.csv:6: column 'v' holds '1.5x', which is not a number", Error);
+  CHECK(number(5) == 1e-7);
+  CHECK(std::isnan(table.number(table.rows[0], "w")));
+}
+
+TEST_CASE("what is no CSV is refused with its file and line") {
+  CHECK(begins(complaint(""), "f.csv: the file is empty"));
+  CHECK(begins(complaint("a,b\n"), "f.csv: has a header but no rows"));
+  CHECK(begins(complaint("a,b\n1,2\n3\n"), "f.csv:3: 1 fields where the header has 2"));
+  CHECK(begins(complaint("a,b\n1,2,3\n"), "f.csv:2: 3 fields where the header has 2"));
+  CHECK(begins(complaint("a,b\n1,\"x\n2,3\n"), "f.csv:2: the quote that begins here never ends"));
+  CHECK(begins(complaint("a,b\n1,x\"y\n"), "f.csv:2: a quote inside a field"));
+  CHECK(begins(complaint("a,b\n1,\"x\"y\n"), "f.csv:2: text after the closing quote"));
+  CHECK(begins(complaint("a,b\n1,x\ry\n"), "f.csv:2: a carriage return inside a line"));
+  CHECK(begins(complaint("a,a\n1,2\n"), "f.csv:1: the column 'a' stands there twice"));
+  CHECK(begins(complaint(std::string_view("a,b\n1,\0\n", 8)), "f.csv:2: holds bytes that are no text"));
+  CHECK(begins(complaint("a,b\n1,\xC3\n"), "f.csv:2: holds bytes that are no text"));
+  CHECK(complaint("a,b\n1,\xC3\xA9\n") == "none");
+}
+
+TEST_CASE("a blank line is a row of one empty field") { CHECK(begins(complaint("a,b\n1,2\n\n"), "f.csv:3: 1 fields")); }
+
+TEST_CASE("a file that is not there") {
+  CHECK_THROWS_WITH_AS(read_csv("nowhere.csv"), "nowhere.csv: no such file; check the name.", Error);
+  CHECK_THROWS_AS(read_csv("."), Error);
+}

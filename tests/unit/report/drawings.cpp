@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/report/axis.hpp>
+#include <kvbench/report/heat_map.hpp>
+#include <kvbench/report/labels.hpp>
+#include <kvbench/report/line_chart.hpp>
+#include <kvbench/report/svg.hpp>
+#include <kvbench/report/text.hpp>
+
+using namespace kvbench;
+
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+std::vector<std::string> labels(const std::vector<Tick>& ticks) {
+  std::vector<std::string> out;
+  for (const Tick& tick : ticks) out.push_back(tick.label);
+  return out;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+LineChart chart(std::vector<ChartPoint> points) {
+  return {.title = "t",
+          .description = "d",
+          .x = {Scale::log, 1, 100, {}, "x"},
+          .y = {Scale::log, 0.1, 10, {}, "y"},
+          .lines = {{.name = "m", .detail = "a=1", .points = std::move(points)}}};
+}
+
+}  // namespace
+
+TEST_CASE("log ticks are 1, 2 and 5 times powers of ten") {
+  CHECK(labels(log_ticks(0.1, 1)) == std::vector<std::string>{"0.1", "0.2", "0.5", "1"});
+  CHECK(labels(log_ticks(0.06, 0.7)) == std::vector<std::string>{"0.1", "0.2", "0.5"});
+  // Four decades: text at the powers alone.
+  CHECK(labels(log_ticks(1, 1e4)) ==
+        std::vector<std::string>{"1", "", "", "10", "", "", "100", "", "", "1000", "", "", "10000"});
+  // Nineteen decades: every third power, and nothing between.
+  CHECK(labels(log_ticks(1e-9, 1e10)) == std::vector<std::string>{"1e-09", "1e-06", "0.001", "1", "1000", "1e+06", "1e+09"});
+  // A quarter of a decade would have one such tick: those of a linear axis instead.
+  CHECK(labels(log_ticks(0.09, 0.16)) == std::vector<std::string>{"0.1", "0.12", "0.14", "0.16"});
+}
+
+TEST_CASE("linear ticks are round and include zero as 0") {
+  CHECK(labels(linear_ticks(0, 1)) == std::vector<std::string>{"0", "0.2", "0.4", "0.6", "0.8", "1"});
+  CHECK(labels(linear_ticks(-0.3, 0.3)) == std::vector<std::string>{"-0.2", "0", "0.2"});
+  CHECK(labels(linear_ticks(0, 255)) == std::vector<std::string>{"0", "100", "200"});
+}
+
+TEST_CASE("places on an axis") {
+  const Axis log{Scale::log, 0.1, 10, {}, ""}, linear{Scale::linear, -1, 3, {}, ""};
+  CHECK(log.at(0.1) == doctest::Approx(0));
+  CHECK(log.at(1) == doctest::Approx(0.5));
+  CHECK(log.at(0) == -inf);
+  CHECK(log.at(-2) == -inf);
+  CHECK(log.at(inf) == inf);
+  CHECK(std::isnan(log.at(NAN)));
+  CHECK(linear.at(0) == 0.25);
+  CHECK(!log.shows(11));
+  CHECK(log.shows(9));
+}
+
+TEST_CASE("a huge mean, zeros and infinities do not stretch a log axis") {
+  // Logarithms of the eight: quartiles within 0.1 .. 0.8; the fence lies at least half a decade beyond them.
+  const std::vector<double> values = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 2700, 1e-9, 0, -1, inf, NAN};
+  const Extent extent = log_extent(values);
+  CHECK(extent.lo < 0.1);
+  CHECK(extent.lo > 0.08);
+  CHECK(extent.hi > 0.8);
+  CHECK(extent.hi < 1);
+  const Extent none = log_extent(std::vector<double>{0, NAN, inf});
+  CHECK(none.lo == 0.1);
+  CHECK(none.hi == 1);
+  const Extent one = log_extent(std::vector<double>{0.5});
+  CHECK(one.lo < 0.5);
+  CHECK(one.hi > 0.5);
+}
+
+TEST_CASE("labels that do not touch stay where they want to be") {
+  const std::vector<LabelSlot> slots = {{20, 10}, {50, 10}};
+  CHECK(spread_labels(slots, 0, 100) == std::vector<double>{20, 50});
+}
+
+TEST_CASE("labels that overlap move apart by as little as possible, in their order") {
+  // Both want to stand at 50: 45 and 55. The one that wants to be lower stays below.
+  const std::vector<LabelSlot> pair = {{50, 10}, {50, 10}};
+  CHECK(spread_labels(pair, 0, 100) == std::vector<double>{45, 55});
+  const std::vector<LabelSlot> crossed = {{52, 10}, {48, 10}};
+  CHECK(spread_labels(crossed, 0, 100) == std::vector<double>{55, 45});
+  // 40, 41 and 46 with heights 10, 20, 10. Tops wanted: 35, 31, 41; less the heights above them: 35, 21, 11, mean 22.33.
+  const std::vector<LabelSlot> three = {{40, 10}, {41, 20}, {46, 10}};
+  const std::vector<double> placed = spread_labels(three, 0, 100);
+  CHECK(placed[0] == doctest::Approx(22.3333 + 5));
+  CHECK(placed[1] == doctest::Approx(32.3333 + 10));
+  CHECK(placed[2] == doctest::Approx(52.3333 + 5));
+}
+
+TEST_CASE("labels stay within the column, and overflow downwards where they cannot") {
+  const std::vector<LabelSlot> low = {{98, 10}, {99, 10}, {30, 10}};
+  CHECK(spread_labels(low, 0, 100) == std::vector<double>{85, 95, 30});
+  const std::vector<LabelSlot> high = {{1, 10}, {2, 10}};
+  CHECK(spread_labels(high, 0, 100) == std::vector<double>{5, 15});
+  const std::vector<LabelSlot> full = {{5, 10}, {5, 10}, {5, 10}};
+  CHECK(spread_labels(full, 0, 25) == std::vector<double>{5, 15, 25});
+  CHECK(spread_labels({}, 0, 10).empty());
+}
+
+TEST_CASE("parameters wrap after semicolons") {
+  CHECK(wrap_params("", 10).empty());
+  CHECK(wrap_params("a=1;b=2", 10) == std::vector<std::string>{"a=1;b=2"});
+  CHECK(wrap_params("alpha=1;beta=2", 10) == std::vector<std::string>{"alpha=1;", "beta=2"});
+}
+
+TEST_CASE("texts are escaped for tags and attributes") {
+  CHECK(escape_xml("a<b>&\"c\"'d'") == "a&lt;b&gt;&amp;&quot;c&quot;&#39;d&#39;");
+  CHECK(svg::text(1, 2.5, "<&>", "soft") == "<text x=\"1\" y=\"2.5\" class=\"soft\">&lt;&amp;&gt;</text>\n");
+}
+
+TEST_CASE("numbers of equal precision") {
+  CHECK(three_digits(0.48) == "0.480");
+  CHECK(three_digits(27.41870) == "27.4");
+  CHECK(three_digits(126.04) == "126");
+  CHECK(three_digits(99.96) == "100");
+  CHECK(three_digits(4.0253e-8) == "4.03e-08");
+  CHECK(three_digits(17037816) == "1.70e+07");
+  CHECK(three_digits(0) == "0");
+  CHECK(three_digits(inf) == "inf");
+  CHECK(three_digits(NAN).empty());
+  CHECK(interval_text(0.5, 0.25, 0.75) == "0.500 [0.250, 0.750]");
+  CHECK(interval_text(0.5, NAN, NAN) == "0.500");
+}
+
+TEST_CASE("a point has its marker and its interval; a gap breaks the line") {
+  const std::string whole = draw(chart({{1, 1, 0.5, 2, "tip <1>"}, {10, 2, NAN, NAN, ""}, {100, 3, NAN, NAN, ""}})).svg;
+  CHECK(whole.find("<title>tip &lt;1&gt;</title>") != std::string::npos);
+  CHECK(count(whole, "class=\"whisker\"") == 3);  // the bar and its two ends
+  CHECK(count(whole, "<circle") == 4);            // three points and the name's
+  CHECK(count(whole, "L") >= 2);
+  const std::string broken = draw(chart({{1, 1, NAN, NAN, ""}, {10, NAN, NAN, NAN, ""}, {100, 3, NAN, NAN, ""}})).svg;
+  CHECK(count(broken, "<circle") == 3);
+  const std::size_t path = broken.find("<path d=\"M");
+  CHECK(broken.substr(path, broken.find("\" class=\"line\"") - path).find('L') == std::string::npos);
+}
+
+TEST_CASE("what an axis cannot show is a triangle at its edge and is said beside the name") {
+  const std::string svg = draw(chart({{1, 0, NAN, NAN, ""}, {10, 270, NAN, NAN, ""}, {100, inf, NAN, NAN, ""}})).svg;
+  CHECK(svg.find("▲ 270 to inf") != std::string::npos);
+  CHECK(svg.find("▼ 0<") != std::string::npos);
+  CHECK(count(svg, "<polygon") == 3);
+  CHECK(svg.find("nan") == std::string::npos);
+  CHECK(count(svg, "inf") == 1);  // in the name only, never as a coordinate
+}
+
+TEST_CASE("colours of a heat map follow the logarithm and clip") {
+  CHECK(heat_class(0.1, 0.1, 10) == '0');
+  CHECK(heat_class(1, 0.1, 10) == '4');  // half way of nine
+  CHECK(heat_class(10, 0.1, 10) == '8');
+  CHECK(heat_class(1e9, 0.1, 10) == '8');
+  CHECK(heat_class(inf, 0.1, 10) == '8');
+  CHECK(heat_class(0, 0.1, 10) == '0');
+  CHECK(heat_class(NAN, 0.1, 10) == 'x');
+}
+
+TEST_CASE("a heat map says its numbers in the cells and where one points, and why one is missing") {
+  const HeatMap map{.title = "t",
+                    .description = "d",
+                    .columns = {"0", "7"},
+                    .rows = {{"m", "p=<1>", {0.5, NAN}, {"", "skipped: no queries"}}}};
+  const std::string svg = draw(map).svg;
+  CHECK(svg.find(">0.500</text>") != std::string::npos);
+  CHECK(svg.find("<title>m p=&lt;1&gt;, layer 0: 0.500</title>") != std::string::npos);
+  CHECK(svg.find("<title>m p=&lt;1&gt;, layer 7: skipped: no queries</title>") != std::string::npos);
+  CHECK(svg.find(">–</text>") != std::string::npos);
+}
