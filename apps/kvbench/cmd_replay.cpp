@@ -122,7 +122,7 @@ int run(Options& options) {
     options.request.keep_raw = !options.raw.empty();
     const ReplayResults results = replay(reader, options.request, hooks);
     if (options.request.keep_raw) write_raw(options.raw, reader, options.request, results);
-    records = summarize(reader, options.request, results, options.run.grain);
+    records = summarize(results, options.run.grain);
   }
   output.finish(format_records(options.run, records, !output.to_file() && stdout_is_terminal()));
   if (output.to_file() && (options.run.summary || stdout_is_terminal())) print(summary_table(records));

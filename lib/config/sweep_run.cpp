@@ -37,7 +37,7 @@ SweepResults run_sweep(const SweepPlan& plan, Grain grain, const ReplayHooks& ho
     const SweepRun& run = plan.sweep.runs[step.run];
     if (!run.request.methods.empty()) {
       const ReplayResults replayed = replay(*step.reader, run.request, parts.next(step.replay.units.size()));
-      for (Record& record : summarize(*step.reader, run.request, replayed, grain)) {
+      for (Record& record : summarize(replayed, grain)) {
         record.run = run.name;
         results.records.push_back(std::move(record));
       }

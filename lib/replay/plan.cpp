@@ -111,15 +111,33 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
   }
 }
 
+/// The methods of a request (indices) by what they see.
+struct MethodGroups {
+  std::vector<std::size_t> head, layer;
+  bool apart = true;  ///< those that see the layer can run on single heads
+
+  explicit MethodGroups(const ReplayRequest& request) {
+    for (std::size_t m = 0; m < request.methods.size(); ++m) {
+      const MethodChoice& choice = request.methods[m];
+      const bool sees_layer = choice.info->granularity == Granularity::layer;
+      (sees_layer ? layer : head).push_back(m);
+      if (sees_layer && !(choice.info->heads_apart && choice.info->heads_apart(choice.params))) apart = false;
+    }
+  }
+};
+
 void add_units(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
-               bool head_methods, bool layer_methods, bool apart) {
+               const MethodGroups& methods) {
   const std::size_t first = plan.heads.size();
+  const auto add = [&](const std::vector<Index>& of, const std::vector<std::size_t>& run, bool sees_layer, std::size_t at) {
+    if (!run.empty()) plan.units.push_back({prompt, layer, of, run, sees_layer, at});
+  };
   for (const Index head : heads) {
-    if (head_methods) plan.units.push_back({prompt, layer, {head}, false, plan.heads.size()});
-    if (layer_methods && apart) plan.units.push_back({prompt, layer, {head}, true, plan.heads.size()});
+    add({head}, methods.head, false, plan.heads.size());
+    if (methods.apart) add({head}, methods.layer, true, plan.heads.size());
     plan.heads.push_back({prompt.prompt, layer, head});
   }
-  if (layer_methods && !apart) plan.units.push_back({prompt, layer, heads, true, first});
+  if (!methods.apart) add(heads, methods.layer, true, first);
 }
 
 }  // namespace
@@ -150,12 +168,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
   check_selection(trace, request);
   ReplayPlan plan;
   plan.cells = list_cells(request);
-  const auto sees_layer = [](const MethodChoice& m) { return m.info->granularity == Granularity::layer; };
-  const bool layer_methods = std::ranges::any_of(request.methods, sees_layer);
-  const bool head_methods = !std::ranges::all_of(request.methods, sees_layer);
-  const bool apart = std::ranges::all_of(request.methods, [&](const MethodChoice& m) {
-    return !sees_layer(m) || (m.info->heads_apart && m.info->heads_apart(m.params));
-  });
+  const MethodGroups methods(request);
   for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = trace.prompts[p];
     if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
@@ -173,7 +186,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
       for (Index h = 0; h < trace.num_kv_heads; ++h) {
         if (wanted(request.kv_heads, h)) heads.push_back(h);
       }
-      add_units(plan, plan.prompts.back(), l, heads, head_methods, layer_methods, apart);
+      add_units(plan, plan.prompts.back(), l, heads, methods);
     }
   }
   if (plan.heads.empty()) throw Error("nothing to replay: --prompts and --layers leave no layer of the trace");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+
 #include <kvbench/replay/request.hpp>
 #include <kvbench/replay/results.hpp>
 #include <kvbench/trace/reader.hpp>
@@ -26,9 +28,11 @@ struct Unit {
   PromptPlan prompt;
   std::size_t layer = 0;  ///< index into PromptInfo::layers
   std::vector<Index> kv_heads;
-  bool layer_methods =
-      false;  ///< runs the methods of granularity `layer` (on single heads where these are apart); else the others
-  std::size_t first_result = 0;  ///< index of the first head in ReplayResults::heads
+  std::vector<std::size_t> methods;  ///< indices into ReplayRequest::methods: those that run here
+  bool layer_methods = false;        ///< these are of granularity `layer` (on single heads where these are apart)
+  std::size_t first_result = 0;      ///< index of the first head in ReplayPlan::heads
+
+  bool runs(std::size_t method) const { return std::ranges::find(methods, method) != methods.end(); }
 
   HeadPlace place(std::size_t head) const { return {prompt.prompt, layer, kv_heads[head]}; }
 };

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <map>
 
@@ -150,8 +149,7 @@ std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) 
 
 class Summarizer {
  public:
-  Summarizer(const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results, Grain grain)
-      : reader_(reader), request_(request), results_(results), grain_(grain) {}
+  Summarizer(const ReplayResults& results, Grain grain) : results_(results), grain_(grain) {}
 
   std::vector<Record> run() {
     std::vector<std::size_t> prompts;
@@ -164,43 +162,47 @@ class Summarizer {
   }
 
  private:
-  const trace::PromptInfo& prompt_of(const HeadResult& head) const { return reader_.info().prompts[head.place.prompt]; }
-  std::int64_t layer_of(const HeadResult& head) const { return prompt_of(head).layers[head.place.layer].layer; }
+  using Heads = std::vector<const HeadResult*>;
 
   void add_prompt(std::optional<std::size_t> prompt) {
-    std::vector<const HeadResult*> heads;
+    Heads heads;
     std::vector<std::int64_t> layers;
     for (const HeadResult& head : results_.heads) {
       if (prompt && head.place.prompt != *prompt) continue;
       heads.push_back(&head);
-      if (std::ranges::find(layers, layer_of(head)) == layers.end()) layers.push_back(layer_of(head));
+      if (std::ranges::find(layers, head.layer) == layers.end()) layers.push_back(head.layer);
     }
+    order_ = {prompt ? static_cast<Index>(*prompt) + 1 : 0};
     add_group(heads, prompt, std::nullopt);
     if (grain_ == Grain::trace) return;
     for (const std::int64_t layer : layers) {
-      std::vector<const HeadResult*> of_layer;
-      std::ranges::copy_if(heads, std::back_inserter(of_layer), [&](const HeadResult* h) { return layer_of(*h) == layer; });
+      Heads of_layer;
+      std::ranges::copy_if(heads, std::back_inserter(of_layer), [&](const HeadResult* h) { return h->layer == layer; });
+      ++order_[1];
       add_group(of_layer, prompt, layer);
       if (grain_ >= Grain::head && prompt) add_heads(of_layer, *prompt, layer);
     }
   }
 
-  Record identity(std::size_t first_cell, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) const {
+  Record identity(std::size_t first_cell, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
     const CellKey& key = results_.cells[first_cell];
-    const MethodChoice& choice = request_.methods[key.method];
+    const ReplayFrame::Method& method = results_.methods[key.method];
+    order_[5] = static_cast<Index>(key.method);
+    order_[6] = static_cast<Index>(key.budget);
     Record r{};
-    r.trace = std::filesystem::path(reader_.path()).filename().string();
-    r.sha256 = reader_.sha256().substr(0, 12);
-    r.model = reader_.info().model;
-    r.prompt = prompt ? reader_.info().prompts[*prompt].id : "all";
+    r.trace = results_.trace;
+    r.sha256 = results_.sha256.substr(0, 12);
+    r.model = results_.model;
+    r.prompt = prompt ? results_.prompts[*prompt].id : "all";
     r.layer = layer;
-    r.protocol = results_.protocols[prompt.value_or(results_.heads.front().place.prompt)];
+    r.protocol = results_.prompts[prompt.value_or(results_.heads.front().place.prompt)].protocol;
     r.device = results_.device;
     r.isa = results_.isa;
-    r.method = choice.info->name;
-    r.params = choice.params.text();
-    r.budget = request_.budgets[key.budget].text();
-    r.seeded = choice.info->seeded;
+    r.method = method.name;
+    r.params = method.params;
+    r.budget = results_.budgets[key.budget];
+    r.seeded = method.seeded;
+    r.order = order_;
     return r;
   }
 
@@ -219,8 +221,7 @@ class Summarizer {
   }
 
   /// One row a (method, budget) over these heads and all seeds. Cells of one configuration are neighbours in the plan.
-  void add_group(const std::vector<const HeadResult*>& heads, std::optional<std::size_t> prompt,
-                 std::optional<std::int64_t> layer) {
+  void add_group(const Heads& heads, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
     for (std::size_t c = 0; c < results_.cells.size();) {
       std::size_t end = c;
       while (end < results_.cells.size() && results_.cells[end].method == results_.cells[c].method &&
@@ -230,8 +231,7 @@ class Summarizer {
       std::vector<Sample> samples;
       for (const HeadResult* head : heads) {
         const auto m = static_cast<Index>(head->positions.size());
-        for (std::size_t s = c; s < end; ++s)
-          samples.push_back({head, &head->cells[s], s - c, 0, reader_.info().group(), 0, m});
+        for (std::size_t s = c; s < end; ++s) samples.push_back({head, &head->cells[s], s - c, 0, results_.group, 0, m});
       }
       finish(identity(c, prompt, layer), samples, end - c);
       c = end;
@@ -239,14 +239,16 @@ class Summarizer {
   }
 
   /// One row a query head and seed, and a query where asked.
-  void add_heads(const std::vector<const HeadResult*>& heads, std::size_t prompt, std::int64_t layer) {
+  void add_heads(const Heads& heads, std::size_t prompt, std::int64_t layer) {
+    order_[2] = 1;
     for (const HeadResult* head : heads) {
       const auto m = static_cast<Index>(head->positions.size());
-      for (Index g = 0; g < reader_.info().group(); ++g) {
+      for (Index g = 0; g < results_.group; ++g) {
+        order_[4] = g;
         for (std::size_t c = 0; c < results_.cells.size(); ++c) {
           Record record = identity(c, prompt, layer);
           record.kv_head = head->place.kv_head;
-          record.query_head = head->place.kv_head * reader_.info().group() + g;
+          record.query_head = head->place.kv_head * results_.group + g;
           if (record.seeded) record.seed = results_.cells[c].seed;
           finish(record, {{head, &head->cells[c], 0, g, 1, 0, m}}, 1);
           for (Index i = 0; grain_ == Grain::query && i < m; ++i) {
@@ -255,21 +257,21 @@ class Summarizer {
           }
         }
       }
+      ++order_[3];
     }
+    order_[2] = order_[3] = order_[4] = 0;
   }
 
-  const trace::Reader& reader_;
-  const ReplayRequest& request_;
   const ReplayResults& results_;
   Grain grain_;
+  std::array<Index, 7> order_{};  // of the next row, but for what its cell says
   std::vector<Record> records_;
 };
 
 }  // namespace
 
-std::vector<Record> summarize(const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results,
-                              Grain grain) {
-  return Summarizer(reader, request, results, grain).run();
-}
+std::vector<Record> summarize(const ReplayResults& results, Grain grain) { return Summarizer(results, grain).run(); }
+
+void put_in_order(std::vector<Record>& records) { std::ranges::stable_sort(records, {}, &Record::order); }
 
 }  // namespace kvbench

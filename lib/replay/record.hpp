@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <kvbench/replay/results.hpp>
-#include <kvbench/trace/reader.hpp>
 
 namespace kvbench {
 
@@ -43,9 +42,13 @@ struct Record {
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                               ///< over query heads
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
+  /// Place among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
+  std::array<Index, 7> order{};
 };
 
-std::vector<Record> summarize(const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results,
-                              Grain grain);
+/// All rows in order. `results` may hold some of the methods only (their cells, on all heads): put_in_order() then joins the
+/// rows of the parts as they would stand in one summary.
+std::vector<Record> summarize(const ReplayResults& results, Grain grain);
+void put_in_order(std::vector<Record>& records);
 
 }  // namespace kvbench

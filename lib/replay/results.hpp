@@ -87,6 +87,7 @@ struct CellKey {
   std::size_t method = 0;  ///< index into ReplayRequest::methods
   std::size_t budget = 0;  ///< index into ReplayRequest::budgets
   std::uint32_t seed = 0;
+  friend bool operator==(const CellKey&, const CellKey&) = default;
 };
 
 /// Where a unit of work stands in the trace: a kv head of a layer of a prompt.
@@ -99,15 +100,32 @@ struct HeadPlace {
 
 struct HeadResult {
   HeadPlace place;
+  std::int64_t layer = 0;               ///< number of the layer in the model
   std::vector<std::int32_t> positions;  ///< [m] of the queries evaluated
-  std::vector<CellResult> cells;        ///< one for each key of ReplayResults::cells
+  std::vector<CellResult> cells;        ///< one for each key of ReplayFrame::cells
 };
 
-struct ReplayResults {
+/// What a replay is of and with: what rows say beside their figures. Neither the trace nor the registry is needed to read it.
+struct ReplayFrame {
+  struct Prompt {
+    std::string id;
+    Protocol protocol = Protocol::automatic;  ///< resolved, where the prompt is replayed
+  };
+  struct Method {
+    std::string name, params;
+    bool seeded = false;
+  };
+  std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
+  Index group = 1;                   ///< query heads of a kv head
+  std::vector<Prompt> prompts;       ///< by HeadPlace::prompt
+  std::vector<Method> methods;       ///< by CellKey::method
+  std::vector<std::string> budgets;  ///< by CellKey::budget
   std::vector<CellKey> cells;
-  std::vector<HeadResult> heads;    ///< in plan order, whatever thread computed them
-  std::vector<Protocol> protocols;  ///< resolved, by prompt of the trace
   std::string device, isa;
+};
+
+struct ReplayResults : ReplayFrame {
+  std::vector<HeadResult> heads;  ///< in plan order, whatever thread computed them
 };
 
 }  // namespace kvbench

@@ -47,7 +47,7 @@ void guard(Status& status, std::string& reason, F work) {
 class UnitRun {
  public:
   UnitRun(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request,
-          std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, ReplayResults& results)
+          std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, std::span<HeadResult> results)
       : reader_(reader), plan_(plan), unit_(unit), request_(request), backend_(backend), stop_(stop), results_(results) {
     for (std::size_t h = 0; h < slabs.size(); ++h) {
       heads_.push_back(place_head(reader.info(), unit.prompt, unit.place(h), std::move(slabs[h]), backend));
@@ -57,7 +57,7 @@ class UnitRun {
   void run() {
     Groups groups;
     for (std::size_t c = 0; c < plan_.cells.size(); ++c) {
-      if ((method_of(c).info->granularity == Granularity::layer) != unit_.layer_methods) continue;
+      if (!unit_.runs(plan_.cells[c].method)) continue;
       check_stop();
       start(c, groups);
     }
@@ -78,7 +78,7 @@ class UnitRun {
   const trace::LayerInfo& layer() const { return reader_.info().prompts[unit_.prompt.prompt].layers[unit_.layer]; }
   bool dense() const { return layer().layer < request_.dense_layers; }
   const MethodChoice& method_of(std::size_t cell) const { return request_.methods[plan_.cells[cell].method]; }
-  CellResult& result(std::size_t head, std::size_t cell) { return results_.heads[unit_.first_result + head].cells[cell]; }
+  CellResult& result(std::size_t head, std::size_t cell) { return results_[head].cells[cell]; }
 
   template <class F>
   bool guard_cell(std::size_t cell, F work) {
@@ -250,7 +250,7 @@ class UnitRun {
   const ReplayRequest& request_;
   Backend& backend_;
   const std::atomic<bool>* stop_;
-  ReplayResults& results_;
+  std::span<HeadResult> results_;
   std::vector<Head> heads_;
   std::vector<std::optional<PreparedMethod>> prepared_;
 };
@@ -258,7 +258,7 @@ class UnitRun {
 }  // namespace
 
 void run_unit(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request,
-              std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, ReplayResults& results) {
+              std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, std::span<HeadResult> results) {
   UnitRun(reader, plan, unit, request, std::move(slabs), backend, stop, results).run();
 }
 

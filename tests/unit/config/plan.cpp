@@ -112,7 +112,7 @@ methods = "exact"
 
   const SweepRun& run = plan.sweep.runs[0];
   const ReplayResults alone = replay(*plan.steps[0].reader, run.request);
-  const std::vector<Record> records = summarize(*plan.steps[0].reader, run.request, alone, Grain::layer);
+  const std::vector<Record> records = summarize(alone, Grain::layer);
   for (std::size_t i = 0; i < records.size(); ++i) {
     CHECK(records[i].metrics[0].mean == results.records[i].metrics[0].mean);
     CHECK(records[i].run.empty());

@@ -122,7 +122,7 @@ TEST_CASE("decoded=keep freezes the selection and keeps what follows") {
   const std::vector<Assignment> settings = {{"sinks", "1"}, {"reposition", "false"}};
   request.methods[0].params = info.bind(settings);
   const ReplayResults results = replay(trace.reader(), request);
-  CHECK(results.protocols[0] == Protocol::decode);
+  CHECK(results.prompts[0].protocol == Protocol::decode);
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(context - 1, position + 1);

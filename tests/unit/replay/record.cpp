@@ -7,32 +7,31 @@
 
 #include <doctest/doctest.h>
 
-#include <unit/replay/small_trace.hpp>
-
 using namespace kvbench;
-using namespace kvbench::testing;
 using doctest::Approx;
 
 namespace {
 
 constexpr float none = std::numeric_limits<float>::quiet_NaN();
 
-/// Results on the small trace (2 layers, 2 kv heads of 2 query heads) with 2 queries; value v(head, seed, row) of every metric
-/// is 100 * head + 10 * seed + row, so that each row has a mean by hand.
+/// Results on 2 layers, 2 kv heads of 2 query heads, with 2 queries; value v(head, seed, row) of every metric is
+/// 100 * head + 10 * seed + row, so that each row has a mean by hand.
 struct Results {
-  SmallTrace trace;
-  MethodInfo seeded = method_of("seeded", {}), plain = method_of("plain", {});
-  ReplayRequest request;
   ReplayResults results;
 
   Results() {
-    seeded.seeded = true;
-    request.methods = {{.info = &seeded, .params = {}}, {.info = &plain, .params = {}}};
-    request.budgets = {Budget::tokens(5)};
+    results.trace = "small.h5";
+    results.sha256 = std::string(64, 'a');
+    results.group = 2;
+    results.prompts = {{"first", Protocol::decode}};
+    results.methods = {{"seeded", "t=4", true}, {"plain", "", false}};
+    results.budgets = {"5"};
     results.cells = {{0, 0, 7}, {0, 0, 9}, {1, 0, 0}};
-    results.protocols = {Protocol::decode};
     for (std::size_t h = 0; h < 4; ++h) {
-      HeadResult head{.place = {0, h / 2, static_cast<Index>(h % 2)}, .positions = {30, 31}, .cells = {}};
+      HeadResult head{.place = {0, h / 2, static_cast<Index>(h % 2)},
+                      .layer = static_cast<std::int64_t>(h / 2),
+                      .positions = {30, 31},
+                      .cells = {}};
       for (std::size_t c = 0; c < 3; ++c) {
         CellResult cell{.context_tokens = 28, .compress_s = 1, .attend_s = 2, .exact_s = 3};
         cell.kept_tokens = static_cast<double>(h);
@@ -49,7 +48,7 @@ struct Results {
     }
   }
 
-  std::vector<Record> rows(Grain grain) const { return summarize(trace.reader(), request, results, grain); }
+  std::vector<Record> rows(Grain grain) const { return summarize(results, grain); }
   CellResult& cell(std::size_t head, std::size_t index) { return results.heads[head].cells[index]; }
 };
 
@@ -65,9 +64,10 @@ TEST_CASE("a row over the trace is the mean over heads, queries and seeds") {
   CHECK(rows[0].seeded);
   CHECK(!rows[0].seed);
   CHECK(!rows[0].layer);
-  CHECK(rows[0].prompt == t.trace.reader().info().prompts[0].id);
+  CHECK(rows[0].prompt == "first");
   CHECK(rows[0].trace == "small.h5");
-  CHECK(rows[0].sha256 == t.trace.reader().sha256().substr(0, 12));
+  CHECK(rows[0].sha256 == "aaaaaaaaaaaa");
+  CHECK(rows[0].params == "t=4");
   CHECK(rows[0].protocol == Protocol::decode);
   CHECK(rows[0].budget == "5");
   CHECK(rows[0].query_rows == 4 * 4 * 2);
@@ -178,4 +178,36 @@ TEST_CASE("a skipped part is left out and named") {
   CHECK(rows[3].reason == "a sliding window");
   CHECK(rows[5].status == Status::ok);
   CHECK(rows[5].reason.empty());
+}
+
+TEST_CASE("rows of parts with some of the methods stand in order as those of the whole") {
+  Results t;
+  t.results.prompts.push_back({"second", Protocol::decode});
+  for (std::size_t h = 2; h < 4; ++h) t.results.heads[h].place.prompt = 1;  // two prompts: rows of all, then of each
+  for (const Grain grain : {Grain::layer, Grain::query}) {
+    const std::vector<Record> whole = summarize(t.results, grain);
+    std::vector<Record> joined;
+    for (const std::size_t method : {1u, 0u}) {
+      ReplayResults part = t.results;
+      std::erase_if(part.cells, [&](const CellKey& key) { return key.method != method; });
+      for (HeadResult& head : part.heads) {
+        if (method == 0)
+          head.cells.pop_back();
+        else
+          head.cells.erase(head.cells.begin(), head.cells.begin() + 2);
+      }
+      for (Record& record : summarize(part, grain)) joined.push_back(std::move(record));
+    }
+    put_in_order(joined);
+    REQUIRE(joined.size() == whole.size());
+    for (std::size_t r = 0; r < whole.size(); ++r) {
+      CHECK(joined[r].method == whole[r].method);
+      CHECK(joined[r].prompt == whole[r].prompt);
+      CHECK(joined[r].layer == whole[r].layer);
+      CHECK(joined[r].query_head == whole[r].query_head);
+      CHECK(joined[r].query == whole[r].query);
+      CHECK(joined[r].seed == whole[r].seed);
+      CHECK(rel_err(joined[r]).mean == rel_err(whole[r]).mean);
+    }
+  }
 }
