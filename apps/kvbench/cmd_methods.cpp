@@ -13,11 +13,6 @@ struct Options {
   std::string name, format = "text";
 };
 
-const char* kind_name(Kind kind) {
-  constexpr const char* names[] = {"exact", "subset", "sample", "merge", "select", "quantise"};
-  return names[static_cast<int>(kind)];
-}
-
 const char* granularity_name(Granularity granularity) {
   constexpr const char* names[] = {"kv head", "query head", "layer", "model"};
   return names[static_cast<int>(granularity)];
@@ -28,14 +23,14 @@ std::string list_text() {
   for (const MethodInfo& m : all_methods()) width = std::max(width, m.name.size());
   std::string out;
   for (const MethodInfo& m : all_methods())
-    out += fmt::format("{:<{}}  {:<8}  {}\n", m.name, width, kind_name(m.kind), m.summary);
+    out += fmt::format("{:<{}}  {:<8}  {}\n", m.name, width, name_of(m.kind), m.summary);
   return out;
 }
 
 std::string list_markdown() {
   std::string out = "| method | kind | source | what it keeps |\n| --- | --- | --- | --- |\n";
   for (const MethodInfo& m : all_methods()) {
-    out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, kind_name(m.kind), m.paper, m.summary);
+    out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, name_of(m.kind), m.paper, m.summary);
   }
   return out;
 }
@@ -54,7 +49,7 @@ std::string list_csv() {
 std::string details(const MethodInfo& m) {
   std::string out = fmt::format("{}: {}\n", m.name, m.summary);
   if (!m.aliases.empty()) out += fmt::format("  aliases      {}\n", fmt::join(m.aliases, ", "));
-  out += fmt::format("  source       {}\n  kind         {}\n  selection    per {}\n", m.paper, kind_name(m.kind),
+  out += fmt::format("  source       {}\n  kind         {}\n  selection    per {}\n", m.paper, name_of(m.kind),
                      granularity_name(m.granularity));
   out += fmt::format("  compress     {}\n  query        {}\n  memory       {}\n", m.complexity.compress, m.complexity.query,
                      m.complexity.memory);

@@ -60,6 +60,11 @@ std::span<const MethodInfo> all_methods() {
   return table;
 }
 
+std::string_view name_of(Kind kind) {
+  constexpr std::string_view names[] = {"exact", "subset", "sample", "merge", "select", "quantise"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
 const MethodInfo& find_method(std::string_view name) {
   std::vector<std::string> known;
   for (const MethodInfo& method : all_methods()) {

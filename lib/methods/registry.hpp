@@ -12,6 +12,9 @@ namespace kvbench {
 /// follow.
 std::span<const MethodInfo> all_methods();
 
+/// "subset", "merge", ...
+std::string_view name_of(Kind kind);
+
 /// The method of this name or alias. Throws Error with the nearest known name otherwise.
 const MethodInfo& find_method(std::string_view name);
 

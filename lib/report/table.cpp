@@ -20,7 +20,7 @@ struct Brief {
   std::string (*text)(const Record&);
 };
 
-std::string interval_text(const Record& r) {
+std::string range_text(const Record& r) {
   const Summary& s = r.metrics[static_cast<std::size_t>(Metric::rel_err)];
   return fmt::format("{}..{}", short_number(s.lo), short_number(s.hi));
 }
@@ -31,7 +31,7 @@ constexpr Brief brief_columns[] = {
     {"kept", [](const Record& r) { return short_number(r.kept_tokens); }},
     {"bytes/full", [](const Record& r) { return short_number((r.bytes.kv + r.bytes.meta) / r.bytes.full); }},
     {"rel_err", [](const Record& r) { return short_number(metric_mean(r, Metric::rel_err)); }},
-    {"95% interval", interval_text},
+    {"95% interval", range_text},
     {"median", [](const Record& r) { return short_number(r.metrics[0].p50); }},
     {"p99", [](const Record& r) { return short_number(r.metrics[0].p99); }},
     {"recall", [](const Record& r) { return short_number(metric_mean(r, Metric::recall)); }},

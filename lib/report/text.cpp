@@ -18,6 +18,14 @@ std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
+/// Bytes of the character that begins with `lead`; 0: none does.
+std::size_t utf8_length(unsigned char lead) {
+  if (lead < 0x80) return lead >= 0x20 || lead == '\t' || lead == '\n' || lead == '\r' ? 1 : 0;
+  if (lead >= 0xC2 && lead < 0xE0) return 2;
+  if (lead >= 0xE0 && lead < 0xF0) return 3;
+  return lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+}
+
 }  // namespace
 
 std::string csv_line(std::span<const std::string> fields) {
@@ -33,6 +41,42 @@ std::string short_number(double value) {
   if (std::isnan(value)) return "-";
   if (std::abs(value) >= 1000) return fmt::format("{:.0f}", value);
   return fmt::format("{:.3g}", value);
+}
+
+std::string interval_text(double mean, double lo, double hi) {
+  if (std::isnan(lo) || std::isnan(hi)) return short_number(mean);
+  return fmt::format("{} [{}, {}]", short_number(mean), short_number(lo), short_number(hi));
+}
+
+std::size_t invalid_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_length(static_cast<unsigned char>(text[i]));
+    if (length == 0 || i + length > text.size()) return i;
+    for (std::size_t k = 1; k < length; ++k) {
+      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return i;
+    }
+    i += length;
+  }
+  return std::string_view::npos;
+}
+
+std::string escape_xml(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (c == '\'')
+      out += "&#39;";
+    else
+      out += c;
+  }
+  return out;
 }
 
 }  // namespace kvbench

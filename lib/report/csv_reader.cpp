@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/csv_reader.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/report/text.hpp>
+
+namespace kvbench {
+namespace {
+
+/// Walks over the text once, a row a call.
+class Scanner {
+ public:
+  Scanner(std::string_view text, const std::string& file) : text_(text), file_(file) {
+    if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
+  }
+
+  bool done() const { return at_ == text_.size(); }
+
+  CsvRow row() {
+    CsvRow row{line_, {}};
+    do {
+      row.cells.push_back(field());
+    } while (take(','));
+    end_of_line();
+    return row;
+  }
+
+ private:
+  bool take(char c) {
+    if (done() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  std::string field() {
+    if (take('"')) return quoted();
+    const std::size_t end = std::min(text_.find_first_of(",\"\r\n", at_), text_.size());
+    std::string field(text_.substr(at_, end - at_));
+    at_ = end;
+    if (!done() && text_[at_] == '"')
+      throw Error("{}:{}: a quote inside a field; fields with quotes stand in quotes, doubled inside", file_, line_);
+    return field;
+  }
+
+  std::string quoted() {
+    const std::size_t begin = line_;
+    std::string field;
+    for (;;) {
+      if (done()) throw Error("{}:{}: the quote that begins here never ends; is the file cut short?", file_, begin);
+      const char c = text_[at_++];
+      line_ += c == '\n';
+      if (c != '"') {
+        field += c;
+      } else if (take('"')) {
+        field += '"';
+      } else {
+        break;
+      }
+    }
+    if (!done() && std::strchr(",\r\n", text_[at_]) == nullptr)
+      throw Error("{}:{}: text after the closing quote of a field", file_, line_);
+    return field;
+  }
+
+  void end_of_line() {
+    if (done()) return;
+    take('\r');
+    if (!take('\n') && !done()) throw Error("{}:{}: a carriage return inside a line", file_, line_);
+    ++line_;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t at_ = 0, line_ = 1;
+};
+
+void check_text(std::string_view text, const std::string& file) {
+  const std::size_t at = invalid_utf8(text);
+  if (at == std::string_view::npos) return;
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  throw Error("{}:{}: holds bytes that are no text; kvbench report reads the CSV files that kvbench writes", file, line);
+}
+
+void add_header(CsvTable& table, std::vector<std::string> columns) {
+  table.columns = std::move(columns);
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (!table.index.emplace(table.columns[c], c).second)
+      throw Error("{}:1: the column '{}' stands there twice", table.file, table.columns[c]);
+  }
+}
+
+}  // namespace
+
+std::optional<std::size_t> CsvTable::find(std::string_view column) const {
+  const auto known = index.find(std::string(column));
+  return known == index.end() ? std::nullopt : std::optional(known->second);
+}
+
+const std::string& CsvTable::text(const CsvRow& row, std::string_view column) const {
+  static const std::string none;
+  const auto position = find(column);
+  return position ? row.cells[*position] : none;
+}
+
+double CsvTable::number(const CsvRow& row, std::string_view column) const {
+  const std::string& cell = text(row, column);
+  if (cell.empty()) return NAN;
+  double value = 0;
+  const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (code != std::errc{} || end != cell.data() + cell.size())
+    throw Error("{}:{}: column '{}' holds '{}', which is not a number", file, row.line, column, cell);
+  return value;
+}
+
+CsvTable parse_csv(std::string_view text, const std::string& file) {
+  if (text.empty()) throw Error("{}: the file is empty; was the run that should write it interrupted?", file);
+  check_text(text, file);
+  CsvTable table{.file = file, .columns = {}, .rows = {}, .index = {}};
+  Scanner scanner(text, file);
+  add_header(table, scanner.row().cells);
+  while (!scanner.done()) {
+    CsvRow row = scanner.row();
+    if (row.cells.size() != table.columns.size()) {
+      throw Error("{}:{}: {} fields where the header has {}; is the file cut short or edited?", file, row.line,
+                  row.cells.size(), table.columns.size());
+    }
+    table.rows.push_back(std::move(row));
+  }
+  if (table.rows.empty()) throw Error("{}: has a header but no rows; there is nothing to report", file);
+  return table;
+}
+
+CsvTable read_csv(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) throw Error("{}: no such file; check the name.", path);
+  if (std::filesystem::is_directory(path, code)) throw Error("{}: is a folder, not a CSV file", path);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw IoError("{}: cannot be opened: {}.", path, std::strerror(errno));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad()) throw IoError("{}: cannot be read: {}.", path, std::strerror(errno));
+  return parse_csv(text, path);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A report before it is HTML or Markdown: what is said, in which order.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace kvbench {
+
+enum class Tone { plain, best, dim, bad };
+
+struct TableCell {
+  std::string text;
+  Tone tone = Tone::plain;
+  TableCell(std::string t = "", Tone how = Tone::plain) : text(std::move(t)), tone(how) {}
+  TableCell(const char* t) : text(t) {}
+};
+
+struct TableColumn {
+  std::string title;
+  bool number = false;  ///< stands at the right
+  bool prose = false;   ///< sentences: wraps, and is given room
+};
+
+struct DocTable {
+  std::string title;  ///< caption; what a folded table is called
+  std::vector<TableColumn> columns;
+  std::vector<std::vector<TableCell>> rows;
+  bool folded = false;
+  std::size_t merged = 0;  ///< so many first columns show a value once where it stands in several rows one below the other
+};
+
+struct Heading {
+  int level;  ///< 2 or 3
+  std::string text;
+};
+
+struct Paragraph {
+  std::string text;
+};
+
+struct Figure {
+  std::string title;
+  std::vector<std::string> drawings;  ///< SVG elements, side by side where there is room
+  std::string caption;
+  DocTable numbers;  ///< what is drawn, to copy
+  bool folded = false;
+};
+
+using Block = std::variant<Heading, Paragraph, DocTable, Figure>;
+
+struct Document {
+  std::string title, description, made_by;
+  std::vector<Block> blocks;
+};
+
+}  // namespace kvbench

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/html_style.hpp>
+
+namespace kvbench {
+
+// c0 .. c6: Okabe and Ito's palette, which readers with any colour vision can tell apart (yellow left out: too faint on white; its
+// place has the text's own colour). Dark: the same hues, lighter. h0 .. h8: one hue from faint to strong, for heat maps; t0 .. t8:
+// text that can be read on them.
+std::string_view html_style() {
+  return R"(:root {
+  color-scheme: light dark;
+  --paper: #ffffff; --ink: #1a1a1a; --soft: #5a5f66; --rule: #d4d7db; --grid: #e7e9ec; --shade: #f5f6f8; --faint: #c6cad0;
+  --link: #0b5cad; --bad: #b42318;
+  --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #b5568f; --c4: #d18b00; --c5: #3a9ad9; --c6: #1a1a1a;
+  --h0: #f1f6fb; --h1: #dbe8f4; --h2: #c2d8eb; --h3: #a3c4e0; --h4: #7dabd2; --h5: #568fc1; --h6: #3673ad; --h7: #1d5793; --h8: #0b3c70;
+  --t0: #1a1a1a; --t1: #1a1a1a; --t2: #1a1a1a; --t3: #1a1a1a; --t4: #1a1a1a; --t5: #ffffff; --t6: #ffffff; --t7: #ffffff; --t8: #ffffff;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --paper: #15181c; --ink: #e6e8eb; --soft: #a2a9b2; --rule: #3a4048; --grid: #2a2f36; --shade: #1e2329; --faint: #4d545e;
+    --link: #7db8f2; --bad: #ff8f85;
+    --c0: #4ea8e6; --c1: #ff8a3d; --c2: #2fc79a; --c3: #e08cc0; --c4: #f2b134; --c5: #8fd0ff; --c6: #e6e8eb;
+    --h0: #1b222a; --h1: #1c2e41; --h2: #1d3d5c; --h3: #1f4e79; --h4: #286398; --h5: #3d7fb8; --h6: #619dd0; --h7: #93c0e6; --h8: #cfe5f8;
+    --t0: #e6e8eb; --t1: #e6e8eb; --t2: #e6e8eb; --t3: #e6e8eb; --t4: #ffffff; --t5: #ffffff; --t6: #10141a; --t7: #10141a; --t8: #10141a;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0 auto; padding: 1.5rem 1.25rem 3rem; max-width: 78rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", sans-serif;
+  overflow-wrap: break-word;
+}
+h1 { font-size: 1.7rem; line-height: 1.25; margin: 0 0 .4rem; }
+h2 { font-size: 1.3rem; line-height: 1.3; margin: 2.6rem 0 .6rem; padding-top: .7rem; border-top: 2px solid var(--rule); }
+h3 { font-size: 1.05rem; margin: 1.9rem 0 .4rem; }
+p, figcaption, nav { max-width: 48rem; }
+p { margin: .5rem 0; }
+a { color: var(--link); }
+nav ul { margin: .6rem 0; padding-left: 1.2rem; }
+figure { margin: 1.4rem 0 2rem; }
+.title { font-weight: 600; }
+figcaption { color: var(--soft); font-size: .875rem; margin: .3rem 0; }
+.drawings { display: flex; flex-wrap: wrap; gap: .6rem 1.4rem; align-items: flex-start; }
+.drawings .box { flex: 0 1 auto; }
+.box { overflow-x: auto; max-width: 100%; }
+.box:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
+svg { display: block; }
+table { border-collapse: collapse; font-size: .8125rem; line-height: 1.35; margin: .6rem 0; font-variant-numeric: tabular-nums; }
+caption { caption-side: top; text-align: left; font-weight: 600; font-size: 1rem; padding-bottom: .35rem; }
+th, td { padding: .2rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--grid); white-space: nowrap; }
+th { font-weight: 400; }
+thead th { font-weight: 600; border-bottom: 1.5px solid var(--rule); vertical-align: bottom; }
+tbody tr:hover { background: var(--shade); }
+.n { text-align: right; }
+td.p, th.p { white-space: normal; min-width: 15rem; max-width: 30rem; }
+.best { font-weight: 700; }
+.dim { color: var(--soft); }
+.bad { color: var(--bad); font-weight: 600; }
+details { margin: .4rem 0; }
+summary { cursor: pointer; color: var(--link); font-size: .875rem; }
+details .box { max-height: 34rem; overflow: auto; border: 1px solid var(--grid); padding: 0 .4rem; }
+details figure .box { max-height: none; border: 0; padding: 0; }
+footer { margin-top: 3rem; padding-top: .6rem; border-top: 1px solid var(--rule); color: var(--soft); font-size: .8125rem; }
+svg text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "Liberation Sans", sans-serif; font-size: 12px; fill: var(--ink); }
+svg .soft { fill: var(--soft); }
+svg .head { font-weight: 600; font-size: 13px; }
+svg .small { font-size: 11px; }
+svg .grid { stroke: var(--grid); fill: none; }
+svg .frame { stroke: var(--soft); fill: none; }
+svg .faint { stroke: var(--faint); fill: none; stroke-width: 1; }
+svg .reference { stroke: var(--soft); fill: none; stroke-width: 1.3; stroke-dasharray: 1.5 3; }
+svg .leader { fill: none; stroke-width: .8; opacity: .55; }
+@media (max-width: 30rem) {
+  body { padding: 1rem .8rem 2rem; }
+  h1 { font-size: 1.4rem; }
+}
+@media print {
+  :root {
+    --paper: #ffffff; --ink: #000000; --soft: #444444; --rule: #bbbbbb; --grid: #dddddd; --faint: #bbbbbb; --link: #000000; --bad: #b42318;
+    --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #b5568f; --c4: #d18b00; --c5: #3a9ad9; --c6: #000000;
+    --h0: #f1f6fb; --h1: #dbe8f4; --h2: #c2d8eb; --h3: #a3c4e0; --h4: #7dabd2; --h5: #568fc1; --h6: #3673ad; --h7: #1d5793; --h8: #0b3c70;
+    --t0: #000000; --t1: #000000; --t2: #000000; --t3: #000000; --t4: #000000; --t5: #ffffff; --t6: #ffffff; --t7: #ffffff; --t8: #ffffff;
+  }
+  body { max-width: none; padding: 0; font-size: 10pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  nav, details:not([open]) { display: none; }
+  .box { overflow: visible; max-height: none; }
+  .drawings .box { break-inside: avoid; }
+  h2, h3, .title, caption { break-after: avoid; }
+  tr { break-inside: avoid; }
+  table { font-size: 7.5pt; }
+  th, td { padding: .1rem .3rem; white-space: normal; }
+  svg { max-width: 100%; height: auto; }
+}
+)";
+}
+
+}  // namespace kvbench

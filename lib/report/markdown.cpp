@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/markdown.hpp>
+
+#include <fmt/format.h>
+
+namespace kvbench {
+namespace {
+
+/// Nothing in the text opens a cell, a line, code, emphasis or a tag.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r') {
+      out += ' ';
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '&') {
+      out += "&amp;";
+    } else {
+      if (c == '|' || c == '*' || c == '`' || c == '\\' || c == '[') out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string line_of(const std::vector<std::string>& cells) {
+  std::string out = "|";
+  for (const std::string& cell : cells) out += " " + cell + " |";
+  return out + "\n";
+}
+
+std::string table_text(const DocTable& table) {
+  std::vector<std::string> cells, rules;
+  for (const TableColumn& column : table.columns) {
+    cells.push_back(escaped(column.title));
+    rules.emplace_back(column.number ? "---:" : "---");
+  }
+  std::string out = line_of(cells) + line_of(rules);
+  for (const auto& row : table.rows) {
+    cells.clear();
+    for (const TableCell& cell : row) {
+      const bool strong = !cell.text.empty() && (cell.tone == Tone::best || cell.tone == Tone::bad);
+      cells.push_back(strong ? "**" + escaped(cell.text) + "**" : escaped(cell.text));
+    }
+    out += line_of(cells);
+  }
+  return out;
+}
+
+struct Writer {
+  std::string out;
+
+  void operator()(const Heading& heading) {
+    out += fmt::format("\n{} {}\n", std::string(static_cast<std::size_t>(heading.level), '#'), escaped(heading.text));
+  }
+  void operator()(const Paragraph& paragraph) { out += fmt::format("\n{}\n", escaped(paragraph.text)); }
+  void operator()(const DocTable& table) {
+    const std::string text = table_text(table);
+    if (table.folded) {
+      out += fmt::format("\n<details><summary>{}</summary>\n\n{}\n</details>\n", escaped(table.title), text);
+    } else {
+      out += fmt::format("\n**{}**\n\n{}", escaped(table.title), text);
+    }
+  }
+  void operator()(const Figure& figure) {
+    out += fmt::format("\n**{}**\n\n{}\n", escaped(figure.title), escaped(figure.caption));
+    DocTable numbers = figure.numbers;
+    numbers.folded = true;
+    (*this)(numbers);
+  }
+};
+
+}  // namespace
+
+std::string markdown(const Document& document) {
+  Writer writer;
+  for (const Block& block : document.blocks) std::visit(writer, block);
+  std::string out = fmt::format("# {}\n", escaped(document.title));
+  if (!document.description.empty()) out += fmt::format("\n{}\n", escaped(document.description));
+  return out + writer.out + fmt::format("\n---\n{}\n", escaped(document.made_by));
+}
+
+}  // namespace kvbench
