@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/raw.hpp>
 
-#include <filesystem>
-
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
@@ -69,7 +67,7 @@ void write_cell(const Object& group, const CellResult& result, const trace::Trac
 void write_all(const Object& root, const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results) {
   const trace::TraceInfo& info = reader.info();
   root.set("kvbench_raw", std::string("1.0"));
-  root.set("trace", std::filesystem::path(reader.path()).filename().string());
+  root.set("trace", results.trace);
   root.set("trace_sha256", reader.sha256());
   root.set("model", info.model);
   root.set("device", results.device);
@@ -93,7 +91,7 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
     const Object group = heads.create_group(std::to_string(h));
     const trace::PromptInfo& prompt = info.prompts[head.place.prompt];
     group.set("prompt", prompt.id);
-    group.set("protocol", std::string(name_of(results.protocols[head.place.prompt])));
+    group.set("protocol", std::string(name_of(results.prompts[head.place.prompt].protocol)));
     group.set("layer", static_cast<std::int64_t>(prompt.layers[head.place.layer].layer));
     group.set("kv_head", static_cast<std::int64_t>(head.place.kv_head));
     const auto queries = static_cast<Index>(head.positions.size());
