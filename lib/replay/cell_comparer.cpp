@@ -162,6 +162,7 @@ std::vector<std::size_t> CellComparer::usable_places(const SideCell& in_a, const
 
 Comparison CellComparer::compare(const Side& a, const SideCell& in_a, const Side& b, const SideCell& in_b) const {
   Comparison out = cell_.identity;
+  out.metric = metric_;
   out.a = a.label(), out.budget_a = a.configuration.budget, out.b = b.label(), out.budget_b = b.configuration.budget;
   const std::vector<std::size_t> usable = usable_places(in_a, in_b, out);
   if (usable.empty()) return out;

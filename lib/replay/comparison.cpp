@@ -156,6 +156,7 @@ class Comparer {
     const std::vector<double> adjusted = holm(p_values, family_);
     std::size_t next = 0;
     for (Comparison& row : rows_) {
+      row.family = family_;
       row.p_adjusted = tested(row) ? adjusted[next++] : NAN;
       if (!tested(row)) continue;
       if (row.p_adjusted > decided_at) continue;

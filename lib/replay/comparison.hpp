@@ -35,12 +35,14 @@ struct Comparison {
   std::string run, trace, sha256, model, prompt, protocol;  ///< prompt: "all" where the span has all
   std::optional<std::int64_t> layer;                        ///< absent: all
   std::optional<Index> query_head;                          ///< absent: all
+  Metric metric = Metric::rel_err;
   std::string a, budget_a, b, budget_b;
   Outcome outcome = Outcome::skipped;
   std::string reason;  ///< why there is no verdict; else what to know about it
   PairedTest test;
   double p_adjusted = 1;          ///< by Holm over all comparisons of the call
   Index pairs = 0, left_out = 0;  ///< (query, query head, seed) triples, and those to which the metric does not apply
+  std::size_t family = 0;         ///< hypotheses that Holm counted
   std::size_t seeds = 0;          ///< that both sides have in common; 0 where neither draws
 };
 
