@@ -68,6 +68,27 @@ double sum_of(std::span<const double> values) { return std::accumulate(values.be
 /// Two-sided p-value of Student's t.
 double student_p(double t, double degrees) { return Eigen::numext::betainc(degrees / 2, 0.5, degrees / (degrees + t * t)); }
 
+/// Variance of a mean as the sum of independent parts, and of each part squared over its degrees of freedom.
+struct Variance {
+  double value = 0, squares = 0;
+  /// A part from the residual sums of clusters that depend on each other inside alone.
+  void add(std::span<const double> clusters, double total) {
+    const auto count = static_cast<double>(clusters.size());
+    const double sum = std::inner_product(clusters.begin(), clusters.end(), clusters.begin(), 0.0);
+    const double part = sum / (total * total) * count / (count - 1);
+    value += part;
+    squares += part * part / (count - 1);
+  }
+};
+
+/// Sums less what their numbers of observations would have at the mean of all.
+std::vector<double> residuals(std::span<const double> sums, std::span<const double> counts) {
+  const double average = sum_of(sums) / sum_of(counts);
+  std::vector<double> out;
+  for (std::size_t i = 0; i < sums.size(); ++i) out.push_back(sums[i] - average * counts[i]);
+  return out;
+}
+
 /// Rows of the grid with at least one pair, as differences.
 struct Differences {
   std::vector<double> sums, counts;
@@ -103,29 +124,28 @@ double sign_flip_p(std::span<const double> values, int flips) {
   return (draw(sums, flips, least) + 1) / (flips + 1);
 }
 
-double two_way_t_p(std::span<const double> sums, std::span<const double> counts, std::size_t cols) {
-  const std::size_t rows = sums.size() / cols;
-  assert(rows >= 2 && cols >= 2);
-  const double total = sum_of(counts), average = sum_of(sums) / total;
-  std::vector<double> by_row(rows), by_col(cols);
-  double cells = 0;
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const double residual = sums[i] - average * counts[i];
-    by_row[i / cols] += residual;
-    by_col[i % cols] += residual;
-    cells += residual * residual;
+double two_way_t_p(const PairedSums& pairs) {
+  const Differences grid = differences(pairs);
+  const double total = sum_of(grid.counts), average = sum_of(grid.sums) / total;
+  const std::vector<double> cells = residuals(grid.sums, grid.counts);
+  std::vector<double> by_block(grid.rows.size()), by_seed(pairs.seeds);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    by_block[i / pairs.seeds] += cells[i];
+    by_seed[i % pairs.seeds] += cells[i];
   }
-  const auto variance = [total](double squares, std::size_t clusters) {
-    const auto count = static_cast<double>(clusters);
-    return squares / (total * total) * count / (count - 1);
-  };
-  const auto squares = [](const std::vector<double>& x) { return std::inner_product(x.begin(), x.end(), x.begin(), 0.0); };
-  const double v_rows = variance(squares(by_row), rows), v_cols = variance(squares(by_col), cols);
-  const double v = std::max({v_rows, v_cols, v_rows + v_cols - variance(cells, sums.size())});
+  Variance blocks, seeds;
+  blocks.add(by_block, total);
+  if (pairs.unit_sums.empty()) seeds.add(by_seed, total);
+  for (std::size_t unit = 0; unit < pairs.unit_sums.size(); unit += pairs.seeds) {
+    const auto sums = std::span(pairs.unit_sums).subspan(unit, pairs.seeds);
+    const auto counts = std::span(pairs.unit_counts).subspan(unit, pairs.seeds);
+    if (sum_of(counts) > 0) seeds.add(residuals(sums, counts), total);
+  }
+  Variance both;
+  both.add(cells, total);
+  const double v = std::max({blocks.value, seeds.value, blocks.value + seeds.value - both.value});
   if (v == 0) return average == 0 ? 1 : 0;
-  const double degrees =
-      v * v / (v_rows * v_rows / static_cast<double>(rows - 1) + v_cols * v_cols / static_cast<double>(cols - 1));
-  return student_p(average / std::sqrt(v), degrees);
+  return student_p(average / std::sqrt(v), v * v / (blocks.squares + seeds.squares));
 }
 
 PairedTest paired_test(const PairedSums& pairs, int flips, int resamples) {
@@ -148,7 +168,7 @@ PairedTest paired_test(const PairedSums& pairs, int flips, int resamples) {
   test.one_seed = pairs.drawn && pairs.seeds < 2;
   test.p_value = test.one_seed ? std::numeric_limits<double>::quiet_NaN() : sign_flip_p(grid.rows, flips);
   if (pairs.seeds > 1 && test.blocks > 1) {
-    test.p_value = std::max(test.p_value, two_way_t_p(grid.sums, grid.counts, pairs.seeds));
+    test.p_value = std::max(test.p_value, two_way_t_p(pairs));
   }
   return test;
 }

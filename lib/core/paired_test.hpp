@@ -16,6 +16,9 @@ struct PairedSums {
   std::size_t seeds = 1;
   bool drawn = false;  ///< a side is randomised, so that another seed would have given other values
   std::vector<double> a, b, counts;
+  /// [units][seeds] sums of a - b and numbers of pairs by units of observations that draw for themselves, such as heads: what
+  /// a seed does to one says nothing about the next. Empty: a seed's draws are the same for all.
+  std::vector<double> unit_sums, unit_counts;
 };
 
 struct PairedTest {
@@ -38,10 +41,10 @@ PairedTest paired_test(const PairedSums& sums, int flips = 9999, int resamples =
 /// likely as -x". All choices up to 16 values, else `flips` of them, drawn with a fixed key, and the observed one.
 double sign_flip_p(std::span<const double> values, int flips = 9999);
 
-/// Two-sided p-value of "the mean is 0" on a grid [rows][cols] of sums and counts whose values depend on each other within rows
-/// and within columns; at least two of each. Variance of the mean: V = V_rows + V_cols - V_cells, at least V_rows and V_cols
-/// (Cameron, Gelbach, Miller, "Robust inference with multiway clustering", JBES 2011), with Satterthwaite's degrees of freedom
-/// V^2 / (V_rows^2 / (rows - 1) + V_cols^2 / (cols - 1)).
-double two_way_t_p(std::span<const double> sums, std::span<const double> counts, std::size_t cols);
+/// Two-sided p-value of "the mean difference is 0" where values depend on each other within blocks, and within the seeds of a
+/// unit; at least two blocks with pairs, and two seeds. Variance of the mean: V = V_blocks + V_seeds - V_cells, at least
+/// V_blocks and V_seeds (Cameron, Gelbach, Miller, "Robust inference with multiway clustering", JBES 2011), where V_seeds is
+/// the sum over units of what seeds differ by within the unit; Satterthwaite's degrees of freedom.
+double two_way_t_p(const PairedSums& sums);
 
 }  // namespace kvbench

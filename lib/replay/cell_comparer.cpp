@@ -86,11 +86,18 @@ class PairSums {
     const std::size_t at = row * seeds_.size() + seed;
     for (auto* grid : {&sums_.a, &sums_.b, &sums_.counts}) grid->resize(std::max(grid->size(), (row + 1) * seeds_.size()));
     sums_.a[at] += a, sums_.b[at] += b, sums_.counts[at] += 1;
+    const std::size_t unit = units_.try_emplace({place.prompt, place.layer, place.kv_head}, units_.size()).first->second;
+    for (auto* grid : {&sums_.unit_sums, &sums_.unit_counts}) {
+      grid->resize(std::max(grid->size(), (unit + 1) * seeds_.size()));
+    }
+    sums_.unit_sums[unit * seeds_.size() + seed] += a - b;
+    sums_.unit_counts[unit * seeds_.size() + seed] += 1;
     ++pairs;
   }
 
   const Seeds& seeds_;
-  std::map<std::pair<std::string, std::size_t>, std::size_t> rows_;  // prompt and block
+  std::map<std::pair<std::string, std::size_t>, std::size_t> rows_;            // prompt and block
+  std::map<std::tuple<std::string, std::int64_t, Index>, std::size_t> units_;  // kv heads: each draws for itself
   PairedSums sums_;
 };
 

@@ -15,7 +15,7 @@ namespace kvbench {
 struct QueryPlace {
   std::string run, trace, sha256, model, prompt, protocol;  ///< sha256: its first 12 digits
   std::int64_t layer = 0;
-  Index query_head = 0;
+  Index kv_head = 0, query_head = 0;
   std::vector<std::int32_t> positions;  ///< of the queries
 };
 

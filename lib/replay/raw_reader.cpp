@@ -82,9 +82,10 @@ void add_places(const Object& head, const QueryPlace& common, std::uint64_t leng
   place.protocol = head.text("protocol").value_or("");
   require(head.integer("layer") && head.integer("kv_head"), head, "a head needs the attributes layer and kv_head");
   place.layer = *head.integer("layer");
+  place.kv_head = *head.integer("kv_head");
   place.positions = raw::read_numbers<std::int32_t>(head, "positions", length).values;
   for (Index g = 0; g < layout.group; ++g) {
-    place.query_head = *head.integer("kv_head") * layout.group + g;
+    place.query_head = place.kv_head * layout.group + g;
     layout.places.push_back(place);
   }
 }

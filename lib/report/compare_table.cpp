@@ -171,11 +171,14 @@ std::string compare_terminal(std::span<const Comparison> rows) {
 std::string compare_summary(std::span<const Comparison> rows) {
   std::array<int, 4> count{};
   for (const Comparison& r : rows) ++count[static_cast<std::size_t>(r.outcome)];
-  const std::string a = common(rows, &Comparison::a, "a"), b = common(rows, &Comparison::b, "b");
+  std::string a = common(rows, &Comparison::a, "a"), b = common(rows, &Comparison::b, "b");
   const bool one_pair = a != "a" && b != "b";
-  return fmt::format("{} is better in {} of {} {}, {} in {}, {} not distinguishable{}; Holm over {} hypotheses at 5 %.\n", a,
-                     count[0], rows.size(), one_pair ? "cells" : "comparisons", b, count[1], count[2],
-                     count[3] > 0 ? fmt::format(", {} skipped", count[3]) : "", rows.empty() ? 0 : rows.front().family);
+  if (a == b) a = "a", b = "b";  // two budgets of one configuration
+  const std::size_t family = rows.empty() ? 0 : rows.front().family;
+  return fmt::format("{} is better in {} of {} {}, {} in {}, {} not distinguishable{}; Holm over {} {} at 5 %.\n", a, count[0],
+                     rows.size(), one_pair ? "cells" : "comparisons", b, count[1], count[2],
+                     count[3] > 0 ? fmt::format(", {} skipped", count[3]) : "", family,
+                     family == 1 ? "hypothesis" : "hypotheses");
 }
 
 }  // namespace kvbench

@@ -81,6 +81,7 @@ std::size_t QueryCsv::place_of(const CsvTable& table, const CsvRow& row) {
     place.model = table.text(row, "model"), place.prompt = table.text(row, "prompt");
     place.protocol = table.text(row, "protocol");
     place.layer = integer<std::int64_t>(table, row, "layer");
+    place.kv_head = integer<Index>(table, row, "kv_head");
     place.query_head = integer<Index>(table, row, "head");
     places_.push_back(std::move(place));
   }

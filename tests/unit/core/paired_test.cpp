@@ -2,6 +2,7 @@
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/kernels/philox.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -32,26 +33,34 @@ class Normal {
 struct Model {
   std::size_t blocks = 40, seeds = 1;
   double query = 1, seed = 0, own = 0, shift = 0;
-  double power = 1;  ///< the shared part is raised to it: heavy tails
+  double power = 1;       ///< the shared part is raised to it: heavy tails
+  std::size_t heads = 0;  ///< that draw for themselves; 0: a seed is the same for all
 };
 
 /// Blocks of 16 queries whose neighbours are correlated by 0.7.
 PairedSums sample(const Model& m, Normal& normal) {
+  const std::size_t heads = std::max<std::size_t>(1, m.heads);
   PairedSums pairs{.seeds = m.seeds, .drawn = m.seeds > 1, .a = {}, .b = {}, .counts = {}};
   std::vector<double> seeds;
-  for (std::size_t j = 0; j < m.seeds; ++j) seeds.push_back(m.seed * normal());
+  for (std::size_t j = 0; j < m.seeds * heads; ++j) seeds.push_back(m.seed * normal());
+  if (m.heads > 0) pairs.unit_sums.resize(m.seeds * heads), pairs.unit_counts = pairs.unit_sums;
   double shared = normal();
   for (std::size_t i = 0; i < m.blocks; ++i) {
     std::vector<double> sums(m.seeds);
     for (int query = 0; query < 16; ++query) {
       shared = 0.7 * shared + std::sqrt(1 - 0.49) * normal();
       const double part = m.query * std::copysign(std::pow(std::abs(shared), m.power), shared);
-      for (std::size_t j = 0; j < m.seeds; ++j) sums[j] += part + seeds[j] + m.own * normal() + m.shift;
+      for (std::size_t j = 0; j < m.seeds * heads; ++j) {
+        const double value = part + seeds[j] + m.own * normal() + m.shift;
+        sums[j % m.seeds] += value;
+        if (m.heads > 0) pairs.unit_sums[j] += value, pairs.unit_counts[j] += 1;
+      }
     }
     for (const double sum : sums) {
-      pairs.a.push_back(sum + 16);
-      pairs.b.push_back(16);
-      pairs.counts.push_back(16);
+      const auto count = static_cast<double>(16 * heads);
+      pairs.a.push_back(sum + count);
+      pairs.b.push_back(count);
+      pairs.counts.push_back(count);
     }
   }
   return pairs;
@@ -101,16 +110,32 @@ TEST_CASE("beyond 16 values choices are drawn, and agree with the count of all")
 }
 
 TEST_CASE("the variance of a mean over rows and columns") {
-  const double count[] = {1, 1, 1, 1};
+  const auto p_value = [](const std::vector<double>& sums) {  // [2 blocks][2 seeds], one pair in each
+    return two_way_t_p({.seeds = 2, .drawn = true, .a = sums, .b = {0, 0, 0, 0}, .counts = {1, 1, 1, 1}});
+  };
   // Mean 2, sums of residuals by row 2 and -2, by column 0: V_rows = (4 + 4) / 16 * 2 = 1, V_cols = 0, so V = 1 with one
   // degree of freedom and t = 2: Student's t is Cauchy's law there, p = 1 - 2 atan(2) / pi.
-  const double by_row[] = {3, 3, 1, 1}, by_col[] = {3, 1, 3, 1};
-  CHECK(two_way_t_p(by_row, count, 2) == Approx(1 - 2 * std::atan(2.0) / std::numbers::pi));
-  CHECK(two_way_t_p(by_col, count, 2) == Approx(1 - 2 * std::atan(2.0) / std::numbers::pi));
+  CHECK(p_value({3, 3, 1, 1}) == Approx(1 - 2 * std::atan(2.0) / std::numbers::pi));
+  CHECK(p_value({3, 1, 3, 1}) == Approx(1 - 2 * std::atan(2.0) / std::numbers::pi));
   // Residuals 1 and -1 in turn: by row and column 0, V_cells = 4 / 16 * 4 / 3, so V = max(0, 0, -1/3) = 0.
-  const double crossed[] = {3, 1, 1, 3}, zero[] = {1, -1, -1, 1};
-  CHECK(two_way_t_p(crossed, count, 2) == 0);
-  CHECK(two_way_t_p(zero, count, 2) == 1);
+  CHECK(p_value({3, 1, 1, 3}) == 0);
+  CHECK(p_value({1, -1, -1, 1}) == 1);
+}
+
+TEST_CASE("seeds vary within units that draw for themselves") {
+  // The grid says nothing (all 2 by block, one pair each; V_blocks = V_cells = 0). Two units of two pairs: seeds differ by 2 in
+  // the first, residuals 1 and -1, and by 0 in the second. V = 2 / 16 * 2 = 1/4 with one degree of freedom: t = 2 / (1/2) = 4.
+  PairedSums pairs{.seeds = 2,
+                   .drawn = true,
+                   .a = {2, 2, 2, 2},
+                   .b = {0, 0, 0, 0},
+                   .counts = {1, 1, 1, 1},
+                   .unit_sums = {3, 1, 2, 2},
+                   .unit_counts = {1, 1, 1, 1}};
+  CHECK(two_way_t_p(pairs) == Approx(1 - 2 * std::atan(4.0) / std::numbers::pi));
+  // The same in both: V = 1/2 with (1/2)^2 / (2 (1/4)^2) = 2 degrees: t = sqrt(8), and p = 1 - t / sqrt(2 + t^2).
+  pairs.unit_sums = {3, 1, 1, 3};
+  CHECK(two_way_t_p(pairs) == Approx(1 - std::sqrt(8.0 / 10)));
 }
 
 TEST_CASE("a paired test by hand") {
@@ -176,11 +201,15 @@ TEST_CASE("false alarms stay near 5 %, whatever the difference is made of") {
   CHECK(found({.seeds = 5, .query = 0.1, .seed = 0.3, .own = 1}) < 0.075);  // draws matter most
   CHECK(found({.seeds = 5, .query = 0, .seed = 0, .own = 1}) < 0.075);
   CHECK(found({.seeds = 2, .query = 0.1, .seed = 0.3}) < 0.1);  // two seeds say little about their own spread
+  CHECK(found({.seeds = 3, .query = 0.1, .seed = 0.3, .heads = 6}) < 0.075);
+  CHECK(found({.seeds = 3, .query = 1, .seed = 1, .own = 1, .heads = 6}) < 0.075);
 }
 
 TEST_CASE("a real difference is found") {
   CHECK(found({.shift = 0.4}) > 0.95);
   CHECK(found({.blocks = 8, .shift = 1}) > 0.95);
   CHECK(found({.seeds = 5, .own = 1, .shift = 0.5}) > 0.9);
+  CHECK(found({.seeds = 3, .query = 0.1, .seed = 0.5, .shift = 0.5, .heads = 6}) > 0.9);
+  CHECK(found({.seeds = 3, .query = 0.1, .seed = 0.5 / std::sqrt(6), .shift = 0.5}) < 0.9);  // the same spread, as one
   CHECK(found({.seeds = 5, .query = 0.3, .seed = 0.1, .own = 0.3, .shift = 0.4}) > 0.9);
 }
