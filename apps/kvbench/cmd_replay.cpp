@@ -136,7 +136,9 @@ void add_selection_flags(CLI::App* flags, Options& o) {
       ->add_option("-m,--method", o.methods,
                    "Methods, all, or file:KEPT.h5 for entries of your own (repeat or separate by commas)")
       ->required();
-  flags->add_option("-b,--budget", o.budgets, "Tokens per kv head, or shares of the context: 256,512,25%")
+  flags
+      ->add_option("-b,--budget", o.budgets,
+                   "Tokens per kv head, shares of the context, or bytes of keys and values per kv head: 256,25%,512KiB")
       ->capture_default_str();
   flags->add_option("--set", o.settings, "METHOD.PARAMETER=VALUE (see kvbench methods NAME)");
   flags->add_option("--seeds", o.seeds, "Number of seeds, or a list such as 3,4,7")->capture_default_str();

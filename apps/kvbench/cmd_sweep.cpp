@@ -1,79 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 
-#include <kvbench/config/sweep_run.hpp>
+#include <fmt/format.h>
+
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/measure_table.hpp>
+#include <kvbench/sweep/run.hpp>
 
 #include "commands.hpp"
-#include "output.hpp"
 #include "progress.hpp"
-#include "run_flags.hpp"
+#include "sweep_tables.hpp"
 
 namespace kvbench::app {
 namespace {
 
-using namespace config;
+using namespace sweep;
 
 struct Options {
-  std::string file;
+  std::string file, cells, shard;
   std::vector<std::string> traces;
-  bool dry_run = false;
+  bool dry_run = false, resume = false, overwrite = false;
   RunFlags run;
 };
 
-/// "out.csv" -> "out.measures.csv".
-std::string measures_path(const std::string& output) {
-  std::filesystem::path path(output);
-  return path.replace_extension(".measures" + path.extension().string()).string();
-}
-
-/// The measures have columns of their own, so a sweep that replays and measures writes two tables.
-struct Outputs {
-  Outputs(const SweepPlan& plan, const Options& options) {
-    const std::string& path = options.run.output;
-    if (has_replays(plan) && has_measures(plan) && (path.empty() || path == "-")) {
-      throw Error(
-          "{} replays and measures, which makes two tables; name a file with -o OUT.csv (the measures go to "
-          "OUT.measures.csv)",
-          options.file);
-    }
-    if (has_replays(plan)) records.emplace(path);
-    if (has_measures(plan)) measures.emplace(has_replays(plan) ? measures_path(path) : path);
-  }
-  std::optional<Output> records, measures;
-};
-
 SweepPlan plan(const Options& options) {
-  Sweep sweep = read_sweep(options.file);
-  for (SweepRun& run : sweep.runs) set_machine(options.run, run.request);
+  config::Sweep sweep = config::read_sweep(options.file);
+  for (config::SweepRun& run : sweep.runs) {
+    set_machine(options.run, run.request);
+    if (options.run.device_flag->count() > 0) run.devices.clear();
+  }
   if (!options.traces.empty()) use_traces(sweep, options.traces);
   return plan_sweep(std::move(sweep));
 }
 
+/// Where finished cells go: a file that the user names, one beside the output, or a scratch file where there is no output.
+std::string cells_path(const Options& options) {
+  if (!options.cells.empty()) return options.cells;
+  const bool to_file =
+      !options.run.output.empty() && options.run.output != "-" && !std::filesystem::is_other(options.run.output);
+  return to_file ? options.run.output + ".cells" : "";
+}
+
+CellsFile open_cells(const Options& options, const std::string& path) {
+  if (path.empty()) return {path, FrameFile::Mode::scratch};
+  if (options.overwrite) std::filesystem::remove(path);
+  if (!options.resume && std::filesystem::exists(path)) {
+    throw Error("{}: holds the cells of an earlier run; go on with them with --resume, or start anew with --overwrite", path);
+  }
+  return {path, FrameFile::Mode::append};
+}
+
+/// Says what a resumed sweep finds.
+void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Standing& standing) {
+  if (cells.torn_bytes() > 0) {
+    fmt::print(stderr, "kvbench: {}: {} bytes were cut off in the middle of a cell; it is computed again\n", cells.path(),
+               cells.torn_bytes());
+  }
+  const auto old = cells.layout();
+  if (!old) return;
+  const bool changed = encode_layout(*old) != encode_layout(layout);
+  fmt::print(stderr, "kvbench: {}: {} of {} cells are there{}\n", cells.path(), standing.finished, standing.cells,
+             changed ? "; the sweep file, a trace, the device or kvbench has changed since they were computed, and cells that "
+                       "this concerns are computed again"
+                     : "");
+}
+
+void compute(const Options& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard, CellsFile& cells) {
+  if (options.resume) report_resumed(cells, layout, standing_of(plan, layout, shard, cells));
+  cells.begin(layout);
+  ReplayHooks hooks{.stop = &stop_on_signals()};
+  Progress progress("heads", options.run.quiet);
+  hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
+  hooks.note = note_to_stderr(options.run.quiet);
+  run_sweep(plan, layout, shard, cells, hooks);
+}
+
 int run(Options& options) {
   resolve_device(options.run);
+  const bool sharded = !options.shard.empty();
+  const Shard shard = sharded ? Shard::parse(options.shard) : Shard{};
+  if (sharded && options.cells.empty()) {
+    throw Error(
+        "--shard {}: rows need the cells of all shards; name a file for those of this one with --cells, and join them with "
+        "`kvbench merge`",
+        options.shard);
+  }
+  if (sharded && !options.run.output.empty()) throw Error("--shard computes cells, not rows; leave -o to `kvbench merge`");
   const SweepPlan sweep = plan(options);
   if (options.dry_run) {
     print(describe(sweep));
     return done;
   }
-  Outputs outputs(sweep, options);
-  ReplayHooks hooks{.stop = &stop_on_signals()};
-  SweepResults results;
-  {
-    Progress progress("heads", options.run.quiet);
-    hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
-    hooks.note = note_to_stderr(options.run.quiet);
-    results = run_sweep(sweep, options.run.grain, hooks);
+  const SweepLayout layout = layout_of(sweep);
+  std::optional<SweepTables> tables;
+  if (!sharded) tables.emplace(options.file, has_replays(layout), has_measures(layout), options.run);
+  const std::string path = cells_path(options);
+  std::vector<CellsFile> cells;
+  cells.push_back(open_cells(options, path));
+  try {
+    compute(options, sweep, layout, shard, cells.front());
+  } catch (const Interrupted&) {
+    if (path.empty()) throw;
+    fmt::print(stderr, "kvbench: interrupted; {} cells are safe in {}: the same command with --resume goes on\n",
+               cells.front().size(), path);
+    return was_interrupted;
   }
-  if (outputs.measures) outputs.measures->finish(measures_csv(results.measures));
   report_device_memory(options.run);
-  if (!outputs.records) return done;
-  const bool to_file = outputs.records->to_file();
-  outputs.records->finish(format_records(options.run, results.records, !to_file && stdout_is_terminal()));
-  if (to_file && (options.run.summary || stdout_is_terminal())) print(summary_table(results.records));
-  return exit_code(results.records);
+  if (sharded) return done;
+  const int code = tables->finish(collect(layout, cells, options.run.grain));
+  if (options.cells.empty() && !path.empty()) std::filesystem::remove(path);
+  return code;
 }
 
 }  // namespace
@@ -81,9 +116,22 @@ int run(Options& options) {
 Command add_sweep(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("sweep", "Run the replays of a sweep file, such as configs/balancekv-fig2.toml");
   auto options = std::make_shared<Options>();
+  flags->add_flag_callback(
+      "--example",
+      [] {
+        print(config::example_sweep());
+        throw CLI::Success();
+      },
+      "Print a commented sweep file with every key and every method, and exit");
   flags->add_option("file", options->file, "Sweep file (.toml)")->required();
   flags->add_option("--trace", options->traces, "Replay these traces instead of the ones that the file names");
   flags->add_flag("--dry-run", options->dry_run, "Check everything, print the plan, compute nothing");
+  flags->add_option("--cells", options->cells,
+                    "File that takes every finished cell at once (default: OUTPUT.cells, removed when the sweep is done)");
+  CLI::Option* resume =
+      flags->add_flag("--resume", options->resume, "Go on with the cells that are there; the result is the same to the byte");
+  flags->add_flag("--overwrite", options->overwrite, "Throw away the cells that are there")->excludes(resume);
+  flags->add_option("--shard", options->shard, "Compute part I/N of the cells, for `kvbench merge`: 1/8 to 8/8");
   add_run_flags(flags, options->run);
   return {flags, [options] { return run(*options); }};
 }

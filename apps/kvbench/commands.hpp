@@ -18,6 +18,7 @@ struct Command {
 
 Command add_compare(CLI::App& app);
 Command add_info(CLI::App& app);
+Command add_merge(CLI::App& app);
 Command add_methods(CLI::App& app);
 Command add_replay(CLI::App& app);
 Command add_sweep(CLI::App& app);

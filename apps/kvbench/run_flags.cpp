@@ -38,11 +38,21 @@ std::string by_run(std::span<const Record> records, const char* heading, F text)
 
 }  // namespace
 
+void add_table_flags(CLI::App* flags, TableFlags& o) {
+  flags->add_option("--rows", o.grain, "Finest rows: trace, layer, head or query (default: layer)")
+      ->transform(CLI::CheckedTransformer(grains));
+  flags->add_option("--format", o.format, "csv, md or table (default: csv; a table on a terminal)")
+      ->check(CLI::IsMember({"csv", "md", "table"}));
+  flags->add_flag("--no-times", o.no_times, "Leave the time columns out, so that files compare byte for byte");
+  flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
+  flags->add_flag("--summary", o.summary, "With -o: print the short table too (default on a terminal)");
+}
+
 void add_run_flags(CLI::App* flags, RunFlags& o) {
-  flags
-      ->add_option("--device", o.machine.backend,
-                   "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference)")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda", "ref"}));
+  o.device_flag = flags
+                      ->add_option("--device", o.machine.backend,
+                                   "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference)")
+                      ->check(CLI::IsMember({"auto", "cpu", "cuda", "ref"}));
   o.isa_flag = flags->add_option("--isa", o.isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
                    ->transform(CLI::CheckedTransformer(isas));
   flags
@@ -61,13 +71,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
       ->add_option("--kv-dtype", o.machine.kv_element,
                    "Element type of a deployment's cache, for the byte columns: bf16, f16, f32")
       ->transform(CLI::CheckedTransformer(kv_elements));
-  flags->add_option("--rows", o.grain, "Finest rows: trace, layer, head or query (default: layer)")
-      ->transform(CLI::CheckedTransformer(grains));
-  flags->add_option("--format", o.format, "csv, md or table (default: csv; a table on a terminal)")
-      ->check(CLI::IsMember({"csv", "md", "table"}));
-  flags->add_flag("--no-times", o.no_times, "Leave the time columns out, so that files compare byte for byte");
-  flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
-  flags->add_flag("--summary", o.summary, "With -o: print the short table too (default on a terminal)");
+  add_table_flags(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "No progress bar");
 }
 
@@ -100,7 +104,7 @@ void set_machine(const RunFlags& options, ReplayRequest& request) {
   }
 }
 
-std::string format_records(const RunFlags& options, std::span<const Record> records, bool table) {
+std::string format_records(const TableFlags& options, std::span<const Record> records, bool table) {
   if (options.format == "md") return by_run(records, "## ", markdown_table);
   if (options.format == "table" || (options.format.empty() && table)) return summary_table(records);
   return csv_table(records, !options.no_times);

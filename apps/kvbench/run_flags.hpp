@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags that `replay` and `sweep` share: where to compute, which rows to write, in what form.
+// Flags that subcommands share: where to compute (replay, sweep), which rows to write and in what form (and merge).
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,22 @@
 
 namespace kvbench::app {
 
-struct RunFlags {
-  ReplayRequest machine;  ///< backend, isa, threads, standalone and kv_element; nothing else of it is used
+struct TableFlags {
   Grain grain = Grain::layer;
   std::string output, format;
-  bool no_times = false, summary = false, quiet = false;
-  std::uint64_t memory = 0;  ///< bytes, 0: not given
-  Isa isa = Isa::scalar;
-  CLI::Option* isa_flag = nullptr;
+  bool no_times = false, summary = false;
 };
 
+struct RunFlags : TableFlags {
+  ReplayRequest machine;  ///< backend, isa, threads, standalone and kv_element; nothing else of it is used
+  bool quiet = false;
+  std::uint64_t memory = 0;  ///< bytes, 0: not given
+  Isa isa = Isa::scalar;
+  CLI::Option *isa_flag = nullptr, *device_flag = nullptr;
+};
+
+void add_table_flags(CLI::App* flags, TableFlags& options);
+/// Those, and the flags of whoever computes.
 void add_run_flags(CLI::App* flags, RunFlags& options);
 /// Settles which device computes; says on stderr where `auto` finds no GPU. Throws Error where the one asked for cannot be had.
 void resolve_device(RunFlags& options);
@@ -33,7 +39,7 @@ void report_device_memory(const RunFlags& options);
 void set_machine(const RunFlags& options, ReplayRequest& request);
 
 /// The records as the flags want them; `table`: aligned for a terminal unless the flags name a format.
-std::string format_records(const RunFlags& options, std::span<const Record> records, bool table);
+std::string format_records(const TableFlags& options, std::span<const Record> records, bool table);
 /// The short table; where the records come from several runs, one under each run's name.
 std::string summary_table(std::span<const Record> records);
 /// The exit code of a run that wrote these.

@@ -6,8 +6,6 @@
 #include <kvbench/bounds/clusterability.hpp>
 #include <kvbench/bounds/similarity_by_distance.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/plan.hpp>
-#include <kvbench/replay/workers.hpp>
 
 namespace kvbench {
 namespace {
@@ -94,37 +92,27 @@ std::string_view name_of(Measure measure) {
   return "";
 }
 
-std::vector<MeasureRow> measure_trace(const trace::Reader& reader, const ReplayRequest& request,
-                                      const std::vector<Measure>& wanted, const ReplayHooks& hooks) {
+std::vector<MeasureRow> measure_head(const trace::Reader& reader, const HeadPlace& place, const std::vector<Measure>& wanted,
+                                     Backend& backend, const std::atomic<bool>* stop) {
   const trace::TraceInfo& info = reader.info();
-  const std::vector<HeadPlace> heads = select_heads(info, request);
-  std::vector<std::vector<MeasureRow>> rows(heads.size());
-  const std::string file = std::filesystem::path(reader.path()).filename().string(), sha256 = reader.sha256().substr(0, 12);
-  ReplayRequest on_host = request;
-  if (on_host.backend == "cuda") on_host.backend = "cpu";
-  run_units(heads.size(), on_host, hooks, [&](Backend& backend, std::size_t h) {
-    const trace::PromptInfo& prompt = info.prompts[heads[h].prompt];
-    const trace::LayerInfo& layer = prompt.layers[heads[h].layer];
-    const HeadArrays arrays{prompt.num_tokens, info.head_dim, info.value_dim,
-                            reader.read_head(prompt, layer, Array::keys, heads[h].kv_head),
-                            reader.read_head(prompt, layer, Array::values, heads[h].kv_head)};
-    HeadMeasures head(arrays,
-                      {.trace = file,
-                       .sha256 = sha256,
-                       .model = info.model,
-                       .prompt = prompt.id,
-                       .layer = layer.layer,
-                       .kv_head = heads[h].kv_head},
-                      backend);
-    for (const Measure measure : wanted) {
-      if (hooks.stop != nullptr && hooks.stop->load()) throw Interrupted();
-      head.add(measure);
-    }
-    rows[h] = std::move(head.rows);
-  });
-  std::vector<MeasureRow> all;
-  for (auto& part : rows) all.insert(all.end(), part.begin(), part.end());
-  return all;
+  const trace::PromptInfo& prompt = info.prompts[place.prompt];
+  const trace::LayerInfo& layer = prompt.layers[place.layer];
+  const HeadArrays arrays{prompt.num_tokens, info.head_dim, info.value_dim,
+                          reader.read_head(prompt, layer, Array::keys, place.kv_head),
+                          reader.read_head(prompt, layer, Array::values, place.kv_head)};
+  HeadMeasures head(arrays,
+                    {.trace = std::filesystem::path(reader.path()).filename().string(),
+                     .sha256 = reader.sha256().substr(0, 12),
+                     .model = info.model,
+                     .prompt = prompt.id,
+                     .layer = layer.layer,
+                     .kv_head = place.kv_head},
+                    backend);
+  for (const Measure measure : wanted) {
+    if (stop != nullptr && stop->load()) throw Interrupted();
+    head.add(measure);
+  }
+  return std::move(head.rows);
 }
 
 }  // namespace kvbench

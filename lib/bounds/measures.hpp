@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <kvbench/replay/request.hpp>
+#include <kvbench/replay/results.hpp>
 #include <kvbench/trace/reader.hpp>
 
 namespace kvbench {
@@ -30,10 +30,9 @@ struct MeasureRow {
   Index count = 0;  ///< points or pairs behind the value
 };
 
-/// Measures all tokens of each head that the request selects (prompts, layers, kv_heads). Parallel over heads; rows stand in
-/// the order prompt, layer, head, measure, array, x and do not depend on the number of threads. Computed on the host, also
-/// where the request asks for a GPU.
-std::vector<MeasureRow> measure_trace(const trace::Reader& reader, const ReplayRequest& request,
-                                      const std::vector<Measure>& measures, const ReplayHooks& hooks = {});
+/// Measures all tokens of one head; rows stand in the order measure, array, x. `backend` computes on the host. Throws
+/// Interrupted where `stop` is set.
+std::vector<MeasureRow> measure_head(const trace::Reader& reader, const HeadPlace& place, const std::vector<Measure>& measures,
+                                     Backend& backend, const std::atomic<bool>* stop = nullptr);
 
 }  // namespace kvbench

@@ -81,21 +81,50 @@ class MethodList {
     }
     const MethodInfo& info =
         with_place(name->value.place, [&]() -> const MethodInfo& { return find_method(name->value.text); });
-    std::vector<const Member*> parameters;
+    std::vector<Axis> axes;
     for (const Member& member : table.members) {
-      if (member.key != "name") parameters.push_back(&member);
+      if (member.key != "name" && member.key != "zip") axes.push_back({{&member}});
     }
+    const auto zip = std::ranges::find(table.members, "zip", &Member::key);
+    if (zip != table.members.end()) join_axes(zip->value, axes);
     std::vector<Setting> settings;
-    combine(info, parameters, 0, settings, table.place);
+    combine(info, axes, 0, settings, table.place);
   }
 
-  void combine(const MethodInfo& info, const std::vector<const Member*>& parameters, std::size_t next,
-               std::vector<Setting>& settings, const Place& place) {
-    if (next == parameters.size()) return add_choice(info, settings, place);
-    for (const Value& value : parameter_values(*parameters[next])) {
-      settings.push_back({{parameters[next]->key, value.text}, parameters[next]->place, value.place});
-      combine(info, parameters, next + 1, settings, place);
-      settings.pop_back();
+  /// Parameters that advance together: one, or those that `zip` names.
+  using Axis = std::vector<const Member*>;
+
+  /// Joins the axes of the parameters that `names` lists, at the place of the first of them.
+  static void join_axes(const Value& names, std::vector<Axis>& axes) {
+    const std::vector<Value> list = names.kind == Value::Kind::list ? names.items : std::vector{names};
+    Axis joined;
+    for (const Value& name : list) {
+      const auto axis = std::ranges::find_if(axes, [&](const Axis& a) { return a.size() == 1 && a.front()->key == name.text; });
+      if (axis == axes.end()) fail_at(name.place, "'zip' names '{}', which is no parameter of this table", name.text);
+      if (!joined.empty() && parameter_values(*joined.front()).size() != parameter_values(*axis->front()).size()) {
+        fail_at(name.place, "'zip' pairs lists of different lengths: {} of '{}', {} of '{}'",
+                parameter_values(*joined.front()).size(), joined.front()->key, parameter_values(*axis->front()).size(),
+                name.text);
+      }
+      joined.push_back(axis->front());
+      if (joined.size() > 1) axes.erase(axis);
+    }
+    for (Axis& axis : axes) {
+      if (!joined.empty() && axis.front() == joined.front()) axis = joined;
+    }
+  }
+
+  void combine(const MethodInfo& info, const std::vector<Axis>& axes, std::size_t next, std::vector<Setting>& settings,
+               const Place& place) {
+    if (next == axes.size()) return add_choice(info, settings, place);
+    const std::size_t before = settings.size(), count = parameter_values(*axes[next].front()).size();
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const Member* parameter : axes[next]) {
+        const Value value = parameter_values(*parameter)[i];
+        settings.push_back({{parameter->key, value.text}, parameter->place, value.place});
+      }
+      combine(info, axes, next + 1, settings, place);
+      settings.resize(before);
     }
   }
 

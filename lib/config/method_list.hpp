@@ -9,7 +9,8 @@
 namespace kvbench::config {
 
 /// The value of a key `methods`: "all", a name, {name = "subgen", t = 4, delta = [1, 2]}, or a list of these. Lists of
-/// parameters expand to all combinations; the parameter that is written first changes most slowly. Throws Error with the place.
+/// parameters expand to all combinations, the parameter that is written first changing most slowly; those that zip = ["t", "s"]
+/// names advance together. Throws Error with the place.
 std::vector<MethodChoice> read_methods(const Value& value);
 
 }  // namespace kvbench::config

@@ -50,6 +50,11 @@ class Entry {
     for (const Value& item : items()) out.push_back(text(item));
     return out;
   }
+  /// Of any kind but a list or a table, as text.
+  const std::string& scalar(const Value& value) const {
+    if (value.kind == Value::Kind::list || value.kind == Value::Kind::table) reject(value);
+    return value.text;
+  }
   bool flag() const {
     if (value().kind != Value::Kind::flag) reject(value());
     return value().text == "true";
@@ -73,6 +78,8 @@ struct Key {
   const char* name;
   const char* accepts;
   void (*set)(const Entry&, SweepRun&);
+  const char* example;
+  const char* doc;
 };
 
 void set_traces(const Entry& entry, SweepRun& run) {
@@ -112,27 +119,95 @@ void set_measures(const Entry& entry, SweepRun& run) {
   for (const Value& item : entry.items()) run.measures.push_back(entry.choice(item, measures()));
 }
 
+template <class T>
+void set_choices(const Entry& entry, const std::map<std::string, T>& names, std::vector<T>& out) {
+  out.clear();
+  for (const Value& item : entry.items()) out.push_back(entry.choice(item, names));
+  if (out.empty()) entry.reject(entry.value());
+}
+
+const std::map<std::string, std::string> devices = {{"cpu", "cpu"}, {"cuda", "cuda"}, {"auto", "auto"}, {"ref", "ref"}};
+
+void set_exclusions(const Entry& entry, SweepRun& run) {
+  run.exclusions.clear();
+  for (const Value& item : entry.items()) {
+    if (item.kind != Value::Kind::table || item.members.empty()) entry.reject(item);
+    Exclusion exclusion{.place = item.place, .where = {}};
+    for (const Member& member : item.members) exclusion.where.emplace_back(member.key, entry.scalar(member.value));
+    run.exclusions.push_back(std::move(exclusion));
+  }
+}
+
+void set_zip(const Entry& entry, SweepRun& run) {
+  run.zip = entry.texts();
+  run.zip_place = entry.value().place;
+  for (const Value& item : entry.items()) {
+    if (std::ranges::find(zip_keys(), item.text) != zip_keys().end()) continue;
+    fail_at(item.place, "'zip' does not pair '{}'.{} It pairs {}.", item.text, did_you_mean(item.text, zip_keys()),
+            fmt::join(zip_keys(), ", "));
+  }
+}
+
 const Key keys[] = {
-    {"traces", "paths of traces", set_traces},
-    {"methods", "methods", [](const Entry& e, SweepRun& run) { run.request.methods = read_methods(e.value()); }},
-    {"measure", "names of measures", set_measures},
-    {"budgets", "numbers of tokens such as 256 and shares such as \"25%\"", set_budgets},
-    {"seeds", "a number of seeds, or a list of them", set_seeds},
-    {"protocol", "a name", [](const Entry& e, SweepRun& run) { run.request.protocol = e.choice(e.value(), protocols()); }},
-    {"decoded", "a name", [](const Entry& e, SweepRun& run) { run.request.decoded = e.choice(e.value(), decoded_policies()); }},
+    {"traces", "paths of traces", set_traces, R"(["../traces/smollm2-135m.h5"])", "paths, from the folder of this file on"},
+    {"methods", "methods", [](const Entry& e, SweepRun& run) { run.request.methods = read_methods(e.value()); },
+     R"(["snapkv", { name = "subgen", t = [2, 4] }])",
+     "names, \"all\", or tables with parameters; lists of values make all combinations"},
+    {"measure", "names of measures", set_measures, R"(["clusterability"])",
+     "of keys and values themselves: clusterability, similarity-by-distance"},
+    {"budgets", "numbers of tokens such as 256, shares such as \"25%\", and bytes such as \"512KiB\"", set_budgets,
+     R"(["25%", 256, "512KiB"])", "shares of the context, tokens per kv head, bytes of keys and values per kv head"},
+    {"seeds", "a number of seeds, or a list of them", set_seeds, "5",
+     "how many, or a list such as [3, 4]; for methods with randomness"},
+    {"protocol", "names", [](const Entry& e, SweepRun& run) { set_choices(e, protocols(), run.protocols); },
+     R"(["prefill", "decode"])", "auto, prefill, decode, stream; several make a pass each"},
+    {"device", "names", [](const Entry& e, SweepRun& run) { set_choices(e, devices, run.devices); }, R"("cpu")",
+     "cpu, cuda, auto, ref; several make a pass each; --device overrides it"},
+    {"decoded", "a name", [](const Entry& e, SweepRun& run) { run.request.decoded = e.choice(e.value(), decoded_policies()); },
+     R"("method")", "decode: who keeps decoded tokens, method or keep (the harness, exactly)"},
     {"window", "a number of tokens, at least 1",
-     [](const Entry& e, SweepRun& run) { run.request.window = e.integer(e.value(), 1); }},
-    {"layers", "numbers of layers", [](const Entry& e, SweepRun& run) { run.request.layers = e.integers(); }},
-    {"heads", "numbers of kv heads", [](const Entry& e, SweepRun& run) { run.request.kv_heads = e.integers(); }},
-    {"prompts", "names of prompt groups", [](const Entry& e, SweepRun& run) { run.request.prompts = e.texts(); }},
-    {"protect", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, false); }},
-    {"protect_outside", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, true); }},
+     [](const Entry& e, SweepRun& run) { run.request.window = e.integer(e.value(), 1); }, "256",
+     "prefill: last tokens that stay exact"},
+    {"layers", "numbers of layers", [](const Entry& e, SweepRun& run) { run.request.layers = e.integers(); }, "[0, 4]",
+     "layers of the model; without it all in the trace"},
+    {"heads", "numbers of kv heads", [](const Entry& e, SweepRun& run) { run.request.kv_heads = e.integers(); }, "[0]",
+     "kv heads; without it all"},
+    {"prompts", "names of prompt groups", [](const Entry& e, SweepRun& run) { run.request.prompts = e.texts(); }, R"(["0"])",
+     "prompt groups; without it all"},
+    {"protect", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, false); }, "[4, 64]",
+     "first and last tokens of the context that stay exact, inside the budget"},
+    {"protect_outside", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, true); }, "[256, 0]",
+     "the same on top of the budget (one of the two)"},
     {"dense_layers", "a number of layers",
-     [](const Entry& e, SweepRun& run) { run.request.dense_layers = e.integer(e.value(), 0); }},
-    {"recall_sinks", "true or false", [](const Entry& e, SweepRun& run) { run.request.recall_sinks = e.flag(); }},
+     [](const Entry& e, SweepRun& run) { run.request.dense_layers = e.integer(e.value(), 0); }, "2",
+     "first layers that stay exact"},
+    {"recall_sinks", "true or false", [](const Entry& e, SweepRun& run) { run.request.recall_sinks = e.flag(); }, "false",
+     "count sinks in recall"},
+    {"exclude", "tables such as { method = \"mesh\", budget = \"25%\" }", set_exclusions,
+     R"([{ method = "subgen", t = 4, budget = 256 }])",
+     "what does not run: method, its parameters, budget, trace, protocol, device"},
+    {"zip", "names of keys", set_zip, R"(["traces", "budgets"])",
+     "lists that advance together instead of combining: traces, protocol, device, budgets, layers, prompts"},
 };
 
 }  // namespace
+
+const std::vector<std::string>& zip_keys() {
+  static const std::vector<std::string> keys = {"traces", "protocol", "device", "budgets", "layers", "prompts"};
+  return keys;
+}
+
+std::size_t list_size(const SweepRun& run, const std::string& key) {
+  const std::size_t sizes[] = {run.traces.size(),          run.protocols.size(),      run.devices.size(),
+                               run.request.budgets.size(), run.request.layers.size(), run.request.prompts.size()};
+  return sizes[std::ranges::find(zip_keys(), key) - zip_keys().begin()];
+}
+
+std::vector<RunKey> run_keys() {
+  std::vector<RunKey> out;
+  for (const Key& key : keys) out.push_back({key.name, key.example, key.doc});
+  return out;
+}
 
 void reject_key(const Member& member, const std::vector<std::string>& known, const std::string& where) {
   fail_at(member.place, "{} has no key '{}'.{} It has {}.", where, member.key, did_you_mean(member.key, known),

@@ -12,6 +12,17 @@ namespace kvbench::config {
 /// Sets in `run` what each member says. Throws Error with the place for unknown keys and bad values. `name` is no key here.
 void set_run(const std::vector<Member>& members, SweepRun& run);
 
+/// Keys of a run whose lists `zip` can pair.
+const std::vector<std::string>& zip_keys();
+/// How many items the list of a key of zip_keys() has.
+std::size_t list_size(const SweepRun& run, const std::string& key);
+
+/// A key of a run, as the example and the documentation show it.
+struct RunKey {
+  const char *name, *example, *doc;
+};
+std::vector<RunKey> run_keys();
+
 /// Throws Error with the place of the key and the nearest of the known ones.
 [[noreturn]] void reject_key(const Member& member, const std::vector<std::string>& known, const std::string& where);
 

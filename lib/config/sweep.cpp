@@ -16,6 +16,24 @@ const std::string& text_of(const Member& member) {
   return member.value.text;
 }
 
+/// [{run = "paper", method = "uniform"}, ...]
+std::vector<std::vector<std::pair<std::string, std::string>>> read_rows(const Member& member) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> rows;
+  const Value& list = member.value;
+  if (list.kind != Value::Kind::list) fail_at(list.place, "'rows' takes a list of tables, not {}", describe(list));
+  for (const Value& item : list.items) {
+    if (item.kind != Value::Kind::table) fail_at(item.place, "'rows' takes tables such as {{ method = \"uniform\" }}");
+    auto& row = rows.emplace_back();
+    for (const Member& column : item.members) {
+      if (column.value.kind == Value::Kind::list || column.value.kind == Value::Kind::table) {
+        fail_at(column.value.place, "'{}' takes a value, not {}", column.key, describe(column.value));
+      }
+      row.emplace_back(column.key, column.value.text);
+    }
+  }
+  return rows;
+}
+
 /// The members of a run without its name.
 std::vector<Member> settings_of(const Value& table, std::string& name) {
   std::vector<Member> settings;
@@ -28,10 +46,53 @@ std::vector<Member> settings_of(const Value& table, std::string& name) {
   return settings;
 }
 
+/// Of [[name]].
+const std::vector<Value>& blocks(const Value& list, const char* name) {
+  const auto is_table = [](const Value& item) { return item.kind == Value::Kind::table; };
+  if (list.kind != Value::Kind::list || !std::ranges::all_of(list.items, is_table)) {
+    fail_at(list.place, "{0}s are blocks [[{0}]], with two brackets", name);
+  }
+  return list.items;
+}
+
 void check_run(const SweepRun& run) {
   if (run.request.methods.empty() && run.measures.empty()) {
     fail_at(run.place, "run '{}' does nothing; give it methods, such as methods = [\"snapkv\"], or a measure", run.name);
   }
+}
+
+/// Lists of one length, or a complaint.
+void check_zip(const SweepRun& run) {
+  for (const std::string& key : run.zip) {
+    const std::size_t size = list_size(run, key), first = list_size(run, run.zip.front());
+    if (size == 0) fail_at(run.zip_place, "run '{}' pairs '{}', which has no list", run.name, key);
+    if (size == first) continue;
+    fail_at(run.zip_place, "run '{}' pairs lists of different lengths: {} of '{}', {} of '{}'", run.name, first,
+            run.zip.front(), size, key);
+  }
+}
+
+Published read_published(const Value& table) {
+  Published out{.place = table.place};
+  for (const Member& member : table.members) {
+    if (member.key == "claim") {
+      out.claim = text_of(member);
+    } else if (member.key == "paper") {
+      out.paper = text_of(member);
+    } else if (member.key == "metric") {
+      out.metric = text_of(member);
+    } else if (member.key == "why") {
+      out.why = text_of(member);
+    } else if (member.key == "rows") {
+      out.rows = read_rows(member);
+    } else {
+      reject_key(member, {"claim", "paper", "metric", "rows", "why"}, "a block [[published]]");
+    }
+  }
+  if (out.claim.empty() || out.metric.empty() || out.rows.empty()) {
+    fail_at(out.place, "a block [[published]] needs 'claim', 'metric' and 'rows'");
+  }
+  return out;
 }
 
 class SweepReader {
@@ -53,8 +114,10 @@ class SweepReader {
         read_defaults(member);
       } else if (member.key == "run") {
         runs = &member.value;
+      } else if (member.key == "published") {
+        for (const Value& table : blocks(member.value, "published")) sweep_.published.push_back(read_published(table));
       } else {
-        reject_key(member, {"name", "description", "defaults", "run"}, "a sweep file");
+        reject_key(member, {"name", "description", "defaults", "run", "published"}, "a sweep file");
       }
     }
     if (runs == nullptr) throw Error("{}: holds no run; add a block [[run]] with traces and methods", sweep_.file);
@@ -71,10 +134,7 @@ class SweepReader {
   }
 
   void read_runs(const Value& runs) {
-    const auto is_table = [](const Value& item) { return item.kind == Value::Kind::table; };
-    if (runs.kind != Value::Kind::list || !std::ranges::all_of(runs.items, is_table)) {
-      fail_at(runs.place, "runs are blocks [[run]], with two brackets");
-    }
+    blocks(runs, "run");
     if (runs.items.empty()) fail_at(runs.place, "the list of runs is empty; add a block [[run]] with traces and methods");
     for (const Value& table : runs.items) {
       SweepRun run = defaults_;
@@ -82,6 +142,7 @@ class SweepReader {
       run.name = std::to_string(sweep_.runs.size() + 1);
       set_run(settings_of(table, run.name), run);
       check_run(run);
+      check_zip(run);
       const auto twin = std::ranges::find(sweep_.runs, run.name, &SweepRun::name);
       if (twin != sweep_.runs.end()) {
         fail_at(run.place, "there is another run '{}' at {}; rows tell runs apart by name", run.name, twin->place.text());

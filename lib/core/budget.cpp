@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/core/budget.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 #include <kvbench/core/error.hpp>
@@ -9,8 +10,11 @@ namespace kvbench {
 namespace {
 
 [[noreturn]] void reject(std::string_view text, std::string_view why) {
-  throw Error("budget '{}' {}; write a number of tokens such as 256, or a share of the context such as 25% or 12.5%", text,
-              why);
+  throw Error(
+      "budget '{}' {}; write a number of tokens such as 256, a share of the context such as 25% or 12.5%, or bytes of a kv "
+      "head "
+      "such as 512KiB",
+      text, why);
 }
 
 std::int64_t parse_digits(std::string_view digits, std::string_view text) {
@@ -22,6 +26,31 @@ std::int64_t parse_digits(std::string_view digits, std::string_view text) {
   return value;
 }
 
+/// A decimal number as an exact fraction.
+struct Decimal {
+  std::int64_t numerator = 0, denominator = 1;
+};
+
+Decimal parse_decimal(std::string_view number, std::string_view text) {
+  const std::size_t dot = number.find('.');
+  const std::string_view fraction = dot == std::string_view::npos ? "" : number.substr(dot + 1);
+  if (fraction.size() > 6) reject(text, "has more than six decimals");
+  const std::int64_t whole = parse_digits(number.substr(0, dot), text);
+  if (whole > 1'000'000'000'000) reject(text, "is too large");
+  Decimal value;
+  for (std::size_t i = 0; i < fraction.size(); ++i) value.denominator *= 10;
+  value.numerator = whole * value.denominator;
+  if (!fraction.empty()) value.numerator += parse_digits(fraction, text);
+  return value;
+}
+
+struct ByteUnit {
+  std::string_view name;
+  std::int64_t bytes;
+};
+constexpr ByteUnit byte_units[] = {{"KiB", 1 << 10}, {"MiB", 1 << 20},   {"GiB", 1 << 30}, {"KB", 1000},
+                                   {"MB", 1000000},  {"GB", 1000000000}, {"B", 1}};  // the longest first: B ends them all
+
 }  // namespace
 
 Budget Budget::tokens(std::int64_t count) { return parse(std::to_string(count)); }
@@ -29,27 +58,33 @@ Budget Budget::tokens(std::int64_t count) { return parse(std::to_string(count));
 Budget Budget::parse(std::string_view text) {
   Budget budget;
   budget.text_ = std::string(text);
-  if (text.empty() || text.back() != '%') {
-    budget.tokens_ = parse_digits(text, text);
-    if (budget.tokens_ == 0) reject(text, "keeps nothing");
+  if (text.ends_with('%')) {
+    const Decimal share = parse_decimal(text.substr(0, text.size() - 1), text);
+    budget.unit_ = Unit::share;
+    budget.numerator_ = share.numerator;
+    budget.denominator_ = 100 * share.denominator;
+    if (budget.numerator_ == 0) reject(text, "keeps nothing");
+    if (budget.numerator_ > budget.denominator_) reject(text, "is more than the whole context");
     return budget;
   }
-  budget.share_ = true;
-  const std::string_view number = text.substr(0, text.size() - 1);
-  const std::size_t dot = number.find('.');
-  const std::string_view fraction = dot == std::string_view::npos ? "" : number.substr(dot + 1);
-  if (fraction.size() > 6) reject(text, "has more than six decimals");
-  budget.denominator_ = 100;
-  for (std::size_t i = 0; i < fraction.size(); ++i) budget.denominator_ *= 10;
-  budget.numerator_ = parse_digits(number.substr(0, dot), text) * (budget.denominator_ / 100);
-  if (!fraction.empty()) budget.numerator_ += parse_digits(fraction, text);
-  if (budget.numerator_ == 0) reject(text, "keeps nothing");
-  if (budget.numerator_ > budget.denominator_) reject(text, "is more than the whole context");
+  const auto* unit = std::ranges::find_if(byte_units, [&](const ByteUnit& u) { return text.ends_with(u.name); });
+  if (unit != std::end(byte_units)) {
+    const Decimal number = parse_decimal(text.substr(0, text.size() - unit->name.size()), text);
+    budget.unit_ = Unit::bytes;
+    const auto bytes = static_cast<long double>(number.numerator) * static_cast<long double>(unit->bytes) /
+                       static_cast<long double>(number.denominator);
+    if (bytes > 1e18L) reject(text, "is too large");
+    budget.count_ = static_cast<std::int64_t>(bytes);
+  } else {
+    budget.count_ = parse_digits(text, text);
+  }
+  if (budget.count_ == 0) reject(text, "keeps nothing");
   return budget;
 }
 
-std::int64_t Budget::resolve(std::int64_t context) const {
-  if (!share_) return tokens_;
+std::int64_t Budget::resolve(std::int64_t context, std::int64_t token_bytes) const {
+  if (unit_ == Unit::tokens) return count_;
+  if (unit_ == Unit::bytes) return count_ / token_bytes;
   const std::int64_t rounded = (2 * numerator_ * context + denominator_) / (2 * denominator_);
   return rounded > 0 || context == 0 ? rounded : 1;
 }

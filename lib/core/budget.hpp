@@ -8,25 +8,28 @@
 
 namespace kvbench {
 
-/// A budget as a user states it: a number of tokens, or a share of the context.
+/// A budget as a user states it: a number of tokens, a share of the context, or bytes of keys and values.
 class Budget {
  public:
-  /// "256" tokens, or "25%" / "12.5%" of the context. Throws Error naming the text and the accepted forms; budgets must be
-  /// positive, shares at most 100 %.
+  /// "256" tokens, "25%" / "12.5%" of the context, or "512KiB" / "1.5MB" a kv head (B, KB, MB, GB, KiB, MiB, GiB). Throws Error
+  /// naming the text and the accepted forms; budgets must be positive, shares at most 100 %.
   static Budget parse(std::string_view text);
   static Budget tokens(std::int64_t count);
 
-  /// Tokens for a context of `context` tokens; a share is rounded half up, and is at least 1 where the context is not empty.
-  std::int64_t resolve(std::int64_t context) const;
+  /// Tokens for a context of `context` tokens, whose key and value take `token_bytes` together; a share is rounded half up, and
+  /// is at least 1 where the context is not empty; bytes are rounded down, to 0 where not one token fits.
+  std::int64_t resolve(std::int64_t context, std::int64_t token_bytes) const;
 
-  /// Canonical text: "256", "25%".
+  /// As given: "256", "25%", "512KiB".
   const std::string& text() const { return text_; }
-  bool is_share() const { return share_; }
+  bool is_share() const { return unit_ == Unit::share; }
+  bool is_bytes() const { return unit_ == Unit::bytes; }
 
  private:
+  enum class Unit { tokens, share, bytes };
   std::string text_;
-  bool share_ = false;
-  std::int64_t tokens_ = 0;
+  Unit unit_ = Unit::tokens;
+  std::int64_t count_ = 0;                        // of tokens or bytes
   std::int64_t numerator_ = 0, denominator_ = 1;  // exact decimal share, so that 12.5 % of 100 is not left to rounding
 };
 

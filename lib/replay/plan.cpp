@@ -5,6 +5,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/replay/memory.hpp>
 
 namespace kvbench {
 namespace {
@@ -85,11 +86,16 @@ void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request
   }
 }
 
+Index token_bytes(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  return (trace.head_dim + trace.value_dim) * static_cast<Index>(element_bytes(Element::kv, request.kv_element));
+}
+
 std::vector<CellKey> list_cells(const ReplayRequest& request) {
   std::vector<CellKey> cells;
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
     const MethodInfo& info = *request.methods[m].info;
     for (std::size_t b = 0; b < request.budgets.size(); ++b) {
+      if (std::ranges::find(request.excluded, std::pair(m, b)) != request.excluded.end()) continue;
       for (std::size_t s = 0; s < (info.seeded ? request.seeds.size() : 1); ++s) {
         cells.push_back({m, b, info.seeded ? request.seeds[s] : 0});
       }
@@ -104,10 +110,18 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
     for (const PromptPlan& prompt : plan.prompts) {
       largest = std::max(largest, request.protect_outside ? prompt.middle() : prompt.base);
     }
-    if (!budget.is_share() && budget.resolve(0) > largest) {
-      throw Error("--budget {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(), largest,
-                  largest);
+    if (budget.is_share()) continue;
+    const Index token_bytes = plan.prompts.front().token_bytes, tokens = budget.resolve(0, token_bytes);
+    if (tokens < 1) {
+      throw Error("--budget {} is less than the {} bytes of one token's key and value", budget.text(), token_bytes);
     }
+    if (tokens <= largest) continue;
+    if (budget.is_bytes()) {
+      throw Error("--budget {} is larger than the context of {} tokens of {} bytes; use at most {}B, or 100%", budget.text(),
+                  largest, token_bytes, largest * token_bytes);
+    }
+    throw Error("--budget {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(), largest,
+                largest);
   }
 }
 
@@ -143,8 +157,8 @@ void add_units(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, co
 }  // namespace
 
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside) {
-  if (!protect_outside) return budget.resolve(prompt.base);
-  return budget.resolve(prompt.middle()) + prompt.protect_first + prompt.protect_last;
+  if (!protect_outside) return budget.resolve(prompt.base, prompt.token_bytes);
+  return budget.resolve(prompt.middle(), prompt.token_bytes) + prompt.protect_first + prompt.protect_last;
 }
 
 std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request) {
@@ -173,6 +187,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
     const trace::PromptInfo& prompt = trace.prompts[p];
     if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
     plan.prompts.push_back(plan_prompt(prompt, p, request));
+    plan.prompts.back().token_bytes = token_bytes(trace, request);
     for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
       if (!wanted(request.layers, prompt.layers[l].layer)) continue;
       const auto& positions = prompt.layers[l].query_positions;

@@ -16,6 +16,7 @@ struct PromptPlan {
   Index tokens = 0;         ///< n
   Index context = 0;        ///< tokens [0, context) are compressed
   Index base = 0;           ///< tokens that shares of a budget refer to: the context, or the prompt's where it streams
+  Index token_bytes = 0;    ///< of a key and a value in a deployment's cache
   Index protect_first = 0;  ///< of the context: kept exactly by the harness
   Index protect_last = 0;
   Index middle() const { return context - protect_first - protect_last; }

@@ -4,33 +4,52 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <vector>
 
 #include <openssl/evp.h>
 #include <kvbench/core/error.hpp>
 
 namespace kvbench::trace {
+namespace {
+
+void check(bool good) {
+  if (!good) throw IoError("OpenSSL refused to compute SHA-256.");
+}
+
+}  // namespace
+
+struct Sha256::Context {
+  std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> state{EVP_MD_CTX_new(), &EVP_MD_CTX_free};
+};
+
+Sha256::Sha256() : context_(std::make_unique<Context>()) {
+  check(context_->state && EVP_DigestInit_ex(context_->state.get(), EVP_sha256(), nullptr) == 1);
+}
+
+Sha256::~Sha256() = default;
+
+Sha256& Sha256::add(std::string_view bytes) {
+  check(EVP_DigestUpdate(context_->state.get(), bytes.data(), bytes.size()) == 1);
+  return *this;
+}
+
+std::string Sha256::hex() {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  check(EVP_DigestFinal_ex(context_->state.get(), digest, &size) == 1);
+  std::string text;
+  for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+  return text;
+}
 
 std::string sha256_of_file(const std::string& path) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) throw IoError("{}: cannot be read: {}.", path, std::strerror(errno));
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  bool good = context && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1;
-  std::vector<unsigned char> block(std::size_t{1} << 20);
-  while (good) {
-    const std::size_t got = std::fread(block.data(), 1, block.size(), file.get());
-    if (got == 0) break;
-    good = EVP_DigestUpdate(context.get(), block.data(), got) == 1;
-  }
+  Sha256 sum;
+  std::vector<char> block(std::size_t{1} << 20);
+  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get())) sum.add({block.data(), got});
   if (std::ferror(file.get())) throw IoError("{}: reading failed: {}.", path, std::strerror(errno));
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  good = good && EVP_DigestFinal_ex(context.get(), digest, &size) == 1;
-  if (!good) throw IoError("{}: OpenSSL refused to compute SHA-256.", path);
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
+  return sum.hex();
 }
 
 }  // namespace kvbench::trace

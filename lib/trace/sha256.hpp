@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
+#include <string_view>
 
 namespace kvbench::trace {
+
+/// SHA-256 of bytes that come in pieces. Throws IoError where OpenSSL refuses to compute it.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256& add(std::string_view bytes);
+  std::string hex();  ///< 64 digits in lower case; ends the sum
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
 
 /// SHA-256 of the bytes of the file `path`, in lower-case hex. Throws IoError where it cannot be read.
 std::string sha256_of_file(const std::string& path);

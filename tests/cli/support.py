@@ -54,5 +54,23 @@ class CliTest(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(self.folder)), sorted(names))
 
 
+class SweepTest(CliTest):
+    def write(self, text, name="s.toml"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def tearDown(self):
+        for name in os.listdir(self.folder):
+            if name != "t.h5":
+                os.remove(os.path.join(self.folder, name))
+
+    def sweep(self, text, *flags):
+        done = run("sweep", self.write(text), *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+
 def main():
     unittest.main(argv=sys.argv[:1])

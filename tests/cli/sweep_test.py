@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench sweep: one CSV out of many runs, everything checked first, clean stops, the same bytes on any number of threads."""
+"""kvbench sweep: one CSV out of many runs, everything checked first, the same bytes on any number of threads."""
 import os
-import signal
-import subprocess
-import time
 
-from support import CliTest, KVBENCH, main, rows, run
+from support import SweepTest, main, rows, run
 
 GOOD = """
 name = "try"
@@ -23,24 +20,6 @@ methods = "sink"
 budgets = 48
 """
 MEASURES = '[[run]]\ntraces = "t.h5"\nmeasure = ["clusterability", "similarity-by-distance"]\n'
-
-
-class SweepTest(CliTest):
-    def write(self, text, name="s.toml"):
-        path = os.path.join(self.folder, name)
-        with open(path, "w") as file:
-            file.write(text)
-        return path
-
-    def tearDown(self):
-        for name in os.listdir(self.folder):
-            if name != "t.h5":
-                os.remove(os.path.join(self.folder, name))
-
-    def sweep(self, text, *flags):
-        done = run("sweep", self.write(text), *flags)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
 
 
 class Sweep(SweepTest):
@@ -145,25 +124,6 @@ class BadSweep(SweepTest):
 
     def test_output_is_tried_before_the_first_cell(self):
         self.fails(3, "nowhere", args=["sweep", self.write(GOOD), "-o", os.path.join(self.folder, "nowhere", "o.csv")])
-
-
-class StoppedSweep(SweepTest):
-    def test_interrupt(self):
-        path = self.write('[[run]]\ntraces = "t.h5"\nmethods = "all"\nbudgets = ["5%", "10%", "20%", "30%"]\nseeds = 2000\n'
-                          'measure = "clusterability"\n')
-        for number in (signal.SIGINT, signal.SIGTERM):
-            process = subprocess.Popen([KVBENCH, "sweep", path, "--device", "ref", "-o", os.path.join(self.folder, "o.csv")],
-                                       stderr=subprocess.PIPE, text=True)
-            deadline = time.time() + 60
-            while not any(name.startswith("o.csv.tmp.") for name in os.listdir(self.folder)):
-                self.assertLess(time.time(), deadline)
-                time.sleep(0.02)
-            time.sleep(0.3)
-            self.assertIsNone(process.poll(), "the sweep ended before it could be interrupted")
-            process.send_signal(number)
-            _, stderr = process.communicate(timeout=60)
-            self.assertEqual(process.returncode, 130, stderr)
-            self.only_files("s.toml", "t.h5")
 
 
 main()

@@ -8,6 +8,8 @@
 
 #include <kvbench/bounds/clusterability.hpp>
 #include <kvbench/bounds/similarity_by_distance.hpp>
+#include <kvbench/replay/plan.hpp>
+#include <kvbench/replay/workers.hpp>
 #include <unit/replay/small_trace.hpp>
 
 using namespace kvbench;
@@ -28,11 +30,22 @@ std::vector<double> curve_of(const std::vector<MeasureRow>& rows, std::int64_t l
   return values;
 }
 
+/// Of all heads of the small trace, in order.
+std::vector<MeasureRow> measure_all(const SmallTrace& trace, const std::string& device) {
+  const auto backend = make_backend({.backend = device});
+  std::vector<MeasureRow> rows;
+  for (const HeadPlace& place : select_heads(trace.reader().info(), {})) {
+    const auto part = measure_head(trace.reader(), place, both, *backend);
+    rows.insert(rows.end(), part.begin(), part.end());
+  }
+  return rows;
+}
+
 }  // namespace
 
 TEST_CASE("every head has a curve of each measure") {
   const SmallTrace trace;
-  const auto rows = measure_trace(trace.reader(), {.backend = "ref", .threads = 1}, both);
+  const auto rows = measure_all(trace, "ref");
   const auto backend = make_ref_backend();
   for (std::size_t layer = 0; layer < 2; ++layer) {
     for (Index head = 0; head < 2; ++head) {
@@ -51,28 +64,19 @@ TEST_CASE("every head has a curve of each measure") {
   CHECK(rows.back().count == 1);  // one pair of tokens is 39 apart
 }
 
-TEST_CASE("measures do not depend on the number of threads") {
+TEST_CASE("rows say whose they are") {
   const SmallTrace trace;
-  const auto one = measure_trace(trace.reader(), {.threads = 1}, both),
-             three = measure_trace(trace.reader(), {.threads = 3}, both);
-  REQUIRE(one.size() == three.size());
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    CHECK(one[i].value == three[i].value);
-    CHECK(std::tuple(one[i].layer, one[i].kv_head, one[i].array, one[i].x) ==
-          std::tuple(three[i].layer, three[i].kv_head, three[i].array, three[i].x));
-  }
-}
-
-TEST_CASE("the request selects heads") {
-  const SmallTrace trace;
-  const auto rows = measure_trace(trace.reader(), {.layers = {1}, .kv_heads = {0}}, {Measure::similarity_by_distance});
+  const auto backend = make_cpu_backend(best_isa());
+  const auto rows = measure_head(trace.reader(), {0, 1, 1}, {Measure::similarity_by_distance}, *backend);
   CHECK(rows.size() == 39);
-  CHECK(std::ranges::all_of(rows, [](const MeasureRow& r) { return r.layer == 1 && r.kv_head == 0; }));
-  CHECK(contains(message_of<Error>([&] { measure_trace(trace.reader(), {.layers = {9}}, both); }), "layer 9"));
+  CHECK(std::ranges::all_of(rows, [](const MeasureRow& r) { return r.layer == 1 && r.kv_head == 1; }));
+  CHECK(rows.front().trace == "small.h5");
+  CHECK(rows.front().sha256 == trace.reader().sha256().substr(0, 12));
 }
 
 TEST_CASE("an interruption stops the measures") {
   const SmallTrace trace;
+  const auto backend = make_cpu_backend(best_isa());
   const std::atomic<bool> stop = true;
-  CHECK_THROWS_AS(measure_trace(trace.reader(), {}, both, {.stop = &stop}), Interrupted);
+  CHECK_THROWS_AS(measure_head(trace.reader(), {0, 0, 0}, both, *backend, &stop), Interrupted);
 }

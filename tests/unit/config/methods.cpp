@@ -65,3 +65,24 @@ TEST_CASE("complaints about methods point at what is wrong") {
   CHECK(contains(refused("[\"exact\", \"exact\"]"), "s.toml:2:21: 'exact' with its default parameters stands twice"));
   CHECK(contains(refused("[{name = \"snapkv\", window = [32, 16]}, \"snapkv\"]"), "stands twice"));
 }
+
+TEST_CASE("parameters that zip names advance together") {
+  const SweepFiles files;
+  const auto texts = [&](const std::string& table) {
+    std::vector<std::string> out;
+    const Sweep sweep = files.read("[[run]]\nmethods = " + table + "\n");
+    for (const MethodChoice& method : sweep.runs[0].request.methods) out.push_back(method.params.text());
+    return out;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(texts("{ name = \"snapkv\", window = [8, 16], kernel = [3, 7], zip = [\"window\", \"kernel\"] }") ==
+        Texts{"window=8;kernel=3", "window=16"});  // 7 is the default
+  CHECK(texts("{ name = \"snapkv\", window = [8, 16], pooling = [\"max\", \"mean\"], kernel = [3, 9], zip = [\"window\", "
+              "\"kernel\"] }")
+            .size() == 4);
+  const std::string start = "[[run]]\nmethods = { name = \"snapkv\", window = [8, 16], kernel = 3, ";
+  CHECK(contains(files.refusal(start + "zip = [\"window\", \"kernel\"] }\n"),
+                 "pairs lists of different lengths: 2 of 'window', 1 of 'kernel'"));
+  CHECK(
+      contains(files.refusal(start + "zip = [\"pooling\"] }\n"), "'zip' names 'pooling', which is no parameter of this table"));
+}

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <sstream>
+
+#include <kvbench/methods/registry.hpp>
 #include <unit/config/files.hpp>
 
 using namespace kvbench;
@@ -31,7 +34,8 @@ seeds = [7, 9]
 layers = []
 heads = 1
 prompts = ["0", "x"]
-protocol = "decode"
+protocol = ["decode", "stream"]
+device = "cpu"
 decoded = "keep"
 window = 32
 protect = [4, 64]
@@ -52,7 +56,8 @@ measure = ["similarity-by-distance", "clusterability"]
   CHECK(first.request.seeds == std::vector<std::uint32_t>{0, 1, 2});
   CHECK(first.request.layers == std::vector<std::int64_t>{0, 4});
   CHECK((first.request.protect_first == 256 && first.request.protect_last == 0 && first.request.protect_outside));
-  CHECK(first.request.protocol == Protocol::automatic);
+  CHECK(first.protocols == std::vector{Protocol::automatic});
+  CHECK(first.devices.empty());
   CHECK(first.measures.empty());
 
   const SweepRun& second = sweep.runs[1];
@@ -66,7 +71,8 @@ measure = ["similarity-by-distance", "clusterability"]
   CHECK(second.request.layers.empty());
   CHECK(second.request.kv_heads == std::vector<std::int64_t>{1});
   CHECK(second.request.prompts == std::vector<std::string>{"0", "x"});
-  CHECK(second.request.protocol == Protocol::decode);
+  CHECK(second.protocols == std::vector{Protocol::decode, Protocol::stream});
+  CHECK(second.devices == std::vector<std::string>{"cpu"});
   CHECK(second.request.decoded == Decoded::keep);
   CHECK(second.request.window == 32);
   CHECK((second.request.protect_first == 4 && second.request.protect_last == 64 && !second.request.protect_outside));
@@ -147,4 +153,74 @@ TEST_CASE("files that are no sweep") {
   CHECK(contains(files.refusal("a = 1\na = 2\n"), "s.toml:2:"));
   CHECK(contains(message_of<Error>([] { read_sweep("/nowhere/s.toml"); }), "/nowhere/s.toml: there is no such file"));
   CHECK(contains(message_of<Error>([&] { read_sweep(files.folder.path()); }), "folder"));
+}
+
+TEST_CASE("zip pairs lists of one length, of keys that can be paired") {
+  const SweepFiles files;
+  const std::string start = "[[run]]\nmethods = \"sink\"\ntraces = [\"a.h5\", \"b.h5\"]\n";
+  const Sweep sweep = files.read(start + "budgets = [8, 9]\nzip = [\"traces\", \"budgets\"]\n");
+  CHECK(sweep.runs[0].zip == std::vector<std::string>{"traces", "budgets"});
+  CHECK(contains(files.refusal(start + "budgets = [8]\nzip = [\"traces\", \"budgets\"]\n"),
+                 "s.toml:5:7: run '1' pairs lists of different lengths: 2 of 'traces', 1 of 'budgets'"));
+  CHECK(contains(files.refusal(start + "zip = [\"traces\", \"layers\"]\n"), "pairs 'layers', which has no list"));
+  CHECK(contains(files.refusal(start + "zip = [\"trace\"]\n"),
+                 "s.toml:4:8: 'zip' does not pair 'trace'. Did you mean 'traces'?"));
+}
+
+TEST_CASE("an exclusion is a table of scalars") {
+  const SweepFiles files;
+  const std::string start = "[[run]]\nmethods = \"sink\"\n";
+  const Sweep sweep = files.read(start + "exclude = [{ method = \"sink\", budget = 256 }, { sinks = 4 }]\n");
+  REQUIRE(sweep.runs[0].exclusions.size() == 2);
+  using Where = std::vector<std::pair<std::string, std::string>>;
+  CHECK(sweep.runs[0].exclusions[0].where == Where{{"method", "sink"}, {"budget", "256"}});
+  CHECK(sweep.runs[0].exclusions[1].where == Where{{"sinks", "4"}});
+  CHECK(contains(files.refusal(start + "exclude = [\"sink\"]\n"), "s.toml:3:12: 'exclude' takes tables"));
+  CHECK(contains(files.refusal(start + "exclude = [{ method = [\"sink\"] }]\n"), "not a list"));
+}
+
+TEST_CASE("a published number has a claim, a metric and rows") {
+  const SweepFiles files;
+  const std::string start = "[[run]]\nmethods = \"sink\"\n[[published]]\nclaim = \"c\"\n";
+  const Sweep sweep = files.read(start +
+                                 "paper = \"0.1\"\nmetric = \"recall_mean\"\nwhy = \"w\"\n"
+                                 "rows = [{ run = \"1\", layer = 3 }, { method = \"sink\" }]\n");
+  REQUIRE(sweep.published.size() == 1);
+  const Published& published = sweep.published[0];
+  CHECK(published.claim == "c");
+  CHECK(published.paper == "0.1");
+  CHECK(published.metric == "recall_mean");
+  CHECK(published.why == "w");
+  REQUIRE(published.rows.size() == 2);
+  CHECK(published.rows[0][1] == std::pair<std::string, std::string>{"layer", "3"});
+  CHECK(contains(files.refusal(start), "s.toml:3:1: a block [[published]] needs 'claim', 'metric' and 'rows'"));
+  CHECK(contains(files.refusal(start + "metrics = \"x\"\n"), "Did you mean 'metric'?"));
+  CHECK(contains(files.refusal(start + "rows = 3\n"), "'rows' takes a list of tables, not the number 3"));
+}
+
+TEST_CASE("the example is a sweep, and so is every line of it that is commented out") {
+  const SweepFiles files;
+  const std::string example = example_sweep();
+  const Sweep sweep = files.read(example);
+  CHECK(sweep.runs.size() == 2);
+  CHECK(sweep.published.size() == 1);
+  // Keys, and methods with all their parameters.
+  std::istringstream lines(example);
+  std::string line, methods;
+  std::size_t keys = 0;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("#   { name")) {
+      methods += line.substr(1) + "\n";
+    } else if (line.starts_with("#   ") && line.find(" = ") < line.find(':')) {
+      CAPTURE(line);
+      ++keys;
+      const std::string key = line.substr(4), needed = key.starts_with("methods") ? "" : "methods = \"subgen\"\n";
+      const bool pairs = key.starts_with("zip");
+      CHECK_NOTHROW(files.read("[[run]]\n" + needed + (pairs ? "traces = \"t.h5\"\n" : "") + key + "\n"));
+    }
+  }
+  CHECK(keys == 18);
+  const Sweep all = files.read("[[run]]\nmethods = [\n" + methods + "]\n");
+  CHECK(all.runs[0].request.methods.size() == all_methods().size());
+  for (const MethodChoice& method : all.runs[0].request.methods) CHECK(method.params.text().empty());
 }

@@ -8,28 +8,42 @@
 using kvbench::Budget;
 
 TEST_CASE("a number is tokens whatever the context") {
-  CHECK(Budget::parse("256").resolve(1000) == 256);
-  CHECK(Budget::parse("256").resolve(10) == 256);
+  CHECK(Budget::parse("256").resolve(1000, 256) == 256);
+  CHECK(Budget::parse("256").resolve(10, 256) == 256);
   CHECK(Budget::tokens(7).text() == "7");
 }
 
 TEST_CASE("a share is rounded half up and exact in decimals") {
-  CHECK(Budget::parse("25%").resolve(3840) == 960);
-  CHECK(Budget::parse("10%").resolve(100) == 10);
-  CHECK(Budget::parse("12.5%").resolve(100) == 13);  // 12.5 rounds up
-  CHECK(Budget::parse("12.5%").resolve(8) == 1);
-  CHECK(Budget::parse("0.1%").resolve(1499) == 1);
-  CHECK(Budget::parse("0.1%").resolve(1500) == 2);
-  CHECK(Budget::parse("100%").resolve(77) == 77);
+  CHECK(Budget::parse("25%").resolve(3840, 256) == 960);
+  CHECK(Budget::parse("10%").resolve(100, 256) == 10);
+  CHECK(Budget::parse("12.5%").resolve(100, 256) == 13);  // 12.5 rounds up
+  CHECK(Budget::parse("12.5%").resolve(8, 256) == 1);
+  CHECK(Budget::parse("0.1%").resolve(1499, 256) == 1);
+  CHECK(Budget::parse("0.1%").resolve(1500, 256) == 2);
+  CHECK(Budget::parse("100%").resolve(77, 256) == 77);
 }
 
 TEST_CASE("a share of a context that is not empty keeps at least one token") {
-  CHECK(Budget::parse("1%").resolve(3) == 1);
-  CHECK(Budget::parse("1%").resolve(0) == 0);
+  CHECK(Budget::parse("1%").resolve(3, 256) == 1);
+  CHECK(Budget::parse("1%").resolve(0, 256) == 0);
+}
+
+TEST_CASE("bytes are tokens rounded down") {
+  CHECK(Budget::parse("64KiB").resolve(1000, 256) == 256);
+  CHECK(Budget::parse("64KB").resolve(1000, 256) == 250);
+  CHECK(Budget::parse("1.5MiB").resolve(0, 512) == 3072);
+  CHECK(Budget::parse("767B").resolve(1000, 256) == 2);
+  CHECK(Budget::parse("255B").resolve(1000, 256) == 0);
+  CHECK(Budget::parse("0.001KB").resolve(1000, 1) == 1);
+  CHECK(Budget::parse("2GiB").resolve(1, 2) == 1 << 30);
+  CHECK(Budget::parse("64KiB").text() == "64KiB");
+  CHECK(Budget::parse("64KiB").is_bytes());
+  CHECK(!Budget::parse("64KiB").is_share());
 }
 
 TEST_CASE("what is no budget is refused by name") {
-  for (const char* text : {"", "0", "-1", "0%", "101%", "%", "1e3", "25 %", "abc", "1.5", "0.0000001%", ".%"}) {
+  for (const char* text : {"", "0", "-1", "0%", "101%", "%", "1e3", "25 %", "abc", "1.5", "0.0000001%", ".%", "0B", "KiB", "-1KiB", "1 KiB", "1.5", "1e3B",
+                           "1kib", "9999999999999GiB"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(Budget::parse(text), kvbench::Error);
   }

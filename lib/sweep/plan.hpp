@@ -10,24 +10,25 @@
 #include <kvbench/replay/plan.hpp>
 #include <kvbench/trace/reader.hpp>
 
-namespace kvbench::config {
+namespace kvbench::sweep {
 
-/// One run on one trace.
+/// One run on one trace, with one protocol and device.
 struct SweepStep {
   std::size_t run = 0;  ///< index into Sweep::runs
   std::shared_ptr<const trace::Reader> reader;
-  ReplayPlan replay;               ///< empty where the run only measures
-  std::size_t measured_heads = 0;  ///< 0 where it measures nothing
+  ReplayRequest request;
+  ReplayPlan replay;                ///< empty where the run only measures
+  std::vector<HeadPlace> measured;  ///< empty where it measures nothing
 };
 
 struct SweepPlan {
-  Sweep sweep;
-  std::vector<SweepStep> steps;  ///< in the order of runs, then traces
+  config::Sweep sweep;
+  std::vector<SweepStep> steps;  ///< in the order of runs, then traces, protocols, devices
 };
 
 /// Opens all traces and plans all runs. Throws Error with the place of the run or trace where a trace is missing or bad, or
 /// cannot serve the run.
-SweepPlan plan_sweep(Sweep sweep);
+SweepPlan plan_sweep(config::Sweep sweep);
 
 bool has_replays(const SweepPlan& plan);
 bool has_measures(const SweepPlan& plan);
@@ -35,4 +36,4 @@ bool has_measures(const SweepPlan& plan);
 /// What a sweep would do, as text: runs, traces, layers, methods x budgets x seeds, cells.
 std::string describe(const SweepPlan& plan);
 
-}  // namespace kvbench::config
+}  // namespace kvbench::sweep

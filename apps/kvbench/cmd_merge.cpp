@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/sweep/merge.hpp>
+
+#include "commands.hpp"
+#include "sweep_tables.hpp"
+
+namespace kvbench::app {
+namespace {
+
+using namespace sweep;
+
+struct Options {
+  std::vector<std::string> files;
+  bool partial = false;
+  TableFlags table;
+};
+
+/// Throws Error that names some of them where cells are missing, or says so on stderr where the user takes what is there.
+void check_missing(const Merged& merged, bool partial) {
+  const std::vector<std::string> missing = missing_cells(merged.layout, merged.files);
+  if (missing.empty()) return;
+  constexpr std::size_t shown = 5;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(shown, missing.size()); ++i) list += fmt::format("\n  {}", missing[i]);
+  if (missing.size() > shown) list += fmt::format("\n  and {} more", missing.size() - shown);
+  if (!partial) {
+    throw Error(
+        "{} cells of sweep '{}' are missing; compute their shards (--resume goes on with a part), or take what is there "
+        "with --partial:{}",
+        missing.size(), merged.layout.name, list);
+  }
+  fmt::print(stderr, "kvbench: {} cells are missing and stay out of the rows:{}\n", missing.size(), list);
+}
+
+int run(const Options& options) {
+  const Merged merged = open_shards(options.files);
+  for (const std::string& note : merged.notes) fmt::print(stderr, "kvbench: {}\n", note);
+  check_missing(merged, options.partial);
+  SweepTables tables("the sweep '" + merged.layout.name + "'", has_replays(merged.layout), has_measures(merged.layout),
+                     options.table);
+  return tables.finish(collect(merged.layout, merged.files, options.table.grain));
+}
+
+}  // namespace
+
+Command add_merge(CLI::App& app) {
+  CLI::App* flags = app.add_subcommand("merge", "Join the cells of a sweep's shards (or of one that stopped) into its tables");
+  auto options = std::make_shared<Options>();
+  flags->add_option("cells", options->files, "Files of cells that `kvbench sweep` wrote")->required();
+  flags->add_flag("--partial", options->partial, "Make rows of the cells that are there, where some are missing");
+  add_table_flags(flags, options->table);
+  return {flags, [options] { return run(*options); }};
+}
+
+}  // namespace kvbench::app

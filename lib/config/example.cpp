@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
+#include <kvbench/config/run_keys.hpp>
+#include <kvbench/config/sweep.hpp>
+#include <kvbench/methods/registry.hpp>
+
+namespace kvbench::config {
+namespace {
+
+/// "0.5" and "true" as they are, anything else as a text.
+std::string toml_value(const ParamSpec& parameter) {
+  const bool bare = parameter.type != "text" && parameter.type != "choice" && !parameter.default_value.empty() &&
+                    (parameter.default_value == "true" || parameter.default_value == "false" ||
+                     parameter.default_value.find_first_not_of("0123456789.-e") == std::string::npos);
+  return bare ? parameter.default_value : fmt::format("\"{}\"", parameter.default_value);
+}
+
+std::string method_lines(const MethodInfo& method) {
+  std::string out = fmt::format("#   {}: {}\n", method.name, method.summary);
+  std::vector<std::string> settings = {fmt::format("name = \"{}\"", method.name)};
+  for (const ParamSpec& parameter : method.params) {
+    settings.push_back(fmt::format("{} = {}", parameter.name, toml_value(parameter)));
+    out += fmt::format("#     {}: {}{}\n", parameter.name, parameter.doc,
+                       parameter.range.empty() ? "" : fmt::format(" [{}]", parameter.range));
+  }
+  return out + fmt::format("#   {{ {} }},\n", fmt::join(settings, ", "));
+}
+
+}  // namespace
+
+std::string example_sweep() {
+  std::string out = R"(# A sweep: kvbench sweep FILE.toml -o out.csv      (--dry-run shows what it would do)
+name = "example"                  # default: the name of the file
+description = "What it shows"
+
+[defaults]                        # holds for every run that does not say otherwise
+traces = ["../traces/smollm2-135m.h5"]
+budgets = ["12.5%", "25%"]
+seeds = 3
+
+[[run]]
+name = "eviction"                 # default: 1, 2, ...
+methods = ["exact", "sink", "snapkv"]
+
+[[run]]
+name = "sampling"
+methods = ["uniform", { name = "subgen", t = [2, 4] }]
+exclude = [{ method = "subgen", budget = "12.5%" }]
+
+# What a paper says of it, for `kvbench report --sweep FILE.toml`:
+[[published]]
+claim = "Selection by attention is better than keeping first and last tokens"
+paper = "no number in the text"
+metric = "rel_err_mean"
+rows = [{ run = "eviction", method = "snapkv" }, { run = "eviction", method = "sink" }]
+why = "another model, and errors of attention instead of scores of a task"
+
+# All keys of a run and of [defaults]:
+)";
+  for (const RunKey& key : run_keys()) out += fmt::format("#   {} = {}   # {}\n", key.name, key.example, key.doc);
+  out += "\n# All methods, with the defaults of their parameters:\n";
+  for (const MethodInfo& method : all_methods()) out += method_lines(method);
+  return out;
+}
+
+}  // namespace kvbench::config

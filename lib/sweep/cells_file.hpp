@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The finished cells of a sweep, or of a shard of one, by key.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+
+#include <kvbench/sweep/codec.hpp>
+#include <kvbench/sweep/frame_file.hpp>
+
+namespace kvbench::sweep {
+
+class CellsFile {
+ public:
+  /// Throws as FrameFile does.
+  CellsFile(std::string path, FrameFile::Mode mode);
+
+  const std::string& path() const { return file_.path(); }
+  std::size_t size() const { return cells_.size(); }  ///< cells, those that no layout asks for any more included
+  std::uint64_t torn_bytes() const { return file_.torn_bytes(); }
+
+  /// The layout that the cells were computed for last; nothing in a new file. Throws Error where it is damaged.
+  std::optional<SweepLayout> layout() const;
+  /// Says what the cells that follow are for.
+  void begin(const SweepLayout& layout);
+
+  bool has(const std::string& key) const { return cells_.contains(key); }
+  void add(const std::string& key, CellBlock cells);
+  void add(const std::string& key, std::vector<MeasureRow> rows);
+  /// Throw Error where the file holds something else under this key.
+  CellBlock cells(const std::string& key) const;
+  std::vector<MeasureRow> measures(const std::string& key) const;
+  void sync() const { file_.sync(); }
+
+ private:
+  void append(std::uint32_t kind, const std::string& key, std::string_view payload);
+  template <class F>
+  auto decoded(const Frame& frame, std::uint32_t kind, F decode) const;
+
+  FrameFile file_;
+  std::map<std::string, Frame> cells_;
+  std::optional<Frame> layout_;
+  std::chrono::steady_clock::time_point synced_ = std::chrono::steady_clock::now();
+};
+
+/// Which of several files holds a cell; none: it has not been computed.
+const CellsFile* holder(std::span<const CellsFile> files, const std::string& key);
+
+}  // namespace kvbench::sweep

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/codec.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include <kvbench/sweep/archive.hpp>
+
+namespace kvbench::sweep {
+
+// visit() is found through the archive's namespace, so none of it may be in an unnamed one.
+
+template <class A>
+void visit(A& archive, CellKey& v) {
+  archive(v.method, v.budget, v.seed);
+}
+
+template <class A>
+void visit(A& archive, ReplayFrame::Prompt& v) {
+  archive(v.id, v.protocol);
+}
+
+template <class A>
+void visit(A& archive, ReplayFrame::Method& v) {
+  archive(v.name, v.params, v.seeded);
+}
+
+template <class A>
+void visit(A& archive, ReplayFrame& v) {
+  archive(v.trace, v.sha256, v.model, v.group, v.prompts, v.methods, v.budgets, v.cells, v.device, v.isa);
+}
+
+template <class A>
+void visit(A& archive, Bytes& v) {
+  archive(v.kv, v.meta, v.fast, v.slow, v.read, v.full);
+}
+
+template <class A>
+void visit(A& archive, Note& v) {
+  archive(v.text, v.count);
+}
+
+/// The metrics that apply somewhere, one after the other: most cells have no values of half of them.
+struct MetricColumns {
+  std::uint64_t rows = 0;
+  std::uint32_t present = 0;
+  std::vector<float> values;
+};
+static_assert(metric_count <= 32);
+
+template <class A>
+void visit(A& archive, MetricColumns& v) {
+  archive(v.rows, v.present, v.values);
+}
+
+static MetricColumns to_columns(const std::vector<MetricRow>& rows) {
+  MetricColumns columns{.rows = rows.size()};
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    if (std::ranges::all_of(rows, [&](const MetricRow& row) { return std::isnan(row[m]); })) continue;
+    columns.present |= std::uint32_t{1} << m;
+    for (const MetricRow& row : rows) columns.values.push_back(row[m]);
+  }
+  return columns;
+}
+
+static std::vector<MetricRow> to_rows(const MetricColumns& columns) {
+  const auto present = static_cast<std::size_t>(std::popcount(columns.present));
+  if (present * columns.rows != columns.values.size() || (present == 0 && columns.rows > (1u << 30))) {
+    throw std::out_of_range("stored metrics do not fit their number");
+  }
+  MetricRow none;
+  none.fill(std::numeric_limits<float>::quiet_NaN());
+  std::vector<MetricRow> rows(columns.rows, none);
+  const float* value = columns.values.data();
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    if ((columns.present >> m & 1) == 0) continue;
+    for (MetricRow& row : rows) row[m] = *value++;
+  }
+  return rows;
+}
+
+template <class A>
+void visit(A& archive, CellResult& v) {
+  archive(v.status, v.reason, v.notes, v.dense, v.budget_tokens, v.kept_tokens, v.context_tokens, v.bytes, v.peak_bytes,
+          v.compress_flops, v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro);
+  MetricColumns columns;
+  if constexpr (!A::reads) columns = to_columns(v.metrics);
+  archive(columns);
+  if constexpr (A::reads) v.metrics = to_rows(columns);
+}
+
+template <class A>
+void visit(A& archive, HeadResult& v) {
+  archive(v.place.prompt, v.place.layer, v.place.kv_head, v.layer, v.positions);
+}
+
+template <class A>
+void visit(A& archive, MeasureRow& v) {
+  archive(v.trace, v.sha256, v.model, v.prompt, v.layer, v.kv_head, v.measure, v.array, v.x, v.value, v.count);
+}
+
+template <class A>
+void visit(A& archive, CellEntry& v) {
+  archive(v.key, v.method, v.heads);
+}
+
+template <class A>
+void visit(A& archive, StepLayout& v) {
+  archive(v.run, v.frame, v.heads, v.cells, v.measured, v.measures);
+}
+
+template <class A>
+void visit(A& archive, SweepLayout& v) {
+  archive(v.name, v.version, v.commit, v.steps);
+}
+
+namespace {
+
+template <class T>
+std::string encode(T& value) {
+  ByteWriter writer;
+  writer(value);
+  return std::move(writer.bytes);
+}
+
+template <class T>
+T decode(std::string_view bytes) {
+  T value;
+  ByteReader reader(bytes);
+  reader(value);
+  if (!reader.at_end()) throw std::out_of_range("stored values are followed by others");
+  return value;
+}
+
+}  // namespace
+
+std::string encode_layout(SweepLayout layout) { return encode(layout); }
+SweepLayout decode_layout(std::string_view bytes) { return decode<SweepLayout>(bytes); }
+std::string encode_cells(CellBlock cells) { return encode(cells); }
+CellBlock decode_cells(std::string_view bytes) { return decode<CellBlock>(bytes); }
+std::string encode_measures(std::vector<MeasureRow> rows) { return encode(rows); }
+std::vector<MeasureRow> decode_measures(std::string_view bytes) { return decode<std::vector<MeasureRow>>(bytes); }
+
+}  // namespace kvbench::sweep

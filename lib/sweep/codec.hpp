@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cells, measures and the layout of a sweep as bytes, and back. decode_...() throws std::out_of_range for bytes that are none.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kvbench/sweep/layout.hpp>
+
+namespace kvbench::sweep {
+
+/// The cells of one method on the heads of a unit: [heads][cells of the method], in plan order.
+using CellBlock = std::vector<std::vector<CellResult>>;
+
+std::string encode_layout(SweepLayout layout);
+SweepLayout decode_layout(std::string_view bytes);
+
+std::string encode_cells(CellBlock cells);  ///< raw results stay out
+CellBlock decode_cells(std::string_view bytes);
+
+std::string encode_measures(std::vector<MeasureRow> rows);
+std::vector<MeasureRow> decode_measures(std::string_view bytes);
+
+}  // namespace kvbench::sweep

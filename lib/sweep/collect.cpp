@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/collect.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/error.hpp>
+
+namespace kvbench::sweep {
+namespace {
+
+CellResult not_computed() {
+  CellResult cell{.status = Status::skipped, .reason = "not computed"};
+  return cell;
+}
+
+/// The results of one method of a step, on all heads.
+ReplayResults results_of(const StepLayout& step, std::size_t method, std::span<const CellsFile> files) {
+  ReplayResults results{step.frame, step.heads};
+  std::erase_if(results.cells, [&](const CellKey& key) { return key.method != method; });
+  for (HeadResult& head : results.heads) head.cells.assign(results.cells.size(), not_computed());
+  for (const CellEntry& entry : step.cells) {
+    if (entry.method != method) continue;
+    const CellsFile* file = holder(files, entry.key);
+    if (file == nullptr) continue;
+    CellBlock block = file->cells(entry.key);
+    const auto fits = [&](const std::vector<CellResult>& cells) { return cells.size() == results.cells.size(); };
+    if (block.size() != entry.heads.size() || !std::ranges::all_of(block, fits)) {
+      throw Error("{}: holds another number of cells than its sweep has; compute them anew", file->path());
+    }
+    for (std::size_t h = 0; h < block.size(); ++h) results.heads[entry.heads[h]].cells = std::move(block[h]);
+  }
+  return results;
+}
+
+}  // namespace
+
+SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files, Grain grain) {
+  SweepResults all;
+  for (const StepLayout& step : layout.steps) {
+    std::vector<Record> records;
+    for (std::size_t m = 0; m < step.frame.methods.size(); ++m) {
+      for (Record& record : summarize(results_of(step, m, files), grain)) {
+        record.run = step.run;
+        records.push_back(std::move(record));
+      }
+    }
+    put_in_order(records);
+    std::ranges::move(records, std::back_inserter(all.records));
+    for (const CellEntry& entry : step.measures) {
+      const CellsFile* file = holder(files, entry.key);
+      if (file == nullptr) continue;
+      for (MeasureRow& row : file->measures(entry.key)) {
+        row.run = step.run;
+        all.measures.push_back(std::move(row));
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> missing_cells(const SweepLayout& layout, std::span<const CellsFile> files) {
+  std::vector<std::string> missing;
+  for (const StepLayout& step : layout.steps) {
+    for (const CellEntry& entry : step.cells) {
+      if (holder(files, entry.key) == nullptr) missing.push_back(describe(step, entry, false));
+    }
+    for (const CellEntry& entry : step.measures) {
+      if (holder(files, entry.key) == nullptr) missing.push_back(describe(step, entry, true));
+    }
+  }
+  return missing;
+}
+
+bool has_replays(const SweepLayout& layout) {
+  return std::ranges::any_of(layout.steps, [](const StepLayout& step) { return !step.cells.empty(); });
+}
+
+bool has_measures(const SweepLayout& layout) {
+  return std::ranges::any_of(layout.steps, [](const StepLayout& step) { return !step.measures.empty(); });
+}
+
+}  // namespace kvbench::sweep

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/expand.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <kvbench/config/run_keys.hpp>
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/workers.hpp>
+
+namespace kvbench::sweep {
+namespace {
+
+using config::Exclusion;
+using config::SweepRun;
+
+bool zipped(const SweepRun& run, const char* key) { return std::ranges::find(run.zip, key) != run.zip.end(); }
+
+/// Item i of a zipped list alone, else the list as it is.
+template <class T>
+std::vector<T> items(const SweepRun& run, const char* key, const std::vector<T>& list, std::size_t i) {
+  return zipped(run, key) ? std::vector<T>{list[i]} : list;
+}
+
+std::vector<Pass> combinations(const SweepRun& run) {
+  std::vector<Pass> passes;
+  const std::size_t pairs = run.zip.empty() ? 1 : config::list_size(run, run.zip.front());
+  for (std::size_t i = 0; i < pairs; ++i) {
+    Pass pass{.trace = {}, .request = run.request};
+    pass.request.budgets = items(run, "budgets", run.request.budgets, i);
+    pass.request.layers = items(run, "layers", run.request.layers, i);
+    pass.request.prompts = items(run, "prompts", run.request.prompts, i);
+    const std::vector<std::string> devices = run.devices.empty() ? std::vector{run.request.backend} : run.devices;
+    for (const config::TraceChoice& trace : items(run, "traces", run.traces, i)) {
+      for (const Protocol protocol : items(run, "protocol", run.protocols, i)) {
+        for (const std::string& device : items(run, "device", devices, i)) {
+          pass.trace = trace;
+          pass.request.protocol = protocol;
+          pass.request.backend = device;
+          passes.push_back(pass);
+        }
+      }
+    }
+  }
+  return passes;
+}
+
+/// Whether a configuration of a pass has what an exclusion says of `key`.
+bool has(const Pass& pass, const MethodChoice& method, const Budget& budget, const std::string& key, const std::string& value) {
+  if (key == "method") return &find_method(value) == method.info;
+  if (key == "budget") return budget.text() == value;
+  if (key == "protocol") return name_of(pass.request.protocol) == value;
+  if (key == "device") return pass.request.backend == value;
+  if (key == "trace") {
+    const std::filesystem::path path(pass.trace.path);
+    return path.filename() == value || path.stem() == value;
+  }
+  // A parameter: as the method's canonical text has it, where what equals the default is left out.
+  if (std::ranges::find(method.info->params, key, &ParamSpec::name) == method.info->params.end()) return false;
+  const Assignment assignment{key, value};
+  const std::string wanted = method.info->bind({&assignment, 1}).text(), all = ";" + method.params.text() + ";";
+  return wanted.empty() ? all.find(";" + key + "=") == std::string::npos : all.find(";" + wanted + ";") != std::string::npos;
+}
+
+/// Complains about keys and names that mean nothing in this run.
+void check(const SweepRun& run, const Exclusion& exclusion) {
+  std::vector<std::string> known = {"method", "budget", "trace", "protocol", "device"};
+  for (const MethodChoice& method : run.request.methods) {
+    for (const ParamSpec& parameter : method.info->params) known.push_back(parameter.name);
+  }
+  for (const auto& [key, value] : exclusion.where) {
+    if (std::ranges::find(known, key) == known.end()) {
+      config::fail_at(exclusion.place,
+                      "'exclude' names '{}', which is neither method, budget, trace, protocol or device nor a "
+                      "parameter of a method of this run.{}",
+                      key, did_you_mean(key, known));
+    }
+    if (key == "method") config::with_place(exclusion.place, [&] { find_method(value); });
+  }
+}
+
+/// Takes the configurations out for which all of an exclusion holds; says whether there were any.
+bool exclude(Pass& pass, const Exclusion& exclusion) {
+  bool any = false;
+  for (std::size_t m = 0; m < pass.request.methods.size(); ++m) {
+    for (std::size_t b = 0; b < pass.request.budgets.size(); ++b) {
+      const auto holds = [&](const auto& item) {
+        return has(pass, pass.request.methods[m], pass.request.budgets[b], item.first, item.second);
+      };
+      if (!std::ranges::all_of(exclusion.where, holds)) continue;
+      any = true;
+      const std::pair place(m, b);
+      if (std::ranges::find(pass.request.excluded, place) == pass.request.excluded.end())
+        pass.request.excluded.push_back(place);
+    }
+  }
+  return any;
+}
+
+/// Methods of which nothing is left go, so that they cost nothing.
+void drop_empty_methods(ReplayRequest& request) {
+  for (std::size_t m = request.methods.size(); m-- > 0;) {
+    const auto of_method = [&](const auto& place) { return place.first == m; };
+    if (static_cast<std::size_t>(std::ranges::count_if(request.excluded, of_method)) < request.budgets.size()) continue;
+    request.methods.erase(request.methods.begin() + static_cast<std::ptrdiff_t>(m));
+    std::erase_if(request.excluded, of_method);
+    for (auto& place : request.excluded) place.first -= place.first > m ? 1 : 0;
+  }
+}
+
+}  // namespace
+
+std::vector<Pass> expand(const SweepRun& run) {
+  std::vector<Pass> passes = combinations(run);
+  for (const Exclusion& exclusion : run.exclusions) {
+    check(run, exclusion);
+    bool any = false;
+    for (Pass& pass : passes) any = exclude(pass, exclusion) || any;
+    if (!any) config::fail_at(exclusion.place, "this excludes nothing of run '{}': no configuration has all of it", run.name);
+  }
+  for (Pass& pass : passes) {
+    drop_empty_methods(pass.request);
+    pass.request.backend = config::with_place(run.place, [&] { return choose_device(pass.request.backend).backend; });
+  }
+  if (run.measures.empty()) std::erase_if(passes, [](const Pass& pass) { return pass.request.methods.empty(); });
+  if (passes.empty()) config::fail_at(run.place, "'exclude' leaves nothing of run '{}'", run.name);
+  return passes;
+}
+
+}  // namespace kvbench::sweep

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/frame_file.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/trace/sha256.hpp>
+
+namespace kvbench::sweep {
+namespace {
+
+constexpr std::string_view signature = "kvcells1";
+constexpr std::size_t digest_size = 64;
+
+/// Before each payload, as it stands in the file.
+struct Header {
+  std::uint64_t length = 0;
+  std::uint32_t kind = 0, reserved = 0;
+  std::array<char, digest_size> key{}, checksum{};
+};
+static_assert(sizeof(Header) == 16 + 2 * digest_size);
+
+std::array<char, digest_size> to_array(const std::string& hex) {
+  std::array<char, digest_size> out{};
+  std::copy_n(hex.begin(), std::min(hex.size(), out.size()), out.begin());
+  return out;
+}
+
+/// Covers everything but itself.
+std::string_view summed(const Header& header) { return {reinterpret_cast<const char*>(&header), sizeof header - digest_size}; }
+
+std::size_t read_some(int fd, void* data, std::size_t size, std::uint64_t offset) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::pread(fd, static_cast<char*>(data) + done, size - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+}  // namespace
+
+FrameFile::FrameFile(std::string path, Mode mode) : path_(std::move(path)) {
+  open(mode);
+  try {
+    scan();
+    // Appending goes on after the last whole frame.
+    if (mode == Mode::append && ::ftruncate(fd_, static_cast<off_t>(end_)) != 0) fail("cannot be mended", errno);
+  } catch (...) {
+    ::close(fd_);
+    throw;
+  }
+}
+
+FrameFile::FrameFile(FrameFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      end_(other.end_),
+      torn_(other.torn_),
+      frames_(std::move(other.frames_)) {}
+
+FrameFile::~FrameFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void FrameFile::fail(const char* doing, int cause) const {
+  const bool full = cause == ENOSPC || cause == EDQUOT || cause == EFBIG;
+  throw IoError(
+      "{}: {}: {}; {}.", path_, doing, std::strerror(cause),
+      full ? "free some space and go on with --resume; the cells finished so far are safe" : "check the folder and the disk");
+}
+
+void FrameFile::open(Mode mode) {
+  if (mode == Mode::scratch) {
+    path_ = (std::filesystem::temp_directory_path() / "kvbench-cells-XXXXXX").string();
+    fd_ = ::mkostemp(path_.data(), O_CLOEXEC);
+    if (fd_ < 0) fail("cannot be written", errno);
+    ::unlink(path_.c_str());
+    return;
+  }
+  constexpr int flags[] = {O_RDWR | O_CREAT | O_EXCL, O_RDWR | O_CREAT, O_RDONLY};
+  fd_ = ::open(path_.c_str(), flags[static_cast<int>(mode)] | O_CLOEXEC, 0666);
+  if (fd_ < 0 && errno == ENOENT && mode == Mode::read) throw Error("{}: there is no such file", path_);
+  if (fd_ < 0) fail(mode == Mode::read ? "cannot be read" : "cannot be written", errno);
+  // A file system without locks gives another error, and then nobody is warned.
+  if (mode != Mode::read && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(fd_);
+    throw Error("{}: another sweep is writing it; wait for it, or name another file", path_);
+  }
+}
+
+void FrameFile::scan() {
+  const off_t size_now = ::lseek(fd_, 0, SEEK_END);
+  if (size_now < 0) fail("cannot be read", errno);
+  const auto size = static_cast<std::uint64_t>(size_now);
+  std::array<char, signature.size()> start{};
+  const std::size_t got = read_some(fd_, start.data(), start.size(), 0);
+  if (std::string_view(start.data(), got) != signature.substr(0, got)) {
+    throw Error("{}: is no file of cells; name one that `kvbench sweep` wrote", path_);
+  }
+  end_ = got == signature.size() ? got : 0;
+  Header header;
+  while (end_ > 0 && end_ + sizeof header <= size && read_some(fd_, &header, sizeof header, end_) == sizeof header) {
+    const std::uint64_t payload = end_ + sizeof header;
+    if (header.length > size - payload) break;
+    Frame frame{header.kind, {header.key.data(), digest_size}, payload, header.length};
+    const std::string bytes = read(frame);
+    if (to_array(trace::Sha256().add(summed(header)).add(bytes).hex()) == header.checksum) {
+      frames_.push_back(std::move(frame));
+    } else {
+      torn_ += sizeof header + header.length;  // damaged later on: what follows it is whole
+    }
+    end_ = payload + header.length;
+  }
+  torn_ += size - end_;
+}
+
+std::string FrameFile::read(const Frame& frame) const {
+  std::string bytes(frame.length, '\0');
+  if (read_some(fd_, bytes.data(), bytes.size(), frame.offset) != bytes.size())
+    fail("cannot be read", errno == 0 ? EIO : errno);
+  return bytes;
+}
+
+void FrameFile::append(std::uint32_t kind, const std::string& key, std::string_view payload) {
+  Header header{.length = payload.size(), .kind = kind, .key = to_array(key)};
+  header.checksum = to_array(trace::Sha256().add(summed(header)).add(payload).hex());
+  std::string bytes(end_ == 0 ? signature : "");
+  bytes.append(reinterpret_cast<const char*>(&header), sizeof header).append(payload);
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t put = ::pwrite(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(end_ + done));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) {
+      const int cause = put < 0 ? errno : ENOSPC;
+      [[maybe_unused]] const int undone = ::ftruncate(fd_, static_cast<off_t>(end_));  // else the next scan leaves it out
+      fail("cannot be written", cause);
+    }
+    done += static_cast<std::size_t>(put);
+  }
+  end_ += bytes.size();
+  frames_.push_back({kind, {header.key.data(), digest_size}, end_ - payload.size(), payload.size()});
+}
+
+void FrameFile::sync() const {
+  if (::fdatasync(fd_) != 0 && errno != EINVAL) fail("cannot be synced", errno);
+}
+
+}  // namespace kvbench::sweep

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/layout.hpp>
+
+#include <set>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/core/version.hpp>
+#include <kvbench/replay/replay.hpp>
+#include <kvbench/sweep/plan.hpp>
+#include <kvbench/trace/sha256.hpp>
+
+namespace kvbench::sweep {
+namespace {
+
+/// What the results of all cells of a step depend on, beside method and place. Threads and memory change no bit.
+std::string settings_text(const StepLayout& step, const ReplayRequest& r, const PromptPlan& prompt) {
+  return fmt::format("{} {} {} {} {} {} {} {} context {} base {} protect {},{},{} dense {} sinks {} standalone {} element {}",
+                     version(), commit(), step.frame.sha256, step.frame.device, step.frame.isa, name_of(prompt.protocol),
+                     static_cast<int>(r.decoded), prompt.tokens, prompt.context, prompt.base, prompt.protect_first,
+                     prompt.protect_last, r.protect_outside, r.dense_layers, r.recall_sinks, r.standalone,
+                     static_cast<int>(r.kv_element));
+}
+
+std::string method_text(const ReplayFrame& frame, std::size_t method) {
+  const ReplayFrame::Method& m = frame.methods[method];
+  std::string text = fmt::format("method {} [{}]", m.name, m.params);
+  for (const CellKey& cell : frame.cells) {
+    if (cell.method == method) text += fmt::format(" {}:{}", frame.budgets[cell.budget], cell.seed);
+  }
+  return text;
+}
+
+std::string digest(const std::string& text) { return trace::Sha256().add(text).hex(); }
+
+void add_replay(StepLayout& layout, const SweepStep& step) {
+  const trace::TraceInfo& trace = step.reader->info();
+  const ReplayPlan& plan = step.replay;
+  for (std::size_t h = 0; h < plan.heads.size(); ++h) {
+    layout.heads.push_back(empty_head(trace, plan, h));
+    layout.heads.back().cells.clear();
+  }
+  for (const Unit& unit : plan.units) {
+    const std::string place =
+        fmt::format("{} prompt {} layer {} heads {}", settings_text(layout, step.request, unit.prompt),
+                    trace.prompts[unit.prompt.prompt].id, trace.prompts[unit.prompt.prompt].layers[unit.layer].layer,
+                    fmt::join(unit.kv_heads, ","));
+    std::vector<std::uint32_t> heads;
+    for (std::size_t h = 0; h < unit.kv_heads.size(); ++h) heads.push_back(static_cast<std::uint32_t>(unit.first_result + h));
+    for (const std::size_t method : unit.methods) {
+      layout.cells.push_back(
+          {digest(fmt::format("{} {}", place, method_text(layout.frame, method))), static_cast<std::uint32_t>(method), heads});
+    }
+  }
+}
+
+void add_measures(StepLayout& layout, const SweepStep& step, const std::vector<Measure>& measures) {
+  const trace::TraceInfo& trace = step.reader->info();
+  std::string names;
+  for (const Measure measure : measures) names += fmt::format(" {}", name_of(measure));
+  for (const HeadPlace& place : step.measured) {
+    const trace::PromptInfo& prompt = trace.prompts[place.prompt];
+    const std::int64_t layer = prompt.layers[place.layer].layer;
+    layout.measures.push_back({digest(fmt::format("{} {} {} prompt {} layer {} head {} measures{}", version(), commit(),
+                                                  layout.frame.sha256, prompt.id, layer, place.kv_head, names)),
+                               0,
+                               {static_cast<std::uint32_t>(layout.measured.size())}});
+    layout.measured.push_back({.place = place, .layer = layer});
+  }
+}
+
+}  // namespace
+
+SweepLayout layout_of(const SweepPlan& plan) {
+  SweepLayout layout{plan.sweep.name, std::string(version()), std::string(commit()), {}};
+  for (const SweepStep& step : plan.steps) {
+    const config::SweepRun& run = plan.sweep.runs[step.run];
+    StepLayout out{.run = run.name, .frame = replay_frame(*step.reader, step.replay, step.request)};
+    add_replay(out, step);
+    add_measures(out, step, run.measures);
+    layout.steps.push_back(std::move(out));
+  }
+  return layout;
+}
+
+std::string describe(const StepLayout& step, const CellEntry& cell, bool measure) {
+  const std::vector<HeadResult>& heads = measure ? step.measured : step.heads;
+  const HeadResult& first = heads[cell.heads.front()];
+  std::vector<Index> kv_heads;
+  for (const std::uint32_t h : cell.heads) kv_heads.push_back(heads[h].place.kv_head);
+  const ReplayFrame::Method* method = measure ? nullptr : &step.frame.methods[cell.method];
+  const std::string what = measure                  ? "measures"
+                           : method->params.empty() ? method->name
+                                                    : fmt::format("{}[{}]", method->name, method->params);
+  return fmt::format("{} on layer {}, kv head {} of prompt '{}' of {} (run '{}')", what, first.layer, fmt::join(kv_heads, ", "),
+                     step.frame.prompts[first.place.prompt].id, step.frame.trace, step.run);
+}
+
+}  // namespace kvbench::sweep

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/merge.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/error.hpp>
+
+namespace kvbench::sweep {
+namespace {
+
+/// What differs between two layouts, or "".
+std::string difference(const SweepLayout& a, const SweepLayout& b) {
+  const auto differ = [](const char* what, const std::string& x, const std::string& y) {
+    return x == y ? "" : fmt::format("{} {} against {}", what, x, y);
+  };
+  std::string text = differ("kvbench", a.version + " " + a.commit, b.version + " " + b.commit);
+  if (text.empty()) text = differ("sweep", a.name, b.name);
+  for (std::size_t s = 0; text.empty() && s < std::min(a.steps.size(), b.steps.size()); ++s) {
+    const ReplayFrame &x = a.steps[s].frame, &y = b.steps[s].frame;
+    text = differ("instruction set", x.isa, y.isa);
+    if (text.empty()) text = differ("device", x.device, y.device);
+    if (text.empty() && x.trace == y.trace) text = differ(fmt::format("{}: SHA-256", x.trace).c_str(), x.sha256, y.sha256);
+  }
+  if (text.empty() && encode_layout(a) != encode_layout(b)) text = "the sweep files say different things";
+  return text;
+}
+
+/// Apart from the times, which no two runs share.
+std::string content_of(const CellsFile& file, const std::string& key, bool measures) {
+  if (measures) return encode_measures(file.measures(key));
+  CellBlock block = file.cells(key);
+  for (auto& cells : block) {
+    for (CellResult& cell : cells) cell.compress_s = cell.attend_s = cell.exact_s = 0;
+  }
+  return encode_cells(std::move(block));
+}
+
+/// Throws where two files disagree about a cell; says whether several hold it.
+bool check_twins(const Merged& merged, const StepLayout& step, const CellEntry& cell, bool measures) {
+  const CellsFile* first = nullptr;
+  bool twins = false;
+  for (const CellsFile& file : merged.files) {
+    if (!file.has(cell.key)) continue;
+    if (first == nullptr) {
+      first = &file;
+      continue;
+    }
+    twins = true;
+    if (content_of(*first, cell.key, measures) != content_of(file, cell.key, measures)) {
+      throw Error("{} and {} hold different results for {}; delete the file that is wrong and compute its shard anew",
+                  first->path(), file.path(), describe(step, cell, measures));
+    }
+  }
+  return twins;
+}
+
+}  // namespace
+
+Merged open_shards(const std::vector<std::string>& paths) {
+  Merged merged;
+  for (const std::string& path : paths) {
+    CellsFile file(path, FrameFile::Mode::read);
+    std::optional<SweepLayout> layout = file.layout();
+    if (!layout) throw Error("{}: no sweep has begun to write it; compute its shard", path);
+    if (merged.files.empty()) merged.layout = std::move(*layout);
+    const std::string differs = layout && !merged.files.empty() ? difference(merged.layout, *layout) : "";
+    if (!differs.empty()) {
+      throw Error("{} and {} are not of one sweep: {}; compute all shards with the same sweep file, traces, --isa and kvbench",
+                  merged.files.front().path(), path, differs);
+    }
+    if (file.torn_bytes() > 0) {
+      merged.notes.push_back(fmt::format("{}: {} bytes at its end were cut off and do not count", path, file.torn_bytes()));
+    }
+    merged.files.push_back(std::move(file));
+  }
+  std::size_t twins = 0;
+  for (const StepLayout& step : merged.layout.steps) {
+    for (const CellEntry& cell : step.cells) twins += check_twins(merged, step, cell, false) ? 1 : 0;
+    for (const CellEntry& cell : step.measures) twins += check_twins(merged, step, cell, true) ? 1 : 0;
+  }
+  if (twins > 0) merged.notes.push_back(fmt::format("{} cells stand in more than one file, with equal results", twins));
+  return merged;
+}
+
+}  // namespace kvbench::sweep

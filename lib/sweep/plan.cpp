@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/plan.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include <kvbench/sweep/expand.hpp>
+
+namespace kvbench::sweep {
+namespace {
+
+using namespace config;
+
+/// Each trace is opened once, however many runs use it.
+class Traces {
+ public:
+  std::shared_ptr<const trace::Reader> open(const TraceChoice& choice) {
+    auto& reader = readers_[choice.path];
+    if (!reader) reader = with_place(choice.place, [&] { return std::make_shared<const trace::Reader>(choice.path); });
+    return reader;
+  }
+
+ private:
+  std::map<std::string, std::shared_ptr<const trace::Reader>> readers_;
+};
+
+SweepStep plan_step(const SweepRun& run, std::size_t index, Pass pass, std::shared_ptr<const trace::Reader> reader) {
+  SweepStep step{.run = index, .reader = std::move(reader), .request = std::move(pass.request)};
+  try {
+    if (!step.request.methods.empty()) step.replay = make_plan(step.reader->info(), step.request);
+    if (!run.measures.empty()) step.measured = select_heads(step.reader->info(), step.request);
+  } catch (const Error& error) {
+    fail_at(run.place, "run '{}' on {}: {}", run.name, step.reader->path(), error.what());
+  }
+  return step;
+}
+
+}  // namespace
+
+SweepPlan plan_sweep(config::Sweep sweep) {
+  SweepPlan plan{.sweep = std::move(sweep), .steps = {}};
+  Traces traces;
+  for (std::size_t r = 0; r < plan.sweep.runs.size(); ++r) {
+    const config::SweepRun& run = plan.sweep.runs[r];
+    if (run.traces.empty()) {
+      config::fail_at(run.place, "run '{}' has no traces; name some with the key 'traces', or with --trace", run.name);
+    }
+    for (const Pass& pass : expand(run)) {
+      SweepStep step = plan_step(run, r, pass, traces.open(pass.trace));
+      // Measures look at the trace alone: passes over the same heads measure them once.
+      const auto measured_too = [&](const SweepStep& other) {
+        return other.run == r && other.reader == step.reader && other.measured == step.measured;
+      };
+      if (std::ranges::any_of(plan.steps, measured_too)) step.measured.clear();
+      plan.steps.push_back(std::move(step));
+    }
+  }
+  return plan;
+}
+
+bool has_replays(const SweepPlan& plan) {
+  return std::ranges::any_of(plan.sweep.runs, [](const config::SweepRun& run) { return !run.request.methods.empty(); });
+}
+
+bool has_measures(const SweepPlan& plan) {
+  return std::ranges::any_of(plan.sweep.runs, [](const config::SweepRun& run) { return !run.measures.empty(); });
+}
+
+}  // namespace kvbench::sweep

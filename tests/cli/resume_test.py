@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sweeps that end before their time, and sweeps in shards: finished cells stay, and the tables are the same to the byte."""
+import os
+import resource
+import signal
+import subprocess
+import time
+
+from support import KVBENCH, SweepTest, main, rows, run
+
+# Long enough on the slow backend to be stopped in the middle; many units, so that some are finished by then.
+LONG = """
+[[run]]
+name = "a"
+traces = ["t.h5", "u.h5"]
+methods = ["uniform", "snapkv", "infinigen", "subgen"]
+budgets = ["5%", "10%", "20%", "30%"]
+seeds = 40
+[[run]]
+name = "b"
+traces = "t.h5"
+methods = "exact"
+measure = "similarity-by-distance"
+"""
+SHORT = LONG.replace("seeds = 40", "seeds = 2")
+FLAGS = ("--no-times", "--rows", "head")
+
+
+class ResumeTest(SweepTest):
+    def setUp(self):
+        self.synth("u.h5", "--seed", 5)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def ok(self, *args, **options):
+        done = run(*args, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def stopped(self, config, number):
+        """Starts a sweep into o.csv and sends it a signal when it has finished some cells; returns its exit code and stderr."""
+        process = subprocess.Popen([KVBENCH, "sweep", config, "--device", "ref", "-o", self.path("o.csv"), *FLAGS],
+                                   stderr=subprocess.PIPE, text=True)
+        deadline = time.time() + 60
+        while not os.path.exists(self.path("o.csv.cells")) or os.path.getsize(self.path("o.csv.cells")) < 1_000_000:
+            self.assertLess(time.time(), deadline)
+            self.assertIsNone(process.poll(), "the sweep ended before it could be stopped")
+            time.sleep(0.02)
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=60)
+        return process.returncode, stderr
+
+
+class Resume(ResumeTest):
+    def test_signals_in_the_middle(self):
+        config = self.write(LONG)
+        self.ok("sweep", config, "--device", "ref", "-o", self.path("whole.csv"), *FLAGS)
+        for number, code in ((signal.SIGKILL, -9), (signal.SIGINT, 130), (signal.SIGTERM, 130)):
+            returned, stderr = self.stopped(config, number)
+            self.assertEqual(returned, code, stderr)
+            self.assertFalse(os.path.exists(self.path("o.csv")))
+            if code == 130:
+                self.assertIn("--resume goes on", stderr)
+            self.fails(2, "o.csv.cells", "--resume", "--overwrite",
+                       args=["sweep", config, "--device", "ref", "-o", self.path("o.csv"), *FLAGS])
+            done = self.ok("sweep", config, "--device", "ref", "-o", self.path("o.csv"), "--resume", *FLAGS)
+            self.assertRegex(done.stderr, r"o\.csv\.cells: [1-9][0-9]* of 40 cells are there\n")
+            self.assertEqual(self.read("o.csv"), self.read("whole.csv"))
+            self.assertEqual(self.read("o.measures.csv"), self.read("whole.measures.csv"))
+            self.assertFalse(os.path.exists(self.path("o.csv.cells")))
+            os.remove(self.path("o.csv"))
+
+    def test_full_disk(self):
+        config = self.write(SHORT)
+        self.ok("sweep", config, "-o", self.path("whole.csv"), *FLAGS)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+        done = run("sweep", config, "-o", self.path("o.csv"), *FLAGS, preexec_fn=limit, restore_signals=False)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("--resume", done.stderr)
+        self.assertFalse(os.path.exists(self.path("o.csv")))
+        self.ok("sweep", config, "-o", self.path("o.csv"), "--resume", *FLAGS)
+        self.assertEqual(self.read("o.csv"), self.read("whole.csv"))
+
+    def test_changed_inputs_are_noticed(self):
+        config = self.write(SHORT)
+        args = ("sweep", config, "-o", self.path("o.csv"), "--cells", self.path("c.cells"), "--resume", *FLAGS)
+        self.assertNotIn("cells are there", self.ok(*args).stderr)
+        before = self.read("o.csv")
+        self.assertIn("40 of 40 cells are there\n", self.ok(*args).stderr)
+        self.assertEqual(self.read("o.csv"), before)
+        self.synth("u.h5", "--seed", 6)
+        changed = self.ok(*args).stderr
+        self.assertIn("24 of 40 cells are there; the sweep file, a trace", changed)
+        now = rows(self.read("o.csv").decode())
+        old = rows(before.decode())
+        self.assertEqual([r for r in now if r["trace"] == "t.h5"], [r for r in old if r["trace"] == "t.h5"])
+        self.assertNotEqual([r["rel_err_mean"] for r in now], [r["rel_err_mean"] for r in old])
+        self.write(SHORT.replace('"5%", ', ""))
+        self.assertIn("8 of 40 cells are there; ", self.ok(*args).stderr)   # those of run b
+        size = os.path.getsize(self.path("c.cells"))
+        self.ok(*(a if a != "--resume" else "--overwrite" for a in args))
+        self.assertLess(os.path.getsize(self.path("c.cells")), size / 2)
+
+
+class Shards(ResumeTest):
+    def shards(self, config, count, *flags):
+        names = [self.path(f"part {i}.cells") for i in range(1, count + 1)]
+        for i, name in enumerate(names, 1):
+            done = self.ok("sweep", config, "--shard", f"{i}/{count}", "--cells", name, *flags)
+            self.assertEqual(done.stdout, "")
+        return names
+
+    def test_merged_shards_are_the_whole(self):
+        config = self.write(SHORT)
+        self.ok("sweep", config, "-o", self.path("whole.csv"), *FLAGS)
+        for count in (1, 3, 50):
+            names = self.shards(config, count, "--threads", count % 3 + 1)
+            self.ok("merge", *reversed(names), "-o", self.path("o.csv"), *FLAGS)
+            self.assertEqual(self.read("o.csv"), self.read("whole.csv"))
+            self.assertEqual(self.read("o.measures.csv"), self.read("whole.measures.csv"))
+            for name in names:
+                os.remove(name)
+
+    def test_missing_duplicate_and_conflicting_cells(self):
+        config = self.write(SHORT)
+        names = self.shards(config, 3)
+        out = ("-o", self.path("o.csv"), *FLAGS)
+        self.fails(2, "cells of sweep 's' are missing", "--partial", "(run 'a')", args=["merge", names[0], names[2], *out])
+        self.assertFalse(os.path.exists(self.path("o.csv")))
+        partial = self.ok("merge", names[0], names[2], "--partial", *out)
+        self.assertIn("stay out of the rows", partial.stderr)
+        self.assertIn("not computed", self.read("o.csv").decode())
+        again = self.path("again.cells")
+        self.ok("sweep", config, "--shard", "1/2", "--cells", again)
+        self.assertRegex(self.ok("merge", *names, again, *out).stderr, "[0-9]+ cells stand in more than one file, with equal")
+        other = self.path("other.cells")
+        self.ok("sweep", config, "--shard", "1/2", "--cells", other, "--isa", "scalar")
+        self.fails(2, "not of one sweep: instruction set", "scalar", args=["merge", *names, other, *out])
+        self.fails(2, "is no file of cells", args=["merge", config, *out])
+        self.fails(2, "there is no such file", args=["merge", self.path("none.cells"), *out])
+
+    def test_bad_flags(self):
+        config = self.write(SHORT)
+        for text in ("0/3", "4/3", "x"):
+            self.fails(2, "--shard", "1/8 to 8/8", args=["sweep", config, "--shard", text, "--cells", self.path("c")])
+        self.fails(2, "--cells", args=["sweep", config, "--shard", "1/3"])
+        self.fails(2, "-o", args=["sweep", config, "--shard", "1/3", "--cells", self.path("c"), "-o", self.path("o.csv")])
+        self.fails(2, "--overwrite", args=["sweep", config, "--resume", "--overwrite"])
+
+
+main()

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/expand.hpp>
+
+#include <doctest/doctest.h>
+
+#include <unit/sweep/sweeps.hpp>
+
+using namespace kvbench;
+using namespace kvbench::sweep;
+using namespace kvbench::testing;
+using trace::test::contains;
+
+namespace {
+
+/// "t.h5 decode 8 9: sink sink[...]" for each pass.
+std::vector<std::string> passes(const Sweeps& sweeps, const std::string& lines) {
+  std::vector<std::string> out;
+  const config::Sweep sweep = sweeps.read("[[run]]\n" + lines);
+  for (const Pass& pass : expand(sweep.runs[0])) {
+    std::string text = pass.trace.path.substr(pass.trace.path.size() - 4) + " " + std::string(name_of(pass.request.protocol));
+    for (const Budget& budget : pass.request.budgets) text += " " + budget.text();
+    text += ":";
+    for (std::size_t m = 0; m < pass.request.methods.size(); ++m) {
+      text += " " + pass.request.methods[m].info->name;
+      for (const auto& [method, budget] : pass.request.excluded) {
+        if (method == m) text += "-" + pass.request.budgets[budget].text();
+      }
+    }
+    out.push_back(text);
+  }
+  return out;
+}
+
+using Texts = std::vector<std::string>;
+const std::string two =
+    "traces = [\"t.h5\", \"u.h5\"]\nprotocol = [\"prefill\", \"decode\"]\nbudgets = [8, 9]\n"
+    "methods = [\"sink\", \"exact\"]\n";
+
+}  // namespace
+
+TEST_CASE("lists combine, the last changing fastest") {
+  const Sweeps sweeps;
+  CHECK(passes(sweeps, two) == Texts{"t.h5 prefill 8 9: sink exact", "t.h5 decode 8 9: sink exact",
+                                     "u.h5 prefill 8 9: sink exact", "u.h5 decode 8 9: sink exact"});
+}
+
+TEST_CASE("zipped lists advance together, the others combine") {
+  const Sweeps sweeps;
+  CHECK(passes(sweeps, two + "zip = [\"traces\", \"budgets\"]\n") ==
+        Texts{"t.h5 prefill 8: sink exact", "t.h5 decode 8: sink exact", "u.h5 prefill 9: sink exact",
+              "u.h5 decode 9: sink exact"});
+  CHECK(passes(sweeps, two + "zip = [\"protocol\", \"budgets\", \"traces\"]\n") ==
+        Texts{"t.h5 prefill 8: sink exact", "u.h5 decode 9: sink exact"});
+}
+
+TEST_CASE("what exclude names does not run") {
+  const Sweeps sweeps;
+  CHECK(passes(sweeps, two + "exclude = [{ method = \"exact\", budget = 9 }, { protocol = \"decode\", trace = \"u\" }]\n") ==
+        Texts{"t.h5 prefill 8 9: sink exact-9", "t.h5 decode 8 9: sink exact-9", "u.h5 prefill 8 9: sink exact-9"});
+  CHECK(passes(sweeps,
+               "traces = \"t.h5\"\nmethods = [{ name = \"snapkv\", window = [8, 32] }, \"exact\"]\nbudgets = [8, 9]\n"
+               "exclude = [{ window = 8, budget = 8 }, { window = 32 }]\n") == Texts{"t.h5 auto 8 9: snapkv-8 exact"});
+}
+
+TEST_CASE("exclusions that mean nothing are refused with their place") {
+  const Sweeps sweeps;
+  const auto refused = [&](const std::string& exclusion) {
+    return sweeps.plan_refusal("[[run]]\n" + two + "exclude = [" + exclusion + "]\n");
+  };
+  CHECK(contains(refused("{ method = \"mesh\" }"), "s.toml:6:12: this excludes nothing of run '1'"));
+  CHECK(contains(refused("{ method = \"snik\" }"), "Did you mean 'sink'?"));
+  CHECK(contains(refused("{ metod = \"sink\" }"), "'metod'"));
+  CHECK(contains(refused("{ metod = \"sink\" }"), "Did you mean 'method'?"));
+  CHECK(contains(refused("{ method = \"sink\" }, { method = \"exact\" }"), "leaves nothing of run '1'"));
+}
+
+TEST_CASE("an excluded budget has no cell, and each head is measured once") {
+  const Sweeps sweeps;
+  const SweepPlan plan = sweeps.plan(
+      "[[run]]\ntraces = \"t.h5\"\nprotocol = [\"prefill\", \"decode\"]\nmethods = [\"sink\", \"uniform\"]\n"
+      "budgets = [8, 9]\nseeds = 3\nmeasure = \"clusterability\"\n"
+      "exclude = { method = \"uniform\", budget = 9, protocol = \"decode\" }\n");
+  REQUIRE(plan.steps.size() == 2);
+  CHECK(plan.steps[0].replay.cells.size() == 2 + 2 * 3);
+  CHECK(plan.steps[1].replay.cells.size() == 2 + 3);
+  CHECK(plan.steps[0].measured.size() == 4);
+  CHECK(plan.steps[1].measured.empty());
+}
+
+TEST_CASE("budgets in bytes are tokens of the trace") {
+  const Sweeps sweeps;  // a key of 8 and a value of 6 numbers of 2 bytes: 28 bytes a token
+  const SweepPlan plan = sweeps.plan("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = [\"280B\"]\n");
+  CHECK(budget_tokens(plan.steps[0].replay.prompts[0], plan.steps[0].request.budgets[0], false) == 10);
+  CHECK(contains(sweeps.plan_refusal("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = \"27B\"\n"),
+                 "--budget 27B is less than the 28 bytes"));
+  CHECK(contains(sweeps.plan_refusal("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = \"1KiB\"\n"),
+                 "use at most 784B"));
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/frame_file.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/core/error.hpp>
+#include <unit/trace/sample.hpp>
+
+using namespace kvbench;
+using namespace kvbench::sweep;
+using trace::test::contains;
+using trace::test::message_of;
+using trace::test::TempFolder;
+using Mode = FrameFile::Mode;
+
+namespace {
+
+std::string bytes_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+std::string key(char c) { return std::string(64, c); }
+
+/// Three frames: "one", "" and "three".
+std::string three_frames(const std::string& path) {
+  FrameFile file(path, Mode::create);
+  file.append(1, key('a'), "one");
+  file.append(2, key('b'), "");
+  file.append(3, key('c'), "three");
+  return bytes_of(path);
+}
+
+}  // namespace
+
+TEST_CASE("frames come back in order with kind, key and bytes") {
+  const TempFolder folder;
+  three_frames(folder / "f");
+  const FrameFile file(folder / "f", Mode::read);
+  REQUIRE(file.frames().size() == 3);
+  CHECK(file.frames()[0].kind == 1);
+  CHECK(file.frames()[1].key == key('b'));
+  CHECK(file.read(file.frames()[0]) == "one");
+  CHECK(file.read(file.frames()[1]).empty());
+  CHECK(file.read(file.frames()[2]) == "three");
+  CHECK(file.torn_bytes() == 0);
+}
+
+TEST_CASE("cut anywhere, all whole frames remain, and appending goes on after them") {
+  const TempFolder folder;
+  const std::string whole = three_frames(folder / "f");
+  const std::size_t header = 16 + 128;  // before each payload; 8 bytes begin the file
+  const std::size_t ends[] = {8 + header + 3, 8 + 2 * header + 3, 8 + 3 * header + 8};
+  REQUIRE(whole.size() == ends[2]);
+  for (std::size_t size = 0; size <= whole.size(); ++size) {
+    CAPTURE(size);
+    write(folder / "cut", whole.substr(0, size));
+    const auto kept = static_cast<std::size_t>(std::ranges::count_if(ends, [&](std::size_t end) { return end <= size; }));
+    {
+      FrameFile file(folder / "cut", Mode::append);
+      CHECK(file.frames().size() == kept);
+      file.append(9, key('z'), "after");
+    }
+    const FrameFile file(folder / "cut", Mode::read);
+    REQUIRE(file.frames().size() == kept + 1);
+    CHECK(file.torn_bytes() == 0);
+    CHECK(file.read(file.frames().back()) == "after");
+  }
+}
+
+TEST_CASE("any single damaged byte costs at most its own frame") {
+  const TempFolder folder;
+  const std::string whole = three_frames(folder / "f");
+  const std::size_t first_payload = 8 + 16 + 128;
+  for (std::size_t at = first_payload; at < first_payload + 3; ++at) {
+    std::string damaged = whole;
+    damaged[at] ^= 1;
+    write(folder / "d", damaged);
+    const FrameFile file(folder / "d", Mode::read);
+    REQUIRE(file.frames().size() == 2);
+    CHECK(file.frames()[0].kind == 2);
+    CHECK(file.read(file.frames()[1]) == "three");
+    CHECK(file.torn_bytes() == 16 + 128 + 3);
+  }
+  for (std::size_t at = 8; at < whole.size(); ++at) {  // headers too: never a frame with other bytes
+    std::string damaged = whole;
+    damaged[at] ^= 1;
+    write(folder / "d", damaged);
+    const FrameFile file(folder / "d", Mode::read);
+    CHECK(file.frames().size() <= 2);
+    for (const Frame& frame : file.frames()) {
+      const std::string text = file.read(frame);
+      CHECK((text == "one" || text.empty() || text == "three"));
+    }
+  }
+}
+
+TEST_CASE("what is no file of frames is refused") {
+  const TempFolder folder;
+  write(folder / "csv", "run,trace\n");
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "csv", Mode::append); }), "is no file of cells"));
+  CHECK(bytes_of(folder / "csv") == "run,trace\n");
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "none", Mode::read); }), "there is no such file"));
+  CHECK(contains(message_of<IoError>([&] { FrameFile(folder / "no/where", Mode::append); }), "cannot be written"));
+  CHECK(contains(message_of<IoError>([&] { FrameFile(folder / "csv", Mode::create); }), "cannot be written"));
+}
+
+TEST_CASE("two writers do not meet") {
+  const TempFolder folder;
+  const FrameFile first(folder / "f", Mode::append);
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::append); }), "another sweep is writing it"));
+  CHECK_NOTHROW(FrameFile(folder / "f", Mode::read));
+}
+
+TEST_CASE("a scratch file has no name") {
+  FrameFile file("", Mode::scratch);
+  CHECK(!std::filesystem::exists(file.path()));
+  file.append(1, key('a'), "text");
+  CHECK(file.read(file.frames()[0]) == "text");
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/run.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/replay/replay.hpp>
+#include <kvbench/sweep/collect.hpp>
+#include <kvbench/sweep/merge.hpp>
+#include <unit/sweep/sweeps.hpp>
+
+using namespace kvbench;
+using namespace kvbench::sweep;
+using namespace kvbench::testing;
+using trace::test::contains;
+using trace::test::message_of;
+using Mode = FrameFile::Mode;
+
+namespace {
+
+const std::string two_runs = R"(
+[[run]]
+name = "first"
+traces = "t.h5"
+methods = ["sink", "random", "infinigen"]
+budgets = [8, 12]
+seeds = 2
+measure = "similarity-by-distance"
+[[run]]
+name = "second"
+traces = ["t.h5", "u.h5"]
+protocol = "prefill"
+methods = "exact"
+)";
+
+SweepResults run_all(const SweepPlan& plan, const ReplayHooks& hooks = {}) {
+  std::vector<CellsFile> files;
+  files.emplace_back("", Mode::scratch);
+  const SweepLayout layout = layout_of(plan);
+  run_sweep(plan, layout, {}, files.front(), hooks);
+  return collect(layout, files, Grain::query);
+}
+
+bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+void check_same(const SweepResults& a, const SweepResults& b) {
+  REQUIRE(a.records.size() == b.records.size());
+  REQUIRE(a.measures.size() == b.measures.size());
+  for (std::size_t i = 0; i < a.records.size(); ++i) {
+    const Record &x = a.records[i], &y = b.records[i];
+    CHECK(x.run == y.run);
+    CHECK(x.method == y.method);
+    CHECK(x.order == y.order);
+    CHECK(x.query == y.query);
+    CHECK(x.kept_tokens == y.kept_tokens);
+    CHECK(x.bytes.kv == y.bytes.kv);
+    CHECK(x.reason == y.reason);
+    for (std::size_t m = 0; m < metric_count; ++m) {
+      CHECK(same(x.metrics[m].mean, y.metrics[m].mean));
+      CHECK(same(x.metrics[m].lo, y.metrics[m].lo));
+    }
+  }
+  for (std::size_t i = 0; i < a.measures.size(); ++i) CHECK(a.measures[i].value == b.measures[i].value);
+}
+
+}  // namespace
+
+TEST_CASE("a sweep gives the records and measures of its runs, named and in order") {
+  const Sweeps sweeps;
+  const SweepPlan plan = sweeps.plan(two_runs);
+  std::vector<std::pair<Index, Index>> progress;
+  const SweepResults results =
+      run_all(plan, {.progress = [&](Index done, Index total) { progress.emplace_back(done, total); }});
+  std::vector<std::string> runs;
+  for (const Record& r : results.records) {
+    if (!r.kv_head) runs.push_back(r.run + " " + r.trace + " " + r.method + " " + r.budget);
+  }
+  // Three rows each: all layers, and each of two.
+  CHECK(runs.size() == 3 * (3 * 2 + 1 + 1));
+  CHECK(runs[0] == "first t.h5 sink 8");
+  CHECK(runs[3] == "first t.h5 random 12");
+  CHECK(runs[18] == "second t.h5 exact 25%");
+  CHECK(runs.back() == "second u.h5 exact 25%");
+  CHECK(results.measures.size() == 4 * 39);
+  CHECK(results.measures.front().run == "first");
+  // Units: 4 heads to replay for those methods that see a head, 4 for infinigen, and 4 to measure; then 4 and 4 to replay.
+  REQUIRE(progress.size() == 20);
+  for (std::size_t i = 0; i < progress.size(); ++i) CHECK(progress[i] == std::pair<Index, Index>(i + 1, 20));
+
+  const std::vector<Record> alone = summarize(replay(*plan.steps[0].reader, plan.steps[0].request), Grain::query);
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    CHECK(alone[i].method == results.records[i].method);
+    CHECK(same(alone[i].metrics[0].mean, results.records[i].metrics[0].mean));
+    CHECK(same(alone[i].metrics[0].hi, results.records[i].metrics[0].hi));
+    CHECK(alone[i].run.empty());
+  }
+}
+
+TEST_CASE("an interruption ends the sweep") {
+  const Sweeps sweeps;
+  const SweepPlan plan = sweeps.plan("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\n");
+  const std::atomic<bool> stop = true;
+  CHECK_THROWS_AS(run_all(plan, {.stop = &stop}), Interrupted);
+}
+
+TEST_CASE("a sweep that was cut off anywhere goes on to the same results, and computes only what is missing") {
+  const Sweeps sweeps;
+  const SweepPlan plan = sweeps.plan(two_runs);
+  const SweepLayout layout = layout_of(plan);
+  const SweepResults whole = run_all(plan);
+  const std::string path = sweeps.folder / "c.cells";
+  {
+    CellsFile file(path, Mode::create);
+    file.begin(layout);
+    run_sweep(plan, layout, {}, file);
+  }
+  const auto size = std::filesystem::file_size(path);
+  for (const double share : {0.0, 0.3, 0.5, 0.77, 0.999, 1.0}) {
+    CAPTURE(share);
+    const std::string cut = sweeps.folder / "cut.cells";
+    std::filesystem::copy_file(path, cut, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(cut, static_cast<std::uintmax_t>(share * static_cast<double>(size)));
+    std::vector<CellsFile> files;
+    files.emplace_back(cut, Mode::append);
+    const Standing standing = standing_of(plan, layout, {}, files.front());
+    CHECK(standing.cells == 4 * 3 + 4 + 4 + 4);
+    CHECK((share < 1) == (standing.finished < standing.cells));
+    files.front().begin(layout);
+    Index units = 0;
+    run_sweep(plan, layout, {}, files.front(), {.progress = [&](Index, Index) { ++units; }});
+    CHECK((units == 0) == (standing.finished == standing.cells));
+    CHECK(standing_of(plan, layout, {}, files.front()).finished == standing.cells);
+    check_same(collect(layout, files, Grain::query), whole);
+  }
+}
+
+TEST_CASE("shards join to what one run gives, whatever they hold twice") {
+  const Sweeps sweeps;
+  const SweepPlan plan = sweeps.plan(two_runs);
+  const SweepLayout layout = layout_of(plan);
+  std::vector<std::string> paths;
+  for (std::size_t i = 1; i <= 3; ++i) {
+    paths.push_back(sweeps.folder / (std::to_string(i) + ".cells"));
+    CellsFile file(paths.back(), Mode::create);
+    file.begin(layout);
+    run_sweep(plan, layout, {i, 3}, file);
+  }
+  const Merged merged = open_shards(paths);
+  CHECK(merged.notes.empty());
+  CHECK(missing_cells(merged.layout, merged.files).empty());
+  check_same(collect(merged.layout, merged.files, Grain::query), run_all(plan));
+
+  const Merged part = open_shards({paths[0], paths[2]});
+  const auto missing = missing_cells(part.layout, part.files);
+  REQUIRE(!missing.empty());
+  CHECK(contains(missing.front(), "(run '"));
+  bool said = false;
+  for (const Record& r : collect(part.layout, part.files, Grain::layer).records) {
+    said = said || contains(r.reason, "parts: not computed");
+  }
+  CHECK(said);
+
+  std::filesystem::copy_file(paths[0], sweeps.folder / "again.cells");
+  paths.push_back(sweeps.folder / "again.cells");
+  CHECK(contains(open_shards(paths).notes.at(0), "in more than one file, with equal results"));
+}
+
+TEST_CASE("files that do not belong together are refused") {
+  const Sweeps sweeps;
+  const auto computed = [&](const std::string& text, const std::string& name, bool other_value = false) {
+    const SweepPlan plan = sweeps.plan(text);
+    const SweepLayout layout = layout_of(plan);
+    CellsFile file(sweeps.folder / name, Mode::create);
+    file.begin(layout);
+    if (other_value) {
+      for (const CellEntry& cell : layout.steps[0].cells) file.add(cell.key, CellBlock(1, std::vector<CellResult>(1)));
+    } else {
+      run_sweep(plan, layout, {}, file);
+    }
+    return sweeps.folder / name;
+  };
+  const std::string one = "[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\n";
+  const std::string a = computed(one, "a.cells"), b = computed(one + "budgets = 9\n", "b.cells"),
+                    c = computed(one, "c.cells", true);
+  CHECK(contains(message_of<Error>([&] { open_shards({a, b}); }), "the sweep files say different things"));
+  CHECK(contains(message_of<Error>([&] { open_shards({a, c}); }), "different results for sink on layer 0, kv head 0"));
+  CellsFile(sweeps.folder / "empty.cells", Mode::create);
+  CHECK(contains(message_of<Error>([&] { open_shards({sweeps.folder / "empty.cells"}); }), "no sweep has begun"));
+}
+
+TEST_CASE("cells serve another sweep as far as they are the same") {
+  const Sweeps sweeps;
+  const std::string one = "[[run]]\ntraces = \"t.h5\"\nmethods = [\"sink\", \"exact\"]\nlayers = 0\n";
+  CellsFile file(sweeps.folder / "c.cells", Mode::create);
+  const auto finished = [&](const std::string& text) {
+    const SweepPlan plan = sweeps.plan(text);
+    const SweepLayout layout = layout_of(plan);
+    const Standing standing = standing_of(plan, layout, {}, file);
+    file.begin(layout);
+    run_sweep(plan, layout, {}, file);
+    return std::pair(standing.finished, standing.cells);
+  };
+  using Pair = std::pair<std::size_t, std::size_t>;
+  CHECK(finished(one) == Pair{0, 4});
+  CHECK(finished(one) == Pair{4, 4});
+  CHECK(finished("[[run]]\ntraces = \"t.h5\"\nmethods = [\"uniform\", \"sink\"]\n") == Pair{2, 8});  // sink on layer 0
+  CHECK(finished(one + "budgets = 9\n") == Pair{0, 4});                                              // another budget
+  CHECK(finished(one + "window = 5\nprotocol = \"prefill\"\n") == Pair{0, 4});
+  trace::SynthOptions other = small_options();
+  other.seed += 1;
+  trace::synthesize(sweeps.folder / "t.h5", other);
+  CHECK(finished(one) == Pair{0, 4});  // another trace under the same name
+}
