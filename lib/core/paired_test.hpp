@@ -3,12 +3,15 @@
 // neighbouring queries and, where a treatment draws, within a seed.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
 #include <kvbench/core/statistics.hpp>
 
 namespace kvbench {
+
+inline constexpr std::int64_t queries_a_block = 16;  ///< neighbouring queries are correlated
 
 /// Pairs of observations on the grid that they depend on each other in: [blocks][seeds] row-major sums of both sides and the
 /// number of pairs behind each.

@@ -44,7 +44,8 @@ Seeds pair_seeds(const SideCell& a, bool a_draws, const SideCell& b, bool b_draw
   for (const std::uint32_t seed : of_a) {
     if (std::ranges::binary_search(of_b, seed)) pairs.emplace_back(seed, seed);
   }
-  for (std::size_t k = 0; pairs.empty() && k < std::min(of_a.size(), of_b.size()); ++k) pairs.emplace_back(of_a[k], of_b[k]);
+  if (!pairs.empty()) return pairs;
+  for (std::size_t k = 0; k < std::min(of_a.size(), of_b.size()); ++k) pairs.emplace_back(of_a[k], of_b[k]);
   return pairs;
 }
 

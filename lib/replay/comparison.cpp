@@ -33,7 +33,7 @@ class Comparer {
   }
 
   std::vector<Comparison> run() {
-    const int flips = enough_flips();
+    const int flips = enough_flips(most_hypotheses());
     for (const ComparisonCell& cell : cells_) {
       const CellComparer comparer(catalogue_, cell, request_.metric, flips);
       if (request_.a || request_.b)
@@ -46,12 +46,10 @@ class Comparer {
   }
 
  private:
-  /// So many that the smallest p-value passes Holm over all hypotheses, twice over; within a second a few thousand of them.
-  int enough_flips() const {
+  std::size_t most_hypotheses() const {
     const std::size_t candidates = catalogue_.sides().size();
     const std::size_t a_cell = request_.a || request_.b ? pairs_.size() : candidates * candidates / 2;
-    const double wanted = 2 * static_cast<double>(a_cell * cells_.size()) / decided_at;
-    return static_cast<int>(std::clamp(wanted, 9999.0, 999999.0));
+    return a_cell * cells_.size();
   }
 
   /// Equal budgets, unless one of the names says which.
@@ -181,6 +179,10 @@ bool is_reference(std::string_view method) { return method == "exact" || method 
 bool higher_is_better(Metric metric) { return metric >= Metric::recall; }
 static_assert(Metric::log_z_err < Metric::recall && Metric::recall < Metric::mass_recall &&
               Metric::mass_recall < Metric::cache_hit_r1);
+
+int enough_flips(std::size_t hypotheses) {
+  return static_cast<int>(std::clamp(2 * static_cast<double>(hypotheses) / decided_at, 9999.0, 999999.0));
+}
 
 std::string_view name_of(Outcome outcome) {
   constexpr std::string_view names[] = {"a better", "b better", "not distinguishable", "skipped"};

@@ -9,14 +9,16 @@
 
 namespace kvbench {
 
-inline constexpr Index queries_a_block = 16;  ///< neighbouring queries are correlated
-inline constexpr double decided_at = 0.05;    ///< adjusted p-values up to this one are differences
+inline constexpr double decided_at = 0.05;  ///< adjusted p-values up to this one are differences
 
 /// Methods that others are measured by: `exact`, and `oracle-topk`, which looks at every key. They never count as the best.
 bool is_reference(std::string_view method);
 
 /// Recall, attention mass and hit rates are better when higher, errors when lower (log_z_err: nearer to zero).
 bool higher_is_better(Metric metric);
+
+/// So many sign flips that the smallest p-value passes Holm over `hypotheses`, twice over; at least 9999, at most a million.
+int enough_flips(std::size_t hypotheses);
 
 /// What one comparison stands for: everything of a layer, of a query head, of a prompt, or of a trace.
 enum class Span { layer, head, prompt, all };

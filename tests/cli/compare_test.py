@@ -52,7 +52,7 @@ class Compare(CliTest):
                 self.assertIn((r["verdict"], r["budget_a"]), (("not distinguishable", "25%"), ("skipped", "50%")))
         for r in self.compare(self.raw, other, "--a", "1:sink@25%", "--b", "2:sink"):
             self.assertEqual((r["verdict"], float(r["diff"]), float(r["p_value"])), ("not distinguishable", 0, 1))
-        self.fails(2, "1:sink", args=["compare", self.raw, other, "--a", "sink", "--b", "quest"])
+        self.fails(2, "2:sink", args=["compare", self.raw, other, "--a", "sink", "--b", "quest"])
         os.remove(other), os.remove(csv)
 
     def test_raw_and_csv_give_the_same_figures(self):

@@ -213,7 +213,7 @@ TEST_CASE("names of configurations") {
   CHECK(contains(complaint("h2o", "h2o"), "are the same"));
   CHECK(contains(complaint("h2o[", nullptr), "bracket"));
   CHECK(contains(complaint("@25%", nullptr), "names no method"));
-  CHECK(contains(message_of<Error>([&] { compared({&made, &made}, "h2o", "subgen[]"); }), "1:h2o"));
+  CHECK(contains(message_of<Error>([&] { compared({&made, &made}, "h2o", "subgen[]"); }), "2:h2o"));
 }
 
 TEST_CASE("files must answer the same queries") {
