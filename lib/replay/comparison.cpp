@@ -146,6 +146,17 @@ class Comparer {
     family_ = before + count * (count + 1) / 2;
   }
 
+  /// Says where the blocks gave all that they can, and Holm takes it: a difference may well be real.
+  static void explain_holm(Comparison& row) {
+    if (row.test.p_value > row.test.p_least || row.test.p_least > decided_at) return;
+    if (!row.reason.empty()) row.reason += "; ";
+    row.reason += fmt::format(
+        "{} blocks give no smaller p-value, and Holm over {} hypotheses asks for one: compare fewer at a time (--a, --b, "
+        "--by), "
+        "or replay more queries",
+        row.test.blocks, row.family);
+  }
+
   void decide() {
     std::vector<double> p_values;
     for (const Comparison& row : rows_) {
@@ -157,7 +168,10 @@ class Comparer {
       row.family = family_;
       row.p_adjusted = tested(row) ? adjusted[next++] : NAN;
       if (!tested(row)) continue;
-      if (row.p_adjusted > decided_at) continue;
+      if (row.p_adjusted > decided_at) {
+        explain_holm(row);
+        continue;
+      }
       const bool a_higher = row.test.difference > 0;
       row.outcome = a_higher == higher_is_better(request_.metric) ? Outcome::a_better : Outcome::b_better;
     }

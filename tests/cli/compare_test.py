@@ -9,7 +9,7 @@ class Compare(CliTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # Methods that draw, methods that do not, one that cannot run at the small budget (protect needs more tokens).
+        # Methods that draw, methods that do not, and quest, which cannot run at the small budget.
         cls.raw, cls.csv = os.path.join(cls.folder, "raw.h5"), os.path.join(cls.folder, "rows.csv")
         cls.long = cls.synth("long.h5", queries=256)
         cls.replay(cls.raw, cls.csv, "exact,random,uniform,sink,quest", "--protocol", "prefill", "--window", "128", "-b", "25%,50%", "--seeds", "4")
@@ -46,11 +46,11 @@ class Compare(CliTest):
 
     def test_a_method_is_not_distinguishable_from_itself_with_other_seeds(self):
         other, csv = os.path.join(self.folder, "other.h5"), os.path.join(self.folder, "other.csv")
-        self.replay(other, csv, "uniform,sink", "--protocol", "prefill", "--window", "128", "-b", "25%", "--seeds", "10-13")
+        self.replay(other, csv, "uniform,sink", "--protocol", "prefill", "--window", "128", "-b", "25%,50%", "--seeds", "10-13")
         for by in ("layer", "all"):
-            for r in self.compare(self.raw, other, "--a", "1:uniform", "--b", "2:uniform", "--by", by)[:2]:
-                self.assertIn((r["verdict"], r["budget_a"]), (("not distinguishable", "25%"), ("skipped", "50%")))
-        for r in self.compare(self.raw, other, "--a", "1:sink@25%", "--b", "2:sink"):
+            for r in self.compare(self.raw, other, "--a", "1:uniform", "--b", "2:uniform", "--by", by):
+                self.assertEqual((r["verdict"], r["a"], r["b"], r["seeds"]), ("not distinguishable", "1:uniform", "2:uniform", "4"))
+        for r in self.compare(self.raw, other, "--a", "1:sink", "--b", "2:sink"):
             self.assertEqual((r["verdict"], float(r["diff"]), float(r["p_value"])), ("not distinguishable", 0, 1))
         self.fails(2, "2:sink", args=["compare", self.raw, other, "--a", "sink", "--b", "quest"])
         os.remove(other), os.remove(csv)
@@ -66,7 +66,7 @@ class Compare(CliTest):
         self.assertEqual({r["verdict"] for r in table}, {"b better"})
         table = self.compare(self.raw, "--a", "sink", "--b", "quest", "--metric", "cache_hit_r1")
         self.assertEqual({(r["verdict"], r["diff"]) for r in table}, {("skipped", "")})
-        self.assertTrue(all("cache_hit_r1" in r["reason"] for r in table))
+        self.assertEqual(["cache_hit_r1" in r["reason"] for r in table], [r["budget_b"] == "50%" for r in table])
 
     def test_without_names_all_against_the_best(self):
         table = self.compare(self.raw)
@@ -76,8 +76,9 @@ class Compare(CliTest):
                 self.assertEqual(len(cell), 3)
                 self.assertEqual(len({r["b"] for r in cell}), 1)
                 self.assertNotIn("exact", {r["b"] for r in cell})
-                self.assertTrue(all(float(r["diff"]) >= 0 for r in cell))
-        self.assertEqual({r["family"] for r in table}, {str(4 * 6)})
+                self.assertTrue(all(r["verdict"] == "skipped" or float(r["diff"]) >= 0 for r in cell))
+        self.assertEqual({r["family"] for r in table}, {str(2 * 3 + 2 * 6)})  # pairs of 3 and of 4 candidates on two layers
+        self.assertEqual({r["a"] for r in table if r["verdict"] == "skipped"}, {"quest"})
 
     def test_forms(self):
         text = run("compare", self.raw, "--a", "exact", "--b", "random", "--format", "table").stdout

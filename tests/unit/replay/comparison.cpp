@@ -152,6 +152,16 @@ TEST_CASE("few blocks and single seeds say what they cannot show") {
   CHECK(std::isnan(single.p_adjusted));
 }
 
+TEST_CASE("blocks that Holm asks too much of say so") {
+  Made made("m");  // 8 blocks: 2 / 2^8 for each of 7, and Holm starts with 7
+  for (int i = 0; i < 8; ++i) made.with("m" + std::to_string(i), constant(static_cast<float>(i)));
+  for (const Comparison& r : compared({&made}, "m0", nullptr)) {
+    CHECK(r.p_adjusted == Approx(7 * 2.0 / 256));
+    CHECK(r.outcome == Outcome::tied);
+    CHECK(contains(r.reason, "8 blocks give no smaller p-value, and Holm over 7 hypotheses"));
+  }
+}
+
 TEST_CASE("seeds pair with equal seeds, or one by one, or with the one value") {
   const Value by_seed = [](auto, std::uint32_t seed) { return static_cast<float>(seed); };
   const Made one = std::move(Made("1").with("x", by_seed, {1, 2, 3}).with("y", by_seed, {2, 3, 4}).with("z", constant(5)));
