@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/paired_test.hpp>
+#include <kvbench/replay/values.hpp>
 
 namespace kvbench {
 namespace {
@@ -20,45 +19,6 @@ struct Sample {
   const CellResult* cell;
   std::size_t seed;  // index among the row's seeds
   Index g = 0, heads = 0, i = 0, queries = 0;
-};
-
-/// Values of one metric with the grid of (block of queries, seed) that the bootstrap resamples.
-class Values {
- public:
-  explicit Values(std::size_t seeds) : seeds_(seeds) {}
-  void add(std::size_t prompt, Index query, std::size_t seed, double value) {
-    if (std::isnan(value)) return;
-    all_.push_back(value);
-    auto& row = grid_[{prompt, query / queries_a_block}];
-    row.resize(seeds_);
-    row[seed].first += value;
-    row[seed].second += 1;
-  }
-  Summary summary(bool interval) const {
-    if (all_.empty()) return {nan, nan, nan, nan, nan, nan, nan};
-    Summary s{mean(all_), quantile(all_, 0.5), quantile(all_, 0.9), quantile(all_, 0.99), *std::ranges::max_element(all_), nan,
-              nan};
-    if (!interval) return s;
-    const ErrorSums sums = block_sums();
-    const Interval ci = bootstrap_mean(sums.blocks, sums.block_counts, seeds_);
-    s.lo = ci.lo, s.hi = ci.hi;
-    return s;
-  }
-  ErrorSums block_sums() const {
-    ErrorSums out{.seeds = seeds_, .blocks = {}, .block_counts = {}, .heads = {}, .head_counts = {}};
-    for (const auto& [key, row] : grid_) {
-      for (const auto& [sum, count] : row) {
-        out.blocks.push_back(sum);
-        out.block_counts.push_back(count);
-      }
-    }
-    return out;
-  }
-
- private:
-  std::size_t seeds_;
-  std::vector<double> all_;
-  std::map<std::pair<std::size_t, Index>, std::vector<std::pair<double, double>>> grid_;
 };
 
 /// Means and sums of everything but the metrics.
