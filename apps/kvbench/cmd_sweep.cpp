@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 
 #include "commands.hpp"
@@ -43,7 +44,8 @@ std::string cells_path(const Options& options) {
 CellsFile open_cells(const Options& options, const std::string& path) {
   if (path.empty()) return {path, FrameFile::Mode::scratch};
   if (options.overwrite) std::filesystem::remove(path);
-  if (!options.resume && std::filesystem::exists(path)) {
+  std::error_code none;  // a file that another failure left empty holds nothing
+  if (!options.resume && std::filesystem::file_size(path, none) > 0 && !none) {
     throw Error("{}: holds the cells of an earlier run; go on with them with --resume, or start anew with --overwrite", path);
   }
   return {path, FrameFile::Mode::append};
@@ -85,17 +87,21 @@ int run(Options& options) {
         options.shard);
   }
   if (sharded && !options.run.output.empty()) throw Error("--shard computes cells, not rows; leave -o to `kvbench merge`");
+  if (!options.cells.empty() && options.cells == options.run.output) {
+    throw Error("--cells {}: rows and cells need a file each; give -o another name", options.cells);
+  }
   const SweepPlan sweep = plan(options);
   if (options.dry_run) {
     print(describe(sweep));
+    print(describe(estimate(sweep, shard)));
     return done;
   }
-  const SweepLayout layout = layout_of(sweep);
   std::optional<SweepTables> tables;
-  if (!sharded) tables.emplace(options.file, has_replays(layout), has_measures(layout), options.run);
+  if (!sharded) tables.emplace(options.file, has_replays(sweep), has_measures(sweep), options.run);
   const std::string path = cells_path(options);
   std::vector<CellsFile> cells;
   cells.push_back(open_cells(options, path));
+  const SweepLayout layout = layout_of(sweep);  // reads all of every trace
   try {
     compute(options, sweep, layout, shard, cells.front());
   } catch (const Interrupted&) {
@@ -125,7 +131,8 @@ Command add_sweep(CLI::App& app) {
       "Print a commented sweep file with every key and every method, and exit");
   flags->add_option("file", options->file, "Sweep file (.toml)")->required();
   flags->add_option("--trace", options->traces, "Replay these traces instead of the ones that the file names");
-  flags->add_flag("--dry-run", options->dry_run, "Check everything, print the plan, compute nothing");
+  flags->add_flag("--dry-run", options->dry_run,
+                  "Check everything, print the plan and an estimate of time, memory and disk; write nothing");
   flags->add_option("--cells", options->cells,
                     "File that takes every finished cell at once (default: OUTPUT.cells, removed when the sweep is done)");
   CLI::Option* resume =

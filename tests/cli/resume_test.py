@@ -151,6 +151,10 @@ class Shards(ResumeTest):
         self.fails(2, "--cells", args=["sweep", config, "--shard", "1/3"])
         self.fails(2, "-o", args=["sweep", config, "--shard", "1/3", "--cells", self.path("c"), "-o", self.path("o.csv")])
         self.fails(2, "--overwrite", args=["sweep", config, "--resume", "--overwrite"])
+        same = self.path("o.csv")
+        self.fails(2, "--cells", "-o another name", args=["sweep", config, "--cells", same, "-o", same])
+        self.fails(3, "nowhere", args=["sweep", config, "--shard", "1/3", "--cells", self.path("nowhere/c.cells")])
+        self.fails(2, "s.toml: is no file of cells", args=["sweep", config, "--resume", "--cells", config, "-o", same])
 
 
 main()

@@ -49,7 +49,7 @@ class Sweep(SweepTest):
     def test_dry_run_computes_nothing(self):
         out = os.path.join(self.folder, "o.csv")
         text = self.sweep(GOOD, "--dry-run", "-o", out)
-        for words in ("run prefill on t.h5", "snapkv[window=8]", "uniform x 2 seeds", "25% (48), 96 (96)", "2 runs"):
+        for words in ("estimate: ", "run prefill on t.h5", "snapkv[window=8]", "uniform x 2 seeds", "25% (48), 96 (96)", "2 runs"):
             self.assertIn(words, text)
         self.only_files("s.toml", "t.h5")
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include <doctest/doctest.h>
 
+#include <kvbench/kernels/philox.hpp>
 #include <kvbench/methods/lloyd.hpp>
+#include <kvbench/methods/stages.hpp>
 
 using namespace kvbench;
 
@@ -89,4 +93,75 @@ TEST_CASE("zero vectors and no clusters at all") {
   const Clustering none = run({}, {}, {}, *backend);
   CHECK(none.labels.empty());
   CHECK(none.fixed);
+}
+
+namespace {
+
+/// Every point with every centroid in every iteration.
+Clustering plain(const Buffer<const float>& points, const std::vector<TokenId>& start, const LloydOptions& options,
+                 Backend& backend) {
+  const auto centroids = gathered(points, start, backend);
+  const auto mass = backend.allocate<float>(centroids.rows());
+  Clustering out{.labels = {}, .centroids = centroids};
+  const auto unit = [&](const Buffer<const float>& rows) -> Buffer<const float> {
+    if (options.distance != Distance::cosine) return rows;
+    const auto normal = backend.allocate<float>(rows.rows(), rows.cols());
+    backend.run(kernels::NormalizeRows<Buffer>{.rows = rows, .out = normal});
+    return normal;
+  };
+  const auto assign = [&] {
+    const auto best = backend.allocate<std::int32_t>(points.rows());
+    std::vector<float> bias;
+    if (options.distance == Distance::l2) {
+      const auto norms2 = backend.allocate<double>(centroids.rows());
+      backend.run(kernels::SquaredNorms<Buffer>{.rows = centroids, .out = norms2});
+      for (const double norm2 : backend.read(norms2)) bias.push_back(static_cast<float>(-norm2 / 2));
+    }
+    backend.run(kernels::BestMatch<Buffer>{
+        .points = unit(points),
+        .candidates = unit(centroids),
+        .bias = bias.empty() ? Buffer<const float>{} : backend.adopt(std::vector(bias), centroids.rows()),
+        .best = best,
+        .score = backend.allocate<float>(points.rows())});
+    return backend.read(best);
+  };
+  for (; out.iterations < options.iterations; ++out.iterations) {
+    std::vector<std::int32_t> found = assign();
+    out.fixed = found == out.labels;
+    if (out.fixed) return out;
+    out.labels = std::move(found);
+    backend.run(kernels::MeanRows<Buffer>{
+        .rows = points, .labels = backend.adopt(std::vector(out.labels), points.rows()), .out = centroids, .mass = mass});
+  }
+  if (options.relabel) out.labels = assign();
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("sparing comparisons changes no label and no bit of a centroid") {
+  for (const auto& backend : {make_ref_backend(), make_cpu_backend(Isa::scalar), make_cpu_backend(best_isa())}) {
+    CAPTURE(backend->isa());
+    for (const Distance distance : {Distance::cosine, Distance::l2, Distance::ip}) {
+      for (const bool ties : {false, true}) {
+        constexpr Index n = 1500, d = 12, count = 210;
+        std::vector<float> values;
+        for (Index i = 0; i < n * d; ++i) {
+          const PhiloxBlock words = philox4x32({{static_cast<std::uint32_t>(i), 0, 0, 0}}, {11, 7});
+          const auto draw = static_cast<float>(words.x[0] % 1000) / 500 - 1;
+          values.push_back(ties ? std::round(draw) : draw);  // many equal points and distances
+        }
+        std::vector<TokenId> start;
+        for (Index c = 0; c < count; ++c) start.push_back(static_cast<TokenId>(c * 7));
+        const auto points = backend->adopt(std::move(values), n, d);
+        for (const Index iterations : {4, 300}) {
+          const LloydOptions options{.distance = distance, .iterations = iterations, .relabel = iterations == 4};
+          const Clustering fast = lloyd(points, start, options, *backend), slow = plain(points, start, options, *backend);
+          CHECK(fast.labels == slow.labels);
+          CHECK(fast.iterations == slow.iterations);
+          CHECK(backend->read(fast.centroids) == backend->read(slow.centroids));
+        }
+      }
+    }
+  }
 }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/estimate.hpp>
+
+#include <filesystem>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/sweep/pilot.hpp>
+#include <kvbench/sweep/run.hpp>
+#include <unit/sweep/sweeps.hpp>
+
+using namespace kvbench;
+using namespace kvbench::sweep;
+using namespace kvbench::testing;
+using trace::test::contains;
+
+namespace {
+
+const std::string one_run =
+    "[[run]]\ntraces = \"t.h5\"\nmethods = [\"exact\", \"uniform\", { name = \"snapkv\", window = 4 }]\nbudgets = [8, "
+    "\"25%\"]\nseeds = 4\n";
+
+}  // namespace
+
+TEST_CASE("a pilot has the shape of the trace and is no longer than it") {
+  const Sweeps sweeps;
+  const SweepPlan plan = sweeps.plan(one_run);
+  const PilotCost cost = run_pilot(plan.steps[0], 1024);
+  CHECK(cost.context == 28);
+  CHECK(cost.queries == 12);
+  CHECK(cost.shared_seconds > 0);
+  REQUIRE(cost.methods.size() == 3);
+  for (const HeadCost& method : cost.methods) {
+    CHECK(method.ran);
+    CHECK(method.cells_bytes > 0);
+    CHECK((method.attending >= 0 && method.attending <= 1));
+  }
+  CHECK(run_pilot(plan.steps[0], 20).context == 20);
+}
+
+TEST_CASE("the file of cells takes about what was estimated") {
+  const Sweeps sweeps;
+  for (const char* protocol : {"decode", "prefill", "stream"}) {
+    CAPTURE(protocol);
+    const SweepPlan plan = sweeps.plan(one_run + "protocol = \"" + protocol + "\"\n");
+    const Estimate guess = estimate(plan, {});
+    CHECK(guess.core_seconds > 0);
+    CHECK(guess.threads >= 1);
+    CHECK(guess.seconds <= guess.core_seconds);
+    CHECK(guess.memory_bytes > 1e6);
+    CHECK(guess.on_gpu == 0);
+    const std::string path = sweeps.folder / (std::string(protocol) + ".cells");
+    CellsFile file(path, FrameFile::Mode::create);
+    const SweepLayout layout = layout_of(plan);
+    run_sweep(plan, layout, {}, file);
+    const auto size = static_cast<double>(std::filesystem::file_size(path));
+    CHECK(guess.cells_bytes > size / 2);
+    CHECK(guess.cells_bytes < size * 2);
+  }
+}
+
+TEST_CASE("an estimate is of a shard, and says what it cannot time") {
+  const Sweeps sweeps;
+  const SweepPlan plan = sweeps.plan(one_run + "protocol = \"stream\"\n");
+  const Estimate whole = estimate(plan, {}), half = estimate(plan, {1, 2});
+  CHECK(half.cells_bytes == doctest::Approx(whole.cells_bytes / 2));
+  CHECK(whole.untimed == std::vector<std::string>{"uniform", "snapkv"});  // no streaming algorithms
+  CHECK(contains(describe(whole), "short head does not run them: uniform, snapkv"));
+  CHECK(contains(describe(whole), "of processor time"));
+  CHECK(describe(estimate(sweeps.plan("[[run]]\ntraces = \"t.h5\"\nmeasure = \"clusterability\"\n"), {})).empty());
+}
