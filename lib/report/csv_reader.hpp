@@ -32,7 +32,8 @@ struct CsvTable {
   std::unordered_map<std::string, std::size_t> index;  ///< column -> position
 };
 
-/// UTF-8 with LF or CRLF; one header line and at least one row, all of one width. `file` stands in the complaints. Throws Error.
+/// UTF-8 with LF or CRLF; one header line and at least one row, all of one width. `file` stands in the complaints. Throws
+/// Error.
 CsvTable parse_csv(std::string_view text, const std::string& file);
 
 /// Throws Error where the file does not exist or is no such CSV, IoError where it cannot be read.
