@@ -4,10 +4,10 @@ OUT    := out
 JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test validate demo lint format bench scaling docs nightly gpu-check install clean
+.PHONY: help setup build run test validate demo lint format bench scaling docs nightly gpu-check slurm-check parallel-check install clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 setup: ## install the Debian packages that are missing (root, or sudo)
 	@scripts/setup build
@@ -46,7 +46,7 @@ scaling: build ## how time and memory of every method grow with tokens, dimensio
 	@mkdir -p $(OUT)
 	bench/scaling.py --kvbench $(BUILD)/kvbench >$(OUT)/scaling.md
 
-docs: build ## renew the tables in README.md that the program prints
+docs: build ## renew what the program prints: the tables in README.md, docs/methods, docs/columns.md
 	@scripts/docs
 
 nightly: setup ## the whole suite under AddressSanitizer+UBSan and under ThreadSanitizer
@@ -55,7 +55,13 @@ nightly: setup ## the whole suite under AddressSanitizer+UBSan and under ThreadS
 gpu-check: ## on a machine with an NVIDIA GPU: build the CUDA backend, run its tests, sanitizer and bench
 	@scripts/gpu-check
 
-install: build ## install into PREFIX (default /usr/local)
+slurm-check: build ## sweeps as a Slurm job array, on a Slurm that is started for it on this machine (installs its packages)
+	@scripts/slurm-check
+
+parallel-check: build ## sweeps in shards under GNU parallel (installs its package)
+	@scripts/parallel-check
+
+install: build ## install into PREFIX (default /usr/local), below DESTDIR if that is given; the prefix may be moved later
 	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
 
 clean: ## remove build folders and outputs

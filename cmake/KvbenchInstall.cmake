@@ -1,4 +1,6 @@
-# make install: the programs, the libraries with their headers, and a package for find_package(kvbench).
+# make install: the programs, the libraries with their headers, and a package for find_package(kvbench). Nothing that is installed
+# knows where it is: the prefix may be moved. share/kvbench has the layout of the repository, so that links between pages, paths
+# in commands and the traces of sweep files hold there too.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -11,7 +13,10 @@ endforeach()
 install(DIRECTORY kernels/include/kvbench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS ${targets} EXPORT kvbench-targets DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS kvbench DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY traces configs DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench)
+install(DIRECTORY traces configs docs python DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench
+  USE_SOURCE_PERMISSIONS  # configs/slurm/submit runs
+  PATTERN __pycache__ EXCLUDE PATTERN "*.egg-info" EXCLUDE PATTERN build EXCLUDE)
+install(FILES README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md HACKING.md LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench)
 
 install(EXPORT kvbench-targets NAMESPACE kvbench:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/kvbench)
 configure_package_config_file(cmake/kvbench-config.cmake.in ${PROJECT_BINARY_DIR}/kvbench-config.cmake

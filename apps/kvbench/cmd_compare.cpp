@@ -7,6 +7,7 @@
 #include <kvbench/report/compare_table.hpp>
 #include <kvbench/report/query_csv.hpp>
 
+#include "column_page.hpp"
 #include "commands.hpp"
 #include "output.hpp"
 
@@ -20,7 +21,6 @@ struct Options {
   std::vector<std::string> files;
   std::string a, b, metric = "rel_err", output, format;
   Span span = Span::layer;
-  bool columns = false;
 };
 
 Metric metric_of(const std::string& name) {
@@ -34,17 +34,7 @@ Metric metric_of(const std::string& name) {
   return static_cast<Metric>(found - names.begin());
 }
 
-std::string columns_text() {
-  std::string out;
-  for (const CompareColumn& column : compare_columns()) out += fmt::format("{:<12} {}\n", column.key, column.doc);
-  return out;
-}
-
 int run(const Options& o) {
-  if (o.columns) {
-    print(columns_text());
-    return done;
-  }
   if (o.files.empty()) throw Error("name a file of results: one of replay --raw, or a CSV of replay --rows query");
   ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = metric_of(o.metric), .span = o.span};
   if (!o.a.empty()) request.a = parse_configuration(o.a, "--a");
@@ -74,9 +64,9 @@ Command add_compare(CLI::App& app) {
   flags->add_option("--metric", o.metric, "A metric with values by query")->capture_default_str();
   flags->add_option("--by", o.span, "What is compared at a time: a layer, a (query) head, a prompt, or all (default: layer)")
       ->transform(CLI::CheckedTransformer(spans));
-  flags->add_flag("--columns", o.columns, "Describe the columns and exit");
   flags->add_option("--format", o.format, "csv, md or table (default: csv; a table on a terminal)")
       ->check(CLI::IsMember({"csv", "md", "table"}));
+  add_columns_flag(flags, "Describe the columns of the CSV and exit", o.format, docs_of(compare_columns()));
   flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
   return {flags, [options] { return run(*options); }};
 }

@@ -4,6 +4,7 @@
 #include <kvbench/methods/registry.hpp>
 
 #include "commands.hpp"
+#include "method_page.hpp"
 #include "output.hpp"
 
 namespace kvbench::app {
@@ -13,25 +14,12 @@ struct Options {
   std::string name, format = "text";
 };
 
-const char* granularity_name(Granularity granularity) {
-  constexpr const char* names[] = {"kv head", "query head", "layer", "model"};
-  return names[static_cast<int>(granularity)];
-}
-
 std::string list_text() {
   std::size_t width = 0;
   for (const MethodInfo& m : all_methods()) width = std::max(width, m.name.size());
   std::string out;
   for (const MethodInfo& m : all_methods())
     out += fmt::format("{:<{}}  {:<8}  {}\n", m.name, width, name_of(m.kind), m.summary);
-  return out;
-}
-
-std::string list_markdown() {
-  std::string out = "| method | kind | source | what it keeps |\n| --- | --- | --- | --- |\n";
-  for (const MethodInfo& m : all_methods()) {
-    out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, name_of(m.kind), m.paper, m.summary);
-  }
   return out;
 }
 
@@ -68,19 +56,25 @@ std::string details(const MethodInfo& m) {
   return out;
 }
 
+std::string list(const std::string& format) {
+  return format == "md" ? method_table() : format == "csv" ? list_csv() : list_text();
+}
+
+std::string one(const MethodInfo& method, const std::string& format) {
+  if (format == "csv") throw Error("--format csv is the cost of all methods; name none");
+  return format == "md" ? method_page(method) : details(method);
+}
+
 }  // namespace
 
 Command add_methods(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("methods", "List the methods, or describe one");
   auto options = std::make_shared<Options>();
   flags->add_option("name", options->name, "Method to describe");
-  flags->add_option("--format", options->format, "text, md, or csv (the cost of each method)")
+  flags->add_option("--format", options->format, "text, md, or csv (the cost of all methods)")
       ->check(CLI::IsMember({"text", "md", "csv"}));
   return {flags, [options] {
-            if (!options->name.empty())
-              print(details(find_method(options->name)));
-            else
-              print(options->format == "md" ? list_markdown() : options->format == "csv" ? list_csv() : list_text());
+            print(options->name.empty() ? list(options->format) : one(find_method(options->name), options->format));
             return done;
           }};
 }

@@ -12,6 +12,7 @@
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/report/column.hpp>
 
+#include "column_page.hpp"
 #include "commands.hpp"
 #include "output.hpp"
 #include "progress.hpp"
@@ -167,29 +168,15 @@ void add_protocol_flags(CLI::App* flags, Options& o) {
   flags->add_flag("--recall-sinks", o.request.recall_sinks, "Count sinks in recall too");
 }
 
-std::string describe_columns() {
-  std::string out;
-  for (const Column& column : columns()) {
-    out += fmt::format("{:<22} {:<8} {:<6} {}\n", column.key, column.type, column.unit, column.doc);
-  }
-  return out;
-}
-
 }  // namespace
 
 Command add_replay(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("replay", "Run methods on a trace and measure their error, recall and memory");
   auto options = std::make_shared<Options>();
-  flags->add_flag_callback(
-      "--columns",
-      [] {
-        print(describe_columns());
-        throw CLI::Success();
-      },
-      "Describe the columns of the CSV and exit");
   add_selection_flags(flags, *options);
   add_protocol_flags(flags, *options);
   add_run_flags(flags, options->run);
+  add_columns_flag(flags, "Describe the columns of the CSV and exit", options->run.format, docs_of(columns()));
   flags->add_option("--raw", options->raw, "Also keep errors, outputs and entries of every query in this HDF5 file");
   return {flags, [options] { return run(*options); }};
 }

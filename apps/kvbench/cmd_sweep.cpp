@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/report/measure_table.hpp>
 #include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 
+#include "column_page.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
 #include "sweep_tables.hpp"
@@ -80,7 +82,7 @@ int run(Options& options) {
   resolve_device(options.run);
   const bool sharded = !options.shard.empty();
   const Shard shard = sharded ? Shard::parse(options.shard) : Shard{};
-  if (sharded && options.cells.empty()) {
+  if (sharded && options.cells.empty() && !options.dry_run) {
     throw Error(
         "--shard {}: rows need the cells of all shards; name a file for those of this one with --cells, and join them with "
         "`kvbench merge`",
@@ -140,6 +142,8 @@ Command add_sweep(CLI::App& app) {
   flags->add_flag("--overwrite", options->overwrite, "Throw away the cells that are there")->excludes(resume);
   flags->add_option("--shard", options->shard, "Compute part I/N of the cells, for `kvbench merge`: 1/8 to 8/8");
   add_run_flags(flags, options->run);
+  add_columns_flag(flags, "Describe the columns of the measures' CSV and exit (of the rows': kvbench replay --columns)",
+                   options->run.format, docs_of(measure_columns()));
   return {flags, [options] { return run(*options); }};
 }
 

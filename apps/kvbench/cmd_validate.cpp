@@ -7,6 +7,7 @@
 #include <kvbench/bounds/validate.hpp>
 #include <kvbench/report/check_table.hpp>
 
+#include "column_page.hpp"
 #include "commands.hpp"
 #include "output.hpp"
 #include "progress.hpp"
@@ -100,6 +101,7 @@ Command add_validate(CLI::App& app) {
       ->check(CLI::Range(0, 4096));
   flags->add_option("--format", o.format, "csv, md or table (default: csv; a table on a terminal)")
       ->check(CLI::IsMember({"csv", "md", "table"}));
+  add_columns_flag(flags, "Describe the columns of the CSV and exit", o.format, docs_of(check_columns()));
   flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
   flags->add_flag("--summary", o.summary, "With -o: print the short table too (default on a terminal)");
   flags->add_flag("-q,--quiet", o.quiet, "No progress bar");

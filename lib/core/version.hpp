@@ -5,7 +5,9 @@
 
 namespace kvbench {
 
-std::string_view version();  ///< "0.1.0"
-std::string_view commit();   ///< short hash of the commit built, with "-dirty" for local changes; "unknown" outside a checkout
+/// "0.1.0"
+std::string_view version();
+/// Short hash of the commit built, with "-dirty" for local changes, also from an archive that git made; else "unknown".
+std::string_view commit();
 
 }  // namespace kvbench

@@ -92,9 +92,11 @@ MethodInfo cam_method() {
           .aliases = {},
           .paper = "CaM, ICML 2024, and its released code",
           .summary = "first tokens and a window; values that leave it are merged, by chance, into those that follow",
-          .notes = "The released code has three forms that differ in the attention they count, the normaliser, m, and when a "
-                   "token is "
-                   "merged (form). Positions are the trace's own: compare with sink.reposition=false.",
+          .notes =
+              "The released code has three forms that differ in the attention they count, the normaliser, m, and when a token "
+              "is "
+              "merged (form). Two of them merge in the prompt too and need its attention: every query of the context, or its "
+              "column sums. Positions are the trace's own: compare with sink.reposition=false.",
           .complexity = {.compress = "O(G n (R + m dv)); prompt=stream O(G n^2 d)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + G dv) + G B (attention)",

@@ -133,10 +133,11 @@ MethodInfo h2o_method() {
           .aliases = {},
           .paper = "H2O, arXiv 2306.14048, section 4 and Algorithm 1",
           .summary = "tokens that have gathered the most attention so far, and the most recent ones",
-          .notes = "Algorithm 1 evicts greedily from the first token on (prompt=stream); the released real-drop code sums the "
-                   "prompt's "
-                   "full attention map and cuts once (prompt=columns, default). Both then evict one token a step. The released "
-                   "evaluation code simulates another rule: `h2o-global`.",
+          .notes =
+              "Algorithm 1 evicts greedily from the first token on (prompt=stream, which needs the query of every token of the "
+              "context); the released real-drop code sums the prompt's full attention map and cuts once (prompt=columns, "
+              "default, which needs its column sums). Both then evict one token a step. The released evaluation code simulates "
+              "another rule: `h2o-global`.",
           .complexity = {.compress = "O(G n); prompt=stream O(n^2 d)",
                          .query = "O(B (d + dv))",
                          .memory = "G B (d + dv + 1)",

@@ -11,7 +11,6 @@
 
 #include <kvbench/core/version.hpp>
 #include <kvbench/report/column.hpp>
-#include <kvbench/report/text.hpp>
 
 namespace kvbench {
 namespace {
@@ -104,17 +103,7 @@ std::span<const CheckColumn> check_columns() {
   return table;
 }
 
-std::string check_csv(std::span<const CheckRow> rows) {
-  std::vector<std::string> cells;
-  for (const CheckColumn& column : check_columns()) cells.push_back(column.key);
-  std::string out = csv_line(cells);
-  for (const CheckRow& row : rows) {
-    cells.clear();
-    for (const CheckColumn& column : check_columns()) cells.push_back(column.text(row));
-    out += csv_line(cells);
-  }
-  return out;
-}
+std::string check_csv(std::span<const CheckRow> rows) { return csv_of(check_columns(), rows); }
 
 std::string check_markdown(std::span<const CheckRow> rows) {
   std::string out =

@@ -2,18 +2,15 @@
 // The rows of `kvbench validate` as text. Columns are declared once.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 
 #include <kvbench/bounds/check.hpp>
+#include <kvbench/report/text.hpp>
 
 namespace kvbench {
 
-struct CheckColumn {
-  std::string key, doc;
-  std::function<std::string(const CheckRow&)> text;  ///< "" = no value
-};
+using CheckColumn = TextColumn<CheckRow>;
 std::span<const CheckColumn> check_columns();
 
 /// RFC 4180 quoting, LF, one header line.

@@ -8,7 +8,6 @@
 
 #include <kvbench/core/version.hpp>
 #include <kvbench/report/column.hpp>
-#include <kvbench/report/text.hpp>
 
 namespace kvbench {
 namespace {
@@ -29,7 +28,7 @@ Text measured(std::function<double(const Comparison&)> value) {
   };
 }
 
-std::vector<CompareColumn> make_columns() {
+std::vector<TextColumn<Comparison>> make_columns() {
   return {
       {"run", "run of a sweep file; empty elsewhere", plain(&Comparison::run)},
       {"trace", "file name of the trace", plain(&Comparison::trace)},
@@ -114,22 +113,12 @@ std::string common(std::span<const Comparison> rows, std::string Comparison::*la
 
 }  // namespace
 
-std::span<const CompareColumn> compare_columns() {
-  static const std::vector<CompareColumn> table = make_columns();
+std::span<const TextColumn<Comparison>> compare_columns() {
+  static const std::vector<TextColumn<Comparison>> table = make_columns();
   return table;
 }
 
-std::string compare_csv(std::span<const Comparison> rows) {
-  Cells cells;
-  for (const CompareColumn& column : compare_columns()) cells.push_back(column.key);
-  std::string out = csv_line(cells);
-  for (const Comparison& row : rows) {
-    cells.clear();
-    for (const CompareColumn& column : compare_columns()) cells.push_back(column.text(row));
-    out += csv_line(cells);
-  }
-  return out;
-}
+std::string compare_csv(std::span<const Comparison> rows) { return csv_of(compare_columns(), rows); }
 
 std::string compare_markdown(std::span<const Comparison> rows) {
   std::string out;

@@ -2,19 +2,15 @@
 // The rows of `kvbench compare` as text. Columns are declared once.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 
 #include <kvbench/replay/comparison.hpp>
+#include <kvbench/report/text.hpp>
 
 namespace kvbench {
 
-struct CompareColumn {
-  std::string key, doc;
-  std::function<std::string(const Comparison&)> text;  ///< "" = no value
-};
-std::span<const CompareColumn> compare_columns();
+std::span<const TextColumn<Comparison>> compare_columns();
 
 /// RFC 4180 quoting, LF, one header line.
 std::string compare_csv(std::span<const Comparison> rows);

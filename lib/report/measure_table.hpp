@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// The measures of a sweep as text. Columns are declared once.
 #pragma once
 
 #include <span>
 #include <string>
 
 #include <kvbench/bounds/measures.hpp>
+#include <kvbench/report/text.hpp>
 
 namespace kvbench {
 
-/// Measures of traces as CSV: run, trace, sha256, model, prompt, layer, kv_head, measure, array, x, value, count, version,
-/// commit. RFC 4180 quoting, LF, one header line.
+using MeasureColumn = TextColumn<MeasureRow>;
+std::span<const MeasureColumn> measure_columns();
+
+/// RFC 4180 quoting, LF, one header line.
 std::string measures_csv(std::span<const MeasureRow> rows);
 
 }  // namespace kvbench

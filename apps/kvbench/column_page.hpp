@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of a table described for people: `--columns` of the commands that write one, and docs/columns.md.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace kvbench::app {
+
+/// Type and unit are empty where a table does not state them.
+struct ColumnDoc {
+  std::string key, type, unit, doc;
+};
+
+/// Text as it stands in a cell of a Markdown table.
+std::string cell(const std::string& text);
+
+/// One line a column, aligned for a terminal.
+std::string columns_text(std::span<const ColumnDoc> columns);
+/// The same as a Markdown table.
+std::string columns_markdown(std::span<const ColumnDoc> columns);
+
+/// The columns of a table whose columns have at least key and doc.
+template <class Columns>
+std::vector<ColumnDoc> docs_of(const Columns& columns) {
+  std::vector<ColumnDoc> docs;
+  for (const auto& column : columns) {
+    if constexpr (requires { column.type; })
+      docs.push_back({column.key, column.type, column.unit, column.doc});
+    else
+      docs.push_back({column.key, "", "", column.doc});
+  }
+  return docs;
+}
+
+/// Adds --columns, which describes `columns` and ends the program. Comes after --format, whose value `format` it heeds.
+void add_columns_flag(CLI::App* flags, const std::string& help, const std::string& format, std::vector<ColumnDoc> columns);
+
+}  // namespace kvbench::app

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "method_page.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <kvbench/bounds/claims.hpp>
+#include <kvbench/methods/registry.hpp>
+
+#include "column_page.hpp"
+
+namespace kvbench::app {
+namespace {
+
+/// "arXiv 2309.17453" as a link, wherever it stands.
+std::string with_links(std::string text) {
+  constexpr std::string_view word = "arXiv ";
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
+    const std::size_t begin = at + word.size();
+    const std::size_t length = text.find_first_not_of("0123456789.", begin) - begin;
+    const std::string link = fmt::format("[arXiv {0}](https://arxiv.org/abs/{0})", text.substr(begin, length));
+    text.replace(at, word.size() + std::min(length, text.size() - begin), link);
+    at += link.size();
+  }
+  return text;
+}
+
+std::string kind_text(Kind kind) {
+  switch (kind) {
+    case Kind::exact:
+      return "keeps everything";
+    case Kind::subset:
+      return "some tokens stay, as they are and at weight 1, and the others are gone";
+    case Kind::sample:
+      return "some tokens stay, with weights that stand for the others";
+    case Kind::merge:
+      return "tokens that go are merged into those that stay";
+    case Kind::select:
+      return "nothing is lost: each query reads a part of the whole cache";
+    case Kind::quantise:
+      return "tokens are stored in fewer bits";
+  }
+  return "";
+}
+
+std::string granularity_text(Granularity granularity) {
+  switch (granularity) {
+    case Granularity::kv_head:
+      return "each kv head has one cache, and its query heads read the same entries";
+    case Granularity::query_head:
+      return "each kv head has one cache, and each of its query heads reads entries of its own";
+    case Granularity::layer:
+      return "the kv heads of a layer are seen together";
+    case Granularity::model:
+      return "the budget is a mean over layers, and each layer gets its own";
+  }
+  return "";
+}
+
+std::string needs_text(const MethodInfo& method) {
+  std::string out = "keys, values and queries";
+  for (const Part part : method.needs) {
+    switch (part) {
+      case Part::observed_queries:
+        out += "; queries inside the context (kvdump keeps 128 by default; `--queries` for more)";
+        break;
+      case Part::column_sums:
+        out += "; column sums of the context (`--column-sums`)";
+        break;
+      case Part::keys_pre_rope:
+        out += "; keys before RoPE (`--pre-rope`)";
+        break;
+      case Part::speculated_queries:
+        out += "; speculated queries (`--speculated`)";
+        break;
+    }
+  }
+  return out + "; some parameters ask for more, and the row says what";
+}
+
+std::string facts(const MethodInfo& method) {
+  std::string out = "| | |\n| --- | --- |\n";
+  const auto add = [&](const char* what, const std::string& text) { out += fmt::format("| {} | {} |\n", what, cell(text)); };
+  const auto yes = [](bool is, const char* so, const char* not_so) { return std::string(is ? so : not_so); };
+  add("source", with_links(method.paper));
+  if (!method.aliases.empty()) add("aliases", fmt::format("`{}`", fmt::join(method.aliases, "`, `")));
+  add("kind", fmt::format("{}: {}", name_of(method.kind), kind_text(method.kind)));
+  add("selection", fmt::format("per {}: {}", granularity_name(method.granularity), granularity_text(method.granularity)));
+  add("of a trace", needs_text(method));
+  add("sliding windows", yes(method.windowed, "layers with one are replayed", "layers with one are `skipped`"));
+  add("protocols", yes(method.streaming, "`prefill`, `decode`, `stream`", "`prefill`, `decode`"));
+  add("while decoding", yes(method.observes, "sees the attention of each step", "does not look at the attention of the steps"));
+  add("seeds", yes(method.seeded, "results depend on the seed", "none: every run gives the same"));
+  return out;
+}
+
+std::string growth(double exponent) {
+  if (exponent == 0) return "does not grow";
+  return exponent == 1 ? "n" : fmt::format("n^{:g}", exponent);
+}
+
+std::string cost_table(const Complexity& cost) {
+  std::string out = "| | | with n, at a fixed B |\n| --- | --- | --- |\n";
+  const auto add = [&](const char* what, const std::string& formula, double exponent) {
+    out += fmt::format("| {} | {} | {} |\n", what, cell(formula), growth(exponent));
+  };
+  add("time to compress a context", cost.compress, cost.growth.compress);
+  add("time to answer a query of one query head", cost.query, cost.growth.query);
+  add("memory of a kv head, in numbers", cost.memory, cost.growth.memory);
+  return out +
+         "\nn tokens of the context, B of the budget, d and dv dimensions of keys and values, G query heads of a kv head.\n";
+}
+
+std::string property_table(const Properties& properties) {
+  const std::pair<const char*, const Property*> rows[] = {
+      {"a budget of the whole context gives the exact output", &properties.full_budget_exact},
+      {"values scaled by a number scale the output", &properties.value_scaling},
+      {"one vector added to all keys changes nothing", &properties.key_shift},
+      {"results do not depend on the number of the head", &properties.head_permutation},
+      {"what a budget keeps, every larger one keeps", &properties.nested_budgets},
+  };
+  std::string out = "| property | |\n| --- | --- |\n";
+  for (const auto& [what, property] : rows) {
+    out += fmt::format("| {} | {} |\n", what, property->holds ? "yes" : "no: " + cell(property->reason));
+  }
+  return out;
+}
+
+/// The section on what `kvbench validate` tests of the method; empty where that is nothing.
+std::string claims(const MethodInfo& method) {
+  std::string out;
+  for (const Claim& claim : all_claims()) {
+    if (claim.method == method.name) {
+      out += fmt::format("| `{}` | {} | {} |\n", claim.id, cell(claim.statement), with_links(cell(claim.paper)));
+    }
+  }
+  if (out.empty()) return "";
+  return fmt::format(
+      "\n## Theorems and claims\n`kvbench validate TRACE.h5 --synthetic --method {}` tests them "
+      "([theory](../theory/README.md)).\n\n"
+      "| claim | statement | source |\n| --- | --- | --- |\n{}",
+      method.name, out);
+}
+
+std::string parameter_table(const MethodInfo& method) {
+  std::string out = "| parameter | default | values | meaning |\n| --- | --- | --- | --- |\n";
+  for (const ParamSpec& p : method.params) {
+    out += fmt::format("| `{}` | {} | {}{} | {} |\n", p.name, cell(p.default_value), cell(p.type),
+                       p.range.empty() ? "" : ", " + cell(p.range), cell(p.doc));
+  }
+  return out;
+}
+
+}  // namespace
+
+const char* granularity_name(Granularity granularity) {
+  constexpr const char* names[] = {"kv head", "query head", "layer", "model"};
+  return names[static_cast<int>(granularity)];
+}
+
+std::string method_table() {
+  std::string out = "| method | kind | source | what it keeps |\n| --- | --- | --- | --- |\n";
+  for (const MethodInfo& m : all_methods()) {
+    out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, name_of(m.kind), cell(m.paper), cell(m.summary));
+  }
+  return out;
+}
+
+std::string method_page(const MethodInfo& method) {
+  std::string out = fmt::format("# {}\n\nWhat it keeps: {}.\n\n{}\n", method.name, method.summary, facts(method));
+  out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget 256,25%", method.name);
+  if (!method.params.empty()) {
+    out += fmt::format(" --set {}.{}={}", method.name, method.params.front().name, method.params.front().default_value);
+  }
+  out += fmt::format("\n\n## Notes\n{}\n\n## Parameters\n", method.notes);
+  out += method.params.empty() ? "None.\n" : parameter_table(method);
+  out += fmt::format("\n## Cost\n{}", cost_table(method.complexity));
+  out += claims(method);
+  return out + "\n## Properties\nThe tests hold the method to these.\n\n" + property_table(method.properties);
+}
+
+}  // namespace kvbench::app

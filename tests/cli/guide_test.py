@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of docs/guide.md run, and print what stands below them.
+    guide_test.py KVBENCH GUIDE
+A block ```sh is run in a scratch folder that has traces/, configs/ and python/; a block ```text is output of the block before it. A word
+after ```sh says what the block takes: `network` or `model` (not run), `python` (run where h5py is found), or a command of kvbench
+(run where kvbench has it)."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+KVBENCH, GUIDE = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
+ROOT = GUIDE.parent.parent
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvbench"
+PYTHONS = [sys.executable, os.environ.get("KVBENCH_PYTHON"), CACHE / "venv/bin/python"]
+
+
+def succeeds(*command):
+    try:
+        return subprocess.run([str(word) for word in command], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def python_with_h5py():
+    return next((str(path) for path in PYTHONS if path and succeeds(path, "-c", "import h5py, numpy")), None)
+
+
+def same(shown, printed):
+    """Whether a line of the guide is this line of output: words equal, numbers within 5 % (instruction sets round differently)."""
+    split = lambda line: re.sub(r"(?<=\d)\.\.(?=\d)", " .. ", line).split()
+    shown, printed = split(shown), split(printed)
+    if "..." in shown:   # the rest of the line is left out
+        shown = shown[:shown.index("...")]
+        printed = printed[:len(shown)]
+
+    def equal(a, b):
+        try:
+            return a == b or abs(float(a) - float(b)) <= 0.05 * abs(float(b))
+        except ValueError:
+            return False
+    return len(shown) == len(printed) and all(map(equal, shown, printed))
+
+
+class Guide(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="kvbench-")
+        cls.folder = pathlib.Path(cls.scratch.name)
+        for name in ("traces", "configs", "python"):
+            (cls.folder / name).symlink_to(ROOT / name)
+        tools = cls.folder / "bin"
+        tools.mkdir()
+        (tools / "kvbench").symlink_to(KVBENCH)
+        python = tools / "python3"   # no link: an environment is found by the path of its python
+        python.write_text(f'#!/bin/sh\nexec "{python_with_h5py() or sys.executable}" "$@"\n')
+        python.chmod(0o755)
+        cls.environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", PYTHONPATH=str(ROOT / "python"))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def can_run(self, words):
+        commands = subprocess.run([KVBENCH, "--help"], capture_output=True, text=True).stdout
+        able = {"network": False, "model": False, "python": python_with_h5py() is not None}
+        return all(able[word] if word in able else re.search(rf"^  {word} ", commands, re.M) for word in words)
+
+    def run_block(self, code):
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", code], cwd=self.folder, env=self.environment, capture_output=True,
+                              text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_blocks(self):
+        output, ran = None, 0
+        for kind, words, code in re.findall(r"^```(\w+)([^\n]*)\n(.*?)^```$", GUIDE.read_text(), re.M | re.S):
+            with self.subTest(code=code):
+                if kind == "sh":
+                    output = self.run_block(code) if self.can_run(words.split()) else None
+                    ran += output is not None
+                elif kind == "text" and output is not None:
+                    for line in code.splitlines():
+                        self.assertTrue(any(same(line, printed) for printed in output.splitlines()),
+                                        f"not printed: {line}\n{output}")
+        self.assertGreater(ran, 8)
+
+
+unittest.main(argv=sys.argv[:1])
