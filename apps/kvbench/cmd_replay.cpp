@@ -5,6 +5,7 @@
 
 #include <kvbench/config/request_text.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/best.hpp>
 #include <kvbench/replay/kept_file.hpp>
 #include <kvbench/replay/raw.hpp>
 #include <kvbench/replay/record.hpp>
@@ -124,6 +125,7 @@ int run(Options& options) {
     const ReplayResults results = replay(reader, options.request, hooks);
     if (options.request.keep_raw) write_raw(options.raw, reader, options.request, results);
     records = summarize(results, options.run.grain);
+    mark_best(records);
   }
   output.finish(format_records(options.run, records, !output.to_file() && stdout_is_terminal()));
   if (output.to_file() && (options.run.summary || stdout_is_terminal())) print(summary_table(records));

@@ -16,6 +16,7 @@ struct Command {
   std::function<int()> run;
 };
 
+Command add_compare(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_merge(CLI::App& app);
 Command add_methods(CLI::App& app);

@@ -45,8 +45,8 @@ int main(int argc, char** argv) {
       "Exit codes: 0 done, 1 some rows failed or a theorem was violated, 2 bad usage or bad input, 3 input/output or memory "
       "failure, 130 interrupted.");
   app.require_subcommand(1);
-  const Command commands[] = {add_info(app),  add_replay(app),   add_report(app),  add_sweep(app),
-                              add_merge(app), add_validate(app), add_methods(app), add_synth(app)};
+  const Command commands[] = {add_info(app),   add_replay(app),   add_sweep(app),   add_merge(app), add_compare(app),
+                              add_report(app), add_validate(app), add_methods(app), add_synth(app)};
   try {
     app.parse(argc, argv);
     for (const Command& command : commands) {

@@ -6,12 +6,13 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/core/paired_test.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench {
 namespace {
 
-constexpr std::size_t block = 16;  // queries
+constexpr std::size_t block = queries_a_block;
 
 /// Sums and counts of one cell over blocks of queries.
 struct Blocks {

@@ -85,14 +85,15 @@ Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alph
           failures == trials ? 1 : beta_quantile(1 - alpha / 2, k + 1, n - k)};
 }
 
-std::vector<double> holm(std::span<const double> p_values) {
+std::vector<double> holm(std::span<const double> p_values, std::size_t family) {
+  family = std::max(family, p_values.size());
   std::vector<std::size_t> order(p_values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p_values[a] < p_values[b]; });
   std::vector<double> adjusted(p_values.size());
   double running = 0;
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
-    const double scaled = p_values[order[rank]] * static_cast<double>(p_values.size() - rank);
+    const double scaled = p_values[order[rank]] * static_cast<double>(family - rank);
     running = std::max(running, std::min(1.0, scaled));
     adjusted[order[rank]] = running;
   }

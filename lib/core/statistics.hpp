@@ -27,8 +27,10 @@ Interval bootstrap_mean(std::span<const double> sums, std::span<const double> co
 /// Clopper-Pearson interval of a failure probability after `failures` of `trials`, two-sided level 1 - alpha.
 Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha = 0.05);
 
-/// Holm's step-down adjustment: adjusted p-values in the order given.
-std::vector<double> holm(std::span<const double> p_values);
+/// Holm's step-down adjustment: adjusted p-values in the order given. `family`: number of hypotheses, where the data chose
+/// which of them are given (those of the best against each other: all pairs); 0: as many as are given. A part of a family that
+/// is adjusted like this comes out no smaller than within the whole.
+std::vector<double> holm(std::span<const double> p_values, std::size_t family = 0);
 
 /// P(X >= failures) for X ~ Binomial(trials, probability): the p-value of "fails at most with this probability".
 double binomial_tail(std::int64_t failures, std::int64_t trials, double probability);

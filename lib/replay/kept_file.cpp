@@ -5,54 +5,20 @@
 #include <cmath>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/replay/raw_schema.hpp>
 #include <kvbench/trace/door.hpp>
 #include <kvbench/trace/guard.hpp>
-#include <kvbench/trace/hdf5.hpp>
 
 namespace kvbench {
 namespace {
 
-using trace::h5::Failure;
-using trace::h5::Object;
+using raw::integer_of;
+using raw::Numbers;
+using raw::Object;
+using raw::read_numbers;
+using raw::require;
 
-constexpr int schema_major = 1;
-
-/// A dataset of numbers and its shape.
-template <class T>
-struct Numbers {
-  std::vector<Index> dims;
-  std::vector<T> values;
-};
-
-/// `length` bounds what a dataset may claim: nothing is allocated for a size that the file cannot hold, compressed or not.
-template <class T>
-Numbers<T> read_numbers(const Object& group, const char* name, std::uint64_t length) {
-  constexpr double compression = 1100;  // deflate reaches 1032
-  if (!group.has(name)) return {};
-  const Object dataset = group.dataset(name);
-  Numbers<T> out;
-  double count = 1;
-  for (const hsize_t size : dataset.dims()) {
-    out.dims.push_back(static_cast<Index>(size));
-    count *= static_cast<double>(size);
-  }
-  if (count > compression * static_cast<double>(length)) {
-    throw Error("{} claims {} numbers, more than the file can hold; it is damaged, write it again.", dataset.where(), count);
-  }
-  out.values.resize(static_cast<std::size_t>(count));
-  if (!out.values.empty()) {
-    dataset.read(std::is_same_v<T, float> ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT32, out.values.data());
-  }
-  return out;
-}
-
-std::int64_t integer_of(const Object& object, const char* name, std::int64_t otherwise) {
-  return object.integer(name).value_or(otherwise);
-}
-
-void require(bool holds, const Object& where, const std::string& fault) {
-  if (!holds) throw Error("{}: {}; see docs/results.md, \"Raw results\".", where.where(), fault);
-}
+constexpr const char* holds = "kept entries";
 
 struct Limits {
   Index d, dv, group;
@@ -127,33 +93,13 @@ void touch_all(const Object& heads, std::uint64_t length) {
   }
 }
 
-void check_schema(const Object& root, const std::string& path) {
-  const std::string schema = root.text("kvbench_raw").value_or("");
-  if (schema.empty()) throw Error("{}: has no attribute kvbench_raw, so it holds no kept entries; see docs/results.md.", path);
-  if (std::atoi(schema.c_str()) != schema_major) {
-    throw Error("{}: its schema is kvbench_raw {}, and this kvbench reads {}.x; use a newer kvbench.", path, schema,
-                schema_major);
-  }
-}
-
-/// Runs `work` in an HDF5 session; what the library refuses becomes an Error.
-template <class F>
-auto in_session(F work) {
-  const trace::h5::Session session;
-  try {
-    return work();
-  } catch (const Failure& failure) {
-    throw Error("{}. The file is damaged, or no file of kept entries; see docs/results.md.", failure.what());
-  }
-}
-
 }  // namespace
 
 KeptFile::KeptFile(std::string path) : path_(std::move(path)), length_(trace::knock(path_)) {
-  in_session([&] {
+  raw::in_session(holds, [&] {
     const auto describe = [&] {
       const Object root = Object::open_file(path_);
-      check_schema(root, path_);
+      raw::check_schema(root, path_, holds);
       heads_.clear();
       const Object heads = root.group("heads");
       for (const std::string& name : heads.members()) {
@@ -179,7 +125,7 @@ KeptHead KeptFile::read(std::string_view prompt, std::int64_t layer, Index kv_he
   if (place == heads_.end()) {
     throw Unavailable(fmt::format("{} holds nothing for prompt '{}', layer {}, kv head {}", path_, prompt, layer, kv_head));
   }
-  return in_session([&] {
+  return raw::in_session(holds, [&] {
     const Object head = Object::open_file(path_).group("heads").group(place->group);
     const std::string name = std::to_string(cell);
     if (!head.has(name) || !head.group(name).has("entries")) {

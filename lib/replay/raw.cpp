@@ -53,6 +53,7 @@ void write_entries(const Object& cell, const RawCell& raw, const trace::TraceInf
 void write_cell(const Object& group, const CellResult& result, const trace::TraceInfo& info, Index queries) {
   group.set("status", std::string(name_of(result.status)));
   if (!result.reason.empty()) group.set("reason", result.reason);
+  if (result.dense) group.set("dense", std::int64_t{1});
   if (result.status != Status::ok) return;
   group.set("budget_tokens", static_cast<std::int64_t>(result.budget_tokens));
   group.set("kept_tokens", result.kept_tokens);
@@ -66,6 +67,7 @@ void write_cell(const Object& group, const CellResult& result, const trace::Trac
 void write_all(const Object& root, const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results) {
   const trace::TraceInfo& info = reader.info();
   root.set("kvbench_raw", std::string("1.0"));
+  root.set("trace", results.trace);
   root.set("trace_sha256", reader.sha256());
   root.set("model", info.model);
   root.set("device", results.device);
@@ -81,6 +83,7 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
     cell.set("params", request.methods[key.method].params.text());
     cell.set("budget", request.budgets[key.budget].text());
     cell.set("seed", static_cast<std::int64_t>(key.seed));
+    cell.set("seeded", std::int64_t{request.methods[key.method].info->seeded});
   }
   const Object heads = root.create_group("heads");
   for (std::size_t h = 0; h < results.heads.size(); ++h) {
@@ -88,6 +91,7 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
     const Object group = heads.create_group(std::to_string(h));
     const trace::PromptInfo& prompt = info.prompts[head.place.prompt];
     group.set("prompt", prompt.id);
+    group.set("protocol", std::string(name_of(results.prompts[head.place.prompt].protocol)));
     group.set("layer", static_cast<std::int64_t>(prompt.layers[head.place.layer].layer));
     group.set("kv_head", static_cast<std::int64_t>(head.place.kv_head));
     const auto queries = static_cast<Index>(head.positions.size());

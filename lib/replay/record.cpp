@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/statistics.hpp>
+#include <kvbench/replay/values.hpp>
 
 namespace kvbench {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-constexpr Index block_queries_bootstrap = 16;  // neighbouring queries are correlated
 
 /// Part of the results of one head and one seed: query heads [g, g + heads) and queries [i, i + queries).
 struct Sample {
@@ -21,41 +19,6 @@ struct Sample {
   const CellResult* cell;
   std::size_t seed;  // index among the row's seeds
   Index g = 0, heads = 0, i = 0, queries = 0;
-};
-
-/// Values of one metric with the grid of (block of queries, seed) that the bootstrap resamples.
-class Values {
- public:
-  explicit Values(std::size_t seeds) : seeds_(seeds) {}
-  void add(std::size_t prompt, Index query, std::size_t seed, double value) {
-    if (std::isnan(value)) return;
-    all_.push_back(value);
-    auto& row = grid_[{prompt, query / block_queries_bootstrap}];
-    row.resize(seeds_);
-    row[seed].first += value;
-    row[seed].second += 1;
-  }
-  Summary summary(bool interval) const {
-    if (all_.empty()) return {nan, nan, nan, nan, nan, nan, nan};
-    Summary s{mean(all_), quantile(all_, 0.5), quantile(all_, 0.9), quantile(all_, 0.99), *std::ranges::max_element(all_), nan,
-              nan};
-    if (!interval) return s;
-    std::vector<double> sums, counts;
-    for (const auto& [key, row] : grid_) {
-      for (const auto& [sum, count] : row) {
-        sums.push_back(sum);
-        counts.push_back(count);
-      }
-    }
-    const Interval ci = bootstrap_mean(sums, counts, seeds_);
-    s.lo = ci.lo, s.hi = ci.hi;
-    return s;
-  }
-
- private:
-  std::size_t seeds_;
-  std::vector<double> all_;
-  std::map<std::pair<std::size_t, Index>, std::vector<std::pair<double, double>>> grid_;
 };
 
 /// Means and sums of everything but the metrics.
@@ -98,6 +61,25 @@ void add_notes(const std::vector<Sample>& samples, Record& record) {
   }
 }
 
+/// Sums of rel_err by kv head and seed; samples of a head follow each other.
+void add_head_sums(const std::vector<Sample>& samples, ErrorSums& sums) {
+  const HeadResult* last = nullptr;
+  for (const Sample& s : samples) {
+    if (s.head != last) {
+      sums.heads.resize(sums.heads.size() + sums.seeds);
+      sums.head_counts.resize(sums.heads.size());
+      last = s.head;
+    }
+    const std::size_t at = sums.heads.size() - sums.seeds + s.seed;
+    for (const MetricRow& row : s.cell->metrics) {
+      const double value = row[static_cast<std::size_t>(Metric::rel_err)];
+      if (std::isnan(value)) continue;
+      sums.heads[at] += value;
+      sums.head_counts[at] += 1;
+    }
+  }
+}
+
 void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
   for (std::size_t metric = 0; metric < metric_count; ++metric) {
     Values values(seeds);
@@ -109,7 +91,11 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
         }
       }
     }
-    record.metrics[metric] = values.summary(metric == static_cast<std::size_t>(Metric::rel_err));
+    const bool is_error = metric == static_cast<std::size_t>(Metric::rel_err);
+    record.metrics[metric] = values.summary(is_error);
+    if (!is_error || record.query_head) continue;
+    record.sums = values.block_sums();
+    add_head_sums(samples, record.sums);
   }
   Values fro(seeds);
   for (const Sample& s : samples) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/replay/results.hpp>
 
 namespace kvbench {
@@ -19,6 +21,13 @@ enum class Grain { trace, layer, head, query };
 struct Summary {
   double mean, p50, p90, p99, max;
   double lo, hi;  ///< 95 % bootstrap interval of the mean
+};
+
+/// Sums of rel_err behind a row over heads, and the numbers of values in them, row-major: what paired comparisons need.
+struct ErrorSums {
+  std::size_t seeds = 0;                     ///< 0: no sums
+  std::vector<double> blocks, block_counts;  ///< [blocks of neighbouring queries][seeds], the heads of a prompt together
+  std::vector<double> heads, head_counts;    ///< [kv heads][seeds]
 };
 
 struct Record {
@@ -41,6 +50,11 @@ struct Record {
   double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                               ///< over query heads
+  ErrorSums sums;                                    ///< of rows over heads that are ok
+  std::string best;                                  ///< see mark_best(); empty where it does not apply
+  double diff_best = NAN;                            ///< mean rel_err less that of the best
+  Interval diff_best_interval{NAN, NAN};             ///< 95 %
+  std::optional<bool> tied;                          ///< the trace cannot tell the row from the best
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
   /// Place among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
   std::array<Index, 7> order{};

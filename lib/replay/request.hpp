@@ -31,7 +31,7 @@ struct ReplayRequest {
   std::vector<MethodChoice> methods;
   std::vector<Budget> budgets = {Budget::parse("25%")};
   std::vector<std::pair<std::size_t, std::size_t>> excluded;  ///< (method, budget), as indices, that do not run
-  std::vector<std::uint32_t> seeds = {0, 1, 2, 3, 4};  ///< unseeded methods run once
+  std::vector<std::uint32_t> seeds = {0, 1, 2, 3, 4};         ///< unseeded methods run once
   Protocol protocol = Protocol::automatic;
   Decoded decoded = Decoded::method;
   std::optional<Index> window;         ///< prefill: the last `window` tokens stay exact; default n - prompt_tokens, or 256

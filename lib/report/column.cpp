@@ -96,6 +96,23 @@ void add_summary(std::vector<Column>& c, const std::string& name, const std::str
   add("_hi", ": upper end of the 95 % bootstrap interval of the mean", &Summary::hi);
 }
 
+/// The paired comparison with the best row of the group.
+void add_best(std::vector<Column>& c) {
+  c.push_back(
+      {"best", "", "text",
+       "of this trace, prompt, layer and budget the configuration with the lowest rel_err_mean, exact and oracle-topk aside",
+       [](const Record& r) { return r.best; }});
+  c.push_back({"diff_best", "", "number", "mean of rel_err less that of the best, paired by query, query head and seed",
+               measured([](const Record& r) { return r.diff_best; })});
+  c.push_back({"diff_best_lo", "", "number", "lower end of its 95 % bootstrap interval",
+               measured([](const Record& r) { return r.diff_best_interval.lo; })});
+  c.push_back(
+      {"diff_best_hi", "", "number", "upper end of it", measured([](const Record& r) { return r.diff_best_interval.hi; })});
+  c.push_back({"tied", "", "integer",
+               "1 where the trace cannot tell the row from the best (Holm over the group at 5 %), else 0",
+               [](const Record& r) { return r.tied ? (*r.tied ? "1" : "0") : ""; }});
+}
+
 /// `by_tokens` is the metric of the same number of steps that counts tokens.
 std::string cache_doc(Metric metric, Metric by_tokens, int steps) {
   const std::string_view name = name_of(metric);
@@ -156,6 +173,7 @@ std::vector<Column> make_columns() {
     if (metric == Metric::rel_err) {
       add_summary(c, "rel_err_fro", "Frobenius norm of the differences over the queries / of the exact outputs, by query head",
                   false, [](const Record& r) -> const Summary& { return r.rel_err_fro; });
+      add_best(c);
     }
   }
   c.push_back({"version", "", "text", "kvbench version", [](const Record&) { return std::string(version()); }});

@@ -87,7 +87,7 @@ void check_text(std::string_view text, const std::string& file) {
   const std::size_t at = invalid_utf8(text);
   if (at == std::string_view::npos) return;
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  throw Error("{}:{}: holds bytes that are no text; kvbench report reads the CSV files that kvbench writes", file, line);
+  throw Error("{}:{}: holds bytes that are no text; kvbench reads the CSV files that kvbench writes", file, line);
 }
 
 void add_header(CsvTable& table, std::vector<std::string> columns) {
@@ -96,6 +96,37 @@ void add_header(CsvTable& table, std::vector<std::string> columns) {
     if (!table.index.emplace(table.columns[c], c).second)
       throw Error("{}:1: the column '{}' stands there twice", table.file, table.columns[c]);
   }
+}
+
+/// Hands over each row after the header's; returns the table without rows.
+template <class F>
+CsvTable scan(std::string_view text, const std::string& file, F take) {
+  if (text.empty()) throw Error("{}: the file is empty; was the run that should write it interrupted?", file);
+  check_text(text, file);
+  CsvTable table{.file = file, .name = std::filesystem::path(file).filename().string(), .columns = {}, .rows = {}, .index = {}};
+  Scanner scanner(text, file);
+  add_header(table, scanner.row().cells);
+  if (scanner.done()) throw Error("{}: has a header but no rows; there is nothing to report", file);
+  while (!scanner.done()) {
+    CsvRow row = scanner.row();
+    if (row.cells.size() != table.columns.size()) {
+      throw Error("{}:{}: {} fields where the header has {}; is the file cut short or edited?", file, row.line,
+                  row.cells.size(), table.columns.size());
+    }
+    take(table, std::move(row));
+  }
+  return table;
+}
+
+std::string read_text(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) throw Error("{}: no such file; check the name.", path);
+  if (std::filesystem::is_directory(path, code)) throw Error("{}: is a folder, not a CSV file", path);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw IoError("{}: cannot be opened: {}.", path, std::strerror(errno));
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad()) throw IoError("{}: cannot be read: {}.", path, std::strerror(errno));
+  return text;
 }
 
 }  // namespace
@@ -122,32 +153,16 @@ double CsvTable::number(const CsvRow& row, std::string_view column) const {
 }
 
 CsvTable parse_csv(std::string_view text, const std::string& file) {
-  if (text.empty()) throw Error("{}: the file is empty; was the run that should write it interrupted?", file);
-  check_text(text, file);
-  CsvTable table{.file = file, .name = std::filesystem::path(file).filename().string(), .columns = {}, .rows = {}, .index = {}};
-  Scanner scanner(text, file);
-  add_header(table, scanner.row().cells);
-  while (!scanner.done()) {
-    CsvRow row = scanner.row();
-    if (row.cells.size() != table.columns.size()) {
-      throw Error("{}:{}: {} fields where the header has {}; is the file cut short or edited?", file, row.line,
-                  row.cells.size(), table.columns.size());
-    }
-    table.rows.push_back(std::move(row));
-  }
-  if (table.rows.empty()) throw Error("{}: has a header but no rows; there is nothing to report", file);
+  std::vector<CsvRow> rows;
+  CsvTable table = scan(text, file, [&](const CsvTable&, CsvRow row) { rows.push_back(std::move(row)); });
+  table.rows = std::move(rows);
   return table;
 }
 
-CsvTable read_csv(const std::string& path) {
-  std::error_code code;
-  if (!std::filesystem::exists(path, code)) throw Error("{}: no such file; check the name.", path);
-  if (std::filesystem::is_directory(path, code)) throw Error("{}: is a folder, not a CSV file", path);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError("{}: cannot be opened: {}.", path, std::strerror(errno));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) throw IoError("{}: cannot be read: {}.", path, std::strerror(errno));
-  return parse_csv(text, path);
+CsvTable read_csv(const std::string& path) { return parse_csv(read_text(path), path); }
+
+void scan_csv(const std::string& path, const std::function<void(const CsvTable&, const CsvRow&)>& take) {
+  scan(read_text(path), path, take);
 }
 
 }  // namespace kvbench

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,5 +39,8 @@ CsvTable parse_csv(std::string_view text, const std::string& file);
 
 /// Throws Error where the file does not exist or is no such CSV, IoError where it cannot be read.
 CsvTable read_csv(const std::string& path);
+
+/// The same for files of many rows: hands over one row after the other, with a table that has the columns and no rows.
+void scan_csv(const std::string& path, const std::function<void(const CsvTable&, const CsvRow&)>& take);
 
 }  // namespace kvbench

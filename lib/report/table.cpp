@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/replay/configuration_name.hpp>
 #include <kvbench/report/text.hpp>
 
 namespace kvbench {
@@ -39,10 +40,18 @@ constexpr Brief brief_columns[] = {
 };
 static_assert(static_cast<int>(Metric::rel_err) == 0);
 
+/// Shown behind the error of rows that are tied with the best.
+bool has_tie(const Record& r) { return r.tied == true && r.best != label_of({r.method, r.params, {}}); }
+constexpr const char* tie_note =
+    "~ the trace cannot tell this row from the best of its budget (paired test, Holm at 5 %; columns best, diff_best, tied)\n";
+constexpr std::size_t error_column = 4;
+
 /// Cells of the short table, header first. Rows that are not ok keep their name and show their reason after it.
 std::vector<std::vector<std::string>> brief_rows(std::span<const Record> records, bool layers) {
   std::vector<std::vector<std::string>> rows(1);
   for (const Brief& column : brief_columns) rows[0].emplace_back(column.header);
+  const bool ties = std::ranges::any_of(records, has_tie);
+  if (ties) rows[0][error_column] += ' ';
   if (layers) rows[0].insert(rows[0].begin() + 1, "layer");
   for (const Record& r : records) {
     std::vector<std::string> cells;
@@ -51,6 +60,7 @@ std::vector<std::vector<std::string>> brief_rows(std::span<const Record> records
       cells.push_back(shown ? column.text(r) : "");
     }
     if (r.status != Status::ok) cells[2] = fmt::format("{}: {}", name_of(r.status), r.reason);
+    if (ties && r.status == Status::ok) cells[error_column] += has_tie(r) ? '~' : ' ';
     if (layers) cells.insert(cells.begin() + 1, r.layer ? fmt::format("{}", *r.layer) : "all");
     rows.push_back(std::move(cells));
   }
@@ -92,6 +102,7 @@ std::string markdown_table(std::span<const Record> records) {
     for (std::size_t i = 0; i < row.size(); ++i) out += i < 2 ? " --- |" : " ---: |";
     out += '\n';
   }
+  if (std::ranges::any_of(records, has_tie)) out += fmt::format("\n{}", tie_note);
   return out;
 }
 
@@ -122,7 +133,7 @@ std::string terminal_table(std::span<const Record> records) {
     while (out.back() == ' ') out.pop_back();
     out += '\n';
   }
-  return out;
+  return std::ranges::any_of(shown, has_tie) ? out + tie_note : out;
 }
 
 }  // namespace kvbench

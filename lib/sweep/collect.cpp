@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/replay/best.hpp>
 
 namespace kvbench::sweep {
 namespace {
@@ -45,6 +46,7 @@ SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files
       }
     }
     put_in_order(records);
+    mark_best(records);
     std::ranges::move(records, std::back_inserter(all.records));
     for (const CellEntry& entry : step.measures) {
       const CellsFile* file = holder(files, entry.key);

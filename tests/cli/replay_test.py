@@ -64,6 +64,23 @@ class Replay(CliTest):
         self.assertEqual(float(table["oracle-topk"]["mass_recall_mean"]), 1)
         self.assertAlmostEqual(float(table["random"]["recall_mean"]), 0.25, delta=0.02)
 
+    def test_rows_are_compared_with_the_best(self):
+        table = self.replay("-m", "exact,snapkv,uniform,random,oracle-topk", "-b", "25%,50%", "--rows", "head")
+        for budget in ("25%", "50%"):
+            for layer in ("all", "0", "1"):
+                group = {r["method"]: r for r in table if (r["budget"], r["layer"], r["head"]) == (budget, layer, "all")}
+                candidates = [group[m] for m in ("snapkv", "uniform", "random")]
+                best = min(candidates, key=lambda r: float(r["rel_err_mean"]))
+                for r in candidates:
+                    self.assertEqual(r["best"], best["method"])
+                    self.assertAlmostEqual(float(r["diff_best"]), float(r["rel_err_mean"]) - float(best["rel_err_mean"]), places=9)
+                    self.assertLessEqual(float(r["diff_best_lo"]), float(r["diff_best"]))
+                    self.assertIn(r["tied"], "01")
+                self.assertEqual(best["tied"], "1")
+                for reference in ("exact", "oracle-topk"):
+                    self.assertEqual((group[reference]["best"], group[reference]["tied"], group[reference]["diff_best"]), ("", "", ""))
+        self.assertTrue(all(r["best"] == "" for r in table if r["head"] != "all"))
+
     def test_bytes(self):
         table = {r["method"]: r for r in self.replay("-m", "exact,sink,snapkv,oracle-topk", "-b", "48", "--protocol", "prefill", "--rows", "trace",
                                                      "--set", "sink.reposition=false")}

@@ -175,3 +175,27 @@ TEST_CASE("with several prompts the terminal shows the row over all of them") {
   REQUIRE(lines.size() == 2);
   CHECK(lines[1].find("0.5") != std::string::npos);
 }
+
+TEST_CASE("rows that are tied with the best are marked, and the mark is explained") {
+  std::vector<Record> records = {record("best", 0.125), record("near", 0.25), record("far", 0.5),
+                                 broken("cannot", Status::skipped, "x")};
+  for (std::size_t i = 0; i < 3; ++i) {
+    records[i].best = "best";
+    records[i].tied = i < 2;
+  }
+  const auto lines = lines_of(terminal_table(records));
+  REQUIRE(lines.size() == 6);
+  CHECK(lines[1].find("0.125 ") != std::string::npos);
+  CHECK(lines[2].find("0.25~") != std::string::npos);
+  CHECK(lines[3].find("0.5 ") != std::string::npos);
+  CHECK(lines[2].size() == lines[1].size());
+  CHECK(lines[5].starts_with("~ the trace cannot tell"));
+  CHECK(markdown_table(records).find("| 0.25~ |") != std::string::npos);
+  CHECK(markdown_table(records).find("\n\n~ the trace") != std::string::npos);
+  const auto rows = parse_csv(csv_table(records, false));
+  CHECK(rows[2][column_of("tied")] == "1");
+  CHECK(rows[3][column_of("tied")] == "0");
+  CHECK(rows[4][column_of("tied")].empty());
+  records[1].tied = false;
+  CHECK(terminal_table(records).find('~') == std::string::npos);  // the best itself bears no mark
+}

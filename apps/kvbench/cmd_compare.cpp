@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/report/compare_table.hpp>
+#include <kvbench/report/query_csv.hpp>
+
+#include "column_page.hpp"
+#include "commands.hpp"
+#include "output.hpp"
+
+namespace kvbench::app {
+namespace {
+
+const std::map<std::string, Span> spans = {
+    {"layer", Span::layer}, {"head", Span::head}, {"prompt", Span::prompt}, {"all", Span::all}};
+
+struct Options {
+  std::vector<std::string> files;
+  std::string a, b, metric = "rel_err", output, format;
+  Span span = Span::layer;
+};
+
+Metric metric_of(const std::string& name) {
+  std::vector<std::string> names;
+  for (std::size_t m = 0; m < metric_count; ++m) names.emplace_back(name_of(static_cast<Metric>(m)));
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) {
+    throw Error("--metric: there is no metric '{}' by query.{} There is: {}", name, did_you_mean(name, names),
+                fmt::join(names, ", "));
+  }
+  return static_cast<Metric>(found - names.begin());
+}
+
+int run(const Options& o) {
+  if (o.files.empty()) throw Error("name a file of results: one of replay --raw, or a CSV of replay --rows query");
+  ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = metric_of(o.metric), .span = o.span};
+  if (!o.a.empty()) request.a = parse_configuration(o.a, "--a");
+  if (!o.b.empty()) request.b = parse_configuration(o.b, "--b");
+  std::vector<std::unique_ptr<QueryResults>> files;
+  for (const std::string& path : o.files) {
+    files.push_back(open_query_results(path, o.metric));
+    request.files.push_back(files.back().get());
+  }
+  Output output(o.output);
+  const std::vector<Comparison> rows = compare(request);
+  const bool table = o.format == "table" || (o.format.empty() && !output.to_file() && stdout_is_terminal());
+  output.finish(o.format == "md" ? compare_markdown(rows) : table ? compare_terminal(rows) : compare_csv(rows));
+  return done;
+}
+
+}  // namespace
+
+Command add_compare(CLI::App& app) {
+  CLI::App* flags = app.add_subcommand("compare", "Say which differences between methods are real, query by query");
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  flags->add_option("results", o.files, "Files of replay --raw, or CSV files of replay --rows query");
+  const char* syntax = "such as subgen, subgen[t=4], uniform@25% or 2:uniform (of the second file)";
+  flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));
+  flags->add_option("--b", o.b, "The other one (default: all others; without --a and --b: all against the best of each cell)");
+  flags->add_option("--metric", o.metric, "A metric with values by query")->capture_default_str();
+  flags->add_option("--by", o.span, "What is compared at a time: a layer, a (query) head, a prompt, or all (default: layer)")
+      ->transform(CLI::CheckedTransformer(spans));
+  flags->add_option("--format", o.format, "csv, md or table (default: csv; a table on a terminal)")
+      ->check(CLI::IsMember({"csv", "md", "table"}));
+  add_columns_flag(flags, "Describe the columns of the CSV and exit", o.format, docs_of(compare_columns()));
+  flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
+  return {flags, [options] { return run(*options); }};
+}
+
+}  // namespace kvbench::app

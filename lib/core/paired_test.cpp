@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/core/paired_test.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <unsupported/Eigen/SpecialFunctions>
+
+#include <kvbench/kernels/philox.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr std::size_t most_enumerated = 16;
+constexpr std::uint32_t flip_draws = 2;  // 0 and 1 are the bootstrap's rows and columns
+
+/// Sums of values under choices of signs, eight values a look-up.
+class SignedSums {
+ public:
+  explicit SignedSums(std::span<const double> values) : tables_((values.size() + 7) / 8) {
+    for (std::size_t i = 0; i < tables_.size() * 8; ++i) {
+      const double value = i < values.size() ? values[i] : 0;
+      for (std::size_t signs = 0; signs < 256; ++signs) tables_[i / 8][signs] += signs >> i % 8 & 1 ? -value : value;
+    }
+  }
+  std::size_t bytes() const { return tables_.size(); }
+  /// byte(k): signs of the values 8 k to 8 k + 7, 1 = turned.
+  template <class F>
+  double sum(F byte) const {
+    double sum = 0;
+    for (std::size_t k = 0; k < tables_.size(); ++k) sum += tables_[k][byte(k)];
+    return sum;
+  }
+
+ private:
+  std::vector<std::array<double, 256>> tables_;
+};
+
+/// Number of the 2^n choices that reach `least`, of the half in which the last sign stays.
+double enumerate(const SignedSums& sums, std::size_t n, double least) {
+  double reached = 0;
+  for (std::uint32_t signs = 0; signs < 1u << (n - 1); ++signs) {
+    reached += std::abs(sums.sum([&](std::size_t k) { return signs >> 8 * k & 255; })) >= least;
+  }
+  return reached;
+}
+
+double draw(const SignedSums& sums, int flips, double least) {
+  double reached = 0;
+  std::vector<std::uint32_t> words((sums.bytes() + 15) / 16 * 4);
+  for (std::uint32_t flip = 0; flip < static_cast<std::uint32_t>(flips); ++flip) {
+    for (std::uint32_t w = 0; w < words.size(); w += 4) {
+      const PhiloxBlock block = philox4x32({{flip, w / 4, flip_draws, 0}}, {});
+      std::copy_n(block.x, 4, words.begin() + w);
+    }
+    reached += std::abs(sums.sum([&](std::size_t k) { return words[k / 4] >> 8 * (k % 4) & 255; })) >= least;
+  }
+  return reached;
+}
+
+double sum_of(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+/// Two-sided p-value of Student's t.
+double student_p(double t, double degrees) { return Eigen::numext::betainc(degrees / 2, 0.5, degrees / (degrees + t * t)); }
+
+/// Variance of a mean as the sum of independent parts, and of each part squared over its degrees of freedom.
+struct Variance {
+  double value = 0, squares = 0;
+  /// A part from the residual sums of clusters that depend on each other inside alone.
+  void add(std::span<const double> clusters, double total) {
+    const auto count = static_cast<double>(clusters.size());
+    const double sum = std::inner_product(clusters.begin(), clusters.end(), clusters.begin(), 0.0);
+    const double part = sum / (total * total) * count / (count - 1);
+    value += part;
+    squares += part * part / (count - 1);
+  }
+};
+
+/// Sums less what their numbers of observations would have at the mean of all.
+std::vector<double> residuals(std::span<const double> sums, std::span<const double> counts) {
+  const double average = sum_of(sums) / sum_of(counts);
+  std::vector<double> out;
+  for (std::size_t i = 0; i < sums.size(); ++i) out.push_back(sums[i] - average * counts[i]);
+  return out;
+}
+
+/// Rows of the grid with at least one pair, as differences.
+struct Differences {
+  std::vector<double> sums, counts;
+  std::vector<double> rows;  ///< over seeds
+};
+
+Differences differences(const PairedSums& pairs) {
+  Differences out;
+  for (std::size_t row = 0; row < pairs.counts.size(); row += pairs.seeds) {
+    if (sum_of(std::span(pairs.counts).subspan(row, pairs.seeds)) == 0) continue;
+    double sum = 0;
+    for (std::size_t i = row; i < row + pairs.seeds; ++i) {
+      out.sums.push_back(pairs.a[i] - pairs.b[i]);
+      out.counts.push_back(pairs.counts[i]);
+      sum += out.sums.back();
+    }
+    out.rows.push_back(sum);
+  }
+  return out;
+}
+
+}  // namespace
+
+double sign_flip_p(std::span<const double> values, int flips) {
+  std::vector<double> known;  // a zero is the same with either sign
+  std::ranges::copy_if(values, std::back_inserter(known), [](double x) { return x != 0; });
+  if (known.empty()) return 1;
+  double size = 0;
+  for (const double x : known) size += std::abs(x);
+  const double least = std::abs(sum_of(known)) - 1e-12 * size;  // the same sum in another order is not smaller
+  const SignedSums sums(known);
+  if (known.size() <= most_enumerated) return enumerate(sums, known.size(), least) / std::exp2(known.size() - 1);
+  return (draw(sums, flips, least) + 1) / (flips + 1);
+}
+
+double two_way_t_p(const PairedSums& pairs) {
+  const Differences grid = differences(pairs);
+  const double total = sum_of(grid.counts), average = sum_of(grid.sums) / total;
+  const std::vector<double> cells = residuals(grid.sums, grid.counts);
+  std::vector<double> by_block(grid.rows.size()), by_seed(pairs.seeds);
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    by_block[i / pairs.seeds] += cells[i];
+    by_seed[i % pairs.seeds] += cells[i];
+  }
+  Variance blocks, seeds;
+  blocks.add(by_block, total);
+  if (pairs.unit_sums.empty()) seeds.add(by_seed, total);
+  for (std::size_t unit = 0; unit < pairs.unit_sums.size(); unit += pairs.seeds) {
+    const auto sums = std::span(pairs.unit_sums).subspan(unit, pairs.seeds);
+    const auto counts = std::span(pairs.unit_counts).subspan(unit, pairs.seeds);
+    if (sum_of(counts) > 0) seeds.add(residuals(sums, counts), total);
+  }
+  Variance both;
+  both.add(cells, total);
+  const double v = std::max({blocks.value, seeds.value, blocks.value + seeds.value - both.value});
+  if (v == 0) return average == 0 ? 1 : 0;
+  return student_p(average / std::sqrt(v), v * v / (blocks.squares + seeds.squares));
+}
+
+PairedTest paired_test(const PairedSums& pairs, int flips, int resamples) {
+  assert(pairs.a.size() == pairs.counts.size() && pairs.b.size() == pairs.counts.size());
+  const Differences grid = differences(pairs);
+  const double count = sum_of(pairs.counts);
+  assert(count > 0);
+  PairedTest test{.mean_a = sum_of(pairs.a) / count, .mean_b = sum_of(pairs.b) / count, .blocks = grid.rows.size()};
+  test.difference = sum_of(grid.sums) / count;
+  const auto n = static_cast<double>(test.blocks);
+  test.p_least = test.blocks <= most_enumerated ? 2 / std::exp2(n) : 1.0 / (flips + 1);
+  test.infinite = !std::isfinite(test.mean_a) || !std::isfinite(test.mean_b);
+  if (test.infinite) {
+    const double unknown = std::numeric_limits<double>::quiet_NaN();
+    test.difference = test.mean_a - test.mean_b;
+    test.interval = {unknown, unknown};
+    return test;
+  }
+  test.interval = bootstrap_mean(grid.sums, grid.counts, pairs.seeds, resamples);
+  test.one_seed = pairs.drawn && pairs.seeds < 2;
+  test.p_value = test.one_seed ? std::numeric_limits<double>::quiet_NaN() : sign_flip_p(grid.rows, flips);
+  if (pairs.seeds > 1 && test.blocks > 1) {
+    test.p_value = std::max(test.p_value, two_way_t_p(pairs));
+  }
+  return test;
+}
+
+}  // namespace kvbench

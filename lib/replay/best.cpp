@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/best.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include <kvbench/core/paired_test.hpp>
+#include <kvbench/replay/comparison.hpp>
+
+namespace kvbench {
+namespace {
+
+using Group = std::vector<Record*>;
+
+double error_of(const Record& r) { return r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean; }
+
+/// Queries behind the row, of one seed.
+double answered(const Record& r) {
+  return std::accumulate(r.sums.block_counts.begin(), r.sums.block_counts.end(), 0.0) / static_cast<double>(r.sums.seeds);
+}
+
+bool is_candidate(const Record& r) {
+  return !r.query_head && r.status == Status::ok && !r.dense && r.sums.seeds > 0 && !is_reference(r.method) &&
+         !std::isnan(error_of(r));
+}
+
+/// [rows][seeds] of `from` seeds as they pair with `seeds`: who has one value pairs it with each.
+std::vector<double> spread(const std::vector<double>& values, std::size_t from, std::size_t seeds) {
+  if (from == seeds) return values;
+  std::vector<double> out;
+  for (const double value : values) out.insert(out.end(), seeds, value);
+  return out;
+}
+
+/// Pairs of two rows, or none where they did not answer the same.
+std::optional<PairedSums> pair(const Record& a, const Record& b) {
+  const std::size_t seeds = std::max(a.sums.seeds, b.sums.seeds);
+  if ((a.sums.seeds != seeds && a.sums.seeds != 1) || (b.sums.seeds != seeds && b.sums.seeds != 1)) return std::nullopt;
+  const auto of = [&](const Record& r, std::vector<double> ErrorSums::*field) {
+    return spread(r.sums.*field, r.sums.seeds, seeds);
+  };
+  PairedSums pairs{.seeds = seeds,
+                   .drawn = a.seeded || b.seeded,
+                   .a = of(a, &ErrorSums::blocks),
+                   .b = of(b, &ErrorSums::blocks),
+                   .counts = of(a, &ErrorSums::block_counts),
+                   .unit_sums = of(a, &ErrorSums::heads),
+                   .unit_counts = of(a, &ErrorSums::head_counts)};
+  if (pairs.counts != of(b, &ErrorSums::block_counts) || pairs.unit_counts != of(b, &ErrorSums::head_counts))
+    return std::nullopt;
+  const std::vector<double> other = of(b, &ErrorSums::heads);
+  for (std::size_t i = 0; i < other.size(); ++i) pairs.unit_sums[i] -= other[i];
+  return pairs;
+}
+
+const Record* best_of(const Group& group) {
+  double most = 0;
+  for (const Record* r : group) most = std::max(most, answered(*r));
+  const Record* best = nullptr;
+  for (const Record* r : group) {
+    if (answered(*r) == most && (!best || error_of(*r) < error_of(*best))) best = r;
+  }
+  return best;
+}
+
+void mark(const Group& group) {
+  const Record& best = *best_of(group);
+  std::vector<Record*> tested;
+  std::vector<PairedSums> pairs;
+  for (Record* r : group) {
+    std::optional<PairedSums> sums = pair(*r, best);
+    if (!sums) continue;
+    r->best = label_of({best.method, best.params, {}});
+    if (r == &best) {
+      r->diff_best = 0, r->diff_best_interval = {0, 0}, r->tied = true;
+    } else {
+      tested.push_back(r);
+      pairs.push_back(std::move(*sums));
+    }
+  }
+  const std::size_t family = tested.size() * (tested.size() + 1) / 2;
+  std::vector<double> p_values;
+  for (std::size_t i = 0; i < tested.size(); ++i) {
+    const PairedTest test = paired_test(pairs[i], enough_flips(family));
+    tested[i]->diff_best = test.difference;
+    tested[i]->diff_best_interval = test.interval;
+    if (!test.infinite) tested[i]->tied = true;
+    p_values.push_back(test.one_seed ? 1 : test.p_value);
+  }
+  const std::vector<double> adjusted = holm(p_values, family);
+  for (std::size_t i = 0; i < tested.size(); ++i) {
+    if (adjusted[i] <= decided_at) tested[i]->tied = false;
+  }
+}
+
+}  // namespace
+
+void mark_best(std::span<Record> records) {
+  const auto key = [](const Record& r) {
+    return std::tuple(r.run, r.trace, r.sha256, r.prompt, r.layer, r.budget, r.protocol, r.device);
+  };
+  std::map<decltype(key(records.front())), Group> groups;
+  for (Record& r : records) {
+    if (is_candidate(r)) groups[key(r)].push_back(&r);
+  }
+  for (const auto& [identity, group] : groups) mark(group);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/catalogue.hpp>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <kvbench/core/error.hpp>
+
+namespace kvbench {
+namespace {
+
+auto key_of(const QueryPlace& p) { return std::tie(p.run, p.sha256, p.prompt, p.protocol, p.layer, p.query_head); }
+
+}  // namespace
+
+std::string Side::label() const {
+  const std::string text = label_of(configuration);
+  return file ? fmt::format("{}:{}", *file + 1, text) : text;
+}
+
+Catalogue::Catalogue(std::vector<const QueryResults*> files) : files_(std::move(files)) {
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::int64_t, Index>;
+  std::map<Key, std::size_t> known;
+  for (std::size_t f = 0; f < files_.size(); ++f) {
+    for (std::size_t p = 0; p < files_[f]->places().size(); ++p) {
+      const QueryPlace& place = files_[f]->places()[p];
+      const auto [at, added] = known.emplace(Key(key_of(place)), places_.size());
+      if (added) {
+        places_.push_back(place);
+        place_sources_.emplace_back();
+      } else if (places_[at->second].positions != place.positions) {
+        throw Error("{} and {} answer different queries of prompt '{}', layer {}; replay both with the same --window.",
+                    files_[place_sources_[at->second][0].file]->path(), files_[f]->path(), place.prompt, place.layer);
+      }
+      place_sources_[at->second].push_back({f, p});
+    }
+    for (const QueryConfiguration& one : files_[f]->configurations()) {
+      const auto at = std::ranges::find(sides_, Side{one, {}});
+      if (at == sides_.end())
+        sides_.push_back({one, {}});
+      else
+        at->configuration.seeded |= one.seeded;
+    }
+  }
+}
+
+std::vector<Side> Catalogue::find(const ConfigurationName& name, std::string_view flag) const {
+  if (name.file && *name.file >= files_.size()) {
+    throw Error("{}: there is no file {}; {} given.", flag, *name.file + 1,
+                files_.size() == 1 ? "one is" : fmt::format("{} are", files_.size()));
+  }
+  std::vector<QueryConfiguration> known;
+  for (std::size_t f = 0; f < files_.size(); ++f) {
+    if (name.file && *name.file != f) continue;
+    const auto& of_file = files_[f]->configurations();
+    known.insert(known.end(), of_file.begin(), of_file.end());
+  }
+  check_known(name, known, flag);
+  std::vector<Side> found;
+  for (const QueryConfiguration& one : known) {
+    const Side side{one, name.file};
+    if (matches(name, one) && std::ranges::find(found, side) == found.end()) found.push_back(side);
+  }
+  return found;
+}
+
+void Catalogue::add_value(const Side& side, std::size_t place, const Source& source, SideValues& out) const {
+  const QueryResults& file = *files_[source.file];
+  for (std::size_t c = 0; c < file.configurations().size(); ++c) {
+    const QueryConfiguration& one = file.configurations()[c];
+    if (!(Side{one, side.file} == side)) continue;
+    std::optional<QueryValues> values = file.read(source.index, c);
+    if (!values) continue;
+    out.found = true;
+    out.dense |= values->dense;
+    if (values->status != Status::ok) {
+      if (out.status != Status::failed) out.status = values->status, out.reason = values->reason;
+      continue;
+    }
+    const std::uint32_t seed = side.configuration.seeded ? one.seed : 0;
+    const auto same = [&](const auto& known) { return known.first == seed; };
+    if (std::ranges::any_of(out.seeds, same)) {
+      const QueryPlace& p = places_[place];
+      throw Error(
+          "several files hold '{}' at budget {}, seed {}, of prompt '{}', layer {}; name the one that you mean by its number, "
+          "such as {}:{}",
+          side.label(), one.budget, seed, p.prompt, p.layer, source.file + 1, side.label());
+    }
+    out.seeds.emplace_back(seed, std::move(values->values));
+  }
+}
+
+SideValues Catalogue::read(const Side& side, std::size_t place) const {
+  SideValues out;
+  for (const Source& source : place_sources_[place]) {
+    if (!side.file || *side.file == source.file) add_value(side, place, source, out);
+  }
+  std::ranges::sort(out.seeds, {}, [](const auto& seed) { return seed.first; });
+  return out;
+}
+
+}  // namespace kvbench

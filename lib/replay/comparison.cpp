@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/comparison.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/replay/cell_comparer.hpp>
+
+namespace kvbench {
+namespace {
+
+class Comparer {
+ public:
+  explicit Comparer(const ComparisonRequest& request)
+      : request_(request), catalogue_(request.files), cells_(cells_of(catalogue_.places(), request.span)) {
+    if (request.a) a_ = catalogue_.find(*request.a, "--a");
+    if (request.b) b_ = catalogue_.find(*request.b, "--b");
+    if (request.a && request.b) {
+      for (const Side& a : a_) {
+        for (const Side& b : b_) {
+          if (together(a, b)) pairs_.emplace_back(a, b);
+        }
+      }
+      if (pairs_.empty()) {
+        throw Error("--a and --b have no budget in common, or are the same; add @BUDGET to both, such as --a {}@{}",
+                    a_.front().label(), a_.front().configuration.budget);
+      }
+    } else {
+      for (const Side& one : a_) with_others(one, true);
+      for (const Side& one : b_) with_others(one, false);
+    }
+  }
+
+  std::vector<Comparison> run() {
+    const int flips = enough_flips(most_hypotheses());
+    for (const ComparisonCell& cell : cells_) {
+      const CellComparer comparer(catalogue_, cell, request_.metric, flips);
+      if (request_.a || request_.b)
+        compare_pairs(comparer);
+      else
+        compare_with_best(comparer);
+    }
+    decide();
+    return std::move(rows_);
+  }
+
+ private:
+  std::size_t most_hypotheses() const {
+    const std::size_t candidates = catalogue_.sides().size();
+    const std::size_t a_cell = request_.a || request_.b ? pairs_.size() : candidates * candidates / 2;
+    return a_cell * cells_.size();
+  }
+
+  /// Equal budgets, unless one of the names says which.
+  bool together(const Side& a, const Side& b) const {
+    if (a == b) return false;
+    return a.configuration.budget == b.configuration.budget || request_.b->budget || (request_.a->budget && b_.size() == 1);
+  }
+
+  void with_others(const Side& one, bool first) {
+    for (const Side& other : catalogue_.sides()) {
+      const bool same = label_of(other.configuration) == label_of(one.configuration);
+      if (same || other.configuration.budget != one.configuration.budget) continue;
+      if (first)
+        pairs_.emplace_back(one, other);
+      else
+        pairs_.emplace_back(other, one);
+    }
+  }
+
+  static bool tested(const Comparison& row) { return row.outcome != Outcome::skipped && !row.test.one_seed; }
+
+  void add(Comparison row) {
+    family_ += tested(row);
+    rows_.push_back(std::move(row));
+  }
+
+  void compare_pairs(const CellComparer& comparer) {
+    std::optional<Side> last_a, last_b;
+    SideCell in_a, in_b;
+    for (const auto& [a, b] : pairs_) {
+      if (!(last_a == a)) in_a = comparer.read(a), last_a = a;
+      if (!(last_b == b)) in_b = comparer.read(b), last_b = b;
+      if (found(in_a) || found(in_b)) add(comparer.compare(a, in_a, b, in_b));
+    }
+  }
+
+  /// What a side can be the best by.
+  struct Candidate {
+    Side side;
+    double mean = 0;
+    std::size_t places = 0;  ///< that are ok
+  };
+
+  std::vector<Candidate> candidates(const CellComparer& comparer, const std::string& budget) const {
+    std::vector<Candidate> all;
+    for (const Side& side : catalogue_.sides()) {
+      if (side.configuration.budget != budget || is_reference(side.configuration.method)) continue;
+      Candidate one{.side = side};
+      double sum = 0, count = 0;
+      for (const SideValues& values : comparer.read(side)) {
+        one.places += values.found && values.status == Status::ok;
+        for (const auto& [seed, row] : values.seeds) {
+          for (const float value : row) {
+            if (!std::isnan(value)) sum += value, count += 1;
+          }
+        }
+      }
+      one.mean = sum / count;
+      all.push_back(std::move(one));
+    }
+    return all;
+  }
+
+  /// Each candidate against the best of those that answered the most places: a mean over fewer says something else.
+  void compare_with_best(const CellComparer& comparer) {
+    std::vector<std::string> budgets;
+    for (const Side& side : catalogue_.sides()) {
+      if (std::ranges::find(budgets, side.configuration.budget) == budgets.end()) budgets.push_back(side.configuration.budget);
+    }
+    for (const std::string& budget : budgets) {
+      const std::vector<Candidate> all = candidates(comparer, budget);
+      const Candidate* best = nullptr;
+      std::size_t most = 0;
+      for (const Candidate& one : all) {
+        if (!std::isnan(one.mean)) most = std::max(most, one.places);
+      }
+      for (const Candidate& one : all) {
+        if (one.places < most || std::isnan(one.mean)) continue;
+        if (!best || (higher_is_better(request_.metric) ? one.mean > best->mean : one.mean < best->mean)) best = &one;
+      }
+      if (best) compare_all(comparer, all, *best);
+    }
+  }
+
+  void compare_all(const CellComparer& comparer, const std::vector<Candidate>& all, const Candidate& best) {
+    const SideCell in_b = comparer.read(best.side);
+    const std::size_t before = family_;
+    for (const Candidate& one : all) {
+      if (&one == &best) continue;
+      const SideCell in_a = comparer.read(one.side);
+      if (found(in_a)) add(comparer.compare(one.side, in_a, best.side, in_b));
+    }
+    const std::size_t count = family_ - before;  // tested against the best: with it count + 1 candidates
+    family_ = before + count * (count + 1) / 2;
+  }
+
+  /// Says where the blocks gave all that they can, and Holm takes it: a difference may well be real.
+  static void explain_holm(Comparison& row) {
+    if (row.test.p_value > row.test.p_least || row.test.p_least > decided_at) return;
+    if (!row.reason.empty()) row.reason += "; ";
+    row.reason += fmt::format(
+        "{} blocks give no smaller p-value, and Holm over {} hypotheses asks for one: compare fewer at a time (--a, --b, "
+        "--by), "
+        "or replay more queries",
+        row.test.blocks, row.family);
+  }
+
+  void decide() {
+    std::vector<double> p_values;
+    for (const Comparison& row : rows_) {
+      if (tested(row)) p_values.push_back(row.test.p_value);
+    }
+    const std::vector<double> adjusted = holm(p_values, family_);
+    std::size_t next = 0;
+    for (Comparison& row : rows_) {
+      row.family = family_;
+      row.p_adjusted = tested(row) ? adjusted[next++] : NAN;
+      if (!tested(row)) continue;
+      if (row.p_adjusted > decided_at) {
+        explain_holm(row);
+        continue;
+      }
+      const bool a_higher = row.test.difference > 0;
+      row.outcome = a_higher == higher_is_better(request_.metric) ? Outcome::a_better : Outcome::b_better;
+    }
+  }
+
+  const ComparisonRequest& request_;
+  Catalogue catalogue_;
+  std::vector<ComparisonCell> cells_;
+  std::vector<Side> a_, b_;
+  std::vector<std::pair<Side, Side>> pairs_;
+  std::size_t family_ = 0;  // hypotheses that Holm counts
+  std::vector<Comparison> rows_;
+};
+
+}  // namespace
+
+bool is_reference(std::string_view method) { return method == "exact" || method == "oracle-topk"; }
+
+bool higher_is_better(Metric metric) { return metric >= Metric::recall; }
+static_assert(Metric::log_z_err < Metric::recall && Metric::recall < Metric::mass_recall &&
+              Metric::mass_recall < Metric::cache_hit_r1);
+
+int enough_flips(std::size_t hypotheses) {
+  return static_cast<int>(std::clamp(2 * static_cast<double>(hypotheses) / decided_at, 9999.0, 999999.0));
+}
+
+std::string_view name_of(Outcome outcome) {
+  constexpr std::string_view names[] = {"a better", "b better", "not distinguishable", "skipped"};
+  return names[static_cast<std::size_t>(outcome)];
+}
+
+std::vector<Comparison> compare(const ComparisonRequest& request) { return Comparer(request).run(); }
+
+}  // namespace kvbench

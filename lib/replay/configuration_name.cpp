@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/configuration_name.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <sstream>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/suggest.hpp>
+
+namespace kvbench {
+namespace {
+
+/// "t=4;delta=2" and "delta=2,t=4" are the same parameters.
+std::set<std::string> parameters_of(std::string text) {
+  std::ranges::replace(text, ',', ';');
+  std::set<std::string> parameters;
+  std::istringstream stream(text);
+  for (std::string one; std::getline(stream, one, ';');) parameters.insert(one);
+  return parameters;
+}
+
+bool same_params(const std::string& a, const std::string& b) { return parameters_of(a) == parameters_of(b); }
+
+/// Distinct texts in the order of their first appearance.
+template <class F>
+std::vector<std::string> distinct(std::span<const QueryConfiguration> known, F text) {
+  std::vector<std::string> all;
+  for (const QueryConfiguration& one : known) {
+    const std::optional<std::string> value = text(one);
+    if (value && std::ranges::find(all, *value) == all.end()) all.push_back(*value);
+  }
+  return all;
+}
+
+}  // namespace
+
+ConfigurationName parse_configuration(std::string_view text, std::string_view flag) {
+  const auto reject = [&](std::string_view why) {
+    throw Error("{} '{}': {}; write METHOD, METHOD[PARAMS] or METHOD@BUDGET, such as subgen[t=4]@25%", flag, text, why);
+  };
+  ConfigurationName name;
+  std::string_view rest = text;
+  std::size_t number = 0;
+  const auto [end, code] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  if (code == std::errc{} && end != rest.data() + rest.size() && *end == ':') {
+    if (number == 0) reject("files count from 1");
+    name.file = number - 1;
+    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()) + 1);
+  }
+  // Values of parameters may hold an @, and budgets no bracket.
+  const std::size_t at = rest.rfind('@');
+  if (at != std::string_view::npos && (rest.rfind(']') == std::string_view::npos || at > rest.rfind(']'))) {
+    name.budget = std::string(rest.substr(at + 1));
+    rest = rest.substr(0, at);
+  }
+  const std::size_t open = rest.find('[');
+  if (open != std::string_view::npos) {
+    if (rest.back() != ']') reject("the bracket is not closed");
+    name.params = std::string(rest.substr(open + 1, rest.size() - open - 2));
+    rest = rest.substr(0, open);
+  }
+  name.method = std::string(rest);
+  if (name.method.empty()) reject("it names no method");
+  return name;
+}
+
+bool matches(const ConfigurationName& name, const QueryConfiguration& configuration) {
+  return configuration.method == name.method && (!name.params || same_params(configuration.params, *name.params)) &&
+         (!name.budget || configuration.budget == *name.budget);
+}
+
+void check_known(const ConfigurationName& name, std::span<const QueryConfiguration> known, std::string_view flag) {
+  const auto refuse = [&](std::string_view what, const std::string& asked, const std::vector<std::string>& has) {
+    if (std::ranges::find(has, asked) != has.end()) return;
+    throw Error("{}: there is no {} '{}' in the results.{} There is: {}.", flag, what, asked, did_you_mean(asked, has),
+                fmt::join(has, ", "));
+  };
+  refuse("method", name.method, distinct(known, [](const auto& c) { return std::optional(c.method); }));
+  const auto labels =
+      distinct(known, [&](const auto& c) { return c.method == name.method ? std::optional(label_of(c)) : std::nullopt; });
+  const auto right = distinct(known, [&](const auto& c) {
+    const bool fits = c.method == name.method && (!name.params || same_params(c.params, *name.params));
+    return fits ? std::optional(label_of(c)) : std::nullopt;
+  });
+  if (right.empty()) refuse("configuration", fmt::format("{}[{}]", name.method, *name.params), labels);
+  if (right.size() > 1) {
+    throw Error("{}: '{}' stands for {} configurations; name one of {} ({}[] has the defaults).", flag, name.method,
+                right.size(), fmt::join(right, ", "), name.method);
+  }
+  if (!name.budget) return;
+  refuse("budget", *name.budget,
+         distinct(known, [&](const auto& c) { return label_of(c) == right[0] ? std::optional(c.budget) : std::nullopt; }));
+}
+
+std::string label_of(const QueryConfiguration& c) {
+  return c.params.empty() ? c.method : fmt::format("{}[{}]", c.method, c.params);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/query_csv.hpp>
+
+#include <cmath>
+#include <fstream>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/replay/raw_reader.hpp>
+
+namespace kvbench {
+namespace {
+
+/// Column by column what makes a place and a configuration.
+constexpr const char* place_columns[] = {"run", "trace", "sha256", "model", "prompt", "device", "protocol", "layer", "head"};
+constexpr const char* configuration_columns[] = {"method", "params", "budget", "seed"};
+
+template <std::size_t N>
+std::vector<std::string> texts(const CsvTable& table, const CsvRow& row, const char* const (&columns)[N]) {
+  std::vector<std::string> out;
+  for (const char* column : columns) out.push_back(table.text(row, column));
+  return out;
+}
+
+Status status_of(const CsvTable& table, const CsvRow& row) {
+  const std::string& text = table.text(row, "status");
+  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::infeasible}) {
+    if (text == name_of(status)) return status;
+  }
+  throw Error("{}:{}: the status '{}' is none that kvbench knows", table.file, row.line, text);
+}
+
+template <class T>
+T integer(const CsvTable& table, const CsvRow& row, const char* column) {
+  const double value = table.number(row, column);
+  if (!(std::abs(value) <= 2147483647.0) || value != std::floor(value)) {
+    throw Error("{}:{}: column '{}' holds '{}', which is no number of a layer, head, query or seed", table.file, row.line,
+                column, table.text(row, column));
+  }
+  return static_cast<T>(value);
+}
+
+bool is_hdf5(const std::string& path) {
+  constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
+  std::string begin(signature.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return begin == signature;
+}
+
+}  // namespace
+
+QueryCsv::QueryCsv(std::string path, std::string_view metric)
+    : path_(std::move(path)), column_(fmt::format("{}_mean", metric)) {
+  bool checked = false;
+  scan_csv(path_, [&](const CsvTable& table, const CsvRow& row) {
+    for (const char* needed : {"method", "status", "query", column_.c_str()}) {
+      if (!checked && !table.has(needed)) {
+        throw Error("{}: has no column '{}', so it is no table of kvbench replay; see docs/results.md.", path_, needed);
+      }
+    }
+    checked = true;
+    if (table.text(row, "query") != "all") add(table, row);
+  });
+  if (values_.empty()) {
+    throw Error("{}: has no rows by query; write it with --rows query, or keep the results of the replay with --raw.", path_);
+  }
+  for (const auto& [key, values] : values_) {
+    const QueryPlace& place = places_[key.first];
+    if (values.values.size() == place.positions.size()) continue;
+    throw Error("{}: '{}' has {} queries of prompt '{}', layer {}, head {}, and others have {}; is the file cut short?", path_,
+                configurations_[key.second].method, values.values.size(), place.prompt, place.layer, place.query_head,
+                place.positions.size());
+  }
+}
+
+std::size_t QueryCsv::place_of(const CsvTable& table, const CsvRow& row) {
+  const auto [at, added] = known_places_.emplace(texts(table, row, place_columns), places_.size());
+  if (added) {
+    QueryPlace place;
+    place.run = table.text(row, "run"), place.trace = table.text(row, "trace"), place.sha256 = table.text(row, "sha256");
+    place.model = table.text(row, "model"), place.prompt = table.text(row, "prompt");
+    place.protocol = table.text(row, "protocol");
+    place.layer = integer<std::int64_t>(table, row, "layer");
+    place.kv_head = integer<Index>(table, row, "kv_head");
+    place.query_head = integer<Index>(table, row, "head");
+    places_.push_back(std::move(place));
+  }
+  return at->second;
+}
+
+std::size_t QueryCsv::configuration_of(const CsvTable& table, const CsvRow& row) {
+  const auto [at, added] = known_configurations_.emplace(texts(table, row, configuration_columns), configurations_.size());
+  if (added) {
+    const bool seeded = !table.text(row, "seed").empty();
+    configurations_.push_back({table.text(row, "method"), table.text(row, "params"), table.text(row, "budget"),
+                               seeded ? integer<std::uint32_t>(table, row, "seed") : 0, seeded});
+  }
+  return at->second;
+}
+
+void QueryCsv::add(const CsvTable& table, const CsvRow& row) {
+  const std::size_t at = place_of(table, row);
+  QueryPlace& place = places_[at];
+  QueryValues& values = values_[{at, configuration_of(table, row)}];
+  const auto query = integer<std::int32_t>(table, row, "query");
+  const std::size_t next = values.values.size();
+  if (next == place.positions.size()) place.positions.push_back(query);
+  if (place.positions[next] != query) {
+    throw Error("{}:{}: query {} where {} was expected; rows of a head must follow each other as kvbench wrote them", path_,
+                row.line, query, place.positions[next]);
+  }
+  values.values.push_back(static_cast<float>(table.number(row, column_)));
+  values.dense |= table.text(row, "dense") == "1";
+  values.status = status_of(table, row);
+  if (values.status != Status::ok) values.reason = table.text(row, "reason");
+}
+
+std::optional<QueryValues> QueryCsv::read(std::size_t place, std::size_t configuration) const {
+  const auto found = values_.find({place, configuration});
+  return found == values_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::unique_ptr<QueryResults> open_query_results(const std::string& path, std::string_view metric) {
+  if (is_hdf5(path)) return std::make_unique<RawReader>(path, metric);
+  return std::make_unique<QueryCsv>(path, metric);
+}
+
+}  // namespace kvbench

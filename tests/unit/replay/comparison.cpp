@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/comparison.hpp>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include <doctest/doctest.h>
+
+#include <unit/trace/sample.hpp>
+
+using namespace kvbench;
+using doctest::Approx;
+using trace::test::contains;
+using trace::test::message_of;
+
+namespace {
+
+constexpr float none = std::numeric_limits<float>::quiet_NaN();
+using Value = std::function<float(std::size_t query, std::uint32_t seed)>;
+
+/// Results of 128 queries (8 blocks) on one layer with two query heads, made of functions.
+class Made : public QueryResults {
+ public:
+  explicit Made(std::string path, std::size_t queries = 128) : path_(std::move(path)) {
+    for (Index head = 0; head < 2; ++head) {
+      QueryPlace place;
+      place.trace = "t.h5", place.sha256 = "abc", place.prompt = "0", place.layer = 4, place.query_head = head;
+      for (std::size_t q = 0; q < queries; ++q) place.positions.push_back(static_cast<std::int32_t>(100 + q));
+      places_.push_back(place);
+    }
+  }
+  Made& with(const std::string& method, Value value, std::vector<std::uint32_t> seeds = {}, const std::string& params = "",
+             const std::string& budget = "25%") {
+    const bool seeded = !seeds.empty();
+    if (!seeded) seeds = {0};
+    for (const std::uint32_t seed : seeds) {
+      configurations_.push_back({method, params, budget, seed, seeded});
+      values_.push_back(value);
+    }
+    return *this;
+  }
+  Made& failing(const std::string& method, Status status) {
+    bad_.emplace_back(configurations_.size(), status);
+    return with(method, [](auto, auto) { return 0.0f; });
+  }
+  const std::string& path() const override { return path_; }
+  const std::vector<QueryPlace>& places() const override { return places_; }
+  const std::vector<QueryConfiguration>& configurations() const override { return configurations_; }
+  std::optional<QueryValues> read(std::size_t place, std::size_t c) const override {
+    QueryValues out;
+    for (const auto& [index, status] : bad_) {
+      if (index == c) return QueryValues{.status = status, .reason = "it cannot", .values = {}};
+    }
+    for (std::size_t q = 0; q < places_[place].positions.size(); ++q) {
+      out.values.push_back(values_[c](q, configurations_[c].seed));
+    }
+    return out;
+  }
+
+ private:
+  std::string path_;
+  std::vector<QueryPlace> places_;
+  std::vector<QueryConfiguration> configurations_;
+  std::vector<Value> values_;
+  std::vector<std::pair<std::size_t, Status>> bad_;
+};
+
+Value constant(float value) {
+  return [value](auto, auto) { return value; };
+}
+
+std::vector<Comparison> compared(std::vector<const QueryResults*> files, const char* a, const char* b,
+                                 Metric metric = Metric::rel_err, Span span = Span::layer) {
+  ComparisonRequest request{.files = std::move(files), .a = {}, .b = {}, .metric = metric, .span = span};
+  if (a) request.a = parse_configuration(a, "--a");
+  if (b) request.b = parse_configuration(b, "--b");
+  return compare(request);
+}
+
+}  // namespace
+
+TEST_CASE("a constant difference, by hand") {
+  const Made made = std::move(Made("m").with("x", constant(1)).with("y", constant(3)));
+  const auto rows = compared({&made}, "x", "y");
+  REQUIRE(rows.size() == 1);
+  const Comparison& r = rows[0];
+  CHECK(r.layer == 4);
+  CHECK(!r.query_head);
+  CHECK(r.test.mean_a == 1);
+  CHECK(r.test.mean_b == 3);
+  CHECK(r.test.difference == -2);
+  CHECK(r.test.interval.lo == -2);
+  CHECK(r.test.interval.hi == -2);
+  CHECK(r.pairs == 2 * 128);
+  CHECK(r.test.blocks == 8);
+  CHECK(r.test.p_value == 2.0 / 256);
+  CHECK(r.p_adjusted == 2.0 / 256);
+  CHECK(r.outcome == Outcome::a_better);
+  CHECK(r.seeds == 0);
+  CHECK(compared({&made}, "y", "x")[0].outcome == Outcome::b_better);
+  CHECK(compared({&made}, "x", "y", Metric::recall)[0].outcome == Outcome::b_better);
+  CHECK(compared({&made}, "x", "y", Metric::rel_err, Span::head).size() == 2);
+  CHECK(compared({&made}, "x", "y", Metric::rel_err, Span::all)[0].prompt == "all");
+}
+
+TEST_CASE("directions of metrics") {
+  CHECK(!higher_is_better(Metric::rel_err));
+  CHECK(!higher_is_better(Metric::dir_err));
+  CHECK(!higher_is_better(Metric::log_z_err));
+  CHECK(higher_is_better(Metric::recall));
+  CHECK(higher_is_better(Metric::mass_recall));
+  CHECK(higher_is_better(Metric::cache_hit_r4_belady));
+  // ln(Z'/Z) of -3 is worse than 1.
+  const Made made = std::move(Made("m").with("x", constant(-3)).with("y", constant(1)));
+  CHECK(compared({&made}, "x", "y", Metric::log_z_err)[0].outcome == Outcome::b_better);
+}
+
+TEST_CASE("values that do not apply are left out and counted") {
+  const Made made = std::move(Made("m")
+                                  .with("x", [](std::size_t q, auto) { return q < 16 ? none : 1.0f; })
+                                  .with("y", constant(3))
+                                  .with("z", constant(none)));
+  const Comparison r = compared({&made}, "x", "y")[0];
+  CHECK(r.pairs == 2 * 112);
+  CHECK(r.left_out == 2 * 16);
+  CHECK(r.test.blocks == 7);
+  CHECK(r.test.mean_b == 3);
+  const Comparison nothing = compared({&made}, "x", "z")[0];
+  CHECK(nothing.outcome == Outcome::skipped);
+  CHECK(contains(nothing.reason, "no query of both"));
+  CHECK(std::isnan(nothing.p_adjusted));
+}
+
+TEST_CASE("rows that are not ok make a skipped cell with the reason") {
+  const Made made = std::move(Made("m").with("x", constant(1)).failing("y", Status::infeasible));
+  const Comparison r = compared({&made}, "x", "y")[0];
+  CHECK(r.outcome == Outcome::skipped);
+  CHECK(r.reason == "y infeasible: it cannot");
+}
+
+TEST_CASE("few blocks and single seeds say what they cannot show") {
+  const Made few = std::move(Made("m", 50).with("x", constant(1)).with("y", constant(3)));  // 4 blocks: 2 / 2^4
+  const Comparison r = compared({&few}, "x", "y")[0];
+  CHECK(r.outcome == Outcome::tied);
+  CHECK(r.test.p_least == 0.125);
+  CHECK(contains(r.reason, "no p-value below 0.12 is possible"));
+  const Made one = std::move(Made("m").with("x", constant(1), {7}).with("y", constant(3)));
+  const Comparison single = compared({&one}, "x", "y")[0];
+  CHECK(single.outcome == Outcome::tied);
+  CHECK(contains(single.reason, "--seeds"));
+  CHECK(std::isnan(single.p_adjusted));
+}
+
+TEST_CASE("blocks that Holm asks too much of say so") {
+  Made made("m");  // 8 blocks: 2 / 2^8 for each of 7, and Holm starts with 7
+  for (int i = 0; i < 8; ++i) made.with("m" + std::to_string(i), constant(static_cast<float>(i)));
+  for (const Comparison& r : compared({&made}, "m0", nullptr)) {
+    CHECK(r.p_adjusted == Approx(7 * 2.0 / 256));
+    CHECK(r.outcome == Outcome::tied);
+    CHECK(contains(r.reason, "8 blocks give no smaller p-value, and Holm over 7 hypotheses"));
+  }
+}
+
+TEST_CASE("seeds pair with equal seeds, or one by one, or with the one value") {
+  const Value by_seed = [](auto, std::uint32_t seed) { return static_cast<float>(seed); };
+  const Made one = std::move(Made("1").with("x", by_seed, {1, 2, 3}).with("y", by_seed, {2, 3, 4}).with("z", constant(5)));
+  const Comparison common = compared({&one}, "x", "y")[0];
+  CHECK(common.seeds == 2);
+  CHECK(common.test.difference == 0);
+  CHECK(common.outcome == Outcome::tied);
+  const Comparison fixed = compared({&one}, "x", "z")[0];
+  CHECK(fixed.seeds == 3);
+  CHECK(fixed.test.difference == Approx(-3));  // 2 - 5
+  const Made other = std::move(Made("2").with("x", by_seed, {11, 12}));
+  const Comparison in_order = compared({&one, &other}, "1:x", "2:x")[0];
+  CHECK(in_order.a == "1:x");
+  CHECK(in_order.seeds == 2);
+  CHECK(in_order.test.difference == Approx(-10));
+}
+
+TEST_CASE("without b all others, without both all against the best, references left out") {
+  const Made made = std::move(Made("m")
+                                  .with("exact", constant(0))
+                                  .with("oracle-topk", constant(0.1f))
+                                  .with("good", constant(1))
+                                  .with("same", constant(1))
+                                  .with("bad", constant(2)));
+  CHECK(compared({&made}, "good", nullptr).size() == 4);
+  const auto to_b = compared({&made}, nullptr, "good");
+  REQUIRE(to_b.size() == 4);
+  CHECK(to_b[0].a == "exact");
+  CHECK(to_b[0].b == "good");
+  const auto best = compared({&made}, nullptr, nullptr);
+  REQUIRE(best.size() == 2);
+  CHECK(best[0].a == "same");
+  CHECK(best[0].b == "good");
+  CHECK(best[0].outcome == Outcome::tied);
+  CHECK(best[1].a == "bad");
+  CHECK(best[1].family == 3);  // pairs of three candidates
+  CHECK(best[1].p_adjusted == Approx(3 * 2.0 / 256));
+  CHECK(best[1].outcome == Outcome::b_better);
+}
+
+TEST_CASE("names of configurations") {
+  const Made made = std::move(Made("m")
+                                  .with("subgen", constant(1))
+                                  .with("subgen", constant(2), {}, "delta=2;t=4")
+                                  .with("subgen", constant(2), {}, "", "50%")
+                                  .with("h2o", constant(3)));
+  CHECK(compared({&made}, "subgen[]", "h2o").size() == 1);
+  CHECK(compared({&made}, "subgen[t=4,delta=2]", "h2o")[0].a == "subgen[delta=2;t=4]");
+  const auto budgets = compared({&made}, "subgen[]@50%", "subgen[]@25%");
+  REQUIRE(budgets.size() == 1);
+  CHECK(budgets[0].budget_a == "50%");
+  CHECK(budgets[0].budget_b == "25%");
+  const auto complaint = [&](const char* a, const char* b) { return message_of<Error>([&] { compared({&made}, a, b); }); };
+  CHECK(contains(complaint("subgn", nullptr), "Did you mean 'subgen'?"));
+  CHECK(contains(complaint("subgen", nullptr), "subgen[delta=2;t=4]"));
+  CHECK(contains(complaint("subgen[t=5]", nullptr), "no configuration 'subgen[t=5]'"));
+  CHECK(contains(complaint("h2o@50%", nullptr), "no budget '50%'"));
+  CHECK(contains(complaint("2:h2o", nullptr), "no file 2"));
+  CHECK(contains(complaint("h2o", "h2o"), "are the same"));
+  CHECK(contains(complaint("h2o[", nullptr), "bracket"));
+  CHECK(contains(complaint("@25%", nullptr), "names no method"));
+  CHECK(contains(message_of<Error>([&] { compared({&made, &made}, "h2o", "subgen[]"); }), "2:h2o"));
+}
+
+TEST_CASE("files must answer the same queries") {
+  const Made one("one.h5"), two("two.h5", 100);
+  CHECK(contains(message_of<Error>([&] { compared({&one, &two}, nullptr, nullptr); }), "different queries"));
+}

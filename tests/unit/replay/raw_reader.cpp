@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/raw_reader.hpp>
+
+#include <cmath>
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/replay/raw.hpp>
+#include <unit/replay/small_trace.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+/// A replay of two methods on the small trace, one of them with two seeds, kept by write_raw().
+struct Kept {
+  SmallTrace trace;
+  trace::test::TempFolder folder;
+  std::string path = folder / "raw.h5";
+  MethodInfo half = answering("half", [](const QueryBlock&, Backend& b) { return ids_table(b, {0, 2, 4, 6, 8}); });
+  MethodInfo drawn = answering("drawn", [](const QueryBlock&, Backend& b) { return ids_table(b, {1, 3, 5}); });
+  ReplayRequest request;
+  ReplayResults results;
+
+  Kept() {
+    drawn.seeded = true;
+    request = request_of({&half, &drawn}, 5);
+    request.seeds = {3, 8};
+    request.protocol = Protocol::prefill;
+    request.keep_raw = true;
+    results = replay(trace.reader(), request);
+    results.heads[3].cells[0].status = Status::skipped;
+    results.heads[3].cells[0].reason = "no such thing";
+    results.heads[2].cells[1].dense = true;
+    write_raw(path, trace.reader(), request, results);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("raw results read back as they were written") {
+  const Kept kept;
+  const RawReader raw(kept.path, "log_z_err");
+  REQUIRE(raw.configurations().size() == 3);
+  CHECK(raw.configurations()[0].method == "half");
+  CHECK(!raw.configurations()[0].seeded);
+  CHECK(raw.configurations()[2].method == "drawn");
+  CHECK(raw.configurations()[2].seed == 8);
+  CHECK(raw.configurations()[2].seeded);
+  CHECK(raw.configurations()[2].budget == "5");
+  REQUIRE(raw.places().size() == 2 * 4);  // layers, query heads
+  const QueryPlace& place = raw.places()[3];
+  CHECK(place.trace == "small.h5");
+  CHECK(place.sha256 == kept.trace.reader().sha256().substr(0, 12));
+  CHECK(place.prompt == kept.trace.reader().info().prompts[0].id);
+  CHECK(place.protocol == "prefill");
+  CHECK(place.layer == 0);
+  CHECK(place.kv_head == 1);
+  CHECK(place.query_head == 3);
+  CHECK(place.positions == kept.results.heads[1].positions);
+  for (std::size_t p = 0; p < 8; ++p) {
+    for (std::size_t c = 0; c < 3; ++c) {
+      const auto values = raw.read(p, c);
+      REQUIRE(values);
+      const CellResult& cell = kept.results.heads[p / 2].cells[c];
+      CHECK(values->status == cell.status);
+      CHECK(values->reason == cell.reason);
+      CHECK(values->dense == cell.dense);
+      if (cell.status != Status::ok) continue;
+      const std::size_t m = raw.places()[p].positions.size();
+      REQUIRE(values->values.size() == m);
+      for (std::size_t i = 0; i < m; ++i) CHECK(values->values[i] == metric(cell, p % 2 * m + i, Metric::log_z_err));
+    }
+  }
+  CHECK(!raw.read(0, 3));
+}
+
+TEST_CASE("what is no file of raw results is refused by name") {
+  const Kept kept;
+  const auto complaint = [](const std::string& path, const char* metric) {
+    return message_of<Error>([&] { const RawReader raw(path, metric); });
+  };
+  CHECK(contains(complaint(kept.folder / "none.h5", "rel_err"), "none.h5"));
+  CHECK(contains(complaint(kept.trace.reader().path(), "rel_err"), "kvbench_raw"));
+  CHECK(contains(complaint(kept.path, "rel_er"), "Did you mean 'rel_err'?"));
+  std::string bytes;
+  {
+    std::ifstream file(kept.path, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  std::ofstream(kept.folder / "cut.h5", std::ios::binary) << bytes.substr(0, bytes.size() / 2);
+  CHECK(contains(complaint(kept.folder / "cut.h5", "rel_err"), "cut.h5"));
+}
