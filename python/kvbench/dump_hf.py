@@ -117,6 +117,26 @@ class Progress:
         sys.stderr.write(("\r\x1b[K" if self._live else "") + f"kvbench-dump-hf: {sentence}\n")
 
 
+class Deferred:
+    """In a with statement: SIGINT and SIGTERM wait for check(), so that they never stop HDF5 in the middle of a file."""
+
+    def __enter__(self):
+        self._seen = False
+        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def _note(self, *_):
+        self._seen = True
+
+    def check(self):
+        if self._seen:
+            raise KeyboardInterrupt
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
 def dump(options):
     check_output(options.output, options.force)
     plan.check_queries(options.queries)
@@ -143,7 +163,8 @@ def write(options, model, versions, progress):
     header = recorder.header(model=model.title, arch=model.arch, quantisation=model.quantisation, dtype=options.dtype,
                              source_tool="kvbench-dump-hf", source_version=versions)
     count = 0
-    with TraceWriter(options.output, header) as out:
+    with Deferred() as signals, TraceWriter(options.output, header) as out:
+        recorder.interface.pulse = signals.check
         for number, prompt in enumerate(prompts):
             if options.decode:
                 progress.stage("decoding")
@@ -159,6 +180,7 @@ def write(options, model, versions, progress):
 
             recorder.record(prompt, each)
             count += len(prompt.tokens)
+        signals.check()
     if not options.quiet:
         checked = f"largest difference from the model's own attention {recorder.largest:.1e}, of its hidden states {stock:.1e}"
         progress.say(f"{options.output}: {count} tokens, {len(recorder.layers)} layers; "

@@ -39,6 +39,7 @@ class Call:
     mask: LazyMask
     scale: float
     options: dict  # what else the model gives its attention: softcap, ...
+    pulse: object  # called before each block
 
     @property
     def where(self):
@@ -62,6 +63,7 @@ class Call:
         before = k.shape[2] - q.shape[2]
         whole = torch.empty(q.shape[2], q.shape[1], v.shape[3], dtype=self.query.dtype, device=q.device)
         for first, last in self.blocks():
+            self.pulse()
             keys = before + last
             hidden = ~self.mask.rows(first, last, keys)
             bias = torch.zeros(hidden.shape, device=q.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
@@ -102,10 +104,11 @@ def refuse_unknown(module, mask, scaling, options):
 
 class Interface:
     """Registers itself as the attention implementation `kvbench`: `on_call(Call)` answers each call of a model's attention with its output,
-    [t, q_heads, dv]."""
+    [t, q_heads, dv]. `pulse` is called often and may raise."""
 
     def __init__(self):
         self.on_call = Call.run
+        self.pulse = lambda: None
         self._peeking = False
         AttentionInterface.register(NAME, self._attend)
         AttentionMaskInterface.register(NAME, lambda **arguments: LazyMask(arguments))
@@ -114,7 +117,8 @@ class Interface:
         if self._peeking:
             raise Peeked(query, key)
         refuse_unknown(module, attention_mask, scaling, options)
-        call = Call(module, query[0], key[0], value[0], attention_mask, float(scaling), {"dropout": 0.0, **options})
+        call = Call(module, query[0], key[0], value[0], attention_mask, float(scaling), {"dropout": 0.0, **options},
+                    self.pulse)
         return self.on_call(call)[None], None
 
     def peek(self, module, args, kwargs):

@@ -48,7 +48,7 @@ class Recorder:
 
     def __init__(self, model, layers, wanted, say):
         self._model, self.layers, self._wanted, self._say = model, layers, wanted, say
-        self._interface = Interface()
+        self.interface = Interface()
         model.model.set_attn_implementation(NAME)
         self.facts = {}  # of every attention layer, by number, in the order in which they run
         self.largest = 0.0  # difference that a self check found
@@ -60,7 +60,7 @@ class Recorder:
         whose masks count. Raises Error where a layer cannot be recorded; returns the relative difference of the last hidden states from
         those that the model computes with its own eager attention."""
         seen = []
-        self._interface.on_call = lambda call: (seen.append(call), call.run())[1]
+        self.interface.on_call = lambda call: (seen.append(call), call.run())[1]
         ids = ids[:LOOK]
         with self._before_attention(self._remember):
             self._arguments = {}
@@ -97,7 +97,7 @@ class Recorder:
         still = unrotated(kwargs)
         rotation = Rotation(kind, "half", theta, known=kind == "none")
         if still is not None:
-            before = torch.cat(self._interface.peek(module, args, still))
+            before = torch.cat(self.interface.peek(module, args, still))
             after = torch.cat([call.query, call.key])
             width = kwargs["position_embeddings"][0].shape[-1]
             channels = sorted({r for r in (width, 2 * width) if r <= shape[2]}) or [shape[2]]
@@ -158,14 +158,14 @@ class Recorder:
 
     def decode(self, plan, count):
         """The plan with up to `count` tokens more, decoded greedily."""
-        self._interface.on_call = Call.run
+        self.interface.on_call = Call.run
         return plan.extended(self._model.greedy(plan.tokens, count))
 
     def record(self, plan, each):
         """Runs a prompt; each(layer, LayerInfo, arrays) gets one layer at a time."""
         self._plan, self._each = plan, each
         self._extra, self._previous = {}, None
-        self._interface.on_call = self._record_call
+        self.interface.on_call = self._record_call
         try:
             with self._before_attention(self._peek):
                 self._model.hidden(plan.tokens, use_cache=False)
@@ -181,10 +181,10 @@ class Recorder:
         rows = torch.as_tensor(self._plan.positions)
         still = unrotated(kwargs) if self._wanted.pre_rope else None
         if still is not None:
-            query, key = self._interface.peek(module, args, still)
+            query, key = self.interface.peek(module, args, still)
             self._extra |= {"keys_pre_rope": numbers(key), "queries_pre_rope": numbers(query[:, rows])}
         if self._wanted.speculated and before is not None:
-            query, _ = self._interface.peek(module, *with_input(args, kwargs, before))
+            query, _ = self.interface.peek(module, *with_input(args, kwargs, before))
             self._extra["speculated_queries"] = numbers(query[:, rows])
 
     def _record_call(self, call):
