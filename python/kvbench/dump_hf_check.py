@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What kvbench-dump-hf finds out from numbers: whether a trace says what the model's attention computed, and how the model rotates."""
 
-import cmath
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,14 +67,15 @@ def fit(before, after, channels, layout):
 def rotation_of(before, after, channels, theta, config_type, tolerance):
     """The rotation between queries and keys before and after it, [heads, n, d] with at least two heads. `channels`: candidates for
     how many turn; theta and config_type: what the configuration says. `tolerance`: of the model's type."""
-    if np.abs(after - before).max() <= 1e-6 * np.abs(after).max():
+    if theta == 0 or np.abs(after - before).max() <= 1e-6 * np.abs(after).max():
         return Rotation("none", "half", 0.0)
     found = [(*fit(before, after, r, layout), r, layout) for r in channels for layout in ("half", "interleaved")]
     turns, unexplained, r, layout = min(found, key=lambda x: x[1])
-    if unexplained > tolerance:
-        return Rotation(config_type if config_type != "default" else "other", "half", theta, known=False)
+    known = unexplained <= tolerance
+    if config_type != "default":  # dynamic and longrope may turn otherwise in a longer prompt than the one at hand
+        return Rotation(config_type, layout if known else "half", theta, known)
     positions = np.arange(len(turns))[:, None]
-    expected = np.exp(1j * positions * theta ** (-2.0 * np.arange(r // 2) / r)) if theta > 0 else np.full_like(turns, cmath.inf)
-    if not np.abs(turns - expected).max() <= tolerance:
-        return Rotation(config_type if config_type != "default" else "other", layout, theta)
+    expected = np.exp(1j * positions * theta ** (-2.0 * np.arange(r // 2) / r))
+    if not known or not np.abs(turns - expected).max() <= tolerance:
+        return Rotation("other", layout if known else "half", theta, known)
     return Rotation("partial" if r < before.shape[-1] else "default", layout, theta)

@@ -114,7 +114,7 @@ class Model:
     def hidden(self, ids, **options):
         """Last hidden states [n, width] of these tokens. The head over the vocabulary, n times its size, is not run."""
         given = torch.tensor([ids], device=self.model.device)
-        return self.model.base_model(input_ids=given, **options).last_hidden_state[0]
+        return self.model.get_decoder()(input_ids=given, **options)[0][0]
 
     def greedy(self, ids, count, chunk=512):
         """Up to `count` tokens that the model finds likeliest after `ids`; fewer where it ends its text."""
