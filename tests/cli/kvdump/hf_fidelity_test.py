@@ -91,58 +91,82 @@ def test_float_weights_agree(folder):
         print(f"fp32 weights, layer {layer}: logits differ by {error:.1e}")
 
 
+class FirstLayer:
+    """Its weights and input, which both programs share, and what rounding the input does to its products.
+
+    llama.cpp rounds the input x of a product with Q4_1 weights to blocks of 32 (Q8_1): whole multiples of u = max|x| / 127, an error spread
+    evenly over +- u / 2, of variance u^2 / 12 in each channel, independently. So <w, x> has the variance sum_j w_j^2 u_j^2 / 12."""
+
+    def __init__(self, ids):
+        self._tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(MODEL).tensors}
+        x = self._values("token_embd", ids)
+        x = x / numpy.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * self._values("blk.0.attn_norm")
+        unit = abs(x.reshape(TOKENS, -1, 32)).max(-1) / 127
+        self.variance = (unit**2 / 12).repeat(32, 1)  # [n, width] of the input
+
+    def _values(self, name, rows=slice(None)):
+        tensor = self._tensors[name + ".weight"]
+        return gguf.quants.dequantize(tensor.data[rows], tensor.tensor_type).astype(numpy.float64)
+
+    def weight(self, name, heads):
+        """[heads, d, width], in the channel order of transformers."""
+        assert self._tensors[f"blk.0.{name}.weight"].tensor_type == gguf.GGMLQuantizationType.Q4_1
+        weight = self._values(f"blk.0.{name}").reshape(heads, D, -1)
+        return weight if name == "attn_v" else halves("", weight.transpose(0, 2, 1)).transpose(0, 2, 1)
+
+    def of_product(self, name, heads):
+        """[heads, n, d]"""
+        return self.variance @ (self.weight(name, heads) ** 2).transpose(0, 2, 1)
+
+    def of_logits(self, query, keys, position, head):
+        """[n] of the logits of one query [d] with its keys [n, d]: the query's error times the keys, and the keys' times the query; each
+        is <w, x> with w the row that the turned weights make of the other side."""
+        wq, wk = self.weight("attn_q", HEADS)[head], self.weight("attn_k", KV_HEADS)[head // (HEADS // KV_HEADS)]
+        count = len(keys)
+        from_query = (turned_back(keys, numpy.full(count, position)) @ wq) ** 2 @ self.variance[position]
+        from_keys = ((turned_back(query[None].repeat(count, 0), numpy.arange(count)) @ wk) ** 2 * self.variance[:count]).sum(-1)
+        return SCALE**2 * (from_query + from_keys)
+
+
+def turned_back(rows, positions):
+    """[n, d] rotated by minus these positions."""
+    z = (rows[:, :D // 2] + 1j * rows[:, D // 2:]) * numpy.exp(-1j * positions[:, None] * 1e5 ** (-numpy.arange(D // 2) * 2 / D))
+    return numpy.concatenate([z.real, z.imag], -1)
+
+
 def test_quantised_activations_explain_layer_0(folder):
-    """llama.cpp rounds the input x of a product with Q4_1 weights to blocks of 32 (Q8_1): whole multiples of u = max|x| / 127, an error
-    spread evenly over +- u / 2, of variance u^2 / 12. An output sum_j W_ij x_j then has the variance sum_j W_ij^2 u_j^2 / 12, and a
-    logit scale q.k that of q times the keys and of k times the queries. Into layer 0 goes the same input in both programs, so those
-    are the differences; 200 tokens and 576 channels of independent errors find them within a tenth, and we allow a fifth."""
+    """The differences in layer 0 are what FirstLayer derives. 200 tokens of 576 channels find that within a tenth, 40 queries the logits too:
+    measured 0.87 to 1.06 of what is derived. A quarter is allowed."""
     ours, theirs = read(folder / "hf.h5", "half")[0], read(folder / "q4_1.h5", "interleaved")[0]
-    variance = {name: predicted_variance(weight, heads) for name, weight, heads in
-                (("queries_pre_rope", "attn_q", HEADS), ("keys_pre_rope", "attn_k", KV_HEADS), ("values", "attn_v", KV_HEADS))}
-    for name, expected in variance.items():
-        measured = ((ours[name] - theirs[name]) ** 2).sum((1, 2))
-        ratio = numpy.sqrt(measured / expected.sum((1, 2)))
-        relative = numpy.sqrt(expected.sum((1, 2)) / (ours[name] ** 2).sum((1, 2)))
+    layer = FirstLayer([int(item) for item in IDS.read_text().split()])
+    for name, weight, heads in ("queries_pre_rope", "attn_q", HEADS), ("keys_pre_rope", "attn_k", KV_HEADS), ("values", "attn_v", KV_HEADS):
+        expected = layer.of_product(weight, heads).sum((1, 2))
+        ratio = numpy.sqrt(((ours[name] - theirs[name]) ** 2).sum((1, 2)) / expected)
+        relative = numpy.sqrt(expected / (ours[name] ** 2).sum((1, 2)))
         print(f"Q4_1, layer 0 {name}: derived {relative.max():.1e}, measured {ratio.min():.2f} to {ratio.max():.2f} of it")
-        assert 0.8 < ratio.min() and ratio.max() < 1.2, (name, ratio)
-    # The rotation spreads the variance of a pair evenly over its two channels, on average over positions.
-    vq, vk = (pair_means(variance[name]) for name in ("queries_pre_rope", "keys_pre_rope"))
-    vk, k = (x.repeat(HEADS // KV_HEADS, 0).transpose(0, 2, 1) for x in (vk, ours["keys"]))
-    expected = SCALE**2 * (vq @ k**2 + ours["queries"]**2 @ vk)[:, numpy.tri(TOKENS, dtype=bool)].sum(1)
-    ratio = numpy.sqrt(((logits(ours) - logits(theirs)) ** 2).sum(1) / expected)
-    print(f"Q4_1, layer 0 logits: measured {ratio.min():.2f} to {ratio.max():.2f} of what is derived")
-    assert 0.7 < ratio.min() and ratio.max() < 1.3, ratio
+        assert 0.75 < ratio.min() and ratio.max() < 1.25, (name, ratio)
+    ratio = [logit_ratio(layer, ours, theirs, head, range(4, TOKENS, 5)) for head in range(HEADS)]
+    print(f"Q4_1, layer 0 logits: measured {min(ratio):.2f} to {max(ratio):.2f} of what is derived")
+    assert 0.75 < min(ratio) and max(ratio) < 1.25, ratio
 
 
-def pair_means(variance):
-    mean = (variance[..., :D // 2] + variance[..., D // 2:]) / 2
-    return numpy.concatenate([mean, mean], -1)
-
-
-def predicted_variance(weight, heads):
-    """[heads, n, d] of the error of layer 0's product with this weight."""
-    tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(MODEL).tensors}
-    values = lambda name: gguf.quants.dequantize(tensors[name].data, tensors[name].tensor_type).astype(numpy.float64)  # noqa: E731
-    assert tensors[f"blk.0.{weight}.weight"].tensor_type == gguf.GGMLQuantizationType.Q4_1
-    x = values("token_embd.weight")[[int(item) for item in write_ids_text()]]
-    x = x / numpy.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * values("blk.0.attn_norm.weight")
-    unit = abs(x.reshape(TOKENS, -1, 32)).max(-1) / 127
-    squares = (values(f"blk.0.{weight}.weight") ** 2).reshape(heads * D, -1, 32).sum(-1)
-    variance = ((unit**2 / 12) @ squares.T).reshape(TOKENS, heads, D).transpose(1, 0, 2)
-    return halves("values" if weight == "attn_v" else "queries", variance)
-
-
-def write_ids_text():
-    return IDS.read_text().split()
+def logit_ratio(layer, ours, theirs, head, positions):
+    kv_head, measured, expected = head // (HEADS // KV_HEADS), 0, 0
+    for p in positions:
+        query, keys = ours["queries"][head, p], ours["keys"][kv_head, :p + 1]
+        difference = SCALE * (keys @ query - theirs["keys"][kv_head, :p + 1] @ theirs["queries"][head, p])
+        measured += (difference**2).sum()
+        expected += layer.of_logits(query, keys, p, head).sum()
+    return (measured / expected) ** 0.5
 
 
 def test_quantised_activations_bound_the_other_layers(folder):
     """Rounding a block of 32 loses at most sqrt(32) / (127 sqrt(12)) = 1.3 % of its norm (rms; all of it in one channel). Four products a
-    layer (q k v; output; gate and up; down) each add as much independently, and a product whose terms cancel shows up to twice as
-    much relative to its result: 2 * 1.3 % * sqrt(1 + 4 layer). Measured: a fifth to a half of that."""
+    layer (q k v; output; gate and up; down) each add as much independently, and a product whose terms cancel shows up to three times as
+    much relative to its result (2.1 times in the values of layer 0): 3 * 1.3 % * sqrt(1 + 4 layer)."""
     ours, theirs = read(folder / "hf.h5", "half"), read(folder / "q4_1.h5", "interleaved")
     for layer in LAYERS:
-        bound = 2 * 32**0.5 / (127 * 12**0.5) * (1 + 4 * layer) ** 0.5
+        bound = 3 * 32**0.5 / (127 * 12**0.5) * (1 + 4 * layer) ** 0.5
         errors = {name: differences(ours[layer][name], theirs[layer][name]).max() for name in ("queries", "keys", "values")}
         errors["logits"] = differences(logits(ours[layer]), logits(theirs[layer])).max()
         print(f"Q4_1, layer {layer}: at most {bound:.3f};", ", ".join(f"{name} {error:.4f}" for name, error in errors.items()))
