@@ -31,7 +31,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 # %% The points of each method, and the numbers behind them
-X = {"fraction": "kept_fraction", "bytes": "compression"}[options.cost]
+COST = {"fraction": "kept_fraction", "bytes": "byte_fraction"}[options.cost]
 X_LABEL = {"fraction": "tokens kept / tokens of the context", "bytes": "bytes kept / bytes of the full cache"}[options.cost]
 
 
@@ -40,13 +40,24 @@ def number(value):
     return None if value is None or isinstance(value, str) or math.isnan(value) else float(value)
 
 
+def cost_of(row):
+    """What a row used, as a share of what there is."""
+    if options.cost == "fraction":
+        return number(row["kept_fraction"])
+    used, full = number(row["total_bytes"]), number(row["full_bytes"])
+    return used / full if used and full else None
+
+
 def points_of(rows):
-    """{(method, params): [(x, error, low, high, recall)] by x} of the rows that have an error."""
+    """{(method, params): [(x, error, low, high, recall)] by x} of the rows that have an error. Says which have none."""
     points = {}
     for row in rows:
         whole = str(row["layer"]) == options.layer and row.get("kv_head") in ("all", None) and row.get("head") in ("all", None)
-        x, error = number(row[X]), number(row["rel_err_mean"])
-        if not whole or row["status"] != "ok" or row["method"] == "exact" or not x or not error:
+        if not whole or row["method"] == "exact":
+            continue
+        x, error = cost_of(row), number(row["rel_err_mean"])
+        if row["status"] != "ok" or not x or not error:
+            print(f"left out: {row['method']} at {row['budget']}: {row['status']}, {row['reason']}")
             continue
         low, high = number(row["rel_err_lo"]) or error, number(row["rel_err_hi"]) or error
         points.setdefault((row["method"], row["params"]), []).append((x, error, low, high, number(row["recall_mean"])))
@@ -73,17 +84,17 @@ def names_of(curves):
 
 
 names = names_of(curves)
-print(f"{'method':28} {X:>14} {'rel_err':>9}   95 % interval       recall")
+print(f"{'method':28} {COST:>14} {'rel_err':>9}   95 % interval       recall")
 for key, points in curves.items():
     for x, error, low, high, recall in points:
         print(f"{names[key][:28]:28} {x:14.4f} {error:9.4f}   {low:8.4f} .. {high:<8.4f} {'-' if recall is None else format(recall, '6.3f')}")
 
 # %% The figure
-# Okabe and Ito's colours, told apart with any colour vision; then again with other markers and dashes, so that no two lines are alike.
+# Okabe and Ito's colours, told apart with any colour vision; then again with hollow markers and dashes, so that no two lines are alike.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS, DASHES = "osD^vPX", ("-", "--", ":", "-.")
 STYLES = {key: {"color": COLOURS[i % 7], "marker": MARKERS[(i + i // 7) % 7], "linestyle": DASHES[i // 7 % 4], "markersize": 4,
-                "linewidth": 1.3} for i, key in enumerate(curves)}
+                "markerfacecolor": "white" if i // 7 % 2 else COLOURS[i % 7], "linewidth": 1.3} for i, key in enumerate(curves)}
 plt.rcParams.update({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "kvbench", "pdf.fonttype": 42})
 
 
@@ -100,7 +111,7 @@ def draw_recalls(axes):
         known = [(x, recall) for x, _, _, _, recall in points if recall is not None]
         if known:
             axes.plot(*zip(*known), **STYLES[key])
-    axes.set(xscale="log", ylim=(0, 1.03), xlabel=X_LABEL, ylabel="recall of the tokens with the largest weights")
+    axes.set(xscale="log", ylim=(0, 1.03), xlabel=X_LABEL, ylabel="recall of the top tokens")
 
 
 def plain_ticks(axis):
