@@ -24,31 +24,6 @@ def token_ids(count=N, seed=0):
     return [(seed * 31 + i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(count)]
 
 
-def probabilities(layer, keys="keys", queries="queries"):
-    """softmax(cap(scale q k^T) + mask) [q_heads, m, n] as the trace describes it."""
-    n = layer.prompt.num_tokens
-    k = layer.array(keys).astype(np.float64).repeat(layer.prompt.trace.group, 0)
-    logits = layer.scale * layer.array(queries).astype(np.float64) @ k.transpose(0, 2, 1)
-    if layer.softcap:
-        logits = layer.softcap * np.tanh(logits / layer.softcap)
-    behind = layer.query_positions[:, None] - np.arange(n)
-    logits[:, (behind < 0) | ((behind >= layer.window) & (layer.window > 0))] = -np.inf
-    weights = np.exp(logits - logits.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True)
-
-
-def turned(x, theta, layout):
-    """x [heads, n, 16] at positions 0 .. n - 1, rotated."""
-    if not theta:
-        return x
-    order = np.arange(16) if layout == "half" else np.concatenate([np.arange(0, 16, 2), np.arange(1, 16, 2)])
-    x = x[..., order].astype(np.float64)
-    z = (x[..., :8] + 1j * x[..., 8:]) * np.exp(1j * np.arange(x.shape[1])[:, None] * theta ** (-np.arange(8) / 8))
-    out = np.empty_like(x)
-    out[..., order] = np.concatenate([z.real, z.imag], -1)
-    return out
-
-
 class DumpTest(PackageTest):
     def ids(self, count=N, seed=0, name="ids"):
         with open(self.path(name), "w") as file:
@@ -86,7 +61,7 @@ class Architectures(DumpTest):
                 for index, layer in layers.items():
                     self.assertAlmostEqual(layer.scale, scale, 6)
                     self.assertEqual(layer.softcap, softcap)
-                    np.testing.assert_allclose(probabilities(layer), own[index], atol=1e-5)
+                    np.testing.assert_allclose(hf_models.probabilities(layer), own[index], atol=1e-5)
                     np.testing.assert_allclose(layer.array("column_sums"), own[index][:, :40].sum(1), atol=1e-4)
 
     def test_what_is_before_rope_turns_into_what_is_after(self):
@@ -97,7 +72,7 @@ class Architectures(DumpTest):
                 trace = self.trace()
                 for layer in trace.prompts["0"].layers.values():
                     for array in ("keys", "queries"):
-                        expected = turned(layer.array(f"{array}_pre_rope"), layer.rope_theta, trace.rope_layout)
+                        expected = hf_models.turned(layer.array(f"{array}_pre_rope"), layer.rope_theta, trace.rope_layout)
                         np.testing.assert_allclose(layer.array(array), expected, atol=1e-4)
 
     def test_speculated_queries(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small models with seeded random weights, of the architectures whose attention differs: 4 query heads on 2 kv heads of 16 channels."""
+import numpy as np
 import torch
 import transformers
 from transformers import AutoModelForCausalLM
@@ -68,3 +69,28 @@ def own_attention(model, ids):
     model.set_attn_implementation("eager")
     with torch.no_grad():
         return [a[0].double().numpy() for a in model(torch.tensor([ids]), output_attentions=True, use_cache=False).attentions]
+
+
+def probabilities(layer, keys="keys", queries="queries"):
+    """softmax(cap(scale q k^T) + mask) [q_heads, m, n] as the trace describes it."""
+    n = layer.prompt.num_tokens
+    k = layer.array(keys).astype(np.float64).repeat(layer.prompt.trace.group, 0)
+    logits = layer.scale * layer.array(queries).astype(np.float64) @ k.transpose(0, 2, 1)
+    if layer.softcap:
+        logits = layer.softcap * np.tanh(logits / layer.softcap)
+    behind = layer.query_positions[:, None] - np.arange(n)
+    logits[:, (behind < 0) | ((behind >= layer.window) & (layer.window > 0))] = -np.inf
+    weights = np.exp(logits - logits.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def turned(x, theta, layout):
+    """x [heads, n, 16] at positions 0 .. n - 1, rotated."""
+    if not theta:
+        return x
+    order = np.arange(16) if layout == "half" else np.concatenate([np.arange(0, 16, 2), np.arange(1, 16, 2)])
+    x = x[..., order].astype(np.float64)
+    z = (x[..., :8] + 1j * x[..., 8:]) * np.exp(1j * np.arange(x.shape[1])[:, None] * theta ** (-np.arange(8) / 8))
+    out = np.empty_like(x)
+    out[..., order] = np.concatenate([z.real, z.imag], -1)
+    return out
