@@ -11,6 +11,9 @@ from . import dump_hf_plan as plan
 from ._schema import Error, PromptInfo
 
 
+OLDEST = (5, 5)  # of transformers: since then masks are asked for by offset
+
+
 def positive(text):
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
         raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least 1")
@@ -82,8 +85,8 @@ def check_installed():
         import transformers
     except ImportError as missing:
         raise Error(f"{missing}: dumping a model needs PyTorch and transformers; install them with pip install './python[hf]'.") from None
-    if int(transformers.__version__.split(".")[0]) < 5:
-        raise Error(f"transformers {transformers.__version__} is too old; install 5 or later with pip install -U transformers.")
+    if tuple(map(int, transformers.__version__.split(".")[:2])) < OLDEST:
+        raise Error(f"transformers {transformers.__version__} is too old; install 5.5 or later with pip install -U transformers.")
     return f"{own_version()} (torch {torch.__version__}, transformers {transformers.__version__})".strip()
 
 

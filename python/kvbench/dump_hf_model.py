@@ -100,6 +100,8 @@ class Model:
 
     def tokenizer(self):
         tokenizer = loaded(self.name, "tokenizer; give token ids with --ids", AutoTokenizer.from_pretrained)
+        if 2 * len(tokenizer) < self.vocabulary:  # what some versions make of a folder without one
+            raise Error(f"{self.name}: its tokenizer knows {len(tokenizer)} of {self.vocabulary} tokens; give token ids with --ids.")
         return lambda text: tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"]
 
     def rope(self, layer):

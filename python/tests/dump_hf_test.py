@@ -233,7 +233,7 @@ class Usage(DumpTest):
                 ("'x' is no layer", ["--ids", ids, "--layers", "x"]),
                 ("expected last:N, all or every:N", ["--ids", ids, "--queries", "last:0"]),
                 ("'0' is no whole number", ["--ids", ids, "--ctx", "0"]),
-                ("tokenizer; give token ids with --ids", ["--text", ids]),
+                ("give token ids with --ids", ["--text", ids]),
                 ("this is a folder", ["--ids", ids, "-o", self.path("m")]),
                 ("no config.json", ["--ids", ids, "--model", self.path("empty")]),
                 ("no such model file", ["--ids", ids, "--model", "x.gguf"]),
