@@ -8,28 +8,12 @@ import sys
 import tempfile
 import unittest
 
+import environment
+
 KVBENCH, SAMPLE = sys.argv[1:3]
 PACKAGE = pathlib.Path(__file__).resolve().parent.parent
-CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "kvbench"
 
-
-def use_environment():
-    """Goes on in $KVBENCH_PYTHON, or in the environment that scripts/fetch-model made, where this Python lacks h5py; skips where
-    that one lacks it too."""
-    try:
-        import h5py, numpy  # noqa: F401, E401
-        return
-    except ImportError as error:
-        missing = error
-    other = os.environ.get("KVBENCH_PYTHON") or str(CACHE / "venv" / "bin" / "python")
-    if os.path.exists(other) and "KVBENCH_TEST_ENVIRONMENT" not in os.environ:
-        os.environ["KVBENCH_TEST_ENVIRONMENT"] = "1"
-        os.execv(other, [other, *sys.argv])
-    print(f"skipped: {missing}; scripts/fetch-model installs h5py and numpy; or set KVBENCH_PYTHON to a python that has them")
-    sys.exit(77)
-
-
-use_environment()
+environment.use(["h5py", "numpy"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model")
 sys.path.insert(0, str(PACKAGE))
 import kvbench  # noqa: E402
 

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the figure of a paper from a result of kvbench replay or kvbench sweep: error against budget with 95 % intervals, and recall.
+
+    python draw_figure.py result.csv [figure.png figure.svg figure.pdf] [--methods sink,quest,...] [--cost fraction|bytes]
+
+Budgets are drawn as what was really used: the share of the context's tokens that was kept, or the share of the full cache's bytes. The
+numbers behind every point are printed. Cells are marked, so that an editor can run the file piece by piece. Needs matplotlib:
+pip install './python[figure]'."""
+
+# %% What to draw
+import argparse
+import math
+import sys
+
+import kvbench
+
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+parser.add_argument("result", help="CSV of kvbench replay or kvbench sweep")
+parser.add_argument("figures", nargs="*", default=["figure.png"], help="files to write; their endings say how (png, svg, pdf)")
+parser.add_argument("--methods", help="comma-separated; default: all that have an error to show")
+parser.add_argument("--cost", choices=("fraction", "bytes"), default="fraction", help="budget axis; default: fraction of tokens kept")
+parser.add_argument("--layer", default="all", help="a layer's number; default: all, the mean over layers")
+options = parser.parse_args()
+
+try:
+    import matplotlib
+except ImportError:
+    sys.exit("draw_figure.py: matplotlib is missing; install it with pip install './python[figure]'.")
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+# %% The points of each method, and the numbers behind them
+COST = {"fraction": "kept_fraction", "bytes": "byte_fraction"}[options.cost]
+X_LABEL = {"fraction": "tokens kept / tokens of the context", "bytes": "bytes kept / bytes of the full cache"}[options.cost]
+
+
+def number(value):
+    """A float, or None where the column does not apply."""
+    return None if value is None or isinstance(value, str) or math.isnan(value) else float(value)
+
+
+def cost_of(row):
+    """What a row used, as a share of what there is."""
+    if options.cost == "fraction":
+        return number(row["kept_fraction"])
+    used, full = number(row["total_bytes"]), number(row["full_bytes"])
+    return used / full if used and full else None
+
+
+def points_of(rows):
+    """{(method, params): [(x, error, low, high, recall)] by x} of the rows that have an error. Says which have none."""
+    points = {}
+    for row in rows:
+        whole = str(row["layer"]) == options.layer and row.get("kv_head") in ("all", None) and row.get("head") in ("all", None)
+        if not whole or row["method"] == "exact":
+            continue
+        x, error = cost_of(row), number(row["rel_err_mean"])
+        if row["status"] != "ok" or not x or not error:
+            print(f"left out: {row['method']} at {row['budget']}: {row['status']}, {row['reason']}")
+            continue
+        low, high = number(row["rel_err_lo"]) or error, number(row["rel_err_hi"]) or error
+        points.setdefault((row["method"], row["params"]), []).append((x, error, low, high, number(row["recall_mean"])))
+    return {key: sorted(points[key]) for key in sorted(points)}
+
+
+rows = kvbench.load_csv(options.result)
+curves = points_of(rows if isinstance(rows, list) else rows.to_dict("records"))
+if options.methods:
+    wanted = options.methods.split(",")
+    missing = set(wanted) - {method for method, _ in curves}
+    if missing:
+        sys.exit(f"draw_figure.py: {options.result} has no error of {', '.join(sorted(missing))}; it has "
+                 f"{', '.join(sorted({method for method, _ in curves}))}.")
+    curves = {key: curves[key] for name in wanted for key in curves if key[0] == name}
+if not curves:
+    sys.exit(f"draw_figure.py: {options.result} has no row of layer {options.layer} with an error to show.")
+
+
+def names_of(curves):
+    """A method's name, and what sets it apart where a method comes with several parameters."""
+    methods = [method for method, _ in curves]
+    return {key: key[0] if methods.count(key[0]) == 1 else f"{key[0]} ({key[1]})" for key in curves}
+
+
+names = names_of(curves)
+print(f"{'method':28} {COST:>14} {'rel_err':>9}   95 % interval       recall")
+for key, points in curves.items():
+    for x, error, low, high, recall in points:
+        print(f"{names[key][:28]:28} {x:14.4f} {error:9.4f}   {low:8.4f} .. {high:<8.4f} {'-' if recall is None else format(recall, '6.3f')}")
+
+# %% The figure
+# Okabe and Ito's colours, told apart with any colour vision; then again with hollow markers and dashes, so that no two lines are alike.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS, DASHES = "osD^vPX", ("-", "--", ":", "-.")
+STYLES = {key: {"color": COLOURS[i % 7], "marker": MARKERS[(i + i // 7) % 7], "linestyle": DASHES[i // 7 % 4], "markersize": 4,
+                "markerfacecolor": "white" if i // 7 % 2 else COLOURS[i % 7], "linewidth": 1.3} for i, key in enumerate(curves)}
+plt.rcParams.update({"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "kvbench", "pdf.fonttype": 42})
+
+
+def draw_errors(axes):
+    for key, points in curves.items():
+        x, error, low, high, _ = zip(*points)
+        axes.errorbar(x, error, yerr=([max(0.0, e - a) for e, a in zip(error, low)], [max(0.0, b - e) for e, b in zip(error, high)]),
+                      capsize=2, elinewidth=0.8, label=names[key], **STYLES[key])
+    axes.set(xscale="log", yscale="log", xlabel=X_LABEL, ylabel="relative error  |z - z*| / |z*|")
+
+
+def draw_recalls(axes):
+    for key, points in curves.items():
+        known = [(x, recall) for x, _, _, _, recall in points if recall is not None]
+        if known:
+            axes.plot(*zip(*known), **STYLES[key])
+    axes.set(xscale="log", ylim=(0, 1.03), xlabel=X_LABEL, ylabel="recall of the top tokens")
+
+
+def plain_ticks(axis):
+    """0.05, 0.1, 0.2: budgets span one or two decades, where powers of ten label next to nothing."""
+    axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
+    axis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.9 + 0.16 * math.ceil(len(curves) / 5)), layout="constrained")
+draw_errors(left)
+draw_recalls(right)
+for axis in (left.xaxis, left.yaxis, right.xaxis):
+    plain_ticks(axis)
+for axes in (left, right):
+    axes.grid(alpha=0.25, linewidth=0.5)
+figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=min(5, len(curves)), frameon=False)
+for name in options.figures:
+    figure.savefig(name, dpi=200)
+    print(f"wrote {name}")

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kvbench-dump-hf: a trace from a Hugging Face model, through transformers' attention interface. docs/python.md is its manual."""
+
+import argparse
+import importlib.metadata
+import os
+import signal
+import sys
+
+from . import dump_hf_plan as plan
+from ._schema import Error, PromptInfo
+
+
+OLDEST = (5, 5)  # of transformers: since then masks are asked for by offset
+
+
+def positive(text):
+    if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
+        raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least 1")
+    return int(text)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise Error(f"{message}; see {self.prog} --help")
+
+
+def parser():
+    made = Parser(prog="kvbench-dump-hf", description="Runs a Hugging Face model and writes its queries, keys and values as a trace for kvbench.",
+                  allow_abbrev=False)
+    add = made.add_argument
+    add("--model", required=True, help="folder of save_pretrained(), hub name, or GGUF file")
+    add("--text", nargs="+", default=[], metavar="FILE", help="text files, one prompt each")
+    add("--ids", nargs="+", default=[], metavar="FILE", help="files of whitespace-separated token ids, one prompt each")
+    add("-o", "--output", required=True, metavar="FILE", help="trace to write")
+    add("--ctx", type=positive, metavar="N", help="tokens to take from each prompt; default: all, up to the model's training context")
+    add("--decode", type=positive, default=0, metavar="N", help="decode up to N tokens greedily after each prompt and record them too")
+    add("--prompt-tokens", type=positive, metavar="N",
+        help="where the context ends; default: where decoding begins, else 256 tokens (at most a quarter) before the end")
+    add("--queries", default="", metavar="SPEC",
+        help="positions whose queries are kept: last:N, all or every:N; default: 128 before the end of the context and all after it")
+    add("--layers", default="all", metavar="LIST", help="layers to record, such as 0,1,8 or 0-3; default: all")
+    add("--dtype", choices=("f32", "f16", "bf16"), default="f32", help="element type of the trace; default: f32")
+    add("--weights", choices=("f32", "f16", "bf16"), default="f32", help="type in which the model runs; default: f32")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="where the model runs; default: cpu")
+    add("--pre-rope", action="store_true", help="also store queries and keys before RoPE")
+    add("--column-sums", action="store_true", help="also store the attention mass of each key over the context's queries")
+    add("--speculated", action="store_true",
+        help="also store the queries that each layer would have of the attention input of the layer before it")
+    add("--attention-output", action="store_true", help="also store what the model's attention computed")
+    add("--no-check", dest="check", action="store_false", help="do not compare with the model's own attention")
+    add("--force", action="store_true", help="replace the output where it exists")
+    add("--quiet", action="store_true", help="no progress")
+    add("--threads", type=positive, metavar="N", help="threads; default: PyTorch's choice")
+    return made
+
+
+def check_output(path, force):
+    """Before minutes of work, not after them."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise Error(f"-o {path}: this is a folder; give the name of a file.")
+    if os.path.exists(path) and not force:
+        raise Error(f"-o {path}: this file exists; pass --force to replace it, or another name.")
+    if not os.path.isdir(folder):
+        raise OSError(f"-o {path}: there is no folder {folder}; make it first.")
+    if not os.access(folder, os.W_OK):
+        raise OSError(f"-o {path}: the folder {folder} is not writable.")
+
+
+def own_version():
+    """Empty where the package is used without being installed."""
+    try:
+        return importlib.metadata.version("kvbench")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def check_installed():
+    """Returns the versions that made a trace."""
+    os.environ.setdefault("TQDM_DISABLE", "1")  # transformers' bars cannot all be turned off otherwise
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        import torch
+        import transformers
+    except ImportError as missing:
+        raise Error(f"{missing}: dumping a model needs PyTorch and transformers; install them with pip install './python[hf]'.") from None
+    if tuple(map(int, transformers.__version__.split(".")[:2])) < OLDEST:
+        raise Error(f"transformers {transformers.__version__} is too old; install 5.5 or later with pip install -U transformers.")
+    return f"{own_version()} (torch {torch.__version__}, transformers {transformers.__version__})".strip()
+
+
+def read_prompts(options, model):
+    if not options.text and not options.ids:
+        raise Error("no prompt was given; pass --text FILE or --ids FILE.")
+    most = model.longest - options.decode
+    if most < 2 or (options.ctx or 0) > most:
+        raise Error(f"--ctx {options.ctx or ''} and --decode {options.decode}: {model.name} was trained on {model.longest} tokens and means "
+                    "nothing beyond; give fewer.")
+    texts = [(path, plan.read_text(path)) for path in options.text]
+    tokenize = model.tokenizer() if texts else None
+    prompts = [plan.make_plan(path, tokenize(text), options, most) for path, text in texts]
+    prompts += [plan.make_plan(path, plan.read_ids(path, model.vocabulary), options, most) for path in options.ids]
+    return prompts
+
+
+class Progress:
+    """Sentences on stderr, and a line that overwrites itself where somebody watches."""
+
+    def __init__(self, quiet):
+        self._live = not quiet and sys.stderr.isatty()
+
+    def stage(self, text):
+        if self._live:
+            sys.stderr.write(f"\r\x1b[Kkvbench-dump-hf: {text}")
+            sys.stderr.flush()
+
+    def say(self, sentence):
+        self.stage("")
+        sys.stderr.write(("\r\x1b[K" if self._live else "") + f"kvbench-dump-hf: {sentence}\n")
+
+
+class Deferred:
+    """In a with statement: SIGINT and SIGTERM wait for check(), so that they never stop HDF5 in the middle of a file."""
+
+    def __enter__(self):
+        self._seen = False
+        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def _note(self, *_):
+        self._seen = True
+
+    def check(self):
+        if self._seen:
+            raise KeyboardInterrupt
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def dump(options):
+    check_output(options.output, options.force)
+    plan.check_queries(options.queries)
+    versions = check_installed()
+    import torch
+    from .dump_hf_model import Model
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    progress = Progress(options.quiet)
+    progress.stage("loading the model")
+    with torch.no_grad():
+        write(options, Model(options.model, options.weights, options.device), versions, progress)
+
+
+def write(options, model, versions, progress):
+    from .dump_hf_record import Recorder
+    from .trace_writer import TraceWriter
+    layers = plan.parse_layers(options.layers, model.num_layers)
+    prompts = read_prompts(options, model)
+    recorder = Recorder(model, layers, options, progress.say)
+    longest = max(prompts, key=lambda prompt: len(prompt.tokens))
+    progress.stage("looking at the layers")
+    stock = recorder.look(longest.tokens, len(longest.tokens) + options.decode)
+    header = recorder.header(model=model.title, arch=model.arch, quantisation=model.quantisation, dtype=options.dtype,
+                             source_tool="kvbench-dump-hf", source_version=versions)
+    count = 0
+    with Deferred() as signals, TraceWriter(options.output, header) as out:
+        recorder.interface.pulse = signals.check
+        for number, prompt in enumerate(prompts):
+            if options.decode:
+                progress.stage("decoding")
+                prompt = recorder.decode(prompt, options.decode)
+                missing = prompt.prompt_tokens + options.decode - len(prompt.tokens)
+                if missing:
+                    progress.say(f"prompt '{prompt.name}': the model ended its text {missing} tokens before --decode {options.decode}.")
+            out.prompt(number, PromptInfo(name=prompt.name, tokens=prompt.tokens, prompt_tokens=prompt.prompt_tokens))
+
+            def each(layer, info, arrays, number=number, prompt=prompt):
+                progress.stage(f"{prompt.name}: layer {layer} of {model.num_layers}")
+                out.layer(number, layer, info, **arrays)
+
+            recorder.record(prompt, each)
+            count += len(prompt.tokens)
+        signals.check()
+    if not options.quiet:
+        checked = f"largest difference from the model's own attention {recorder.largest:.1e}, of its hidden states {stock:.1e}"
+        progress.say(f"{options.output}: {count} tokens, {len(recorder.layers)} layers; "
+                     + (checked if options.check else "not checked against the model's own attention"))
+
+
+def fail(code, message):
+    sys.stderr.write(f"kvbench-dump-hf: {' '.join(str(message).split())}\n")
+    return code
+
+
+def stop(*_):
+    raise KeyboardInterrupt
+
+
+def main(arguments=None):
+    """Returns the exit code: 0 done; 1 a self check failed; 2 bad usage or input; 3 input/output or memory; 130 interrupted."""
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        dump(parser().parse_args(arguments))
+        return 0
+    except KeyboardInterrupt:
+        return fail(130, "interrupted; nothing was written")
+    except MemoryError as failure:
+        return fail(3, failure)
+    except OSError as failure:
+        return fail(3, failure)
+    except Error as failure:
+        return fail(2, failure)
+    except RuntimeError as failure:
+        return failed_run(failure)
+
+
+def failed_run(failure):
+    """Of PyTorch, or a self check."""
+    if type(failure).__name__ == "CheckFailed":
+        return fail(1, failure)
+    text = str(failure)
+    if "out of memory" in text or "not enough memory" in text:
+        return fail(3, "out of memory: the activations of one layer must fit. Give a smaller --ctx, fewer --queries, or --weights bf16.")
+    raise failure
+
+
+if __name__ == "__main__":
+    sys.exit(main())

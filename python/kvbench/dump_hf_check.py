@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kvbench-dump-hf finds out from numbers: whether a trace says what the model's attention computed, and how the model rotates."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+TOLERANCE = 1e-5  # the model's attention in float32 against fp64: 1e-6 measured; a wrong scale, mask or head gives 1e-2 and more
+MOST_CHECKED = 32  # queries of a layer
+
+
+def recomputed(query, keys, values, position, info):
+    """softmax(scale q k^T) v of the queries [heads, d] at a position over the keys [n, d], in fp64, as the trace describes it."""
+    first = max(0, position + 1 - info.window) if info.window else 0
+    seen = slice(first, position + 1)
+    logits = info.scale * query.astype(np.float64) @ keys[seen].astype(np.float64).T
+    if info.softcap:
+        logits = info.softcap * np.tanh(logits / info.softcap)
+    weights = np.exp(logits - logits.max(1, keepdims=True))
+    return weights @ values[seen].astype(np.float64) / weights.sum(1, keepdims=True)
+
+
+def self_check(info, keys, values, queries, output):
+    """Recomputes a layer's attention from what is recorded of it, for 32 of its queries; returns the largest over heads of
+    sqrt(sum |z - z'|^2 / sum |z'|^2), z' the model's own output [q_heads, m, dv]."""
+    count = len(info.query_positions)
+    rows = np.unique(np.linspace(0, count - 1, min(count, MOST_CHECKED)).astype(int))
+    group = len(queries) // len(keys)
+    largest = 0.0
+    for kv_head in range(len(keys)):
+        heads = slice(kv_head * group, (kv_head + 1) * group)
+        z = np.stack([recomputed(queries[heads, row], keys[kv_head], values[kv_head], int(info.query_positions[row]), info)
+                      for row in rows], axis=1)
+        model = output[heads][:, rows].astype(np.float64)
+        norm = np.sqrt((model**2).sum((1, 2)))
+        error = np.sqrt(((z - model)**2).sum((1, 2))) / np.where(norm > 0, norm, 1)
+        largest = max(largest, float(error.max())) if np.isfinite(error).all() else float("inf")
+    return largest
+
+
+@dataclass
+class Rotation:
+    """How a layer turns its queries and keys."""
+
+    type: str  # default, none, partial, what the configuration says, or "other"
+    layout: str  # half or interleaved
+    theta: float  # 0 = none
+    known: bool = True  # measured, not only read from the configuration
+
+
+def pairs(x, channels, layout):
+    """The first `channels` of [..., d] as complex numbers, by rotary pair."""
+    if layout == "half":
+        return x[..., :channels // 2] + 1j * x[..., channels // 2:channels]
+    return x[..., 0:channels:2] + 1j * x[..., 1:channels:2]
+
+
+def fit(before, after, channels, layout):
+    """The turns [n, channels / 2] that lead from `before` to `after` ([heads, n, d], the same for all heads), and what they leave
+    unexplained, relative."""
+    a, b = pairs(before, channels, layout), pairs(after, channels, layout)
+    turns = (b * a.conj()).sum(0) / np.maximum((abs(a)**2).sum(0), 1e-30)
+    rest = (abs(after[..., channels:] - before[..., channels:])**2).sum()
+    return turns, float(np.sqrt(((abs(b - turns * a)**2).sum() + rest) / (abs(after)**2).sum()))
+
+
+def rotation_of(before, after, channels, theta, config_type, tolerance):
+    """The rotation between queries and keys before and after it, [heads, n, d] with at least two heads. `channels`: candidates for
+    how many turn; theta and config_type: what the configuration says. `tolerance`: of the model's type."""
+    if theta == 0 or np.abs(after - before).max() <= 1e-6 * np.abs(after).max():
+        return Rotation("none", "half", 0.0)
+    found = [(*fit(before, after, r, layout), r, layout) for r in channels for layout in ("half", "interleaved")]
+    turns, unexplained, r, layout = min(found, key=lambda x: x[1])
+    known = unexplained <= tolerance
+    if config_type != "default":  # dynamic and longrope may turn otherwise in a longer prompt than the one at hand
+        return Rotation(config_type, layout if known else "half", theta, known)
+    positions = np.arange(len(turns))[:, None]
+    expected = np.exp(1j * positions * theta ** (-2.0 * np.arange(r // 2) / r))
+    if not known or not np.abs(turns - expected).max() <= tolerance:
+        return Rotation("other", layout if known else "half", theta, known)
+    return Rotation("partial" if r < before.shape[-1] else "default", layout, theta)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What kvbench-dump-hf records of a prompt: arithmetic on its options, without a model. The same rules as kvdump's."""
+
+import os
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ._schema import Error
+
+OBSERVATION_WINDOW = 128
+
+
+@dataclass
+class Plan:
+    """A prompt and what is kept of it."""
+
+    name: str
+    tokens: list  # ids of the context
+    prompt_tokens: int  # where the context ends
+    spec: str  # of its queries
+    positions: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        self.positions = query_positions(self.spec, len(self.tokens), self.prompt_tokens)
+
+    def extended(self, generated):
+        """The plan of the prompt and the tokens decoded after it."""
+        return Plan(self.name, [*self.tokens, *generated], self.prompt_tokens, self.spec)
+
+
+def check_queries(spec):
+    if spec not in ("", "all") and not re.fullmatch(r"(last|every):0*[1-9][0-9]*", spec):
+        raise Error(f"--queries {spec}: expected last:N, all or every:N with N at least 1.")
+
+
+def query_positions(spec, num_tokens, prompt_tokens):
+    """Increasing, never empty. "": 128 positions before the end of the context and all from there on."""
+    check_queries(spec)
+    kind, _, count = spec.partition(":")
+    if kind == "all":
+        return np.arange(num_tokens)
+    if kind == "last":
+        return np.arange(max(0, num_tokens - int(count)), num_tokens)
+    if kind == "every":
+        return np.arange((num_tokens - 1) % int(count), num_tokens, int(count))
+    return np.arange(max(0, min(prompt_tokens - OBSERVATION_WINDOW, num_tokens - 1)), num_tokens)
+
+
+def parse_layers(text, num_layers):
+    """'all' or '0,1,8-11': sorted, each once."""
+    if text == "all":
+        return list(range(num_layers))
+    layers = set()
+    for item in text.split(","):
+        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", item.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last:
+            raise Error(f"--layers {text}: '{item}' is no layer or range; give numbers such as 0,1,8 or 0-3.")
+        if last >= num_layers:
+            raise Error(f"--layers {text}: there is no layer {last}; this model has layers 0 to {num_layers - 1}.")
+        layers.update(range(first, last + 1))
+    return sorted(layers)
+
+
+def read_text(path):
+    if not os.path.exists(path):
+        raise Error(f"{path}: there is no such file; it was to hold a prompt.")
+    if os.path.isdir(path):
+        raise Error(f"{path}: this is a folder; a prompt is a file.")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise Error(f"{path}: this is no UTF-8 text; a prompt is.") from None
+
+
+def read_ids(path, vocabulary):
+    ids = []
+    for item in read_text(path).split():
+        if not (item.isascii() and item.isdigit() and int(item) < vocabulary):
+            raise Error(f"{path}: '{item[:20]}' (item {len(ids) + 1}) is no token id of this model; ids are whole numbers from 0 to "
+                        f"{vocabulary - 1}.")
+        ids.append(int(item))
+    return ids
+
+
+def cut(path, tokens, ctx, most):
+    """The first `ctx` tokens; without ctx all, up to the `most` that the model was trained on."""
+    if len(tokens) < 2:
+        raise Error(f"{path}: {len(tokens)} tokens are no prompt; give at least 2.")
+    if ctx is not None and ctx > len(tokens):
+        raise Error(f"{path}: --ctx {ctx} asks for more than its {len(tokens)} tokens; give a longer prompt, --ctx {len(tokens)}, or no "
+                    "--ctx to take all.")
+    return tokens[:min(len(tokens), most) if ctx is None else ctx]
+
+
+def context_end(path, num_tokens, prompt_tokens, decode):
+    """Where the context of a prompt ends: --prompt-tokens; else its end where tokens are decoded; else 256 before its end, at most a
+    quarter of it."""
+    if prompt_tokens is None:
+        return num_tokens if decode else num_tokens - min(256, num_tokens // 4)
+    if prompt_tokens > num_tokens:
+        raise Error(f"{path}: --prompt-tokens {prompt_tokens} lies beyond the {num_tokens} tokens taken from it; give at most {num_tokens}.")
+    if decode and prompt_tokens != num_tokens:
+        raise Error(f"{path}: --decode begins after all {num_tokens} tokens taken from it, so --prompt-tokens {prompt_tokens} contradicts it; "
+                    f"give --ctx {prompt_tokens} instead.")
+    return prompt_tokens
+
+
+def make_plan(path, tokens, options, most):
+    """`most`: tokens that the model was trained on, less those to be decoded."""
+    tokens = cut(path, tokens, options.ctx, most)
+    end = context_end(path, len(tokens), options.prompt_tokens, options.decode)
+    return Plan(os.path.splitext(os.path.basename(path))[0], tokens, end, options.queries)

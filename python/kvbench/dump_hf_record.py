@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a model and recording what its attention layers do: a short look first, which says what there is to record, then each prompt
+in one pass without a cache, a layer at a time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ._schema import Error, Header, LayerInfo
+from .dump_hf_attention import NAME, Call, Interface, unrotated, window_of, with_input
+from .dump_hf_check import TOLERANCE, Rotation, rotation_of, self_check
+
+LOOK = 512  # tokens of the look
+# Of the last hidden states against the model's stock attention. float32: both round alike, 1e-6 measured. Half types: the stock one rounds
+# logits and weights to 8 or 11 bits in each layer, ours does not.
+STOCK_TOLERANCE = {"f32": 1e-3, "f16": 0.05, "bf16": 0.2}
+ROTATION_TOLERANCE = {"f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
+
+
+class CheckFailed(RuntimeError):
+    """A trace would not say what the model computed."""
+
+
+class _Enough(Exception):
+    """The last layer that is wanted has been recorded."""
+
+
+@dataclass
+class Facts:
+    """What the look found out about a layer's attention."""
+
+    module: torch.nn.Module
+    shape: tuple  # query heads, kv heads, d, dv
+    scale: float
+    softcap: float
+    window: int
+    rotation: Rotation
+    can_unrotate: bool
+
+
+def numbers(tensor):
+    return tensor.detach().float().cpu().numpy()
+
+
+class Recorder:
+    """`wanted`: an object with pre_rope, speculated, column_sums, attention_output and check. `say`: takes sentences for stderr."""
+
+    def __init__(self, model, layers, wanted, say):
+        self._model, self.layers, self._wanted, self._say = model, layers, wanted, say
+        self.interface = Interface()
+        model.model.set_attn_implementation(NAME)
+        self.facts = {}  # of every attention layer, by number, in the order in which they run
+        self.largest = 0.0  # difference that a self check found
+
+    # The look.
+
+    def look(self, ids, longest):
+        """Finds the attention layers and their parameters on the first tokens of a prompt. `longest`: tokens of the longest prompt,
+        whose masks count. Raises Error where a layer cannot be recorded; returns the relative difference of the last hidden states from
+        those that the model computes with its own eager attention."""
+        seen = []
+        self.interface.on_call = lambda call: (seen.append(call), call.run())[1]
+        ids = ids[:LOOK]
+        with self._before_attention(self._remember):
+            self._arguments = {}
+            ours = self._model.hidden(ids, use_cache=False)
+        for call in seen:
+            layer = call.module.layer_idx
+            if layer in self.facts:
+                raise Error(f"layer {layer}: its attention runs twice a pass; what it would be called in a trace is unclear.")
+            self.facts[layer] = self._facts_of(call, longest)
+        if not seen:
+            raise Error(f"{self._model.name}: architecture '{self._model.arch}' sends nothing through transformers' attention interface: it "
+                        "has no attention, or its code predates the interface.")
+        del self._arguments
+        self._choose_layers()
+        return self._difference_from_stock(ids, ours)
+
+    def _before_attention(self, hook):
+        """A context in which hook(module, args, kwargs) is called before each attention module that has a number."""
+        modules = [fact.module for fact in self.facts.values()] or \
+            [m for m in self._model.model.modules() if isinstance(getattr(m, "layer_idx", None), int)]
+        return Hooks(modules, hook)
+
+    def _remember(self, module, args, kwargs):
+        self._arguments[module] = (args, kwargs)
+
+    def _facts_of(self, call, longest):
+        layer, module = call.module.layer_idx, call.module
+        shape = (len(call.query), len(call.key), call.key.shape[2], call.value.shape[2])
+        if call.query.shape[2] != call.key.shape[2] or shape[0] % shape[1]:
+            raise Error(f"{call.where} of this model cannot be recorded: {shape[0]} query heads of {call.query.shape[2]} channels do not fit "
+                        f"{shape[1]} kv heads of {shape[2]}.")
+        theta, kind = self._model.rope(layer)
+        args, kwargs = self._arguments[module]
+        still = unrotated(kwargs)
+        rotation = Rotation(kind, "half", theta, known=kind == "none")
+        if still is not None:
+            before = torch.cat(self.interface.peek(module, args, still))
+            after = torch.cat([call.query, call.key])
+            width = kwargs["position_embeddings"][0].shape[-1]
+            channels = sorted({r for r in (width, 2 * width) if r <= shape[2]}) or [shape[2]]
+            rotation = rotation_of(numbers(before).astype(np.float64), numbers(after).astype(np.float64), channels, theta, kind,
+                                   ROTATION_TOLERANCE[self._model.weights])
+        window = window_of(call.mask, longest, call.where) if layer in self.layers else 0
+        return Facts(module, shape, call.scale, call.softcap, window, rotation, still is not None)
+
+    def _choose_layers(self):
+        missing = [layer for layer in self.layers if layer not in self.facts]
+        if missing and len(self.layers) < self._model.num_layers:
+            raise Error(f"--layers: layer {missing[0]} of this model has no attention that could be recorded; it has some in "
+                        f"{', '.join(map(str, self.facts))}.")
+        if missing:
+            self._say(f"layers without attention are left out: {', '.join(map(str, missing))}.")
+        self.layers = [layer for layer in self.layers if layer in self.facts]
+        shapes = {}
+        for layer in self.layers:
+            shapes.setdefault(self.facts[layer].shape, []).append(layer)
+        if len(shapes) > 1:
+            kinds = "; ".join(f"{','.join(map(str, layers))}" for layers in shapes.values())
+            raise Error(f"the layers differ in their numbers of heads or channels, and a trace has one shape; give --layers one of: {kinds}.")
+        for layer in self.layers:
+            if not self.facts[layer].rotation.known:
+                self._say(f"layer {layer}: its rotary embedding could not be measured; the trace repeats its configuration.")
+            if self._wanted.pre_rope and not self.facts[layer].can_unrotate:
+                self._say(f"layer {layer}: it takes no (cos, sin) pair, so what it has before RoPE is unknown; those arrays are left out.")
+        if self._wanted.speculated and 0 in self.layers and next(iter(self.facts)) == 0 and len(self.layers) == 1:
+            self._say("layer 0 has no layer before it, so no speculated queries are stored.")
+
+    def _difference_from_stock(self, ids, ours):
+        """Both with the same tokens; on the CPU and in float32 they differ by rounding alone."""
+        try:
+            self._model.model.set_attn_implementation("eager")
+            stock = self._model.hidden(ids, use_cache=False)
+        finally:
+            self._model.model.set_attn_implementation(NAME)
+        difference = float((ours.double() - stock.double()).norm() / stock.double().norm())
+        if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
+            raise CheckFailed(f"the self check failed: with its attention recorded, {self._model.name} computes hidden states that differ by "
+                              f"{difference:.2g} from its own (tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. This "
+                              "model's attention is not what kvbench-dump-hf takes it for.")
+        return difference
+
+    # The passes.
+
+    def header(self, **fields):
+        facts = [self.facts[layer] for layer in self.layers]
+        types = [fact.rotation.type for fact in facts]
+        turning = [fact.rotation for fact in facts if fact.rotation.type != "none"]
+        if len({rotation.layout for rotation in turning}) > 1:
+            raise Error("the layers pair their channels differently for the rotary embedding, and a trace has one layout; choose --layers.")
+        other = [kind for kind in types if kind not in ("default", "none")]
+        heads, kv_heads, d, dv = facts[0].shape
+        return Header(num_layers=self._model.num_layers, num_query_heads=heads, num_kv_heads=kv_heads, head_dim=d, value_dim=dv,
+                      rope_type=(other or ["default" if turning else "none"])[0], rope_layout=turning[0].layout if turning else "half",
+                      **fields)
+
+    def decode(self, plan, count):
+        """The plan with up to `count` tokens more, decoded greedily."""
+        self.interface.on_call = Call.run
+        return plan.extended(self._model.greedy(plan.tokens, count))
+
+    def record(self, plan, each):
+        """Runs a prompt; each(layer, LayerInfo, arrays) gets one layer at a time."""
+        self._plan, self._each = plan, each
+        self._extra, self._previous = {}, None
+        self.interface.on_call = self._record_call
+        try:
+            with self._before_attention(self._peek):
+                self._model.hidden(plan.tokens, use_cache=False)
+        except _Enough:
+            pass
+
+    def _peek(self, module, args, kwargs):
+        """Queries and keys that the pass itself does not make."""
+        own, before = kwargs.get("hidden_states", args[0] if args else None), self._previous
+        self._previous = own if self._wanted.speculated else None
+        if module.layer_idx not in self.layers:
+            return
+        rows = torch.as_tensor(self._plan.positions)
+        still = unrotated(kwargs) if self._wanted.pre_rope else None
+        if still is not None:
+            query, key = self.interface.peek(module, args, still)
+            self._extra |= {"keys_pre_rope": numbers(key), "queries_pre_rope": numbers(query[:, rows])}
+        if self._wanted.speculated and before is not None:
+            query, _ = self.interface.peek(module, *with_input(args, kwargs, before))
+            self._extra["speculated_queries"] = numbers(query[:, rows])
+
+    def _record_call(self, call):
+        layer = call.module.layer_idx
+        if layer not in self.layers:
+            return call.run()
+        facts, positions, end = self.facts[layer], self._plan.positions, self._plan.prompt_tokens
+        if facts.shape != (len(call.query), len(call.key), call.key.shape[2], call.value.shape[2]) or facts.scale != call.scale:
+            raise Error(f"layer {layer}: its attention changes between passes; it cannot be recorded.")
+        output = np.empty((facts.shape[0], len(positions), facts.shape[3]), np.float32)
+        sums = np.zeros((facts.shape[0], call.key.shape[1])) if self._wanted.column_sums else None
+
+        def keep(first, block, weights):
+            last = first + block.shape[1]
+            here = np.flatnonzero((positions >= first) & (positions < last))
+            output[:, here] = numbers(block)[:, positions[here] - first]
+            if sums is not None and first < end:
+                sums[:, :weights.shape[2]] += weights[:, :end - first].sum(1, dtype=torch.float64).cpu().numpy()
+
+        whole = call.run(keep)
+        self._finish(layer, call, output, sums)
+        return whole
+
+    def _finish(self, layer, call, output, sums):
+        facts, plan = self.facts[layer], self._plan
+        info = LayerInfo(scale=facts.scale, query_positions=plan.positions, window=facts.window, rope_theta=facts.rotation.theta,
+                         softcap=facts.softcap, column_sums_end=None if sums is None else plan.prompt_tokens)
+        arrays = {"keys": numbers(call.key), "values": numbers(call.value),
+                  "queries": numbers(call.query[:, torch.as_tensor(plan.positions)]), **self._extra}
+        self._extra = {}
+        if self._wanted.check:
+            difference = self_check(info, arrays["keys"], arrays["values"], arrays["queries"], output)
+            if not difference <= TOLERANCE:
+                raise CheckFailed(f"the self check failed: prompt '{plan.name}', layer {layer}: attention over the recorded queries, keys and "
+                                  f"values differs from the model's own by {difference:.2g} (tolerance {TOLERANCE:.0e}); no trace was "
+                                  "written. Leave the layer out with --layers.")
+            self.largest = max(self.largest, difference)
+        if sums is not None:
+            arrays["column_sums"] = sums
+        if self._wanted.attention_output:
+            arrays["attention_output"] = output
+        self._each(layer, info, arrays)
+        if layer == self.layers[-1]:
+            raise _Enough
+
+
+class Hooks:
+    """hook(module, args, kwargs) before each of these modules, within a with statement."""
+
+    def __init__(self, modules, hook):
+        self._modules, self._hook = modules, hook
+
+    def __enter__(self):
+        self._handles = [module.register_forward_pre_hook(lambda m, a, k: self._hook(m, a, k), with_kwargs=True)
+                         for module in self._modules]
+
+    def __exit__(self, *_):
+        for handle in self._handles:
+            handle.remove()

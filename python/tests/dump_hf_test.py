@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of small Hugging Face models against what the models themselves compute."""
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import environment
+
+environment.use(["h5py", "numpy", "torch", "transformers"], "KVBENCH_TORCH_PYTHON", "torch", "scripts/fetch-model --hf")
+from support import PACKAGE, PackageTest, kvbench, main, run  # noqa: E402
+import hf_models  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from kvbench import dump_hf, dump_hf_attention  # noqa: E402
+
+N = 48
+
+
+def token_ids(count=N, seed=0):
+    return [(seed * 31 + i * i * 29 + i * 7 + 3) % 95 + 1 for i in range(count)]
+
+
+class DumpTest(PackageTest):
+    def ids(self, count=N, seed=0, name="ids"):
+        with open(self.path(name), "w") as file:
+            file.write(" ".join(map(str, token_ids(count, seed))))
+        return self.path(name)
+
+    def dump(self, model, *arguments, code=0):
+        """Runs the program; returns what it said."""
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            status = dump_hf.main(["--model", str(model), "-o", self.path("t.h5"), *map(str, arguments)])
+        self.assertEqual(status, code, said.getvalue())
+        return said.getvalue()
+
+    def trace(self):
+        trace = kvbench.Trace(self.path("t.h5"))
+        self.addCleanup(trace.close)
+        return trace
+
+
+class Architectures(DumpTest):
+    def test_attention_of_the_trace_is_that_of_the_model(self):
+        """Windows, softcaps, grouped heads, biases, norms, fused projections: whatever makes a layer's attention, the trace gives the
+        probabilities that the model's eager attention gives."""
+        for name, (_, _, (windows, thetas, kind, layout, scale, softcap)) in hf_models.MODELS.items():
+            with self.subTest(model=name):
+                own = hf_models.own_attention(hf_models.save(self.path(name), name), token_ids())
+                self.dump(self.path(name), "--ids", self.ids(), "--queries", "all", "--column-sums", "--prompt-tokens", 40, "--force")
+                trace = self.trace()
+                self.assertEqual((trace.rope_type, trace.rope_layout, trace.num_layers, trace.head_dim), (kind, layout, 2, 16))
+                self.assertEqual((trace.num_query_heads, trace.num_kv_heads), (4, 4 if name == "gpt2" else 2))
+                layers = trace.prompts["0"].layers
+                self.assertEqual([layer.window for layer in layers.values()], windows)
+                self.assertEqual([layer.rope_theta for layer in layers.values()], thetas)
+                for index, layer in layers.items():
+                    self.assertAlmostEqual(layer.scale, scale, 6)
+                    self.assertEqual(layer.softcap, softcap)
+                    np.testing.assert_allclose(hf_models.probabilities(layer), own[index], atol=1e-5)
+                    np.testing.assert_allclose(layer.array("column_sums"), own[index][:, :40].sum(1), atol=1e-4)
+
+    def test_what_is_before_rope_turns_into_what_is_after(self):
+        for name in ("llama", "qwen2", "qwen3", "gemma2", "gemma3", "phi3", "cohere", "olmo2", "smollm3"):
+            with self.subTest(model=name):
+                hf_models.save(self.path(name), name)
+                self.dump(self.path(name), "--ids", self.ids(), "--queries", "all", "--pre-rope", "--force")
+                trace = self.trace()
+                for layer in trace.prompts["0"].layers.values():
+                    for array in ("keys", "queries"):
+                        expected = hf_models.turned(layer.array(f"{array}_pre_rope"), layer.rope_theta, trace.rope_layout)
+                        np.testing.assert_allclose(layer.array(array), expected, atol=1e-4)
+
+    def test_speculated_queries(self):
+        """Those that a layer would have of the input of the layer before it: where that layer adds nothing and both have the same
+        norm, they are its own."""
+        for name in ("llama", "qwen2", "qwen3", "gemma3", "phi3"):
+            with self.subTest(model=name):
+                model = hf_models.save(self.path(name), name)
+                arguments = ("--ids", self.ids(), "--queries", "every:5", "--speculated", "--force")
+                self.dump(self.path(name), *arguments)
+                layers = self.trace().prompts["0"].layers
+                self.assertNotIn("speculated_queries", layers[0].arrays)
+                guess, own = layers[1].array("speculated_queries"), layers[1].queries()
+                self.assertGreater(np.linalg.norm(guess - own) / np.linalg.norm(own), 0.05)
+                first, second = model.base_model.layers
+                with torch.no_grad():
+                    for tensor in (*first.self_attn.o_proj.parameters(), *first.mlp.down_proj.parameters()):
+                        tensor.zero_()
+                    second.input_layernorm.weight.copy_(first.input_layernorm.weight)
+                model.save_pretrained(self.path(name))
+                self.dump(self.path(name), *arguments)
+                layer = self.trace().prompts["0"].layers[1]
+                np.testing.assert_allclose(layer.array("speculated_queries"), layer.queries(), atol=1e-5)
+
+    def test_what_cannot_be_recorded_is_refused_by_name(self):
+        small, wide = hf_models.SMALL, hf_models.WIDE
+        latent = {**wide, "kv_lora_rank": 16, "q_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 16,
+                  "n_routed_experts": 4, "n_group": 1, "topk_group": 1, "first_k_dense_replace": 2, "num_key_value_heads": 4}
+        cases = {
+            "mla": ("DeepseekV3Config", latent, "latent attention"),
+            "sinks": ("GptOssConfig", {**small, "num_local_experts": 2, "num_experts_per_tok": 1}, "attention sinks"),
+            "none": ("MambaConfig", {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2}, "it has no attention"),
+            "alibi": ("BloomConfig", {"vocab_size": 97, "hidden_size": 64, "n_layer": 2, "n_head": 4}, "attention"),
+            "encoder": ("T5Config", {"vocab_size": 97, "d_model": 32, "num_layers": 2}, "has an encoder"),
+        }
+        for name, (kind, arguments, words) in cases.items():
+            with self.subTest(model=name):
+                if name in ("mla", "encoder"):  # refused by the configuration alone
+                    hf_models.config(kind, **arguments).save_pretrained(self.path(name))
+                else:
+                    hf_models.build(kind, arguments).save_pretrained(self.path(name))
+                said = self.dump(self.path(name), "--ids", self.ids(), code=2)
+                self.assertIn(words, said)
+                self.assertEqual(said.count("\n"), 1, said)
+                self.assertFalse(os.path.exists(self.path("t.h5")))
+
+    def test_a_wrong_record_fails_the_self_check(self):
+        """Attention that the trace cannot describe: logits that are multiplied by more than the scale."""
+        hf_models.save(self.path("m"), "llama")
+        from transformers.models.llama import modeling_llama
+        plain = modeling_llama.eager_attention_forward
+
+        def odd(module, query, *rest, **options):
+            return plain(module, query * 1.01, *rest, **options)
+
+        modeling_llama.eager_attention_forward = odd
+        self.addCleanup(setattr, modeling_llama, "eager_attention_forward", plain)
+        self.assertIn("self check failed", self.dump(self.path("m"), "--ids", self.ids(), code=1))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["ids", "m"])
+        self.assertIn("not checked", self.dump(self.path("m"), "--ids", self.ids(), "--no-check"))
+
+
+class Passes(DumpTest):
+    def setUp(self):
+        super().setUp()
+        self.model = hf_models.save(self.path("m"), "gemma2")
+
+    def arrays(self, prompt="0", layer=1):
+        trace = self.trace()
+        layer = trace.prompts[prompt].layers[layer]
+        return {name: layer.array(name) for name in layer.arrays}
+
+    def test_blocks_of_queries_do_not_show(self):
+        """The same arrays whether attention runs in one block or in blocks of three queries."""
+        arguments = ("--ids", self.ids(), "--queries", "all", "--column-sums", "--attention-output", "--force")
+        self.dump(self.path("m"), *arguments)
+        whole = self.arrays()
+        most, dump_hf_attention.MOST_WEIGHTS = dump_hf_attention.MOST_WEIGHTS, 4 * 48 * 3
+        self.addCleanup(setattr, dump_hf_attention, "MOST_WEIGHTS", most)
+        self.dump(self.path("m"), *arguments)
+        for name, array in self.arrays().items():
+            np.testing.assert_allclose(array, whole[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+    def test_decoding_is_greedy_and_recorded(self):
+        self.dump(self.path("m"), "--ids", self.ids(20), "--decode", 6)
+        prompt = self.trace().prompts["0"]
+        self.assertEqual((prompt.num_tokens, prompt.prompt_tokens), (26, 20))
+        self.assertEqual(prompt.layers[0].query_positions.tolist(), list(range(26)))
+        self.model.set_attn_implementation("eager")
+        with torch.no_grad():
+            for n in range(20, 26):
+                logits = self.model(torch.tensor([prompt.tokens[:n].tolist()]), use_cache=False).logits[0, -1]
+                self.assertEqual(int(logits.argmax()), prompt.tokens[n])
+
+    def test_decoding_stops_where_the_model_ends_its_text(self):
+        self.dump(self.path("m"), "--ids", self.ids(20), "--decode", 6)
+        third = int(self.trace().prompts["0"].tokens[22])
+        self.model.generation_config.eos_token_id = third
+        self.model.save_pretrained(self.path("m"))
+        said = self.dump(self.path("m"), "--ids", self.ids(20), "--decode", 6, "--force")
+        prompt = self.trace().prompts["0"]
+        self.assertIn(f"ended its text {26 - prompt.num_tokens} tokens before", said)
+        self.assertNotIn(third, prompt.tokens[20:])
+        self.assertLessEqual(prompt.num_tokens, 22)
+
+    def test_prompts_and_options(self):
+        said = self.dump(self.path("m"), "--ids", self.ids(), self.ids(30, 5, "more"), "--layers", "1", "--queries", "last:4", "--dtype", "f16")
+        self.assertRegex(said, r"t.h5: 78 tokens, 1 layers; largest difference .*e-0[678]")
+        trace = self.trace()
+        self.assertEqual([(p.name, p.num_tokens, p.prompt_tokens) for p in trace.prompts.values()], [("ids", 48, 36), ("more", 30, 23)])
+        self.assertEqual((list(trace.prompts["1"].layers), trace.dtype, trace.arch, trace.quantisation), ([1], "f16", "gemma2", "F32"))
+        self.assertEqual(trace.prompts["1"].layers[1].query_positions.tolist(), [26, 27, 28, 29])
+        second = self.arrays("1")
+        self.dump(self.path("m"), "--ids", self.path("more"), "--queries", "last:4", "--dtype", "f16", "--quiet", "--force")
+        for name, array in self.arrays().items():
+            np.testing.assert_array_equal(array, second[name])
+
+    def test_short_prompts_share_the_window_of_long_ones(self):
+        self.dump(self.path("m"), "--ids", self.ids(6, name="short"), self.ids())
+        self.assertEqual([[layer.window for layer in p.layers.values()] for p in self.trace().prompts.values()], [[8, 0], [8, 0]])
+
+    def test_half_weights(self):
+        self.dump(self.path("m"), "--ids", self.ids(), "--weights", "bf16", "--queries", "all")
+        trace = self.trace()
+        self.assertEqual((trace.quantisation, trace.rope_type, trace.rope_layout), ("BF16 from F32", "default", "half"))
+        keys = trace.prompts["0"].layers[1].keys()
+        np.testing.assert_array_equal(keys, torch.tensor(keys).bfloat16().float().numpy())
+
+    def test_kvbench_replays_it(self):
+        hf_models.save(self.path("q"), "qwen3")
+        self.dump(self.path("q"), "--ids", self.ids(300), "--column-sums", "--speculated", "--pre-rope")
+        self.assertIn("qwen3, F32", run("info", self.path("t.h5")))
+        rows = self.replay(self.path("t.h5"), "--method", "all", "--budget", "25%")
+        self.assertGreater(len(rows), 15)
+        self.assertEqual({row["status"] for row in rows}, {"ok"}, [row["reason"] for row in rows if row["status"] != "ok"])
+
+
+class Usage(DumpTest):
+    def test_bad_input_is_named(self):
+        hf_models.save(self.path("m"), "llama")
+        ids, model = self.ids(), self.path("m")
+        for name, text in (("word", "1 x2"), ("large", "1 97"), ("one", "4")):
+            with open(self.path(name), "w") as file:
+                file.write(text)
+        os.mkdir(self.path("empty"))
+        for words, arguments in (
+                ("no prompt was given", []),
+                ("there is no such file", ["--ids", "nowhere"]),
+                ("'x2' (item 2) is no token id", ["--ids", self.path("word")]),
+                ("'97' (item 2) is no token id", ["--ids", self.path("large")]),
+                ("1 tokens are no prompt", ["--ids", self.path("one")]),
+                ("--ctx 64 asks for more than its 48 tokens", ["--ids", ids, "--ctx", 64]),
+                ("was trained on 512 tokens", ["--ids", ids, "--ctx", 513]),
+                ("was trained on 512 tokens", ["--ids", ids, "--ctx", 40, "--decode", 500]),
+                ("--prompt-tokens 49 lies beyond the 48", ["--ids", ids, "--prompt-tokens", 49]),
+                ("contradicts it", ["--ids", ids, "--prompt-tokens", 9, "--decode", 2]),
+                ("there is no layer 2", ["--ids", ids, "--layers", "0,2"]),
+                ("'x' is no layer", ["--ids", ids, "--layers", "x"]),
+                ("expected last:N, all or every:N", ["--ids", ids, "--queries", "last:0"]),
+                ("'0' is no whole number", ["--ids", ids, "--ctx", "0"]),
+                ("give token ids with --ids", ["--text", ids]),
+                ("this is a folder", ["--ids", ids, "-o", self.path("m")]),
+                ("no config.json", ["--ids", ids, "--model", self.path("empty")]),
+                ("no such model file", ["--ids", ids, "--model", "x.gguf"]),
+                *([] if torch.cuda.is_available() else [("no CUDA device", ["--ids", ids, "--device", "cuda"])])):
+            with self.subTest(words=words):
+                said = self.dump(model, *arguments, code=2)
+                self.assertIn(words, said)
+                self.assertEqual(said.count("\n"), 1, said)
+        self.dump(model, "--ids", ids, "-o", self.path("none/t.h5"), code=3)
+        with open(self.path("t.h5"), "w") as file:
+            file.write("precious")
+        self.assertIn("--force", self.dump(model, "--ids", ids, code=2))
+        with open(self.path("t.h5")) as file:
+            self.assertEqual(file.read(), "precious")
+
+    def test_without_torch_one_sentence_says_what_to_install(self):
+        for name in ("torch", "transformers"):
+            hidden = sys.modules[name]
+            self.addCleanup(sys.modules.__setitem__, name, hidden)
+            sys.modules[name] = None
+            said = self.dump("m", "--ids", "x", code=2)
+            sys.modules[name] = hidden
+            self.assertIn("pip install './python[hf]'", said)
+
+    def test_signals_leave_nothing(self):
+        hf_models.save(self.path("m"), "llama")
+        prompts = [self.ids(500, seed, f"p{seed}") for seed in range(200)]
+        for number in signal.SIGINT, signal.SIGTERM:
+            process = subprocess.Popen([sys.executable, "-m", "kvbench.dump_hf", "--model", self.path("m"), "-o", self.path("t.h5"), "--ids",
+                                        *prompts], stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(
+                                            [str(PACKAGE), *sys.path])})
+            deadline = time.time() + 120
+            while not os.path.exists(self.path(f"t.h5.tmp.{process.pid}")):
+                self.assertIsNone(process.poll(), "ended before the trace was begun")
+                self.assertLess(time.time(), deadline)
+                time.sleep(0.01)
+            process.send_signal(number)
+            said = process.communicate(timeout=60)[1]
+            self.assertEqual(process.returncode, 130, said)
+            self.assertIn("interrupted; nothing was written", said)
+            self.assertFalse([name for name in os.listdir(self.folder) if name.startswith("t.h5")])
+
+
+main()
