@@ -6,6 +6,7 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/report/compare_table.hpp>
 #include <kvbench/report/query_csv.hpp>
+#include <kvbench/sweep/cells_results.hpp>
 
 #include "column_page.hpp"
 #include "commands.hpp"
@@ -35,13 +36,16 @@ Metric metric_of(const std::string& name) {
 }
 
 int run(const Options& o) {
-  if (o.files.empty()) throw Error("name a file of results: one of replay --raw, or a CSV of replay --rows query");
+  if (o.files.empty()) throw Error("name a file of results: one of replay --raw, a CSV of --rows query, or the cells of a sweep");
   ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = metric_of(o.metric), .span = o.span};
   if (!o.a.empty()) request.a = parse_configuration(o.a, "--a");
   if (!o.b.empty()) request.b = parse_configuration(o.b, "--b");
   std::vector<std::unique_ptr<QueryResults>> files;
   for (const std::string& path : o.files) {
-    files.push_back(open_query_results(path, o.metric));
+    if (sweep::is_cells_file(path))
+      files.push_back(std::make_unique<sweep::CellsResults>(path, request.metric));
+    else
+      files.push_back(open_query_results(path, o.metric));
     request.files.push_back(files.back().get());
   }
   Output output(o.output);
@@ -57,7 +61,7 @@ Command add_compare(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("compare", "Say which differences between methods are real, query by query");
   auto options = std::make_shared<Options>();
   Options& o = *options;
-  flags->add_option("results", o.files, "Files of replay --raw, or CSV files of replay --rows query");
+  flags->add_option("results", o.files, "Files of replay --raw, CSV files of --rows query, or files of cells of a sweep");
   const char* syntax = "such as subgen, subgen[t=4], uniform@25% or 2:uniform (of the second file)";
   flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));
   flags->add_option("--b", o.b, "The other one (default: all others; without --a and --b: all against the best of each cell)");

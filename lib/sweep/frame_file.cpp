@@ -18,7 +18,7 @@
 namespace kvbench::sweep {
 namespace {
 
-constexpr std::string_view signature = "kvcells1";
+constexpr std::string_view signature = FrameFile::signature;
 constexpr std::size_t digest_size = 64;
 
 /// Before each payload, as it stands in the file.

@@ -20,6 +20,8 @@ struct Frame {
 
 class FrameFile {
  public:
+  static constexpr std::string_view signature = "kvcells1";  ///< how the file begins
+
   enum class Mode {
     create,  ///< must not exist
     append,  ///< goes on after the last whole frame; made where there is none

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/cells_results.hpp>
+
+#include <algorithm>
+#include <fstream>
+
+#include <kvbench/core/error.hpp>
+
+namespace kvbench::sweep {
+namespace {
+
+bool same(const QueryConfiguration& a, const QueryConfiguration& b) {
+  return a.method == b.method && a.params == b.params && a.budget == b.budget && a.seed == b.seed;
+}
+
+}  // namespace
+
+bool is_cells_file(const std::string& path) {
+  std::string begin(FrameFile::signature.size(), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return begin == FrameFile::signature;
+}
+
+CellsResults::CellsResults(const std::string& path, Metric metric) : file_(path, FrameFile::Mode::read), metric_(metric) {
+  std::optional<SweepLayout> layout = file_.layout();
+  if (!layout) throw Error("{}: no sweep has begun to write it; there is nothing to compare", path);
+  layout_ = std::move(*layout);
+  for (std::size_t s = 0; s < layout_.steps.size(); ++s) add_step(s);
+}
+
+void CellsResults::add_step(std::size_t step) {
+  const StepLayout& layout = layout_.steps[step];
+  const ReplayFrame& frame = layout.frame;
+  for (std::size_t h = 0; h < layout.heads.size(); ++h) {
+    const HeadResult& head = layout.heads[h];
+    const ReplayFrame::Prompt& prompt = frame.prompts[head.place.prompt];
+    for (Index g = 0; g < frame.group; ++g) {
+      places_.push_back({.run = layout.run,
+                         .trace = frame.trace,
+                         .sha256 = frame.sha256.substr(0, 12),
+                         .model = frame.model,
+                         .prompt = prompt.id,
+                         .protocol = std::string(name_of(prompt.protocol)),
+                         .layer = head.layer,
+                         .kv_head = head.place.kv_head,
+                         .query_head = head.place.kv_head * frame.group + g,
+                         .positions = head.positions});
+      place_heads_.emplace_back(step, h);
+    }
+  }
+  std::vector<std::size_t> cells(frame.methods.size(), 0);  // of each method so far
+  for (const CellKey& key : frame.cells) {
+    const ReplayFrame::Method& method = frame.methods[key.method];
+    const QueryConfiguration configuration{method.name, method.params, frame.budgets[key.budget], key.seed, method.seeded};
+    auto known = std::ranges::find_if(configurations_, [&](const QueryConfiguration& c) { return same(c, configuration); });
+    if (known == configurations_.end()) {
+      known = configurations_.insert(configurations_.end(), configuration);
+      slots_.emplace_back();
+    }
+    slots_[static_cast<std::size_t>(known - configurations_.begin())].push_back({step, key.method, cells[key.method]++});
+  }
+}
+
+const CellEntry* CellsResults::entry_of(const StepLayout& step, std::size_t method, std::size_t head) const {
+  const auto found = std::ranges::find_if(step.cells, [&](const CellEntry& entry) {
+    return entry.method == method && std::ranges::find(entry.heads, head) != entry.heads.end();
+  });
+  return found == step.cells.end() || !file_.has(found->key) ? nullptr : &*found;
+}
+
+std::optional<QueryValues> CellsResults::read(std::size_t place, std::size_t configuration) const {
+  const auto [step, head] = place_heads_[place];
+  const auto slot = std::ranges::find(slots_[configuration], step, &Slot::step);
+  if (slot == slots_[configuration].end()) return std::nullopt;
+  const StepLayout& layout = layout_.steps[step];
+  const CellEntry* entry = entry_of(layout, slot->method, head);
+  if (entry == nullptr) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  if (last_key_ != entry->key) {
+    last_ = file_.cells(entry->key);
+    last_key_ = entry->key;
+  }
+  const auto unit_head = static_cast<std::size_t>(std::ranges::find(entry->heads, head) - entry->heads.begin());
+  const CellResult& cell = last_.at(unit_head).at(slot->cell);
+  QueryValues out{.status = cell.status, .reason = cell.reason, .dense = cell.dense, .values = {}};
+  if (cell.status != Status::ok) return out;
+  const std::size_t queries = places_[place].positions.size();
+  const auto g = static_cast<std::size_t>(places_[place].query_head - places_[place].kv_head * layout.frame.group);
+  for (std::size_t i = 0; i < queries; ++i)
+    out.values.push_back(cell.metrics.at(g * queries + i)[static_cast<std::size_t>(metric_)]);
+  return out;
+}
+
+}  // namespace kvbench::sweep

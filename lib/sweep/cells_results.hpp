@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The finished cells of a sweep as results by query, for comparisons.
+#pragma once
+
+#include <mutex>
+
+#include <kvbench/replay/query_results.hpp>
+#include <kvbench/sweep/cells_file.hpp>
+
+namespace kvbench::sweep {
+
+/// One metric of a file of cells. Values are read when asked for, the cells of a method on a unit at a time. Thread-safe.
+class CellsResults : public QueryResults {
+ public:
+  /// Throws Error where it is no file of cells, or one that no sweep has begun to write.
+  CellsResults(const std::string& path, Metric metric);
+
+  const std::string& path() const override { return file_.path(); }
+  const std::vector<QueryPlace>& places() const override { return places_; }
+  const std::vector<QueryConfiguration>& configurations() const override { return configurations_; }
+  std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const override;
+
+ private:
+  /// Where a configuration stands in a step: the cell of its method.
+  struct Slot {
+    std::size_t step, method, cell;  ///< cell: among those of the method
+  };
+
+  void add_step(std::size_t step);
+  const CellEntry* entry_of(const StepLayout& step, std::size_t method, std::size_t head) const;
+
+  CellsFile file_;
+  SweepLayout layout_;
+  Metric metric_;
+  std::vector<QueryPlace> places_;
+  std::vector<std::pair<std::size_t, std::size_t>> place_heads_;  ///< step and head of each place
+  std::vector<QueryConfiguration> configurations_;
+  std::vector<std::vector<Slot>> slots_;  ///< of each configuration, one a step that has it
+  mutable std::mutex mutex_;
+  mutable std::string last_key_;
+  mutable CellBlock last_;  ///< what was read last: places of a head follow each other
+};
+
+/// Whether the file begins as files of cells do.
+bool is_cells_file(const std::string& path);
+
+}  // namespace kvbench::sweep
