@@ -4,7 +4,7 @@ OUT    := out
 JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run test validate demo lint format bench scaling docs nightly gpu-check slurm-check parallel-check install clean
+.PHONY: help setup build run test figures validate demo lint format bench scaling docs nightly gpu-check slurm-check parallel-check install clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -27,6 +27,9 @@ test: ## build and run all tests
 	@scripts/setup build fuzz
 	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
+
+figures: build ## every published figure and table (or FIGURES="balancekv-fig2 ..."): out/figures/NAME.html with the paper's numbers beside ours
+	@scripts/figures $(FIGURES)
 
 validate: build ## test the papers' theorems and claims on the bundled trace and on built-in streams: a table here, all rows in out/validate.csv, bounds in out/validate.html
 	@mkdir -p $(OUT)
