@@ -92,29 +92,35 @@ std::vector<std::pair<std::string, std::string>> measured(std::span<const CsvTab
 
 std::vector<Block> published_blocks(std::span<const Published> published, std::span<const CsvTable* const> replays,
                                     std::span<const CsvTable* const> measures) {
-  DocTable out{.title = "Published numbers beside ours",
-               .columns = {{"claim", false, true},
-                           {"the paper prints", false, true},
-                           {"our row", false, true},
-                           {"trace"},
-                           {"metric"},
-                           {"ours, mean [95 % interval]", true},
-                           {"why they may differ", false, true}},
-               .rows = {},
-               .merged = 2};
-  for (const Published& p : published) {
+  std::vector<Block> blocks = {Heading{2, "What the paper says"}};
+  for (std::size_t i = 0; i < published.size(); ++i) {
+    const Published& p = published[i];
+    const auto same_claim = [&](const Published& other) { return other.claim == p.claim && other.why == p.why; };
+    if (i == 0 || !same_claim(published[i - 1])) {
+      blocks.push_back(DocTable{.title = p.claim,
+                                .columns = {{"the paper prints", false, true},
+                                            {"our row", false, true},
+                                            {"trace"},
+                                            {"metric"},
+                                            {"ours, mean [95 % interval]", true}},
+                                .rows = {},
+                                .merged = 1});
+    }
+    auto& rows = std::get<DocTable>(blocks.back()).rows;
     for (const Published::Filter& filter : p.rows) {
       const auto add = [&](const std::string& trace, TableCell value) {
-        out.rows.push_back({p.claim, p.paper, filter_text(filter), trace, p.metric, std::move(value), p.why});
+        rows.push_back({p.paper, filter_text(filter), trace, p.metric, std::move(value)});
       };
-      const auto rows = found(replays, filter);
+      const auto replayed = found(replays, filter);
       const auto heads = names(filter, "measure") ? measured(measures, filter) : decltype(measured(measures, filter)){};
-      if (rows.empty() && heads.empty()) add("", {"no such row", Tone::bad});
-      for (const auto& [table, row] : rows) add(table->text(*row, "trace"), ours(*table, *row, p.metric));
+      if (replayed.empty() && heads.empty()) add("", {"no such row", Tone::bad});
+      for (const auto& [table, row] : replayed) add(table->text(*row, "trace"), ours(*table, *row, p.metric));
       for (const auto& [trace, value] : heads) add(trace, value);
     }
+    const bool last = i + 1 == published.size() || !same_claim(published[i + 1]);
+    if (last && !p.why.empty()) blocks.push_back(Paragraph{"Why they may differ: " + p.why + "."});
   }
-  return {Heading{2, "What the paper says"}, std::move(out)};
+  return blocks;
 }
 
 }  // namespace kvbench

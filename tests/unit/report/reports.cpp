@@ -232,12 +232,14 @@ TEST_CASE("published numbers stand beside our rows; layer is all unless it is na
        .rows = {{{"method", "sink"}, {"params", ""}}},
        .why = "short"}};
   const std::string text = markdown(report({table}, options));
-  CHECK(has(text, "| sink errs by half | 0.44 | method sink | t.h5 | rel_err_mean | 0.500 [0.400, 0.600] | another model |"));
+  CHECK(has(text, "| 0.44 | method sink | t.h5 | rel_err_mean | 0.500 [0.400, 0.600] |"));
   CHECK(has(text, "| method sink, layer 3 | t.h5 | rel_err_mean | 0.900 [0.800, 1.00] |"));
   CHECK(has(text, "| method cam | t.h5 | rel_err_mean | failed: fault |"));
   CHECK(has(text, "| method quest |  | rel_err_mean | **no such row** |"));
-  CHECK(has(text,
-            "| it recalls little | no number in the text | method sink, params (none) | t.h5 | recall_mean | 0.300 | short |"));
+  CHECK(has(text, "| no number in the text | method sink, params (none) | t.h5 | recall_mean | 0.300 |"));
+  CHECK(text.find("sink errs by half") < text.find("Why they may differ: another model."));
+  CHECK(text.find("another model.") < text.find("it recalls little"));
+  CHECK(has(text, "Why they may differ: short."));
   options.published[0].metric = "speed_mean";
   CHECK_THROWS_WITH_AS(report({table}, options),
                        "r.csv: lacks the column 'speed_mean', which a published number is compared with", Error);
