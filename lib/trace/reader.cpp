@@ -122,6 +122,7 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
 
 const std::string& Reader::sha256() const {
   const std::lock_guard<std::mutex> lock(impl_->sha_mutex);
+  if (impl_->sha.empty()) impl_->sha = stated_sha256(impl_->path);
   if (impl_->sha.empty()) impl_->sha = sha256_of_file(impl_->path);
   return impl_->sha;
 }

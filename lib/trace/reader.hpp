@@ -31,7 +31,8 @@ class Reader {
   /// Throws Error naming the dataset where a value is NaN or infinite, IoError where reading fails.
   std::vector<float> read_head(const PromptInfo& prompt, const LayerInfo& layer, Array array, std::int64_t head) const;
 
-  /// SHA-256 of the file's bytes in lower-case hex. Computed at the first call, then remembered.
+  /// SHA-256 of the file's bytes in lower-case hex: what PATH.sha256 states (stated_sha256()), else computed at the first call
+  /// and remembered.
   const std::string& sha256() const;
 
  private:

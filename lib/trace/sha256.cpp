@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include <openssl/evp.h>
@@ -50,6 +52,19 @@ std::string sha256_of_file(const std::string& path) {
   while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get())) sum.add({block.data(), got});
   if (std::ferror(file.get())) throw IoError("{}: reading failed: {}.", path, std::strerror(errno));
   return sum.hex();
+}
+
+std::string stated_sha256(const std::string& path) {
+  std::error_code none;
+  const auto stated = std::filesystem::last_write_time(path + ".sha256", none);
+  if (none || stated < std::filesystem::last_write_time(path, none) || none) return "";
+  std::ifstream file(path + ".sha256");
+  std::string digest, name;
+  file >> digest >> std::ws;
+  std::getline(file, name);
+  if (name.starts_with('*')) name.erase(0, 1);  // sha256sum --binary
+  const bool hex = digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return hex && std::filesystem::path(name).filename() == std::filesystem::path(path).filename() ? digest : "";
 }
 
 }  // namespace kvbench::trace

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -7,6 +9,7 @@
 
 #include <doctest/doctest.h>
 #include <kvbench/core/error.hpp>
+#include <kvbench/trace/sha256.hpp>
 
 #include "unit/trace/sample.hpp"
 
@@ -197,3 +200,24 @@ TEST_CASE("asking for what is not there is an error that names it") {
 
 }  // namespace
 }  // namespace kvbench::trace::test
+
+TEST_CASE("a digest that stands beside the trace is believed unless it is older, of another file, or none") {
+  const TempFolder folder;
+  const std::string path = folder / "a.h5", side = path + ".sha256";
+  std::ofstream(path) << "bytes";
+  const std::string digest(64, '5');
+  const auto states = [&](const std::string& text) {
+    std::ofstream(side) << text;
+    return stated_sha256(path);
+  };
+  CHECK(stated_sha256(path).empty());
+  CHECK(states(digest + "  a.h5\n") == digest);
+  CHECK(states(digest + " *some/folder/a.h5\n") == digest);
+  CHECK(states(digest + "  b.h5\n").empty());
+  CHECK(states(digest.substr(1) + "  a.h5\n").empty());
+  CHECK(states("z" + digest.substr(1) + "  a.h5\n").empty());
+  CHECK(states("").empty());
+  CHECK(states(digest + "  a.h5\n") == digest);
+  std::filesystem::last_write_time(side, std::filesystem::last_write_time(path) - std::chrono::seconds(1));
+  CHECK(stated_sha256(path).empty());
+}
