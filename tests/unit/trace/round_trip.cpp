@@ -198,9 +198,6 @@ TEST_CASE("asking for what is not there is an error that names it") {
   CHECK(contains(read(Array::column_sums, 0), "the trace does not hold this array"));
 }
 
-}  // namespace
-}  // namespace kvbench::trace::test
-
 TEST_CASE("a digest that stands beside the trace is believed unless it is older, of another file, or none") {
   const TempFolder folder;
   const std::string path = folder / "a.h5", side = path + ".sha256";
@@ -221,3 +218,6 @@ TEST_CASE("a digest that stands beside the trace is believed unless it is older,
   std::filesystem::last_write_time(side, std::filesystem::last_write_time(path) - std::chrono::seconds(1));
   CHECK(stated_sha256(path).empty());
 }
+
+}  // namespace
+}  // namespace kvbench::trace::test
