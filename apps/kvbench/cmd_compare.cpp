@@ -36,7 +36,8 @@ Metric metric_of(const std::string& name) {
 }
 
 int run(const Options& o) {
-  if (o.files.empty()) throw Error("name a file of results: one of replay --raw, a CSV of --rows query, or the cells of a sweep");
+  if (o.files.empty())
+    throw Error("name a file of results: one of replay --raw, a CSV of --rows query, or the cells of a sweep");
   ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = metric_of(o.metric), .span = o.span};
   if (!o.a.empty()) request.a = parse_configuration(o.a, "--a");
   if (!o.b.empty()) request.b = parse_configuration(o.b, "--b");

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/compare/best.hpp>
 #include <kvbench/config/request_text.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/best.hpp>
 #include <kvbench/replay/kept_file.hpp>
 #include <kvbench/replay/raw.hpp>
 #include <kvbench/replay/record.hpp>

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include <kvbench/replay/comparison.hpp>
+#include <kvbench/compare/comparison.hpp>
 #include <kvbench/report/text.hpp>
 
 namespace kvbench {

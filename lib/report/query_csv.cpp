@@ -4,8 +4,8 @@
 #include <cmath>
 #include <fstream>
 
+#include <kvbench/compare/raw_reader.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/raw_reader.hpp>
 
 namespace kvbench {
 namespace {

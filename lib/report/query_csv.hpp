@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include <kvbench/replay/query_results.hpp>
+#include <kvbench/compare/query_results.hpp>
 #include <kvbench/report/csv_reader.hpp>
 
 namespace kvbench {

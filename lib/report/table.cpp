@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/replay/configuration_name.hpp>
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/report/text.hpp>
 
 namespace kvbench {

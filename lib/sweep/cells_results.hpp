@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include <kvbench/replay/query_results.hpp>
+#include <kvbench/compare/query_results.hpp>
 #include <kvbench/sweep/cells_file.hpp>
 
 namespace kvbench::sweep {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include <kvbench/compare/best.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/best.hpp>
 
 namespace kvbench::sweep {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/cell_comparer.hpp>
+#include <kvbench/compare/cell_comparer.hpp>
 
 #include <cmath>
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/catalogue.hpp>
+#include <kvbench/compare/catalogue.hpp>
 
 #include <algorithm>
 #include <map>

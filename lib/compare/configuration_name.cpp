@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/configuration_name.hpp>
+#include <kvbench/compare/configuration_name.hpp>
 
 #include <algorithm>
 #include <charconv>

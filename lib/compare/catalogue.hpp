@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include <kvbench/replay/configuration_name.hpp>
+#include <kvbench/compare/configuration_name.hpp>
 
 namespace kvbench {
 

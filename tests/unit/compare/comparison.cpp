@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/comparison.hpp>
+#include <kvbench/compare/comparison.hpp>
 
 #include <cmath>
 #include <functional>

@@ -2,8 +2,8 @@
 // Reads one metric back from what `replay --raw` wrote (schema kvbench_raw 1.0, docs/results.md).
 #pragma once
 
+#include <kvbench/compare/query_results.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/query_results.hpp>
 
 namespace kvbench {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/raw_reader.hpp>
+#include <kvbench/compare/raw_reader.hpp>
 
 #include <algorithm>
 #include <sstream>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/best.hpp>
+#include <kvbench/compare/best.hpp>
 
 #include <cmath>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/best.hpp>
+#include <kvbench/compare/best.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <tuple>
 
+#include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/paired_test.hpp>
-#include <kvbench/replay/comparison.hpp>
 
 namespace kvbench {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include <kvbench/replay/comparison.hpp>
+#include <kvbench/compare/comparison.hpp>
 
 namespace kvbench {
 

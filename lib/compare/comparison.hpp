@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include <kvbench/compare/catalogue.hpp>
 #include <kvbench/core/paired_test.hpp>
-#include <kvbench/replay/catalogue.hpp>
 
 namespace kvbench {
 

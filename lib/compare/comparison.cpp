@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/comparison.hpp>
+#include <kvbench/compare/comparison.hpp>
 
 #include <algorithm>
 #include <cmath>
 
+#include <kvbench/compare/cell_comparer.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/cell_comparer.hpp>
 
 namespace kvbench {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include <kvbench/replay/query_results.hpp>
+#include <kvbench/compare/query_results.hpp>
 
 namespace kvbench {
 
