@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/sweep/layout.hpp>
 
-#include <set>
+#include <filesystem>
+#include <sstream>
 
 #include <fmt/ranges.h>
 
@@ -22,9 +23,21 @@ std::string settings_text(const StepLayout& step, const ReplayRequest& r, const 
                      static_cast<int>(r.kv_element));
 }
 
+/// Digests of the files that parameters name, such as chelsea's outlier heads: their content counts, not their names alone.
+std::string parameter_files(const std::string& params) {
+  std::string digests;
+  std::istringstream settings(params);
+  for (std::string setting; std::getline(settings, setting, ';');) {
+    const std::string value = setting.substr(setting.find('=') + 1);
+    std::error_code none;
+    if (std::filesystem::is_regular_file(value, none)) digests += " " + trace::sha256_of_file(value);
+  }
+  return digests;
+}
+
 std::string method_text(const ReplayFrame& frame, std::size_t method) {
   const ReplayFrame::Method& m = frame.methods[method];
-  std::string text = fmt::format("method {} [{}]", m.name, m.params);
+  std::string text = fmt::format("method {} [{}]{}", m.name, m.params, parameter_files(m.params));
   for (const CellKey& cell : frame.cells) {
     if (cell.method == method) text += fmt::format(" {}:{}", frame.budgets[cell.budget], cell.seed);
   }

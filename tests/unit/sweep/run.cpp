@@ -209,6 +209,16 @@ TEST_CASE("cells serve another sweep as far as they are the same") {
   CHECK(finished("[[run]]\ntraces = \"t.h5\"\nmethods = [\"uniform\", \"sink\"]\n") == Pair{2, 8});  // sink on layer 0
   CHECK(finished(one + "budgets = 9\n") == Pair{0, 4});                                              // another budget
   CHECK(finished(one + "window = 5\nprotocol = \"prefill\"\n") == Pair{0, 4});
+  const std::string heads = sweeps.folder / "heads.txt";
+  const std::string chelsea =
+      "[[run]]\ntraces = \"t.h5\"\nbudgets = 20\nmethods = { name = \"chelsea\", sinks = 1, recent = 1, slack = 1, "
+      "outliers = \"" +
+      heads + "\" }\n";
+  std::ofstream(heads) << "0 0\n";
+  CHECK(finished(chelsea).first == 0);
+  CHECK(finished(chelsea).first > 0);
+  std::ofstream(heads) << "0 1\n";
+  CHECK(finished(chelsea).first == 0);  // another file under the same name
   trace::SynthOptions other = small_options();
   other.seed += 1;
   trace::synthesize(sweeps.folder / "t.h5", other);
