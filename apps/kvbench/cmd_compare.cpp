@@ -11,6 +11,7 @@
 #include "column_page.hpp"
 #include "commands.hpp"
 #include "output.hpp"
+#include "run_flags.hpp"
 
 namespace kvbench::app {
 namespace {
@@ -69,10 +70,8 @@ Command add_compare(CLI::App& app) {
   flags->add_option("--metric", o.metric, "A metric with values by query")->capture_default_str();
   flags->add_option("--by", o.span, "What is compared at a time: a layer, a (query) head, a prompt, or all (default: layer)")
       ->transform(CLI::CheckedTransformer(spans));
-  flags->add_option("--format", o.format, "csv, md or table (default: csv; a table on a terminal)")
-      ->check(CLI::IsMember({"csv", "md", "table"}));
+  add_form_flags(flags, o.format, o.output);
   add_columns_flag(flags, "Describe the columns of the CSV and exit", o.format, docs_of(compare_columns()));
-  flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
   return {flags, [options] { return run(*options); }};
 }
 

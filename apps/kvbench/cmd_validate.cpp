@@ -11,6 +11,7 @@
 #include "commands.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "run_flags.hpp"
 
 namespace kvbench::app {
 namespace {
@@ -99,10 +100,8 @@ Command add_validate(CLI::App& app) {
       ->capture_default_str();
   flags->add_option("--threads", o.validate.threads, "Threads, over checks (default: all processors)")
       ->check(CLI::Range(0, 4096));
-  flags->add_option("--format", o.format, "csv, md or table (default: csv; a table on a terminal)")
-      ->check(CLI::IsMember({"csv", "md", "table"}));
+  add_form_flags(flags, o.format, o.output);
   add_columns_flag(flags, "Describe the columns of the CSV and exit", o.format, docs_of(check_columns()));
-  flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
   flags->add_flag("--summary", o.summary, "With -o: print the short table too (default on a terminal)");
   flags->add_flag("-q,--quiet", o.quiet, "No progress bar");
   return {flags, [options] { return run(*options); }};

@@ -38,13 +38,17 @@ std::string by_run(std::span<const Record> records, const char* heading, F text)
 
 }  // namespace
 
+void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {
+  flags->add_option("--format", format, "csv, md or table (default: csv; a table on a terminal)")
+      ->check(CLI::IsMember({"csv", "md", "table"}));
+  flags->add_option("-o,--output", output, "File to write (appears whole or not at all); default: standard output");
+}
+
 void add_table_flags(CLI::App* flags, TableFlags& o) {
   flags->add_option("--rows", o.grain, "Finest rows: trace, layer, head or query (default: layer)")
       ->transform(CLI::CheckedTransformer(grains));
-  flags->add_option("--format", o.format, "csv, md or table (default: csv; a table on a terminal)")
-      ->check(CLI::IsMember({"csv", "md", "table"}));
+  add_form_flags(flags, o.format, o.output);
   flags->add_flag("--no-times", o.no_times, "Leave the time columns out, so that files compare byte for byte");
-  flags->add_option("-o,--output", o.output, "File to write (appears whole or not at all); default: standard output");
   flags->add_flag("--summary", o.summary, "With -o: print the short table too (default on a terminal)");
 }
 

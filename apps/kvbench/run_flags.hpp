@@ -28,6 +28,9 @@ struct RunFlags : TableFlags {
   CLI::Option *isa_flag = nullptr, *device_flag = nullptr;
 };
 
+/// --format and -o, of whoever writes one table.
+void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
+/// Those, and what rows of a replay hold.
 void add_table_flags(CLI::App* flags, TableFlags& options);
 /// Those, and the flags of whoever computes.
 void add_run_flags(CLI::App* flags, RunFlags& options);

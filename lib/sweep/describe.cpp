@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/sweep/plan.hpp>
 
 namespace kvbench::sweep {
@@ -22,8 +23,7 @@ std::string layers_text(const SweepStep& step) {
 }
 
 std::string method_text(const MethodChoice& choice, std::size_t seeds) {
-  std::string out = choice.info->name;
-  if (!choice.params.text().empty()) out += fmt::format("[{}]", choice.params.text());
+  std::string out = label_of({choice.info->name, choice.params.text(), {}});
   if (choice.info->seeded) out += fmt::format(" x {} seed{}", seeds, seeds == 1 ? "" : "s");
   return out;
 }

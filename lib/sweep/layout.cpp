@@ -6,6 +6,7 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/sweep/plan.hpp>
@@ -101,10 +102,11 @@ std::string describe(const StepLayout& step, const CellEntry& cell, bool measure
   const HeadResult& first = heads[cell.heads.front()];
   std::vector<Index> kv_heads;
   for (const std::uint32_t h : cell.heads) kv_heads.push_back(heads[h].place.kv_head);
-  const ReplayFrame::Method* method = measure ? nullptr : &step.frame.methods[cell.method];
-  const std::string what = measure                  ? "measures"
-                           : method->params.empty() ? method->name
-                                                    : fmt::format("{}[{}]", method->name, method->params);
+  std::string what = "measures";
+  if (!measure) {
+    const ReplayFrame::Method& method = step.frame.methods[cell.method];
+    what = label_of({method.name, method.params, {}});
+  }
   return fmt::format("{} on layer {}, kv head {} of prompt '{}' of {} (run '{}')", what, first.layer, fmt::join(kv_heads, ", "),
                      step.frame.prompts[first.place.prompt].id, step.frame.trace, step.run);
 }
