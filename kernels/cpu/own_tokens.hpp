@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weighted attention where every query row has tokens of its own, in increasing order: all rows pass over one block of tokens
-// before any goes on to the next, so that the block's values come from memory once and from the second-level cache afterwards.
+// Weighted attention where every query row has tokens of its own, in increasing order inside each segment. The tokens are taken
+// in spans: first the weights of all rows' tokens of a span are computed, then all rows pass over one block of the span's
+// values before any goes on to the next, so that a block comes from memory once and from the second-level cache afterwards.
 #pragma once
 
 #include "softmax_panel.hpp"
@@ -8,29 +9,29 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
+constexpr Index kSpan = 8192;              // tokens; bounds the weights that wait for their values
 constexpr Index kBlockBytes = 256 * 1024;  // of values that stay in the second-level cache
 constexpr Index kStateBytes = 320 * 1024;  // of numerators that stay there beside them
 constexpr Index kRowsTogether = 256;
 
-/// One query row on its way through its tokens.
-struct OwnTokens {
-  const std::int32_t* ids;         // increasing
-  const std::int32_t* segment_of;  // by slot, may be null
-  Index count, next;
+/// The tokens of one query row in one segment, and the state that they add to.
+struct OwnRun {
+  const std::int32_t* ids;  // increasing
+  Index next, end;          // slots that have not been added yet
+  Index stop;               // of them, those before `stop` lie in the span at hand
+  const float* weights;     // by slot, of the span
+  float* max;
+  double* den;
+  float* num;  // [dv]
+};
+
+/// What the runs of one row have in common.
+struct OwnRow {
   const float* weight_num;  // by slot, may be null
   const float* weight_den;
   const float* scores;  // by token
   float* logits;        // by slot, may be null
   std::int32_t first, last;
-  Index state;  // row of the state of segment 0
-};
-
-/// The state of all rows and segments; a segment's rows lie `segment` rows apart.
-struct SegmentStates {
-  float* max;
-  double* den;
-  float* num;
-  Index stride, segment;
 };
 
 /// Slots in use of a row whose ids increase and whose unused slots all come last; -1 where they do not.
@@ -41,11 +42,86 @@ inline Index increasing_slots(const std::int32_t* ids, Index width) {
   return increasing ? width : -1;
 }
 
-/// num = num * correction + sum of weights[j] * values[ids[j]] over Strips strips from `column` on.
+/// The first `count` lanes at p, zeros in the others.
+inline Vec load_first(const float* p, Index count) {
+  if (count >= W) return load(p);
+  alignas(64) float lane[W] = {};
+  for (Index i = 0; i < count; ++i) lane[i] = p[i];
+  return load(lane);
+}
+
+/// The first slot from `begin` on whose id is at least `limit`; `end` where none is.
+inline Index first_from(const std::int32_t* ids, Index begin, Index end, Index limit) {
+  const IntVec bound = broadcast(static_cast<std::int32_t>(limit));
+  for (; begin + W <= end; begin += W)
+    if (const std::uint32_t beyond = bits(load(ids + begin) >= bound); beyond != 0) return begin + __builtin_ctz(beyond);
+  while (begin < end && ids[begin] < limit) ++begin;
+  return begin;
+}
+
+/// Logits of `count` tokens, -inf where the query may not use them and from there to the end of the strip; returns the largest.
+inline float look_up_logits(const OwnRow& row, const std::int32_t* ids, Index count, float* logits) {
+  constexpr Index kAhead = 64;
+  const IntVec first = broadcast(row.first);
+  const IntVec last = broadcast(row.last);
+  const Vec skipped = broadcast(-kInfinity);
+  Vec largest = skipped;
+  Index j = 0;
+  for (; j + W <= count; j += W) {
+    if (j + kAhead + W <= count)
+      for (Index i = 0; i < W; ++i) __builtin_prefetch(row.scores + ids[j + kAhead + i]);
+    const IntVec id = load(ids + j);
+    const Vec logit = select((id >= first) & (id < last), gather(row.scores, id), skipped);
+    store(logits + j, logit);
+    largest = max(largest, logit);
+  }
+  float tail = -kInfinity;
+  for (; j < count; ++j) {
+    logits[j] = ids[j] >= row.first && ids[j] < row.last ? row.scores[ids[j]] : -kInfinity;
+    tail = tail > logits[j] ? tail : logits[j];
+  }
+  for (; j < round_up(count, W); ++j) logits[j] = -kInfinity;
+  return max(max(largest, broadcast(tail)));
+}
+
+/// Turns the logits of `count` slots from `slot` on into weights, and returns the sum of those of the denominator.
+inline float exponentials(const OwnRow& row, Index slot, Index count, float base, float* logits) {
+  Vec total = {};
+  for (Index j = 0; j < count; j += W) {
+    const Vec p = exp(load(logits + j) - broadcast(base));
+    total += row.weight_den == nullptr ? p : p * load_first(row.weight_den + slot + j, count - j);
+    store(logits + j, row.weight_num == nullptr ? p : p * load_first(row.weight_num + slot + j, count - j));
+  }
+  return sum(total);
+}
+
+/// Weighs the run's tokens before token `end` into `weights`, brings its state to the new maximum, and returns how many there
+/// are.
+inline Index weigh_span(const OwnRow& row, OwnRun& run, Index end, Index dv, float* weights) {
+  run.stop = first_from(run.ids, run.next, run.end, end);
+  const Index count = run.stop - run.next;
+  if (count == 0) return 0;
+  run.weights = weights - run.next;
+  const float largest = look_up_logits(row, run.ids + run.next, count, weights);
+  if (row.logits != nullptr) __builtin_memcpy(row.logits + run.next, weights, static_cast<std::size_t>(count) * sizeof(float));
+  const float old = *run.max;
+  const float raised = old > largest ? old : largest;
+  const float added = exponentials(row, run.next, count, raised == -kInfinity ? 0.0f : raised, weights);
+  const float correction = raised == old ? 1.0f : exp(broadcast(old - raised))[0];
+  if (correction != 1)
+    for (Index c = 0; c < dv; ++c) run.num[c] *= correction;
+  *run.den = *run.den * static_cast<double>(correction) + static_cast<double>(added);
+  *run.max = raised;
+  return count;
+}
+
+/// num += sum of weights[j] * values[ids[j]] over Strips strips from `column` on.
 template <int Strips>
 inline void add_values(const float* values, Index stride, const std::int32_t* ids, const float* weights, Index count,
-                       Index column, float correction, float* num) {
-  Vec acc[2 * Strips] = {};
+                       Index column, float* num) {
+  Vec acc[2 * Strips];
+#pragma GCC unroll 8
+  for (int v = 0; v < 2 * Strips; ++v) acc[v] = load(num + column + v * W);
   for (Index j = 0; j < count; ++j) {
     const float* value = values + ids[j] * stride + column;
     const Vec p = broadcast(weights[j]);
@@ -53,75 +129,45 @@ inline void add_values(const float* values, Index stride, const std::int32_t* id
     for (int v = 0; v < 2 * Strips; ++v) acc[v] = fma(p, load(value + v * W), acc[v]);
   }
 #pragma GCC unroll 8
-  for (int v = 0; v < 2 * Strips; ++v)
-    store(num + column + v * W, fma(load(num + column + v * W), broadcast(correction), acc[v]));
+  for (int v = 0; v < 2 * Strips; ++v) store(num + column + v * W, acc[v]);
 }
 
-/// Up to kPanel tokens of one row, sorted by segment.
-struct Buckets {
-  Index count[max_attention_segments];
-  alignas(64) std::int32_t ids[max_attention_segments][kPanel];
-  alignas(64) float logits[max_attention_segments][kPanel];
-  alignas(64) float weight_num[max_attention_segments][kPanel];
-  alignas(64) float weight_den[max_attention_segments][kPanel];
-};
-
-inline void fill_buckets(const OwnTokens& row, Index count, Index segments, Buckets& buckets) {
-  for (Index s = 0; s < segments; ++s) buckets.count[s] = 0;
-  for (Index j = row.next; j < row.next + count; ++j) {
-    const std::int32_t id = row.ids[j];
-    const Index s = row.segment_of == nullptr ? 0 : row.segment_of[j];
-    const Index at = buckets.count[s]++;
-    const float logit = id >= row.first && id < row.last ? row.scores[id] : -kInfinity;
-    buckets.ids[s][at] = id;
-    buckets.logits[s][at] = logit;
-    if (row.weight_num != nullptr) buckets.weight_num[s][at] = row.weight_num[j];
-    if (row.weight_den != nullptr) buckets.weight_den[s][at] = row.weight_den[j];
-    if (row.logits != nullptr) row.logits[j] = logit;
-  }
-  for (Index s = 0; s < segments; ++s)
-    for (Index j = buckets.count[s]; j < round_up(buckets.count[s], kStrip); ++j) {
-      buckets.logits[s][j] = -kInfinity;
-      buckets.weight_num[s][j] = buckets.weight_den[s][j] = 0;
-    }
+/// Adds the values of the run's weighed tokens before token `end`.
+inline void add_block(OwnRun& run, Index end, const float* values, Index stride, Index dv) {
+  const Index begin = run.next;
+  run.next = first_from(run.ids, begin, run.stop, end);
+  if (run.next == begin) return;
+  const std::int32_t* ids = run.ids + begin;
+  const float* weights = run.weights + begin;
+  const Index count = run.next - begin;
+  Index column = 0;
+  for (; column + 4 * kStrip <= dv; column += 4 * kStrip) add_values<4>(values, stride, ids, weights, count, column, run.num);
+  for (; column < dv; column += kStrip) add_values<1>(values, stride, ids, weights, count, column, run.num);
 }
 
-/// Adds up to kPanel of the row's tokens to its states.
-inline void add_tokens(OwnTokens& row, const float* values, Index stride, Index dv, Index count, Index segments,
-                       const SegmentStates& states, Buckets& buckets) {
-  fill_buckets(row, count, segments, buckets);
-  row.next += count;
-  for (Index s = 0; s < segments; ++s) {
-    const Index n = buckets.count[s];
-    if (n == 0) continue;
-    const Index state = row.state + s * states.segment;
-    float* weights = buckets.logits[s];
-    float* num = states.num + state * states.stride;
-    const float correction =
-        soften(weights, round_up(n, kStrip), row.weight_num == nullptr ? nullptr : buckets.weight_num[s],
-               row.weight_den == nullptr ? nullptr : buckets.weight_den[s], states.max[state], states.den[state]);
-    Index column = 0;
-    for (; column + 4 * kStrip <= dv; column += 4 * kStrip)
-      add_values<4>(values, stride, buckets.ids[s], weights, n, column, correction, num);
-    for (; column < dv; column += kStrip) add_values<1>(values, stride, buckets.ids[s], weights, n, column, correction, num);
-  }
-}
+/// Floats of weights that one row needs in a span.
+inline Index span_weights(Index tokens, Index segments) { return min(kSpan, tokens) + segments * W; }
 
-/// All rows over all tokens 0 .. tokens - 1; dv is a multiple of kStrip.
-inline void pass_over_tokens(OwnTokens* rows, Index count, const float* values, Index stride, Index dv, Index tokens,
-                             Index segments, const SegmentStates& states) {
-  Buckets buckets;
+/// All rows, of `segments` runs each, over all tokens; dv is a multiple of kStrip. `weights` has room for the spans of all
+/// rows.
+inline void pass_over_tokens(const OwnRow* rows, OwnRun* runs, Index count, Index segments, const float* values, Index stride,
+                             Index dv, Index tokens, float* weights) {
   const Index block = max(kBlockBytes / (dv * static_cast<Index>(sizeof(float))), 1);
-  for (Index begin = 0; begin < tokens; begin += block)
+  const Index ahead = block / count + 1;  // rows of the next block that each row has fetched
+  for (Index begin = 0; begin < tokens; begin += kSpan) {
+    const Index end = min(begin + kSpan, tokens);
     for (Index r = 0; r < count; ++r) {
-      // The next row's scores of this block are on their way while this row is summed.
-      if (r + 1 < count)
-        for (Index j = begin; j < min(begin + block, tokens); j += 16) __builtin_prefetch(rows[r + 1].scores + j);
-      OwnTokens& row = rows[r];
-      Index stop = row.next;
-      while (stop < row.count && row.ids[stop] < begin + block) ++stop;
-      while (row.next < stop) add_tokens(row, values, stride, dv, min(kPanel, stop - row.next), segments, states, buckets);
+      float* own = weights + r * span_weights(tokens, segments);
+      for (Index s = 0; s < segments; ++s) own += round_up(weigh_span(rows[r], runs[r * segments + s], end, dv, own), W);
     }
+    for (Index first = begin; first < end; first += block)
+      for (Index r = 0; r < count; ++r) {
+        const Index next = first + block + r * ahead;
+        for (Index token = next; token < min(next + ahead, tokens); ++token)
+          for (Index c = 0; c < dv; c += 16) __builtin_prefetch(values + token * stride + c, 0, 2);
+        for (Index s = 0; s < segments; ++s) add_block(runs[r * segments + s], min(first + block, end), values, stride, dv);
+      }
+  }
 }
 
 }  // namespace

@@ -39,11 +39,5 @@ inline void write_strip(const Vec (&results)[2], Index count, float* out) {
   for (Index c = 0; c < count; ++c) out[c] = lane[c];
 }
 
-inline IntVec lane_numbers() {
-  IntVec lanes{};
-  for (int i = 0; i < W; ++i) lanes[i] = i;
-  return lanes;
-}
-
 }  // namespace
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

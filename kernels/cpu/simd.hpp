@@ -43,12 +43,32 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 #endif
 }
 
+/// base[ids[i]] in lane i.
+inline Vec gather(const float* base, IntVec ids) {
+#if KVBENCH_WIDTH == 16
+  return Vec(_mm512_mask_i32gather_ps(_mm512_setzero_ps(), 0xffff, __m512i(ids), base, 4));
+#elif KVBENCH_WIDTH == 8
+  return Vec(_mm256_i32gather_ps(base, __m256i(ids), 4));
+#else
+  Vec out;
+  for (int i = 0; i < W; ++i) out[i] = base[ids[i]];
+  return out;
+#endif
+}
+
 inline Vec max(Vec a, Vec b) {
 #if KVBENCH_WIDTH == 8
   return Vec(_mm256_max_ps(__m256(a), __m256(b)));
 #else
   return a > b ? a : b;
 #endif
+}
+
+/// 0, 1, 2 ...
+inline IntVec lane_numbers() {
+  IntVec lanes{};
+  for (int i = 0; i < W; ++i) lanes[i] = i;
+  return lanes;
 }
 
 inline Vec select(IntVec mask, Vec a, Vec b) { return mask ? a : b; }
@@ -64,6 +84,19 @@ inline std::uint32_t bits(IntVec mask) {
   std::uint32_t result = 0;
   for (int i = 0; i < W; ++i) result |= (static_cast<std::uint32_t>(mask[i]) & 1u) << i;
   return result;
+#endif
+}
+
+/// Writes the lanes of x that `mask` names, one after the other, and returns how many; what follows them, up to out + W, may be
+/// overwritten.
+inline Index compress(IntVec x, std::uint32_t mask, std::int32_t* out) {
+#if KVBENCH_WIDTH == 16
+  store(out, IntVec(_mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), __m512i(x))));
+  return __builtin_popcount(mask);
+#else
+  Index count = 0;
+  for (; mask != 0; mask &= mask - 1) out[count++] = x[__builtin_ctz(mask)];
+  return count;
 #endif
 }
 

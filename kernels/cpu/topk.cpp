@@ -50,13 +50,11 @@ std::uint32_t bin_of_rank(const Histogram& histogram, Index& k) {
 }
 
 /// Keeps the keys whose bits from `shift` on equal `prefix`; in place is allowed.
-Index compress(const std::int32_t* keys, Index n, int shift, std::uint32_t prefix, std::int32_t* out) {
+Index keep_prefix(const std::int32_t* keys, Index n, int shift, std::uint32_t prefix, std::int32_t* out) {
   const IntVec wanted = broadcast(static_cast<std::int32_t>((prefix << shift ^ 0x80000000u)) >> shift);
   Index kept = 0;
   Index i = 0;
-  for (; i + W <= n; i += W)
-    for (std::uint32_t hits = bits((load(keys + i) >> shift) == wanted); hits != 0; hits &= hits - 1)
-      out[kept++] = keys[i + __builtin_ctz(hits)];
+  for (; i + W <= n; i += W) kept += compress(load(keys + i), bits((load(keys + i) >> shift) == wanted), out + kept);
   for (; i < n; ++i)
     if (unsigned_order(keys[i]) >> shift == prefix) out[kept++] = keys[i];
   return kept;
@@ -66,18 +64,20 @@ Index compress(const std::int32_t* keys, Index n, int shift, std::uint32_t prefi
 Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_t* candidates, Histogram histogram) {
   count_bins(keys, n, 21, histogram);
   std::uint32_t prefix = bin_of_rank(histogram, k);
-  n = compress(keys, n, 21, prefix, candidates);
+  n = keep_prefix(keys, n, 21, prefix, candidates);
   count_bins(candidates, n, 10, histogram);
   prefix = prefix << 11 | bin_of_rank(histogram, k);
-  n = compress(candidates, n, 10, prefix, candidates);
+  n = keep_prefix(candidates, n, 10, prefix, candidates);
   // The remaining 10 bits; the higher ones are equal by now, so 11 bits may be counted.
   count_bins(candidates, n, 0, histogram);
   const std::uint32_t low = bin_of_rank(histogram, k) & 1023u;
   return {static_cast<std::int32_t>((prefix << 10 | low) ^ 0x80000000u), k};
 }
 
-/// Writes the columns at or above the threshold, in increasing order, and returns how many.
-Index collect(const std::int32_t* keys, Index n, Threshold threshold, std::int32_t offset, std::int32_t* ids) {
+inline IntVec columns_from(Index first) { return lane_numbers() + static_cast<std::int32_t>(first); }
+
+/// Writes the k columns at or above the threshold, in increasing order.
+void collect(const std::int32_t* keys, Index n, Index k, Threshold threshold, std::int32_t offset, std::int32_t* ids) {
   const IntVec limit = broadcast(threshold.key);
   Index count = 0;
   const auto take = [&](Index i) {
@@ -85,11 +85,16 @@ Index collect(const std::int32_t* keys, Index n, Threshold threshold, std::int32
     ids[count++] = offset + static_cast<std::int32_t>(i);
   };
   Index i = 0;
-  for (; i + W <= n; i += W)
-    for (std::uint32_t hits = bits(load(keys + i) >= limit); hits != 0; hits &= hits - 1) take(i + __builtin_ctz(hits));
+  for (; i + W <= n && count < k; i += W) {
+    const IntVec key = load(keys + i);
+    std::uint32_t hits = bits(key >= limit);
+    if (bits(key == limit) == 0 && count + W <= k)
+      count += compress(columns_from(offset + i), hits, ids + count);
+    else
+      for (; hits != 0; hits &= hits - 1) take(i + __builtin_ctz(hits));
+  }
   for (; i < n; ++i)
     if (keys[i] >= threshold.key) take(i);
-  return count;
 }
 
 void make_keys(const float* scores, Index n, std::int32_t* keys) {
@@ -134,11 +139,9 @@ Index list_above(const float* scores, Index n, std::int32_t bound, std::int32_t*
   Index i = 0;
   for (; i + W <= n; i += W) {
     const IntVec key = ordered(load(scores + i));
-    for (std::uint32_t hits = bits(key >= limit); hits != 0; hits &= hits - 1) {
-      const int lane = __builtin_ctz(hits);
-      keys[count] = key[lane];
-      columns[count++] = static_cast<std::int32_t>(i + lane);
-    }
+    const std::uint32_t hits = bits(key >= limit);
+    compress(key, hits, keys + count);
+    count += compress(columns_from(i), hits, columns + count);
   }
   for (; i < n; ++i) {
     const std::int32_t key = ordered(broadcast(scores[i]))[0];
@@ -164,20 +167,20 @@ void select(const float* scores, Index n, Index k, std::int32_t offset, const Sc
     const std::int32_t bound = probable_bound(scores, n, k, s.keys, s.candidates, s.histogram);
     const Index above = list_above(scores, n, bound, s.keys, s.columns);
     if (above >= k) {
-      collect(s.keys, above, find_threshold(s.keys, above, k, s.candidates, s.histogram), 0, ids);
+      collect(s.keys, above, k, find_threshold(s.keys, above, k, s.candidates, s.histogram), 0, ids);
       for (Index i = 0; i < k; ++i) ids[i] = offset + s.columns[ids[i]];
       return;
     }
   }
   make_keys(scores, n, s.keys);
-  collect(s.keys, n, find_threshold(s.keys, n, k, s.candidates, s.histogram), offset, ids);
+  collect(s.keys, n, k, find_threshold(s.keys, n, k, s.candidates, s.histogram), offset, ids);
 }
 
 }  // namespace
 
 template <>
 void run(const TopK<HostMatrix>& op, Context& context) {
-  const Index n = op.scores.cols;
+  const Index n = op.scores.cols + W;  // compress() writes whole vectors
   const Scratch s = {scratch<std::int32_t>(context, 0, n),
                      scratch<std::int32_t>(context, 1, n),
                      scratch<std::int32_t>(context, 2, n),

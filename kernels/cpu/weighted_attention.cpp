@@ -37,12 +37,20 @@ void list_entries(const Op& op, Index table, Index begin, Index count, PanelEntr
   }
 }
 
-void gather_scores(const Op& op, const PanelState& state, Rows rows, Index row, Index count, const std::int32_t* ids) {
-  for (Index r = 0; r < count; ++r) {
-    const float* scores = op.scores.data + (rows.begin + (row + r) * rows.step) * op.scores.stride;
-    float* logits = state.logits + r * kPanel;
-    for (Index j = 0; j < kPanel; ++j) logits[j] = ids[j] < 0 ? -kInfinity : scores[ids[j]];
-  }
+/// Logits of `height` rows from the scores kept; any number in unused slots. The next row's are on their way meanwhile.
+void gather_scores(const Op& op, const PanelState& state, Rows rows, Index row, Index height, Index count,
+                   const std::int32_t* ids) {
+  const Index step = rows.step * op.scores.stride;
+  const float* scores = op.scores.data + (rows.begin + row * rows.step) * op.scores.stride;
+  const IntVec zero = {};
+  for (Index r = 0; r < height; ++r, scores += step)
+    for (Index j = 0; j < round_up(count, W); j += W) {
+      const IntVec id = load(ids + j);
+      const IntVec used = select(id < zero, zero, id);
+      if (r + 1 < height)
+        for (int i = 0; i < W; ++i) __builtin_prefetch(scores + step + used[i]);
+      store(state.logits + r * kPanel + j, gather(scores, used));
+    }
 }
 
 /// Slots whose token the query may not use become -inf, and so do unused ones: their id, -1, lies before every range.
@@ -85,7 +93,7 @@ void process_panel(const Op& op, const PanelState& state, Rows rows, Index table
     if (computes_logits(op))
       logits_of_block(state, row, height, count);
     else
-      gather_scores(op, state, rows, row, height, slots.ids);
+      gather_scores(op, state, rows, row, height, count, slots.ids);
     for (Index r = 0; r < height; ++r) {
       const Index global = rows.begin + (row + r) * rows.step;
       float* logits = state.logits + r * kPanel;
@@ -99,9 +107,10 @@ void process_panel(const Op& op, const PanelState& state, Rows rows, Index table
   }
 }
 
-void read_state(const Op& op, const PanelState& state, Rows rows) {
+/// `first` = row of the state of query row 0.
+void read_state(const Op& op, const PanelState& state, Rows rows, Index first) {
   for (Index r = 0; r < rows.count; ++r) {
-    const Index row = rows.begin + r * rows.step;
+    const Index row = first + rows.begin + r * rows.step;
     state.max[r] = op.max.data[row * op.max.stride];
     state.den[r] = static_cast<double>(op.den.data[row * op.den.stride]);
     for (Index c = 0; c < state.dv_padded; ++c)
@@ -109,66 +118,86 @@ void read_state(const Op& op, const PanelState& state, Rows rows) {
   }
 }
 
-void write_state(const Op& op, const PanelState& state, Rows rows) {
+void write_state(const Op& op, const PanelState& state, Rows rows, Index first) {
   for (Index r = 0; r < rows.count; ++r) {
-    const Index row = rows.begin + r * rows.step;
+    const Index row = first + rows.begin + r * rows.step;
     op.max.data[row * op.max.stride] = state.max[r];
     op.den.data[row * op.den.stride] = static_cast<float>(state.den[r]);
     for (Index c = 0; c < state.dv; ++c) op.num.data[row * op.num.stride + c] = state.num[r * state.dv_padded + c];
   }
 }
 
-/// Whether every row has increasing tokens of its own whose logits are known: then blocks of tokens pass by all rows at once.
+struct SlotRange {
+  Index begin, end;
+};
+
+/// The slots of segment `s` in a row of the table.
+SlotRange segment_slots(const Op& op, Index table, Index s) {
+  if (op.segment_end.data == nullptr) return {0, op.ids.cols};
+  const std::int32_t* ends = op.segment_end.data + table * op.segment_end.stride;
+  return {s == 0 ? 0 : ends[s - 1], ends[s]};
+}
+
+/// Whether every row has tokens of its own whose logits are known, increasing inside each segment: then blocks of tokens pass
+/// by all rows at once.
 bool passes_over_tokens(const Op& op) {
   if (!op.per_query || op.num.cols == 0 || computes_logits(op) || op.own_values.data != nullptr || op.num.cols % kStrip != 0)
     return false;
   for (Index table = 0; table < op.ids.rows; ++table)
-    if (increasing_slots(op.ids.data + table * op.ids.stride, op.ids.cols) < 0) return false;
+    for (Index s = 0; s < op.segments; ++s) {
+      const SlotRange slots = segment_slots(op, table, s);
+      if (increasing_slots(op.ids.data + table * op.ids.stride + slots.begin, slots.end - slots.begin) < 0) return false;
+    }
   return true;
 }
 
-OwnTokens own_tokens(const Op& op, Index row) {
-  const Index query = row % op.first.rows;
-  const Index table = op.per_head ? row : query;
+Index table_of(const Op& op, Index row) { return op.per_head ? row : row % op.first.rows; }
+
+OwnRow own_row(const Op& op, Index row) {
+  const Index query = row % op.first.rows, table = table_of(op, row);
   const auto of_table = [&](const auto& slots) { return slots.data == nullptr ? nullptr : slots.data + table * slots.stride; };
-  const std::int32_t* ids = op.ids.data + table * op.ids.stride;
-  return {.ids = ids,
-          .segment_of = of_table(op.segment_of),
-          .count = increasing_slots(ids, op.ids.cols),
-          .next = 0,
-          .weight_num = of_table(op.weight_num),
+  return {.weight_num = of_table(op.weight_num),
           .weight_den = of_table(op.weight_den),
           .scores = op.scores.data + row * op.scores.stride,
           .logits = op.logits.data == nullptr ? nullptr : op.logits.data + row * op.logits.stride,
           .first = op.first.data[query],
-          .last = op.last.data[query],
-          .state = row};
+          .last = op.last.data[query]};
+}
+
+/// `den` = denominators of all states.
+OwnRun own_run(const Op& op, Index row, Index segment, double* den) {
+  const std::int32_t* ids = op.ids.data + table_of(op, row) * op.ids.stride;
+  const SlotRange slots = segment_slots(op, table_of(op, row), segment);
+  const Index state = segment * op.queries.rows + row;
+  return {.ids = ids,
+          .next = slots.begin,
+          .end = slots.begin + increasing_slots(ids + slots.begin, slots.end - slots.begin),
+          .stop = slots.begin,
+          .weights = nullptr,
+          .max = op.max.data + state * op.max.stride,
+          .den = den + state,
+          .num = op.num.data + state * op.num.stride};
 }
 
 void pass_over_tokens(const Op& op, Context& context) {
-  const Index states = op.segments * op.queries.rows;
-  auto* max_so_far = scratch<float>(context, 0, states);
-  auto* den = scratch<double>(context, 1, states);
-  for (Index s = 0; s < states; ++s) {
-    max_so_far[s] = op.max.data[s * op.max.stride];
-    den[s] = static_cast<double>(op.den.data[s * op.den.stride]);
-  }
-  const Index row_bytes = op.segments * op.num.cols * static_cast<Index>(sizeof(float));
-  const Index together = clamp(kStateBytes / row_bytes, 1, kRowsTogether);
+  const Index states = op.segments * op.queries.rows, dv = op.num.cols;
+  const Index row_bytes = op.segments * dv * static_cast<Index>(sizeof(float));
+  const Index together = min(clamp(kStateBytes / row_bytes, 1, kRowsTogether), op.queries.rows);
+  auto* den = scratch<double>(context, 0, states);
+  auto* weights = scratch<float>(context, 1, together * span_weights(op.values.rows, op.segments));
+  auto* rows = scratch<OwnRow>(context, 2, together);
+  auto* runs = scratch<OwnRun>(context, 3, together * op.segments);
+  for (Index s = 0; s < states; ++s) den[s] = static_cast<double>(op.den.data[s * op.den.stride]);
   for (Index begin = 0; begin < op.queries.rows; begin += together) {
-    OwnTokens rows[kRowsTogether];
     const Index count = min(together, op.queries.rows - begin);
     for (Index r = 0; r < count; ++r) {
-      rows[r] = own_tokens(op, begin + r);
-      for (Index j = rows[r].count; j < op.ids.cols && rows[r].logits != nullptr; ++j) rows[r].logits[j] = -kInfinity;
+      rows[r] = own_row(op, begin + r);
+      for (Index s = 0; s < op.segments; ++s) runs[r * op.segments + s] = own_run(op, begin + r, s, den);
+      for (Index j = runs[r].end; j < op.ids.cols && rows[r].logits != nullptr; ++j) rows[r].logits[j] = -kInfinity;
     }
-    pass_over_tokens(rows, count, op.values.data, op.values.stride, op.num.cols, op.values.rows, op.segments,
-                     {max_so_far, den, op.num.data, op.num.stride, op.queries.rows});
+    pass_over_tokens(rows, runs, count, op.segments, op.values.data, op.values.stride, dv, op.values.rows, weights);
   }
-  for (Index s = 0; s < states; ++s) {
-    op.max.data[s * op.max.stride] = max_so_far[s];
-    op.den.data[s * op.den.stride] = static_cast<float>(den[s]);
-  }
+  for (Index s = 0; s < states; ++s) op.den.data[s * op.den.stride] = static_cast<float>(den[s]);
 }
 
 void pass_over_panels(const Op& op, Context& context) {
@@ -178,63 +207,25 @@ void pass_over_panels(const Op& op, Context& context) {
     if (computes_logits(op))
       pack_tiles(op.queries.data + rows.begin * op.queries.stride, op.queries.stride, rows.step, rows.count, state.d, op.scale,
                  state.queries);
-    read_state(op, state, rows);
-    for (Index begin = 0; begin < op.ids.cols; begin += kPanel)
-      process_panel(op, state, rows, table, begin, min(kPanel, op.ids.cols - begin));
-    write_state(op, state, rows);
-  }
-}
-
-/// The slots of one segment, moved together: the same operation with one segment, in scratch memory.
-Op only_segment(const Op& op, std::int32_t segment, Context& context) {
-  const Index size = op.ids.rows * op.ids.cols;
-  auto* ids = scratch<std::int32_t>(context, 8, size);
-  auto* num = scratch<float>(context, 9, op.weight_num.data == nullptr ? 0 : size);
-  auto* den = scratch<float>(context, 10, op.weight_den.data == nullptr ? 0 : size);
-  Index width = 0;
-  for (Index table = 0; table < op.ids.rows; ++table) {
-    Index count = 0;
-    for (Index j = 0; j < op.ids.cols; ++j) {
-      if (op.segment_of.data[table * op.segment_of.stride + j] != segment) continue;
-      const Index at = table * op.ids.cols + count++;
-      ids[at] = op.ids.data[table * op.ids.stride + j];
-      if (op.weight_num.data != nullptr) num[at] = op.weight_num.data[table * op.weight_num.stride + j];
-      if (op.weight_den.data != nullptr) den[at] = op.weight_den.data[table * op.weight_den.stride + j];
-    }
-    width = max(width, count);
-    for (Index at = table * op.ids.cols + count; at < (table + 1) * op.ids.cols; ++at) {
-      ids[at] = -1;
-      if (op.weight_num.data != nullptr) num[at] = 0;
-      if (op.weight_den.data != nullptr) den[at] = 0;
+    for (Index s = 0; s < op.segments; ++s) {
+      const SlotRange slots = segment_slots(op, table, s);
+      read_state(op, state, rows, s * op.queries.rows);
+      for (Index begin = slots.begin; begin < slots.end; begin += kPanel)
+        process_panel(op, state, rows, table, begin, min(kPanel, slots.end - begin));
+      write_state(op, state, rows, s * op.queries.rows);
     }
   }
-  Op part = op;
-  part.segment_of = {};
-  part.segments = 1;
-  part.ids = {ids, op.ids.rows, width, op.ids.cols};
-  if (op.weight_num.data != nullptr) part.weight_num = {num, op.ids.rows, width, op.ids.cols};
-  if (op.weight_den.data != nullptr) part.weight_den = {den, op.ids.rows, width, op.ids.cols};
-  const Index first = segment * op.queries.rows;
-  part.max.data += first * op.max.stride;
-  part.den.data += first * op.den.stride;
-  part.num.data += first * op.num.stride;
-  return part;
 }
 
 }  // namespace
 
 template <>
 void run(const Op& op, Context& context) {
-  if (!op.accumulate_f64 && passes_over_tokens(op)) return pass_over_tokens(op, context);
-  const bool own = op.own_keys.data != nullptr || op.own_values.data != nullptr;
-  if (op.accumulate_f64 || (op.segments > 1 && own)) {
+  if (op.accumulate_f64) {
     ref::Context reference;
     return ref::run(op, reference);
   }
-  if (op.segments > 1) {
-    for (std::int32_t s = 0; s < op.segments; ++s) pass_over_panels(only_segment(op, s, context), context);
-    return;
-  }
+  if (passes_over_tokens(op)) return pass_over_tokens(op, context);
   pass_over_panels(op, context);
 }
 

@@ -23,7 +23,8 @@ __device__ Index table_row(const Op& op, Index r) {
 }
 
 __device__ bool usable(const Op& op, Index r, Index row, Index slot, Index segment) {
-  if (!op.segment_of.empty() && op.segment_of(row, slot) != segment) return false;
+  const SlotRange slots = segment_slots(op, row, segment);
+  if (slot < slots.begin || slot >= slots.end) return false;
   const std::int32_t id = op.ids(row, slot);
   const Index i = r % op.first.rows;
   return id >= 0 && op.first[i] <= id && id < op.last[i];

@@ -71,8 +71,9 @@ void run(const Op& op, Context&) {
     }
     for (Index segment = 0; segment < op.segments; ++segment) {
       std::vector<double> own = logits;
-      for (Index slot = 0; slot < op.ids.cols && !op.segment_of.empty(); ++slot) {
-        if (op.segment_of(table, slot) != segment) own[static_cast<std::size_t>(slot)] = kSkipped;
+      const SlotRange slots = segment_slots(op, table, segment);
+      for (Index slot = 0; slot < op.ids.cols; ++slot) {
+        if (slot < slots.begin || slot >= slots.end) own[static_cast<std::size_t>(slot)] = kSkipped;
       }
       add(op, segment * op.queries.rows + row, table, own);
     }

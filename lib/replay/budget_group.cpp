@@ -16,10 +16,10 @@ constexpr Index min_shared_rows = 8;
 std::vector<CellRun::Shared> attend_together(std::span<const HostEntries* const> sets, const BlockPart& part,
                                              const HostState& fixed, const HeadTokens& tokens, Backend& backend) {
   const Stopwatch watch(backend);
-  const auto shared = SharedEntries::of(sets, tokens.keys.rows());
+  auto shared = SharedEntries::of(sets, tokens.keys.rows());
   if (!shared) return {};
   std::vector<CellRun::Shared> out;
-  for (SetAnswer& answer : shared->attend(tokens, part.global, fixed, backend)) out.push_back({std::move(answer)});
+  for (SetAnswer& answer : std::move(*shared).attend(tokens, part.global, fixed, backend)) out.push_back({std::move(answer)});
   const double seconds = watch.seconds();
   double slots = 0;
   for (const double s : shared->slots()) slots += s;

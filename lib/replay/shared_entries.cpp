@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 namespace kvbench {
 namespace {
@@ -30,21 +32,6 @@ void add(const HostState& part, float weight_num, float weight_den, HostState& s
   }
 }
 
-/// Rows of numbers as a table, filled up with `unused`.
-std::vector<std::int32_t> padded(const std::vector<std::int32_t>& numbers, const std::vector<std::size_t>& ends, Index width,
-                                 std::int32_t unused) {
-  std::vector<std::int32_t> table;
-  table.reserve(ends.size() * static_cast<std::size_t>(width));
-  std::size_t begin = 0;
-  for (const std::size_t end : ends) {
-    table.insert(table.end(), numbers.begin() + static_cast<std::ptrdiff_t>(begin),
-                 numbers.begin() + static_cast<std::ptrdiff_t>(end));
-    table.resize(table.size() + static_cast<std::size_t>(width) - (end - begin), unused);
-    begin = end;
-  }
-  return table;
-}
-
 }  // namespace
 
 /// Sorts the tokens of one scope into segments.
@@ -52,33 +39,48 @@ class SharedEntries::Builder {
  public:
   Builder(std::span<const HostEntries* const> sets, Index tokens, bool per_head, bool per_query)
       : sets_(sets), scope_{.per_head = per_head, .per_query = per_query}, steps_(sets.size()) {
-    codes_.resize(static_cast<std::size_t>(tokens + 3) / 4 * 4);
-    row_ids_.resize(codes_.size() + 1);
-    row_segments_.resize(codes_.size() + 1);
     combination(std::vector<Weight>(sets.size()));  // number 0: in no set
+    for (const HostEntries* set : sets) {
+      Index slots = 0;
+      for (const HostEntries::Table& table : set->tables()) {
+        if (!in_scope(table)) continue;
+        scope_.rows = table.rows;
+        slots += table.width;
+      }
+      scope_.width = std::max(scope_.width, slots);
+    }
+    if (scope_.width == 0) return;
+    codes_.resize(static_cast<std::size_t>(tokens + 7) / 8 * 8);
+    scope_.ids.assign(static_cast<std::size_t>(scope_.rows * scope_.width), -1);
+    ends_.reserve(static_cast<std::size_t>(scope_.rows));
   }
 
   /// Empty where there are too many combinations of weights.
   std::optional<Scope> build() {
-    for (Index row = 0; row < rows(); ++row) {
+    for (Index row = 0; row < scope_.rows && scope_.width > 0; ++row) {
       for (std::size_t s = 0; s < sets_.size(); ++s) {
         for (const HostEntries::Table& table : sets_[s]->tables()) {
           if (in_scope(table)) mark(s, table, row);
         }
       }
       if (too_many()) return std::nullopt;
-      collect();
+      collect(row);
     }
     scope_.weights.erase(scope_.weights.begin());
+    for (const Ends& row : ends_) {
+      scope_.segment_end.insert(scope_.segment_end.end(), row.begin(), row.begin() + std::ssize(scope_.weights));
+    }
     return std::move(scope_);
   }
 
  private:
+  using Code = std::uint8_t;  ///< number of a combination of weights
+
   /// What one more set with this weight makes of a combination.
   struct Step {
-    std::uint16_t from;
+    Code from;
     Weight weight;
-    std::uint16_t to;
+    Code to;
   };
 
   bool too_many() const { return scope_.weights.size() > kernels::max_attention_segments + 1; }
@@ -86,23 +88,14 @@ class SharedEntries::Builder {
     return table.per_head == scope_.per_head && table.per_query == scope_.per_query;
   }
 
-  Index rows() const {
-    for (const HostEntries* set : sets_) {
-      for (const HostEntries::Table& table : set->tables()) {
-        if (in_scope(table)) return table.rows;
-      }
-    }
-    return 0;
-  }
-
-  std::uint16_t combination(std::vector<Weight> weights) {
+  Code combination(std::vector<Weight> weights) {
     const auto found = std::ranges::find(scope_.weights, weights);
-    if (found != scope_.weights.end()) return static_cast<std::uint16_t>(found - scope_.weights.begin());
+    if (found != scope_.weights.end()) return static_cast<Code>(found - scope_.weights.begin());
     scope_.weights.push_back(std::move(weights));
-    return static_cast<std::uint16_t>(scope_.weights.size() - 1);
+    return static_cast<Code>(scope_.weights.size() - 1);
   }
 
-  std::uint16_t step(std::size_t set, std::uint16_t from, Weight weight) {
+  Code step(std::size_t set, Code from, Weight weight) {
     std::vector<Step>& known = steps_[set];
     for (const Step& s : known) {
       if (s.from == from && s.weight == weight) return s.to;
@@ -119,7 +112,7 @@ class SharedEntries::Builder {
     const std::span ids = std::span(table.ids).subspan(begin, width);
     const bool weighted = !table.num.empty() || !table.den.empty();
     // Neighbouring slots mostly have the same weight: what it makes of each combination is kept until the weight changes.
-    std::array<std::uint16_t, kernels::max_attention_segments + 2> next;
+    std::array<Code, kernels::max_attention_segments + 2> next;
     next.fill(unknown);
     Weight weight{1, 1};
     for (std::size_t slot = 0; slot < width; ++slot) {
@@ -128,7 +121,7 @@ class SharedEntries::Builder {
         const Weight own{table.num.empty() ? 1 : table.num[begin + slot], table.den.empty() ? 1 : table.den[begin + slot]};
         if (!(own == weight)) next.fill(unknown), weight = own;
       }
-      std::uint16_t& code = codes_[static_cast<std::size_t>(ids[slot])];
+      Code& code = codes_[static_cast<std::size_t>(ids[slot])];
       if (next[code] == unknown) {
         if (too_many()) return;
         next[code] = step(set, code, weight);
@@ -138,32 +131,53 @@ class SharedEntries::Builder {
     }
   }
 
-  /// Moves the marked tokens of a row to the scope, in increasing order.
-  void collect() {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < codes_.size(); i += 4) {
-      std::uint64_t four;
-      std::memcpy(&four, &codes_[i], sizeof four);
-      if (four == 0) continue;
-      for (std::size_t j = i; j < i + 4; ++j) {
-        row_ids_[count] = static_cast<std::int32_t>(j);
-        row_segments_[count] = codes_[j] - 1;
-        count += codes_[j] != 0;
-        codes_[j] = 0;
+  /// Moves the marked tokens of a row to the scope, each segment in increasing order.
+  void collect(Index row) {
+    row_ids_.resize(scope_.weights.size() - 1, std::vector<std::int32_t>(codes_.size()));
+    std::array<std::size_t, max_segments> counts{};
+    for (std::size_t i = 0; i < codes_.size(); i += sizeof(std::uint64_t)) {
+      std::uint64_t marked;
+      std::memcpy(&marked, &codes_[i], sizeof marked);
+      if (marked == 0) continue;
+      std::memset(&codes_[i], 0, sizeof marked);
+      while (marked != 0) {
+        const int byte = std::countr_zero(marked) / 8;
+        const auto segment = static_cast<std::size_t>(marked >> 8 * byte & 0xff) - 1;
+        row_ids_[segment][counts[segment]++] = static_cast<std::int32_t>(i) + byte;
+        marked &= ~(std::uint64_t{0xff} << 8 * byte);
       }
     }
-    const auto end = static_cast<std::ptrdiff_t>(count);
-    scope_.ids.insert(scope_.ids.end(), row_ids_.begin(), row_ids_.begin() + end);
-    scope_.segment_of.insert(scope_.segment_of.end(), row_segments_.begin(), row_segments_.begin() + end);
-    scope_.ends.push_back(scope_.ids.size());
+    const auto total = std::accumulate(counts.begin(), counts.end(), Index{0});
+    if (total > scope_.width) widen(row, total);
+    scope_.tokens += total;
+    Ends& ends = ends_.emplace_back();
+    auto to = scope_.ids.begin() + row * scope_.width;
+    for (std::size_t s = 0; s < max_segments; ++s) {
+      if (counts[s] > 0) to = std::copy_n(row_ids_[s].begin(), counts[s], to);
+      ends[s] = static_cast<std::int32_t>(to - (scope_.ids.begin() + row * scope_.width));
+    }
   }
 
-  static constexpr std::uint16_t unknown = std::numeric_limits<std::uint16_t>::max();
+  /// Makes room for rows that hold more than any set does; those before `rows` are filled.
+  void widen(Index rows, Index width) {
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(scope_.rows * width), -1);
+    for (Index r = 0; r < rows; ++r) {
+      std::copy_n(scope_.ids.begin() + r * scope_.width, scope_.width, ids.begin() + r * width);
+    }
+    scope_.ids = std::move(ids);
+    scope_.width = width;
+  }
+
+  static_assert(std::endian::native == std::endian::little);  // collect() takes the bytes of a word in the order of the tokens
+  static constexpr std::size_t max_segments = kernels::max_attention_segments;
+  static constexpr Code unknown = std::numeric_limits<Code>::max();
+  using Ends = std::array<std::int32_t, max_segments>;
 
   std::span<const HostEntries* const> sets_;
   Scope scope_;
-  std::vector<std::uint16_t> codes_;  ///< by token: its combination so far
-  std::vector<std::int32_t> row_ids_, row_segments_;
+  std::vector<Code> codes_;                         ///< by token: its combination so far
+  std::vector<std::vector<std::int32_t>> row_ids_;  ///< by segment, of the row at hand
+  std::vector<Ends> ends_;                          ///< by row: segment_end, of segments that may yet come too
   std::vector<std::vector<Step>> steps_;
 };
 
@@ -182,25 +196,22 @@ std::optional<SharedEntries> SharedEntries::of(std::span<const HostEntries* cons
   for (const auto& [per_head, per_query] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
     std::optional<Scope> scope = Builder(sets, tokens, per_head, per_query).build();
     if (!scope) return std::nullopt;
-    in_segments += static_cast<double>(scope->ids.size());
-    if (!scope->ids.empty()) shared.scopes_.push_back(std::move(*scope));
+    in_segments += static_cast<double>(scope->tokens);
+    if (scope->tokens > 0) shared.scopes_.push_back(std::move(*scope));
   }
   if (in_segments > worthwhile * in_sets) return std::nullopt;
   return shared;
 }
 
-std::vector<HostState> SharedEntries::attend_to(const Scope& scope, const HeadTokens& tokens, const QueryBlock& queries,
+std::vector<HostState> SharedEntries::attend_to(Scope& scope, const HeadTokens& tokens, const QueryBlock& queries,
                                                 Backend& backend) {
-  const Index rows = queries.queries.rows(), segments = std::ssize(scope.weights), tables = std::ssize(scope.ends);
-  std::size_t widest = 0, begin = 0;
-  for (const std::size_t end : scope.ends) widest = std::max(widest, end - std::exchange(begin, end));
-  const auto width = static_cast<Index>(widest);
+  const Index rows = queries.queries.rows(), segments = std::ssize(scope.weights);
   const AttentionState state = empty_state(backend, segments * rows, tokens.values.cols());
   const EntryTable table{.per_head = scope.per_head,
                          .per_query = scope.per_query,
-                         .ids = backend.adopt(padded(scope.ids, scope.ends, width, -1), tables, width)};
+                         .ids = backend.adopt(std::move(scope.ids), scope.rows, scope.width)};
   kernels::WeightedAttention<Buffer> op = attention_over(table, tokens, queries);
-  op.segment_of = backend.adopt(padded(scope.segment_of, scope.ends, width, 0), tables, width);
+  op.segment_end = backend.adopt(std::move(scope.segment_end), scope.rows, segments);
   op.segments = segments;
   op.max = state.max;
   op.den = state.den;
@@ -215,20 +226,36 @@ std::vector<HostState> SharedEntries::attend_to(const Scope& scope, const HeadTo
 }
 
 std::vector<SetAnswer> SharedEntries::attend(const HeadTokens& tokens, const QueryBlock& queries, const HostState& fixed,
-                                             Backend& backend) const {
+                                             Backend& backend) && {
   std::vector<SetAnswer> answers(slots_.size(), {fixed, fixed});
-  for (const Scope& scope : scopes_) {
+  const std::vector<bool> plain = all_plain();
+  for (Scope& scope : scopes_) {
     const std::vector<HostState> states = attend_to(scope, tokens, queries, backend);
     for (std::size_t segment = 0; segment < states.size(); ++segment) {
       for (std::size_t s = 0; s < answers.size(); ++s) {
         const Weight weight = scope.weights[segment][s];
         if (weight == Weight{}) continue;
         add(states[segment], weight.num, weight.den, answers[s].all);
-        if (weight == Weight{1, 1}) add(states[segment], 1, 1, answers[s].plain);
+        if (!plain[s] && weight == Weight{1, 1}) add(states[segment], 1, 1, answers[s].plain);
       }
     }
   }
+  for (std::size_t s = 0; s < answers.size(); ++s) {
+    if (plain[s]) answers[s].plain = answers[s].all;
+  }
   return answers;
+}
+
+std::vector<bool> SharedEntries::all_plain() const {
+  std::vector<bool> plain(slots_.size(), true);
+  for (const Scope& scope : scopes_) {
+    for (const std::vector<Weight>& of_sets : scope.weights) {
+      for (std::size_t s = 0; s < plain.size(); ++s) {
+        if (of_sets[s] != Weight{} && of_sets[s] != Weight{1, 1}) plain[s] = false;
+      }
+    }
+  }
+  return plain;
 }
 
 }  // namespace kvbench

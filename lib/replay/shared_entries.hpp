@@ -31,28 +31,30 @@ class SharedEntries {
   /// Slots in use of each set, which its share of the work goes by.
   const std::vector<double>& slots() const { return slots_; }
 
-  /// Answers to `queries`, in the order of the sets, each on top of `fixed`, the state of R = G*m rows.
+  /// Answers to `queries`, in the order of the sets, each on top of `fixed`, the state of R = G*m rows. Uses the entries up.
   std::vector<SetAnswer> attend(const HeadTokens& tokens, const QueryBlock& queries, const HostState& fixed,
-                                Backend& backend) const;
+                                Backend& backend) &&;
 
  private:
   struct Weight {
     float num = 0, den = 0;  ///< both 0: the set does not hold the token
     friend bool operator==(const Weight&, const Weight&) = default;
   };
-  /// The tokens of all tables of one scope.
+  /// The tokens of all tables of one scope, by row and segment, increasing in each segment.
   struct Scope {
     bool per_head = false, per_query = false;
     std::vector<std::vector<Weight>> weights;  ///< by segment, by set
-    std::vector<std::int32_t> ids;             ///< of all rows, one after the other, increasing in each
-    std::vector<std::int32_t> segment_of;      ///< of each of them
-    std::vector<std::size_t> ends;             ///< by row, in ids
+    Index rows = 0, width = 0;
+    std::vector<std::int32_t> ids;          ///< [rows, width], -1 in unused slots
+    std::vector<std::int32_t> segment_end;  ///< [rows, segments]
+    Index tokens = 0;                       ///< slots in use
   };
   class Builder;
 
   /// States of the segments of a scope over its queries, one after the other.
-  static std::vector<HostState> attend_to(const Scope& scope, const HeadTokens& tokens, const QueryBlock& queries,
-                                          Backend& backend);
+  static std::vector<HostState> attend_to(Scope& scope, const HeadTokens& tokens, const QueryBlock& queries, Backend& backend);
+
+  std::vector<bool> all_plain() const;  ///< by set
 
   std::vector<Scope> scopes_;
   std::vector<double> slots_;

@@ -12,14 +12,14 @@ namespace {
 struct Options {
   Index n, m, group, d, dv, width;
   bool per_head, per_query, weights, own_keys, own_values, scores, f64;
-  bool increasing = false;  ///< ids of a row increase, unused slots come last
+  bool increasing = false;  ///< ids of a segment increase, unused slots come last
   Index segments = 1;
 };
 
 struct Problem {
   Options options;
   std::vector<float> queries, keys, values, scores, weight_num, weight_den, own_keys, own_values, max, den, num;
-  std::vector<std::int32_t> first, last, ids, segment_of;
+  std::vector<std::int32_t> first, last, ids, segment_end;
 };
 
 struct Result {
@@ -27,6 +27,14 @@ struct Result {
 };
 
 Index table_rows(const Options& o) { return (o.per_head ? o.group : 1) * (o.per_query ? o.m : 1); }
+
+/// Slots that increase, unused ones last.
+void make_increasing(std::vector<std::int32_t>::iterator begin, std::vector<std::int32_t>::iterator end) {
+  std::sort(begin, end, std::greater<>());
+  const auto used = std::unique(begin, std::find(begin, end, -1));
+  std::fill(used, end, -1);
+  std::reverse(begin, used);
+}
 
 Problem make_problem(Options o) {
   Random random;
@@ -47,7 +55,7 @@ Problem make_problem(Options o) {
                {},
                {},
                random.integers(slots, -1, static_cast<std::int32_t>(o.n) - 1),
-               random.integers(slots, 0, static_cast<std::int32_t>(o.segments) - 1)};
+               random.integers(table_rows(o) * o.segments, 0, static_cast<std::int32_t>(o.width))};
   for (float& weight : p.weight_den) weight = std::fabs(weight);
   for (float& den : p.den) den = std::fabs(den);
   for (std::size_t r = 0; r < p.max.size(); r += 2) {  // half of the rows start empty
@@ -59,11 +67,14 @@ Problem make_problem(Options o) {
     p.first.push_back(static_cast<std::int32_t>(i % 4 == 3 ? o.n / 2 : 0));
     p.last.push_back(static_cast<std::int32_t>(i == 2 ? 0 : o.n - i % 3));
   }
-  for (auto row = p.ids.begin(); o.increasing && row != p.ids.end(); row += o.width) {
-    std::sort(row, row + o.width, std::greater<>());  // unused slots last
-    const auto used = std::unique(row, std::find(row, row + o.width, -1));
-    std::fill(used, row + o.width, -1);
-    std::reverse(row, used);
+  for (auto ends = p.segment_end.begin(); ends != p.segment_end.end(); ends += o.segments) std::sort(ends, ends + o.segments);
+  for (Index table = 0; o.increasing && table < table_rows(o); ++table) {
+    Index begin = 0;
+    for (Index s = 0; s < o.segments; ++s) {
+      const Index end = o.segments == 1 ? o.width : p.segment_end[static_cast<std::size_t>(table * o.segments + s)];
+      make_increasing(p.ids.begin() + table * o.width + begin, p.ids.begin() + table * o.width + end);
+      begin = end;
+    }
   }
   return p;
 }
@@ -89,7 +100,7 @@ Result attend(Backend& backend, const Problem& p) {
   op.per_query = o.per_query;
   op.group = o.group;
   op.accumulate_f64 = o.f64;
-  if (o.segments > 1) op.segment_of = backend.adopt(p.segment_of, tables, o.width);
+  if (o.segments > 1) op.segment_end = backend.adopt(p.segment_end, tables, o.segments);
   op.segments = o.segments;
   auto max = backend.adopt(p.max, o.segments * rows);
   auto den = backend.adopt(p.den, o.segments * rows);

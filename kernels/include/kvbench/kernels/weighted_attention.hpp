@@ -11,9 +11,9 @@ namespace kvbench::kernels {
 /// Adds one table of entries to the running state (max, den, num) of R = G*m query rows (stacked as in ExactAttention).
 /// The table has L rows of `width` slots, L = (per_head ? G : 1) * (per_query ? m : 1); query head g at query i reads table
 /// row (per_head ? g : 0) * (per_query ? m : 1) + (per_query ? i : 0).
-/// With `segment_of`, a slot adds to the state of its segment alone: state row s*R + r is that of segment s and query row r.
-/// The state means: numerator = num * exp(max), denominator = den * exp(max). It starts at max = -inf, den = 0, num = 0;
-/// calls in a fixed order give reproducible bits. The answer is num / den.
+/// With `segment_end`, the slots of a table row are split into segments, and a slot adds to the state of its segment alone:
+/// state row s*R + r is that of segment s and query row r. The state means: numerator = num * exp(max), denominator = den *
+/// exp(max). It starts at max = -inf, den = 0, num = 0; calls in a fixed order give reproducible bits. The answer is num / den.
 template <template <class> class Ref>
 struct WeightedAttention {
   Ref<const float> queries;       ///< [R, d]
@@ -30,23 +30,35 @@ struct WeightedAttention {
   Ref<const float> own_values = {};  ///< [L*width, dv] values in place of the tokens'; absent: the tokens'
   bool per_head = false;
   bool per_query = false;
-  Index group = 1;                          ///< G
-  Ref<const std::int32_t> segment_of = {};  ///< [L, width] in [0, segments); absent: one segment
-  Index segments = 1;                       ///< S, at most max_attention_segments
-  bool accumulate_f64 = false;              ///< sums of this call in fp64 instead of fp32 (rounded to fp32 in the state)
-  Ref<float> max;                           ///< [S*R, 1] in and out
-  Ref<float> den;                           ///< [S*R, 1] in and out
-  Ref<float> num;                           ///< [S*R, dv] in and out
-  Ref<float> logits = {};  ///< [R, width] logit of each slot used, -inf where skipped; absent: not kept; needs S = 1
+  Index group = 1;     ///< G
+  Index segments = 1;  ///< S, at most max_attention_segments
+  /// [L, S] segment s of a row has the slots from segment_end[s - 1] (0 for s = 0) to before segment_end[s]: these do not
+  /// decrease, and slots from the last on are skipped. Absent: one segment of all slots.
+  Ref<const std::int32_t> segment_end = {};
+  bool accumulate_f64 = false;  ///< sums of this call in fp64 instead of fp32 (rounded to fp32 in the state)
+  Ref<float> max;               ///< [S*R, 1] in and out
+  Ref<float> den;               ///< [S*R, 1] in and out
+  Ref<float> num;               ///< [S*R, dv] in and out
+  Ref<float> logits = {};       ///< [R, width] logit of each slot used, -inf where skipped; absent: not kept; needs S = 1
 };
 inline constexpr Index max_attention_segments = 16;
 
+struct SlotRange {
+  Index begin, end;
+};
+
+/// The slots of segment `s` in row `row` of the table.
+template <class Op>
+KVBENCH_HOST_DEVICE inline SlotRange segment_slots(const Op& op, Index row, Index s) {
+  if (op.segment_end.data == nullptr) return {0, op.ids.cols};
+  return {s == 0 ? 0 : op.segment_end(row, s - 1), op.segment_end(row, s)};
+}
+
 template <template <class> class To, class F>
 WeightedAttention<To> map_views(const WeightedAttention<Buffer>& a, F f) {
-  return {f(a.queries), f(a.first),  f(a.last),       a.scale,         f(a.keys),     f(a.values),
-          f(a.scores),  f(a.ids),    f(a.weight_num), f(a.weight_den), f(a.own_keys), f(a.own_values),
-          a.per_head,   a.per_query, a.group,         f(a.segment_of), a.segments,    a.accumulate_f64,
-          f(a.max),     f(a.den),    f(a.num),        f(a.logits)};
+  return {f(a.queries),     f(a.first),       f(a.last),     a.scale,         f(a.keys),  f(a.values), f(a.scores), f(a.ids),
+          f(a.weight_num),  f(a.weight_den),  f(a.own_keys), f(a.own_values), a.per_head, a.per_query, a.group,     a.segments,
+          f(a.segment_end), a.accumulate_f64, f(a.max),      f(a.den),        f(a.num),   f(a.logits)};
 }
 
 /// R * width slots: 2dv + 4 flops each, and 2d more where logits are computed.
