@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where few of many are wanted, a sample gives a bound that leaves little more than those. Among what is left, radix select: a
-// histogram of the leading 11 bits finds the bin of the k-th largest score; only that bin's scores are looked at again, 11 and
-// then 10 bits at a time, until the k-th largest is known exactly. One last pass collects the columns.
+// histogram of the leading bits finds the bin of the k-th largest score; only that bin's scores are looked at again, by their
+// next bits, until the k-th largest is known exactly. One last pass collects the columns.
 #include "simd.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
 namespace {
 
-constexpr int kBins = 1 << 11;
+constexpr int kManyBits = 11;
+constexpr int kFewBits = 8;
+constexpr Index kManyKeys = 1 << 13;  // from which on bins of more bits pay
+constexpr int kBins = 1 << kManyBits;
 constexpr int kCopies = 4;  // neighbouring scores count in different copies, so that equal bins do not wait for each other
 
 /// Signed integers in the order of the floats; -0 equals +0.
@@ -23,25 +26,28 @@ struct Threshold {
   Index ties;        // how many scores equal to it are taken
 };
 
-/// Counts of keys by 11 of their bits.
+/// Counts of keys by some of their bits.
 struct Histogram {
   std::uint32_t (*counts)[kBins];  // [kCopies]
   int copies = kCopies;            // in use
+  int bins = kBins;                // in use, a power of two
 };
 
 void count_bins(const std::int32_t* keys, Index n, int shift, Histogram& histogram) {
-  histogram.copies = n < kBins ? 1 : kCopies;  // few keys: what counts is to clear and to walk over the bins
+  histogram.copies = n < 2 * histogram.bins ? 1 : kCopies;  // few keys: what counts is to clear and to walk over the bins
   auto* counts = histogram.counts;
-  __builtin_memset(counts, 0, sizeof(std::uint32_t) * static_cast<std::size_t>(histogram.copies) * kBins);
+  const auto mask = static_cast<std::uint32_t>(histogram.bins) - 1;
+  for (int copy = 0; copy < histogram.copies; ++copy)
+    __builtin_memset(counts[copy], 0, sizeof(std::uint32_t) * static_cast<std::size_t>(histogram.bins));
   Index i = 0;
   for (; histogram.copies == kCopies && i + kCopies <= n; i += kCopies)
-    for (int copy = 0; copy < kCopies; ++copy) ++counts[copy][unsigned_order(keys[i + copy]) >> shift & (kBins - 1)];
-  for (; i < n; ++i) ++counts[0][unsigned_order(keys[i]) >> shift & (kBins - 1)];
+    for (int copy = 0; copy < kCopies; ++copy) ++counts[copy][unsigned_order(keys[i + copy]) >> shift & mask];
+  for (; i < n; ++i) ++counts[0][unsigned_order(keys[i]) >> shift & mask];
 }
 
 /// The bin that holds the k-th largest; k becomes its rank inside that bin.
 std::uint32_t bin_of_rank(const Histogram& histogram, Index& k) {
-  for (int bin = kBins - 1;; --bin) {
+  for (int bin = histogram.bins - 1;; --bin) {
     Index in_bin = 0;
     for (int copy = 0; copy < histogram.copies; ++copy) in_bin += histogram.counts[copy][bin];
     if (k <= in_bin) return static_cast<std::uint32_t>(bin);
@@ -60,18 +66,21 @@ Index keep_prefix(const std::int32_t* keys, Index n, int shift, std::uint32_t pr
   return kept;
 }
 
-/// 1 <= k <= n.
+/// 1 <= k <= n. As many leading bits at a time as the number of keys left is worth.
 Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_t* candidates, Histogram histogram) {
-  count_bins(keys, n, 21, histogram);
-  std::uint32_t prefix = bin_of_rank(histogram, k);
-  n = keep_prefix(keys, n, 21, prefix, candidates);
-  count_bins(candidates, n, 10, histogram);
-  prefix = prefix << 11 | bin_of_rank(histogram, k);
-  n = keep_prefix(candidates, n, 10, prefix, candidates);
-  // The remaining 10 bits; the higher ones are equal by now, so 11 bits may be counted.
-  count_bins(candidates, n, 0, histogram);
-  const std::uint32_t low = bin_of_rank(histogram, k) & 1023u;
-  return {static_cast<std::int32_t>((prefix << 10 | low) ^ 0x80000000u), k};
+  std::uint32_t prefix = 0;
+  for (int shift = 32; shift > 0;) {
+    const int width = static_cast<int>(min(n < kManyKeys ? kFewBits : kManyBits, shift));
+    shift -= width;
+    histogram.bins = 1 << width;
+    count_bins(keys, n, shift, histogram);
+    prefix = (shift + width == 32 ? 0 : prefix << width) | bin_of_rank(histogram, k);
+    if (shift == 0) break;
+    n = keep_prefix(keys, n, shift, prefix, candidates);
+    keys = candidates;
+    if (n == 1) return {candidates[0], 1};
+  }
+  return {static_cast<std::int32_t>(prefix ^ 0x80000000u), k};
 }
 
 inline IntVec columns_from(Index first) { return lane_numbers() + static_cast<std::int32_t>(first); }

@@ -35,9 +35,9 @@ class Sets {
 
   /// Compares with each set's own pass, in the answers num / den and in ln den + max.
   void check() {
-    const auto together = shared();
+    auto together = shared();
     REQUIRE(together);
-    const std::vector<SetAnswer> answers = together->attend(held_, block_, fixed_, *backend_);
+    const std::vector<SetAnswer> answers = std::move(*together).attend(held_, block_, fixed_, *backend_);
     REQUIRE(answers.size() == host_.size());
     for (std::size_t s = 0; s < answers.size(); ++s) {
       CAPTURE(s);
