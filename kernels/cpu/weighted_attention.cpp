@@ -217,6 +217,28 @@ void pass_over_panels(const Op& op, Context& context) {
   }
 }
 
+/// Whether to compute the logits of tokens that all queries of a head share is faster than to look them up, each in a cache
+/// line of its own.
+bool computes_faster(const Op& op) {
+  constexpr Index kLine = 64 / Index{sizeof(float)};
+  constexpr Index kLineCost = 240;  // of a line, in products: 5 ns
+  constexpr Index kRowsToPackFor = 16;
+  if (op.per_query || op.keys.data == nullptr || op.queries.rows / op.ids.rows < kRowsToPackFor) return false;
+  Index lines = 0;
+  Index used = 0;
+  for (Index table = 0; table < op.ids.rows; ++table) {
+    const std::int32_t* ids = op.ids.data + table * op.ids.stride;
+    std::int32_t line = -1;
+    for (Index j = 0; j < op.ids.cols; ++j) {
+      if (ids[j] < 0) continue;
+      lines += ids[j] / kLine != line;
+      line = static_cast<std::int32_t>(ids[j] / kLine);
+      ++used;
+    }
+  }
+  return lines * kLineCost > used * op.queries.cols;
+}
+
 }  // namespace
 
 template <>
@@ -226,7 +248,9 @@ void run(const Op& op, Context& context) {
     return ref::run(op, reference);
   }
   if (passes_over_tokens(op)) return pass_over_tokens(op, context);
-  pass_over_panels(op, context);
+  Op panels = op;
+  if (!computes_logits(op) && computes_faster(op)) panels.scores = {};
+  pass_over_panels(panels, context);
 }
 
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

@@ -133,7 +133,7 @@ class SharedEntries::Builder {
 
   /// Moves the marked tokens of a row to the scope, each segment in increasing order.
   void collect(Index row) {
-    row_ids_.resize(scope_.weights.size() - 1, std::vector<std::int32_t>(codes_.size()));
+    while (row_ids_.size() + 1 < scope_.weights.size()) row_ids_.emplace_back(codes_.size());
     std::array<std::size_t, max_segments> counts{};
     for (std::size_t i = 0; i < codes_.size(); i += sizeof(std::uint64_t)) {
       std::uint64_t marked;

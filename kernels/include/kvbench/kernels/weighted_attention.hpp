@@ -20,10 +20,10 @@ struct WeightedAttention {
   Ref<const std::int32_t> first;  ///< [m, 1] query i may use ids first[i] <= id < last[i]; other slots are skipped
   Ref<const std::int32_t> last;   ///< [m, 1]
   float scale = 1;
-  Ref<const float> keys;         ///< [n, d] the tokens' own keys
-  Ref<const float> values;       ///< [n, dv]
-  Ref<const float> scores = {};  ///< [R, n] logits kept by the exact pass; read where there are no own_keys; absent: computed
-  Ref<const std::int32_t> ids;   ///< [L, width] token that a slot holds or stands for; -1 = unused slot
+  Ref<const float> keys;             ///< [n, d] the tokens' own keys
+  Ref<const float> values;           ///< [n, dv]
+  Ref<const float> scores = {};      ///< [R, n] logits of the tokens, scale included, kept by the exact pass; absent: computed
+  Ref<const std::int32_t> ids;       ///< [L, width] token that a slot holds or stands for; -1 = unused slot
   Ref<const float> weight_num = {};  ///< [L, width] wN; absent: 1
   Ref<const float> weight_den = {};  ///< [L, width] wD; absent: 1
   Ref<const float> own_keys = {};    ///< [L*width, d] keys in place of the tokens'; absent: the tokens'
