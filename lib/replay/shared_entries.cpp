@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -51,6 +50,7 @@ class SharedEntries::Builder {
     }
     if (scope_.width == 0) return;
     codes_.resize(static_cast<std::size_t>(tokens + 7) / 8 * 8);
+    marked_.resize(codes_.size() + 1);
     scope_.ids.assign(static_cast<std::size_t>(scope_.rows * scope_.width), -1);
     ends_.reserve(static_cast<std::size_t>(scope_.rows));
   }
@@ -108,26 +108,27 @@ class SharedEntries::Builder {
   }
 
   void mark(std::size_t set, const HostEntries::Table& table, Index row) {
-    const std::size_t begin = static_cast<std::size_t>(row * table.width), width = static_cast<std::size_t>(table.width);
-    const std::span ids = std::span(table.ids).subspan(begin, width);
-    const bool weighted = !table.num.empty() || !table.den.empty();
+    const auto begin = static_cast<std::size_t>(row * table.width), width = static_cast<std::size_t>(table.width);
+    const std::int32_t* const ids = table.ids.data() + begin;
+    Code* const codes = codes_.data();  // a local: bytes may alias every member
     // Neighbouring slots mostly have the same weight: what it makes of each combination is kept until the weight changes.
-    std::array<Code, kernels::max_attention_segments + 2> next;
+    std::array<Code, max_segments + 2> next;
     next.fill(unknown);
     Weight weight{1, 1};
+    const bool weighted = !table.num.empty() || !table.den.empty();
     for (std::size_t slot = 0; slot < width; ++slot) {
       if (ids[slot] < 0) continue;
       if (weighted) {
         const Weight own{table.num.empty() ? 1 : table.num[begin + slot], table.den.empty() ? 1 : table.den[begin + slot]};
         if (!(own == weight)) next.fill(unknown), weight = own;
       }
-      Code& code = codes_[static_cast<std::size_t>(ids[slot])];
+      const Code code = codes[ids[slot]];
       if (next[code] == unknown) {
         if (too_many()) return;
         next[code] = step(set, code, weight);
         if (too_many()) return;
       }
-      code = next[code];
+      codes[ids[slot]] = next[code];
     }
   }
 
@@ -135,18 +136,16 @@ class SharedEntries::Builder {
   void collect(Index row) {
     while (row_ids_.size() + 1 < scope_.weights.size()) row_ids_.emplace_back(codes_.size());
     std::array<std::size_t, max_segments> counts{};
-    for (std::size_t i = 0; i < codes_.size(); i += sizeof(std::uint64_t)) {
-      std::uint64_t marked;
-      std::memcpy(&marked, &codes_[i], sizeof marked);
-      if (marked == 0) continue;
-      std::memset(&codes_[i], 0, sizeof marked);
-      while (marked != 0) {
-        const int byte = std::countr_zero(marked) / 8;
-        const auto segment = static_cast<std::size_t>(marked >> 8 * byte & 0xff) - 1;
-        row_ids_[segment][counts[segment]++] = static_cast<std::int32_t>(i) + byte;
-        marked &= ~(std::uint64_t{0xff} << 8 * byte);
-      }
+    std::array<std::int32_t*, max_segments> to_segment{};
+    std::ranges::transform(row_ids_, to_segment.begin(), [](auto& ids) { return ids.data(); });
+    const std::int32_t* const marked = marked_.data();
+    const Code* const codes = codes_.data();
+    const std::size_t count = list_marked();
+    for (std::size_t j = 0; j < count; ++j) {
+      const std::size_t segment = codes[marked[j]] - std::size_t{1};
+      to_segment[segment][counts[segment]++] = marked[j];
     }
+    std::ranges::fill(codes_, Code{0});
     const auto total = std::accumulate(counts.begin(), counts.end(), Index{0});
     if (total > scope_.width) widen(row, total);
     scope_.tokens += total;
@@ -156,6 +155,24 @@ class SharedEntries::Builder {
       if (counts[s] > 0) to = std::copy_n(row_ids_[s].begin(), counts[s], to);
       ends[s] = static_cast<std::int32_t>(to - (scope_.ids.begin() + row * scope_.width));
     }
+  }
+
+  /// Writes the tokens that have a code to marked_, in increasing order, and returns how many. Without a branch a token: which
+  /// of them are marked is hard to foresee.
+  std::size_t list_marked() {
+    const Code* const codes = codes_.data();
+    std::int32_t* const marked = marked_.data();
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < codes_.size(); i += sizeof(std::uint64_t)) {
+      std::uint64_t some;
+      std::memcpy(&some, codes + i, sizeof some);
+      if (some == 0) continue;
+      for (std::size_t j = i; j < i + sizeof some; ++j) {
+        marked[count] = static_cast<std::int32_t>(j);
+        count += codes[j] != 0;
+      }
+    }
+    return count;
   }
 
   /// Makes room for rows that hold more than any set does; those before `rows` are filled.
@@ -168,14 +185,14 @@ class SharedEntries::Builder {
     scope_.width = width;
   }
 
-  static_assert(std::endian::native == std::endian::little);  // collect() takes the bytes of a word in the order of the tokens
   static constexpr std::size_t max_segments = kernels::max_attention_segments;
   static constexpr Code unknown = std::numeric_limits<Code>::max();
   using Ends = std::array<std::int32_t, max_segments>;
 
   std::span<const HostEntries* const> sets_;
   Scope scope_;
-  std::vector<Code> codes_;                         ///< by token: its combination so far
+  std::vector<Code> codes_;  ///< by token: its combination so far
+  std::vector<std::int32_t> marked_;
   std::vector<std::vector<std::int32_t>> row_ids_;  ///< by segment, of the row at hand
   std::vector<Ends> ends_;                          ///< by row: segment_end, of segments that may yet come too
   std::vector<std::vector<Step>> steps_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "compare.hpp"
 
@@ -28,6 +29,14 @@ struct Result {
 
 Index table_rows(const Options& o) { return (o.per_head ? o.group : 1) * (o.per_query ? o.m : 1); }
 
+float scale_of(const Options& o) { return 1 / std::sqrt(static_cast<float>(o.d)); }
+
+float logit(const Problem& p, Index row, Index token) {
+  const Index d = p.options.d;
+  const auto query = p.queries.begin() + row * d, key = p.keys.begin() + token * d;
+  return scale_of(p.options) * static_cast<float>(std::inner_product(query, query + d, key, 0.0));
+}
+
 /// Slots that increase, unused ones last.
 void make_increasing(std::vector<std::int32_t>::iterator begin, std::vector<std::int32_t>::iterator end) {
   std::sort(begin, end, std::greater<>());
@@ -44,7 +53,7 @@ Problem make_problem(Options o) {
                random.normal(rows * o.d),
                random.normal(o.n * o.d),
                random.normal(o.n * o.dv),
-               random.normal(rows * o.n),
+               {},
                random.normal(slots),
                random.normal(slots),
                random.normal(slots * o.d),
@@ -56,6 +65,9 @@ Problem make_problem(Options o) {
                {},
                random.integers(slots, -1, static_cast<std::int32_t>(o.n) - 1),
                random.integers(table_rows(o) * o.segments, 0, static_cast<std::int32_t>(o.width))};
+  for (Index r = 0; r < rows; ++r) {
+    for (Index j = 0; j < o.n && o.scores; ++j) p.scores.push_back(logit(p, r, j));
+  }
   for (float& weight : p.weight_den) weight = std::fabs(weight);
   for (float& den : p.den) den = std::fabs(den);
   for (std::size_t r = 0; r < p.max.size(); r += 2) {  // half of the rows start empty
@@ -87,7 +99,7 @@ Result attend(Backend& backend, const Problem& p) {
   op.queries = backend.adopt(p.queries, rows, o.d);
   op.first = backend.adopt(p.first, o.m);
   op.last = backend.adopt(p.last, o.m);
-  op.scale = 1 / std::sqrt(static_cast<float>(o.d));
+  op.scale = scale_of(o);
   op.keys = backend.adopt(p.keys, o.n, o.d);
   op.values = backend.adopt(p.values, o.n, o.dv);
   if (o.scores) op.scores = backend.adopt(p.scores, rows, o.n);
@@ -159,6 +171,15 @@ TEST_CASE("weighted attention over increasing tokens of each query equals the re
     check_against_reference({5000, 100, 3, 8, 64, 700, per_head, true, weights, false, false, true, false, true});
     check_against_reference({50, 7, 2, 8, 192, 90, per_head, true, weights, false, false, true, false, true});
   }
+}
+
+TEST_CASE("weighted attention of many rows to shared tokens near each other and far apart equals the reference") {
+  for (Index n : {800, 20000})  // of 700 slots: most share a cache line with a neighbour, few do
+    for (bool per_head : {false, true})
+      for (Index segments : {1, 5}) {
+        CAPTURE(n);
+        check_against_reference({n, 40, 2, 24, 64, 700, per_head, false, true, false, false, true, false, true, segments});
+      }
 }
 
 TEST_CASE("weighted attention by segments equals the reference") {
