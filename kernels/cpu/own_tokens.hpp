@@ -119,9 +119,7 @@ inline Index weigh_span(const OwnRow& row, OwnRun& run, Index end, Index dv, flo
 template <int Strips>
 inline void add_values(const float* values, Index stride, const std::int32_t* ids, const float* weights, Index count,
                        Index column, float* num) {
-  Vec acc[2 * Strips];
-#pragma GCC unroll 8
-  for (int v = 0; v < 2 * Strips; ++v) acc[v] = load(num + column + v * W);
+  Vec acc[2 * Strips] = {};
   for (Index j = 0; j < count; ++j) {
     const float* value = values + ids[j] * stride + column;
     const Vec p = broadcast(weights[j]);
@@ -129,7 +127,7 @@ inline void add_values(const float* values, Index stride, const std::int32_t* id
     for (int v = 0; v < 2 * Strips; ++v) acc[v] = fma(p, load(value + v * W), acc[v]);
   }
 #pragma GCC unroll 8
-  for (int v = 0; v < 2 * Strips; ++v) store(num + column + v * W, acc[v]);
+  for (int v = 0; v < 2 * Strips; ++v) store(num + column + v * W, load(num + column + v * W) + acc[v]);
 }
 
 /// Adds the values of the run's weighed tokens before token `end`.
