@@ -31,6 +31,22 @@ void add(const HostState& part, float weight_num, float weight_den, HostState& s
   }
 }
 
+/// The places of the bits that are set in a mask of 8, and how many there are.
+struct MarkedOf8 {
+  std::array<std::int32_t, 8> place{};
+  std::size_t count = 0;
+};
+
+std::array<MarkedOf8, 256> marked_by_mask() {
+  std::array<MarkedOf8, 256> table;
+  for (unsigned mask = 0; mask < 256; ++mask) {
+    for (int bit = 0; bit < 8; ++bit) {
+      if ((mask >> bit & 1u) != 0) table[mask].place[table[mask].count++] = bit;
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
 /// Sorts the tokens of one scope into segments.
@@ -50,7 +66,7 @@ class SharedEntries::Builder {
     }
     if (scope_.width == 0) return;
     codes_.resize(static_cast<std::size_t>(tokens + 7) / 8 * 8);
-    marked_.resize(codes_.size() + 1);
+    marked_.resize(codes_.size() + 8);
     scope_.ids.assign(static_cast<std::size_t>(scope_.rows * scope_.width), -1);
     ends_.reserve(static_cast<std::size_t>(scope_.rows));
   }
@@ -157,20 +173,22 @@ class SharedEntries::Builder {
     }
   }
 
-  /// Writes the tokens that have a code to marked_, in increasing order, and returns how many. Without a branch a token: which
-  /// of them are marked is hard to foresee.
+  /// Writes the tokens that have a code to marked_, in increasing order, and returns how many. Eight tokens at a time and
+  /// without a branch for each: which of them are marked is hard to foresee.
   std::size_t list_marked() {
+    static const std::array<MarkedOf8, 256> by_mask = marked_by_mask();
     const Code* const codes = codes_.data();
     std::int32_t* const marked = marked_.data();
     std::size_t count = 0;
-    for (std::size_t i = 0; i < codes_.size(); i += sizeof(std::uint64_t)) {
-      std::uint64_t some;
-      std::memcpy(&some, codes + i, sizeof some);
-      if (some == 0) continue;
-      for (std::size_t j = i; j < i + sizeof some; ++j) {
-        marked[count] = static_cast<std::int32_t>(j);
-        count += codes[j] != 0;
-      }
+    for (std::size_t i = 0; i < codes_.size(); i += 8) {
+      std::uint64_t eight;
+      std::memcpy(&eight, codes + i, sizeof eight);
+      if (eight == 0) continue;
+      // The top bit of each byte that is not 0 (codes lie below 128), then these bits side by side.
+      const std::uint64_t tops = (eight + 0x7f7f7f7f7f7f7f7f) >> 7 & 0x0101010101010101;
+      const MarkedOf8& of = by_mask[tops * 0x0102040810204080 >> 56];
+      for (std::size_t k = 0; k < 8; ++k) marked[count + k] = static_cast<std::int32_t>(i) + of.place[k];
+      count += of.count;
     }
     return count;
   }
