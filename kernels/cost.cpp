@@ -37,8 +37,9 @@ Cost cost(const WeightedAttention<Buffer>& a) {
 }
 
 Cost cost(const TopK<Buffer>& a) {
-  if (a.among.present()) return {size(a.among), 2 * bytes(a.among) + bytes(a.ids)};
-  return {size(a.scores), bytes(a.scores) + bytes(a.ids)};
+  const double out = bytes(a.ids) + bytes(a.best);
+  if (a.among.present()) return {size(a.among), 2 * bytes(a.among) + out};
+  return {size(a.scores), bytes(a.scores) + out};
 }
 
 Cost cost(const GatherRows<Buffer>& a) { return {0, bytes(a.ids) + 2 * bytes(a.out)}; }

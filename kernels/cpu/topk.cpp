@@ -85,20 +85,20 @@ Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_
 
 inline IntVec columns_from(Index first) { return lane_numbers() + static_cast<std::int32_t>(first); }
 
-/// Writes the k columns at or above the threshold, in increasing order.
-void collect(const std::int32_t* keys, Index n, Index k, Threshold threshold, std::int32_t offset, std::int32_t* ids) {
+/// Writes the places of the k keys at or above the threshold, in increasing order.
+void collect(const std::int32_t* keys, Index n, Index k, Threshold threshold, std::int32_t* ids) {
   const IntVec limit = broadcast(threshold.key);
   Index count = 0;
   const auto take = [&](Index i) {
     if (keys[i] == threshold.key && threshold.ties-- <= 0) return;
-    ids[count++] = offset + static_cast<std::int32_t>(i);
+    ids[count++] = static_cast<std::int32_t>(i);
   };
   Index i = 0;
   for (; i + W <= n && count < k; i += W) {
     const IntVec key = load(keys + i);
     std::uint32_t hits = bits(key >= limit);
     if (bits(key == limit) == 0 && count + W <= k)
-      count += compress(columns_from(offset + i), hits, ids + count);
+      count += compress(columns_from(i), hits, ids + count);
     else
       for (; hits != 0; hits &= hits - 1) take(i + __builtin_ctz(hits));
   }
@@ -125,6 +125,17 @@ Candidates competing(const TopK<HostMatrix>& op, Index row, std::int32_t first, 
   while (end > 0 && (columns[end - 1] < 0 || columns[end - 1] >= last)) --end;
   while (begin < end && columns[begin] < first) ++begin;
   return {columns + begin, end - begin};
+}
+
+/// Scores of the candidates; `gathered` has room for them.
+const float* scores_among(const TopK<HostMatrix>& op, Index row, const Candidates& among, float* gathered) {
+  if (op.among_scores.data != nullptr) {
+    const Index begin = among.columns - (op.among.data + row * op.among.stride);
+    return op.among_scores.data + row * op.among_scores.stride + begin;
+  }
+  const float* scores = op.scores.data + row * op.scores.stride;
+  for (Index i = 0; i < among.count; ++i) gathered[i] = scores[among.columns[i]];
+  return gathered;
 }
 
 constexpr Index kSampled = 8;       // one vector of so many is in the sample
@@ -170,19 +181,19 @@ struct Scratch {
   Histogram histogram;
 };
 
-/// 1 <= k <= n; writes k columns, counted from `offset` on.
-void select(const float* scores, Index n, Index k, std::int32_t offset, const Scratch& s, std::int32_t* ids) {
+/// 1 <= k <= n; writes k places.
+void select(const float* scores, Index n, Index k, const Scratch& s, std::int32_t* ids) {
   if (k * kWorthASample <= n && n >= 64 * W) {
     const std::int32_t bound = probable_bound(scores, n, k, s.keys, s.candidates, s.histogram);
     const Index above = list_above(scores, n, bound, s.keys, s.columns);
     if (above >= k) {
-      collect(s.keys, above, k, find_threshold(s.keys, above, k, s.candidates, s.histogram), 0, ids);
-      for (Index i = 0; i < k; ++i) ids[i] = offset + s.columns[ids[i]];
+      collect(s.keys, above, k, find_threshold(s.keys, above, k, s.candidates, s.histogram), ids);
+      for (Index i = 0; i < k; ++i) ids[i] = s.columns[ids[i]];
       return;
     }
   }
   make_keys(scores, n, s.keys);
-  collect(s.keys, n, k, find_threshold(s.keys, n, k, s.candidates, s.histogram), offset, ids);
+  collect(s.keys, n, k, find_threshold(s.keys, n, k, s.candidates, s.histogram), ids);
 }
 
 }  // namespace
@@ -203,9 +214,11 @@ void run(const TopK<HostMatrix>& op, Context& context) {
     const Candidates among = listed ? competing(op, row, first, last) : Candidates{nullptr, max(last - first, 0)};
     const Index k = min(op.ids.cols, among.count);
     std::int32_t* ids = op.ids.data + row * op.ids.stride;
-    for (Index i = 0; i < among.count && listed; ++i) s.gathered[i] = scores[among.columns[i]];
-    if (k > 0) select(listed ? s.gathered : scores + first, among.count, k, listed ? 0 : first, s, ids);
-    for (Index i = 0; i < k && listed; ++i) ids[i] = among.columns[ids[i]];
+    const float* compete = listed ? scores_among(op, row, among, s.gathered) : scores + first;
+    if (k > 0) select(compete, among.count, k, s, ids);
+    for (Index i = 0; i < op.ids.cols && op.best.data != nullptr; ++i)
+      op.best.data[row * op.best.stride + i] = i < k ? compete[ids[i]] : 0;
+    for (Index i = 0; i < k; ++i) ids[i] = listed ? among.columns[ids[i]] : first + ids[i];
     for (Index i = k; i < op.ids.cols; ++i) ids[i] = -1;
   }
 }

@@ -41,7 +41,8 @@ __device__ unsigned block_exclusive_sum(unsigned value, unsigned& total) {
 
 /// The columns of one row that compete: slots [begin, end), each a column, or an entry of a list of columns.
 struct Competitors {
-  const float* scores;
+  const float* scores;  // by column, or by slot
+  bool by_slot;
   const std::int32_t* list;  // null: the slot is the column
   Index first, last;         // columns outside do not compete
   Index begin, end;
@@ -50,7 +51,8 @@ struct Competitors {
   __device__ bool holds(Index slot) const {
     return slot < end && (list == nullptr || (list[slot] >= first && list[slot] < last));
   }
-  __device__ unsigned key(Index slot) const { return sort_key(scores[column(slot)]); }
+  __device__ float score(Index slot) const { return scores[by_slot ? slot : column(slot)]; }
+  __device__ unsigned key(Index slot) const { return sort_key(score(slot)); }
 };
 
 /// How many slots compete. All threads of the block must call it.
@@ -101,12 +103,22 @@ __device__ unsigned kth_largest_key(const Competitors& row, unsigned& wanted) {
 __global__ void __launch_bounds__(kThreads) top_k(TopK<DeviceMatrix> op) {
   const Index r = blockIdx.x;
   const bool listed = op.among.data != nullptr;
-  const Competitors row = {op.scores.row(r), listed ? op.among.row(r) : nullptr, op.first[r],
-                           op.last[r],       listed ? Index{0} : op.first[r],    listed ? op.among.cols : op.last[r]};
+  const bool by_slot = op.among_scores.data != nullptr;
+  const Competitors row = {by_slot ? op.among_scores.row(r) : op.scores.row(r),
+                           by_slot,
+                           listed ? op.among.row(r) : nullptr,
+                           op.first[r],
+                           op.last[r],
+                           listed ? Index{0} : op.first[r],
+                           listed ? op.among.cols : op.last[r]};
+  float* best = op.best.data == nullptr ? nullptr : op.best.row(r);
   std::int32_t* ids = op.ids.row(r);
   const Index k = op.ids.cols;
   const Index chosen = min(k, count_competitors(row));
-  for (Index slot = chosen + threadIdx.x; slot < k; slot += kThreads) ids[slot] = -1;
+  for (Index slot = chosen + threadIdx.x; slot < k; slot += kThreads) {
+    ids[slot] = -1;
+    if (best != nullptr) best[slot] = 0;
+  }
   if (chosen == 0) return;  // the same for all threads of the block
 
   unsigned equal_wanted = static_cast<unsigned>(chosen);
@@ -124,7 +136,9 @@ __global__ void __launch_bounds__(kThreads) top_k(TopK<DeviceMatrix> op) {
     const unsigned greater_rank = greater_before + (packed >> 16);
     const unsigned equal_rank = equal_before + (packed & 0xffffu);
     if (greater || (equal && equal_rank < equal_wanted)) {
-      ids[greater_rank + min(equal_rank, equal_wanted)] = static_cast<std::int32_t>(row.column(slot));
+      const unsigned place = greater_rank + min(equal_rank, equal_wanted);
+      ids[place] = static_cast<std::int32_t>(row.column(slot));
+      if (best != nullptr) best[place] = row.score(slot);
     }
     greater_before += totals >> 16;
     equal_before += totals & 0xffffu;

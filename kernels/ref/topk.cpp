@@ -21,6 +21,8 @@ void run(const TopK<HostMatrix>& op, Context&) {
     std::sort(columns.begin(), columns.end());
     columns.resize(static_cast<std::size_t>(op.ids.cols), -1);
     std::copy(columns.begin(), columns.end(), op.ids.row(row));
+    const auto score = [&](std::int32_t c) { return c < 0 ? 0 : scores[c]; };
+    if (!op.best.empty()) std::transform(columns.begin(), columns.end(), op.best.row(row), score);
   }
 }
 

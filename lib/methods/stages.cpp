@@ -77,6 +77,7 @@ Buffer<const std::int32_t> best_columns(const QueryBlock& queries, const Buffer<
                                         Index k, Backend& backend) {
   struct LargestSoFar {
     Buffer<const std::int32_t> ids;
+    Buffer<const float> scores;
   };
   const auto ids = backend.allocate<std::int32_t>(scores.rows(), k);
   kernels::TopK<Buffer> op{.scores = scores, .first = first, .last = last, .ids = ids};
@@ -85,9 +86,12 @@ Buffer<const std::int32_t> best_columns(const QueryBlock& queries, const Buffer<
     if (known.ids.present() && known.ids.cols() >= k) {
       const double alone = cost(op).flops;
       op.among = known.ids;
+      op.among_scores = known.scores;
       queries.memo->save(alone - cost(op).flops);
     }
-    known.ids = ids;
+    const auto best = backend.allocate<float>(scores.rows(), k);
+    op.best = best;
+    known = {ids, best};
   }
   backend.run(op);
   return ids;

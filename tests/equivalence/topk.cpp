@@ -14,6 +14,16 @@ std::vector<std::int32_t> select(Backend& backend, const std::vector<float>& sco
   return backend.read(ids);
 }
 
+/// Scores [., n] of the columns in ids [., k], 0 where there is none.
+std::vector<float> look_up(const std::vector<float>& scores, Index n, const std::vector<std::int32_t>& ids, Index k) {
+  std::vector<float> found;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const Index row = static_cast<Index>(i) / k;
+    found.push_back(ids[i] < 0 ? 0 : scores[static_cast<std::size_t>(row * n + ids[i])]);
+  }
+  return found;
+}
+
 void check(const std::vector<float>& scores, Index rows, Index n, Index k) {
   std::vector<std::int32_t> first, last;
   for (Index r = 0; r < rows; ++r) {
@@ -59,12 +69,20 @@ TEST_CASE("top-k among the columns of a larger k equals top-k among all") {
     const auto values = backend.adopt(scores, rows, n);
     const auto begin = backend.adopt(first, rows), end = backend.adopt(last, rows);
     Buffer<std::int32_t> among;
+    Buffer<float> among_scores;
     for (Index k : {500, 120, 119, 7, 1}) {
       CAPTURE(k);
       auto ids = backend.allocate<std::int32_t>(rows, k);
-      backend.run(kernels::TopK<Buffer>{values, begin, end, ids, among});
-      check_equivalent(backend.read(ids), select(*make_ref_backend(), scores, rows, n, k, first, last), "ids");
+      auto best = backend.allocate<float>(rows, k);
+      backend.run(kernels::TopK<Buffer>{values, begin, end, ids, among, {}, best});
+      const std::vector<std::int32_t> expected = select(*make_ref_backend(), scores, rows, n, k, first, last);
+      check_equivalent(backend.read(ids), expected, "ids");
+      check_equivalent(backend.read(best), look_up(scores, n, expected, k), "best");
+      backend.run(kernels::TopK<Buffer>{values, begin, end, ids, among, among_scores, best});
+      check_equivalent(backend.read(ids), expected, "ids by the scores of the larger k");
+      check_equivalent(backend.read(best), look_up(scores, n, expected, k), "best by the scores of the larger k");
       among = ids;
+      among_scores = best;
     }
   });
 }

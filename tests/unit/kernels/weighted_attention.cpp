@@ -150,8 +150,8 @@ TEST_CASE("slots add to the state of their segment") {
   const auto ref = make_ref_backend();
   const State s = empty_state(*ref, 2, 1);
   auto op = example(*ref, s);
-  op.ids = matrix<std::int32_t>(*ref, {{0, 1, 2}});
-  op.segment_of = matrix<std::int32_t>(*ref, {{1, 0, 1}});
+  op.ids = matrix<std::int32_t>(*ref, {{1, 0, 2, 0}});  // the last slot lies behind all segments
+  op.segment_end = matrix<std::int32_t>(*ref, {{1, 3}});
   op.segments = 2;
 
   ref->run(op);

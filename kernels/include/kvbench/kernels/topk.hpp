@@ -15,11 +15,13 @@ struct TopK {
   Ref<const std::int32_t> last;        ///< [R, 1]
   Ref<std::int32_t> ids;               ///< [R, k] chosen columns in increasing order, then -1 where fewer than k compete
   Ref<const std::int32_t> among = {};  ///< [R, c] columns that compete, in increasing order, then -1; absent: all of them
+  Ref<const float> among_scores = {};  ///< [R, c] scores of the columns in `among`; absent: looked up in `scores`
+  Ref<float> best = {};                ///< [R, k] scores of the chosen columns, 0 where there is none; absent: not kept
 };
 
 template <template <class> class To, class F>
 TopK<To> map_views(const TopK<Buffer>& a, F f) {
-  return {f(a.scores), f(a.first), f(a.last), f(a.ids), f(a.among)};
+  return {f(a.scores), f(a.first), f(a.last), f(a.ids), f(a.among), f(a.among_scores), f(a.best)};
 }
 
 /// One read of the competing scores, one comparison each.
