@@ -79,6 +79,10 @@ void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange
     merged |= entries.own(table);
   });
   if (kept == 0 || merged) return;
+  if (kept == last - first) {  // nothing is left out: no ranking of all tokens for that
+    recall = mass_recall = 1;
+    return;
+  }
   const Index r = g * exact.block.size() + i, n = exact.block.scores.cols();
   const BestTokens best = exact.best(backend, kept, range.first, range.last, r);
   const float* logits = exact.scores.data() + r * n;
