@@ -185,7 +185,9 @@ std::vector<Column> make_columns() {
   };
   time("compress_s", "compressing, sum over heads, mean over seeds", &Record::compress_s);
   time("attend_s",
-       "answering beyond the shared exact pass; what budgets share is divided among them; sum over heads, mean over seeds",
+       "answering beyond the shared exact pass, 0 where all tokens are kept; what budgets share is divided among them; sum "
+       "over heads, mean over "
+       "seeds",
        &Record::attend_s);
   time("exact_s", "the shared exact pass, sum over heads", &Record::exact_s);
   return c;

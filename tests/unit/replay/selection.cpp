@@ -125,3 +125,21 @@ TEST_CASE("entries are addressed by query head and query") {
   CHECK(of(1, 0) == std::vector<std::int32_t>{2, 4, 7, 8});
   CHECK(of(1, 1) == std::vector<std::int32_t>{3, 5, 7, 8});
 }
+
+TEST_CASE("entries are complete where every query has all tokens once, as they are") {
+  FiveTokens t;
+  const auto complete = [&](const EntryTables& tables, Index tokens) {
+    return HostEntries(tables, 1, *t.backend).complete(tokens);
+  };
+  EntryTables split = t.ids({3, 0});
+  split.push_back(t.ids({4, 1, -1, 2})[0]);
+  CHECK(complete(t.ids({0, 1, 2, 3, 4}), 5));
+  CHECK(complete(split, 5));
+  CHECK_FALSE(complete(t.ids({0, 1, 2, 3}), 5));
+  EntryTables weighted = t.ids({0, 1, 2, 3, 4});
+  weighted[0].weight_den = t.backend->adopt(std::vector<float>{1, 1, 2, 1, 1}, 1, 5);
+  CHECK_FALSE(complete(weighted, 5));
+  EntryTables own = t.ids({0, 1, 2, 3, 4});
+  own[0].per_query = true;  // other queries may have other tokens
+  CHECK_FALSE(complete(own, 5));
+}
