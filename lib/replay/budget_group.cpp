@@ -61,7 +61,7 @@ void BudgetGroup::answer_run(std::span<SharedBlock> blocks, QueryRun run, std::s
   for (std::size_t h = 0; h < blocks.size(); ++h) {
     std::vector<const HostEntries*> sets;
     for (const Member* member : members) {
-      if (!member->failed) sets.push_back(&member->run->entries(h));
+      if (!member->failed && !member->run->complete(h)) sets.push_back(&member->run->entries(h));
     }
     std::vector<CellRun::Shared> shared;
     if (together && sets.size() > 1 && run.size() * blocks[h].head().group >= min_shared_rows) {
@@ -70,7 +70,7 @@ void BudgetGroup::answer_run(std::span<SharedBlock> blocks, QueryRun run, std::s
     std::size_t next = 0;
     for (Member* member : members) {
       if (member->failed) continue;
-      const CellRun::Shared* own = shared.empty() ? nullptr : &shared[next++];
+      const CellRun::Shared* own = shared.empty() || member->run->complete(h) ? nullptr : &shared[next++];
       attempt(*member, guard, [&] { member->run->answer(blocks[h], run, h, own, backend); });
     }
   }

@@ -55,10 +55,17 @@ const BlockPart& SharedBlock::part(QueryRun run, Backend& backend) {
 }
 
 HostState SharedBlock::fixed(QueryRun run) const {
-  const auto rows = [&](const std::vector<float>& all) {
-    return query_rows(all, head_->group, exact.block.size(), run.begin, run.size());
-  };
-  return {rows(fixed_.max), rows(fixed_.den), rows(fixed_.num)};
+  return {rows(fixed_.max, run), rows(fixed_.den, run), rows(fixed_.num, run)};
+}
+
+HostState SharedBlock::whole(QueryRun run) const {
+  HostState state{rows(exact.log_sum_exp, run), {}, rows(exact.out, run)};
+  state.den.assign(state.max.size(), 1);
+  return state;
+}
+
+std::vector<float> SharedBlock::rows(const std::vector<float>& all, QueryRun run) const {
+  return query_rows(all, head_->group, exact.block.size(), run.begin, run.size());
 }
 
 CellRun::CellRun(std::unique_ptr<LayerCache> cache, Options options, std::span<const Head> heads,
@@ -140,6 +147,7 @@ void CellRun::collect(std::span<SharedBlock> blocks, QueryRun run, std::span<con
     check_entries(backend, head.tokens, run.size(), head.map.local_end(next_), collected_.entries[h]);
     of_head.tables = to_global(collected_.entries[h], head.map, backend);
     of_head.host.emplace(of_head.tables, run.size(), backend);
+    of_head.complete = shares() && of_head.host->complete(head.map.local_end(next_));
     results_[h]->attend_s += seconds;
     results_[h]->attend_flops += flops * share + attend_flops(head.tokens, of_head.part.global, of_head.tables);
     if (options_.keep_raw) keep_entries(h, blocks[h].exact.begin + run.begin, of_head.tables, backend);
@@ -147,7 +155,10 @@ void CellRun::collect(std::span<SharedBlock> blocks, QueryRun run, std::span<con
 }
 
 void CellRun::answer(SharedBlock& block, QueryRun run, std::size_t h, const Shared* shared, Backend& backend) {
-  if (shared != nullptr) {
+  if (complete(h)) {
+    const HostState exact = block.whole(run);
+    measure(block, run, h, {exact, exact}, backend);
+  } else if (shared != nullptr) {
     results_[h]->attend_s += shared->seconds;
     measure(block, run, h, shared->answer, backend);
   } else {

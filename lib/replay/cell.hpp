@@ -36,8 +36,11 @@ class SharedBlock {
   const Head& head() const { return *head_; }
   const BlockPart& part(QueryRun run, Backend& backend);  ///< computed once for all cells
   HostState fixed(QueryRun run) const;                    ///< state of the run's rows over the tokens that the harness keeps
+  HostState whole(QueryRun run) const;                    ///< over all tokens: the exact pass
 
  private:
+  std::vector<float> rows(const std::vector<float>& all, QueryRun run) const;
+
   const Head* head_;
   QueryBlock local_;
   HostState fixed_;  ///< rows of the block
@@ -77,6 +80,8 @@ class CellRun {
                Backend& backend);
   /// Those of one head, in the trace's token numbers.
   const HostEntries& entries(std::size_t h) const { return *collected_.heads[h].host; }
+  /// Whether they are all tokens with unit weights, so that the exact pass has answered already.
+  bool complete(std::size_t h) const { return collected_.heads[h].complete; }
   /// Answers the run's queries of one head, unless that is done, and measures the answers.
   void answer(SharedBlock& block, QueryRun run, std::size_t h, const Shared* shared, Backend& backend);
   void observe();
@@ -90,6 +95,7 @@ class CellRun {
       BlockPart part;
       EntryTables tables;  // in the trace's token numbers
       std::optional<HostEntries> host;
+      bool complete = false;
       std::vector<Buffer<const float>> weights;  // what the cache observes
     };
     std::vector<QueryBlock> locals;

@@ -47,6 +47,15 @@ HostEntries::HostEntries(const EntryTables& tables, Index queries, Backend& back
   }
 }
 
+bool HostEntries::complete(Index tokens) const {
+  Index held = 0;
+  for (const Table& table : tables_) {
+    if (table.per_head || table.per_query) return false;
+    held += static_cast<Index>(table.plain_count);
+  }
+  return all_plain_ && held == tokens;
+}
+
 EntryTables HostEntries::plain_part(Backend& backend) const {
   EntryTables plain;
   for (std::size_t t = 0; t < tables_.size(); ++t) {

@@ -51,6 +51,8 @@ class HostEntries {
   }
   bool all_plain() const { return all_plain_; }  ///< every entry is its own token with unit weights
   bool any_plain() const { return any_plain_; }
+  /// Every query has all of `tokens` tokens, each plain. No id may occur twice.
+  bool complete(Index tokens) const;
 
   /// The tables of ids reduced to their plain entries (H); tables without any are left out.
   EntryTables plain_part(Backend& backend) const;
