@@ -47,6 +47,7 @@ class Workspace {
 
 struct Context {
   Isa isa;
+  ByteFilter filter;
   Workspace workspace = {};
 };
 

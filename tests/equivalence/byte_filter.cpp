@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searches that sort rows out by products of bytes first: the same bits as without, on every kind of input.
+#include <algorithm>
+#include <array>
+
+#include "compare.hpp"
+
+using namespace kvbench;
+using namespace kvbench::test;
+
+namespace {
+
+std::unique_ptr<Backend> plain() { return make_cpu_backend(best_isa(), ByteFilter::off); }
+std::unique_ptr<Backend> filtered() { return make_cpu_backend(best_isa(), ByteFilter::always); }
+
+bool filter_missing() {
+  if (!byte_filter_available()) MESSAGE("this processor has no AVX512-VNNI: nothing to compare");
+  return !byte_filter_available();
+}
+
+struct Kind {
+  const char* name;
+  std::vector<float> (*rows)(Index count, Index d, std::uint32_t seed);
+};
+
+float& at(std::vector<float>& rows, Index d, Index i, Index c) { return rows[static_cast<std::size_t>(i * d + c)]; }
+
+std::vector<float> normal(Index count, Index d, std::uint32_t seed) { return Random(seed).normal(count * d); }
+
+std::vector<float> scaled(Index count, Index d, std::uint32_t seed, float factor) {
+  auto rows = normal(count, d, seed);
+  for (float& x : rows) x *= factor;
+  return rows;
+}
+
+/// Nine groups whose members differ in the fourth digit: many candidates are nearly as good as the best.
+std::vector<float> clustered(Index count, Index d, std::uint32_t seed) {
+  auto rows = Random(seed).normal(count * d, 1e-4f);
+  auto centres = Random(1).normal(9 * d);
+  for (Index i = 0; i < count; ++i)
+    for (Index c = 0; c < d; ++c) at(rows, d, i, c) += at(centres, d, i % 9, c);
+  return rows;
+}
+
+/// A channel with a large mean and one with a large variance, as keys have them.
+std::vector<float> outlier_channels(Index count, Index d, std::uint32_t seed) {
+  auto rows = normal(count, d, seed);
+  for (Index i = 0; i < count; ++i) {
+    at(rows, d, i, 0) += 300;
+    at(rows, d, i, d / 2) *= 50;
+  }
+  return rows;
+}
+
+/// Whole numbers, most rows three times: ties.
+std::vector<float> repeated(Index count, Index d, std::uint32_t seed) {
+  auto rows = Random(seed).lattice(count * d, 2);
+  for (Index i = 0; i + 2 < count; i += 3)
+    for (Index c = 0; c < d; ++c) at(rows, d, i + 1, c) = at(rows, d, i + 2, c) = at(rows, d, i, c);
+  return rows;
+}
+
+std::vector<float> with_zero_rows(Index count, Index d, std::uint32_t seed) {
+  auto rows = normal(count, d, seed);
+  for (Index i = 0; i < count; i += 3)
+    for (Index c = 0; c < d; ++c) at(rows, d, i, c) = 0;
+  return rows;
+}
+
+std::vector<float> zeros(Index count, Index d, std::uint32_t) {
+  return std::vector<float>(static_cast<std::size_t>(count * d));
+}
+
+/// Rows of one set from 1e-30 to 1e9.
+std::vector<float> of_all_sizes(Index count, Index d, std::uint32_t seed) {
+  auto rows = normal(count, d, seed);
+  for (Index i = 0; i < count; ++i)
+    for (Index c = 0; c < d; ++c) at(rows, d, i, c) *= std::pow(10.0f, static_cast<float>(i % 40) - 30);
+  return rows;
+}
+
+/// Every 50th row holds one value that is not a number, or infinite.
+std::vector<float> not_finite(Index count, Index d, std::uint32_t seed) {
+  auto rows = normal(count, d, seed);
+  const float bad[] = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity};
+  for (Index i = 0; i < count; i += 50) at(rows, d, i, i % d) = bad[i / 50 % 3];
+  return rows;
+}
+
+const Kind kinds[] = {{"normal", normal},
+                      {"clustered", clustered},
+                      {"outlier channels", outlier_channels},
+                      {"repeated", repeated},
+                      {"zero rows", with_zero_rows},
+                      {"zeros", zeros},
+                      {"1e30", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e30f); }},
+                      {"1e10", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e10f); }},
+                      {"1e-15", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-15f); }},
+                      {"1e-30", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-30f); }},
+                      {"denormal", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-40f); }},
+                      {"all sizes", of_all_sizes},
+                      {"not finite", not_finite}};
+
+struct Problem {
+  Index n, c, d;
+  std::vector<float> points, candidates, bias = {};
+  std::vector<std::int32_t> first = {}, last = {};
+  bool skip_self = false;
+};
+
+struct Matches {
+  std::vector<std::int32_t> best;
+  std::vector<float> score;
+};
+
+Matches matches(Backend& b, const Problem& p) {
+  kernels::BestMatch<Buffer> op{.points = b.adopt(p.points, p.n, p.d),
+                                .candidates = b.adopt(p.candidates, p.c, p.d),
+                                .skip_self = p.skip_self,
+                                .best = b.allocate<std::int32_t>(p.n),
+                                .score = b.allocate<float>(p.n)};
+  if (!p.bias.empty()) op.bias = b.adopt(p.bias, p.c);
+  if (!p.first.empty()) op.first = b.adopt(p.first, p.n);
+  if (!p.last.empty()) op.last = b.adopt(p.last, p.n);
+  b.run(op);
+  return {b.read(op.best), b.read(op.score)};
+}
+
+void check_same(const Problem& p) {
+  CAPTURE(p.n);
+  CAPTURE(p.c);
+  CAPTURE(p.d);
+  const Matches expected = matches(*plain(), p), actual = matches(*filtered(), p);
+  CHECK(actual.best == expected.best);
+  CHECK(same_bits(actual.score, expected.score));
+}
+
+/// -|c|^2 / 2 of each candidate.
+std::vector<float> minus_half_norms(const std::vector<float>& rows, Index count, Index d) {
+  std::vector<float> bias;
+  for (Index i = 0; i < count; ++i) {
+    double norm2 = 0;
+    for (Index c = 0; c < d; ++c) norm2 += std::pow(static_cast<double>(rows[static_cast<std::size_t>(i * d + c)]), 2);
+    bias.push_back(static_cast<float>(-norm2 / 2));
+  }
+  return bias;
+}
+
+/// Chunks of points see chunks of candidates; inside the third chunk every point has a range of its own.
+void add_ranges(Problem& p) {
+  p.first = Random(5).integers(p.n, 0, static_cast<std::int32_t>(p.c));
+  p.last = Random(6).integers(p.n, 0, static_cast<std::int32_t>(p.c));
+  for (Index i = 0; i < p.n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    if (i / 64 % 3 == 2) continue;
+    p.first[k] = static_cast<std::int32_t>(std::min(p.c, i / 64 * 75));
+    p.last[k] = static_cast<std::int32_t>(std::min(p.c, i / 64 * 75 + 75));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("best match by bytes: the same bits for every kind of rows") {
+  if (filter_missing()) return;
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    for (const auto& [n, c, d] : {std::array<Index, 3>{300, 409, 64}, {33, 2100, 128}, {70, 257, 37}}) {
+      Problem p{.n = n, .c = c, .d = d, .points = kind.rows(n, d, 42), .candidates = kind.rows(c, d, 7)};
+      check_same(p);
+      p.bias = minus_half_norms(p.candidates, c, d);
+      check_same(p);
+      p.skip_self = true;
+      add_ranges(p);
+      check_same(p);
+      p.bias.clear();
+      check_same(p);
+    }
+  }
+}
+
+TEST_CASE("best match by bytes: the same bits for every shape") {
+  if (filter_missing()) return;
+  for (const Index n : {0, 1, 31, 32, 257})
+    for (const Index c : {0, 1, 7, 8, 9, 130})
+      for (const Index d : {1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 200}) {
+        Problem p{.n = n, .c = c, .d = d, .points = normal(n, d, 42), .candidates = normal(c, d, 7)};
+        check_same(p);
+        p.bias = Random(3).normal(c);
+        p.skip_self = true;
+        check_same(p);
+        add_ranges(p);
+        check_same(p);
+      }
+}
+
+TEST_CASE("best match by bytes: the same bits where points equal candidates, and lie far from them") {
+  if (filter_missing()) return;
+  const Index n = 500, d = 80;
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    const auto rows = kind.rows(n, d, 42);
+    check_same({.n = n, .c = n, .d = d, .points = rows, .candidates = rows});
+    check_same({.n = n, .c = n, .d = d, .points = rows, .candidates = rows, .skip_self = true});
+    auto far = rows;
+    for (float& x : far) x = 1000 + 3 * x;
+    check_same({.n = n, .c = n, .d = d, .points = far, .candidates = rows});
+    check_same({.n = n, .c = n, .d = d, .points = rows, .candidates = far, .bias = minus_half_norms(far, n, d)});
+  }
+}
+
+TEST_CASE("best match by bytes: the same bits with biases that decide, or are not finite") {
+  if (filter_missing()) return;
+  const Index n = 100, c = 300, d = 64;
+  for (const float factor : {1e-20f, 1.0f, 1e6f, 1e30f, kInfinity}) {
+    CAPTURE(factor);
+    Problem p{.n = n, .c = c, .d = d, .points = normal(n, d, 42), .candidates = normal(c, d, 7), .bias = Random(3).normal(c)};
+    for (float& b : p.bias) b *= factor;
+    check_same(p);
+    p.bias[17] = std::numeric_limits<float>::quiet_NaN();
+    check_same(p);
+  }
+}
