@@ -45,9 +45,6 @@ inline bool wants_filter(const Context& context, bool pays, Index d) {
 /// Bytes from row to row.
 inline Index byte_pitch(Index d) { return round_up(d, W); }
 
-/// Lanes that hold columns from c on.
-inline __mmask16 columns_from(Index c, Index d) { return static_cast<__mmask16>(d - c >= W ? 0xffff : (1 << (d - c)) - 1); }
-
 /// Not below the norm whose square was computed as `norm2`.
 inline float norm_bound(float norm2, Index d) {
   return __builtin_sqrtf(norm2) * (1 + static_cast<float>(d + 16) * 0x1p-23f) + 0x1p-60f;
@@ -62,38 +59,56 @@ struct ByteRow {
   std::int32_t sum;  // of q
 };
 
+/// f(c, mask) for each W columns from c on; lanes of the mask that are 0 lie beyond d.
+template <class F>
+inline void for_columns(Index d, F f) {
+  Index c = 0;
+  for (; c + W <= d; c += W) f(c, static_cast<__mmask16>(0xffff));
+  if (c < d) f(c, static_cast<__mmask16>((1 << (d - c)) - 1));
+}
+
+/// In all lanes: op over the lanes.
+template <class F>
+inline Vec fold(Vec x, F op) {
+  x = op(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  x = op(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  x = op(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+  return op(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+}
+inline float total(Vec x) {
+  return fold(x, [](Vec a, Vec b) { return a + b; })[0];
+}
+
 /// Writes q + offset, filled up with `offset` to byte_pitch(d).
 inline ByteRow to_bytes(const float* row, const float* centre, Index d, std::uint8_t offset, std::uint8_t* out) {
-  const auto difference = [&](Index c) {
-    const __mmask16 columns = columns_from(c, d);
-    return _mm512_sub_ps(_mm512_maskz_loadu_ps(columns, row + c), _mm512_maskz_loadu_ps(columns, centre + c));
-  };
-  __m512 largest = _mm512_setzero_ps(), size2 = largest, along = largest, error2 = largest;
-  for (Index c = 0; c < d; c += W) {
-    const __m512 y = difference(c);
-    largest = _mm512_max_ps(largest, _mm512_abs_ps(y));
-    size2 = _mm512_fmadd_ps(y, y, size2);
-    along = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(columns_from(c, d), centre + c), y, along);
-  }
-  const float range = _mm512_reduce_max_ps(largest);
-  const bool zero = !(range > 0x1p-100f);
+  const auto load_columns = [](const float* from, __mmask16 mask) { return Vec(_mm512_maskz_loadu_ps(mask, from)); };
+  Vec largest{}, size2{}, along{}, error2{}, sum{};
+  for_columns(d, [&](Index c, __mmask16 mask) {
+    const Vec m = load_columns(centre + c, mask);
+    const Vec y = load_columns(row + c, mask) - m;
+    largest = max(largest, max(y, -y));
+    size2 = fma(y, y, size2);
+    along = fma(m, y, along);
+  });
+  const float range = fold(largest, [](Vec a, Vec b) { return max(a, b); })[0];
+  const float size = norm_bound(total(size2), d);
+  const bool usable = size < kByteLimit, zero = !(range > 0x1p-100f) || !usable;
   const float scale = zero ? 0 : range / 127, inverse = zero ? 0 : 127 / range;
-  __m512i sum = _mm512_setzero_si512();
-  for (Index c = 0; c < d; c += W) {
-    const __m512 y = difference(c);
-    const __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(y, _mm512_set1_ps(inverse)));
-    const __m512 rest = _mm512_fnmadd_ps(_mm512_set1_ps(scale), _mm512_cvtepi32_ps(q), y);
-    error2 = _mm512_fmadd_ps(rest, rest, error2);
-    sum = _mm512_add_epi32(sum, q);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + c),
-                     _mm_add_epi8(_mm512_cvtepi32_epi8(q), _mm_set1_epi8(static_cast<char>(offset))));
-  }
-  const float size = norm_bound(_mm512_reduce_add_ps(size2), d);
+  for_columns(d, [&](Index c, __mmask16 mask) {
+    const Vec y = load_columns(row + c, mask) - load_columns(centre + c, mask);
+    const __m512i q = _mm512_maskz_cvtps_epi32(0xffff, __m512(y * broadcast(inverse)));
+    const Vec whole = __builtin_convertvector(IntVec(q), Vec);
+    const Vec rest = fma(broadcast(-scale), whole, y);
+    error2 = fma(rest, rest, error2);
+    sum += whole;
+    const __m128i bytes = _mm_add_epi8(_mm512_maskz_cvtepi32_epi8(0xffff, q), _mm_set1_epi8(static_cast<char>(offset)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + c), bytes);
+  });
   return {.scale = scale,
           .size = size,
-          .error = norm_bound(_mm512_reduce_add_ps(error2), d) + 0x1p-23f * size,
-          .along = _mm512_reduce_add_ps(along),
-          .sum = _mm512_reduce_add_epi32(sum)};
+          .error = norm_bound(total(error2), d) + 0x1p-23f * size,
+          .along = total(along),
+          .sum = static_cast<std::int32_t>(usable ? total(sum) : 0)};
 }
 
 /// Up to kStrip points side by side, one a lane: [column / 4][lane][column % 4] of q + 128, and the bounds so far.
@@ -208,7 +223,7 @@ template <bool Masked>
 #pragma GCC unroll 8
     for (int r = 0; r < kByteTile; ++r) {
       const Index c = candidate + r;
-      const Vec product = Vec(_mm512_cvtepi32_ps(acc[r][v])) * broadcast(set.scale[c]);
+      const Vec product = __builtin_convertvector(IntVec(acc[r][v]), Vec) * broadcast(set.scale[c]);
       const Vec middle = fma(product, strip.scale[v], broadcast(set.shift[c]));
       const Vec width = fma(strip.error[v], broadcast(set.size[c]), strip.reach[v] * broadcast(set.error[c]));
       Vec low = middle - width, high = middle + width;
