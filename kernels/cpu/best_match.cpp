@@ -68,14 +68,15 @@ void run(const Match& op, Context& context) {
   MatchStrip strips[kMatchGroup];
   auto* packed = scratch<float>(context, 0, kMatchGroup * kStrip * op.points.cols);
 #if KVBENCH_WIDTH == 16
-  ByteMatch filter;
-  const bool filtered = wants_filter(context, filter_pays(op), op.points.cols) && start(op, context, filter);
+  static_assert(kMatchGroup <= kByteGroup);
+  ByteSearch filter = {.usable = false};
+  if (wants_filter(context, filter_pays(op), op.points.cols)) filter = start_search(op, context);
 #endif
   for (Index point = 0; point < op.points.rows;) {
     Index count = 0;
     for (; count < kMatchGroup && point < op.points.rows; point += strips[count++].count) strips[count] = next_strip(op, point);
 #if KVBENCH_WIDTH == 16
-    if (!filtered || !match_by_bytes(op, filter, strips, count))
+    if (!filter.usable || !match_by_bytes(op, filter, strips, count))
 #endif
       match_all(op, packed, strips, count);
     for (Index s = 0; s < count; ++s) write_matches(op, strips[s]);
