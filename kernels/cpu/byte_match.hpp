@@ -51,7 +51,7 @@ inline bool set_strip(const Match& op, const MatchStrip& points, ByteSearch& sea
 /// The matches of a group of strips; false, and nothing done, where a point cannot be used or too many candidates survive.
 inline bool match_by_bytes(const Match& op, ByteSearch& search, MatchStrip* strips, Index count) {
   const Index d = op.points.cols;
-  ByteStrip bytes[kByteGroup];
+  ByteStrip bytes[kByteGroup] = {};
   for (Index s = 0; s < count; ++s)
     if (!set_strip(op, strips[s], search, search.bytes + s * kStrip * byte_pitch(d), bytes[s])) return false;
   if (!find_survivors(search, bytes, count)) return false;

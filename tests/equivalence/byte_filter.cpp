@@ -158,6 +158,46 @@ void add_ranges(Problem& p) {
   }
 }
 
+struct Clusters {
+  std::vector<std::int32_t> labels, count;
+  std::vector<float> representatives;  // those in use
+};
+
+/// Feeds the points in calls of `block`.
+Clusters clusters(Backend& b, const std::vector<float>& points, Index n, Index d, float radius, Index capacity, Index block) {
+  auto all = b.adopt(points, n, d);
+  auto representatives = b.allocate<float>(capacity, d);
+  auto count = b.adopt(std::vector<std::int32_t>{0}, 1);
+  auto labels = b.allocate<std::int32_t>(n);
+  for (Index begin = 0; begin < n; begin += block) {
+    const Index size = std::min(block, n - begin);
+    b.run(kernels::LeaderClusters<Buffer>{all.slice(begin, size), radius, representatives, count, labels.slice(begin, size)});
+  }
+  const Index used = std::min<Index>(b.read(count)[0], capacity);
+  return {b.read(labels), b.read(count), b.read(representatives.slice(0, used))};
+}
+
+void check_same_clusters(const std::vector<float>& points, Index n, Index d, float radius, Index capacity, Index block) {
+  CAPTURE(d);
+  CAPTURE(radius);
+  CAPTURE(capacity);
+  CAPTURE(block);
+  const Clusters expected = clusters(*plain(), points, n, d, radius, capacity, block);
+  const Clusters actual = clusters(*filtered(), points, n, d, radius, capacity, block);
+  CHECK(actual.labels == expected.labels);
+  CHECK(actual.count == expected.count);
+  CHECK(same_bits(actual.representatives, expected.representatives));
+}
+
+/// Of the first two rows; 1 where that is no number to go by.
+float first_distance(const std::vector<float>& rows, Index d) {
+  double distance2 = 0;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(d); ++c)
+    distance2 += std::pow(static_cast<double>(rows[c]) - rows[c + static_cast<std::size_t>(d)], 2);
+  const auto distance = static_cast<float>(std::sqrt(distance2));
+  return std::isfinite(distance) && distance > 0 ? distance : 1;
+}
+
 }  // namespace
 
 TEST_CASE("best match by bytes: the same bits for every kind of rows") {
@@ -229,5 +269,22 @@ TEST_CASE("best match by bytes: the same bits with biases that decide, or are no
     check_same(p);
     p.bias[17] = std::numeric_limits<float>::quiet_NaN();
     check_same(p);
+  }
+}
+
+TEST_CASE("leader clusters by bytes: the same bits for every kind of rows") {
+  if (filter_missing()) return;
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    const Index n = 900;
+    for (const Index d : {3, 37, 64}) {
+      const auto points = kind.rows(n, d, 42);
+      const float distance = first_distance(points, d);
+      for (const float radius : {0.0f, 0.8f * distance, distance, 2 * distance}) {
+        check_same_clusters(points, n, d, radius, n, n);
+        check_same_clusters(points, n, d, radius, n, 300);
+        check_same_clusters(points, n, d, radius, 100, 257);
+      }
+    }
   }
 }
