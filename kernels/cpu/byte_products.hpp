@@ -29,8 +29,6 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
-using UnalignedInt = std::int32_t __attribute__((aligned(1), may_alias));
-
 /// Candidates of a byte tile; arrays of candidates are filled up to a multiple.
 constexpr Index kByteTile = 8;
 
@@ -52,13 +50,8 @@ struct ByteCandidates {
 /// The centre, a mean of `rows` rows, and memory for `capacity` candidates that are still to be set. Slots [slot, slot + 3).
 inline ByteCandidates byte_candidates(ByteScore kind, const float* data, Index stride, Index rows, Index capacity, Index d,
                                       Context& context, int slot) {
-  constexpr Index sampled = 512;  // any vector would do
   auto* centre = scratch<float>(context, slot, d);
-  for (Index c = 0; c < d; ++c) centre[c] = 0;
-  const Index step = max(rows / sampled, 1), count = (rows + step - 1) / step;
-  for (Index i = 0; i < rows; i += step)
-    for (Index c = 0; c < d; ++c) centre[c] += data[i * stride + c];
-  for (Index c = 0; c < d; ++c) centre[c] /= static_cast<float>(max(count, 1));
+  mean_of(data, stride, rows, d, centre);
   const float centre_size = norm_bound(static_cast<float>(squared_norm(centre, d)), d);
   const Index padded = round_up(capacity, kByteTile);
   auto* bytes = scratch<std::int8_t>(context, slot + 1, padded * byte_pitch(d));

@@ -14,6 +14,8 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
+using UnalignedInt = std::int32_t __attribute__((aligned(1), may_alias));
+
 /// Sums of kByteColumns products of bytes fit 32 bits; longer rows than kByteLimit could overflow fp32 in their products.
 constexpr Index kByteColumns = 1 << 16;
 constexpr float kByteLimit = 0x1p40f;
@@ -39,7 +41,18 @@ struct ByteRow {
   float norm2;       // |row - centre|^2, and
   float along;       // <centre, row - centre>: rounded sums of rounded differences
   std::int32_t sum;  // of q
+  float squares;     // of q, as a rounded sum
 };
+
+/// A mean of the rows, or of some of them: any vector would do for a centre.
+inline void mean_of(const float* data, Index stride, Index rows, Index d, float* centre) {
+  constexpr Index sampled = 512;
+  const Index step = max(rows / sampled, 1), count = (rows + step - 1) / step;
+  for (Index c = 0; c < d; ++c) centre[c] = 0;
+  for (Index i = 0; i < rows; i += step)
+    for (Index c = 0; c < d; ++c) centre[c] += data[i * stride + c];
+  for (Index c = 0; c < d; ++c) centre[c] /= static_cast<float>(max(count, 1));
+}
 
 /// f(c, mask) for each W columns from c on; lanes of the mask that are 0 lie beyond d.
 template <class F>
@@ -64,7 +77,7 @@ inline float total(Vec x) {
 /// Writes q + offset, filled up with `offset` to byte_pitch(d).
 inline ByteRow to_bytes(const float* row, const float* centre, Index d, std::uint8_t offset, std::uint8_t* out) {
   const auto load_columns = [](const float* from, __mmask16 mask) { return Vec(_mm512_maskz_loadu_ps(mask, from)); };
-  Vec largest{}, size2{}, along{}, error2{}, sum{};
+  Vec largest{}, size2{}, along{}, error2{}, sum{}, squares{};
   for_columns(d, [&](Index c, __mmask16 mask) {
     const Vec m = load_columns(centre + c, mask);
     const Vec y = load_columns(row + c, mask) - m;
@@ -83,6 +96,7 @@ inline ByteRow to_bytes(const float* row, const float* centre, Index d, std::uin
     const Vec rest = fma(broadcast(-scale), whole, y);
     error2 = fma(rest, rest, error2);
     sum += whole;
+    squares = fma(whole, whole, squares);
     const __m128i bytes = _mm_add_epi8(_mm512_maskz_cvtepi32_epi8(0xffff, q), _mm_set1_epi8(static_cast<char>(offset)));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + c), bytes);
   });
@@ -91,7 +105,8 @@ inline ByteRow to_bytes(const float* row, const float* centre, Index d, std::uin
           .error = norm_bound(total(error2), d) + 0x1p-23f * size,
           .norm2 = norm2,
           .along = total(along),
-          .sum = static_cast<std::int32_t>(usable ? total(sum) : 0)};
+          .sum = static_cast<std::int32_t>(usable ? total(sum) : 0),
+          .squares = total(squares)};
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "distance_tile.hpp"
+#include "byte_centres.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
@@ -10,15 +10,33 @@ struct Farthest {
   std::int32_t index;
 };
 
-/// One pass over all points: lowers their distances to the nearest centre by the new one and finds the farthest point, the
-/// lowest index on ties. Taken points hold a negative distance and so keep it.
-Farthest lower_and_find(const float* strips, const float* centre, Index padded, Index d, float* nearest) {
-  constexpr int kVectors = 8;  // independent sums, enough to keep the multipliers busy
-  static_assert(kVectors * W == 4 * kStrip);
+/// The farthest point of each lane, the lowest index on ties: points come in increasing order.
+struct FarthestLanes {
   Vec best = broadcast(-kInfinity);
-  IntVec best_index = {};
-  const IntVec lanes = lane_numbers();
-  for (Index begin = 0; begin < padded; begin += 4 * kStrip) {
+  IntVec index = {};
+
+  void update(Vec distances, Index first) {
+    const IntVec better = distances > best;
+    best = select(better, distances, best);
+    index = select(better, lane_numbers() + static_cast<std::int32_t>(first), index);
+  }
+
+  Farthest farthest() const {
+    Farthest all = {best[0], index[0]};
+    for (int i = 1; i < W; ++i)
+      if (best[i] > all.distance || (best[i] == all.distance && index[i] < all.index)) all = {best[i], index[i]};
+    return all;
+  }
+};
+
+constexpr Index kPassStrips = 4;
+
+/// Lowers the distances of all points to the nearest centre by the new one and finds the farthest point. Taken points hold a
+/// negative distance and so keep it.
+Farthest lower_and_find(const float* strips, const float* centre, Index padded, Index d, float* nearest) {
+  constexpr int kVectors = 2 * kPassStrips;  // independent sums, enough to keep the multipliers busy
+  FarthestLanes lanes;
+  for (Index begin = 0; begin < padded; begin += kPassStrips * kStrip) {
     Vec acc[kVectors] = {};
     for (Index c = 0; c < d; ++c) {
       const Vec x = broadcast(centre[c]);
@@ -33,17 +51,24 @@ Farthest lower_and_find(const float* strips, const float* centre, Index padded, 
       const Vec old = load(nearest + begin + v * W);
       const Vec lowered = select(acc[v] < old, acc[v], old);
       store(nearest + begin + v * W, lowered);
-      const IntVec better = lowered > best;
-      best = select(better, lowered, best);
-      best_index = select(better, lanes + static_cast<std::int32_t>(begin + v * W), best_index);
+      lanes.update(lowered, begin + v * W);
     }
   }
-  Farthest farthest = {best[0], best_index[0]};
-  for (int i = 1; i < W; ++i)
-    if (best[i] > farthest.distance || (best[i] == farthest.distance && best_index[i] < farthest.index))
-      farthest = {best[i], best_index[i]};
-  return farthest;
+  return lanes.farthest();
 }
+
+#if KVBENCH_WIDTH == 16
+/// The same by the filter of byte_centres.hpp.
+Farthest lower_and_find(ByteCentres& set, const float* centre, float* nearest) {
+  lower(set, centre, nearest);
+  FarthestLanes lanes;
+  for (Index i = 0; i < set.padded; i += W) lanes.update(load(nearest + i), i);
+  return lanes.farthest();
+}
+
+/// Making bytes of a row costs about what some passes do.
+bool filter_pays(const KCenter<HostMatrix>& op) { return op.order.rows >= 16 && op.points.cols >= 32; }
+#endif
 
 }  // namespace
 
@@ -54,21 +79,32 @@ void run(const KCenter<HostMatrix>& op, Context& context) {
   const Index n = op.points.rows;
   const Index d = op.points.cols;
   if (op.order.rows == 0) return;
-  const Index padded = round_up(n, 4 * kStrip);
-  auto* strips = scratch<float>(context, 0, padded * d);
+  const Index padded = round_up(n, kPassStrips * kStrip);
   auto* nearest = scratch<float>(context, 1, padded);
-  pack_strips(op.points.data, op.points.stride, n, d, strips);
-  for (Index i = round_up(n, kStrip) * d; i < padded * d; ++i) strips[i] = 0;
   for (Index i = 0; i < padded; ++i) nearest[i] = i < n ? kInfinity : padding;
 
-  Farthest next = {kInfinity, static_cast<std::int32_t>(op.start)};
-  for (Index k = 0; k < op.order.rows; ++k) {
-    op.order.data[k * op.order.stride] = next.index;
-    op.radius2.data[k * op.radius2.stride] = next.distance;
-    nearest[next.index] = taken;
-    if (k + 1 < op.order.rows)
-      next = lower_and_find(strips, op.points.data + next.index * op.points.stride, padded, d, nearest);
+  const auto take_all = [&](auto taken_out, auto next_of) {
+    Farthest next = {kInfinity, static_cast<std::int32_t>(op.start)};
+    for (Index k = 0; k < op.order.rows; ++k) {
+      op.order.data[k * op.order.stride] = next.index;
+      op.radius2.data[k * op.radius2.stride] = next.distance;
+      nearest[next.index] = taken;
+      taken_out(next.index);
+      if (k + 1 < op.order.rows) next = next_of(op.points.data + next.index * op.points.stride);
+    }
+  };
+#if KVBENCH_WIDTH == 16
+  if (wants_filter(context, filter_pays(op), d)) {
+    ByteCentres set = byte_centres(op.points.data, op.points.stride, n, padded, d, context);
+    if (set_rows(set, scratch<std::uint8_t>(context, 14, kStrip * byte_pitch(d))))
+      return take_all([&](Index point) { take(set, point); },
+                      [&](const float* centre) { return lower_and_find(set, centre, nearest); });
   }
+#endif
+  auto* strips = scratch<float>(context, 0, padded * d);
+  pack_strips(op.points.data, op.points.stride, n, d, strips);
+  for (Index i = round_up(n, kStrip) * d; i < padded * d; ++i) strips[i] = 0;
+  take_all([](Index) {}, [&](const float* centre) { return lower_and_find(strips, centre, padded, d, nearest); });
 }
 
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

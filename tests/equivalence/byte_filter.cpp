@@ -288,3 +288,25 @@ TEST_CASE("leader clusters by bytes: the same bits for every kind of rows") {
     }
   }
 }
+
+TEST_CASE("k-center by bytes: the same bits for every kind of rows") {
+  if (filter_missing()) return;
+  const auto centers = [](const std::unique_ptr<Backend>& b, const std::vector<float>& points, Index n, Index d, Index k) {
+    const auto order = b->allocate<std::int32_t>(k);
+    const auto radius2 = b->allocate<float>(k);
+    b->run(kernels::KCenter<Buffer>{b->adopt(points, n, d), n / 2, order, radius2});
+    return std::pair(b->read(order), b->read(radius2));
+  };
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    for (const Index n : {1, 2, 31, 700})
+      for (const Index d : {2, 37, 64, 128}) {
+        CAPTURE(n);
+        CAPTURE(d);
+        const auto points = kind.rows(n, d, 42);
+        const auto expected = centers(plain(), points, n, d, n), actual = centers(filtered(), points, n, d, n);
+        CHECK(actual.first == expected.first);
+        CHECK(same_bits(actual.second, expected.second));
+      }
+  }
+}
