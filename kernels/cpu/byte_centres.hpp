@@ -126,7 +126,7 @@ inline void lower(ByteCentres& set, const float* centre, float* nearest) {
     pack_strip(rows, set.d, set.strip);
     alignas(64) float distances[kStrip];
     Vec acc[1][2];
-    distance_tile<1, 1>(centre, set.strip, set.d, acc);
+    distance_strips(centre, set.strip, set.d, acc);
     write_strip(acc[0], kStrip, distances);
     for (Index lane = 0; lane < min(count - begin, Index{kStrip}); ++lane) {
       const Index i = set.changed[begin + lane];

@@ -10,11 +10,11 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
-/// Making bytes of a row costs about what a point gains on 32 candidates, and few columns leave little to gain.
+/// Making bytes of a row of d columns costs about what a point gains on 8192 / d candidates.
 inline bool filter_pays(const Match& op) {
   const Index n = op.points.rows, c = op.candidates.rows;
   const Index pairs = op.pairs > 0 ? op.pairs : n * c;
-  return op.points.cols >= 32 && pairs >= 64 * (n + c);
+  return pairs * op.points.cols >= 8192 * (n + c);
 }
 
 /// Not usable where a candidate cannot be used.

@@ -8,9 +8,8 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
-/// acc[r] = squared distances of row r of a packed tile to the kStrip rows of a packed strip; `Step` floats of the tile lie
-/// between columns.
-template <int Rows, int Step = kTileRows>
+/// acc[r] = squared distances of row r of a packed tile to the kStrip rows of a packed strip.
+template <int Rows>
 inline void distance_tile(const float* tile, const float* strip, Index d, Vec (&acc)[Rows][2]) {
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) acc[r][0] = acc[r][1] = Vec{};
@@ -19,12 +18,29 @@ inline void distance_tile(const float* tile, const float* strip, Index d, Vec (&
     const Vec s1 = load(strip + c * kStrip + W);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
-      const Vec x = broadcast(tile[c * Step + r]);
+      const Vec x = broadcast(tile[c * kTileRows + r]);
       const Vec d0 = s0 - x;
       const Vec d1 = s1 - x;
       acc[r][0] = fma(d0, d0, acc[r][0]);
       acc[r][1] = fma(d1, d1, acc[r][1]);
     }
+  }
+}
+
+/// acc[s] = squared distances of one row to those of neighbouring strips: more than one hide the latency of the sums.
+template <int Strips>
+inline void distance_strips(const float* row, const float* strips, Index d, Vec (&acc)[Strips][2]) {
+#pragma GCC unroll 4
+  for (int s = 0; s < Strips; ++s) acc[s][0] = acc[s][1] = Vec{};
+  for (Index c = 0; c < d; ++c) {
+    const Vec x = broadcast(row[c]);
+#pragma GCC unroll 4
+    for (int s = 0; s < Strips; ++s)
+#pragma GCC unroll 2
+      for (int v = 0; v < 2; ++v) {
+        const Vec difference = load(strips + s * kStrip * d + c * kStrip + v * W) - x;
+        acc[s][v] = fma(difference, difference, acc[s][v]);
+      }
   }
 }
 

@@ -29,30 +29,25 @@ struct FarthestLanes {
   }
 };
 
-constexpr Index kPassStrips = 4;
+constexpr int kPassStrips = 4;
 
 /// Lowers the distances of all points to the nearest centre by the new one and finds the farthest point. Taken points hold a
 /// negative distance and so keep it.
 Farthest lower_and_find(const float* strips, const float* centre, Index padded, Index d, float* nearest) {
-  constexpr int kVectors = 2 * kPassStrips;  // independent sums, enough to keep the multipliers busy
   FarthestLanes lanes;
   for (Index begin = 0; begin < padded; begin += kPassStrips * kStrip) {
-    Vec acc[kVectors] = {};
-    for (Index c = 0; c < d; ++c) {
-      const Vec x = broadcast(centre[c]);
-#pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) {
-        const Vec difference = load(strips + (begin + v / 2 * kStrip) * d + c * kStrip + v % 2 * W) - x;
-        acc[v] = fma(difference, difference, acc[v]);
+    Vec distances[kPassStrips][2];
+    distance_strips(centre, strips + begin * d, d, distances);
+#pragma GCC unroll 4
+    for (int s = 0; s < kPassStrips; ++s)
+#pragma GCC unroll 2
+      for (int v = 0; v < 2; ++v) {
+        const Index first = begin + s * kStrip + v * W;
+        const Vec old = load(nearest + first);
+        const Vec lowered = select(distances[s][v] < old, distances[s][v], old);
+        store(nearest + first, lowered);
+        lanes.update(lowered, first);
       }
-    }
-#pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-      const Vec old = load(nearest + begin + v * W);
-      const Vec lowered = select(acc[v] < old, acc[v], old);
-      store(nearest + begin + v * W, lowered);
-      lanes.update(lowered, begin + v * W);
-    }
   }
   return lanes.farthest();
 }
@@ -66,8 +61,8 @@ Farthest lower_and_find(ByteCentres& set, const float* centre, float* nearest) {
   return lanes.farthest();
 }
 
-/// Making bytes of a row costs about what some passes do.
-bool filter_pays(const KCenter<HostMatrix>& op) { return op.order.rows >= 16 && op.points.cols >= 32; }
+/// Making bytes of a row and the first passes, which change most points, must be earned by the others: as measured.
+bool filter_pays(const KCenter<HostMatrix>& op) { return op.order.rows * op.points.cols >= 4096; }
 #endif
 
 }  // namespace

@@ -75,7 +75,7 @@ struct LeaderFilter {
 
 /// Whether the representatives [0, count) are there as bytes.
 bool fill(LeaderFilter& filter, const Leaders& op, Index count, Context& context) {
-  const bool pays = count >= 64 && op.points.rows >= kLeaderBlock && op.points.cols >= 32;
+  const bool pays = count * op.points.cols >= 2048 && op.points.rows >= kLeaderBlock;  // as measured
   if (!wants_filter(context, pays, op.points.cols)) return false;
   ByteSearch& search = filter.search;
   if (filter.filled < 0) {
@@ -125,9 +125,16 @@ bool filter_existing(const Leaders& op, Index begin, Index points, Index count, 
 
 /// Also compares one point with the representatives [begin, end) opened inside the block.
 void nearest_opened(const float* point, const float* strips, Index begin, Index end, Index d, Nearest& nearest) {
-  for (Index first = begin / kStrip * kStrip; first < end; first += kStrip) {
+  constexpr int some = 4;
+  Index first = begin / kStrip * kStrip;
+  for (; first + (some - 1) * kStrip < end; first += some * kStrip) {
+    Vec acc[some][2];
+    distance_strips(point, strips + first * d, d, acc);
+    for (int s = 0; s < some; ++s) update(nearest, acc[s], first + s * kStrip, end);
+  }
+  for (; first < end; first += kStrip) {
     Vec acc[1][2];
-    distance_tile<1, 1>(point, strips + first * d, d, acc);
+    distance_strips(point, strips + first * d, d, acc);
     update(nearest, acc[0], first, end);
   }
 }
