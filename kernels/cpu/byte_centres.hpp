@@ -6,9 +6,9 @@
 // keeps its fp32 distance `nearest` where
 //     |s_y q_y|^2 + |s_z q_z|^2 - 2 s_y s_z <q_y, q_z> >= (sqrt(nearest) + |e_y| + |e_z|)^2,
 // since the new distance is not less then. Roundings, u = 2^-24: those of the left side are below (d + 8) u times the sum of
-// the two squares, which `kept` lowers by 4 (d + 64) u. The fp32 distance is a chain of d subtractions and FMAs, not below 1
-// - 1.01 (d + 3) u times the exact one; `raised` lifts the square root by 2 (d + 32) u, and the errors by 16 u, more than that
-// and the roundings of the right side. Underflow is below the 2^-60 that errors hold.
+// the two squares, which `kept` lowers by 4 (d + 64) u. The fp32 distance, a chain of d subtractions and FMAs, is not less than
+// the exact one by more than 1.01 (d + 3) u of it; `raised` lifts its root by 2 (d + 32) u and `lifted` the errors by 16 u,
+// which covers that and the roundings of the right side. Underflow is below the 2^-60 that errors hold.
 #pragma once
 
 #include "byte_rows.hpp"
@@ -39,24 +39,23 @@ inline float lifted(float error) { return error * (1 + 0x1p-20f); }
 inline float kept(float norm2, Index d) { return norm2 * (1 - static_cast<float>(d + 64) * 0x1p-22f); }
 inline float raised(float nearest, Index d) { return __builtin_sqrtf(nearest) * (1 + static_cast<float>(d + 32) * 0x1p-23f); }
 
-/// Makes bytes of the points; false where one cannot be used.
+/// Makes bytes of the points; false where one cannot be used. `rows`: kStrip * byte_pitch(d).
 inline bool set_rows(ByteCentres& set, std::uint8_t* rows) {
-  const Index pitch = byte_pitch(set.d);
-  for (Index first = 0; first < set.padded; first += kStrip) {
-    const float* quads[kStrip];  // pack_strip moves four bytes as if they were a float
-    for (Index lane = 0; lane < kStrip; ++lane) {
+  bool usable = true;
+  for (Index first = 0; first < set.padded && usable; first += kStrip) {
+    const float* points[kStrip];
+    for (Index lane = 0; lane < kStrip; ++lane) points[lane] = set.points + min(first + lane, set.rows - 1) * set.stride;
+    std::uint8_t* bytes = set.bytes + first * byte_pitch(set.d);
+    pack_bytes(points, set.centre, set.d, rows, bytes, [&](Index lane, const ByteRow& own) {
       const Index i = first + lane;
-      const ByteRow own = to_bytes(set.points + min(i, set.rows - 1) * set.stride, set.centre, set.d, 128, rows + lane * pitch);
-      if (!(own.size < kByteLimit)) return false;
-      quads[lane] = reinterpret_cast<const float*>(rows + lane * pitch);
       set.scale[i] = own.scale;
       set.norm2[i] = i < set.rows ? kept(own.scale * own.scale * own.squares, set.d) : kInfinity;
       set.error[i] = lifted(own.error);
       set.bound[i] = kInfinity;
-    }
-    pack_strip(quads, pitch / 4, reinterpret_cast<float*>(set.bytes + first * pitch));
+      usable = usable && own.size < kByteLimit;
+    });
   }
-  return true;
+  return usable;
 }
 
 /// `padded`: rows, rounded up to a multiple of kByteStrips * kStrip.

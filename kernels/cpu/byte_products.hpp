@@ -97,26 +97,20 @@ struct ByteStrip {
   IntVec first[2], last[2], self[2];  // of each point: first <= c < last, c != self
 };
 
-/// kStrip points as a strip in `bytes`, kStrip * byte_pitch(d) of them; `rows` has the same space again. No pointer is null.
-/// False where a point cannot be used. What they see is left to the caller.
+/// Points as a strip in `bytes`; false where one cannot be used. What they see is left to the caller; the rest: see pack_bytes.
 inline bool set_points(const ByteCandidates& set, const float* const* points, std::uint8_t* rows, std::uint8_t* bytes,
                        ByteStrip& strip) {
-  const Index d = set.d, pitch = byte_pitch(d);
-  const float* quads[kStrip];  // pack_strip moves four bytes as if they were a float
   bool usable = true;
-  for (Index lane = 0; lane < kStrip; ++lane) {
-    const ByteRow own = to_bytes(points[lane], set.centre, d, 128, rows + lane * pitch);
-    quads[lane] = reinterpret_cast<const float*>(rows + lane * pitch);
+  pack_bytes(points, set.centre, set.d, rows, bytes, [&](Index lane, const ByteRow& own) {
     const Index v = lane / W, i = lane % W;
     strip.scale[v][i] = own.scale;
     strip.reach[v][i] = own.size + own.error;
     strip.error[v][i] = own.error;
     const float length = set.base + own.size + own.error, both = length + set.longest;
     const float bound = set.kind == ByteScore::product ? 2 * length * set.longest + set.highest : both * both;
-    strip.slack[v][i] = bound * static_cast<float>(d + 8) * 0x1p-21f + 0x1p-119f;
+    strip.slack[v][i] = bound * static_cast<float>(set.d + 8) * 0x1p-21f + 0x1p-119f;
     usable = usable && length < kByteLimit;
-  }
-  pack_strip(quads, pitch / 4, reinterpret_cast<float*>(bytes));
+  });
   strip.bytes = bytes;
   for (int v = 0; v < 2; ++v) strip.highest[v] = broadcast(-kInfinity);
   return usable;

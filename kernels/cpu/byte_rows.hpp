@@ -19,6 +19,7 @@ using UnalignedInt = std::int32_t __attribute__((aligned(1), may_alias));
 /// Sums of kByteColumns products of bytes fit 32 bits; longer rows than kByteLimit could overflow fp32 in their products.
 constexpr Index kByteColumns = 1 << 16;
 constexpr float kByteLimit = 0x1p40f;
+
 /// Whether to filter, where the operation alone would say `pays`.
 inline bool wants_filter(const Context& context, bool pays, Index d) {
   if (d > kByteColumns || context.filter == ByteFilter::off || !byte_filter_available()) return false;
@@ -107,6 +108,19 @@ inline ByteRow to_bytes(const float* row, const float* centre, Index d, std::uin
           .along = total(along),
           .sum = static_cast<std::int32_t>(usable ? total(sum) : 0),
           .squares = total(squares)};
+}
+
+/// kStrip rows side by side, as [column / 4][lane][column % 4] of q + 128; f(lane, ByteRow) for each. No pointer is null;
+/// `rows` and `bytes`: kStrip * byte_pitch(d).
+template <class F>
+inline void pack_bytes(const float* const* points, const float* centre, Index d, std::uint8_t* rows, std::uint8_t* bytes, F f) {
+  const Index pitch = byte_pitch(d);
+  const float* quads[kStrip];  // pack_strip moves four bytes as if they were a float
+  for (Index lane = 0; lane < kStrip; ++lane) {
+    f(lane, to_bytes(points[lane], centre, d, 128, rows + lane * pitch));
+    quads[lane] = reinterpret_cast<const float*>(rows + lane * pitch);
+  }
+  pack_strip(quads, pitch / 4, reinterpret_cast<float*>(bytes));
 }
 
 }  // namespace
