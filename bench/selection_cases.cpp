@@ -67,6 +67,7 @@ Case chunked_matching(Index chunk) {
                                  .candidates = tokens.slice(n, n),
                                  .first = b.adopt(std::move(first), n),
                                  .last = b.adopt(std::move(last), n),
+                                 .pairs = static_cast<Index>(pairs),
                                  .best = b.allocate<std::int32_t>(n),
                                  .score = b.allocate<float>(n)};
             return Bound{runner(b, op), reader(b, op.best, op.score)};
