@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "compare.hpp"
+#include "row_kinds.hpp"
 
 using namespace kvbench;
 using namespace kvbench::test;
@@ -17,89 +17,6 @@ bool filter_missing() {
   if (!byte_filter_available()) MESSAGE("this processor has no AVX512-VNNI: nothing to compare");
   return !byte_filter_available();
 }
-
-struct Kind {
-  const char* name;
-  std::vector<float> (*rows)(Index count, Index d, std::uint32_t seed);
-};
-
-float& at(std::vector<float>& rows, Index d, Index i, Index c) { return rows[static_cast<std::size_t>(i * d + c)]; }
-
-std::vector<float> normal(Index count, Index d, std::uint32_t seed) { return Random(seed).normal(count * d); }
-
-std::vector<float> scaled(Index count, Index d, std::uint32_t seed, float factor) {
-  auto rows = normal(count, d, seed);
-  for (float& x : rows) x *= factor;
-  return rows;
-}
-
-/// Nine groups whose members differ in the fourth digit: many candidates are nearly as good as the best.
-std::vector<float> clustered(Index count, Index d, std::uint32_t seed) {
-  auto rows = Random(seed).normal(count * d, 1e-4f);
-  auto centres = Random(1).normal(9 * d);
-  for (Index i = 0; i < count; ++i)
-    for (Index c = 0; c < d; ++c) at(rows, d, i, c) += at(centres, d, i % 9, c);
-  return rows;
-}
-
-/// A channel with a large mean and one with a large variance, as keys have them.
-std::vector<float> outlier_channels(Index count, Index d, std::uint32_t seed) {
-  auto rows = normal(count, d, seed);
-  for (Index i = 0; i < count; ++i) {
-    at(rows, d, i, 0) += 300;
-    at(rows, d, i, d / 2) *= 50;
-  }
-  return rows;
-}
-
-/// Whole numbers, most rows three times: ties.
-std::vector<float> repeated(Index count, Index d, std::uint32_t seed) {
-  auto rows = Random(seed).lattice(count * d, 2);
-  for (Index i = 0; i + 2 < count; i += 3)
-    for (Index c = 0; c < d; ++c) at(rows, d, i + 1, c) = at(rows, d, i + 2, c) = at(rows, d, i, c);
-  return rows;
-}
-
-std::vector<float> with_zero_rows(Index count, Index d, std::uint32_t seed) {
-  auto rows = normal(count, d, seed);
-  for (Index i = 0; i < count; i += 3)
-    for (Index c = 0; c < d; ++c) at(rows, d, i, c) = 0;
-  return rows;
-}
-
-std::vector<float> zeros(Index count, Index d, std::uint32_t) {
-  return std::vector<float>(static_cast<std::size_t>(count * d));
-}
-
-/// Rows of one set from 1e-30 to 1e9.
-std::vector<float> of_all_sizes(Index count, Index d, std::uint32_t seed) {
-  auto rows = normal(count, d, seed);
-  for (Index i = 0; i < count; ++i)
-    for (Index c = 0; c < d; ++c) at(rows, d, i, c) *= std::pow(10.0f, static_cast<float>(i % 40) - 30);
-  return rows;
-}
-
-/// Every 50th row holds one value that is not a number, or infinite.
-std::vector<float> not_finite(Index count, Index d, std::uint32_t seed) {
-  auto rows = normal(count, d, seed);
-  const float bad[] = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity};
-  for (Index i = 0; i < count; i += 50) at(rows, d, i, i % d) = bad[i / 50 % 3];
-  return rows;
-}
-
-const Kind kinds[] = {{"normal", normal},
-                      {"clustered", clustered},
-                      {"outlier channels", outlier_channels},
-                      {"repeated", repeated},
-                      {"zero rows", with_zero_rows},
-                      {"zeros", zeros},
-                      {"1e30", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e30f); }},
-                      {"1e10", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e10f); }},
-                      {"1e-15", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-15f); }},
-                      {"1e-30", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-30f); }},
-                      {"denormal", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-40f); }},
-                      {"all sizes", of_all_sizes},
-                      {"not finite", not_finite}};
 
 struct Problem {
   Index n, c, d;
