@@ -8,6 +8,12 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
+/// Floats of an operand that is read again and again: 256 KiB, half of the smallest second-level cache in view.
+constexpr Index kCached = 1 << 16;
+
+/// Rows of d floats that fit there, a multiple of `multiple` and at least that.
+inline Index cached_rows(Index d, Index multiple) { return max(kCached / max(d, 1) / multiple, 1) * multiple; }
+
 /// acc[r] = <row r, each row of the strip>; rows are `stride` floats apart.
 template <int Rows>
 inline void product_tile(const float* rows, Index stride, const float* strip, Index d, Vec (&acc)[Rows][2]) {
@@ -50,12 +56,6 @@ inline void write_strip(const Vec (&results)[2], Index count, float* out) {
   store(lane + W, results[1]);
   for (Index c = 0; c < count; ++c) out[c] = lane[c];
 }
-
-/// Floats of an operand that is read again and again: 256 KiB, half of the smallest second-level cache in view.
-constexpr Index kCached = 1 << 16;
-
-/// Rows of d floats that fit there, a multiple of `multiple` and at least that.
-inline Index cached_rows(Index d, Index multiple) { return max(kCached / max(d, 1) / multiple, 1) * multiple; }
 
 inline IntVec lane_numbers() {
   IntVec lanes{};
