@@ -20,15 +20,15 @@ Buffer<const float> minus_half_norms(Backend& b, const Buffer<const float>& rows
   return b.adopt(std::move(bias), rows.rows());
 }
 
-/// Nearest of the first c tokens; all scores are exact in fp32.
-Case assignment(Index c) {
+/// Nearest of the first c of n tokens; all scores are exact in fp32.
+Case assignment(Index n, Index c) {
   return {"best_match k-means c=" + std::to_string(c), [=](Backend& b) {
-            const Buffer<float> points = clustered(b, kTokens, kDims);
+            const Buffer<float> points = clustered(b, n, kDims);
             BestMatch<Buffer> op{.points = points,
                                  .candidates = points.slice(0, c),
                                  .bias = minus_half_norms(b, points.slice(0, c)),
-                                 .best = b.allocate<std::int32_t>(kTokens),
-                                 .score = b.allocate<float>(kTokens)};
+                                 .best = b.allocate<std::int32_t>(n),
+                                 .score = b.allocate<float>(n)};
             return Bound{runner(b, op), reader(b, op.best, op.score)};
           }};
 }
@@ -67,6 +67,7 @@ Case chunked_matching(Index chunk) {
                                  .candidates = tokens.slice(n, n),
                                  .first = b.adopt(std::move(first), n),
                                  .last = b.adopt(std::move(last), n),
+                                 .pairs = static_cast<Index>(pairs),
                                  .best = b.allocate<std::int32_t>(n),
                                  .score = b.allocate<float>(n)};
             return Bound{runner(b, op), reader(b, op.best, op.score)};
@@ -136,7 +137,8 @@ Case by_row(std::string name, Index out_rows, Index out_cols, Op<Buffer> op) {
 
 std::vector<Case> selection_cases() {
   constexpr Index pages = kTokens / 16;
-  return {assignment(kTokens / 80),
+  return {assignment(kTokens, kTokens / 80),
+          assignment(kTokens / 4, 4096),
           lloyd_step(kTokens / 80),
           chunked_matching(256),
           inner_products("inner_products page scores", 256, pages, 2 * kDims),

@@ -29,7 +29,8 @@ class HostUploader final : public Uploader {
 template <class Context>
 class HostBackend final : public Backend {
  public:
-  HostBackend(std::string_view device, Isa isa) : device_(device), context_{isa} {}
+  template <class... Options>
+  explicit HostBackend(std::string_view device, Options... options) : device_(device), context_{options...} {}
 
   std::string_view device() const override { return device_; }
   std::string_view isa() const override { return name_of(context_.isa); }
@@ -104,6 +105,15 @@ bool isa_available(Isa isa) {
   }
 }
 
+bool byte_filter_available() {
+#if defined(KVBENCH_X86)
+  static const bool available = isa_available(Isa::avx512) && __builtin_cpu_supports("avx512vnni");
+  return available;
+#else
+  return false;
+#endif
+}
+
 Isa best_isa() {
   if (isa_available(Isa::avx512)) return Isa::avx512;
   return isa_available(Isa::avx2) ? Isa::avx2 : Isa::scalar;
@@ -116,11 +126,11 @@ std::string_view name_of(Isa isa) {
 
 std::unique_ptr<Backend> make_ref_backend() { return std::make_unique<HostBackend<kernels::ref::Context>>("ref", Isa::scalar); }
 
-std::unique_ptr<Backend> make_cpu_backend(Isa isa) {
+std::unique_ptr<Backend> make_cpu_backend(Isa isa, ByteFilter filter) {
   if (!isa_available(isa))
     throw std::runtime_error("this processor or this build has no " + std::string(name_of(isa)) + "; the best available is " +
                              std::string(name_of(best_isa())) + " (--isa " + std::string(name_of(best_isa())) + ")");
-  return std::make_unique<HostBackend<kernels::cpu::Context>>("cpu", isa);
+  return std::make_unique<HostBackend<kernels::cpu::Context>>("cpu", isa, filter);
 }
 
 }  // namespace kvbench

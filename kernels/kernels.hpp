@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to kernels/: the host back ends. Each operation is specialised once in ref/<file>.cpp and once in cpu/<file>.cpp
-// (cuda/ mirrors the same file names).
+// Private to kernels/: the host back ends. Each operation is specialised once in ref/<file>.cpp and once in cpu/<file>.cpp or,
+// where it fills one, in a file of its own name (cuda/ mirrors the names of ref/).
 #pragma once
 
 #include <cstddef>
@@ -47,6 +47,7 @@ class Workspace {
 
 struct Context {
   Isa isa;
+  ByteFilter filter;
   Workspace workspace = {};
 };
 

@@ -8,6 +8,12 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
+/// Floats of an operand that is read again and again: 256 KiB, half of the smallest second-level cache in view.
+constexpr Index kCached = 1 << 16;
+
+/// Rows of d floats that fit there, a multiple of `multiple` and at least that.
+inline Index cached_rows(Index d, Index multiple) { return max(kCached / max(d, 1) / multiple, 1) * multiple; }
+
 /// acc[r] = <row r, each row of the strip>; rows are `stride` floats apart.
 template <int Rows>
 inline void product_tile(const float* rows, Index stride, const float* strip, Index d, Vec (&acc)[Rows][2]) {
@@ -24,6 +30,18 @@ inline void product_tile(const float* rows, Index stride, const float* strip, In
       acc[r][1] = fma(x, s1, acc[r][1]);
     }
   }
+}
+
+/// out[i] = <a[i], b[i]> for kStrip pairs, with the bits of product_tile. `strips`: 2 * kStrip * d floats.
+inline void pair_products(const float* const* a, const float* const* b, Index d, float* strips, float* out) {
+  pack_strip(a, d, strips);
+  pack_strip(b, d, strips + kStrip * d);
+  Vec acc[2] = {};
+  for (Index c = 0; c < d; ++c)
+    for (int v = 0; v < 2; ++v)
+      acc[v] = fma(load(strips + c * kStrip + v * W), load(strips + (d + c) * kStrip + v * W), acc[v]);
+  store(out, acc[0]);
+  store(out + W, acc[1]);
 }
 
 /// Copies the first `count` of the kStrip results of a row.

@@ -197,8 +197,13 @@ std::string_view name_of(Isa isa);
 
 /// The serial reference: never optimised, the oracle of every test.
 std::unique_ptr<Backend> make_ref_backend();
+/// Whether searches for the best of many rows first sort out rows by products of bytes (processors with AVX512-VNNI, nothing
+/// otherwise). Results are the same to the bit; `always`, also where that costs time, is for tests.
+enum class ByteFilter { off, where_it_pays, always };
+bool byte_filter_available();
+
 /// Fast host kernels, single-threaded. isa_available(isa) must hold.
-std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa());
+std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa(), ByteFilter filter = ByteFilter::where_it_pays);
 /// CUDA kernels on the current device. Throws std::runtime_error naming the reason where no device can be used or the build
 /// has no CUDA.
 std::unique_ptr<Backend> make_cuda_backend();

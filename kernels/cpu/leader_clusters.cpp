@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "byte_search.hpp"
+#include "distance_tile.hpp"
+
+namespace kvbench::kernels::cpu::KVBENCH_ISA {
+
+namespace {
+
+using Leaders = LeaderClusters<HostMatrix>;
+
+/// The nearest representative so far of each point of a block, one candidate a lane.
+struct Nearest {
+  Vec distance[2];
+  IntVec index[2];
+};
+
+inline void start(Nearest& nearest) {
+  for (int v = 0; v < 2; ++v) {
+    nearest.distance[v] = broadcast(kInfinity);
+    nearest.index[v] = broadcast(std::int32_t{0x7fffffff});
+  }
+}
+
+/// Strips come in increasing order, so a strict comparison keeps the lowest cluster of each lane.
+inline void update(Nearest& nearest, const Vec (&distances)[2], Index first, Index count) {
+  const IntVec limit = broadcast(static_cast<std::int32_t>(count));
+  for (int v = 0; v < 2; ++v) {
+    const IntVec index = lane_numbers() + static_cast<std::int32_t>(first + v * W);
+    const IntVec unset = nearest.index[v] == broadcast(std::int32_t{0x7fffffff});
+    const IntVec better = (index < limit) & ((distances[v] < nearest.distance[v]) | unset);
+    nearest.distance[v] = select(better, distances[v], nearest.distance[v]);
+    nearest.index[v] = select(better, index, nearest.index[v]);
+  }
+}
+
+struct Candidate {
+  float distance;
+  std::int32_t index;
+};
+
+inline Candidate best_of(const Nearest& nearest) {
+  Candidate best = {kInfinity, 0x7fffffff};
+  for (int v = 0; v < 2; ++v)
+    for (int i = 0; i < W; ++i) {
+      const Candidate lane = {nearest.distance[v][i], nearest.index[v][i]};
+      if (lane.distance < best.distance || (lane.distance == best.distance && lane.index < best.index)) best = lane;
+    }
+  return best;
+}
+
+constexpr Index kLeaderBlock = 32 * kTileRows;
+
+/// Nearest among the representatives [0, count) that exist before the block of points [begin, begin + points). `tiles`: space
+/// for the block.
+void nearest_existing(const Leaders& op, Index begin, Index points, const float* strips, Index count, float* tiles,
+                      Nearest* nearest) {
+  const Index d = op.points.cols;
+  pack_tiles(op.points.data + begin * op.points.stride, op.points.stride, 1, points, d, 1, tiles);
+  for (Index p = 0; p < points; ++p) start(nearest[p]);
+  for (Index first = 0; first < count; first += kStrip)
+    for (Index p = 0; p < points; p += kTileRows)
+      with_rows(min(kTileRows, points - p), [&]<int Rows>() {
+        Vec acc[Rows][2];
+        distance_tile<Rows>(tiles + p * d, strips + first * d, d, acc);
+        for (int r = 0; r < Rows; ++r) update(nearest[p + r], acc[r], first, count);
+      });
+}
+
+#if KVBENCH_WIDTH == 16
+/// What the filter of one run holds: representatives become bytes before the first block that meets them.
+struct LeaderFilter {
+  ByteSearch search;
+  Index filled = -1;  // representatives in bytes; -1: not started
+};
+
+/// Whether the representatives [0, count) are there as bytes.
+bool fill(LeaderFilter& filter, const Leaders& op, Index count, Context& context) {
+  const bool pays = count * op.points.cols >= 2048 && op.points.rows >= kLeaderBlock;  // as measured
+  if (!wants_filter(context, pays, op.points.cols)) return false;
+  ByteSearch& search = filter.search;
+  if (filter.filled < 0) {
+    search = byte_search(ByteScore::distance, op.points.data, op.points.stride, op.points.rows, op.representatives.rows,
+                         op.points.cols, context);
+    filter.filled = 0;
+  }
+  for (Index& i = filter.filled; i < count && search.usable; ++i)
+    search.usable = set_candidate(search.candidates, i, op.representatives.data + i * op.representatives.stride);
+  return search.usable;
+}
+
+/// nearest_existing by the filter; false where a point cannot be used or too many representatives survive.
+bool filter_existing(const Leaders& op, Index begin, Index points, Index count, ByteSearch& search, Nearest* nearest) {
+  static_assert(kLeaderBlock <= kByteGroup * kStrip);
+  const Index d = op.points.cols;
+  const auto point = [&](Index i) { return op.points.data + (begin + i) * op.points.stride; };
+  ByteStrip strips[kByteGroup] = {};
+  for (Index first = 0; first < points; first += kStrip) {
+    const float* rows[kStrip];
+    for (Index lane = 0; lane < kStrip; ++lane) rows[lane] = point(min(first + lane, points - 1));
+    ByteStrip& strip = strips[first / kStrip];
+    strip.lanes = min(points - first, Index{kStrip});
+    strip.end = strip.all_end = count;
+    for (int v = 0; v < 2; ++v) {
+      strip.last[v] = broadcast(static_cast<std::int32_t>(count));
+      strip.self[v] = broadcast(std::int32_t{-1});
+    }
+    if (!set_points(search.candidates, rows, search.rows, search.bytes + first * byte_pitch(d), strip)) return false;
+  }
+  if (!find_survivors(search, strips, (points + kStrip - 1) / kStrip)) return false;
+  for (Index p = 0; p < points; ++p) start(nearest[p]);
+  score_survivors(
+      search, point, [&](Index i) { return op.representatives.data + i * op.representatives.stride; },
+      [&](auto rows, auto representatives, float* packed, float* out) {
+        pair_distances(rows, representatives, d, packed, out);
+      },
+      [&](const Survivor& s, float distance) {
+        Nearest& own = nearest[s.point];
+        if (!(distance < own.distance[0][0])) return;  // in increasing order: the lowest of equals stays
+        own.distance[0][0] = distance;
+        own.index[0][0] = s.candidate;
+      });
+  return true;
+}
+#endif
+
+/// Also compares one point with the representatives [begin, end) opened inside the block.
+void nearest_opened(const float* point, const float* strips, Index begin, Index end, Index d, Nearest& nearest) {
+  constexpr int some = 4;
+  Index first = begin / kStrip * kStrip;
+  for (; first + (some - 1) * kStrip < end; first += some * kStrip) {
+    Vec acc[some][2];
+    distance_strips(point, strips + first * d, d, acc);
+    for (int s = 0; s < some; ++s) update(nearest, acc[s], first + s * kStrip, end);
+  }
+  for (; first < end; first += kStrip) {
+    Vec acc[1][2];
+    distance_strips(point, strips + first * d, d, acc);
+    update(nearest, acc[0], first, end);
+  }
+}
+
+void open_cluster(const Leaders& op, Index point, Index cluster, float* strips) {
+  const Index d = op.points.cols;
+  const float* row = op.points.data + point * op.points.stride;
+  for (Index c = 0; c < d; ++c) {
+    op.representatives.data[cluster * op.representatives.stride + c] = row[c];
+    strips[cluster / kStrip * kStrip * d + c * kStrip + cluster % kStrip] = row[c];
+  }
+}
+
+}  // namespace
+
+template <>
+void run(const Leaders& op, Context& context) {
+  const double radius2 = static_cast<double>(op.radius) * static_cast<double>(op.radius);
+  const Index d = op.points.cols;
+  const Index capacity = op.representatives.rows;
+  Index count = op.count.data[0];
+  auto* strips = scratch<float>(context, 0, round_up(capacity, kStrip) * d);
+  auto* tiles = scratch<float>(context, 1, kLeaderBlock * d);
+  auto* nearest = scratch<Nearest>(context, 2, kLeaderBlock);
+  for (Index i = 0; i < round_up(capacity, kStrip) * d; ++i) strips[i] = 0;
+  pack_strips(op.representatives.data, op.representatives.stride, min(count, capacity), d, strips);
+
+#if KVBENCH_WIDTH == 16
+  LeaderFilter filter = {};
+#endif
+  Index i = 0;
+  for (Index begin = 0; begin < op.points.rows && count <= capacity; begin += kLeaderBlock) {
+    const Index points = min(kLeaderBlock, op.points.rows - begin);
+    const Index before = count;
+#if KVBENCH_WIDTH == 16
+    if (!fill(filter, op, before, context) || !filter_existing(op, begin, points, before, filter.search, nearest))
+#endif
+      nearest_existing(op, begin, points, strips, before, tiles, nearest);
+    for (i = begin; i < begin + points && count <= capacity; ++i) {
+      if (count > before) nearest_opened(op.points.data + i * op.points.stride, strips, before, count, d, nearest[i - begin]);
+      Candidate chosen = best_of(nearest[i - begin]);
+      if (count == 0 || static_cast<double>(chosen.distance) > radius2) {
+        if (count < capacity) open_cluster(op, i, count, strips);
+        chosen.index = count < capacity ? static_cast<std::int32_t>(count) : -1;
+        ++count;
+      }
+      op.labels.data[i * op.labels.stride] = chosen.index;
+    }
+  }
+  for (; i < op.points.rows; ++i) op.labels.data[i * op.labels.stride] = -1;
+  op.count.data[0] = static_cast<std::int32_t>(count);
+}
+
+}  // namespace kvbench::kernels::cpu::KVBENCH_ISA

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searches that sort rows out by products of bytes first: the same bits as without, on every kind of input.
+#include <algorithm>
+#include <array>
+
+#include "row_kinds.hpp"
+
+using namespace kvbench;
+using namespace kvbench::test;
+
+namespace {
+
+std::unique_ptr<Backend> plain() { return make_cpu_backend(best_isa(), ByteFilter::off); }
+std::unique_ptr<Backend> filtered() { return make_cpu_backend(best_isa(), ByteFilter::always); }
+
+bool filter_missing() {
+  if (!byte_filter_available()) MESSAGE("this processor has no AVX512-VNNI: nothing to compare");
+  return !byte_filter_available();
+}
+
+struct Problem {
+  Index n, c, d;
+  std::vector<float> points, candidates, bias = {};
+  std::vector<std::int32_t> first = {}, last = {};
+  bool skip_self = false;
+};
+
+struct Matches {
+  std::vector<std::int32_t> best;
+  std::vector<float> score;
+};
+
+Matches matches(Backend& b, const Problem& p) {
+  kernels::BestMatch<Buffer> op{.points = b.adopt(p.points, p.n, p.d),
+                                .candidates = b.adopt(p.candidates, p.c, p.d),
+                                .skip_self = p.skip_self,
+                                .best = b.allocate<std::int32_t>(p.n),
+                                .score = b.allocate<float>(p.n)};
+  if (!p.bias.empty()) op.bias = b.adopt(p.bias, p.c);
+  if (!p.first.empty()) op.first = b.adopt(p.first, p.n);
+  if (!p.last.empty()) op.last = b.adopt(p.last, p.n);
+  b.run(op);
+  return {b.read(op.best), b.read(op.score)};
+}
+
+void check_same(const Problem& p) {
+  CAPTURE(p.n);
+  CAPTURE(p.c);
+  CAPTURE(p.d);
+  const Matches expected = matches(*plain(), p), actual = matches(*filtered(), p);
+  CHECK(actual.best == expected.best);
+  CHECK(same_bits(actual.score, expected.score));
+}
+
+/// -|c|^2 / 2 of each candidate.
+std::vector<float> minus_half_norms(const std::vector<float>& rows, Index count, Index d) {
+  std::vector<float> bias;
+  for (Index i = 0; i < count; ++i) {
+    double norm2 = 0;
+    for (Index c = 0; c < d; ++c) norm2 += std::pow(static_cast<double>(rows[static_cast<std::size_t>(i * d + c)]), 2);
+    bias.push_back(static_cast<float>(-norm2 / 2));
+  }
+  return bias;
+}
+
+/// Chunks of points see chunks of candidates; inside the third chunk every point has a range of its own.
+void add_ranges(Problem& p) {
+  p.first = Random(5).integers(p.n, 0, static_cast<std::int32_t>(p.c));
+  p.last = Random(6).integers(p.n, 0, static_cast<std::int32_t>(p.c));
+  for (Index i = 0; i < p.n; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    if (i / 64 % 3 == 2) continue;
+    p.first[k] = static_cast<std::int32_t>(std::min(p.c, i / 64 * 75));
+    p.last[k] = static_cast<std::int32_t>(std::min(p.c, i / 64 * 75 + 75));
+  }
+}
+
+struct Clusters {
+  std::vector<std::int32_t> labels, count;
+  std::vector<float> representatives;  // those in use
+};
+
+/// Feeds the points in calls of `block`.
+Clusters clusters(Backend& b, const std::vector<float>& points, Index n, Index d, float radius, Index capacity, Index block) {
+  auto all = b.adopt(points, n, d);
+  auto representatives = b.allocate<float>(capacity, d);
+  auto count = b.adopt(std::vector<std::int32_t>{0}, 1);
+  auto labels = b.allocate<std::int32_t>(n);
+  for (Index begin = 0; begin < n; begin += block) {
+    const Index size = std::min(block, n - begin);
+    b.run(kernels::LeaderClusters<Buffer>{all.slice(begin, size), radius, representatives, count, labels.slice(begin, size)});
+  }
+  const Index used = std::min<Index>(b.read(count)[0], capacity);
+  return {b.read(labels), b.read(count), b.read(representatives.slice(0, used))};
+}
+
+void check_same_clusters(const std::vector<float>& points, Index n, Index d, float radius, Index capacity, Index block) {
+  CAPTURE(d);
+  CAPTURE(radius);
+  CAPTURE(capacity);
+  CAPTURE(block);
+  const Clusters expected = clusters(*plain(), points, n, d, radius, capacity, block);
+  const Clusters actual = clusters(*filtered(), points, n, d, radius, capacity, block);
+  CHECK(actual.labels == expected.labels);
+  CHECK(actual.count == expected.count);
+  CHECK(same_bits(actual.representatives, expected.representatives));
+}
+
+/// Of the first two rows; 1 where that is no number to go by.
+float first_distance(const std::vector<float>& rows, Index d) {
+  double distance2 = 0;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(d); ++c)
+    distance2 += std::pow(static_cast<double>(rows[c]) - rows[c + static_cast<std::size_t>(d)], 2);
+  const auto distance = static_cast<float>(std::sqrt(distance2));
+  return std::isfinite(distance) && distance > 0 ? distance : 1;
+}
+
+}  // namespace
+
+TEST_CASE("best match by bytes: the same bits for every kind of rows") {
+  if (filter_missing()) return;
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    for (const auto& [n, c, d] : {std::array<Index, 3>{300, 409, 64}, {33, 2100, 128}, {70, 257, 37}}) {
+      Problem p{.n = n, .c = c, .d = d, .points = kind.rows(n, d, 42), .candidates = kind.rows(c, d, 7)};
+      check_same(p);
+      p.bias = minus_half_norms(p.candidates, c, d);
+      check_same(p);
+      p.skip_self = true;
+      add_ranges(p);
+      check_same(p);
+      p.bias.clear();
+      check_same(p);
+    }
+  }
+}
+
+TEST_CASE("best match by bytes: the same bits for every shape") {
+  if (filter_missing()) return;
+  for (const Index n : {0, 1, 31, 32, 257})
+    for (const Index c : {0, 1, 7, 8, 9, 130})
+      for (const Index d : {1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 200}) {
+        Problem p{.n = n, .c = c, .d = d, .points = normal(n, d, 42), .candidates = normal(c, d, 7)};
+        check_same(p);
+        p.bias = Random(3).normal(c);
+        p.skip_self = true;
+        check_same(p);
+        add_ranges(p);
+        check_same(p);
+      }
+}
+
+TEST_CASE("best match by bytes: the same bits where points equal candidates, and lie far from them") {
+  if (filter_missing()) return;
+  const Index n = 500, d = 80;
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    const auto rows = kind.rows(n, d, 42);
+    check_same({.n = n, .c = n, .d = d, .points = rows, .candidates = rows});
+    check_same({.n = n, .c = n, .d = d, .points = rows, .candidates = rows, .skip_self = true});
+    auto far = rows;
+    for (float& x : far) x = 1000 + 3 * x;
+    check_same({.n = n, .c = n, .d = d, .points = far, .candidates = rows});
+    check_same({.n = n, .c = n, .d = d, .points = rows, .candidates = far, .bias = minus_half_norms(far, n, d)});
+  }
+}
+
+TEST_CASE("best match by bytes: the same bits where the roundings of fp32 decide, not the rows") {
+  if (filter_missing()) return;
+  // Products near 1e10 d are multiples of 1024 or more, and the scores of exact arithmetic differ by less.
+  const Index n = 200, d = 64;
+  auto points = normal(n, d, 42), candidates = normal(n, d, 7);
+  for (std::vector<float>* rows : {&points, &candidates})
+    for (float& x : *rows) x = 1e5f + x;
+  check_same({.n = n, .c = n, .d = d, .points = points, .candidates = candidates});
+  check_same({.n = n, .c = n, .d = d, .points = points, .candidates = points, .skip_self = true});
+}
+
+TEST_CASE("best match by bytes: the same bits with biases that decide, or are not finite") {
+  if (filter_missing()) return;
+  const Index n = 100, c = 300, d = 64;
+  for (const float factor : {1e-20f, 1.0f, 1e6f, 1e30f, kInfinity}) {
+    CAPTURE(factor);
+    Problem p{.n = n, .c = c, .d = d, .points = normal(n, d, 42), .candidates = normal(c, d, 7), .bias = Random(3).normal(c)};
+    for (float& b : p.bias) b *= factor;
+    check_same(p);
+    p.bias[17] = std::numeric_limits<float>::quiet_NaN();
+    check_same(p);
+  }
+}
+
+TEST_CASE("leader clusters by bytes: the same bits for every kind of rows") {
+  if (filter_missing()) return;
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    const Index n = 900;
+    for (const Index d : {3, 37, 64}) {
+      const auto points = kind.rows(n, d, 42);
+      const float distance = first_distance(points, d);
+      for (const float radius : {0.0f, 0.8f * distance, distance, 2 * distance}) {
+        check_same_clusters(points, n, d, radius, n, n);
+        check_same_clusters(points, n, d, radius, n, 300);
+        check_same_clusters(points, n, d, radius, 100, 257);
+      }
+    }
+  }
+}
+
+TEST_CASE("k-center by bytes: the same bits for every kind of rows") {
+  if (filter_missing()) return;
+  const auto centers = [](const std::unique_ptr<Backend>& b, const std::vector<float>& points, Index n, Index d, Index k) {
+    const auto order = b->allocate<std::int32_t>(k);
+    const auto radius2 = b->allocate<float>(k);
+    b->run(kernels::KCenter<Buffer>{b->adopt(points, n, d), n / 2, order, radius2});
+    return std::pair(b->read(order), b->read(radius2));
+  };
+  for (const Kind& kind : kinds) {
+    CAPTURE(kind.name);
+    for (const Index n : {1, 2, 31, 700})
+      for (const Index d : {2, 37, 64, 128}) {
+        CAPTURE(n);
+        CAPTURE(d);
+        const auto points = kind.rows(n, d, 42);
+        const auto expected = centers(plain(), points, n, d, n), actual = centers(filtered(), points, n, d, n);
+        CHECK(actual.first == expected.first);
+        CHECK(same_bits(actual.second, expected.second));
+      }
+  }
+}
