@@ -71,7 +71,9 @@ inline float look_up_logits(const OwnRow& row, const std::int32_t* ids, Index co
     if (j + kAhead + W <= count)
       for (Index i = 0; i < W; ++i) __builtin_prefetch(row.scores + ids[j + kAhead + i]);
     const IntVec id = load(ids + j);
-    const Vec logit = select((id >= first) & (id < last), gather(row.scores, id), skipped);
+    const bool neighbours = ids[j + W - 1] - ids[j] == W - 1;  // as the tokens of a page are
+    const Vec score = neighbours ? load(row.scores + ids[j]) : gather(row.scores, id);
+    const Vec logit = select((id >= first) & (id < last), score, skipped);
     store(logits + j, logit);
     largest = max(largest, logit);
   }

@@ -101,14 +101,19 @@ class QuestCache : public CompressedCache {
     backend_.run(kernels::SplitSigns<Buffer>{.rows = queries.queries, .out = split});
     std::vector<Index> distinct = ends;
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-    const std::vector<float> before = backend_.read(inner_products(split, bounds_.rows(), backend_));
-    const std::vector<float> open = backend_.read(inner_products(split, open_bounds(distinct), backend_));
+    const auto bounds = backend_.allocate<float>(pages + std::ssize(distinct), 2 * open_.cols());
+    copy_rows(bounds_.rows(), bounds.slice(0, pages), backend_);
+    copy_rows(open_bounds(distinct), bounds.slice(pages, std::ssize(distinct)), backend_);
+    const auto all = inner_products(split, bounds, backend_);
+    if (distinct.size() == 1) return all;
+    const std::vector<float> host = backend_.read(all);
     std::vector<float> scores;
     scores.reserve(static_cast<std::size_t>(rows * (pages + 1)));
     for (Index r = 0; r < rows; ++r) {
-      const auto e = std::ranges::find(distinct, ends[static_cast<std::size_t>(r % m)]) - distinct.begin();
-      scores.insert(scores.end(), before.begin() + r * pages, before.begin() + (r + 1) * pages);
-      scores.push_back(open[static_cast<std::size_t>(r * std::ssize(distinct) + e)]);
+      const auto row = host.begin() + r * (pages + std::ssize(distinct));
+      const auto own = std::ranges::find(distinct, ends[static_cast<std::size_t>(r % m)]) - distinct.begin();
+      scores.insert(scores.end(), row, row + pages);
+      scores.push_back(row[pages + own]);
     }
     return backend_.adopt(std::move(scores), rows, pages + 1);
   }
