@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/work.hpp>
+#include <kvbench/replay/exact_pass.hpp>
 #include <kvbench/replay/workers.hpp>
 
 namespace kvbench {
