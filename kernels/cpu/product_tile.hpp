@@ -8,8 +8,8 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
-/// acc[r] = <row r, each row of the strip>; rows are `stride` floats apart.
-template <int Rows>
+/// acc[r] = <row r, each row of the strip>; rows are `stride` floats apart. First = 1: the second vector alone.
+template <int Rows, int First = 0>
 inline void product_tile(const float* rows, Index stride, const float* strip, Index d, Vec (&acc)[Rows][2]) {
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) acc[r][0] = acc[r][1] = Vec{};
@@ -20,7 +20,7 @@ inline void product_tile(const float* rows, Index stride, const float* strip, In
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       const Vec x = broadcast(rows[r * stride + c]);
-      acc[r][0] = fma(x, s0, acc[r][0]);
+      if constexpr (First == 0) acc[r][0] = fma(x, s0, acc[r][0]);
       acc[r][1] = fma(x, s1, acc[r][1]);
     }
   }
