@@ -201,7 +201,8 @@ TEST_CASE("results do not depend on the number of threads") {
   }
 }
 
-// Clusters of a seed, whole rounds of merging, blocks of a walk and centres are found once, by the first budget that needs them.
+// Clusters of a seed, whole rounds of merging, blocks of a walk and centres are found once, by the first budget that needs
+// them.
 TEST_CASE("what budgets of one seed share is charged to each of them, whatever their order") {
   const SmallTrace trace;
   const auto run = [&](const MethodInfo& info, std::vector<Assignment> settings, std::vector<Budget> budgets) {
