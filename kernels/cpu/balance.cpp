@@ -102,22 +102,23 @@ BlockWalk start_block(const Walk& op, Index b, Context& context) {
   return walk;
 }
 
-/// terms[r] = K(row first + r, each row of the strip).
-template <int R>
-inline void kernel_tile(const Walk& op, const BlockWalk& walk, Index first, Index strip, Vec (&terms)[R][2]) {
+/// terms[r] = K(row first + r, each row of the strip). First = 1: of the strip's second vector alone.
+template <int R, int First = 0>
+[[gnu::always_inline]] inline void kernel_tile(const Walk& op, const BlockWalk& walk, Index first, Index strip,
+                                               Vec (&terms)[R][2]) {
   alignas(64) float factors[R][kStrip];
   if (walk.values.data != nullptr) {
     const Rows& v = walk.values;
-    product_tile<R>(v.data + first * v.stride, v.stride, walk.value_strips + strip * v.d, v.d, terms);
+    product_tile<R, First>(v.data + first * v.stride, v.stride, walk.value_strips + strip * v.d, v.d, terms);
     for (int r = 0; r < R; ++r)
-      for (int h = 0; h < 2; ++h) store(factors[r] + h * W, terms[r][h] + broadcast(op.value_offset));
+      for (int h = First; h < 2; ++h) store(factors[r] + h * W, terms[r][h] + broadcast(op.value_offset));
   }
   const Rows& k = walk.keys;
-  product_tile<R>(k.data + first * k.stride, k.stride, walk.strips + strip * k.d, k.d, terms);
+  product_tile<R, First>(k.data + first * k.stride, k.stride, walk.strips + strip * k.d, k.d, terms);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-    for (int h = 0; h < 2; ++h) {
+    for (int h = First; h < 2; ++h) {
       terms[r][h] = exp(fma(terms[r][h], broadcast(op.scale), broadcast(-walk.shift)));
       if (walk.values.data != nullptr) terms[r][h] *= load(factors[r] + h * W);
     }
@@ -176,16 +177,26 @@ float draw(const Walk& op, const BlockWalk& walk, Index i, Index width, Index at
   return op.uniforms.data[(walk.begin + i) * op.uniforms.stride] < 0.5 - pull ? 1.0f : -1.0f;
 }
 
+/// walk.terms of rows `row`, ... of the strip with those of its vectors that have rows after them.
+template <int First>
+void keep_terms(const Walk& op, const BlockWalk& walk, Index group, Index strip, Index row, Index count) {
+  with_rows(min(kTileRows, count - row), [&]<int R>() {
+    Vec terms[R][2];
+    kernel_tile<R, First>(op, walk, group + strip + row, strip, terms);
+    for (int r = 0; r < R; ++r)
+      for (int h = First; h < 2; ++h) store(walk.terms + (row + r) * kStrip + h * W, terms[r][h]);
+  });
+}
+
 /// Signs the `count` rows of a strip, whose sums with all rows before it are complete.
 void walk_strip(const Walk& op, const BlockWalk& walk, Index group, Index strip, Index count, std::int32_t& fails) {
   const Index first = group + strip;
   for (Index row = 0; row < count; row += kTileRows)
-    with_rows(min(kTileRows, count - row), [&]<int R>() {
-      Vec terms[R][2];
-      kernel_tile<R>(op, walk, first + row, strip, terms);
-      for (int r = 0; r < R; ++r)
-        for (int h = 0; h < 2; ++h) store(walk.terms + (row + r) * kStrip + h * W, terms[r][h]);
-    });
+    if (row < W) {
+      keep_terms<0>(op, walk, group, strip, row, count);
+    } else {
+      keep_terms<1>(op, walk, group, strip, row, count);
+    }
   const Index width = op.pairs ? 2 : 1;
   for (Index row = 0; row < count; row += width) {
     const Index rows = min(width, count - row);
@@ -193,7 +204,7 @@ void walk_strip(const Walk& op, const BlockWalk& walk, Index group, Index strip,
     for (Index r = row; r < row + rows; ++r) {
       const float own = r == row ? sign : -sign;
       walk.signs[first + r] = own;
-      for (int h = 0; h < 2; ++h) {
+      for (int h = r < W ? 0 : 1; h < 2; ++h) {
         float* sums = walk.sums + strip + h * W;
         store(sums, fma(broadcast(own), load(walk.terms + r * kStrip + h * W), load(sums)));
       }

@@ -14,8 +14,8 @@ constexpr Index kCached = 1 << 16;
 /// Rows of d floats that fit there, a multiple of `multiple` and at least that.
 inline Index cached_rows(Index d, Index multiple) { return max(kCached / max(d, 1) / multiple, 1) * multiple; }
 
-/// acc[r] = <row r, each row of the strip>; rows are `stride` floats apart.
-template <int Rows>
+/// acc[r] = <row r, each row of the strip>; rows are `stride` floats apart. First = 1: the second vector alone.
+template <int Rows, int First = 0>
 inline void product_tile(const float* rows, Index stride, const float* strip, Index d, Vec (&acc)[Rows][2]) {
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) acc[r][0] = acc[r][1] = Vec{};
@@ -26,7 +26,7 @@ inline void product_tile(const float* rows, Index stride, const float* strip, In
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       const Vec x = broadcast(rows[r * stride + c]);
-      acc[r][0] = fma(x, s0, acc[r][0]);
+      if constexpr (First == 0) acc[r][0] = fma(x, s0, acc[r][0]);
       acc[r][1] = fma(x, s1, acc[r][1]);
     }
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/balancekv.hpp>
 
+#include <numeric>
 #include <utility>
 
 #include <kvbench/methods/balancekv_stream.hpp>
 #include <kvbench/methods/stages.hpp>
+#include <kvbench/methods/walked_blocks.hpp>
 
 namespace kvbench {
 namespace {
@@ -14,8 +16,10 @@ using Half = BalancekvParams::Half;
 /// Halves the first tokens of a context again and again.
 class Halving {
  public:
-  Halving(const HeadPrompt& head, const BalancekvParams& params, std::uint32_t seed, Backend& backend)
-      : head_(head), params_(params), draws_(seed, "balancekv", head), backend_(backend) {}
+  Halving(const HeadPrompt& head, const BalancekvParams& params, std::uint32_t seed, WalkedBlocks& walked, Backend& backend)
+      : head_(head), params_(params), draws_(seed, "balancekv", head), walked_(walked), backend_(backend) {
+    walked_.start(seed);
+  }
 
   /// What `rounds` rounds leave of the first `tokens` tokens.
   WeightedTokens run(Index tokens, Index rounds) {
@@ -40,50 +44,65 @@ class Halving {
 
  private:
   WeightedTokens halve(const WeightedTokens& list, std::uint32_t round) {
-    const std::vector<std::int32_t> starts = block_starts(std::ssize(list.ids), params_.block);
-    const std::vector<std::int32_t> signs = sign(list, starts, round);
-    if (params_.half == Half::released) return list.at(released_half(signs));
+    const auto walk = [&](const WeightedTokens& tokens, std::vector<std::int32_t> starts) {
+      return sign(tokens, std::move(starts), round);
+    };
+    const SignedBlocks walked = walked_.sign(list, params_.block, {static_cast<std::int32_t>(round)}, walk, backend_);
+    const Index n = std::ssize(list.ids);
+    fails_ = std::accumulate(walked.events.begin(), walked.events.end(), fails_);
+    steps_ += params_.half == Half::exact ? (n + 1) / 2 : n;
+    if (params_.half == Half::released) return list.at(released_half(walked.signs));
     // Exact pairs have one +1 each.
-    KeptPlaces kept{smaller_halves(signs, starts), {}};
+    KeptPlaces kept{smaller_halves(walked.signs, block_starts(n, params_.block)), {}};
     kept.factors.assign(kept.places.size(), 2);
     return list.at(kept);
   }
 
-  std::vector<std::int32_t> sign(const WeightedTokens& list, const std::vector<std::int32_t>& starts, std::uint32_t round) {
-    const Index n = std::ssize(list.ids);
-    if (n == 0) return {};
-    const auto keys = rows_at(head_.keys, list.ids, backend_), values = rows_at(head_.values, list.ids, backend_);
-    WalkRows rows{.keys = keys, .values = values, .starts = starts, .uniforms = token_uniforms(draws_, list.ids, round)};
+  SignedBlocks sign(const WeightedTokens& list, std::vector<std::int32_t> starts, std::uint32_t round) const {
+    WalkRows rows{.keys = rows_at(head_.keys, list.ids, backend_),
+                  .values = rows_at(head_.values, list.ids, backend_),
+                  .starts = std::move(starts),
+                  .uniforms = token_uniforms(draws_, list.ids, round)};
     // One weight of all scales the vectors and their largest alike.
     if (params_.half == Half::released) rows.weights = list.weights;
-    WalkSigns walked = softmax_balance(rows, walk_settings(params_, head_.scale), backend_);
-    fails_ += walked.fails;
-    steps_ += walked.steps;
-    return std::move(walked.signs);
+    return balanced_blocks(rows, walk_settings(params_, head_.scale), backend_);
   }
 
   const HeadPrompt& head_;
   const BalancekvParams& params_;
   Draws draws_;
+  WalkedBlocks& walked_;
   Backend& backend_;
   Index fails_ = 0, steps_ = 0;
 };
 
-std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const BalancekvParams& params, Index budget,
-                                          std::uint32_t seed, Backend& backend) {
-  const Index n = head.tokens();
-  const auto left = params.half == Half::exact ? left_of_pairs : left_of_halves;
-  const HalvingPlan plan = plan_halving("balancekv", n, budget, params.rounds, left);
-  if (plan.rounds == 0) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
-  Halving halving(head, params, seed, backend);
-  WeightedTokens kept = halving.run(n - plan.recent, plan.rounds);
-  kept.add_range(n - plan.recent, n);
-  return std::make_unique<KeptCache>(backend, head,
-                                     KeptTokens{.ids = std::move(kept.ids),
-                                                .weight = std::move(kept.weights),
-                                                .fixed = {.recent = plan.recent},
-                                                .notes = walk_notes(halving.fails(), halving.steps())});
-}
+class BatchPrepared : public Prepared {
+ public:
+  BatchPrepared(const HeadPrompt& head, const BalancekvParams& params, Backend& backend)
+      : head_(head), params_(params), backend_(backend) {}
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+    const Index n = head_.tokens();
+    const auto left = params_.half == Half::exact ? left_of_pairs : left_of_halves;
+    const HalvingPlan plan = plan_halving("balancekv", n, budget, params_.rounds, left);
+    if (plan.rounds == 0) return std::make_unique<KeptCache>(backend_, head_, KeptTokens{.ids = token_range(0, n)});
+    Halving halving(head_, params_, seed, walked_, backend_);
+    WeightedTokens kept = halving.run(n - plan.recent, plan.rounds);
+    kept.add_range(n - plan.recent, n);
+    spare(walked_.take_spared());
+    return std::make_unique<KeptCache>(backend_, head_,
+                                       KeptTokens{.ids = std::move(kept.ids),
+                                                  .weight = std::move(kept.weights),
+                                                  .fixed = {.recent = plan.recent},
+                                                  .notes = walk_notes(halving.fails(), halving.steps())});
+  }
+
+ private:
+  HeadPrompt head_;
+  BalancekvParams params_;
+  Backend& backend_;
+  mutable WalkedBlocks walked_;
+};
 
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
   using Mode = BalancekvParams::Mode;
@@ -96,8 +115,7 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvP
         "balancekv.mode=batch (and half=released, which is of that mode) compresses a context once and keeps every later "
         "token, and this stream starts from none; set balancekv.mode=stream");
   }
-  return prepared(
-      [head, params, &backend](Index budget, std::uint32_t seed) { return compress(head, params, budget, seed, backend); });
+  return std::make_shared<BatchPrepared>(head, params, backend);
 }
 
 }  // namespace

@@ -2,21 +2,33 @@
 #include <kvbench/methods/balancekv_repo.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
-#include <kvbench/methods/softmax_balance.hpp>
 #include <kvbench/methods/stages.hpp>
+#include <kvbench/methods/walked_blocks.hpp>
 
 namespace kvbench {
 namespace {
 
 constexpr double value_offset = 0.025 + 1e-8;
 
+/// What all budgets and seeds read.
+struct Shared {
+  HeadPrompt head;
+  BalancekvRepoParams params;
+  Backend& backend;
+  std::vector<double> norms2;  ///< of the keys
+};
+
 class ReleasedWalk {
  public:
-  ReleasedWalk(const HeadPrompt& head, const BalancekvRepoParams& params, std::uint32_t seed, Backend& backend)
-      : head_(head), params_(params), draws_(seed, "balancekv-repo", head), backend_(backend) {}
+  ReleasedWalk(const Shared& shared, std::uint32_t seed, WalkedBlocks& walked)
+      : shared_(shared), draws_(seed, "balancekv-repo", shared.head), walked_(walked) {
+    walked_.start(seed);
+  }
 
   WeightedTokens run(Index tokens, Index rounds) {
     WeightedTokens list;
@@ -33,71 +45,93 @@ class ReleasedWalk {
 
  private:
   std::vector<std::int32_t> sign(const WeightedTokens& list, std::uint32_t round) {
-    const Index n = std::ssize(list.ids);
-    const auto keys = rows_at(head_.keys, list.ids, backend_), values = rows_at(head_.values, list.ids, backend_);
-    std::vector<std::int32_t> starts = block_starts(n, params_.block);
-    const Index blocks = std::ssize(starts) - 1;
-    const double shift = shift_of(keys);
-    const double step = std::min(1e38, params_.gamma * std::exp(shift - params_.beta));
-    const auto signs = backend_.allocate<std::int32_t>(n);
-    const auto certain = backend_.allocate<std::int32_t>(blocks);
-    backend_.run(kernels::BalanceWalk<Buffer>{
-        .keys = keys,
-        .values = values,
-        .weights = backend_.adopt(std::vector(list.weights), n),
-        .starts = backend_.adopt(std::move(starts), blocks + 1),
-        .shift = backend_.adopt(std::vector(static_cast<std::size_t>(blocks), static_cast<float>(shift)), blocks),
-        .step = backend_.adopt(std::vector(static_cast<std::size_t>(blocks), static_cast<float>(step)), blocks),
-        .scale = static_cast<float>(params_.temp) * head_.scale,
-        .value_offset = static_cast<float>(value_offset),
-        .centre = params_.block,
-        .first_positive = true,
-        .uniforms = backend_.adopt(token_uniforms(draws_, list.ids, round), n),
-        .signs = signs,
-        .fails = certain});
-    for (const std::int32_t count : backend_.read(certain)) certain_ += count;
-    steps_ += n;
-    return backend_.read(signs);
+    const BalancekvRepoParams& params = shared_.params;
+    const double shift = shift_of(list), step = std::min(1e38, params.gamma * std::exp(shift - params.beta));
+    const auto walk = [&](const WeightedTokens& tokens, std::vector<std::int32_t> starts) {
+      return blocks(tokens, std::move(starts), static_cast<float>(shift), static_cast<float>(step), round);
+    };
+    const std::vector<std::int32_t> given = {static_cast<std::int32_t>(round), bits(shift), bits(step)};
+    SignedBlocks walked = walked_.sign(list, params.block, given, walk, shared_.backend);
+    certain_ = std::accumulate(walked.events.begin(), walked.events.end(), certain_);
+    steps_ += std::ssize(list.ids);
+    return std::move(walked.signs);
+  }
+
+  SignedBlocks blocks(const WeightedTokens& list, std::vector<std::int32_t> starts, float shift, float step,
+                      std::uint32_t round) const {
+    const auto& [head, params, backend, norms2] = shared_;
+    const Index n = std::ssize(list.ids), blocks = std::ssize(starts) - 1;
+    const auto of_each = [&](float x) { return backend.adopt(std::vector(static_cast<std::size_t>(blocks), x), blocks); };
+    const auto signs = backend.allocate<std::int32_t>(n);
+    const auto certain = backend.allocate<std::int32_t>(blocks);
+    backend.run(kernels::BalanceWalk<Buffer>{.keys = rows_at(head.keys, list.ids, backend),
+                                             .values = rows_at(head.values, list.ids, backend),
+                                             .weights = backend.adopt(std::vector(list.weights), n),
+                                             .starts = backend.adopt(std::move(starts), blocks + 1),
+                                             .shift = of_each(shift),
+                                             .step = of_each(step),
+                                             .scale = static_cast<float>(params.temp) * head.scale,
+                                             .value_offset = static_cast<float>(value_offset),
+                                             .centre = params.block,
+                                             .first_positive = true,
+                                             .uniforms = backend.adopt(token_uniforms(draws_, list.ids, round), n),
+                                             .signs = signs,
+                                             .fails = certain});
+    return {.signs = backend.read(signs), .events = backend.read(certain)};
   }
 
   /// Off all exponents, and into the step: at most 80, which fp32 holds.
-  double shift_of(const Buffer<const float>& keys) const {
-    const auto norms2 = backend_.allocate<double>(keys.rows());
-    backend_.run(kernels::SquaredNorms<Buffer>{.rows = keys, .out = norms2});
-    return std::min(80.0, walk_shift(params_.temp * double{head_.scale} * std::ranges::max(backend_.read(norms2))));
+  double shift_of(const WeightedTokens& list) const {
+    double largest = 0;
+    for (const TokenId id : list.ids) largest = std::max(largest, shared_.norms2[static_cast<std::size_t>(id)]);
+    return std::min(80.0, walk_shift(shared_.params.temp * double{shared_.head.scale} * largest));
   }
+  static std::int32_t bits(double x) { return std::bit_cast<std::int32_t>(static_cast<float>(x)); }
 
-  const HeadPrompt& head_;
-  const BalancekvRepoParams& params_;
+  const Shared& shared_;
   Draws draws_;
-  Backend& backend_;
+  WalkedBlocks& walked_;
   Index certain_ = 0, steps_ = 0;
 };
 
-std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const BalancekvRepoParams& params, Index budget,
-                                          std::uint32_t seed, Backend& backend) {
-  const Index n = head.tokens();
-  const HalvingPlan plan = plan_halving("balancekv-repo", n, budget, params.rounds, left_of_halves);
-  if (plan.rounds == 0) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
-  ReleasedWalk walk(head, params, seed, backend);
-  WeightedTokens kept = walk.run(n - plan.recent, plan.rounds);
-  std::vector<float> den;
-  if (params.mass == BalancekvRepoParams::Mass::released) {
-    den.assign(kept.ids.size(), std::ldexp(1.0f, static_cast<int>(plan.rounds)));
-    den.resize(kept.ids.size() + static_cast<std::size_t>(plan.recent), 1);
+class ReleasedPrepared : public Prepared {
+ public:
+  ReleasedPrepared(const HeadPrompt& head, const BalancekvRepoParams& params, Backend& backend)
+      : shared_{head, params, backend, {}} {
+    const auto norms2 = backend.allocate<double>(head.tokens());
+    backend.run(kernels::SquaredNorms<Buffer>{.rows = head.keys, .out = norms2});
+    shared_.norms2 = backend.read(norms2);
   }
-  kept.add_range(n - plan.recent, n);
-  return std::make_unique<KeptCache>(backend, head,
-                                     KeptTokens{.ids = std::move(kept.ids),
-                                                .weight = std::move(kept.weights),
-                                                .fixed = {.recent = plan.recent},
-                                                .weight_den = std::move(den),
-                                                .notes = walk.notes()});
-}
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+    const auto& [head, params, backend, norms2] = shared_;
+    const Index n = head.tokens();
+    const HalvingPlan plan = plan_halving("balancekv-repo", n, budget, params.rounds, left_of_halves);
+    if (plan.rounds == 0) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
+    ReleasedWalk walk(shared_, seed, walked_);
+    WeightedTokens kept = walk.run(n - plan.recent, plan.rounds);
+    spare(walked_.take_spared());
+    std::vector<float> den;
+    if (params.mass == BalancekvRepoParams::Mass::released) {
+      den.assign(kept.ids.size(), std::ldexp(1.0f, static_cast<int>(plan.rounds)));
+      den.resize(kept.ids.size() + static_cast<std::size_t>(plan.recent), 1);
+    }
+    kept.add_range(n - plan.recent, n);
+    return std::make_unique<KeptCache>(backend, head,
+                                       KeptTokens{.ids = std::move(kept.ids),
+                                                  .weight = std::move(kept.weights),
+                                                  .fixed = {.recent = plan.recent},
+                                                  .weight_den = std::move(den),
+                                                  .notes = walk.notes()});
+  }
+
+ private:
+  Shared shared_;
+  mutable WalkedBlocks walked_;
+};
 
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvRepoParams& params, Backend& backend) {
-  return prepared(
-      [head, params, &backend](Index budget, std::uint32_t seed) { return compress(head, params, budget, seed, backend); });
+  return std::make_shared<ReleasedPrepared>(head, params, backend);
 }
 
 }  // namespace

@@ -37,11 +37,10 @@ class CamPrepared : public Prepared {
 
   std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
     const CamRule rule = cam_rule(params_, budget);
-    auto known = prompts_.find(budget);
-    if (known == prompts_.end()) known = prompts_.emplace(budget, cam_prompt(head_, rule, columns_, backend_)).first;
+    const CamPrompt& prompt = once(prompts_[budget], backend_, [&] { return cam_prompt(head_, rule, columns_, backend_); });
     std::vector<Note> notes;
     if (columns_ && params_.prompt == Prompt::when_possible) notes.push_back({"prompt=columns (the trace lacks queries)"});
-    return std::make_unique<CamCache>(head_, rule, known->second, Draws(seed, "cam", head_), std::move(notes), backend_);
+    return std::make_unique<CamCache>(head_, rule, prompt, Draws(seed, "cam", head_), std::move(notes), backend_);
   }
 
  private:
@@ -49,7 +48,7 @@ class CamPrepared : public Prepared {
   CamParams params_;
   Backend& backend_;
   bool columns_;
-  mutable std::map<Index, CamPrompt> prompts_;  ///< by budget; seeds share it
+  mutable std::map<Index, Once<CamPrompt>> prompts_;  ///< by budget; seeds share it
 };
 
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const CamParams& params, Backend& backend) {

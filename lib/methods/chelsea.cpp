@@ -18,8 +18,8 @@ class ChelseaCache : public HeadCaches {
     add(std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}));
     ++whole_;
   }
-  void add_merging(const ContextLinks& context, const MergingParams& params, Index budget) {
-    auto cache = std::make_unique<MergingCache>(context, params, budget);
+  void add_merging(ContextRounds& context, Index budget) {
+    auto cache = std::make_unique<MergingCache>(context, budget);
     merging_.push_back(cache.get());
     add(std::move(cache));
   }
@@ -68,12 +68,12 @@ Outliers listed_outliers(std::span<const HeadPrompt> layer, const std::string& p
   return outliers;
 }
 
-Outliers worst_outliers(const std::vector<ContextLinks>& layer, const ChelseaParams& params) {
+Outliers worst_outliers(std::vector<ContextRounds>& layer, const ChelseaParams& params) {
   std::vector<LinkQuality> qualities;
-  for (const ContextLinks& head : layer) {
+  for (ContextRounds& head : layer) {
     const Index n = head.head().tokens();
     const MergingParts parts = merging_parts(params.merging, n);
-    const auto& links = head.between(parts.sinks, parts.recent);
+    const auto& links = head.first_links(parts);
     const Index linking = linking_slots(head.rule(), n - parts.sinks - parts.recent);
     qualities.push_back(link_quality(links, linking, params.outlier_threshold));
   }
@@ -87,10 +87,10 @@ Outliers worst_outliers(const std::vector<ContextLinks>& layer, const ChelseaPar
 
 class ChelseaPrepared : public PreparedLayer {
  public:
-  ChelseaPrepared(std::span<const HeadPrompt> heads, const ChelseaParams& params, Backend& backend)
-      : merging_(params.merging), backend_(backend) {
-    for (const HeadPrompt& head : heads)
-      heads_.emplace_back(head, MergeRule{.chunk = params.chunk, .order = params.order}, backend);
+  ChelseaPrepared(std::span<const HeadPrompt> heads, const ChelseaParams& params, Backend& backend) : backend_(backend) {
+    for (const HeadPrompt& head : heads) {
+      heads_.emplace_back(head, MergeRule{.chunk = params.chunk, .order = params.order}, params.merging, backend);
+    }
     outliers_ = {.whole = std::vector<bool>(heads.size()), .heads = std::ssize(heads)};
     if (params.outliers == "none") return;
     if (heads.front().tokens() == 0) {
@@ -109,16 +109,16 @@ class ChelseaPrepared : public PreparedLayer {
       if (outliers_.whole[h]) {
         cache->add_whole(heads_[h].head(), backend_);
       } else {
-        cache->add_merging(heads_[h], merging_, shared);
+        cache->add_merging(heads_[h], shared);
+        spare(heads_[h].take_spared());
       }
     }
     return cache;
   }
 
  private:
-  MergingParams merging_;
   Backend& backend_;
-  std::vector<ContextLinks> heads_;
+  mutable std::vector<ContextRounds> heads_;
   Outliers outliers_;
 };
 

@@ -2,7 +2,7 @@
 #include <kvbench/methods/clusterkv.hpp>
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <utility>
 
 #include <kvbench/methods/stages.hpp>
@@ -42,10 +42,10 @@ struct PromptClusters {
 
 class ClusterkvCache : public CompressedCache {
  public:
-  ClusterkvCache(std::shared_ptr<const PromptClusters> prompt, Index budget)
-      : shared_(prompt->shared),
-        index_(prompt->index),
-        capped_(prompt->capped),
+  ClusterkvCache(const PromptClusters& prompt, Index budget)
+      : shared_(prompt.shared),
+        index_(prompt.index),
+        capped_(prompt.capped),
         sinks_(std::min({shared_.params.sinks, budget, shared_.head.tokens()})),
         room_(budget - sinks_),
         tokens_(shared_.head.tokens()) {
@@ -139,18 +139,14 @@ class ClusterkvPrepared : public Prepared {
   ClusterkvPrepared(const HeadPrompt& head, const ClusterkvParams& params, std::string_view name, Backend& backend)
       : head_(head), params_(params), name_(name), backend_(backend) {}
 
-  void prepare_seed(std::uint32_t seed) const override {
-    std::shared_ptr<const PromptClusters>& known = by_seed_[seed];
-    if (known == nullptr) known = cluster_prompt(seed);
-  }
-
   std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
-    prepare_seed(seed);
-    return std::make_unique<ClusterkvCache>(by_seed_.at(seed), budget);
+    if (seed_ != seed) clusters_.value.reset();
+    seed_ = seed;
+    return std::make_unique<ClusterkvCache>(once(clusters_, backend_, [&] { return cluster_prompt(seed); }), budget);
   }
 
  private:
-  std::shared_ptr<const PromptClusters> cluster_prompt(std::uint32_t seed) const {
+  PromptClusters cluster_prompt(std::uint32_t seed) const {
     const Index n = head_.tokens(), sinks = std::min(params_.sinks, n);
     PromptClusters prompt{{head_, params_, name_, Draws(seed, name_, head_), backend_}, ClusterIndex(head_.keys.cols())};
     if (n > sinks) {
@@ -159,14 +155,15 @@ class ClusterkvPrepared : public Prepared {
       prompt.index.add(clustering, sinks, backend_);
       prompt.capped = clustering.fixed ? 0 : 1;
     }
-    return std::make_shared<PromptClusters>(std::move(prompt));
+    return prompt;
   }
 
   HeadPrompt head_;
   ClusterkvParams params_;
   std::string_view name_;
   Backend& backend_;
-  mutable std::map<std::uint32_t, std::shared_ptr<const PromptClusters>> by_seed_;
+  mutable std::optional<std::uint32_t> seed_;  ///< that of the clusters at hand
+  mutable Once<PromptClusters> clusters_;
 };
 
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const ClusterkvParams& params, Backend& backend) {

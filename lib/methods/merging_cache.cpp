@@ -20,16 +20,32 @@ MergedEntries slice(const MergedEntries& all, Index first, Index count) {
           .degrees = part(all.degrees, first, count)};
 }
 
+/// All but the sinks and the recent tokens.
+MergedEntries middle_of(const MergedEntries& whole, const MergingParts& parts) {
+  return slice(whole, parts.sinks, std::max<Index>(0, whole.size() - parts.sinks - parts.recent));
+}
+
+bool same_middle(const MergingParts& a, const MergingParts& b) { return a.sinks == b.sinks && a.recent == b.recent; }
+
+MergedEntries tokens_of(const HeadPrompt& head) {
+  const Index n = head.tokens();
+  return {.keys = head.keys,
+          .values = head.values,
+          .ids = token_range(0, n),
+          .degrees = std::vector<float>(static_cast<std::size_t>(n), 1)};
+}
+
 class MergingPrepared : public Prepared {
  public:
-  MergingPrepared(ContextLinks context, const MergingParams& params) : context_(std::move(context)), params_(params) {}
+  explicit MergingPrepared(ContextRounds context) : context_(std::move(context)) {}
   std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t /*seed*/) const override {
-    return std::make_unique<MergingCache>(context_, params_, budget);
+    auto cache = std::make_unique<MergingCache>(context_, budget);
+    spare(context_.take_spared());
+    return cache;
   }
 
  private:
-  ContextLinks context_;
-  MergingParams params_;
+  mutable ContextRounds context_;
 };
 
 }  // namespace
@@ -55,33 +71,39 @@ MergingParts merging_parts(const MergingParams& params, Index budget) {
   return parts;
 }
 
-const std::vector<MergeLink>& ContextLinks::between(Index sinks, Index recent) const {
-  const auto [found, inserted] = known_.try_emplace({sinks, recent});
-  if (inserted) {
-    const Index middle = std::max<Index>(0, head_.tokens() - sinks - recent);
-    if (middle > 0) found->second = merge_links(rule_, head_.keys.slice(sinks, middle), backend_);
-  }
-  return found->second;
+const std::vector<MergeLink>& ContextRounds::first_links(const MergingParts& parts) {
+  const MergedEntries middle = middle_of(tokens_of(head_), parts);
+  return first_links_.emplace(FirstLinks{parts, merge_links(rule_, middle.keys, backend_)}).links;
 }
 
-MergingCache::MergingCache(const ContextLinks& context, const MergingParams& params, Index budget)
+MergeRounds& ContextRounds::restarted(const MergingParts& parts) {
+  parts_ = parts;
+  std::vector<MergeLink> links;
+  if (first_links_ && same_middle(first_links_->parts, parts)) links = first_links_->links;
+  return rounds_.emplace(rule_, params_.schedule, middle_of(tokens_of(head_), parts), std::move(links), 0, backend_);
+}
+
+MergeRounds::LastRound ContextRounds::last_round(const MergingParts& parts, Index target) {
+  const bool goes_on = rounds_ && same_middle(parts_, parts) && rounds_->leads_to(target);
+  MergeRounds& rounds = goes_on ? *rounds_ : restarted(parts);
+  spare(rounds.spent());
+  return rounds.last_round(target);
+}
+
+MergingCache::MergingCache(ContextRounds& context, Index budget)
     : backend_(context.backend()),
       rule_(context.rule()),
-      schedule_(params.schedule),
-      parts_(merging_parts(params, budget)),
+      schedule_(context.params().schedule),
+      parts_(merging_parts(context.params(), budget)),
       budget_(budget),
       tokens_(context.head().tokens()) {
-  const HeadPrompt& head = context.head();
   fixed_.sinks = std::min(parts_.sinks, tokens_);
   fixed_.recent = std::min(parts_.recent, tokens_ - fixed_.sinks);
-  const MergedEntries whole{.keys = head.keys,
-                            .values = head.values,
-                            .ids = token_range(0, tokens_),
-                            .degrees = std::vector<float>(static_cast<std::size_t>(tokens_), 1)};
+  const MergedEntries whole = tokens_of(context.head());
   if (tokens_ > budget) {
-    compress(whole, budget, context.between(parts_.sinks, parts_.recent));
+    hold(whole, context.last_round(parts_, budget - parts_.sinks - parts_.recent));
   } else {
-    hold(whole, tokens_, {});
+    hold_all(whole);
   }
 }
 
@@ -95,44 +117,43 @@ Index MergingCache::append(const TokenBlock& tokens) {
   for (Index i = 0; i < count; ++i) ids_.push_back(static_cast<TokenId>(tokens_++));
   degrees_.resize(ids_.size(), 1);
   if (size() > budget_) {
-    compress({.keys = keys_, .values = values_, .ids = ids_, .degrees = degrees_}, budget_ - parts_.slack, {});
+    const MergedEntries whole{.keys = keys_, .values = values_, .ids = ids_, .degrees = degrees_};
+    MergeRounds rounds(rule_, schedule_, middle_of(whole, parts_), {}, rounds_, backend_);
+    hold(whole, rounds.last_round(budget_ - parts_.slack - parts_.sinks - parts_.recent));
   }
   return count;
 }
 
-void MergingCache::compress(const MergedEntries& whole, Index target, std::vector<MergeLink> first_links) {
-  const Index outside = parts_.sinks + parts_.recent;
-  MergedEntries middle = slice(whole, parts_.sinks, whole.size() - outside);
-  for (std::vector<MergeLink> links = std::move(first_links); middle.size() > target - outside; links.clear()) {
-    if (links.empty()) links = merge_links(rule_, middle.keys, backend_);
-    const Index count = merge_count(schedule_, middle.size(), middle.size() - (target - outside), rounds_++);
-    const std::vector<Index> groups = merge_groups(rule_, std::move(links), middle.size(), count);
-    middle = merge_entries(rule_, std::move(middle), groups, backend_);
-  }
-  hold(whole, parts_.sinks, middle);
+void MergingCache::hold_all(const MergedEntries& whole) {
+  const auto own = [&](const Buffer<const float>& rows) {
+    const auto copy = backend_.allocate<float>(rows.rows(), rows.cols());
+    copy_rows(rows, copy, backend_);
+    return copy;
+  };
+  keys_ = own(whole.keys), values_ = own(whole.values);
+  ids_ = whole.ids, degrees_ = whole.degrees;
+  refresh_merged();
 }
 
-/// The first entries of `whole`, then the middle, then the recent ones of `whole` where there is a middle.
-void MergingCache::hold(const MergedEntries& whole, Index sinks, const MergedEntries& middle) {
-  const Index recent = middle.size() > 0 ? parts_.recent : 0, from = whole.size() - recent;
-  const Index rows = sinks + middle.size() + recent;
-  const auto keys = backend_.allocate<float>(rows, whole.keys.cols());
-  const auto values = backend_.allocate<float>(rows, whole.values.cols());
-  std::vector<TokenId> ids = part(whole.ids, 0, sinks);
-  std::vector<float> degrees = part(whole.degrees, 0, sinks);
-  const auto add = [&](const MergedEntries& source, Index first, Index count, Index to) {
-    copy_rows(source.keys.slice(first, count), keys.slice(to, count), backend_);
-    copy_rows(source.values.slice(first, count), values.slice(to, count), backend_);
+/// The sinks of `whole`, what the round leaves of the middle, and the recent ones of `whole`.
+void MergingCache::hold(const MergedEntries& whole, const MergeRounds::LastRound& last) {
+  const Index sinks = parts_.sinks, recent = parts_.recent, from = whole.size() - recent, middle = last.groups.size();
+  const auto around = [&](const Buffer<const float>& rows, const Buffer<const float>& merging) {
+    const auto out = backend_.allocate<float>(sinks + middle + recent, rows.cols());
+    copy_rows(rows.slice(0, sinks), out.slice(0, sinks), backend_);
+    merge_rows(last.groups, merging, out.slice(sinks, middle), backend_);
+    copy_rows(rows.slice(from, recent), out.slice(sinks + middle, recent), backend_);
+    return out;
   };
-  add(whole, 0, sinks, 0);
-  if (middle.size() > 0) add(middle, 0, middle.size(), sinks);
-  add(whole, from, recent, sinks + middle.size());
-  ids.insert(ids.end(), middle.ids.begin(), middle.ids.end());
-  ids.insert(ids.end(), whole.ids.begin() + from, whole.ids.end());
-  degrees.insert(degrees.end(), middle.degrees.begin(), middle.degrees.end());
-  degrees.insert(degrees.end(), whole.degrees.begin() + from, whole.degrees.end());
-  keys_ = keys, values_ = values;
-  ids_ = std::move(ids), degrees_ = std::move(degrees);
+  const auto joined = [&]<class T>(const std::vector<T>& all, const std::vector<T>& merged) {
+    std::vector<T> out = part(all, 0, sinks);
+    out.insert(out.end(), merged.begin(), merged.end());
+    out.insert(out.end(), all.begin() + from, all.begin() + from + recent);
+    return out;
+  };
+  keys_ = around(whole.keys, last.entries.keys), values_ = around(whole.values, last.entries.values);
+  ids_ = joined(whole.ids, last.groups.ids), degrees_ = joined(whole.degrees, last.groups.degrees);
+  rounds_ = last.rounds;
   refresh_merged();
 }
 
@@ -198,7 +219,7 @@ Properties merging_properties() {
 
 std::shared_ptr<const Prepared> prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params,
                                                 Backend& backend) {
-  return std::make_shared<MergingPrepared>(ContextLinks(head, rule, backend), params);
+  return std::make_shared<MergingPrepared>(ContextRounds(head, rule, params, backend));
 }
 
 }  // namespace kvbench

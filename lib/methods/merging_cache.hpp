@@ -2,10 +2,9 @@
 // The cache of `chelsea`, `bsm` and `mesh`: sinks, a middle that rounds of merging keep within the budget, recent tokens.
 #pragma once
 
-#include <map>
-#include <utility>
+#include <optional>
 
-#include <kvbench/methods/soft_matching.hpp>
+#include <kvbench/methods/merge_rounds.hpp>
 
 namespace kvbench {
 
@@ -28,26 +27,42 @@ struct MergingParts {
 /// defaults this binds below B = 128. The slack is at most half of the middle, which one round can free (below B = 336).
 MergingParts merging_parts(const MergingParams& params, Index budget);
 
-/// The links of the first round on a context, for each number of sinks and recent tokens left out; budgets share them.
-class ContextLinks {
+/// Rounds on the middle of a context, which budgets share where their sinks and recent tokens are as many. One chain of them is
+/// at hand, as far as the last budget took it: budgets that fall go on from there, others begin anew.
+class ContextRounds : public SharesWork {
  public:
-  ContextLinks(const HeadPrompt& head, const MergeRule& rule, Backend& backend) : head_(head), rule_(rule), backend_(backend) {}
-  const std::vector<MergeLink>& between(Index sinks, Index recent) const;
+  ContextRounds(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params, Backend& backend)
+      : head_(head), rule_(rule), params_(params), backend_(backend) {}
+
+  /// The links of the first round; budgets with these parts find them done and are charged with nothing for them.
+  const std::vector<MergeLink>& first_links(const MergingParts& parts);
+  /// The last round towards `target` entries of the middle, fewer than it has tokens.
+  MergeRounds::LastRound last_round(const MergingParts& parts, Index target);
 
   const HeadPrompt& head() const { return head_; }
   const MergeRule& rule() const { return rule_; }
+  const MergingParams& params() const { return params_; }
   Backend& backend() const { return backend_; }
 
  private:
+  struct FirstLinks {
+    MergingParts parts;
+    std::vector<MergeLink> links;
+  };
+  MergeRounds& restarted(const MergingParts& parts);
+
   HeadPrompt head_;
   MergeRule rule_;
+  MergingParams params_;
   Backend& backend_;
-  mutable std::map<std::pair<Index, Index>, std::vector<MergeLink>> known_;
+  std::optional<FirstLinks> first_links_;
+  std::optional<MergeRounds> rounds_;
+  MergingParts parts_;  ///< of rounds_
 };
 
 class MergingCache : public CompressedCache {
  public:
-  MergingCache(const ContextLinks& context, const MergingParams& params, Index budget);
+  MergingCache(ContextRounds& context, Index budget);
 
   /// How many of `offered` tokens append() would take.
   Index takes(Index offered) const;
@@ -58,9 +73,8 @@ class MergingCache : public CompressedCache {
 
  private:
   Index size() const { return static_cast<Index>(ids_.size()); }
-  /// Merges the middle of `whole` until `target` entries are left in all, and holds those.
-  void compress(const MergedEntries& whole, Index target, std::vector<MergeLink> first_links);
-  void hold(const MergedEntries& whole, Index sinks, const MergedEntries& middle);
+  void hold_all(const MergedEntries& whole);
+  void hold(const MergedEntries& whole, const MergeRounds::LastRound& last);
   void reserve(Index rows);
   void refresh_merged();
 

@@ -8,10 +8,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ids.hpp>
+#include <kvbench/core/spent.hpp>
 #include <kvbench/kernels/backend.hpp>
 #include <kvbench/methods/block_memo.hpp>
 #include <kvbench/methods/params.hpp>
@@ -159,14 +161,44 @@ class CompressedCache {
   virtual std::vector<Note> notes() const { return {}; }
 };
 
+/// What caches made from it share, the first that needs it computes. Alone each would have done so itself, and its row says
+/// what that takes: the others are charged with what they were spared.
+class SharesWork {
+ public:
+  /// Since the last call.
+  Spent take_spared() const { return std::exchange(spared_, {}); }
+
+ protected:
+  template <class T>
+  struct Once {
+    std::optional<T> value;
+    Spent spent;  ///< on it
+  };
+
+  ~SharesWork() = default;
+  void spare(const Spent& spent) const { spared_ = spared_ + spent; }
+  /// The value at hand, else what compute() returns.
+  template <class T, class F>
+  const T& once(Once<T>& shared, Backend& backend, F compute) const {
+    if (shared.value) {
+      spare(shared.spent);
+    } else {
+      shared.spent = measured(backend, [&] { shared.value.emplace(compute()); });
+    }
+    return *shared.value;
+  }
+
+ private:
+  mutable Spent spared_;
+};
+
 /// What a method computed once for a context; budgets and seeds share it.
-class Prepared {
+class Prepared : public SharesWork {
  public:
   virtual ~Prepared() = default;
-  /// What all budgets of one seed share and make() would do at the first of them (clusters that start at random). The harness
-  /// calls it once before make() and charges every budget of the seed with its cost; doing nothing is right for most methods.
-  virtual void prepare_seed(std::uint32_t /*seed*/) const {}
-  /// Cheap. `budget` = tokens to keep, 1 <= budget. The backend given to prepare() outlives the cache.
+  /// `budget` = tokens to keep, 1 <= budget. Whatever was made before, the cache is the same to the bit. The harness asks for
+  /// all budgets of a seed before the next seed, the largest first: what only larger ones need may be dropped. The backend
+  /// given to prepare() outlives the cache; this object may not.
   virtual std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const = 0;
 };
 
@@ -182,7 +214,7 @@ class LayerCache {
   virtual std::vector<Protected> protected_tokens() const = 0;
   virtual std::vector<Note> notes() const { return {}; }  ///< of all heads together
 };
-class PreparedLayer {
+class PreparedLayer : public SharesWork {
  public:
   virtual ~PreparedLayer() = default;
   virtual std::unique_ptr<LayerCache> make(Index budget, std::uint32_t seed) const = 0;

@@ -106,13 +106,6 @@ std::vector<std::int32_t> left_order(const MergeRule& rule, Index entries) {
   return slots;
 }
 
-/// Writes the weighted means of the rows of each label over the rows of `out`, and leaves the others.
-void overwrite_means(const Buffer<const float>& rows, const Buffer<const std::int32_t>& labels,
-                     const Buffer<const float>& weights, const Buffer<float>& out, Backend& backend) {
-  backend.run(kernels::MeanRows<Buffer>{
-      .rows = rows, .labels = labels, .weights = weights, .out = out, .mass = backend.allocate<float>(out.rows())});
-}
-
 }  // namespace
 
 Index merge_count(const MergeSchedule& schedule, Index entries, Index excess, Index round) {
@@ -165,8 +158,8 @@ std::vector<Index> merge_groups(const MergeRule& rule, std::vector<MergeLink> li
   return group_of;
 }
 
-MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const std::vector<Index>& group_of,
-                            Backend& backend) {
+MergedGroups merged_groups(const MergeRule& rule, const MergedEntries& entries, const std::vector<Index>& group_of,
+                           Backend& backend) {
   std::vector<std::int32_t> left;
   std::vector<std::int32_t> new_slot(group_of.size(), -1);
   for (const std::int32_t slot : left_order(rule, entries.size())) {
@@ -174,7 +167,7 @@ MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const 
     new_slot[at(slot)] = static_cast<std::int32_t>(left.size());
     left.push_back(slot);
   }
-  MergedEntries out{.ids = std::vector<TokenId>(left.size()), .degrees = std::vector<float>(left.size(), 0)};
+  MergedGroups out{.ids = std::vector<TokenId>(left.size()), .degrees = std::vector<float>(left.size(), 0)};
   std::vector<std::int32_t> members(left.size(), 0);
   for (std::size_t slot = 0; slot < group_of.size(); ++slot) {
     const auto group = at(new_slot[at(group_of[slot])]);
@@ -188,17 +181,35 @@ MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const 
     const std::int32_t group = new_slot[at(group_of[slot])];
     if (members[at(group)] > 1) label[slot] = group;
   }
-  const Index slots = entries.size();
-  const Buffer<const float> weights = backend.adopt(std::vector(entries.degrees), slots);
-  const Buffer<const std::int32_t> labels = backend.adopt(std::move(label), slots);
+  out.slots = backend.adopt(std::move(left), out.size());
+  out.group_of = backend.adopt(std::move(label), entries.size());
+  out.weights = backend.adopt(std::vector(entries.degrees), entries.size());
+  return out;
+}
+
+void merge_rows(const MergedGroups& groups, const Buffer<const float>& rows, const Buffer<float>& out, Backend& backend) {
+  backend.run(kernels::GatherRows<Buffer>{.source = rows, .ids = groups.slots, .out = out});
+  backend.run(kernels::MeanRows<Buffer>{.rows = rows,
+                                        .labels = groups.group_of,
+                                        .weights = groups.weights,
+                                        .out = out,
+                                        .mass = backend.allocate<float>(out.rows())});
+}
+
+MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const std::vector<Index>& group_of,
+                            Backend& backend) {
+  MergedGroups groups = merged_groups(rule, entries, group_of, backend);
   // Keys first and values after them: what was merged is given back as soon as it is.
   const auto merged = [&](Buffer<const float> rows) -> Buffer<const float> {
-    const Buffer<float> means = gathered(rows, left, backend);
-    overwrite_means(rows, labels, weights, means, backend);
+    const auto means = backend.allocate<float>(groups.size(), rows.cols());
+    merge_rows(groups, rows, means, backend);
     return means;
   };
+  MergedEntries out;
   out.keys = merged(std::exchange(entries.keys, {}));
   out.values = merged(std::exchange(entries.values, {}));
+  out.ids = std::move(groups.ids);
+  out.degrees = std::move(groups.degrees);
   return out;
 }
 

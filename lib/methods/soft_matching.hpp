@@ -59,6 +59,20 @@ Index linking_slots(const MergeRule& rule, Index entries);
 /// B; in a mesh that of its first entry.
 std::vector<Index> merge_groups(const MergeRule& rule, std::vector<MergeLink> links, Index slots, Index count);
 
+/// What a round leaves of some entries, in the new order.
+struct MergedGroups {
+  std::vector<TokenId> ids;             ///< [left]
+  std::vector<float> degrees;           ///< [left]
+  Buffer<const std::int32_t> slots;     ///< [left, 1] where the groups stand
+  Buffer<const std::int32_t> group_of;  ///< [m, 1] group of each entry; -1: it is one by itself
+  Buffer<const float> weights;          ///< [m, 1] degrees before the round
+  Index size() const { return static_cast<Index>(ids.size()); }
+};
+MergedGroups merged_groups(const MergeRule& rule, const MergedEntries& entries, const std::vector<Index>& group_of,
+                           Backend& backend);
+/// The means of the groups' rows of `rows` [m, c] over `out` [left, c]; rows of groups of one are copied bit by bit.
+void merge_rows(const MergedGroups& groups, const Buffer<const float>& rows, const Buffer<float>& out, Backend& backend);
+
 /// Merges each group into one entry; the others are copied bit by bit.
 MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const std::vector<Index>& group_of, Backend& backend);
 

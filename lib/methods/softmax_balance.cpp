@@ -5,6 +5,7 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 
 namespace kvbench {
 namespace {
@@ -90,7 +91,7 @@ WalkConstant parse_walk_constant(const std::string& parameter, const std::string
   return {WalkConstant::Kind::number, number};
 }
 
-WalkSigns softmax_balance(const WalkRows& rows, const WalkSettings& settings, Backend& backend) {
+SignedBlocks balanced_blocks(const WalkRows& rows, const WalkSettings& settings, Backend& backend) {
   const Index n = rows.keys.rows(), blocks = std::ssize(rows.starts) - 1;
   if (n == 0) return {};
   Thresholds limits = thresholds(rows, settings, backend);
@@ -109,9 +110,15 @@ WalkSigns softmax_balance(const WalkRows& rows, const WalkSettings& settings, Ba
                                     .fails = fails};
   if (!rows.weights.empty()) walk.weights = backend.adopt(std::vector(rows.weights), n);
   backend.run(walk);
-  WalkSigns result{.signs = backend.read(signs), .steps = settings.pairs ? (n + 1) / 2 : n};
-  for (const std::int32_t count : backend.read(fails)) result.fails += count;
-  return result;
+  return {.signs = backend.read(signs), .events = backend.read(fails)};
+}
+
+WalkSigns softmax_balance(const WalkRows& rows, const WalkSettings& settings, Backend& backend) {
+  SignedBlocks walked = balanced_blocks(rows, settings, backend);
+  const Index n = std::ssize(walked.signs);
+  return {.signs = std::move(walked.signs),
+          .fails = std::accumulate(walked.events.begin(), walked.events.end(), Index{0}),
+          .steps = settings.pairs ? (n + 1) / 2 : n};
 }
 
 std::vector<Note> walk_notes(Index fails, Index steps) {
@@ -170,6 +177,10 @@ KeptPlaces released_half(const std::vector<std::int32_t>& signs) {
 void WeightedTokens::add_range(Index first, Index end) {
   for (Index i = first; i < end; ++i) ids.push_back(static_cast<TokenId>(i));
   weights.resize(ids.size(), 1);
+}
+
+WeightedTokens WeightedTokens::part(Index first, Index end) const {
+  return {{ids.begin() + first, ids.begin() + end}, {weights.begin() + first, weights.begin() + end}};
 }
 
 WeightedTokens WeightedTokens::at(const KeptPlaces& kept) const {

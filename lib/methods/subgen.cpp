@@ -198,8 +198,7 @@ class SubgenPrepared : public Prepared {
     Index capacity = std::max<Index>(1, keys.rows());
     if (budgeted()) capacity = std::min(capacity, subgen_cluster_capacity(params_, budget, d, dv));
     if (capacity == 0) reject_budget(params_, budget, d, dv);
-    auto& known = partitions_[capacity];
-    if (known == nullptr) {
+    return once(partitions_[capacity], backend_, [&] {
       // About ten passes of the bisection for the radius.
       const double pairs = 10 * static_cast<double>(keys.rows() * capacity);
       if (budgeted()) check_pairs(params_.limit, "subgen", pairs, "lower the budget, or give subgen.delta");
@@ -207,9 +206,8 @@ class SubgenPrepared : public Prepared {
                               : leader_partition(backend_, keys, radius_, capacity).value();
       // Nothing but the radius is taken from tokens that are still to come.
       if (calibrated()) found = {.radius = found.radius};
-      known = std::make_shared<LeaderPartition>(std::move(found));
-    }
-    return known;
+      return std::make_shared<const LeaderPartition>(std::move(found));
+    });
   }
 
   HeadPrompt head_;
@@ -217,7 +215,7 @@ class SubgenPrepared : public Prepared {
   float radius_;  ///< where the budget does not choose it
   Backend& backend_;
   std::vector<double> norms2_;
-  mutable std::map<Index, std::shared_ptr<const LeaderPartition>> partitions_;  ///< by capacity
+  mutable std::map<Index, Once<std::shared_ptr<const LeaderPartition>>> partitions_;  ///< by capacity
 };
 
 /// delta = delta_r / r with r = scale * max |observed q|.

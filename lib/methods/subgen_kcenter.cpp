@@ -99,14 +99,18 @@ class KCenterPrepared : public Prepared {
  private:
   /// The first k centres of tokens 0 .. candidates - 1, in increasing order. Fewer centres of the same candidates are a prefix.
   std::vector<TokenId> centres(Index candidates, Index k) const {
-    std::vector<TokenId>& order = orders_[candidates];
-    if (static_cast<Index>(order.size()) < k) {
+    auto& [order, spent] = orders_[candidates];
+    if (std::ssize(order) < k) {
       check_pairs(params_.limit, "subgen-kcenter", static_cast<double>(candidates) * static_cast<double>(k),
                   "lower the budget");
-      auto taken = backend_.allocate<std::int32_t>(k);
-      backend_.run(kernels::KCenter<Buffer>{
-          .points = points_.slice(0, candidates), .order = taken, .radius2 = backend_.allocate<float>(k)});
-      order = backend_.read(taken);
+      spent = measured(backend_, [&] {
+        auto taken = backend_.allocate<std::int32_t>(k);
+        backend_.run(kernels::KCenter<Buffer>{
+            .points = points_.slice(0, candidates), .order = taken, .radius2 = backend_.allocate<float>(k)});
+        order = backend_.read(taken);
+      });
+    } else if (k > 0) {
+      spare(part_of(spent, k, std::ssize(order)));
     }
     std::vector<TokenId> kept(order.begin(), order.begin() + k);
     std::ranges::sort(kept);
@@ -117,7 +121,8 @@ class KCenterPrepared : public Prepared {
   SubgenKCenterParams params_;
   Backend& backend_;
   Buffer<const float> points_;
-  mutable std::map<Index, std::vector<TokenId>> orders_;  ///< by number of candidates, which depends on the budget's window
+  /// And what they took. By number of candidates, which depends on the budget's window.
+  mutable std::map<Index, std::pair<std::vector<TokenId>, Spent>> orders_;
 };
 
 std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include <kvbench/replay/stopwatch.hpp>
+#include <kvbench/core/stopwatch.hpp>
 
 namespace kvbench {
 namespace {

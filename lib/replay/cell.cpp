@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <kvbench/core/stopwatch.hpp>
 #include <kvbench/replay/memory.hpp>
-#include <kvbench/replay/stopwatch.hpp>
 
 namespace kvbench {
 namespace {

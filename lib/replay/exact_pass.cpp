@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include <kvbench/core/stopwatch.hpp>
 #include <kvbench/methods/stages.hpp>
-#include <kvbench/replay/stopwatch.hpp>
 
 namespace kvbench {
 namespace {

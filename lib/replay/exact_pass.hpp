@@ -7,6 +7,9 @@
 
 namespace kvbench {
 
+/// Of a block's kept scores: bounds what a head in flight holds beside its own slabs.
+inline constexpr double score_bytes = 40e6;
+
 /// A block of consecutive evaluated queries of one kv head with everything exact about them. Rows: g*m + i.
 struct ExactBlock {
   Index begin = 0;                                        ///< index of its first query among the head's evaluated queries

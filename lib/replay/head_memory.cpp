@@ -8,14 +8,15 @@
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/work.hpp>
+#include <kvbench/replay/exact_pass.hpp>
 #include <kvbench/replay/workers.hpp>
 
 namespace kvbench {
 namespace {
 
 /// A method's own copies at their peak, as a share of the head's keys and values: a round of merging holds five eighths
-/// (chelsea), walks and clusterings half.
+/// (chelsea), walks and clusterings half. What whole rounds leave for the next budget is at most half, and less for a smaller
+/// one; it goes when the last cache of the method is made.
 constexpr double method_share = 0.625;
 /// Backend, HDF5 and the program itself, tables of ids and labels.
 constexpr double fixed_bytes = 64e6;

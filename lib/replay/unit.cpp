@@ -5,23 +5,40 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include <kvbench/methods/head_caches.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/budget_group.hpp>
 #include <kvbench/replay/needs.hpp>
-#include <kvbench/replay/work.hpp>
 
 namespace kvbench {
 namespace {
+
+/// A cache of a Prepared or a PreparedLayer. Adds to `charge` what it took and what it was spared.
+template <class P>
+auto make_charged(const P& prepared, Index budget, std::uint32_t seed, Spent& charge, Backend& backend) {
+  prepared.take_spared();  // of a budget that could not be made
+  decltype(prepared.make(budget, seed)) cache;
+  const Spent own = measured(backend, [&] { cache = prepared.make(budget, seed); });
+  charge = charge + prepared.take_spared() + own;
+  return cache;
+}
 
 /// What prepare() left for one method, or why it could not.
 struct PreparedMethod {
   std::vector<std::shared_ptr<const Prepared>> heads;  ///< of single heads, or
   std::shared_ptr<const PreparedLayer> layer;
   std::exception_ptr failure;  ///< why there is none of them
-  Work work;
-  std::map<std::uint32_t, Work> by_seed;  ///< beyond `work`: what the budgets of a seed share
+  Spent spent;
+
+  /// Charges what the cache would take alone.
+  std::unique_ptr<LayerCache> make(Index budget, std::uint32_t seed, Spent& charge, Backend& backend) const {
+    if (layer) return make_charged(*layer, budget, seed, charge, backend);
+    auto caches = std::make_unique<HeadCaches>();
+    for (const auto& head : heads) caches->add(make_charged(*head, budget, seed, charge, backend));
+    return caches;
+  }
 };
 
 /// Runs `work`; what a method may throw becomes a status. Memory exhaustion and interruption pass through.
@@ -56,11 +73,11 @@ class UnitRun {
 
   void run() {
     Groups groups;
-    for (std::size_t c = 0; c < plan_.cells.size(); ++c) {
-      if (!unit_.runs(plan_.cells[c].method)) continue;
+    for (const std::size_t c : order_of_making()) {
       check_stop();
       start(c, groups);
     }
+    prepared_.reset();
     if (!groups.empty()) answer_all(groups);
     for (auto& [key, group] : groups) group.finish(cell_guard());
   }
@@ -114,13 +131,28 @@ class UnitRun {
 
   bool decodes() const { return unit_.prompt.appends() && request_.decoded == Decoded::method; }
 
+  /// The unit's cells as Prepared::make() wants them, method by method.
+  std::vector<std::size_t> order_of_making() const {
+    std::vector<std::size_t> order;
+    for (std::size_t c = 0; c < plan_.cells.size(); ++c) {
+      if (unit_.runs(plan_.cells[c].method)) order.push_back(c);
+    }
+    std::ranges::stable_sort(order, {}, [&](std::size_t c) {
+      const CellKey& cell = plan_.cells[c];
+      const Index budget = budget_tokens(unit_.prompt, request_.budgets[cell.budget], request_.protect_outside);
+      return std::tuple(cell.method, cell.seed, -budget);
+    });
+    return order;
+  }
+
+  /// Of the cell's method; that of the method before is dropped.
   PreparedMethod& prepared(std::size_t cell) {
     const std::size_t m = plan_.cells[cell].method;
-    if (prepared_.size() <= m) prepared_.resize(m + 1);
-    if (prepared_[m]) return *prepared_[m];
-    PreparedMethod& out = prepared_[m].emplace();
+    if (prepared_ && prepared_of_ == m) return *prepared_;
+    prepared_of_ = m;
+    PreparedMethod& out = prepared_.emplace();
     const MethodChoice& choice = request_.methods[m];
-    out.work = measured(backend_, [&] {
+    out.spent = measured(backend_, [&] {
       try {
         check_needs(*choice.info);
         if (dense()) {
@@ -138,16 +170,6 @@ class UnitRun {
       }
     });
     return out;
-  }
-
-  /// Computes once what the budgets of a seed share; returns what all of it took, from prepare() on.
-  Work prepare_seed(PreparedMethod& method, std::uint32_t seed) {
-    if (!method.by_seed.contains(seed)) {
-      method.by_seed[seed] = measured(backend_, [&] {
-        for (const auto& head : method.heads) head->prepare_seed(seed);
-      });
-    }
-    return method.work + method.by_seed.at(seed);
   }
 
   /// Tokens that the method itself may keep.
@@ -181,24 +203,14 @@ class UnitRun {
       if (method.failure) std::rethrow_exception(method.failure);
       const Index budget = method_budget(c);
       const std::uint32_t seed = plan_.cells[c].seed;
-      const Work shared = prepare_seed(method, seed);
-      std::unique_ptr<LayerCache> cache;
-      // Budgets and seeds share work; a row reports what its configuration alone would cost.
-      const Work work = shared + measured(backend_, [&] {
-                          if (method.layer) {
-                            cache = method.layer->make(budget, seed);
-                          } else {
-                            auto heads = std::make_unique<HeadCaches>();
-                            for (const auto& head : method.heads) heads->add(head->make(budget, seed));
-                            cache = std::move(heads);
-                          }
-                        });
+      Spent charge = method.spent;
+      std::unique_ptr<LayerCache> cache = method.make(budget, seed, charge, backend_);
       std::vector<CellResult*> results;
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         CellResult& r = result(h, c);
-        r.compress_s = work.seconds;
-        r.compress_flops = work.flops;
-        r.peak_bytes = static_cast<double>(work.peak_bytes);
+        r.compress_s = charge.seconds;
+        r.compress_flops = charge.flops;
+        r.peak_bytes = static_cast<double>(charge.peak_bytes);
         results.push_back(&r);
       }
       const MethodInfo& info = *method_of(c).info;
@@ -252,7 +264,8 @@ class UnitRun {
   const std::atomic<bool>* stop_;
   std::span<HeadResult> results_;
   std::vector<Head> heads_;
-  std::vector<std::optional<PreparedMethod>> prepared_;
+  std::optional<PreparedMethod> prepared_;
+  std::size_t prepared_of_ = 0;  ///< method
 };
 
 }  // namespace

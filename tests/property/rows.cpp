@@ -81,28 +81,48 @@ Heads heads_for(const Row& row, const Shape& shape, Backend& backend) {
   return heads;
 }
 
+PreparedRow::PreparedRow(const Row& row, const std::vector<HeadPrompt>& prompts, Backend& backend)
+    : row_(row), head_(prompts.front()), backend_(backend) {
+  if (row.info->granularity == Granularity::layer) {
+    layer_ = row.info->prepare_layer(prompts, row.params, backend);
+  } else {
+    one_ = row.info->prepare(head_, row.params, backend);
+  }
+}
+
+Instance PreparedRow::make(Index budget, std::uint32_t seed, double& flops) const {
+  if (row_.info->plan != nullptr) {
+    const std::vector<Index> budgets = row_.info->plan(head_.num_layers, head_.tokens(), budget, row_.params);
+    budget = budgets.at(static_cast<std::size_t>(head_.layer.value));
+  }
+  const double before = backend_.cost().flops;
+  Instance made;
+  if (layer_) {
+    made.cache = layer_->make(budget, seed);
+    flops += layer_->take_spared().flops;
+  } else {
+    auto cache = std::make_unique<HeadCaches>();
+    cache->add(one_->make(budget, seed));
+    made.cache = std::move(cache);
+    flops += one_->take_spared().flops;
+  }
+  flops += backend_.cost().flops - before;
+  return made;
+}
+
+std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend) {
+  std::vector<HeadPrompt> prompts;
+  for (const HeadData& head : heads) prompts.push_back(prompt_of(head, backend));
+  return prompts;
+}
+
 Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed, Backend& backend) {
-  const MethodInfo& info = *row.info;
-  const HeadPrompt& head = prompts.front();
-  if (info.plan != nullptr) {
-    const std::vector<Index> budgets = info.plan(head.num_layers, head.tokens(), budget, row.params);
-    budget = budgets.at(static_cast<std::size_t>(head.layer.value));
-  }
-  if (info.granularity == Granularity::layer) {
-    auto prepared = info.prepare_layer(prompts, row.params, backend);
-    auto cache = prepared->make(budget, seed);
-    return {std::move(prepared), std::move(cache)};
-  }
-  auto prepared = info.prepare(head, row.params, backend);
-  auto cache = std::make_unique<HeadCaches>();
-  cache->add(prepared->make(budget, seed));
-  return {std::move(prepared), std::move(cache)};
+  double flops = 0;
+  return PreparedRow(row, prompts, backend).make(budget, seed, flops);
 }
 
 Instance open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend) {
-  std::vector<HeadPrompt> prompts;
-  for (const HeadData& head : heads) prompts.push_back(prompt_of(head, backend));
-  return open(row, prompts, budget, seed, backend);
+  return open(row, prompts_of(heads, backend), budget, seed, backend);
 }
 
 Instance try_open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend) {

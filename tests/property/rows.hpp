@@ -40,11 +40,25 @@ void for_each_row(Test test) {
 using Heads = std::vector<HeadData>;
 Heads heads_for(const Row& row, const Shape& shape, Backend& backend);
 
-/// A cache and what it was made from, over the kv heads of its instance.
+/// A cache over the kv heads of its instance. What it was made from is gone.
 struct Instance {
-  std::shared_ptr<const void> prepared;
   std::unique_ptr<LayerCache> cache;
 };
+/// A method prepared for the kv heads of an instance, to make caches one after the other.
+class PreparedRow {
+ public:
+  PreparedRow(const Row& row, const std::vector<HeadPrompt>& prompts, Backend& backend);
+  /// Throws Infeasible as the method does. Adds to `flops` what the cache alone would take beyond prepare().
+  Instance make(Index budget, std::uint32_t seed, double& flops) const;
+
+ private:
+  const Row& row_;
+  HeadPrompt head_;  ///< the first
+  Backend& backend_;
+  std::shared_ptr<const Prepared> one_;
+  std::shared_ptr<const PreparedLayer> layer_;
+};
+std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend);
 /// Throws Unavailable or Infeasible as the method does. The budget of a planned method is the plan's for the layer.
 Instance open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend);
 Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed, Backend& backend);

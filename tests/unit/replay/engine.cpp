@@ -201,28 +201,40 @@ TEST_CASE("results do not depend on the number of threads") {
   }
 }
 
-// Clusters of a seed are found once, for the first budget that asks.
-TEST_CASE("what budgets of one seed share is charged to each of them") {
+// Clusters of a seed, whole rounds of merging, blocks of a walk and centres are found once, by the first budget that needs
+// them.
+TEST_CASE("what budgets of one seed share is charged to each of them, whatever their order") {
   const SmallTrace trace;
-  const MethodInfo& info = find_method("clusterkv");
-  const auto run = [&](std::vector<Budget> budgets) {
+  const auto run = [&](const MethodInfo& info, std::vector<Assignment> settings, std::vector<Budget> budgets) {
     ReplayRequest request = request_of({&info}, 7);
-    const std::vector<Assignment> settings = {{"sinks", "1"}, {"clusters", "4"}};
     request.methods[0].params = info.bind(settings);
     request.budgets = std::move(budgets);
     request.seeds = {3, 4};
     return replay(trace.reader(), request);
   };
-  const ReplayResults both = run({Budget::tokens(7), Budget::tokens(9)}), alone = run({Budget::tokens(9)});
-  REQUIRE(both.cells.size() == 4);
-  REQUIRE(alone.cells.size() == 2);
-  for (std::size_t h = 0; h < both.heads.size(); ++h) {
-    for (const std::size_t seed : {0, 1}) {
-      const CellResult& expected = alone.heads[h].cells[seed];
-      CHECK(expected.compress_flops > 0);
-      for (const std::size_t budget : {0, 2}) {
-        CHECK(both.heads[h].cells[budget + seed].compress_flops == expected.compress_flops);
-        CHECK(both.heads[h].cells[budget + seed].peak_bytes > 0);
+  const std::vector<std::pair<const char*, std::vector<Assignment>>> methods = {
+      {"clusterkv", {{"sinks", "1"}, {"clusters", "4"}}},
+      {"chelsea", {{"chunk", "4"}, {"sinks", "1"}, {"recent", "2"}}},
+      {"balancekv", {{"block", "4"}}},
+      {"subgen-kcenter", {{"recent", "0"}}}};
+  for (const auto& [name, settings] : methods) {
+    CAPTURE(name);
+    const MethodInfo& info = find_method(name);
+    const std::vector<Budget> budgets = {Budget::tokens(8), Budget::tokens(7), Budget::tokens(9)};
+    const ReplayResults all = run(info, settings, budgets);
+    const std::size_t seeds = info.seeded ? 2 : 1;
+    REQUIRE(all.cells.size() == 3 * seeds);
+    for (std::size_t b = 0; b < 3; ++b) {
+      const ReplayResults alone = run(info, settings, {budgets[b]});
+      REQUIRE(alone.cells.size() == seeds);
+      for (std::size_t h = 0; h < all.heads.size(); ++h) {
+        for (std::size_t s = 0; s < seeds; ++s) {
+          const CellResult &expected = alone.heads[h].cells[s], &cell = all.heads[h].cells[b * seeds + s];
+          CHECK(expected.compress_flops > 0);
+          CHECK(cell.compress_flops == expected.compress_flops);
+          CHECK(cell.peak_bytes > 0);
+          CHECK(cell.kept_tokens == expected.kept_tokens);
+        }
       }
     }
   }
