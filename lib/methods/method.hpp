@@ -13,10 +13,10 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ids.hpp>
-#include <kvbench/core/spent.hpp>
 #include <kvbench/kernels/backend.hpp>
 #include <kvbench/methods/block_memo.hpp>
 #include <kvbench/methods/params.hpp>
+#include <kvbench/methods/shares_work.hpp>
 
 namespace kvbench {
 
@@ -159,37 +159,6 @@ class CompressedCache {
   virtual Protected protected_tokens() const { return {}; }
   /// At the end of the run; they stand in the row's `reason`.
   virtual std::vector<Note> notes() const { return {}; }
-};
-
-/// What caches made from it share, the first that needs it computes. Alone each would have done so itself, and its row says
-/// what that takes: the others are charged with what they were spared.
-class SharesWork {
- public:
-  /// Since the last call.
-  Spent take_spared() const { return std::exchange(spared_, {}); }
-
- protected:
-  template <class T>
-  struct Once {
-    std::optional<T> value;
-    Spent spent;  ///< on it
-  };
-
-  ~SharesWork() = default;
-  void spare(const Spent& spent) const { spared_ = spared_ + spent; }
-  /// The value at hand, else what compute() returns.
-  template <class T, class F>
-  const T& once(Once<T>& shared, Backend& backend, F compute) const {
-    if (shared.value) {
-      spare(shared.spent);
-    } else {
-      shared.spent = measured(backend, [&] { shared.value.emplace(compute()); });
-    }
-    return *shared.value;
-  }
-
- private:
-  mutable Spent spared_;
 };
 
 /// What a method computed once for a context; budgets and seeds share it.
