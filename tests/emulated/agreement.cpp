@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <agreement/outcome.hpp>
+
+#include "orders.hpp"
+
+namespace kvbench::testing {
+
+std::vector<Pair> pairs_under_test() {
+  std::vector<Pair> pairs;
+  for (auto& backend : test::emulated_backends()) pairs.push_back({make_cpu_backend(), std::move(backend)});
+  return pairs;
+}
+
+}  // namespace kvbench::testing
