@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -25,14 +24,15 @@ namespace {
 constexpr unsigned kWarp = 32;
 
 struct Thread {
-  unsigned index = 0;
   Place place;  // empty: it has not begun, or it runs
-  bool done = false, waiting = false;
-  Meeting meeting = Meeting::barrier;
+  std::uint64_t bits = 0;
   Where where;
   unsigned mask = 0;
-  std::uint64_t bits = 0;
   int from = 0;
+  unsigned number = 0;
+  uint3 index = {};
+  Meeting meeting = Meeting::barrier;
+  bool done = false, waiting = false;
 };
 
 struct Warp {
@@ -43,18 +43,18 @@ struct Block {
   uint3 index = {};
   std::vector<Thread> threads;
   std::vector<Warp> warps;
-  std::deque<Thread*> ready;
+  std::vector<Thread*> ready;  // the last one comes first
   unsigned arrived = 0, predicates = 0, done = 0;
   std::vector<char> shared;  // while another block runs
 };
 
 class Machine {
  public:
-  void run(const Kernel& kernel, Order order, std::mt19937& random);
+  void run(const Kernel& kernel, Order order, Random& random);
 
-  int meet_block(Meeting kind, bool predicate, const Where& where);
-  std::uint64_t meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, const Where& where);
-  void meet_grid(const Where& where);
+  int meet_block(Meeting kind, bool predicate, Where where);
+  std::uint64_t meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, Where where);
+  void meet_grid(Where where);
 
  private:
   struct Worker {
@@ -65,8 +65,10 @@ class Machine {
   void run_alone(const std::vector<std::uint64_t>& blocks);
   void run_together(const std::vector<std::uint64_t>& blocks);
   void enter(Block& block);
-  void wait(Thread& thread, Meeting kind, const Where& where);
-  void go_on(Place& here);
+  void wait(Thread& thread, Meeting kind, Where where);
+  [[gnu::always_inline]] void go_on(Place& here);
+  void hire();
+  void take_next();
   void release(Block& block, std::vector<Thread*>& threads);
   void work(Worker& self);
   void give_result_of_warp(unsigned first, unsigned mask);
@@ -78,7 +80,7 @@ class Machine {
 
   const Kernel* kernel_ = nullptr;
   Order order_ = Order::forward;
-  std::mt19937* random_ = nullptr;
+  Random* random_ = nullptr;
   Block* block_ = nullptr;  // the one that runs, and its thread
   Thread* thread_ = nullptr;
   std::vector<std::unique_ptr<Block>> blocks_;
@@ -90,10 +92,7 @@ class Machine {
   std::vector<Worker*> idle_;
 };
 
-Machine& machine() {
-  static Machine one;
-  return one;
-}
+Machine machine;
 
 uint3 index_in(const dim3& size, std::uint64_t linear) {
   return {static_cast<unsigned>(linear % size.x), static_cast<unsigned>(linear / size.x % size.y),
@@ -116,7 +115,7 @@ void Machine::arrange(std::vector<T>& items) {
   if (order_ == Order::shuffled) std::shuffle(items.begin(), items.end(), *random_);
 }
 
-void Machine::run(const Kernel& kernel, Order order, std::mt19937& random) {
+void Machine::run(const Kernel& kernel, Order order, Random& random) {
   kernel_ = &kernel;
   order_ = order;
   random_ = &random;
@@ -134,6 +133,28 @@ void Machine::run(const Kernel& kernel, Order order, std::mt19937& random) {
   }
 }
 
+inline void Machine::take_next() {
+  thread_ = block_->ready.back();
+  block_->ready.pop_back();
+  threadIdx = thread_->index;
+}
+
+/// Switches to the next thread that can go on, or out of the block; returns when somebody switches to `here`.
+inline void Machine::go_on(Place& here) {
+  Place* to = &main_;
+  if (!block_->ready.empty() && fault_.empty()) {
+    take_next();
+    to = &thread_->place;
+    if (!thread_->waiting) {  // it has not begun
+      if (idle_.empty()) hire();
+      to = &idle_.back()->place;
+      idle_.pop_back();
+    }
+  }
+  if (to == &here) return;
+  switch_to(*to, here);
+}
+
 void Machine::begin(Block& block, std::uint64_t index) {
   const unsigned count = blockDim.x * blockDim.y * blockDim.z;
   block.index = index_in(gridDim, index);
@@ -142,8 +163,9 @@ void Machine::begin(Block& block, std::uint64_t index) {
   if (count % kWarp != 0) block.warps.back().gone = ~0u << count % kWarp;
   block.arrived = block.predicates = block.done = 0;
   for (unsigned t = 0; t < count; ++t) {
-    block.threads[t] = Thread{};
-    block.threads[t].index = t;
+    block.threads[t].number = t;
+    block.threads[t].index = index_in(blockDim, t);
+    block.threads[t].done = block.threads[t].waiting = false;
     released_.push_back(&block.threads[t]);
   }
   release(block, released_);
@@ -201,31 +223,16 @@ void Machine::enter(Block& block) {
   if (!fault_.empty()) throw Fault(fault_);
 }
 
-/// Switches to the next thread that can go on, or out of the block; returns when somebody switches to `here`.
-void Machine::go_on(Place& here) {
-  Place* to = &main_;
-  if (!block_->ready.empty() && fault_.empty()) {
-    thread_ = block_->ready.front();
-    block_->ready.pop_front();
-    threadIdx = index_in(blockDim, thread_->index);
-    to = &thread_->place;
-    if (!thread_->waiting) {  // it has not begun
-      if (idle_.empty()) {
-        workers_.push_back(std::make_unique<Worker>());
-        Worker& worker = *workers_.back();
-        worker.place = Place(std::allocator_arg, Stacks{}, [this, &worker](Place&& from) {
-          *leaving = std::move(from);
-          work(worker);
-          return Place{};
-        });
-        idle_.push_back(&worker);
-      }
-      to = &idle_.back()->place;
-      idle_.pop_back();
-    }
-  }
-  if (to == &here) return;
-  switch_to(*to, here);
+/// One more stack to run threads on.
+void Machine::hire() {
+  workers_.push_back(std::make_unique<Worker>());
+  Worker& worker = *workers_.back();
+  worker.place = Place(std::allocator_arg, Stacks{}, [this, &worker](Place&& from) {
+    *leaving = std::move(from);
+    work(worker);
+    return Place{};
+  });
+  idle_.push_back(&worker);
 }
 
 /// Runs threads from their begin, one after the other.
@@ -238,11 +245,9 @@ void Machine::work(Worker& self) {
     }
     thread_->done = true;
     ++block_->done;
-    block_->warps[thread_->index / kWarp].gone |= 1u << thread_->index % kWarp;
-    if (!block_->ready.empty() && !block_->ready.front()->waiting && fault_.empty()) {  // no need to switch stacks
-      thread_ = block_->ready.front();
-      block_->ready.pop_front();
-      threadIdx = index_in(blockDim, thread_->index);
+    block_->warps[thread_->number / kWarp].gone |= 1u << thread_->number % kWarp;
+    if (!block_->ready.empty() && !block_->ready.back()->waiting && fault_.empty()) {  // no need to switch stacks
+      take_next();
       continue;
     }
     idle_.push_back(&self);
@@ -250,28 +255,28 @@ void Machine::work(Worker& self) {
   }
 }
 
-void Machine::wait(Thread& thread, Meeting kind, const Where& where) {
+void Machine::wait(Thread& thread, Meeting kind, Where where) {
   thread.waiting = true;
   thread.meeting = kind;
   thread.where = where;
 }
 
-/// Lets them go on in the order of the device. Empties `threads`.
+/// Lets them go on in the order of the device, before those that could already: warps run as far ahead of each other as they may.
+/// Empties `threads`.
 void Machine::release(Block& block, std::vector<Thread*>& threads) {
   arrange(threads);
-  block.ready.insert(block.ready.end(), threads.begin(), threads.end());
+  block.ready.insert(block.ready.end(), threads.rbegin(), threads.rend());
   threads.clear();
 }
 
-int Machine::meet_block(Meeting kind, bool predicate, const Where& where) {
+int Machine::meet_block(Meeting kind, bool predicate, Where where) {
   Thread& self = *thread_;
   wait(self, kind, where);
   Block& block = *block_;
   block.predicates = predicate + (block.arrived == 0 ? 0 : block.predicates);
   if (++block.arrived == block.threads.size()) {
     for (Thread& thread : block.threads) {
-      if (thread.meeting != kind || thread.where.line() != where.line() ||
-          std::strcmp(thread.where.file_name(), where.file_name()) != 0) {
+      if (thread.meeting != kind || thread.where.line() != where.line() || thread.where.file_name() != where.file_name()) {
         throw Fault("threads of a block meet at different barriers: " + text_of(thread) + ", " + text_of(self));
       }
       thread.bits = block.predicates;
@@ -284,14 +289,14 @@ int Machine::meet_block(Meeting kind, bool predicate, const Where& where) {
   return static_cast<int>(self.bits);
 }
 
-std::uint64_t Machine::meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, const Where& where) {
+std::uint64_t Machine::meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, Where where) {
   Thread& self = *thread_;
   wait(self, kind, where);
   self.mask = mask;
   self.bits = bits;
   self.from = from;
-  Warp& warp = block_->warps[self.index / kWarp];
-  const unsigned own = 1u << self.index % kWarp;
+  Warp& warp = block_->warps[self.number / kWarp];
+  const unsigned own = 1u << self.number % kWarp;
   if ((mask & own) == 0) throw Fault("a mask leaves out the lane that calls: " + text_of(self));
   if ((mask & warp.gone) != 0) {
     throw Fault("a mask names lane " + std::to_string(std::countr_zero(mask & warp.gone)) +
@@ -300,7 +305,7 @@ std::uint64_t Machine::meet_warp(Meeting kind, unsigned mask, std::uint64_t bits
   warp.arrived |= own;
   if ((warp.arrived & mask) == mask) {
     warp.arrived &= ~mask;
-    give_result_of_warp(self.index / kWarp * kWarp, mask);
+    give_result_of_warp(self.number / kWarp * kWarp, mask);
   }
   go_on(self.place);
   return self.bits;
@@ -309,28 +314,32 @@ std::uint64_t Machine::meet_warp(Meeting kind, unsigned mask, std::uint64_t bits
 /// Gives each lane of the mask what it came for and lets it go on.
 void Machine::give_result_of_warp(unsigned first, unsigned mask) {
   Thread* const lanes = &block_->threads[first];
-  const Thread& one = lanes[std::countr_zero(mask)];
+  const Meeting meeting = lanes[std::countr_zero(mask)].meeting;
   std::uint64_t sent[kWarp];
   std::uint64_t ballot = 0;
   for (unsigned left = mask; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
-    if (lanes[lane].mask != mask || lanes[lane].meeting != one.meeting) {
-      throw Fault("lanes of a warp meet at different calls: " + text_of(one) + ", " + text_of(lanes[lane]));
+    if (lanes[lane].mask != mask || lanes[lane].meeting != meeting) {
+      throw Fault("lanes of a warp meet at different calls: " + text_of(lanes[std::countr_zero(mask)]) + ", " +
+                  text_of(lanes[lane]));
     }
     sent[lane] = lanes[lane].bits;
-    if (sent[lane] != 0) ballot |= 1u << lane;
+    ballot |= std::uint64_t{sent[lane] != 0} << lane;
   }
   constexpr std::uint64_t unknown = std::uint64_t{poison} << 32 | poison;
-  for (unsigned left = mask; left != 0; left &= left - 1) {
-    Thread& lane = lanes[std::countr_zero(left)];
-    if (one.meeting == Meeting::ballot) lane.bits = ballot;
-    if (one.meeting == Meeting::shuffle) lane.bits = (mask >> lane.from & 1u) != 0 ? sent[lane.from] : unknown;
-    released_.push_back(&lane);
+  // The last one pushed comes first. An odd step visits all lanes.
+  unsigned at = order_ == Order::forward ? kWarp - 1 : order_ == Order::reverse ? 0 : (*random_)();
+  const unsigned step = order_ == Order::forward ? ~0u : order_ == Order::reverse ? 1 : (*random_)() | 1u;
+  for (unsigned i = 0; i < kWarp; ++i, at += step) {
+    if ((mask >> at % kWarp & 1u) == 0) continue;
+    Thread& lane = lanes[at % kWarp];
+    if (meeting == Meeting::ballot) lane.bits = ballot;
+    if (meeting == Meeting::shuffle) lane.bits = (mask >> lane.from & 1u) != 0 ? sent[lane.from] : unknown;
+    block_->ready.push_back(&lane);
   }
-  release(*block_, released_);
 }
 
-void Machine::meet_grid(const Where& where) {
+void Machine::meet_grid(Where where) {
   Thread& self = *thread_;
   wait(self, Meeting::grid, where);
   if (!kernel_->cooperative) throw Fault("the grid meets in a launch that is not cooperative: " + text_of(self));
@@ -339,7 +348,7 @@ void Machine::meet_grid(const Where& where) {
 }
 
 std::string Machine::text_of(const Thread& thread) const {
-  std::string text = "thread " + std::to_string(thread.index);
+  std::string text = "thread " + std::to_string(thread.number);
   if (thread.done) return text + " has left";
   if (!thread.waiting) return text + " runs";
   const std::string file = thread.where.file_name();
@@ -372,12 +381,12 @@ void Machine::abandon() {
 
 }  // namespace
 
-void run_kernel(const Kernel& kernel, Order order, std::mt19937& random) { machine().run(kernel, order, random); }
+void run_kernel(const Kernel& kernel, Order order, Random& random) { machine.run(kernel, order, random); }
 
-int meet_block(Meeting kind, bool predicate, const Where& where) { return machine().meet_block(kind, predicate, where); }
-std::uint64_t meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, const Where& where) {
-  return machine().meet_warp(kind, mask, bits, from, where);
+int meet_block(Meeting kind, bool predicate, Where where) { return machine.meet_block(kind, predicate, where); }
+std::uint64_t meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, Where where) {
+  return machine.meet_warp(kind, mask, bits, from, where);
 }
-void meet_grid(const Where& where) { machine().meet_grid(where); }
+void meet_grid(Where where) { machine.meet_grid(where); }
 
 }  // namespace emulated

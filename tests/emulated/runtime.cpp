@@ -30,7 +30,7 @@ namespace {
 struct Device {
   Memory memory;
   std::uint64_t digest = 0;
-  std::mt19937 random{42};
+  Random random;
 };
 
 struct Runtime {

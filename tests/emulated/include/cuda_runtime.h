@@ -102,7 +102,7 @@ namespace emulated {
 /// Queues a kernel: `thread` runs one thread of it; `kernel` is its address, by which messages find its name.
 cudaError_t queue_kernel(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread);
 
-constexpr int multiprocessors = 3;
+constexpr int multiprocessors = 2;
 constexpr int blocks_per_multiprocessor = 2;
 
 }  // namespace emulated

@@ -41,18 +41,18 @@ using Where = std::source_location;
 enum class Meeting { barrier, count, any, warp, shuffle, ballot, grid };
 
 /// All threads of the block; those with a predicate are counted.
-int meet_block(Meeting kind, bool predicate, const Where& where);
+int meet_block(Meeting kind, bool predicate, Where where);
 /// The lanes of the mask. Shuffle: the bits of lane `from`, the poison where it is not in the mask. Ballot: whose `bits` are not 0.
-std::uint64_t meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, const Where& where);
+std::uint64_t meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, Where where);
 /// All threads of a cooperative launch.
-void meet_grid(const Where& where);
+void meet_grid(Where where);
 
 inline int lane() {
   return static_cast<int>((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % unsigned{warpSize});
 }
 
 template <class T>
-T shuffle(unsigned mask, T value, int from, const Where& where) {
+T shuffle(unsigned mask, T value, int from, Where where) {
   static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
@@ -63,38 +63,38 @@ T shuffle(unsigned mask, T value, int from, const Where& where) {
 
 }  // namespace emulated
 
-inline void __syncthreads(const emulated::Where& where = emulated::Where::current()) {
+inline void __syncthreads(emulated::Where where = emulated::Where::current()) {
   emulated::meet_block(emulated::Meeting::barrier, false, where);
 }
-inline int __syncthreads_count(int predicate, const emulated::Where& where = emulated::Where::current()) {
+inline int __syncthreads_count(int predicate, emulated::Where where = emulated::Where::current()) {
   return emulated::meet_block(emulated::Meeting::count, predicate != 0, where);
 }
-inline int __syncthreads_or(int predicate, const emulated::Where& where = emulated::Where::current()) {
+inline int __syncthreads_or(int predicate, emulated::Where where = emulated::Where::current()) {
   return emulated::meet_block(emulated::Meeting::any, predicate != 0, where) > 0 ? 1 : 0;
 }
 
-inline void __syncwarp(unsigned mask = 0xffffffffu, const emulated::Where& where = emulated::Where::current()) {
+inline void __syncwarp(unsigned mask = 0xffffffffu, emulated::Where where = emulated::Where::current()) {
   emulated::meet_warp(emulated::Meeting::warp, mask, 0, 0, where);
 }
-inline unsigned __ballot_sync(unsigned mask, int predicate, const emulated::Where& where = emulated::Where::current()) {
+inline unsigned __ballot_sync(unsigned mask, int predicate, emulated::Where where = emulated::Where::current()) {
   return static_cast<unsigned>(emulated::meet_warp(emulated::Meeting::ballot, mask, predicate != 0, 0, where));
 }
 template <class T>
-T __shfl_sync(unsigned mask, T value, int from, const emulated::Where& where = emulated::Where::current()) {
+T __shfl_sync(unsigned mask, T value, int from, emulated::Where where = emulated::Where::current()) {
   return emulated::shuffle(mask, value, from % warpSize, where);
 }
 template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int bits, const emulated::Where& where = emulated::Where::current()) {
+T __shfl_xor_sync(unsigned mask, T value, int bits, emulated::Where where = emulated::Where::current()) {
   return emulated::shuffle(mask, value, emulated::lane() ^ bits, where);
 }
 /// Lanes below `delta` keep their own value.
 template <class T>
-T __shfl_up_sync(unsigned mask, T value, unsigned delta, const emulated::Where& where = emulated::Where::current()) {
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, emulated::Where where = emulated::Where::current()) {
   const int from = emulated::lane() - static_cast<int>(delta);
   return emulated::shuffle(mask, value, from < 0 ? emulated::lane() : from, where);
 }
 template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned delta, const emulated::Where& where = emulated::Where::current()) {
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, emulated::Where where = emulated::Where::current()) {
   const int from = emulated::lane() + static_cast<int>(delta);
   return emulated::shuffle(mask, value, from >= warpSize ? emulated::lane() : from, where);
 }
