@@ -77,34 +77,38 @@ void Memory::drop(void* data) {
   }
 }
 
-void Memory::check(const std::byte* data, const Region& region) {
-  const std::byte* const end = data + region.bytes;
-  const std::byte* const last = data + padded(region.bytes) + canary;
+void Memory::check(std::byte* data, const Region& region) {
+  std::byte* const end = data + region.bytes;
+  std::byte* const last = data + padded(region.bytes) + canary;
   const std::byte* const before = first_written(data - canary, data);
   const std::byte* const behind = first_written(end, last);
   if (before == data && behind == last) return;
   const std::ptrdiff_t at = before != data ? before - data : behind - data;
+  fill(data - canary, data);  // it is said once
+  fill(end, last);
   throw Fault("written outside of device memory: at byte " + std::to_string(at) + " of " + std::to_string(region.bytes));
 }
 
-void Memory::check_dropped(const std::byte* data, const Region& region) {
+void Memory::check_dropped(std::byte* data, const Region& region) {
   const std::byte* const written = first_written(data, data + region.bytes);
   if (written == data + region.bytes) return;
-  throw Fault("written to device memory after it was freed: at byte " + std::to_string(written - data) + " of " +
+  const std::ptrdiff_t at = written - data;
+  fill(data, data + region.bytes);
+  throw Fault("written to device memory after it was freed: at byte " + std::to_string(at) + " of " +
               std::to_string(region.bytes));
 }
 
-void Memory::check_canaries() const {
+void Memory::check_canaries() {
   for (const auto& [data, region] : regions_) check(data, region);
 }
 
-void Memory::check_all() const {
+void Memory::check_all() {
   check_canaries();
   for (const auto& [data, region] : dropped_) check_dropped(data, region);
 }
 
 Memory::Regions::const_iterator Memory::containing(const void* data) const {
-  auto at = regions_.upper_bound(static_cast<const std::byte*>(data));
+  auto at = regions_.upper_bound(static_cast<std::byte*>(const_cast<void*>(data)));
   if (at == regions_.begin()) return regions_.end();
   --at;
   return static_cast<const std::byte*>(data) <= at->first + at->second.bytes ? at : regions_.end();

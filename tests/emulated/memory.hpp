@@ -25,8 +25,8 @@ class Memory {
   /// Throws Fault unless the bytes lie in memory that is not freed yet.
   void require(const void* data, std::size_t bytes, const char* what) const;
   /// Throws Fault.
-  void check_all() const;
-  void check_canaries() const;
+  void check_all();
+  void check_canaries();
 
   std::size_t limit = std::size_t{2} << 30;
   std::size_t used() const { return used_; }
@@ -39,14 +39,14 @@ class Memory {
     std::size_t bytes = 0;
     bool released = false;
   };
-  using Regions = std::map<const std::byte*, Region>;
+  using Regions = std::map<std::byte*, Region>;
 
-  static void check(const std::byte* data, const Region& region);
-  static void check_dropped(const std::byte* data, const Region& region);
+  static void check(std::byte* data, const Region& region);
+  static void check_dropped(std::byte* data, const Region& region);
   Regions::const_iterator containing(const void* data) const;
 
   Regions regions_;
-  std::deque<std::pair<const std::byte*, Region>> dropped_;
+  std::deque<std::pair<std::byte*, Region>> dropped_;
   std::size_t used_ = 0, peak_ = 0, dropped_bytes_ = 0;
 };
 

@@ -69,13 +69,16 @@ cudaError_t guarded(Call call) {
   }
 }
 
-/// Runs what is queued, up to where `done` holds.
-void drain(CUstream_st& stream, const bool* done = nullptr) {
+/// Runs what is queued, up to where `done` holds. What is behind a fault never runs.
+void drain(CUstream_st& stream, const bool* done = nullptr) try {
   while (!stream.queue.empty() && (done == nullptr || !*done)) {
     const std::function<void()> work = std::move(stream.queue.front());
     stream.queue.pop_front();
     work();
   }
+} catch (...) {
+  stream.queue.clear();
+  throw;
 }
 
 void run_checked(Device& device, int number, const Kernel& kernel, const void* address) {
@@ -129,7 +132,7 @@ void limit_memory(std::size_t bytes) {
 
 void check_memory() {
   guarded([] {
-    for (const Device& device : runtime().all) device.memory.check_all();
+    for (Device& device : runtime().all) device.memory.check_all();
     return cudaSuccess;
   });
 }
