@@ -11,4 +11,6 @@ std::vector<Pair> pairs_under_test() {
   return pairs;
 }
 
+Index many_tokens() { return 149; }
+
 }  // namespace kvbench::testing

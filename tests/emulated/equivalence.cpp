@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "orders.hpp"
 #include "../equivalence/backends.hpp"
+#include "orders.hpp"
 
 namespace kvbench::test {
 
 std::vector<std::unique_ptr<Backend>> backends_under_test() { return emulated_backends(); }
+bool steps_are_slow() { return true; }
 
 }  // namespace kvbench::test

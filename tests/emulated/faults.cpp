@@ -118,8 +118,9 @@ TEST_CASE("a message names kernel, lines and threads") {
   lane.launch(planted::early_leave, 1u, lane.out, true);
   lane.read();
   // early_leave waits in line 39 of planted.cu.
-  CHECK(emulated::fault() == "planted::early_leave(float*, bool): threads wait for others that never come; "
-                             "block (0, 0, 0): thread 0 at planted.cu:39; block (0, 0, 0): thread 5 has left");
+  CHECK(emulated::fault() ==
+        "planted::early_leave(float*, bool): threads wait for others that never come; "
+        "block (0, 0, 0): thread 0 at planted.cu:39; block (0, 0, 0): thread 5 has left");
 }
 
 TEST_CASE("writing outside of device memory is seen, before and behind it") {

@@ -261,8 +261,8 @@ void Machine::wait(Thread& thread, Meeting kind, Where where) {
   thread.where = where;
 }
 
-/// Lets them go on in the order of the device, before those that could already: warps run as far ahead of each other as they may.
-/// Empties `threads`.
+/// Lets them go on in the order of the device, before those that could already: warps run as far ahead of each other as they
+/// may. Empties `threads`.
 void Machine::release(Block& block, std::vector<Thread*>& threads) {
   arrange(threads);
   block.ready.insert(block.ready.end(), threads.rbegin(), threads.rend());

@@ -41,8 +41,8 @@ void* Memory::allocate(std::size_t bytes) {
   Region region;
   region.bytes = bytes;
   const std::size_t size = canary + padded(bytes) + canary;
-  region.storage = {static_cast<std::byte*>(::operator new(size, std::align_val_t{alignment})),
-                    [](std::byte* p) { ::operator delete(p, std::align_val_t{alignment}); }};
+  region.storage = {static_cast<std::byte*>(::operator new (size, std::align_val_t{alignment})),
+                    [](std::byte* p) { ::operator delete (p, std::align_val_t{alignment}); }};
   std::byte* const data = region.storage.get() + canary;
   fill(region.storage.get(), data);
   fill(data + bytes, region.storage.get() + size);

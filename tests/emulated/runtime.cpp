@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices, streams and events. Work stands in the queue of its stream until the host waits for the stream or for an event in it:
-// the latest moment that the interface allows, so a host that reads too early, or frees too early, is seen.
+// Devices, streams and events. Work stands in the queue of its stream until the host waits for the stream or for an event in
+// it: the latest moment that the interface allows, so a host that reads too early, or frees too early, is seen.
 #include <array>
 #include <cstdio>
 #include <deque>
@@ -172,14 +172,22 @@ using namespace emulated;
 
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
-    case cudaSuccess: return "cudaSuccess";
-    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
-    case cudaErrorLaunchFailure: return "cudaErrorLaunchFailure";
-    case cudaErrorCooperativeLaunchTooLarge: return "cudaErrorCooperativeLaunchTooLarge";
-    default: return "cudaErrorUnknown";
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    case cudaErrorLaunchFailure:
+      return "cudaErrorLaunchFailure";
+    case cudaErrorCooperativeLaunchTooLarge:
+      return "cudaErrorCooperativeLaunchTooLarge";
+    default:
+      return "cudaErrorUnknown";
   }
 }
 
@@ -211,7 +219,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  constexpr const char* names[devices] = {"emulated on the processor, threads forward", "emulated on the processor, threads in reverse",
+  constexpr const char* names[devices] = {"emulated on the processor, threads forward",
+                                          "emulated on the processor, threads in reverse",
                                           "emulated on the processor, threads shuffled"};
   std::snprintf(properties->name, sizeof properties->name, "%s", names[device]);
   return cudaSuccess;

@@ -42,7 +42,8 @@ enum class Meeting { barrier, count, any, warp, shuffle, ballot, grid };
 
 /// All threads of the block; those with a predicate are counted.
 int meet_block(Meeting kind, bool predicate, Where where);
-/// The lanes of the mask. Shuffle: the bits of lane `from`, the poison where it is not in the mask. Ballot: whose `bits` are not 0.
+/// The lanes of the mask. Shuffle: the bits of lane `from`, the poison where it is not in the mask. Ballot: whose `bits` are
+/// not 0.
 std::uint64_t meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, Where where);
 /// All threads of a cooperative launch.
 void meet_grid(Where where);
