@@ -4,7 +4,9 @@
 
 namespace kvbench::test {
 
-std::vector<std::unique_ptr<Backend>> backends_under_test() { return emulated_backends(); }
+std::vector<std::unique_ptr<Backend>> backends_under_test() {
+  return emulated_backends({emulated::Order::forward, emulated::Order::reverse, emulated::Order::shuffled});
+}
 bool steps_are_slow() { return true; }
 
 }  // namespace kvbench::test
