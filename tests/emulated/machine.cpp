@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "fibers.hpp"
+#include "scheduler.hpp"
 
 uint3 threadIdx = {}, blockIdx = {};
 dim3 blockDim, gridDim;
@@ -19,80 +19,9 @@ extern "C" {
 
 namespace emulated {
 
-namespace {
-
-constexpr unsigned kWarp = 32;
-
-struct Thread {
-  Place place;  // empty: it has not begun, or it runs
-  std::uint64_t bits = 0;
-  Where where;
-  unsigned mask = 0;
-  int from = 0;
-  unsigned number = 0;
-  uint3 index = {};
-  Meeting meeting = Meeting::barrier;
-  bool done = false, waiting = false;
-};
-
-struct Warp {
-  unsigned arrived = 0, gone = 0;
-};
-
-struct Block {
-  uint3 index = {};
-  std::vector<Thread> threads;
-  std::vector<Warp> warps;
-  std::vector<Thread*> ready;  // the last one comes first
-  unsigned arrived = 0, predicates = 0, done = 0;
-  std::vector<char> shared;  // while another block runs
-};
-
-class Machine {
- public:
-  void run(const Kernel& kernel, Order order, Random& random);
-
-  int meet_block(Meeting kind, bool predicate, Where where);
-  std::uint64_t meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, Where where);
-  void meet_grid(Where where);
-
- private:
-  struct Worker {
-    Place place;
-  };
-
-  void begin(Block& block, std::uint64_t index);
-  void run_alone(const std::vector<std::uint64_t>& blocks);
-  void run_together(const std::vector<std::uint64_t>& blocks);
-  void enter(Block& block);
-  void wait(Thread& thread, Meeting kind, Where where);
-  [[gnu::always_inline]] void go_on(Place& here);
-  void hire();
-  void take_next();
-  void release(Block& block, std::vector<Thread*>& threads);
-  void work(Worker& self);
-  void give_result_of_warp(unsigned first, unsigned mask);
-  void abandon();
-  [[noreturn]] void stuck(const std::vector<Block*>& blocks);
-  std::string text_of(const Thread& thread) const;
-  template <class T>
-  void arrange(std::vector<T>& items);
-
-  const Kernel* kernel_ = nullptr;
-  Order order_ = Order::forward;
-  Random* random_ = nullptr;
-  Block* block_ = nullptr;  // the one that runs, and its thread
-  Thread* thread_ = nullptr;
-  std::vector<std::unique_ptr<Block>> blocks_;
-  std::vector<Thread*> released_;
-  unsigned at_grid_ = 0;
-  std::string fault_;
-  Place main_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-  std::vector<Worker*> idle_;
-};
-
 Machine machine;
+
+namespace {
 
 uint3 index_in(const dim3& size, std::uint64_t linear) {
   return {static_cast<unsigned>(linear % size.x), static_cast<unsigned>(linear / size.x % size.y),
@@ -108,6 +37,8 @@ std::size_t shared_bytes() { return static_cast<std::size_t>(__stop_emulated_sha
 void poison_shared() {
   for (std::size_t at = 0; at + 4 <= shared_bytes(); at += 4) std::memcpy(__start_emulated_shared + at, &poison, 4);
 }
+
+}  // namespace
 
 template <class T>
 void Machine::arrange(std::vector<T>& items) {
@@ -131,28 +62,6 @@ void Machine::run(const Kernel& kernel, Order order, Random& random) {
     abandon();
     throw;
   }
-}
-
-inline void Machine::take_next() {
-  thread_ = block_->ready.back();
-  block_->ready.pop_back();
-  threadIdx = thread_->index;
-}
-
-/// Switches to the next thread that can go on, or out of the block; returns when somebody switches to `here`.
-inline void Machine::go_on(Place& here) {
-  Place* to = &main_;
-  if (!block_->ready.empty() && fault_.empty()) {
-    take_next();
-    to = &thread_->place;
-    if (!thread_->waiting) {  // it has not begun
-      if (idle_.empty()) hire();
-      to = &idle_.back()->place;
-      idle_.pop_back();
-    }
-  }
-  if (to == &here) return;
-  switch_to(*to, here);
 }
 
 void Machine::begin(Block& block, std::uint64_t index) {
@@ -255,96 +164,12 @@ void Machine::work(Worker& self) {
   }
 }
 
-void Machine::wait(Thread& thread, Meeting kind, Where where) {
-  thread.waiting = true;
-  thread.meeting = kind;
-  thread.where = where;
-}
-
 /// Lets them go on in the order of the device, before those that could already: warps run as far ahead of each other as they
 /// may. Empties `threads`.
 void Machine::release(Block& block, std::vector<Thread*>& threads) {
   arrange(threads);
   block.ready.insert(block.ready.end(), threads.rbegin(), threads.rend());
   threads.clear();
-}
-
-int Machine::meet_block(Meeting kind, bool predicate, Where where) {
-  Thread& self = *thread_;
-  wait(self, kind, where);
-  Block& block = *block_;
-  block.predicates = predicate + (block.arrived == 0 ? 0 : block.predicates);
-  if (++block.arrived == block.threads.size()) {
-    for (Thread& thread : block.threads) {
-      if (thread.meeting != kind || thread.where.line() != where.line() || thread.where.file_name() != where.file_name()) {
-        throw Fault("threads of a block meet at different barriers: " + text_of(thread) + ", " + text_of(self));
-      }
-      thread.bits = block.predicates;
-      released_.push_back(&thread);
-    }
-    block.arrived = 0;
-    release(block, released_);
-  }
-  go_on(self.place);
-  return static_cast<int>(self.bits);
-}
-
-std::uint64_t Machine::meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, Where where) {
-  Thread& self = *thread_;
-  wait(self, kind, where);
-  self.mask = mask;
-  self.bits = bits;
-  self.from = from;
-  Warp& warp = block_->warps[self.number / kWarp];
-  const unsigned own = 1u << self.number % kWarp;
-  if ((mask & own) == 0) throw Fault("a mask leaves out the lane that calls: " + text_of(self));
-  if ((mask & warp.gone) != 0) {
-    throw Fault("a mask names lane " + std::to_string(std::countr_zero(mask & warp.gone)) +
-                ", which has left or never was: " + text_of(self));
-  }
-  warp.arrived |= own;
-  if ((warp.arrived & mask) == mask) {
-    warp.arrived &= ~mask;
-    give_result_of_warp(self.number / kWarp * kWarp, mask);
-  }
-  go_on(self.place);
-  return self.bits;
-}
-
-/// Gives each lane of the mask what it came for and lets it go on.
-void Machine::give_result_of_warp(unsigned first, unsigned mask) {
-  Thread* const lanes = &block_->threads[first];
-  const Meeting meeting = lanes[std::countr_zero(mask)].meeting;
-  std::uint64_t sent[kWarp];
-  std::uint64_t ballot = 0;
-  for (unsigned left = mask; left != 0; left &= left - 1) {
-    const int lane = std::countr_zero(left);
-    if (lanes[lane].mask != mask || lanes[lane].meeting != meeting) {
-      throw Fault("lanes of a warp meet at different calls: " + text_of(lanes[std::countr_zero(mask)]) + ", " +
-                  text_of(lanes[lane]));
-    }
-    sent[lane] = lanes[lane].bits;
-    ballot |= std::uint64_t{sent[lane] != 0} << lane;
-  }
-  constexpr std::uint64_t unknown = std::uint64_t{poison} << 32 | poison;
-  // The last one pushed comes first. An odd step visits all lanes.
-  unsigned at = order_ == Order::forward ? kWarp - 1 : order_ == Order::reverse ? 0 : (*random_)();
-  const unsigned step = order_ == Order::forward ? ~0u : order_ == Order::reverse ? 1 : (*random_)() | 1u;
-  for (unsigned i = 0; i < kWarp; ++i, at += step) {
-    if ((mask >> at % kWarp & 1u) == 0) continue;
-    Thread& lane = lanes[at % kWarp];
-    if (meeting == Meeting::ballot) lane.bits = ballot;
-    if (meeting == Meeting::shuffle) lane.bits = (mask >> lane.from & 1u) != 0 ? sent[lane.from] : unknown;
-    block_->ready.push_back(&lane);
-  }
-}
-
-void Machine::meet_grid(Where where) {
-  Thread& self = *thread_;
-  wait(self, Meeting::grid, where);
-  if (!kernel_->cooperative) throw Fault("the grid meets in a launch that is not cooperative: " + text_of(self));
-  ++at_grid_;
-  go_on(self.place);
 }
 
 std::string Machine::text_of(const Thread& thread) const {
@@ -379,14 +204,6 @@ void Machine::abandon() {
   released_.clear();
 }
 
-}  // namespace
-
 void run_kernel(const Kernel& kernel, Order order, Random& random) { machine.run(kernel, order, random); }
-
-int meet_block(Meeting kind, bool predicate, Where where) { return machine.meet_block(kind, predicate, where); }
-std::uint64_t meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, Where where) {
-  return machine.meet_warp(kind, mask, bits, from, where);
-}
-void meet_grid(Where where) { machine.meet_grid(where); }
 
 }  // namespace emulated

@@ -1,73 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices, streams and events. Work stands in the queue of its stream until the host waits for the stream or for an event in
-// it: the latest moment that the interface allows, so a host that reads too early, or frees too early, is seen.
-#include <array>
-#include <cstdio>
-#include <deque>
-#include <mutex>
+// Streams, events, launches and memory. Work stands in the queue of its stream until the host waits for the stream or for an
+// event in it: the latest moment that the interface allows, so a host that reads too early, or frees too early, is seen.
+#include "runtime.hpp"
+
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
-#include "machine.hpp"
-#include "memory.hpp"
 #include "symbols.hpp"
-
-struct CUstream_st {
-  int device = 0;
-  std::deque<std::function<void()>> queue;
-};
-struct CUevent_st {
-  CUstream_st* stream = nullptr;
-  std::shared_ptr<bool> done = std::make_shared<bool>(true);
-};
-struct CUmemPoolHandle_st {
-  int device = 0;
-};
 
 namespace emulated {
 
 namespace {
-
-struct Device {
-  Memory memory;
-  std::uint64_t digest = 0;
-  Random random;
-};
-
-struct Runtime {
-  std::mutex mutex;
-  std::array<Device, devices> all;
-  std::array<CUmemPoolHandle_st, devices> pools{{{0}, {1}, {2}}};
-  std::string fault;
-  cudaError_t last = cudaSuccess;
-};
-
-Runtime& runtime() {
-  static auto* one = new Runtime;  // outlives whoever frees late
-  return *one;
-}
-
-thread_local int current_device = 0;
-
-/// A fault stays for ever; another error until it is asked for.
-cudaError_t noted(cudaError_t error) {
-  if (!runtime().fault.empty()) return cudaErrorLaunchFailure;
-  if (error != cudaSuccess) runtime().last = error;
-  return error;
-}
-
-/// One call: alone, and with what it throws as its error.
-template <class Call>
-cudaError_t guarded(Call call) {
-  const std::lock_guard lock(runtime().mutex);
-  if (!runtime().fault.empty()) return cudaErrorLaunchFailure;
-  try {
-    return noted(call());
-  } catch (const Fault& fault) {
-    runtime().fault = fault.what();
-    std::fprintf(stderr, "fault of the emulated device: %s\n", fault.what());
-    return cudaErrorLaunchFailure;
-  }
-}
 
 /// Runs what is queued, up to where `done` holds. What is behind a fault never runs.
 void drain(CUstream_st& stream, const bool* done = nullptr) try {
@@ -113,23 +57,6 @@ void require_sides(const Memory& memory, const void* to, const void* from, std::
 
 }  // namespace
 
-std::string fault() {
-  const std::lock_guard lock(runtime().mutex);
-  return runtime().fault;
-}
-
-void forget_fault() {
-  const std::lock_guard lock(runtime().mutex);
-  runtime().fault.clear();
-}
-
-std::uint64_t digest(int device) { return runtime().all[static_cast<std::size_t>(device)].digest; }
-
-void limit_memory(std::size_t bytes) {
-  const std::lock_guard lock(runtime().mutex);
-  for (Device& device : runtime().all) device.memory.limit = bytes;
-}
-
 void check_memory() {
   guarded([] {
     for (Device& device : runtime().all) device.memory.check_all();
@@ -169,62 +96,6 @@ Device& device_of(cudaStream_t stream) { return runtime().all[static_cast<std::s
 }  // namespace emulated
 
 using namespace emulated;
-
-const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    case cudaErrorInvalidDevice:
-      return "cudaErrorInvalidDevice";
-    case cudaErrorLaunchFailure:
-      return "cudaErrorLaunchFailure";
-    case cudaErrorCooperativeLaunchTooLarge:
-      return "cudaErrorCooperativeLaunchTooLarge";
-    default:
-      return "cudaErrorUnknown";
-  }
-}
-
-/// Of a failed launch: what the fault was.
-const char* cudaGetErrorString(cudaError_t error) {
-  static thread_local std::string text;
-  text = error == cudaErrorLaunchFailure ? fault() : cudaGetErrorName(error);
-  return text.c_str();
-}
-
-cudaError_t cudaGetLastError() {
-  return guarded([] { return std::exchange(runtime().last, cudaSuccess); });
-}
-
-cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
-cudaError_t cudaGetDeviceCount(int* count) { return *count = devices, cudaSuccess; }
-cudaError_t cudaGetDevice(int* device) { return *device = current_device, cudaSuccess; }
-
-cudaError_t cudaSetDevice(int device) {
-  if (device < 0 || device >= devices) return cudaErrorInvalidDevice;
-  current_device = device;
-  return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  const bool version = attribute == cudaDevAttrComputeCapabilityMajor || attribute == cudaDevAttrComputeCapabilityMinor;
-  *value = attribute == cudaDevAttrMultiProcessorCount ? multiprocessors : version ? 0 : 1;
-  return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  constexpr const char* names[devices] = {"emulated on the processor, threads forward",
-                                          "emulated on the processor, threads in reverse",
-                                          "emulated on the processor, threads shuffled"};
-  std::snprintf(properties->name, sizeof properties->name, "%s", names[device]);
-  return cudaSuccess;
-}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return *stream = new CUstream_st{current_device, {}}, cudaSuccess;
@@ -294,27 +165,3 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     return cudaSuccess;
   });
 }
-
-cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
-  return guarded([&] {
-    const Memory& memory = runtime().all[static_cast<std::size_t>(current_device)].memory;
-    *total_bytes = memory.limit;
-    *free_bytes = memory.limit - std::min(memory.limit, memory.reserved());
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
-  return *pool = &runtime().pools[static_cast<std::size_t>(device)], cudaSuccess;
-}
-
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-  return guarded([&] {
-    const Memory& memory = runtime().all[static_cast<std::size_t>(pool->device)].memory;
-    const std::size_t figure = attribute == cudaMemPoolAttrUsedMemCurrent ? memory.used() : memory.peak();
-    std::memcpy(value, &figure, sizeof figure);
-    return cudaSuccess;
-  });
-}
-
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
