@@ -12,6 +12,6 @@ std::vector<Pair> pairs_under_test() {
   return pairs;
 }
 
-Index many_tokens() { return 149; }
+Index many_tokens() { return 131; }
 
 }  // namespace kvbench::testing

@@ -19,6 +19,9 @@ constexpr std::uint32_t poison = 0x7fffdead;
 std::string fault();
 void forget_fault();
 
+/// The kernel that runs, for who looks at a crash: takes no lock. Empty: none.
+std::string running_kernel();
+
 /// Of all that was copied from the device to the host so far, in that order.
 std::uint64_t digest(int device);
 

@@ -28,10 +28,12 @@ int failures = 0;
 /// Compares the devices after each test case.
 struct SameBits : doctest::IReporter {
   const doctest::TestCaseData* test = nullptr;
+  bool crashed = false;
 
   explicit SameBits(const doctest::ContextOptions&) {}
   void test_case_start(const doctest::TestCaseData& started) override { test = &started; }
   void test_case_end(const doctest::CurrentTestCaseStats&) override {
+    if (crashed) return;  // the runtime is locked
     emulated::check_memory();
     if (!emulated::fault().empty()) fail(emulated::fault().c_str());
     for (int device = 1; device < emulated::devices; ++device) {
@@ -50,7 +52,10 @@ struct SameBits : doctest::IReporter {
   void test_run_start() override {}
   void test_run_end(const doctest::TestRunStats&) override {}
   void test_case_reenter(const doctest::TestCaseData&) override {}
-  void test_case_exception(const doctest::TestCaseException&) override {}
+  void test_case_exception(const doctest::TestCaseException& thrown) override {
+    crashed = thrown.is_crash;
+    if (crashed) fail(("crashed in " + emulated::running_kernel()).c_str());
+  }
   void subcase_start(const doctest::SubcaseSignature&) override {}
   void subcase_end() override {}
   void log_assert(const doctest::AssertData&) override {}

@@ -25,10 +25,14 @@ void drain(CUstream_st& stream, const bool* done = nullptr) try {
   throw;
 }
 
+const void* running = nullptr;
+
 void run_checked(Device& device, int number, const Kernel& kernel, const void* address) {
   try {
+    running = address;
     run_kernel(kernel, static_cast<Order>(number), device.random);
     device.memory.check_canaries();
+    running = nullptr;
   } catch (const Fault& fault) {
     throw Fault(name_of_function(address) + ": " + fault.what());
   }
@@ -56,6 +60,8 @@ void require_sides(const Memory& memory, const void* to, const void* from, std::
 }
 
 }  // namespace
+
+std::string running_kernel() { return running == nullptr ? "" : name_of_function(running); }
 
 void check_memory() {
   guarded([] {

@@ -172,8 +172,8 @@ TEST_CASE("balance walks: every option, alone and together") {
       for (const bool first_positive : {false, true})
         for (Index centre : {0, 100, 128})
           for (int values : {0, 1, 2}) {
-            const auto large = static_cast<std::int32_t>(sized(300, 120));
-            Problem p = problem(large + 11, 7, {0, 100, 101, large, large + 11}, 0.8f);
+            const auto first = static_cast<std::int32_t>(sized(100, 50)), large = static_cast<std::int32_t>(sized(300, 80));
+            Problem p = problem(large + 11, 7, {0, first, first + 1, large, large + 11}, 0.8f);
             p.pairs = pairs;
             p.greedy = greedy;
             p.first_positive = first_positive;
