@@ -29,7 +29,7 @@ run: program ## replay the bundled real trace with every method: a table here, a
 	@echo "Figures: $(OUT)/report.html"
 
 test: ## build and run all tests
-	@scripts/setup build fuzz
+	@scripts/setup build fuzz emulated
 	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
 

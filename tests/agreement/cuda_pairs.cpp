@@ -12,6 +12,8 @@ std::vector<Pair> pairs_under_test() {
   return pairs;
 }
 
+Index many_tokens() { return 331; }
+
 }  // namespace kvbench::testing
 
 int main(int argc, char** argv) {

@@ -10,4 +10,6 @@ std::vector<Pair> pairs_under_test() {
   return pairs;
 }
 
+Index many_tokens() { return 331; }
+
 }  // namespace kvbench::testing

@@ -16,6 +16,8 @@ struct Pair {
 };
 /// The pairs of this binary.
 std::vector<Pair> pairs_under_test();
+/// Tokens of a context of many tiles: fewer where the steps of a device are emulated.
+Index many_tokens();
 
 /// How a method is asked.
 struct Run {

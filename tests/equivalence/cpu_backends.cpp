@@ -10,4 +10,6 @@ std::vector<std::unique_ptr<Backend>> backends_under_test() {
   return backends;
 }
 
+bool steps_are_slow() { return false; }
+
 }  // namespace kvbench::test

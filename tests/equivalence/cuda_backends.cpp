@@ -12,6 +12,8 @@ std::vector<std::unique_ptr<Backend>> backends_under_test() {
   return backends;
 }
 
+bool steps_are_slow() { return false; }
+
 }  // namespace kvbench::test
 
 int main(int argc, char** argv) {

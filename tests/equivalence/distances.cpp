@@ -65,7 +65,7 @@ TEST_CASE("squared distances equal the reference") {
 }
 
 TEST_CASE("k-center equals the reference, ties and duplicates included") {
-  for (Index n : {1, 2, 15, 16, 63, 64, 65, 300})
+  for (Index n : {Index{1}, Index{2}, Index{15}, Index{16}, Index{63}, Index{64}, Index{65}, sized(300, 33)})
     for (Index d : {1, 3, 16, 33}) {
       CAPTURE(n);
       CAPTURE(d);
@@ -82,7 +82,7 @@ TEST_CASE("k-center equals the reference, ties and duplicates included") {
 }
 
 TEST_CASE("leader clusters equal the reference, ties and overflow included") {
-  for (Index n : {0, 1, 40, 700})
+  for (Index n : {Index{0}, Index{1}, Index{40}, sized(700, 90)})
     for (Index d : {1, 5, 16})
       for (float radius : {0.0f, 3.0f, 8.0f, 1000.0f})
         for (Index capacity : {0, 1, 16, 50, 800}) {
@@ -102,7 +102,7 @@ TEST_CASE("leader clusters equal the reference, ties and overflow included") {
 }
 
 TEST_CASE("leader clusters: the same bits whichever way the stream is split into calls") {
-  const Index n = 900;
+  const Index n = sized(900, 250);
   const Index d = 24;
   const auto points = Random().normal(n * d);
   for_each_backend([&](Backend& b) {

@@ -28,7 +28,7 @@ TEST_CASE("arrays of every size arrive whole, from another thread, while the bac
       });
       const auto busy = b.allocate<double>(4096);
       const auto rows = b.adopt(Random().normal(4096 * 64), 4096, 64);
-      for (int i = 0; i < 20; ++i) b.run(kernels::SquaredNorms<Buffer>{.rows = rows, .out = busy});
+      for (Index i = 0; i < sized(20, 2); ++i) b.run(kernels::SquaredNorms<Buffer>{.rows = rows, .out = busy});
       other.join();
       REQUIRE(first.size() == count);
       const auto a = b.adopt(std::move(first), count), c = b.adopt(std::move(second), 1, count);

@@ -168,7 +168,8 @@ TEST_CASE("weighted attention over increasing tokens of each query equals the re
     CAPTURE(flags);
     const bool per_head = (flags & 1u) != 0, weights = (flags & 2u) != 0;
     // 5000 tokens of 64 columns are five blocks of values that fit the cache, 300 rows two groups of rows.
-    check_against_reference({5000, 100, 3, 8, 64, 700, per_head, true, weights, false, false, true, false, true});
+    check_against_reference(
+        {sized(5000, 900), sized(100, 20), 3, 8, 64, 700, per_head, true, weights, false, false, true, false, true});
     check_against_reference({50, 7, 2, 8, 192, 90, per_head, true, weights, false, false, true, false, true});
   }
 }
@@ -190,5 +191,6 @@ TEST_CASE("weighted attention by segments equals the reference") {
     check_against_reference(
         {90, 5, 3, 24, 32, 37, flag(0), flag(1), flag(2), false, own, flag(3), false, flag(4), flag(5) ? 16 : 3});
   }
-  check_against_reference({5000, 100, 3, 8, 64, 700, true, true, false, false, false, true, false, true, 5});
+  check_against_reference(
+      {sized(5000, 900), sized(100, 20), 3, 8, 64, 700, true, true, false, false, false, true, false, true, 5});
 }

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole replays on an emulated device: workers and the reader ahead use it at once, each on its stream.
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/methods/registry.hpp>
+
+#include <unit/replay/small_trace.hpp>
+
+#include "device.hpp"
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+ReplayRequest request_on(const std::string& backend, int threads) {
+  ReplayRequest request = request_of({&find_method("sink"), &find_method("snapkv"), &find_method("h2o"),
+                                      &find_method("oracle-topk"), &find_method("pyramidkv"), &find_method("chelsea")},
+                                     8);
+  request.backend = backend;
+  request.threads = threads;
+  return request;
+}
+
+/// Calls check(cell, cell, name) for the cells of all heads.
+template <class Check>
+void for_each_cell(const ReplayResults& a, const ReplayResults& b, Check check) {
+  REQUIRE(a.heads.size() == b.heads.size());
+  for (std::size_t h = 0; h < a.heads.size(); ++h) {
+    REQUIRE(a.heads[h].cells.size() == b.heads[h].cells.size());
+    for (std::size_t c = 0; c < a.heads[h].cells.size(); ++c) {
+      CAPTURE(h);
+      CAPTURE(c);
+      const CellResult &x = a.heads[h].cells[c], &y = b.heads[h].cells[c];
+      CHECK_MESSAGE(x.status == Status::ok, x.reason);
+      CHECK(x.status == y.status);
+      REQUIRE(x.metrics.size() == y.metrics.size());
+      check(x, y);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a replay on the device answers as on the processor") {
+  const SmallTrace trace;
+  for_each_cell(replay(trace.reader(), request_on("cuda", 1)), replay(trace.reader(), request_on("cpu", 1)),
+                [](const CellResult& device, const CellResult& processor) {
+                  for (std::size_t r = 0; r < device.metrics.size(); ++r) {
+                    const double expected = metric(processor, r, Metric::rel_err);
+                    CHECK(std::abs(metric(device, r, Metric::rel_err) - expected) <= 1e-4 * std::max(1.0, expected));
+                  }
+                });
+  CHECK(emulated::fault() == "");
+}
+
+TEST_CASE("a replay on the device has the same bits with several workers and without reading ahead") {
+  const SmallTrace trace;
+  const ReplayResults one = replay(trace.reader(), request_on("cuda", 1));
+  for (const int threads : {1, 3}) {
+    CAPTURE(threads);
+    ReplayRequest request = request_on("cuda", threads);
+    if (threads == 1) request.read_ahead_bytes = 0;
+    for_each_cell(replay(trace.reader(), request), one, [](const CellResult& a, const CellResult& b) {
+      for (std::size_t r = 0; r < a.metrics.size(); ++r) {
+        CHECK(std::memcmp(&a.metrics[r], &b.metrics[r], sizeof a.metrics[r]) == 0);
+      }
+    });
+  }
+  emulated::check_memory();
+  CHECK(emulated::fault() == "");
+}
+
+TEST_CASE("a replay on a device without enough memory ends with a sentence on what would fit") {
+  const SmallTrace trace;
+  emulated::limit_memory(std::size_t{16} << 10);
+  std::string message;
+  try {
+    replay(trace.reader(), request_on("cuda", 1));
+  } catch (const OutOfDeviceMemory& fault) {
+    message = fault.what();
+  }
+  emulated::limit_memory(std::size_t{1} << 30);
+  CHECK(contains(message, "The GPU's memory is exhausted"));
+  CHECK_MESSAGE(contains(message, "The unit at work has 40 tokens"), message);
+  // What was given back can be had again.
+  CHECK_NOTHROW(replay(trace.reader(), request_on("cuda", 1)));
+  CHECK(make_cuda_backend()->memory()->held == 0);
+  CHECK(emulated::fault() == "");
+}
