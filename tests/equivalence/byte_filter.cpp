@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "leader_clusters.hpp"
 #include "row_kinds.hpp"
 
 using namespace kvbench;
@@ -73,25 +74,6 @@ void add_ranges(Problem& p) {
     p.first[k] = static_cast<std::int32_t>(std::min(p.c, i / 64 * 75));
     p.last[k] = static_cast<std::int32_t>(std::min(p.c, i / 64 * 75 + 75));
   }
-}
-
-struct Clusters {
-  std::vector<std::int32_t> labels, count;
-  std::vector<float> representatives;  // those in use
-};
-
-/// Feeds the points in calls of `block`.
-Clusters clusters(Backend& b, const std::vector<float>& points, Index n, Index d, float radius, Index capacity, Index block) {
-  auto all = b.adopt(points, n, d);
-  auto representatives = b.allocate<float>(capacity, d);
-  auto count = b.adopt(std::vector<std::int32_t>{0}, 1);
-  auto labels = b.allocate<std::int32_t>(n);
-  for (Index begin = 0; begin < n; begin += block) {
-    const Index size = std::min(block, n - begin);
-    b.run(kernels::LeaderClusters<Buffer>{all.slice(begin, size), radius, representatives, count, labels.slice(begin, size)});
-  }
-  const Index used = std::min<Index>(b.read(count)[0], capacity);
-  return {b.read(labels), b.read(count), b.read(representatives.slice(0, used))};
 }
 
 void check_same_clusters(const std::vector<float>& points, Index n, Index d, float radius, Index capacity, Index block) {

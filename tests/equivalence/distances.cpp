@@ -2,7 +2,7 @@
 // Choices are compared exactly, on points with whole coordinates: their distances are exact in fp32, ties included.
 #include <algorithm>
 
-#include "compare.hpp"
+#include "leader_clusters.hpp"
 
 using namespace kvbench;
 using namespace kvbench::test;
@@ -26,26 +26,6 @@ Centers k_center(Backend& b, const std::vector<float>& points, Index n, Index d,
   auto radius2 = b.allocate<float>(k);
   b.run(kernels::KCenter<Buffer>{b.adopt(points, n, d), start, order, radius2});
   return {b.read(order), b.read(radius2)};
-}
-
-struct Clusters {
-  std::vector<std::int32_t> labels;
-  std::int32_t count;
-  std::vector<float> representatives;  // those in use
-};
-
-/// Feeds the points in calls of `block`.
-Clusters clusters(Backend& b, const std::vector<float>& points, Index n, Index d, float radius, Index capacity, Index block) {
-  auto all = b.adopt(points, n, d);
-  auto representatives = b.allocate<float>(capacity, d);
-  auto count = b.adopt(std::vector<std::int32_t>{0}, 1);
-  auto labels = b.allocate<std::int32_t>(n);
-  for (Index begin = 0; begin < n; begin += block) {
-    const Index size = std::min(block, n - begin);
-    b.run(kernels::LeaderClusters<Buffer>{all.slice(begin, size), radius, representatives, count, labels.slice(begin, size)});
-  }
-  const std::int32_t used = b.read(count)[0];
-  return {b.read(labels), used, b.read(representatives.slice(0, std::min<Index>(used, capacity)))};
 }
 
 }  // namespace
