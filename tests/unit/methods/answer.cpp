@@ -78,6 +78,14 @@ TEST_CASE("entries that break the contract are named") {
                     })),
                     doctest::Contains("own value"));
 
+  // Rows that increase, one beside or inside the other, in the order of the tables or not.
+  CHECK_NOTHROW(check({table_of(*backend, {1, 2, -1}), table_of(*backend, {0, -1})}));
+  CHECK_NOTHROW(check({table_of(*backend, {0, 2}), table_of(*backend, {1})}));
+  CHECK_NOTHROW(check({table_of(*backend, {2, -1, 0}), table_of(*backend, {-1})}));
+  CHECK_THROWS_WITH(check({table_of(*backend, {1, 2}), table_of(*backend, {0, 1})}), doctest::Contains("twice in N"));
+  CHECK_THROWS_WITH(check({table_of(*backend, {0, 2}), table_of(*backend, {-1, 2})}), doctest::Contains("twice in N"));
+  CHECK_THROWS_WITH(check({table_of(*backend, {0, -1, 0})}), doctest::Contains("twice in N"));
+
   // One token may stand in both sums through two entries.
   EntryTable numerator = table_of(*backend, {1}), denominator = numerator;
   numerator.weight_den = numbers({0});
