@@ -105,10 +105,7 @@ inline ByteCentres byte_centres(const float* points, Index stride, Index rows, I
     const Vec distance = fma(product, scale, load(set.norm2 + i) + norm2);
     const Vec limit = load(set.bound + i) + error;
     const __mmask16 changed = _mm512_cmp_ps_mask(__m512(distance), __m512(limit * limit), _CMP_LT_OQ);
-    if (changed == 0) continue;
-    const IntVec points = lane_numbers() + static_cast<std::int32_t>(i);
-    _mm512_storeu_si512(set.changed + count, _mm512_maskz_compress_epi32(changed, __m512i(points)));
-    count += __builtin_popcount(changed);
+    if (changed != 0) count += compress(lane_numbers(i), changed, set.changed + count);
   }
   return count;
 }

@@ -18,7 +18,7 @@ struct FarthestLanes {
   void update(Vec distances, Index first) {
     const IntVec better = distances > best;
     best = select(better, distances, best);
-    index = select(better, lane_numbers() + static_cast<std::int32_t>(first), index);
+    index = select(better, lane_numbers(first), index);
   }
 
   Farthest farthest() const {

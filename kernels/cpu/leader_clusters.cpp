@@ -25,7 +25,7 @@ inline void start(Nearest& nearest) {
 inline void update(Nearest& nearest, const Vec (&distances)[2], Index first, Index count) {
   const IntVec limit = broadcast(static_cast<std::int32_t>(count));
   for (int v = 0; v < 2; ++v) {
-    const IntVec index = lane_numbers() + static_cast<std::int32_t>(first + v * W);
+    const IntVec index = lane_numbers(first + v * W);
     const IntVec unset = nearest.index[v] == broadcast(std::int32_t{0x7fffffff});
     const IntVec better = (index < limit) & ((distances[v] < nearest.distance[v]) | unset);
     nearest.distance[v] = select(better, distances[v], nearest.distance[v]);

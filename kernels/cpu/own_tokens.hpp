@@ -34,12 +34,18 @@ struct OwnRow {
   std::int32_t first, last;
 };
 
-/// Slots in use of a row whose ids increase and whose unused slots all come last; -1 where they do not.
-inline Index increasing_slots(const std::int32_t* ids, Index width) {
+/// Slots up to the last one in use.
+inline Index used_slots(const std::int32_t* ids, Index width) {
   while (width > 0 && ids[width - 1] < 0) --width;
+  return width;
+}
+
+/// Whether the ids of a row increase and its unused slots all come last.
+inline bool increases(const std::int32_t* ids, Index width) {
+  width = used_slots(ids, width);
   bool increasing = width == 0 || ids[0] >= 0;
   for (Index j = 1; j < width; ++j) increasing &= ids[j - 1] < ids[j];
-  return increasing ? width : -1;
+  return increasing;
 }
 
 /// The first `count` lanes at p, zeros in the others.

@@ -64,11 +64,11 @@ inline Vec max(Vec a, Vec b) {
 #endif
 }
 
-/// 0, 1, 2 ...
-inline IntVec lane_numbers() {
+/// first, first + 1, ...
+inline IntVec lane_numbers(Index first) {
   IntVec lanes{};
   for (int i = 0; i < W; ++i) lanes[i] = i;
-  return lanes;
+  return lanes + static_cast<std::int32_t>(first);
 }
 
 inline Vec select(IntVec mask, Vec a, Vec b) { return mask ? a : b; }

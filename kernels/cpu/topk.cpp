@@ -83,8 +83,6 @@ Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_
   return {static_cast<std::int32_t>(prefix ^ 0x80000000u), k};
 }
 
-inline IntVec columns_from(Index first) { return lane_numbers() + static_cast<std::int32_t>(first); }
-
 /// Writes the places of the k keys at or above the threshold, in increasing order.
 void collect(const std::int32_t* keys, Index n, Index k, Threshold threshold, std::int32_t* ids) {
   const IntVec limit = broadcast(threshold.key);
@@ -98,7 +96,7 @@ void collect(const std::int32_t* keys, Index n, Index k, Threshold threshold, st
     const IntVec key = load(keys + i);
     std::uint32_t hits = bits(key >= limit);
     if (bits(key == limit) == 0 && count + W <= k)
-      count += compress(columns_from(i), hits, ids + count);
+      count += compress(lane_numbers(i), hits, ids + count);
     else
       for (; hits != 0; hits &= hits - 1) take(i + __builtin_ctz(hits));
   }
@@ -161,7 +159,7 @@ Index list_above(const float* scores, Index n, std::int32_t bound, std::int32_t*
     const IntVec key = ordered(load(scores + i));
     const std::uint32_t hits = bits(key >= limit);
     compress(key, hits, keys + count);
-    count += compress(columns_from(i), hits, columns + count);
+    count += compress(lane_numbers(i), hits, columns + count);
   }
   for (; i < n; ++i) {
     const std::int32_t key = ordered(broadcast(scores[i]))[0];

@@ -146,7 +146,7 @@ bool passes_over_tokens(const Op& op) {
   for (Index table = 0; table < op.ids.rows; ++table)
     for (Index s = 0; s < op.segments; ++s) {
       const SlotRange slots = segment_slots(op, table, s);
-      if (increasing_slots(op.ids.data + table * op.ids.stride + slots.begin, slots.end - slots.begin) < 0) return false;
+      if (!increases(op.ids.data + table * op.ids.stride + slots.begin, slots.end - slots.begin)) return false;
     }
   return true;
 }
@@ -171,7 +171,7 @@ OwnRun own_run(const Op& op, Index row, Index segment, double* den) {
   const Index state = segment * op.queries.rows + row;
   return {.ids = ids,
           .next = slots.begin,
-          .end = slots.begin + increasing_slots(ids + slots.begin, slots.end - slots.begin),
+          .end = slots.begin + used_slots(ids + slots.begin, slots.end - slots.begin),
           .stop = slots.begin,
           .weights = nullptr,
           .max = op.max.data + state * op.max.stride,

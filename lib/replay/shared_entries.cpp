@@ -226,6 +226,7 @@ std::optional<SharedEntries> SharedEntries::of(std::span<const HostEntries* cons
       slots += static_cast<double>(std::ranges::count_if(table.ids, [](std::int32_t id) { return id >= 0; }));
     }
     shared.slots_.push_back(slots);
+    shared.plain_.push_back(set->all_plain());
     in_sets += slots;
   }
   for (const auto& [per_head, per_query] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
@@ -263,7 +264,6 @@ std::vector<HostState> SharedEntries::attend_to(Scope& scope, const HeadTokens& 
 std::vector<SetAnswer> SharedEntries::attend(const HeadTokens& tokens, const QueryBlock& queries, const HostState& fixed,
                                              Backend& backend) && {
   std::vector<SetAnswer> answers(slots_.size(), {fixed, fixed});
-  const std::vector<bool> plain = all_plain();
   for (Scope& scope : scopes_) {
     const std::vector<HostState> states = attend_to(scope, tokens, queries, backend);
     for (std::size_t segment = 0; segment < states.size(); ++segment) {
@@ -271,26 +271,14 @@ std::vector<SetAnswer> SharedEntries::attend(const HeadTokens& tokens, const Que
         const Weight weight = scope.weights[segment][s];
         if (weight == Weight{}) continue;
         add(states[segment], weight.num, weight.den, answers[s].all);
-        if (!plain[s] && weight == Weight{1, 1}) add(states[segment], 1, 1, answers[s].plain);
+        if (!plain_[s] && weight == Weight{1, 1}) add(states[segment], 1, 1, answers[s].plain);
       }
     }
   }
   for (std::size_t s = 0; s < answers.size(); ++s) {
-    if (plain[s]) answers[s].plain = answers[s].all;
+    if (plain_[s]) answers[s].plain = answers[s].all;
   }
   return answers;
-}
-
-std::vector<bool> SharedEntries::all_plain() const {
-  std::vector<bool> plain(slots_.size(), true);
-  for (const Scope& scope : scopes_) {
-    for (const std::vector<Weight>& of_sets : scope.weights) {
-      for (std::size_t s = 0; s < plain.size(); ++s) {
-        if (of_sets[s] != Weight{} && of_sets[s] != Weight{1, 1}) plain[s] = false;
-      }
-    }
-  }
-  return plain;
 }
 
 }  // namespace kvbench

@@ -54,10 +54,9 @@ class SharedEntries {
   /// States of the segments of a scope over its queries, one after the other.
   static std::vector<HostState> attend_to(Scope& scope, const HeadTokens& tokens, const QueryBlock& queries, Backend& backend);
 
-  std::vector<bool> all_plain() const;  ///< by set
-
   std::vector<Scope> scopes_;
   std::vector<double> slots_;
+  std::vector<bool> plain_;  ///< by set: all its entries are
 };
 
 }  // namespace kvbench
