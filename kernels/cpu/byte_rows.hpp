@@ -63,22 +63,10 @@ inline void for_columns(Index d, F f) {
   if (c < d) f(c, static_cast<__mmask16>((1 << (d - c)) - 1));
 }
 
-/// In all lanes: op over the lanes.
-template <class F>
-inline Vec fold(Vec x, F op) {
-  x = op(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  x = op(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-  x = op(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
-  return op(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
-}
-inline float total(Vec x) {
-  return fold(x, [](Vec a, Vec b) { return a + b; })[0];
-}
-
 /// Writes q + offset, filled up with `offset` to byte_pitch(d).
 inline ByteRow to_bytes(const float* row, const float* centre, Index d, std::uint8_t offset, std::uint8_t* out) {
   const auto load_columns = [](const float* from, __mmask16 mask) { return Vec(_mm512_maskz_loadu_ps(mask, from)); };
-  Vec largest{}, size2{}, along{}, error2{}, sum{}, squares{};
+  Vec largest{}, size2{}, along{}, error2{}, bytes_sum{}, squares{};
   for_columns(d, [&](Index c, __mmask16 mask) {
     const Vec m = load_columns(centre + c, mask);
     const Vec y = load_columns(row + c, mask) - m;
@@ -86,8 +74,8 @@ inline ByteRow to_bytes(const float* row, const float* centre, Index d, std::uin
     size2 = fma(y, y, size2);
     along = fma(m, y, along);
   });
-  const float range = fold(largest, [](Vec a, Vec b) { return max(a, b); })[0];
-  const float norm2 = total(size2), size = norm_bound(norm2, d);
+  const float range = max(largest);
+  const float norm2 = sum(size2), size = norm_bound(norm2, d);
   const bool usable = size < kByteLimit, zero = !(range > 0x1p-100f) || !usable;
   const float scale = zero ? 0 : range / 127, inverse = zero ? 0 : 127 / range;
   for_columns(d, [&](Index c, __mmask16 mask) {
@@ -96,18 +84,18 @@ inline ByteRow to_bytes(const float* row, const float* centre, Index d, std::uin
     const Vec whole = __builtin_convertvector(IntVec(q), Vec);
     const Vec rest = fma(broadcast(-scale), whole, y);
     error2 = fma(rest, rest, error2);
-    sum += whole;
+    bytes_sum += whole;
     squares = fma(whole, whole, squares);
     const __m128i bytes = _mm_add_epi8(_mm512_maskz_cvtepi32_epi8(0xffff, q), _mm_set1_epi8(static_cast<char>(offset)));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + c), bytes);
   });
   return {.scale = scale,
           .size = size,
-          .error = norm_bound(total(error2), d) + 0x1p-23f * size,
+          .error = norm_bound(sum(error2), d) + 0x1p-23f * size,
           .norm2 = norm2,
-          .along = total(along),
-          .sum = static_cast<std::int32_t>(usable ? total(sum) : 0),
-          .squares = total(squares)};
+          .along = sum(along),
+          .sum = static_cast<std::int32_t>(usable ? sum(bytes_sum) : 0),
+          .squares = sum(squares)};
 }
 
 /// kStrip rows side by side, as [column / 4][lane][column % 4] of q + 128; f(lane, ByteRow) for each. No pointer is null;

@@ -100,20 +100,28 @@ inline Index compress(IntVec x, std::uint32_t mask, std::int32_t* out) {
 #endif
 }
 
-/// Sums and maxima over the lanes, by halves: the order is part of the result.
+/// In all lanes: op over the lanes, by halves: the order is part of the result.
+template <class F>
+inline Vec fold(Vec x, F op) {
+#if KVBENCH_WIDTH == 16
+  x = op(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  x = op(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  x = op(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+  return op(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+#elif KVBENCH_WIDTH == 8
+  x = op(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3));
+  x = op(x, __builtin_shufflevector(x, x, 2, 3, 0, 1, 6, 7, 4, 5));
+  return op(x, __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6));
+#else
+  x = op(x, __builtin_shufflevector(x, x, 2, 3, 0, 1));
+  return op(x, __builtin_shufflevector(x, x, 1, 0, 3, 2));
+#endif
+}
 inline float sum(Vec x) {
-  alignas(64) float lane[W];
-  store(lane, x);
-  for (int half = W / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
-  return lane[0];
+  return fold(x, [](Vec a, Vec b) { return a + b; })[0];
 }
 inline float max(Vec x) {
-  alignas(64) float lane[W];
-  store(lane, x);
-  for (int half = W / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-  return lane[0];
+  return fold(x, [](Vec a, Vec b) { return max(a, b); })[0];
 }
 
 constexpr float kInfinity = __builtin_inff();
