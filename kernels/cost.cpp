@@ -37,7 +37,7 @@ Cost cost(const WeightedAttention<Buffer>& a) {
 }
 
 Cost cost(const TopK<Buffer>& a) {
-  const double out = bytes(a.ids) + bytes(a.best);
+  const double out = bytes(a.ids) + bytes(a.best) + bytes(a.rest);
   if (a.among.present()) return {size(a.among), 2 * bytes(a.among) + out};
   return {size(a.scores), bytes(a.scores) + out};
 }

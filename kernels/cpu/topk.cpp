@@ -83,25 +83,19 @@ Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_
   return {static_cast<std::int32_t>(prefix ^ 0x80000000u), k};
 }
 
-/// Writes the places of the k keys at or above the threshold, in increasing order.
-void collect(const std::int32_t* keys, Index n, Index k, Threshold threshold, std::int32_t* ids) {
+/// Writes the places of the keys that the threshold takes, in increasing order, and those of the others to `others`, which may
+/// be null. Both have room for n + W places, and so have the keys.
+void collect(const std::int32_t* keys, Index n, Threshold threshold, std::int32_t* places, std::int32_t* others) {
   const IntVec limit = broadcast(threshold.key);
-  Index count = 0;
-  const auto take = [&](Index i) {
-    if (keys[i] == threshold.key && threshold.ties-- <= 0) return;
-    ids[count++] = static_cast<std::int32_t>(i);
-  };
-  Index i = 0;
-  for (; i + W <= n && count < k; i += W) {
+  for (Index i = 0; i < n; i += W) {
+    const std::uint32_t lanes = ~std::uint32_t{0} >> (32 - min(W, n - i));
     const IntVec key = load(keys + i);
-    std::uint32_t hits = bits(key >= limit);
-    if (bits(key == limit) == 0 && count + W <= k)
-      count += compress(lane_numbers(i), hits, ids + count);
-    else
-      for (; hits != 0; hits &= hits - 1) take(i + __builtin_ctz(hits));
+    std::uint32_t taken = bits(key > limit) & lanes;
+    for (std::uint32_t ties = bits(key == limit) & lanes; ties != 0 && threshold.ties > 0; ties &= ties - 1, --threshold.ties)
+      taken |= ties & (0 - ties);
+    places += compress(lane_numbers(i), taken, places);
+    if (others != nullptr) others += compress(lane_numbers(i), ~taken & lanes, others);
   }
-  for (; i < n; ++i)
-    if (keys[i] >= threshold.key) take(i);
 }
 
 void make_keys(const float* scores, Index n, std::int32_t* keys) {
@@ -176,22 +170,32 @@ struct Scratch {
   std::int32_t* candidates;
   std::int32_t* columns;
   float* gathered;
+  std::int32_t* places;
+  std::int32_t* others;
   Histogram histogram;
 };
 
-/// 1 <= k <= n; writes k places.
-void select(const float* scores, Index n, Index k, const Scratch& s, std::int32_t* ids) {
-  if (k * kWorthASample <= n && n >= 64 * W) {
+/// Leaves the places of the k largest of n scores in s.places, and of the others in s.others where that is asked for.
+/// 1 <= k <= n.
+void select(const float* scores, Index n, Index k, const Scratch& s, bool with_others) {
+  if (k * kWorthASample <= n && n >= 64 * W && !with_others) {
     const std::int32_t bound = probable_bound(scores, n, k, s.keys, s.candidates, s.histogram);
     const Index above = list_above(scores, n, bound, s.keys, s.columns);
     if (above >= k) {
-      collect(s.keys, above, k, find_threshold(s.keys, above, k, s.candidates, s.histogram), ids);
-      for (Index i = 0; i < k; ++i) ids[i] = s.columns[ids[i]];
+      collect(s.keys, above, find_threshold(s.keys, above, k, s.candidates, s.histogram), s.places, nullptr);
+      for (Index i = 0; i < k; ++i) s.places[i] = s.columns[s.places[i]];
       return;
     }
   }
   make_keys(scores, n, s.keys);
-  collect(s.keys, n, k, find_threshold(s.keys, n, k, s.candidates, s.histogram), ids);
+  collect(s.keys, n, find_threshold(s.keys, n, k, s.candidates, s.histogram), s.places, with_others ? s.others : nullptr);
+}
+
+/// Columns of the first `count` places of a row that competed, -1 after them.
+void write_columns(const std::int32_t* places, Index count, const Candidates& among, std::int32_t first, Index cols,
+                   std::int32_t* out) {
+  for (Index i = 0; i < count; ++i) out[i] = among.columns != nullptr ? among.columns[places[i]] : first + places[i];
+  for (Index i = count; i < cols; ++i) out[i] = -1;
 }
 
 }  // namespace
@@ -203,7 +207,10 @@ void run(const TopK<HostMatrix>& op, Context& context) {
                      scratch<std::int32_t>(context, 1, n),
                      scratch<std::int32_t>(context, 2, n),
                      scratch<float>(context, 3, op.among.cols),
-                     {static_cast<std::uint32_t(*)[kBins]>(context.workspace.get(4, sizeof(std::uint32_t) * kCopies * kBins))}};
+                     scratch<std::int32_t>(context, 4, n),
+                     scratch<std::int32_t>(context, 5, n),
+                     {static_cast<std::uint32_t(*)[kBins]>(context.workspace.get(6, sizeof(std::uint32_t) * kCopies * kBins))}};
+  const bool with_rest = op.rest.data != nullptr;
   for (Index row = 0; row < op.scores.rows; ++row) {
     const float* scores = op.scores.data + row * op.scores.stride;
     const std::int32_t first = op.first.data[row * op.first.stride];
@@ -211,13 +218,13 @@ void run(const TopK<HostMatrix>& op, Context& context) {
     const bool listed = op.among.data != nullptr;
     const Candidates among = listed ? competing(op, row, first, last) : Candidates{nullptr, max(last - first, 0)};
     const Index k = min(op.ids.cols, among.count);
-    std::int32_t* ids = op.ids.data + row * op.ids.stride;
     const float* compete = listed ? scores_among(op, row, among, s.gathered) : scores + first;
-    if (k > 0) select(compete, among.count, k, s, ids);
+    if (k > 0) select(compete, among.count, k, s, with_rest);
     for (Index i = 0; i < op.ids.cols && op.best.data != nullptr; ++i)
-      op.best.data[row * op.best.stride + i] = i < k ? compete[ids[i]] : 0;
-    for (Index i = 0; i < k; ++i) ids[i] = listed ? among.columns[ids[i]] : first + ids[i];
-    for (Index i = k; i < op.ids.cols; ++i) ids[i] = -1;
+      op.best.data[row * op.best.stride + i] = i < k ? compete[s.places[i]] : 0;
+    write_columns(s.places, k, among, first, op.ids.cols, op.ids.data + row * op.ids.stride);
+    if (with_rest)
+      write_columns(s.others, k > 0 ? among.count - k : 0, among, first, op.rest.cols, op.rest.data + row * op.rest.stride);
   }
 }
 

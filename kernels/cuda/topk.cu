@@ -113,18 +113,23 @@ __global__ void __launch_bounds__(kThreads) top_k(TopK<DeviceMatrix> op) {
                            listed ? op.among.cols : op.last[r]};
   float* best = op.best.data == nullptr ? nullptr : op.best.row(r);
   std::int32_t* ids = op.ids.row(r);
+  std::int32_t* rest = op.rest.data == nullptr ? nullptr : op.rest.row(r);
   const Index k = op.ids.cols;
-  const Index chosen = min(k, count_competitors(row));
+  const Index competitors = count_competitors(row);
+  const Index chosen = min(k, competitors);
   for (Index slot = chosen + threadIdx.x; slot < k; slot += kThreads) {
     ids[slot] = -1;
     if (best != nullptr) best[slot] = 0;
   }
+  for (Index slot = competitors - chosen + threadIdx.x; rest != nullptr && slot < op.rest.cols; slot += kThreads)
+    rest[slot] = -1;
   if (chosen == 0) return;  // the same for all threads of the block
 
   unsigned equal_wanted = static_cast<unsigned>(chosen);
   const unsigned threshold = kth_largest_key(row, equal_wanted);
   unsigned greater_before = 0;
   unsigned equal_before = 0;
+  unsigned competing_before = 0;
   for (Index base = row.begin; base < row.end; base += kThreads) {
     const Index slot = base + threadIdx.x;
     const bool competes = row.holds(slot);
@@ -139,6 +144,14 @@ __global__ void __launch_bounds__(kThreads) top_k(TopK<DeviceMatrix> op) {
       const unsigned place = greater_rank + min(equal_rank, equal_wanted);
       ids[place] = static_cast<std::int32_t>(row.column(slot));
       if (best != nullptr) best[place] = row.score(slot);
+    }
+    if (rest != nullptr) {  // the same for all threads of the block
+      unsigned competing = 0;
+      const unsigned rank = competing_before + block_exclusive_sum(competes ? 1u : 0u, competing);
+      const bool taken = greater || (equal && equal_rank < equal_wanted);
+      if (competes && !taken)
+        rest[rank - greater_rank - min(equal_rank, equal_wanted)] = static_cast<std::int32_t>(row.column(slot));
+      competing_before += competing;
     }
     greater_before += totals >> 16;
     equal_before += totals & 0xffffu;

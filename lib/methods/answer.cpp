@@ -57,19 +57,11 @@ std::span<const std::int32_t> row_of(const EntryTable& t, const HostTable& host,
   return std::span(host.ids).subspan(static_cast<std::size_t>(row * t.ids.cols()), static_cast<std::size_t>(t.ids.cols()));
 }
 
-/// The ids of a row that increase, unused slots last; empty where they do not.
-std::optional<std::span<const std::int32_t>> increasing(std::span<const std::int32_t> row) {
-  bool holds = true;
-  for (std::size_t s = 1; s < row.size(); ++s) holds &= row[s] < 0 || (row[s - 1] >= 0 && row[s - 1] < row[s]);
-  if (!holds) return std::nullopt;
-  return row.first(static_cast<std::size_t>(std::ranges::find(row, -1) - row.begin()));
-}
-
 /// Whether it shows at a glance that no id occurs twice: rows increase, and none begins before another ends.
 bool plainly_distinct(std::span<const std::span<const std::int32_t>> rows) {
   std::vector<std::pair<std::int32_t, std::int32_t>> ranges;
   for (const auto& row : rows) {
-    const auto ids = increasing(row);
+    const auto ids = increasing_ids(row);
     if (!ids) return false;
     if (!ids->empty()) ranges.emplace_back(ids->front(), ids->back());
   }
@@ -87,6 +79,13 @@ HostTable read_table(Backend& backend, const EntryTable& t, Index limit) {
 }
 
 }  // namespace
+
+std::optional<std::span<const std::int32_t>> increasing_ids(std::span<const std::int32_t> row) {
+  bool holds = true;
+  for (std::size_t s = 1; s < row.size(); ++s) holds &= row[s] < 0 || (row[s - 1] >= 0 && row[s - 1] < row[s]);
+  if (!holds) return std::nullopt;
+  return row.first(static_cast<std::size_t>(std::ranges::find(row, -1) - row.begin()));
+}
 
 AttentionState empty_state(Backend& backend, Index rows, Index dv) {
   AttentionState state{backend.allocate<float>(rows), backend.allocate<float>(rows), backend.allocate<float>(rows, dv)};

@@ -30,6 +30,9 @@ AttentionState empty_state(Backend& backend, Index rows, Index dv);
 void check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
                    std::span<const EntryTable> tables);
 
+/// The ids in use of a table's row [width] if they increase and unused slots come last; empty where they do not.
+std::optional<std::span<const std::int32_t>> increasing_ids(std::span<const std::int32_t> row);
+
 /// The operation that adds a table's entries to a state, which is not set yet.
 kernels::WeightedAttention<Buffer> attention_over(const EntryTable& table, const HeadTokens& tokens, const QueryBlock& queries);
 

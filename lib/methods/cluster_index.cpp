@@ -2,9 +2,7 @@
 #include <kvbench/methods/cluster_index.hpp>
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
-#include <utility>
+#include <optional>
 
 #include <kvbench/methods/stages.hpp>
 
@@ -49,24 +47,29 @@ std::vector<std::int32_t> ClusterIndex::best(std::span<const float> scores, Inde
   return chosen;
 }
 
-/// One row for each list of clusters; a list that holds more than `budget` tokens is cut there.
-EntryTable ClusterIndex::table(const std::vector<Clusters>& chosen, Index budget, Backend& backend) const {
+Index ClusterIndex::taken(const Clusters& row, Index budget, Fill fill) const {
+  Index held = 0;
+  for (auto cluster = row.begin(); cluster != row.end() && held < budget; ++cluster) held += size(*cluster);
+  return fill == Fill::trim ? std::min(held, budget) : held;
+}
+
+EntryTable ClusterIndex::table(const std::vector<Clusters>& chosen, const std::vector<Index>& from,
+                               const std::vector<Index>& to, Backend& backend) const {
   Index width = 0;
-  for (const auto& row : chosen) {
-    const Index held = std::accumulate(row.begin(), row.end(), Index{0}, [&](Index sum, auto c) { return sum + size(c); });
-    width = std::max(width, std::min(held, budget));
-  }
+  for (std::size_t r = 0; r < chosen.size(); ++r) width = std::max(width, to[r] - from[r]);
   const auto rows = static_cast<Index>(chosen.size());
   std::vector<TokenId> ids(static_cast<std::size_t>(rows * width), -1);
   std::vector<std::int32_t> groups(ids.size(), -1);
-  for (Index r = 0; r < rows; ++r) {
-    Index slot = r * width;
-    const Index end = slot + width;
-    for (const std::int32_t cluster : chosen[static_cast<std::size_t>(r)]) {
-      const Index count = std::min(size(cluster), end - slot);
-      std::copy_n(members_.begin() + begin_[static_cast<std::size_t>(cluster)], count, ids.begin() + slot);
-      std::fill_n(groups.begin() + slot, count, cluster);
-      slot += count;
+  for (std::size_t r = 0; r < chosen.size(); ++r) {
+    Index slot = static_cast<Index>(r) * width, begin = 0;  // tokens of the clusters before the one at hand
+    for (const std::int32_t cluster : chosen[r]) {
+      const Index end = begin + size(cluster), first = std::max(begin, from[r]), count = std::min(end, to[r]) - first;
+      if (count > 0) {
+        std::copy_n(members_.begin() + begin_[static_cast<std::size_t>(cluster)] + first - begin, count, ids.begin() + slot);
+        std::fill_n(groups.begin() + slot, count, cluster);
+        slot += count;
+      }
+      begin = end;
     }
   }
   return {.per_query = true,
@@ -87,22 +90,27 @@ std::vector<ClusterIndex::Clusters> ClusterIndex::ranked(const QueryBlock& queri
   return chosen;
 }
 
-EntryTable ClusterIndex::select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice,
-                                Backend& backend) const {
+std::vector<EntryTable> ClusterIndex::select(const QueryBlock& queries, std::span<const Index> budgets, Fill fill,
+                                             const GroupChoice& choice, Backend& backend) const {
   struct OfLargestBudget {
     std::vector<Clusters> chosen;
   };
-  const auto compute = [&] { return OfLargestBudget{ranked(queries, budget, choice, backend)}; };
-  std::vector<Clusters> chosen =
-      queries.memo == nullptr ? compute().chosen : queries.memo->get<OfLargestBudget>(backend, compute).chosen;
-  for (Clusters& row : chosen) {
-    Index taken = 0;
-    row.erase(std::ranges::find_if(row, [&](std::int32_t c) { return std::exchange(taken, taken + size(c)) >= budget; }),
-              row.end());
+  std::optional<OfLargestBudget> own;
+  const auto compute = [&] { return OfLargestBudget{ranked(queries, budgets.front(), choice, backend)}; };
+  const std::vector<Clusters>& chosen =
+      queries.memo == nullptr ? own.emplace(compute()).chosen : queries.memo->get<OfLargestBudget>(backend, compute).chosen;
+  std::vector<std::vector<Index>> ends;  // by level, by row
+  for (const Index budget : budgets) {
+    std::vector<Index>& end = ends.emplace_back();
+    for (const Clusters& row : chosen) end.push_back(taken(row, budget, fill));
   }
-  EntryTable entries = table(chosen, fill == Fill::trim ? budget : std::numeric_limits<Index>::max(), backend);
-  entries.per_head = choice.per_head();
-  return entries;
+  ends.emplace_back(chosen.size(), 0);
+  std::vector<EntryTable> tables;
+  for (std::size_t s = 0; s < budgets.size(); ++s) {
+    tables.push_back(table(chosen, ends[s + 1], ends[s], backend));
+    tables.back().per_head = choice.per_head();
+  }
+  return tables;
 }
 
 }  // namespace kvbench

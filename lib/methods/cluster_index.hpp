@@ -26,9 +26,11 @@ class ClusterIndex {
   Index tokens() const { return static_cast<Index>(members_.size()); }
   Index clusters() const { return static_cast<Index>(begin_.size()) - 1; }
 
-  /// The tokens that answer each query, with their clusters as groups: the best clusters until `budget` >= 1 tokens are
-  /// taken; ties go to the lower cluster, clusters without tokens are passed over. Needs at least one token.
-  EntryTable select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice, Backend& backend) const;
+  /// The tokens that answer each query, with their clusters as groups: the best clusters until a budget's tokens are taken;
+  /// ties go to the lower cluster, clusters without tokens are passed over. One table for each of the falling `budgets`: what
+  /// it takes beside the next one.
+  std::vector<EntryTable> select(const QueryBlock& queries, std::span<const Index> budgets, Fill fill,
+                                 const GroupChoice& choice, Backend& backend) const;
 
  private:
   using Clusters = std::vector<std::int32_t>;
@@ -39,7 +41,11 @@ class ClusterIndex {
   /// The best clusters of each row of queries.
   std::vector<Clusters> ranked(const QueryBlock& queries, Index budget, const GroupChoice& choice, Backend& backend) const;
   std::vector<std::int32_t> best(std::span<const float> scores, Index budget) const;
-  EntryTable table(const std::vector<Clusters>& chosen, Index budget, Backend& backend) const;
+  /// Tokens of a row's clusters, one after the other, that a budget takes.
+  Index taken(const Clusters& row, Index budget, Fill fill) const;
+  /// Tokens [from[r], to[r]) of each row's clusters.
+  EntryTable table(const std::vector<Clusters>& chosen, const std::vector<Index>& from, const std::vector<Index>& to,
+                   Backend& backend) const;
 
   Index d_;
   Buffer<const float> centroids_;   ///< [clusters, d], absent where there is none

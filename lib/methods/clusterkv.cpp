@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <kvbench/methods/levels.hpp>
 #include <kvbench/methods/stages.hpp>
 
 namespace kvbench {
@@ -46,8 +47,8 @@ class ClusterkvCache : public CompressedCache {
       : shared_(prompt.shared),
         index_(prompt.index),
         capped_(prompt.capped),
-        sinks_(std::min({shared_.params.sinks, budget, shared_.head.tokens()})),
-        room_(budget - sinks_),
+        budget_(budget),
+        sinks_(sinks_of(budget)),
         tokens_(shared_.head.tokens()) {
     if (shared_.params.every > 0) {
       tail_keys_ = shared_.backend.allocate<float>(shared_.params.every, shared_.head.keys.cols());
@@ -70,9 +71,7 @@ class ClusterkvCache : public CompressedCache {
       if (count > 0) tables.push_back({.ids = shared_.backend.adopt(token_range(first, count), 1, count)});
     };
     add_range(0, sinks_);
-    if (recalls() && queries.size() > 0) {
-      tables.push_back(index_.select(queries, room_, shared_.params.fill, shared_.params.group, shared_.backend));
-    }
+    if (recalls() && queries.size() > 0) std::ranges::move(recalled(queries), std::back_inserter(tables));
     add_range(tokens_ - tail_, tail_);
     return tables;
   }
@@ -97,7 +96,7 @@ class ClusterkvCache : public CompressedCache {
          .meta = true},
         {.name = "chosen tokens",
          .element = Element::i32,
-         .rows = recalls() ? lists * std::min(room_, recalled) : 0,
+         .rows = recalls() ? lists * std::min(room(budget_), recalled) : 0,
          .cols = 1,
          .meta = true},
     };
@@ -112,7 +111,19 @@ class ClusterkvCache : public CompressedCache {
   }
 
  private:
-  bool recalls() const { return room_ > 0 && index_.tokens() > 0; }
+  Index sinks_of(Index budget) const { return std::min({shared_.params.sinks, budget, shared_.head.tokens()}); }
+  Index room(Index budget) const { return budget - sinks_of(budget); }  ///< for recalled tokens
+  bool recalls() const { return room(budget_) > 0 && index_.tokens() > 0; }
+
+  EntryTables recalled(const QueryBlock& queries) const {
+    const auto by_level = [&](std::span<const Index> budgets) {
+      std::vector<Index> rooms;
+      for (const Index budget : budgets) rooms.push_back(room(budget));
+      return index_.select(queries, rooms, shared_.params.fill, shared_.params.group, shared_.backend);
+    };
+    return nested_tables(
+        queries, budget_, shared_.backend, [](Index) { return true; }, by_level);
+  }
 
   void cluster_tail() {
     const Index first = tokens_ - tail_;
@@ -126,8 +137,8 @@ class ClusterkvCache : public CompressedCache {
   Shared shared_;
   ClusterIndex index_;
   Index capped_;
-  Index sinks_;              ///< tokens that always answer
-  Index room_;               ///< of the budget, for recalled tokens
+  Index budget_;
+  Index sinks_;              ///< tokens of it that always answer
   Index tokens_;             ///< seen so far
   Index tail_ = 0;           ///< of them, decoded and not clustered yet
   Buffer<float> tail_keys_;  ///< [every, d], rows in use: tail_

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include <kvbench/methods/growing_rows.hpp>
+#include <kvbench/methods/levels.hpp>
 #include <kvbench/methods/skew.hpp>
 #include <kvbench/methods/stages.hpp>
 
@@ -74,7 +75,14 @@ class InfinigenCache : public LayerCache {
     for (std::size_t h = 0; h < heads_.size(); ++h) scores.push_back(speculate(h, queries[h]));
     const std::vector<Reach> reach = plan(queries.front(), scores);
     std::vector<EntryTables> tables;
-    for (std::size_t h = 0; h < scores.size(); ++h) tables.push_back({tabulate(queries[h], scores[h], reach)});
+    for (std::size_t h = 0; h < scores.size(); ++h) {
+      const auto nests = [&](Index largest) { return same_number(reach, largest); };
+      const auto by_level = [&](std::span<const Index> budgets) -> std::vector<EntryTable> {
+        if (budgets.size() == 1 && !nests(budgets.front())) return {tabulate(queries[h], scores[h], reach)};
+        return levels(queries[h], scores[h], reach, budgets);
+      };
+      tables.push_back(nested_tables(queries[h], budget_, backend_, nests, by_level));
+    }
     return tables;
   }
 
@@ -210,6 +218,43 @@ class InfinigenCache : public LayerCache {
       }
     }
     return chosen;
+  }
+
+  /// Whether all queries fetch the same number of tokens at this budget and at every smaller one.
+  bool same_number(const std::vector<Reach>& reach, Index budget) const {
+    return params_.fetch == InfinigenParams::Fetch::fixed && std::ranges::all_of(reach, [&](const Reach& r) {
+             return r.own == reach.front().own && r.candidates >= budget - r.own;
+           });
+  }
+
+  /// The tokens that each row fetches, by level of falling budgets.
+  std::vector<EntryTable> levels(const QueryBlock& queries, const Buffer<const float>& scores, const std::vector<Reach>& reach,
+                                 std::span<const Index> budgets) const {
+    const Index rows = scores.rows();
+    std::vector<std::int32_t> last;
+    for (Index r = 0; r < rows; ++r) {
+      last.push_back(static_cast<std::int32_t>(reach[static_cast<std::size_t>(r % std::ssize(reach))].candidates));
+    }
+    std::vector<Index> counts;
+    for (const Index budget : budgets) counts.push_back(budget - reach.front().own);
+    const auto first = backend_.adopt(std::vector<std::int32_t>(last.size()), rows);
+    std::vector<EntryTable> tables;
+    for (const auto& ids : best_by_level(queries, scores, first, backend_.adopt(std::vector(last), rows), counts, backend_)) {
+      tables.push_back({.per_head = params_.group.per_head(), .per_query = true, .ids = ids});
+    }
+    if (reach.front().own) tables.back().ids = with_own(tables.back().ids, last);
+    return tables;
+  }
+
+  /// Each row's ids and after them its own token.
+  Buffer<const std::int32_t> with_own(const Buffer<const std::int32_t>& ids, const std::vector<std::int32_t>& own) const {
+    const std::vector<std::int32_t> chosen = backend_.read(ids);
+    std::vector<TokenId> all;
+    for (Index r = 0; r < ids.rows(); ++r) {
+      all.insert(all.end(), chosen.begin() + r * ids.cols(), chosen.begin() + (r + 1) * ids.cols());
+      all.push_back(own[static_cast<std::size_t>(r)]);
+    }
+    return backend_.adopt(std::move(all), ids.rows(), ids.cols() + 1);
   }
 
   EntryTable tabulate(const QueryBlock& queries, const Buffer<const float>& scores, const std::vector<Reach>& reach) const {

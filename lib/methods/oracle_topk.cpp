@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/methods/levels.hpp>
 #include <kvbench/methods/stages.hpp>
 
 namespace kvbench {
@@ -35,12 +36,20 @@ class OracleTopkCache : public CompressedCache {
   EntryTables entries(const QueryBlock& queries) const override {
     if (!queries.scores.present()) throw std::logic_error("oracle-topk needs the exact logits of the block");
     const Index rows = group_ * queries.size();
-    const Index width = std::min(budget_, tokens_);
-    if (width == 0) return {};
+    if (tokens_ == 0) return {};
     const auto first = backend_.adopt(repeated(backend_.read(queries.first), group_, tokens_), rows);
     const auto last = backend_.adopt(repeated(backend_.read(queries.last), group_, tokens_), rows);
-    const auto ids = best_columns(queries, queries.scores, first, last, width, backend_);
-    return {{.per_head = true, .per_query = true, .ids = ids}};
+    const auto by_level = [&](std::span<const Index> budgets) {
+      std::vector<Index> counts;
+      for (const Index budget : budgets) counts.push_back(std::min(budget, tokens_));
+      std::vector<EntryTable> tables;
+      for (const auto& ids : best_by_level(queries, queries.scores, first, last, counts, backend_)) {
+        tables.push_back({.per_head = true, .per_query = true, .ids = ids});
+      }
+      return tables;
+    };
+    return nested_tables(
+        queries, budget_, backend_, [](Index) { return true; }, by_level);
   }
 
   Footprint footprint() const override {

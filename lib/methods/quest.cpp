@@ -5,6 +5,7 @@
 #include <limits>
 
 #include <kvbench/methods/growing_rows.hpp>
+#include <kvbench/methods/levels.hpp>
 #include <kvbench/methods/stages.hpp>
 
 namespace kvbench {
@@ -22,7 +23,6 @@ class QuestCache : public CompressedCache {
         group_(head.group),
         dv_(head.values.cols()),
         budget_(budget),
-        pages_(std::max(params.min_pages, budget / params.page)),
         bounds_(backend, std::move(bounds)),
         open_(backend.allocate<float>(params.page, head.keys.cols())) {
     const Index closed = closed_tokens(head.tokens(), params.page);
@@ -39,12 +39,19 @@ class QuestCache : public CompressedCache {
   EntryTables entries(const QueryBlock& queries) const override {
     if (tokens() == 0 || queries.size() == 0) return {};
     const std::vector<Index> ends = visible_ends(queries);
-    return {tabulate(choose(queries, ends))};
+    const Index fewest = *std::ranges::min_element(ends);
+    const auto by_level = [&](std::span<const Index> budgets) {
+      std::vector<EntryTable> tables;
+      for (const auto& level : choose(queries, ends, budgets)) tables.push_back(tabulate(level));
+      return tables;
+    };
+    return nested_tables(
+        queries, budget_, backend_, [&](Index largest) { return fewest > largest; }, by_level);
   }
 
   Footprint footprint() const override {
     const Index pages = closed() + (filled_ > 0), d = open_.cols();
-    const Index chosen = (params_.group.per_head() ? group_ : 1) * std::min(pages_, pages);
+    const Index chosen = (params_.group.per_head() ? group_ : 1) * std::min(pages_of(budget_), pages);
     return {
         {.name = "keys", .rows = tokens(), .cols = d, .read = Read::with_entry},
         {.name = "values", .rows = tokens(), .cols = dv_, .read = Read::with_entry},
@@ -56,6 +63,7 @@ class QuestCache : public CompressedCache {
  private:
   using Pages = std::vector<std::int32_t>;
 
+  Index pages_of(Index budget) const { return std::max(params_.min_pages, budget / params_.page); }
   Index closed() const { return bounds_.rows().rows(); }
   Index tokens() const { return closed() * params_.page + filled_; }
 
@@ -129,26 +137,34 @@ class QuestCache : public CompressedCache {
     return queries.memo == nullptr ? compute().scores : queries.memo->get<PageScores>(backend_, compute).scores;
   }
 
-  /// The pages that answer each row, g*m + i, or i where the kv head chooses.
-  std::vector<Pages> choose(const QueryBlock& queries, const std::vector<Index>& ends) const {
+  /// The pages that answer each row, g*m + i, or i where the kv head chooses, by level of falling budgets. A query that sees no
+  /// more tokens than a budget takes all of them, which is known here for a single budget only.
+  std::vector<std::vector<Pages>> choose(const QueryBlock& queries, const std::vector<Index>& ends,
+                                         std::span<const Index> budgets) const {
     const Index m = queries.size(), all = closed() + 1;
     const Index rows = params_.group.per_head() ? group_ * m : m;
-    std::vector<Pages> chosen(static_cast<std::size_t>(rows), token_range(0, all));
-    if (pages_ >= all) return chosen;
-    const auto scores = shared_scores(queries, ends);
-    const Index ranked = params_.last_page ? all - 1 : all, k = params_.last_page ? pages_ - 1 : pages_;
+    if (pages_of(budgets.front()) >= all) return {std::vector<Pages>(static_cast<std::size_t>(rows), token_range(0, all))};
+    const Index ranked = params_.last_page ? all - 1 : all;
     const auto bound = [&](Index column) {
       return backend_.adopt(std::vector(static_cast<std::size_t>(rows), static_cast<std::int32_t>(column)), rows);
     };
-    std::vector<std::int32_t> ids;
-    if (k > 0) ids = backend_.read(best_columns(queries, scores, bound(0), bound(ranked), k, backend_));
-    for (Index r = 0; r < rows; ++r) {
-      if (ends[static_cast<std::size_t>(r % m)] <= budget_) continue;
-      Pages& pages = chosen[static_cast<std::size_t>(r)];
-      pages.assign(ids.begin() + r * k, ids.begin() + (r + 1) * k);
-      if (params_.last_page) pages.push_back(static_cast<std::int32_t>(all - 1));
+    std::vector<Index> counts;
+    for (const Index budget : budgets) counts.push_back(pages_of(budget) - (params_.last_page ? 1 : 0));
+    std::vector<std::vector<Pages>> levels;
+    for (const auto& level : best_by_level(queries, shared_scores(queries, ends), bound(0), bound(ranked), counts, backend_)) {
+      const std::vector<std::int32_t> ids = backend_.read(level);
+      std::vector<Pages>& chosen = levels.emplace_back();
+      for (auto row = ids.begin(); std::ssize(chosen) < rows; row += level.cols()) chosen.emplace_back(row, row + level.cols());
     }
-    return chosen;
+    for (Index r = 0; r < rows; ++r) {
+      Pages& pages = levels.back()[static_cast<std::size_t>(r)];
+      if (ends[static_cast<std::size_t>(r % m)] <= budgets.back()) {
+        pages = token_range(0, all);
+      } else if (params_.last_page) {
+        pages.push_back(static_cast<std::int32_t>(all - 1));
+      }
+    }
+    return levels;
   }
 
   EntryTable tabulate(const std::vector<Pages>& chosen) const {
@@ -173,7 +189,6 @@ class QuestCache : public CompressedCache {
   Backend& backend_;
   QuestParams params_;
   Index group_, dv_, budget_;
-  Index pages_;         ///< that a query takes
   GrowingRows bounds_;  ///< of the closed pages, [closed, 2d]
   Buffer<float> open_;  ///< [page, d] keys of the page that is being filled; the newest token is always in it
   Index filled_ = 0;    ///< rows of it in use

@@ -54,7 +54,12 @@ void BudgetGroup::answer_run(std::span<SharedBlock> blocks, QueryRun run, std::s
                              Backend& backend) {
   std::vector<std::shared_ptr<BlockMemo>> memos;
   const bool together = members.size() > 1 && members.front()->run->shares();
-  for (std::size_t h = 0; h < blocks.size() && together; ++h) memos.push_back(std::make_shared<BlockMemo>());
+  for (std::size_t h = 0; h < blocks.size() && together; ++h) {
+    std::vector<Index> budgets;
+    for (const Member* member : members) budgets.push_back(member->budget);
+    if (run.size() * blocks[h].head().group < min_shared_rows) budgets.clear();
+    memos.push_back(std::make_shared<BlockMemo>(std::move(budgets)));
+  }
   for (Member* member : members) {
     attempt(*member, guard, [&] { member->run->collect(blocks, run, memos, backend); });
   }

@@ -144,14 +144,29 @@ void CellRun::collect(std::span<SharedBlock> blocks, QueryRun run, std::span<con
   for (std::size_t h = 0; h < heads_.size(); ++h) {
     const Head& head = heads_[h];
     Collected::OfHead& of_head = collected_.heads[h];
-    check_entries(backend, head.tokens, run.size(), head.map.local_end(next_), collected_.entries[h]);
-    of_head.tables = to_global(collected_.entries[h], head.map, backend);
-    of_head.host.emplace(of_head.tables, run.size(), backend);
+    TableStore own;
+    read_entries(h, run.size(), memos.empty() ? own : memos[h]->get<TableStore>(backend, [] { return TableStore{}; }), backend);
     of_head.complete = shares() && of_head.host->complete(head.map.local_end(next_));
     results_[h]->attend_s += seconds;
     results_[h]->attend_flops += flops * share + attend_flops(head.tokens, of_head.part.global, of_head.tables);
     if (options_.keep_raw) keep_entries(h, blocks[h].exact.begin + run.begin, of_head.tables, backend);
   }
+}
+
+void CellRun::read_entries(std::size_t h, Index queries, TableStore& store, Backend& backend) {
+  const Head& head = heads_[h];
+  const EntryTables& entries = collected_.entries[h];
+  if (!store.found_sound(entries)) {
+    check_entries(backend, head.tokens, queries, head.map.local_end(next_), entries);
+    store.add_sound(entries);
+  }
+  HostEntries::Tables tables;
+  for (const EntryTable& table : entries) {
+    const TableStore::Held& held = store.hold(table, head.map, backend);
+    collected_.heads[h].tables.push_back(held.global);
+    tables.push_back(held.host);
+  }
+  collected_.heads[h].host.emplace(std::move(tables), queries);
 }
 
 void CellRun::answer(SharedBlock& block, QueryRun run, std::size_t h, const Shared* shared, Backend& backend) {

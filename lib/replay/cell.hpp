@@ -111,6 +111,8 @@ class CellRun {
   };
 
   void append(Index end, Backend& backend);
+  /// Checks the entries that the cache returned for a head and reads them, unless another budget has.
+  void read_entries(std::size_t h, Index queries, TableStore& store, Backend& backend);
   SetAnswer attend(const HostState& fixed, std::size_t h, Backend& backend);
   void measure(SharedBlock& block, QueryRun run, std::size_t h, const SetAnswer& answer, Backend& backend);
   RecallRange recall_range(std::size_t h) const;

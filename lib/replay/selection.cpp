@@ -6,68 +6,48 @@
 
 namespace kvbench {
 
-EntryTables to_global(EntryTables tables, const TokenMap& map, Backend& backend) {
-  if (map.identity()) return tables;
-  for (EntryTable& table : tables) {
-    std::vector<std::int32_t> ids = backend.read(table.ids);
-    for (std::int32_t& id : ids) {
-      if (id >= 0) id = static_cast<std::int32_t>(map.to_global(id));
-    }
-    table.ids = backend.adopt(std::move(ids), table.ids.rows(), table.ids.cols());
-  }
-  return tables;
+namespace {
+
+HostEntries::Tables read_all(const EntryTables& tables, Backend& backend) {
+  HostEntries::Tables read;
+  for (const EntryTable& table : tables) read.push_back(std::make_shared<const HostTable>(table, backend));
+  return read;
 }
 
-HostEntries::HostEntries(const EntryTables& tables, Index queries, Backend& backend) : queries_(queries) {
-  for (const EntryTable& source : tables) {
-    const bool own = source.own_keys.present() || source.own_values.present();
-    Table table{.per_head = source.per_head,
-                .per_query = source.per_query,
-                .own = own,
-                .fp64 = source.accumulate_f64,
-                .rows = source.ids.rows(),
-                .width = source.ids.cols(),
-                .ids = backend.read(source.ids),
-                .num = backend.read(source.weight_num),
-                .den = backend.read(source.weight_den),
-                .plain = {},
-                .groups = backend.read(source.groups)};
-    has_groups_ |= !table.groups.empty();
-    table.plain.assign(table.ids.size(), 0);
-    for (std::size_t s = 0; s < table.ids.size(); ++s) {
-      if (table.ids[s] < 0) continue;
-      const float wn = table.num.empty() ? 1 : table.num[s], wd = table.den.empty() ? 1 : table.den[s];
-      two_sets_ |= (wn == 0) != (wd == 0);
-      table.plain[s] = !own && wn == 1 && wd == 1;
-      table.plain_count += table.plain[s];
-      all_plain_ &= table.plain[s] != 0;
-    }
-    any_plain_ |= table.plain_count > 0;
-    tables_.push_back(std::move(table));
+}  // namespace
+
+HostEntries::HostEntries(Tables tables, Index queries) : tables_(std::move(tables)), queries_(queries) {
+  for (const auto& table : tables_) {
+    two_sets_ |= table->two_sets;
+    all_plain_ &= table->plain_count == table->used;
+    any_plain_ |= table->plain_count > 0;
+    has_groups_ |= !table->groups.empty();
   }
 }
+
+HostEntries::HostEntries(const EntryTables& tables, Index queries, Backend& backend)
+    : HostEntries(read_all(tables, backend), queries) {}
 
 bool HostEntries::complete(Index tokens) const {
   Index held = 0;
-  for (const Table& table : tables_) {
-    if (table.per_head || table.per_query) return false;
-    held += static_cast<Index>(table.plain_count);
+  for (const auto& table : tables_) {
+    if (table->per_head || table->per_query) return false;
+    held += static_cast<Index>(table->plain_count);
   }
   return all_plain_ && held == tokens;
 }
 
 EntryTables HostEntries::plain_part(Backend& backend) const {
   EntryTables plain;
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    const Table& table = tables_[t];
-    if (table.plain_count == 0) continue;
-    std::vector<std::int32_t> ids = table.ids;
-    for (std::size_t s = 0; s < ids.size(); ++s) {
-      if (!table.plain[s]) ids[s] = -1;
+  for (const auto& table : tables_) {
+    if (table->plain_count == 0) continue;
+    std::vector<std::int32_t> ids = table->ids;
+    for (std::size_t s = 0; s < table->plain.size(); ++s) {
+      if (table->plain[s] == 0) ids[s] = -1;
     }
-    plain.push_back({.per_head = table.per_head,
-                     .per_query = table.per_query,
-                     .ids = backend.adopt(std::move(ids), table.rows, table.width)});
+    plain.push_back({.per_head = table->per_head,
+                     .per_query = table->per_query,
+                     .ids = backend.adopt(std::move(ids), table->rows, table->width)});
   }
   return plain;
 }

@@ -1,39 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a table of entries means as a set of tokens: translation to the trace's token numbers, counts, the plain part, recall.
+// What tables of entries mean as a set of tokens: counts, the plain part, recall.
 #pragma once
 
 #include <kvbench/replay/exact_pass.hpp>
+#include <kvbench/replay/host_table.hpp>
 #include <kvbench/replay/results.hpp>
 
 namespace kvbench {
 
-/// The tables in the trace's token numbers.
-EntryTables to_global(EntryTables tables, const TokenMap& map, Backend& backend);
-
-/// Entry tables read back to the host, addressed by query.
+/// Entry tables on the host, addressed by query.
 class HostEntries {
  public:
-  struct Table {
-    bool per_head, per_query;
-    bool own;   ///< keys or values of its own
-    bool fp64;  ///< summed in fp64
-    Index rows, width;
-    std::vector<std::int32_t> ids;
-    std::vector<float> num, den;       ///< weights by slot, empty: 1
-    std::vector<std::uint8_t> plain;   ///< by slot
-    std::vector<std::int32_t> groups;  ///< by slot, empty: none
-    std::size_t plain_count = 0;
-  };
+  using Tables = std::vector<std::shared_ptr<const HostTable>>;
 
+  HostEntries(Tables tables, Index queries);
   HostEntries(const EntryTables& tables, Index queries, Backend& backend);
 
-  const std::vector<Table>& tables() const { return tables_; }
+  const Tables& tables() const { return tables_; }
 
   /// Calls visit(id, table, slot) for each slot in use of query head g at query i whose id lies in [first, last).
   template <class F>
   void each(Index g, Index i, std::int32_t first, std::int32_t last, F visit) const {
     for (std::size_t t = 0; t < tables_.size(); ++t) {
-      const Table& table = tables_[t];
+      const HostTable& table = *tables_[t];
       const Index row = (table.per_head ? g : 0) * (table.per_query ? queries_ : 1) + (table.per_query ? i : 0);
       for (Index slot = row * table.width; slot < (row + 1) * table.width; ++slot) {
         const std::int32_t id = table.ids[static_cast<std::size_t>(slot)];
@@ -42,12 +31,12 @@ class HostEntries {
     }
   }
 
-  bool two_sets() const { return two_sets_; }                       ///< N and D differ as sets
-  bool own(std::size_t table) const { return tables_[table].own; }  ///< its entries have keys or values of their own
-  bool has_groups() const { return has_groups_; }                   ///< some table numbers clusters or pages
+  bool two_sets() const { return two_sets_; }                        ///< N and D differ as sets
+  bool own(std::size_t table) const { return tables_[table]->own; }  ///< its entries have keys or values of their own
+  bool has_groups() const { return has_groups_; }                    ///< some table numbers clusters or pages
   /// Cluster or page of a slot; -1: none.
   std::int32_t group(std::size_t table, std::size_t slot) const {
-    return tables_[table].groups.empty() ? -1 : tables_[table].groups[slot];
+    return tables_[table]->groups.empty() ? -1 : tables_[table]->groups[slot];
   }
   bool all_plain() const { return all_plain_; }  ///< every entry is its own token with unit weights
   bool any_plain() const { return any_plain_; }
@@ -58,7 +47,7 @@ class HostEntries {
   EntryTables plain_part(Backend& backend) const;
 
  private:
-  std::vector<Table> tables_;
+  Tables tables_;
   Index queries_;
   bool two_sets_ = false, all_plain_ = true, any_plain_ = false, has_groups_ = false;
 };

@@ -57,10 +57,10 @@ class SharedEntries::Builder {
     combination(std::vector<Weight>(sets.size()));  // number 0: in no set
     for (const HostEntries* set : sets) {
       Index slots = 0;
-      for (const HostEntries::Table& table : set->tables()) {
-        if (!in_scope(table)) continue;
-        scope_.rows = table.rows;
-        slots += table.width;
+      for (const auto& table : set->tables()) {
+        if (!in_scope(*table)) continue;
+        scope_.rows = table->rows;
+        slots += table->width;
       }
       scope_.width = std::max(scope_.width, slots);
     }
@@ -73,10 +73,18 @@ class SharedEntries::Builder {
 
   /// Empty where there are too many combinations of weights.
   std::optional<Scope> build() {
+    const std::vector<Layer> layers = in_layers();
+    if (too_many()) return std::nullopt;
+    const bool in_order = are_segments(layers);
     for (Index row = 0; row < scope_.rows && scope_.width > 0; ++row) {
-      for (std::size_t s = 0; s < sets_.size(); ++s) {
-        for (const HostEntries::Table& table : sets_[s]->tables()) {
-          if (in_scope(table)) mark(s, table, row);
+      if (in_order) {
+        join(layers, row);
+        continue;
+      }
+      for (const Layer& layer : layers) mark(layer, row);
+      for (std::size_t s = 0; s < sets_.size() && layers.empty(); ++s) {
+        for (const auto& table : sets_[s]->tables()) {
+          if (in_scope(*table)) mark(s, *table, row);
         }
       }
       if (too_many()) return std::nullopt;
@@ -100,8 +108,72 @@ class SharedEntries::Builder {
   };
 
   bool too_many() const { return scope_.weights.size() > kernels::max_attention_segments + 1; }
-  bool in_scope(const HostEntries::Table& table) const {
+  bool in_scope(const HostTable& table) const {
     return table.per_head == scope_.per_head && table.per_query == scope_.per_query;
+  }
+
+  /// A table and the combination of the sets that hold it.
+  struct Layer {
+    const HostTable* table;
+    Code code;
+  };
+
+  /// The tables of the scope where one set holds all of them, so that no token is in two, and none has weights; else empty.
+  std::vector<Layer> in_layers() {
+    std::vector<const HostTable*> all;
+    std::size_t most = 0;
+    for (const HostEntries* set : sets_) {
+      std::size_t held = 0;
+      for (const auto& table : set->tables()) {
+        if (!in_scope(*table)) continue;
+        if (table->weighted()) return {};
+        if (std::ranges::find(all, table.get()) == all.end()) all.push_back(table.get());
+        ++held;
+      }
+      most = std::max(most, held);
+    }
+    std::vector<Layer> layers;
+    for (const HostTable* table : all) {
+      if (most < all.size() || too_many()) return {};
+      std::vector<Weight> weights;
+      for (const HostEntries* set : sets_) {
+        const bool held =
+            std::ranges::find(set->tables(), table, &std::shared_ptr<const HostTable>::get) != set->tables().end();
+        weights.push_back(held ? Weight{1, 1} : Weight{});
+      }
+      layers.push_back({table, combination(std::move(weights))});
+    }
+    return layers;
+  }
+
+  /// Whether each layer is a segment as it stands.
+  static bool are_segments(const std::vector<Layer>& layers) {
+    for (std::size_t k = 0; k < layers.size(); ++k) {
+      if (layers[k].code != k + 1 || !layers[k].table->increasing) return false;
+    }
+    return !layers.empty();
+  }
+
+  /// A row of the layers, one after the other.
+  void join(const std::vector<Layer>& layers, Index row) {
+    const auto begin = scope_.ids.begin() + row * scope_.width;
+    auto to = begin;
+    Ends& ends = ends_.emplace_back();
+    for (const Layer& layer : layers) {
+      const auto ids = layer.table->ids.begin() + row * layer.table->width;
+      to = std::copy(ids, std::find(ids, ids + layer.table->width, -1), to);
+      ends[layer.code - std::size_t{1}] = static_cast<std::int32_t>(to - begin);
+    }
+    scope_.tokens += to - begin;
+  }
+
+  /// Gives the tokens of a row of a layer its combination.
+  void mark(const Layer& layer, Index row) {
+    Code* const codes = codes_.data();
+    const std::int32_t* const ids = layer.table->ids.data() + row * layer.table->width;
+    for (Index slot = 0; slot < layer.table->width; ++slot) {
+      if (ids[slot] >= 0) codes[ids[slot]] = layer.code;
+    }
   }
 
   Code combination(std::vector<Weight> weights) {
@@ -123,7 +195,7 @@ class SharedEntries::Builder {
     return known.back().to;
   }
 
-  void mark(std::size_t set, const HostEntries::Table& table, Index row) {
+  void mark(std::size_t set, const HostTable& table, Index row) {
     const auto begin = static_cast<std::size_t>(row * table.width), width = static_cast<std::size_t>(table.width);
     const std::int32_t* const ids = table.ids.data() + begin;
     Code* const codes = codes_.data();  // a local: bytes may alias every member
@@ -131,7 +203,7 @@ class SharedEntries::Builder {
     std::array<Code, max_segments + 2> next;
     next.fill(unknown);
     Weight weight{1, 1};
-    const bool weighted = !table.num.empty() || !table.den.empty();
+    const bool weighted = table.weighted();
     for (std::size_t slot = 0; slot < width; ++slot) {
       if (ids[slot] < 0) continue;
       if (weighted) {
@@ -221,9 +293,9 @@ std::optional<SharedEntries> SharedEntries::of(std::span<const HostEntries* cons
   double in_sets = 0, in_segments = 0;
   for (const HostEntries* set : sets) {
     double slots = 0;
-    for (const HostEntries::Table& table : set->tables()) {
-      if (table.own || table.fp64) return std::nullopt;
-      slots += static_cast<double>(std::ranges::count_if(table.ids, [](std::int32_t id) { return id >= 0; }));
+    for (const auto& table : set->tables()) {
+      if (table->own || table->fp64) return std::nullopt;
+      slots += static_cast<double>(table->used);
     }
     shared.slots_.push_back(slots);
     shared.plain_.push_back(set->all_plain());

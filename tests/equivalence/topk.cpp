@@ -24,6 +24,23 @@ std::vector<float> look_up(const std::vector<float>& scores, Index n, const std:
   return found;
 }
 
+/// What is left of the columns `among` [rows, .] when k are taken, on `backend` and on the reference.
+void check_rest(Backend& backend, const std::vector<float>& scores, const std::vector<std::int32_t>& first,
+                const std::vector<std::int32_t>& last, const std::vector<std::int32_t>& among, Index k) {
+  const Index rows = std::ssize(first), listed = std::ssize(among) / rows;
+  const auto rest_of = [&](Backend& b) {
+    const auto rest = b.allocate<std::int32_t>(rows, listed - k);
+    b.run(kernels::TopK<Buffer>{.scores = b.adopt(scores, rows, std::ssize(scores) / rows),
+                                .first = b.adopt(first, rows),
+                                .last = b.adopt(last, rows),
+                                .ids = b.allocate<std::int32_t>(rows, k),
+                                .among = b.adopt(among, rows, listed),
+                                .rest = rest});
+    return b.read(rest);
+  };
+  check_equivalent(rest_of(backend), rest_of(*make_ref_backend()), "rest");
+}
+
 void check(const std::vector<float>& scores, Index rows, Index n, Index k) {
   std::vector<std::int32_t> first, last;
   for (Index r = 0; r < rows; ++r) {
@@ -81,6 +98,7 @@ TEST_CASE("top-k among the columns of a larger k equals top-k among all") {
       backend.run(kernels::TopK<Buffer>{values, begin, end, ids, among, among_scores, best});
       check_equivalent(backend.read(ids), expected, "ids by the scores of the larger k");
       check_equivalent(backend.read(best), look_up(scores, n, expected, k), "best by the scores of the larger k");
+      if (among.present()) check_rest(backend, scores, first, last, backend.read(among), k);
       among = ids;
       among_scores = best;
     }

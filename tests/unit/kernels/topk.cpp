@@ -39,3 +39,20 @@ TEST_CASE("top-k among listed columns") {
 
   CHECK(ref->read(ids) == std::vector<std::int32_t>{3, 4});
 }
+
+TEST_CASE("top-k keeps the rest of the listed columns") {
+  const auto ref = make_ref_backend();
+  const auto scores = matrix<float>(*ref, {{9, 1, 8, 8, 7, 3}, {1, 2, 3, 4, 5, 6}});
+  auto ids = ref->allocate<std::int32_t>(2, 2);
+  auto rest = ref->allocate<std::int32_t>(2, 3);
+
+  ref->run(kernels::TopK<Buffer>{.scores = scores,
+                                 .first = column<std::int32_t>(*ref, {0, 2}),
+                                 .last = column<std::int32_t>(*ref, {5, 3}),
+                                 .ids = ids,
+                                 .among = matrix<std::int32_t>(*ref, {{1, 2, 3, 4, 5}, {0, 2, 3, 4, 5}}),
+                                 .rest = rest});
+
+  CHECK(ref->read(ids) == std::vector<std::int32_t>{2, 3, 2, -1});            // of the second row only column 2 competes
+  CHECK(ref->read(rest) == std::vector<std::int32_t>{1, 4, -1, -1, -1, -1});  // column 5 does not compete
+}

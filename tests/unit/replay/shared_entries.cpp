@@ -23,9 +23,11 @@ class Sets {
   }
 
   Backend& backend() { return *backend_; }
-  void add(EntryTables tables) {
+  void add(const EntryTables& tables) {
+    HostEntries::Tables host;
+    for (const EntryTable& table : tables) host.push_back(store_.hold(table, TokenMap{}, *backend_).host);
     tables_.push_back(tables);
-    host_.push_back(std::make_unique<HostEntries>(tables, queries, *backend_));
+    host_.push_back(std::make_unique<HostEntries>(std::move(host), queries));
   }
   std::optional<SharedEntries> shared() const {
     std::vector<const HostEntries*> sets;
@@ -68,6 +70,7 @@ class Sets {
   QueryBlock block_;
   HeadTokens held_;
   HostState fixed_;
+  TableStore store_;
   std::vector<EntryTables> tables_;
   std::vector<std::unique_ptr<HostEntries>> host_;
 };
@@ -81,6 +84,16 @@ EntryTable every(Backend& backend, std::int32_t step, std::int32_t end, bool per
   }
   const Index width = std::ssize(ids) / rows;
   return {.per_head = per_head, .per_query = per_query, .ids = backend.adopt(std::move(ids), rows, width)};
+}
+
+/// Row r: the ids 8 * (r % 3) + level, then those that many `steps` further on, in this order.
+EntryTable level_of(Backend& backend, std::int32_t level, const std::vector<std::int32_t>& steps) {
+  std::vector<std::int32_t> ids;
+  for (std::int32_t r = 0; r < queries; ++r) {
+    for (const std::int32_t step : steps) ids.push_back(8 * (r % 3) + level + step);
+    ids.push_back(-1);
+  }
+  return {.per_query = true, .ids = backend.adopt(std::move(ids), queries, std::ssize(steps) + 1)};
 }
 
 EntryTable weighted(Backend& backend, EntryTable table, float num, float den) {
@@ -111,6 +124,30 @@ TEST_CASE("sets that overlap, with weights by set, several tables and scopes, an
   sets.add({weighted(b, every(b, 2, 36, false, false), 4, 5), every(b, 5, 30, true, true)});
   sets.add({every(b, 3, 36, false, false)});
   sets.add({});  // nothing but the fixed tokens
+  sets.check();
+}
+
+TEST_CASE("tables that several sets return are answered as they stand, or sorted first") {
+  for (const bool increasing : {true, false}) {
+    CAPTURE(increasing);
+    Sets sets;
+    Backend& b = sets.backend();
+    const std::vector<std::int32_t> steps = increasing ? std::vector{0, 4, 8, 12} : std::vector{12, 0, 8, 4};
+    const EntryTable small = level_of(b, 0, steps), more = level_of(b, 1, steps), most = level_of(b, 2, {0, 4, 8});
+    sets.add({most, more, small});
+    sets.add({more, small});
+    sets.add({small});
+    sets.check();
+  }
+}
+
+TEST_CASE("sets that share one table and differ in others answer as they do alone") {
+  Sets sets;
+  Backend& b = sets.backend();
+  const EntryTable shared = level_of(b, 0, {0, 4, 8, 12});
+  sets.add({shared, level_of(b, 1, {0, 4})});
+  sets.add({shared, level_of(b, 1, {4, 8})});  // no set holds all tables, and token 5 of row 0 is in two of them
+  sets.add({shared});
   sets.check();
 }
 

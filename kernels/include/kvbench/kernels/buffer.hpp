@@ -32,6 +32,12 @@ class Buffer {
   Index size() const { return rows_ * cols_; }
   bool present() const { return present_; }
 
+  /// Whether both are the same rows of the same storage, or both absent.
+  bool same_as(const Buffer& other) const {
+    return present_ == other.present_ && storage_ == other.storage_ && data_ == other.data_ && rows_ == other.rows_ &&
+           cols_ == other.cols_;
+  }
+
   /// Rows [begin, begin + count) of this buffer, sharing its storage.
   Buffer slice(Index begin, Index count) const {
     assert(begin >= 0 && count >= 0 && begin + count <= rows_);

@@ -17,11 +17,13 @@ struct TopK {
   Ref<const std::int32_t> among = {};  ///< [R, c] columns that compete, in increasing order, then -1; absent: all of them
   Ref<const float> among_scores = {};  ///< [R, c] scores of the columns in `among`; absent: looked up in `scores`
   Ref<float> best = {};                ///< [R, k] scores of the chosen columns, 0 where there is none; absent: not kept
+  Ref<std::int32_t> rest = {};         ///< [R, c - k] columns of `among` that compete and were not chosen, in increasing
+                                       ///< order, then -1; absent: not kept. Asks for k > 0
 };
 
 template <template <class> class To, class F>
 TopK<To> map_views(const TopK<Buffer>& a, F f) {
-  return {f(a.scores), f(a.first), f(a.last), f(a.ids), f(a.among), f(a.among_scores), f(a.best)};
+  return {f(a.scores), f(a.first), f(a.last), f(a.ids), f(a.among), f(a.among_scores), f(a.best), f(a.rest)};
 }
 
 /// One read of the competing scores, one comparison each.
