@@ -227,3 +227,57 @@ TEST_CASE("balance walks: signs of a block do not depend on its neighbours") {
     }
   });
 }
+
+TEST_CASE("balance walks: bounds by bytes change no sign") {
+  if (!byte_filter_available()) return;
+  const auto check_same = [](const Problem& p) {
+    const Walked expected = run(*make_cpu_backend(best_isa(), ByteFilter::off), p);
+    const Walked actual = run(*make_cpu_backend(best_isa(), ByteFilter::always), p);
+    CHECK(actual.signs == expected.signs);
+    CHECK(actual.fails == expected.fails);
+  };
+  for (const Index d : {1, 7, 64, 128})
+    for (const int values : {0, 1, 2})
+      for (const bool pairs : {false, true})
+        for (const float step : {0.0f, 1e-4f, 1e-2f, 1.0f, 1e30f}) {
+          CAPTURE(d);
+          CAPTURE(values);
+          CAPTURE(pairs);
+          CAPTURE(step);
+          Problem p = problem(913, d, {0, 1, 34, 257, 257, 913}, 2 / std::sqrt(static_cast<float>(d)));
+          p.step.assign(p.step.size(), step);
+          p.pairs = pairs;
+          p.centre = pairs ? 0 : 300;
+          if (values > 0) add_values(p, 5, values == 2);
+          check_same(p);
+          for (float& key : p.keys) key *= 20;  // exponents of several hundred
+          check_same(p);
+        }
+}
+
+// All keys are the same k and all values the same v, so with u = 0 every row is +1, as 0 < 1/2 - step s while step s < 1/2, and
+// the last of n rows has s = (n - 1) K, which is as large as a sum can be. Its u = 1/2 - 0.999 step s lies above 1/2 - step s:
+// -1. Were the bound of s smaller than 0.999 s, the row would be taken for +1, as u < 1/2.
+TEST_CASE("balance walks: a sum as large as its bound decides") {
+  for (const Index n : {2, 17, 33, 40, 256, 300, 700})
+    for (const Index d : {1, 16, 65})
+      for (const bool values : {false, true}) {
+        CAPTURE(n);
+        CAPTURE(d);
+        CAPTURE(values);
+        Problem p = problem(n, d, {0, static_cast<std::int32_t>(n)});
+        for (Index i = d; i < n * d; ++i) p.keys[at(i)] = p.keys[at(i % d)];
+        if (values) add_values(p, 5, false);
+        for (Index i = 5; values && i < n * 5; ++i) p.values[at(i)] = p.values[at(i % 5)];
+        const Pair pair = pair_of(p, std::vector<double>(at(d)), 0, 0);
+        const double largest = static_cast<double>(n - 1) * std::exp(pair.exponent - p.shift[0]) * pair.factor;
+        p.step[0] = static_cast<float>(0.4 / largest);
+        p.uniforms.assign(at(n), 0);
+        p.uniforms.back() = 0.5 - 0.999 * static_cast<double>(p.step[0]) * largest;
+        std::vector<std::int32_t> expected(at(n), 1);
+        expected.back() = -1;
+        const auto check = [&](Backend& b) { CHECK(run(b, p).signs == expected); };
+        for_each_backend(check);
+        if (byte_filter_available()) check(*make_cpu_backend(best_isa(), ByteFilter::always));
+      }
+}
