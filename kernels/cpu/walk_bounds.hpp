@@ -42,7 +42,6 @@ struct WalkBounds {
 
 /// Slots [9, 13). The fields up to `offset` are the caller's.
 inline void start_bounds(WalkBounds& bounds, Context& context) {
-  constexpr float kLargest = 0x1p40f;
   const Index padded = round_up(bounds.rows, kStrip), pitch = byte_pitch(bounds.d);
   bounds.zeros = scratch<float>(context, 9, bounds.d);
   for (Index c = 0; c < bounds.d; ++c) bounds.zeros[c] = 0;
@@ -55,7 +54,7 @@ inline void start_bounds(WalkBounds& bounds, Context& context) {
   bounds.factors = numbers + 3 * padded;
   bounds.starts = reinterpret_cast<std::int32_t*>(numbers + 4 * padded);
   const float largest = __builtin_fabsf(bounds.scale) + __builtin_fabsf(bounds.shift) + __builtin_fabsf(bounds.offset);
-  bounds.usable = largest < kLargest && bounds.rows < kByteColumns && bounds.dv < kByteColumns;
+  bounds.usable = largest < kByteLimit && bounds.rows < kByteColumns && bounds.dv < kByteColumns;
 }
 
 /// Makes bytes of the next kStrip rows; those beyond the last repeat it.
@@ -141,7 +140,7 @@ inline WalkBounds bounds_of(const Walk& op, const BlockWalk& walk, Context& cont
   return bounds;
 }
 
-/// Whether the bounds of a strip, `sums`, leave one of its signs open.
+/// Whether the bounds of a strip, `sums`, leave one of its signs open; the margin of 2^-50 is that of 1/2 - step s in fp64.
 inline bool leave_open(const Walk& op, const BlockWalk& walk, Index first, Index count, const float* sums) {
   const Index width = op.pairs ? 2 : 1;
   for (Index row = 0; row < count; row += width) {
@@ -156,7 +155,7 @@ inline bool leave_open(const Walk& op, const BlockWalk& walk, Index first, Index
 /// open[s]: strip s of the group needs its sums.
 inline void find_open(const Walk& op, const BlockWalk& walk, Index group, Index count, Trials& trials, WalkBounds& bounds,
                       bool* open) {
-  if (!trials.wanted || (trials.pause > 0 && trials.pause-- > 0)) return;
+  if (!trials.wanted || !bounds.usable || (trials.pause > 0 && trials.pause-- > 0)) return;
   while (bounds.set < group) set_strip(bounds);
   Index spared = 0;
   for (Index strip = 0; strip < count; strip += kStrip) {
