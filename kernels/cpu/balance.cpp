@@ -5,102 +5,14 @@
 //
 // In single precision exp() must stay between e^-87 and e^80, so a shift of the block's own replaces the caller's. Where that
 // is not enough and the flushed terms might decide a sign, the sum of this row is formed anew in fp64.
+//
+// Where bytes prove that a sum cannot change the signs of a strip (walk_bounds.hpp), it is not formed.
 #include "product_tile.hpp"
+#include "walk_bounds.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
 namespace {
-
-using Walk = BalanceWalk<HostMatrix>;
-
-constexpr Index kGroup = 256;
-
-/// Rows of a block as the products read them: in place, or a copy where they are centred or weighted.
-struct Rows {
-  const float* data;
-  Index stride, d;
-};
-
-struct BlockWalk {
-  Index begin, rows;
-  Rows keys, values;
-  float shift;  // off the exponents here
-  double step;  // for sums of K as shifted here
-  double given_shift, given_step;
-  double flushed;  // what one term that was flushed to zero could have been, at most
-  float* strips;   // keys of a group
-  float* value_strips;
-  float* sums;    // [kGroup] terms of the group of rows at hand
-  double* total;  // [kGroup] terms of all groups before
-  float* terms;   // [kStrip][kStrip] K between the rows of a strip
-  float* signs;   // [rows]
-};
-
-double absolute(double x) { return x < 0 ? -x : x; }
-
-double largest_norm2(const Rows& rows, Index count) {
-  double largest = 0;
-  for (Index i = 0; i < count; ++i) {
-    const double norm2 = squared_norm(rows.data + i * rows.stride, rows.d);
-    largest = norm2 > largest ? norm2 : largest;
-  }
-  return largest;
-}
-
-/// The rows of a block, each less `centre` and times its weight; null stands for zeros and ones.
-Rows rows_of(const HostMatrix<const float>& matrix, Index begin, Index count, const double* centre,
-             const HostMatrix<const float>* weights, float* copy) {
-  const Rows rows = {matrix.data + begin * matrix.stride, matrix.stride, matrix.cols};
-  if (centre == nullptr && weights == nullptr) return rows;
-  for (Index i = 0; i < count; ++i) {
-    const double weight = weights == nullptr ? 1 : static_cast<double>(weights->data[(begin + i) * weights->stride]);
-    for (Index c = 0; c < rows.d; ++c) {
-      const double x = static_cast<double>(rows.data[i * rows.stride + c]);
-      copy[i * rows.d + c] = static_cast<float>(weight * (centre == nullptr ? x : x - centre[c]));
-    }
-  }
-  return {copy, rows.d, rows.d};
-}
-
-void sum_keys(const Walk& op, Index begin, Index count, double* centre) {
-  for (Index c = 0; c < op.keys.cols; ++c) centre[c] = 0;
-  for (Index i = begin; i < begin + count; ++i)
-    for (Index c = 0; c < op.keys.cols; ++c)
-      centre[c] += static_cast<double>(op.keys.data[i * op.keys.stride + c]) / static_cast<double>(op.centre);
-}
-
-BlockWalk start_block(const Walk& op, Index b, Context& context) {
-  constexpr double kHighest = 60;  // room for the values, and for sums, below e^88
-  BlockWalk walk = {};
-  walk.begin = op.starts.data[b * op.starts.stride];
-  walk.rows = op.starts.data[(b + 1) * op.starts.stride] - walk.begin;
-  const Index d = op.keys.cols, dv = op.values.data == nullptr ? 0 : op.values.cols;
-  double* centre = nullptr;
-  if (op.centre > 0) sum_keys(op, walk.begin, walk.rows, centre = scratch<double>(context, 0, d));
-  walk.keys =
-      rows_of(op.keys, walk.begin, walk.rows, centre, nullptr, scratch<float>(context, 1, op.centre > 0 ? walk.rows * d : 0));
-  const bool weighted = dv > 0 && op.weights.data != nullptr;
-  if (op.values.data != nullptr)
-    walk.values = rows_of(op.values, walk.begin, walk.rows, nullptr, weighted ? &op.weights : nullptr,
-                          scratch<float>(context, 2, weighted ? walk.rows * dv : 0));
-  walk.strips = scratch<float>(context, 3, kGroup * d);
-  walk.value_strips = scratch<float>(context, 4, kGroup * dv);
-  walk.sums = scratch<float>(context, 5, kGroup);
-  walk.total = scratch<double>(context, 6, kGroup);
-  walk.terms = scratch<float>(context, 7, kStrip * kStrip);
-  walk.signs = scratch<float>(context, 8, walk.rows);
-
-  const double limit = absolute(static_cast<double>(op.scale)) * largest_norm2(walk.keys, walk.rows);
-  const double factor =
-      op.values.data == nullptr ? 1 : largest_norm2(walk.values, walk.rows) + absolute(static_cast<double>(op.value_offset));
-  walk.shift = static_cast<float>(limit > kHighest ? limit - kHighest : 0);
-  walk.given_shift = static_cast<double>(op.shift.data[b * op.shift.stride]);
-  walk.given_step = op.greedy ? 1 : static_cast<double>(op.step.data[b * op.step.stride]);
-  walk.step = op.greedy ? 1 : walk.given_step * __builtin_exp(static_cast<double>(walk.shift) - walk.given_shift);
-  const bool flushes = -limit - static_cast<double>(walk.shift) < -87;
-  walk.flushed = flushes ? 1.2e-38 * factor : 0;  // e^-87.3
-  return walk;
-}
 
 /// terms[r] = K(row first + r, each row of the strip). First = 1: of the strip's second vector alone.
 template <int R, int First = 0>
@@ -169,8 +81,8 @@ double drift(const Walk& op, const BlockWalk& walk, Index i, Index width, Index 
   return walk.given_step * exact;
 }
 
-float draw(const Walk& op, const BlockWalk& walk, Index i, Index width, Index at, std::int32_t& fails) {
-  const double pull = drift(op, walk, i, width, at);
+/// The sign of row i of the block, whose sum times step is `pull`.
+float draw(const Walk& op, const BlockWalk& walk, Index i, double pull, std::int32_t& fails) {
   if (!op.greedy && absolute(pull) > 0.5) ++fails;
   if (op.first_positive && i == 0) return 1;
   if (op.greedy) return pull > 0 ? -1.0f : 1.0f;
@@ -200,7 +112,7 @@ void walk_strip(const Walk& op, const BlockWalk& walk, Index group, Index strip,
   const Index width = op.pairs ? 2 : 1;
   for (Index row = 0; row < count; row += width) {
     const Index rows = min(width, count - row);
-    const float sign = draw(op, walk, first + row, rows, strip + row, fails);
+    const float sign = draw(op, walk, first + row, drift(op, walk, first + row, rows, strip + row), fails);
     for (Index r = row; r < row + rows; ++r) {
       const float own = r == row ? sign : -sign;
       walk.signs[first + r] = own;
@@ -212,23 +124,43 @@ void walk_strip(const Walk& op, const BlockWalk& walk, Index group, Index strip,
   }
 }
 
-void walk_group(const Walk& op, const BlockWalk& walk, Index group, std::int32_t& fails) {
+void draw_strip(const Walk& op, const BlockWalk& walk, Index first, Index count, std::int32_t& fails) {
+  for (Index row = 0; row < count; row += op.pairs ? 2 : 1) {
+    walk.signs[first + row] = draw(op, walk, first + row, 0, fails);
+    if (op.pairs && row + 1 < count) walk.signs[first + row + 1] = -walk.signs[first + row];
+  }
+}
+
+void pack_open(const Rows& rows, Index group, Index count, const bool* open, float* strips) {
+  for (Index strip = 0; strip < count; strip += kStrip)
+    if (open[strip / kStrip])
+      pack_strips(rows.data + (group + strip) * rows.stride, rows.stride, min(kStrip, count - strip), rows.d,
+                  strips + strip * rows.d);
+}
+
+/// open[s]: strip s of the group needs its sums.
+void walk_group(const Walk& op, const BlockWalk& walk, Index group, const bool* open, std::int32_t& fails) {
   const Index count = min(kGroup, walk.rows - group);
-  const Rows &k = walk.keys, &v = walk.values;
-  pack_strips(k.data + group * k.stride, k.stride, count, k.d, walk.strips);
-  if (v.data != nullptr) pack_strips(v.data + group * v.stride, v.stride, count, v.d, walk.value_strips);
+  pack_open(walk.keys, group, count, open, walk.strips);
+  if (walk.values.data != nullptr) pack_open(walk.values, group, count, open, walk.value_strips);
   for (Index i = 0; i < kGroup; ++i) walk.total[i] = 0;
   for (Index i = 0; i < kGroup; ++i) walk.sums[i] = 0;
   for (Index before = 0; before < group; before += kGroup) {
-    for (Index strip = 0; strip < count; strip += kStrip) add_rows(op, walk, before, before + kGroup, strip);
+    for (Index strip = 0; strip < count; strip += kStrip)
+      if (open[strip / kStrip]) add_rows(op, walk, before, before + kGroup, strip);
     for (Index i = 0; i < kGroup; ++i) {
       walk.total[i] += static_cast<double>(walk.sums[i]);
       walk.sums[i] = 0;
     }
   }
   for (Index strip = 0; strip < count; strip += kStrip) {
+    const Index rows = min(kStrip, count - strip);
+    if (!open[strip / kStrip]) {
+      draw_strip(op, walk, group + strip, rows, fails);
+      continue;
+    }
     add_rows(op, walk, group, group + strip, strip);
-    walk_strip(op, walk, group, strip, min(kStrip, count - strip), fails);
+    walk_strip(op, walk, group, strip, rows, fails);
   }
 }
 
@@ -237,10 +169,26 @@ void walk_group(const Walk& op, const BlockWalk& walk, Index group, std::int32_t
 template <>
 void run(const Walk& op, Context& context) {
   static_assert(kGroup % kStrip == 0 && kStrip % 2 == 0);
+#if KVBENCH_WIDTH == 16
+  // Making bytes of a row costs about what the row gains in blocks of 64.
+  const bool pays = op.starts.rows > 1 && op.keys.rows >= (op.starts.rows - 1) * 4 * kStrip;
+  Trials trials = {.wanted = !op.greedy && wants_filter(context, pays, op.keys.cols),
+                   .always = context.filter == ByteFilter::always};
+#endif
   for (Index b = 0; b < op.shift.rows; ++b) {
     const BlockWalk walk = start_block(op, b, context);
     std::int32_t fails = 0;
-    for (Index group = 0; group < walk.rows; group += kGroup) walk_group(op, walk, group, fails);
+#if KVBENCH_WIDTH == 16
+    WalkBounds bounds = trials.wanted ? bounds_of(op, walk, context) : WalkBounds{};
+#endif
+    for (Index group = 0; group < walk.rows; group += kGroup) {
+      bool open[kGroup / kStrip];
+      for (bool& strip : open) strip = true;
+#if KVBENCH_WIDTH == 16
+      find_open(op, walk, group, min(kGroup, walk.rows - group), trials, bounds, open);
+#endif
+      walk_group(op, walk, group, open, fails);
+    }
     for (Index i = 0; i < walk.rows; ++i)
       op.signs.data[(walk.begin + i) * op.signs.stride] = static_cast<std::int32_t>(walk.signs[i]);
     op.fails.data[b * op.fails.stride] = fails;

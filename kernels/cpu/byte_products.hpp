@@ -116,20 +116,18 @@ inline bool set_points(const ByteCandidates& set, const float* const* points, st
   return usable;
 }
 
-/// Upper bounds [kByteTile][kStrip] of the candidates from `candidate` on; raises strip.highest. Masked: candidates that a
-/// point does not see have the bound -inf.
-template <bool Masked>
-[[gnu::target("avx512vnni"), gnu::noinline]] void byte_tile(const ByteCandidates& set, Index candidate, ByteStrip& strip,
-                                                            float* upper) {
-  const Index pitch = byte_pitch(set.d), quads = (set.d + 3) / 4;
-  const std::int8_t* rows = set.bytes + candidate * pitch;
-  __m512i acc[kByteTile][2];
+/// acc[r] = <q of row r, q of each lane of the strip>, exact: rows of signed bytes `pitch` apart, a strip of q + 128 as in
+/// ByteStrip, start[r] = -128 times the sum of row r.
+[[gnu::target("avx512vnni"), gnu::always_inline]] inline void byte_dots(const std::int8_t* rows, Index pitch,
+                                                                        const std::int32_t* start, const std::uint8_t* strip,
+                                                                        Index d, __m512i (&acc)[kByteTile][2]) {
+  const Index quads = (d + 3) / 4;
 #pragma GCC unroll 8
-  for (int r = 0; r < kByteTile; ++r) acc[r][0] = acc[r][1] = _mm512_set1_epi32(set.start[candidate + r]);
+  for (int r = 0; r < kByteTile; ++r) acc[r][0] = acc[r][1] = _mm512_set1_epi32(start[r]);
 #pragma GCC unroll 2
   for (Index c = 0; c < quads; ++c) {
-    const __m512i s0 = _mm512_load_si512(strip.bytes + c * 4 * kStrip);
-    const __m512i s1 = _mm512_load_si512(strip.bytes + c * 4 * kStrip + 64);
+    const __m512i s0 = _mm512_load_si512(strip + c * 4 * kStrip);
+    const __m512i s1 = _mm512_load_si512(strip + c * 4 * kStrip + 64);
 #pragma GCC unroll 8
     for (int r = 0; r < kByteTile; ++r) {
       const __m512i x = _mm512_set1_epi32(*reinterpret_cast<const UnalignedInt*>(rows + r * pitch + 4 * c));
@@ -137,6 +135,16 @@ template <bool Masked>
       acc[r][1] = _mm512_dpbusd_epi32(acc[r][1], s1, x);
     }
   }
+}
+
+/// Upper bounds [kByteTile][kStrip] of the candidates from `candidate` on; raises strip.highest. Masked: candidates that a
+/// point does not see have the bound -inf.
+template <bool Masked>
+[[gnu::target("avx512vnni"), gnu::noinline]] void byte_tile(const ByteCandidates& set, Index candidate, ByteStrip& strip,
+                                                            float* upper) {
+  const Index pitch = byte_pitch(set.d);
+  __m512i acc[kByteTile][2];
+  byte_dots(set.bytes + candidate * pitch, pitch, set.start + candidate, strip.bytes, set.d, acc);
 #pragma GCC unroll 2
   for (int v = 0; v < 2; ++v) {
     Vec highest = strip.highest[v];

@@ -227,3 +227,97 @@ TEST_CASE("balance walks: signs of a block do not depend on its neighbours") {
     }
   });
 }
+
+TEST_CASE("balance walks: bounds by bytes change no sign") {
+  if (!byte_filter_available()) return;
+  const auto check_same = [](const Problem& p) {
+    const Walked expected = run(*make_cpu_backend(best_isa(), ByteFilter::off), p);
+    const Walked actual = run(*make_cpu_backend(best_isa(), ByteFilter::always), p);
+    CHECK(actual.signs == expected.signs);
+    CHECK(actual.fails == expected.fails);
+  };
+  for (const Index d : {1, 7, 64, 128})
+    for (const int values : {0, 1, 2})
+      for (const bool pairs : {false, true})
+        for (const float step : {0.0f, 1e-4f, 1e-2f, 1.0f, 1e30f}) {
+          CAPTURE(d);
+          CAPTURE(values);
+          CAPTURE(pairs);
+          CAPTURE(step);
+          Problem p = problem(913, d, {0, 1, 34, 257, 257, 913}, 2 / std::sqrt(static_cast<float>(d)));
+          p.step.assign(p.step.size(), step);
+          p.pairs = pairs;
+          p.centre = pairs ? 0 : 300;
+          if (values > 0) add_values(p, 5, values == 2);
+          check_same(p);
+          for (float& key : p.keys) key *= 20;  // exponents of several hundred
+          check_same(p);
+        }
+}
+
+namespace {
+
+/// A walk whose rows are all +1 but for the last of them, which is -1 because of its sum `largest`: with u = 0 a row is +1, as
+/// 0 < 1/2 - step s while step s < 1/2. The last u = 1/2 - 0.999 step s lies above 1/2 - step s. Were the bound of s smaller
+/// than 0.999 s, the row would be taken for +1, as u < 1/2.
+void check_last(Problem p, double largest) {
+  CAPTURE(p.n);
+  CAPTURE(p.d);
+  const Index last = p.pairs ? p.n - 2 : p.n - 1;
+  p.step[0] = static_cast<float>(0.4 / largest);
+  p.uniforms.assign(at(p.n), 0);
+  p.uniforms[at(last)] = 0.5 - 0.999 * static_cast<double>(p.step[0]) * largest;
+  std::vector<std::int32_t> expected(at(p.n), 1);
+  for (Index i = 1; p.pairs && i < p.n; i += 2) expected[at(i)] = -1;
+  expected[at(last)] = -1;
+  if (p.pairs) expected[at(last + 1)] = 1;
+  const auto check = [&](Backend& b) { CHECK(run(b, p).signs == expected); };
+  for_each_backend(check);
+  if (byte_filter_available()) check(*make_cpu_backend(best_isa(), ByteFilter::always));
+}
+
+/// n times the same row.
+std::vector<float> repeated(const std::vector<float>& row, Index n) {
+  std::vector<float> rows;
+  for (Index i = 0; i < n; ++i) rows.insert(rows.end(), row.begin(), row.end());
+  return rows;
+}
+
+/// As bytes (127, 126, 126, ...) of 1/127: all errors are on one side, so that products are nearly as far off as they can be.
+std::vector<float> hard_row(Index d, float sign) {
+  std::vector<float> row(at(d), sign * 126.49f / 127);
+  row[0] = sign;
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("balance walks: a sum as large as its bound decides") {
+  for (const Index n : {2, 17, 33, 40, 256, 300, 700})
+    for (const Index d : {1, 16, 65})
+      for (const int kind : {0, 1, 2, 3}) {
+        if (n > sized(n, 40)) continue;
+        // All keys are the same k and all values the same v: s = (n - 1) K.
+        CAPTURE(kind);
+        Problem p = problem(n, d, {0, static_cast<std::int32_t>(n)});
+        p.keys = repeated(kind < 2 ? Random().normal(d) : hard_row(d, kind == 2 ? 1.0f : -1.0f), n);
+        if (kind == 1) add_values(p, 5, false);
+        if (kind == 1) p.values = repeated(Random(8).normal(5), n);
+        if (kind > 1) p.scale = 50 / static_cast<float>(d);
+        if (kind > 1) p.shift = {45};
+        const Pair pair = pair_of(p, std::vector<double>(at(d)), 0, 0);
+        check_last(p, static_cast<double>(n - 1) * std::exp(pair.exponent - static_cast<double>(p.shift[0])) * pair.factor);
+      }
+}
+
+TEST_CASE("balance walks: the sum of a pair's second row decides") {
+  for (const Index n : {4, 34, 300}) {
+    if (n > sized(n, 40)) continue;
+    // Keys 0, k, 0, k, ... with signs +, -, +, -: the sum of a first row is 0, that of the last row (n / 2 - 1) (e^-shift - K).
+    Problem p = problem(n, 16, {0, static_cast<std::int32_t>(n)});
+    for (Index i = 0; i < n * 16; ++i) p.keys[at(i)] = i / 16 % 2 == 0 ? 0.0f : 1.0f;
+    p.pairs = true;
+    p.shift = {2};
+    check_last(p, static_cast<double>(n / 2 - 1) * (std::exp(0.3f * 16.0 - 2) - std::exp(-2.0)));
+  }
+}
