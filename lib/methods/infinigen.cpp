@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include <kvbench/methods/growing_rows.hpp>
+#include <kvbench/methods/infinigen_reach.hpp>
 #include <kvbench/methods/levels.hpp>
 #include <kvbench/methods/skew.hpp>
 #include <kvbench/methods/stages.hpp>
@@ -36,13 +37,6 @@ struct HeadState {
   std::vector<GrowingRows> keys;
 };
 
-/// What a query may fetch: tokens [0, candidates), and its own where that is in the cache.
-struct Reach {
-  Index candidates = 0;
-  bool own = false;
-  Index fetched = 0;  ///< of the candidates
-};
-
 class InfinigenCache : public LayerCache {
  public:
   InfinigenCache(const std::vector<HeadPrompt>& heads, const std::vector<std::vector<Partial>>& partials,
@@ -71,15 +65,15 @@ class InfinigenCache : public LayerCache {
 
   std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
     if (tokens_ == 0) return std::vector<EntryTables>(heads_.size());
-    std::vector<Buffer<const float>> scores;
-    for (std::size_t h = 0; h < heads_.size(); ++h) scores.push_back(speculate(h, queries[h]));
-    const std::vector<Reach> reach = plan(queries.front(), scores);
+    std::vector<SpeculatedScores> heads;
+    for (std::size_t h = 0; h < heads_.size(); ++h) heads.push_back({speculate(h, queries[h]), heads_[h].prompt.scale});
+    const std::vector<Reach> reach = reach_of(queries.front(), heads, tokens_, budget_, params_, backend_);
+    const auto nests = [&](Index largest) { return fetch_alike(reach, largest, params_); };
     std::vector<EntryTables> tables;
-    for (std::size_t h = 0; h < scores.size(); ++h) {
-      const auto nests = [&](Index largest) { return same_number(reach, largest); };
+    for (std::size_t h = 0; h < heads.size(); ++h) {
       const auto by_level = [&](std::span<const Index> budgets) -> std::vector<EntryTable> {
-        if (budgets.size() == 1 && !nests(budgets.front())) return {tabulate(queries[h], scores[h], reach)};
-        return levels(queries[h], scores[h], reach, budgets);
+        if (budgets.size() == 1 && !nests(budgets.front())) return {tabulate(queries[h], heads[h].scores, reach)};
+        return levels(queries[h], heads[h].scores, reach, budgets);
       };
       tables.push_back(nested_tables(queries[h], budget_, backend_, nests, by_level));
     }
@@ -151,48 +145,6 @@ class InfinigenCache : public LayerCache {
     return group_scores(scores, m, params_.group, backend_);
   }
 
-  std::vector<Reach> plan(const QueryBlock& block, const std::vector<Buffer<const float>>& scores) const {
-    std::vector<Reach> reach;
-    for (const std::int32_t last : backend_.read(block.last)) {
-      const bool own = last <= tokens_;
-      const Index candidates = own ? last - 1 : tokens_;
-      reach.push_back({candidates, own, std::min(budget_ - own, candidates)});
-    }
-    if (params_.fetch == InfinigenParams::Fetch::fixed) return reach;
-    const std::vector<double> mean = mean_counts(scores, reach);
-    for (std::size_t i = 0; i < reach.size(); ++i) {
-      Reach& r = reach[i];
-      const auto cap = static_cast<Index>(params_.max_share * static_cast<double>(r.candidates + r.own));
-      r.fetched = std::min({r.fetched, static_cast<Index>(mean[i]), std::max<Index>(cap, r.own ? 0 : 1)});
-    }
-    return reach;
-  }
-
-  /// Tokens above the threshold of each query, averaged over all heads of the layer.
-  std::vector<double> mean_counts(const std::vector<Buffer<const float>>& scores, const std::vector<Reach>& reach) const {
-    const auto m = std::ssize(reach);
-    std::vector<double> counts(reach.size());
-    std::vector<float> head_zero(reach.size());
-    Index rows = 0;
-    for (std::size_t h = 0; h < scores.size(); ++h) {
-      const std::vector<float> host = backend_.read(scores[h]);
-      const float scale = heads_[h].prompt.scale;
-      for (Index r = 0; r < scores[h].rows(); ++r, ++rows) {
-        const auto i = static_cast<std::size_t>(r % m);
-        const auto row =
-            std::span(host).subspan(static_cast<std::size_t>(r * tokens_), static_cast<std::size_t>(reach[i].candidates));
-        if (row.empty()) continue;
-        float largest = scale * *std::ranges::max_element(row);
-        if (rows < m) head_zero[i] = largest;
-        if (params_.threshold == InfinigenParams::Threshold::head_zero) largest = head_zero[i];
-        const double least = largest - params_.alpha;
-        counts[i] += static_cast<double>(std::ranges::count_if(row, [&](float x) { return scale * x >= least; }));
-      }
-    }
-    for (double& count : counts) count /= static_cast<double>(rows / m);
-    return counts;
-  }
-
   /// The best tokens of each row of scores, as many as its query fetches; one top-k for each number of tokens that occurs.
   std::vector<std::vector<TokenId>> choose(const QueryBlock& queries, const Buffer<const float>& scores,
                                            const std::vector<Reach>& reach) const {
@@ -218,13 +170,6 @@ class InfinigenCache : public LayerCache {
       }
     }
     return chosen;
-  }
-
-  /// Whether all queries fetch the same number of tokens at this budget and at every smaller one.
-  bool same_number(const std::vector<Reach>& reach, Index budget) const {
-    return params_.fetch == InfinigenParams::Fetch::fixed && std::ranges::all_of(reach, [&](const Reach& r) {
-             return r.own == reach.front().own && r.candidates >= budget - r.own;
-           });
   }
 
   /// The tokens that each row fetches, by level of falling budgets.

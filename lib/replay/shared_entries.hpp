@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include <kvbench/replay/selection.hpp>
+#include <kvbench/replay/segments.hpp>
 
 namespace kvbench {
 
@@ -36,25 +36,11 @@ class SharedEntries {
                                 Backend& backend) &&;
 
  private:
-  struct Weight {
-    float num = 0, den = 0;  ///< both 0: the set does not hold the token
-    friend bool operator==(const Weight&, const Weight&) = default;
-  };
-  /// The tokens of all tables of one scope, by row and segment, increasing in each segment.
-  struct Scope {
-    bool per_head = false, per_query = false;
-    std::vector<std::vector<Weight>> weights;  ///< by segment, by set
-    Index rows = 0, width = 0;
-    std::vector<std::int32_t> ids;          ///< [rows, width], -1 in unused slots
-    std::vector<std::int32_t> segment_end;  ///< [rows, segments]
-    Index tokens = 0;                       ///< slots in use
-  };
-  class Builder;
-
   /// States of the segments of a scope over its queries, one after the other.
-  static std::vector<HostState> attend_to(Scope& scope, const HeadTokens& tokens, const QueryBlock& queries, Backend& backend);
+  static std::vector<HostState> attend_to(Segments& scope, const HeadTokens& tokens, const QueryBlock& queries,
+                                          Backend& backend);
 
-  std::vector<Scope> scopes_;
+  std::vector<Segments> scopes_;
   std::vector<double> slots_;
   std::vector<bool> plain_;  ///< by set: all its entries are
 };
