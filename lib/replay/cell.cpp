@@ -240,7 +240,7 @@ void CellRun::measure(SharedBlock& block, QueryRun run, std::size_t h, const Set
       const RowState plain = row_state(set.plain, part_row, dv);
       MetricRow& metrics =
           results_[h]->metrics[static_cast<std::size_t>(g * head.queries_per_head() + exact.begin + begin + i)];
-      set_errors(truth, answer, metrics);
+      const SquaredError squares = set_errors(truth, answer, metrics);
       if (options_.keep_raw) {
         float* out = results_[h]->raw->output.data() +
                      static_cast<std::size_t>(g * head.queries_per_head() + exact.begin + begin + i) * dv;
@@ -250,11 +250,9 @@ void CellRun::measure(SharedBlock& block, QueryRun run, std::size_t h, const Set
       if (entries.two_sets())
         metrics[static_cast<std::size_t>(Metric::mass_err)] = metrics[static_cast<std::size_t>(Metric::dir_err)] = NAN;
       set_recall(entries, exact, range, g, begin + i, i, backend, metrics);
-      const SquaredError squares = squared_error(truth, answer);
       tally.squares[static_cast<std::size_t>(g)].difference += squares.difference;
       tally.squares[static_cast<std::size_t>(g)].exact += squares.exact;
-      double used = 0;
-      entries.each(g, i, exact.visible_first[at], exact.visible_last[at], [&](auto...) { used += 1; });
+      const auto used = static_cast<double>(entries.count(g, i, exact.visible_first[at], exact.visible_last[at]).all);
       tally.entries += used;
       tally.rows_read += g == 0 || !shared_rows ? used : 0;
       tally.query_rows += 1;

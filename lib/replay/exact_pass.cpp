@@ -73,10 +73,10 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   exact.seconds = watch.seconds();
   exact.block.scores = scores;
   exact.log_sum_exp = backend.read(lse);
-  exact.scores = backend.read(scores);
+  exact.scores = backend.on_host(scores);
   Buffer<float> shares = backend.allocate<float>(rows, n), norm = backend.allocate<float>(rows);
   backend.run(kernels::SoftmaxRows<Buffer>{.scores = scores, .log_sum_exp = lse, .out = shares, .norm = norm});
-  exact.shares = backend.read(shares);
+  exact.shares = backend.on_host(shares);
   exact.p_norm = backend.read(norm);
   return exact;
 }

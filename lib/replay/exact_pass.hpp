@@ -17,8 +17,8 @@ struct ExactBlock {
   std::vector<std::int32_t> visible_first, visible_last;  ///< [m] query i sees tokens visible_first[i] <= j < visible_last[i]
   std::vector<float> out;                                 ///< [R, dv] z*
   std::vector<float> log_sum_exp;                         ///< [R] ln Z
-  std::vector<float> scores;                              ///< [R, n] logits on the host
-  std::vector<float> shares;                              ///< [R, n] softmax rows on the host
+  HostView<float> scores;                                 ///< [R, n] logits on the host
+  HostView<float> shares;                                 ///< [R, n] softmax rows on the host
   std::vector<float> p_norm;                              ///< [R] |p|_2 of the exact softmax row
   double seconds = 0;                                     ///< of the exact pass itself
 

@@ -49,7 +49,8 @@ double unit_bytes(const trace::TraceInfo& trace, const Unit& unit) {
   const double columns = layer.column_sums_end ? group * n : 0;
   const double unrotated = layer.keys_pre_rope ? n * d : 0;
   const double head = sizeof(float) * (slabs * (1 + method_share) + unrotated + columns + 2 * queries);
-  // Scores of a block and their softmax rows, each where the backend computes and on the host; at least one query's.
+  // Scores of a block, their softmax rows, and the scores again for runs of queries and in a method's token numbers; at least
+  // one query's.
   const double heads = number(unit.kv_heads.size());
   const double scores = 4 * std::max(score_bytes, heads * group * n * sizeof(float));
   return fixed_bytes + scores + heads * head;

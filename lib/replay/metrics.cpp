@@ -19,30 +19,22 @@ void set(MetricRow& row, Metric metric, double value) { row[static_cast<std::siz
 
 }  // namespace
 
-double component(const RowState& answer, std::size_t c) {
-  return answer.den == 0 && answer.num[c] == 0 ? 0 : answer.num[c] / answer.den;
-}
-
-SquaredError squared_error(const RowTruth& truth, const RowState& answer) {
-  SquaredError sum;
-  for (std::size_t c = 0; c < truth.out.size(); ++c) {
-    const double exact = truth.out[c], difference = component(answer, c) - exact;
-    sum.difference += difference * difference;
-    sum.exact += exact * exact;
-  }
-  return sum;
-}
-
-void set_errors(const RowTruth& truth, const RowState& answer, MetricRow& row) {
-  const SquaredError squares = squared_error(truth, answer);
-  const double error = std::sqrt(squares.difference);
+SquaredError set_errors(const RowTruth& truth, const RowState& answer, MetricRow& row) {
+  SquaredError squares;
   double clamped = 0;
-  for (const float z : truth.out) clamped += std::max(static_cast<double>(z), 1e-8) * std::max(static_cast<double>(z), 1e-8);
+  for (std::size_t c = 0; c < truth.out.size(); ++c) {
+    const double exact = truth.out[c], difference = component(answer, c) - exact, positive = std::max(exact, 1e-8);
+    squares.difference += difference * difference;
+    squares.exact += exact * exact;
+    clamped += positive * positive;
+  }
+  const double error = std::sqrt(squares.difference);
   set(row, Metric::rel_err, ratio(error, std::sqrt(squares.exact)));
   set(row, Metric::relerr_balancekv, error / std::sqrt(clamped));
   set(row, Metric::err_bound_op, ratio(error, truth.p_norm * truth.v_op));
   set(row, Metric::err_bound_fro, ratio(error, truth.p_norm * truth.v_fro));
   set(row, Metric::log_z_err, answer.den > 0 ? std::log(answer.den) + answer.max - truth.log_sum_exp : nan);
+  return squares;
 }
 
 void set_decomposition(const RowTruth& truth, const RowState& answer, const RowState& plain, MetricRow& row) {

@@ -24,20 +24,21 @@ struct RowState {
 
 /// Component c of the answer, num / den: 0 for an empty answer (num = den = 0), infinite where the denominator has left fp32
 /// and the numerator has not.
-double component(const RowState& answer, std::size_t c);
-
-/// rel_err, relerr_balancekv, err_bound_*, log_z_err. Where the exact output is zero,
-/// relative errors are 0 for an exact answer and infinite otherwise.
-void set_errors(const RowTruth& truth, const RowState& answer, MetricRow& row);
-
-/// mass_err and dir_err. `plain` is the state over H alone: the entries with their own token's key and value and unit weights.
-/// With T the other tokens: z - z* = (w_hat - w)(mu_T - mu_H) + w_hat (mu_T_hat - mu_T). NaN where H is empty.
-void set_decomposition(const RowTruth& truth, const RowState& answer, const RowState& plain, MetricRow& row);
+inline double component(const RowState& answer, std::size_t c) {
+  return answer.den == 0 && answer.num[c] == 0 ? 0 : answer.num[c] / answer.den;
+}
 
 /// |z - z*|^2 and |z*|^2, for Frobenius norms over queries.
 struct SquaredError {
   double difference = 0, exact = 0;
 };
-SquaredError squared_error(const RowTruth& truth, const RowState& answer);
+
+/// rel_err, relerr_balancekv, err_bound_*, log_z_err. Where the exact output is zero,
+/// relative errors are 0 for an exact answer and infinite otherwise. Returns the squares that they come from.
+SquaredError set_errors(const RowTruth& truth, const RowState& answer, MetricRow& row);
+
+/// mass_err and dir_err. `plain` is the state over H alone: the entries with their own token's key and value and unit weights.
+/// With T the other tokens: z - z* = (w_hat - w)(mu_T - mu_H) + w_hat (mu_T_hat - mu_T). NaN where H is empty.
+void set_decomposition(const RowTruth& truth, const RowState& answer, const RowState& plain, MetricRow& row);
 
 }  // namespace kvbench

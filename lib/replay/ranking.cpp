@@ -5,6 +5,8 @@
 #include <bit>
 #include <stdexcept>
 
+#include <kvbench/replay/radix_sort.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -17,20 +19,23 @@ std::uint32_t falling(float logit) {
 }  // namespace
 
 BestTokens Ranking::best(Backend& backend, const ExactRows& rows, Index k, Index first, Index last, Index row) {
-  Known& known = known_[{k, first, last}];
-  const auto at = static_cast<std::size_t>(row);
-  if (known.rows.empty()) {
-    known.rows.resize(static_cast<std::size_t>(rows.scores.rows()));
-    known.present.resize(known.rows.size());
+  // All tokens outside the range may be better than those inside.
+  const Index n = rows.scores.cols(), needed = std::min(n, k + n - (std::min(last, n) - std::max<Index>(first, 0)));
+  if (needed > selected_) select(backend, rows, std::min(n, std::max(needed, selected_ + selected_ / 2)));
+  std::vector<std::vector<Mark>>& of_range = marks_[{first, last}];
+  if (of_range.empty()) of_range.resize(static_cast<std::size_t>(rows.scores.rows()));
+  std::vector<Mark>& marks = of_range[static_cast<std::size_t>(row)];
+  const std::vector<Ranked>& ranked = sorted(rows, row);
+  const Index marked = std::min((k - 1) / stride, static_cast<Index>(marks.size()));
+  Mark at = marked > 0 ? marks[static_cast<std::size_t>(marked - 1)] : Mark{};
+  for (Index met = marked * stride; at.position < ranked.size();) {
+    const Ranked& token = ranked[at.position++];
+    if (token.id < first || token.id >= last) continue;
+    at.mass += static_cast<double>(token.share);
+    if (++met == k) return {token.logit, token.id, at.mass};
+    if (met == (static_cast<Index>(marks.size()) + 1) * stride) marks.push_back(at);
   }
-  if (known.present[at] == 0) {
-    // All tokens outside the range may be better than those inside.
-    const Index n = rows.scores.cols(), needed = std::min(n, k + n - (std::min(last, n) - std::max<Index>(first, 0)));
-    if (needed > selected_) select(backend, rows, std::min(n, std::max(needed, selected_ + selected_ / 2)));
-    known.rows[at] = walk(rows, k, first, last, row);
-    known.present[at] = 1;
-  }
-  return known.rows[at];
+  throw std::logic_error("fewer tokens in the range than were kept of it");
 }
 
 void Ranking::select(Backend& backend, const ExactRows& exact, Index count) {
@@ -45,7 +50,7 @@ void Ranking::select(Backend& backend, const ExactRows& exact, Index count) {
                                     .first = backend.adopt(std::move(first), rows),
                                     .last = backend.adopt(std::move(last), rows),
                                     .ids = ids});
-  chosen_ = backend.read(ids);
+  chosen_ = backend.on_host(ids);
   selected_ = count;
   by_rank_.assign(static_cast<std::size_t>(rows), {});
 }
@@ -53,34 +58,17 @@ void Ranking::select(Backend& backend, const ExactRows& exact, Index count) {
 const std::vector<Ranking::Ranked>& Ranking::sorted(const ExactRows& rows, Index row) {
   std::vector<Ranked>& ranked = by_rank_[static_cast<std::size_t>(row)];
   if (!ranked.empty()) return ranked;
-  // One number holds logit and token, so that sorting compares numbers and nothing else.
-  std::vector<std::uint64_t> keys;
   const float* logits = rows.logits.data() + row * rows.scores.cols();
   const float* shares = rows.shares.data() + row * rows.scores.cols();
-  for (Index i = row * selected_; i < (row + 1) * selected_ && chosen_[static_cast<std::size_t>(i)] >= 0; ++i) {
-    const auto id = static_cast<std::uint32_t>(chosen_[static_cast<std::size_t>(i)]);
-    keys.push_back(std::uint64_t{falling(logits[id])} << 32 | id);
-  }
-  std::ranges::sort(keys);
-  ranked.reserve(keys.size());
-  for (const std::uint64_t key : keys) {
-    const auto id = static_cast<std::int32_t>(key & 0xffffffffu);
+  const std::int32_t* ids = chosen_.data() + row * selected_;
+  const Index count = std::find(ids, ids + selected_, -1) - ids;
+  ranked.reserve(static_cast<std::size_t>(count));
+  for (const std::int32_t id : std::span(ids, static_cast<std::size_t>(count))) {
     ranked.push_back({id, logits[id], shares[id]});
   }
+  // By increasing number so far, which is the order among equal logits.
+  radix_sort(ranked, [](const Ranked& token) { return falling(token.logit); });
   return ranked;
-}
-
-BestTokens Ranking::walk(const ExactRows& rows, Index k, Index first, Index last, Index row) {
-  BestTokens best;
-  for (const Ranked& token : sorted(rows, row)) {
-    if (token.id < first || token.id >= last) continue;
-    best.mass += static_cast<double>(token.share);
-    if (--k > 0) continue;
-    best.logit = token.logit;
-    best.last = token.id;
-    return best;
-  }
-  throw std::logic_error("fewer tokens in the range than were kept of it");
 }
 
 }  // namespace kvbench

@@ -5,7 +5,7 @@
 
 #include <map>
 #include <span>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <kvbench/kernels/backend.hpp>
@@ -17,7 +17,7 @@ struct BestTokens {
   float logit = 0;        ///< of the last of them
   std::int32_t last = 0;  ///< its number
   double mass = 0;        ///< sum of their shares of the softmax
-  bool hold(float other, std::int32_t id) const { return other > logit || (other == logit && id <= last); }
+  bool hold(float other, std::int32_t id) const { return (other >= logit) & ((other > logit) | (id <= last)); }
 };
 
 /// R exact query rows, row g*m + i, over n tokens.
@@ -35,24 +35,25 @@ class Ranking {
   BestTokens best(Backend& backend, const ExactRows& rows, Index k, Index first, Index last, Index row);
 
  private:
-  using Key = std::tuple<Index, Index, Index>;  ///< k, first, last
-  struct Known {
-    std::vector<BestTokens> rows;
-    std::vector<std::uint8_t> present;  ///< by row
-  };
-
-  void select(Backend& backend, const ExactRows& rows, Index count);
   struct Ranked {
     std::int32_t id;
     float logit, share;
   };
-  const std::vector<Ranked>& sorted(const ExactRows& rows, Index row);
-  BestTokens walk(const ExactRows& rows, Index k, Index first, Index last, Index row);
+  /// How far a walk over a row's ranking has come, each time another `stride` tokens of the range were met.
+  struct Mark {
+    std::size_t position = 0;  ///< of the next token to look at
+    double mass = 0;           ///< of those met
+  };
+  using Range = std::pair<Index, Index>;
+  static constexpr Index stride = 16;
 
-  Index selected_ = 0;                        ///< how many tokens of each row are in chosen_
-  std::vector<std::int32_t> chosen_;          ///< [R, selected_] by number, then -1
-  std::vector<std::vector<Ranked>> by_rank_;  ///< by row: its tokens of chosen_, the best first; empty: not asked for yet
-  std::map<Key, Known> known_;
+  void select(Backend& backend, const ExactRows& rows, Index count);
+  const std::vector<Ranked>& sorted(const ExactRows& rows, Index row);
+
+  Index selected_ = 0;                                     ///< how many tokens of each row are in chosen_
+  HostView<std::int32_t> chosen_;                          ///< [R, selected_] by number, then -1
+  std::vector<std::vector<Ranked>> by_rank_;               ///< by row: chosen_, the best first; empty: not asked for yet
+  std::map<Range, std::vector<std::vector<Mark>>> marks_;  ///< by row; [c]: after (c + 1) * stride tokens of the range
 };
 
 }  // namespace kvbench

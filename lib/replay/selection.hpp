@@ -18,22 +18,36 @@ class HostEntries {
 
   const Tables& tables() const { return tables_; }
 
-  /// Calls visit(id, table, slot) for each slot in use of query head g at query i whose id lies in [first, last).
+  /// Calls visit(table, slot) with the first slot of the row of each table that answers query head g at query i.
   template <class F>
-  void each(Index g, Index i, std::int32_t first, std::int32_t last, F visit) const {
+  void each_row(Index g, Index i, F visit) const {
     for (std::size_t t = 0; t < tables_.size(); ++t) {
       const HostTable& table = *tables_[t];
       const Index row = (table.per_head ? g : 0) * (table.per_query ? queries_ : 1) + (table.per_query ? i : 0);
-      for (Index slot = row * table.width; slot < (row + 1) * table.width; ++slot) {
-        const std::int32_t id = table.ids[static_cast<std::size_t>(slot)];
-        if (id >= first && id < last) visit(id, t, static_cast<std::size_t>(slot));
-      }
+      visit(t, static_cast<std::size_t>(row * table.width));
     }
   }
 
-  bool two_sets() const { return two_sets_; }                        ///< N and D differ as sets
-  bool own(std::size_t table) const { return tables_[table]->own; }  ///< its entries have keys or values of their own
-  bool has_groups() const { return has_groups_; }                    ///< some table numbers clusters or pages
+  /// Calls visit(id, table, slot) for each slot in use of query head g at query i whose id lies in [first, last).
+  template <class F>
+  void each(Index g, Index i, std::int32_t first, std::int32_t last, F visit) const {
+    each_row(g, i, [&](std::size_t t, std::size_t begin) {
+      const HostTable& table = *tables_[t];
+      for (std::size_t slot = begin; slot < begin + static_cast<std::size_t>(table.width); ++slot) {
+        const std::int32_t id = table.ids[slot];
+        if (id >= first && id < last) visit(id, t, slot);
+      }
+    });
+  }
+
+  /// How many slots each() would visit: in all tables, and in those with keys or values of their own.
+  struct Count {
+    Index all = 0, own = 0;
+  };
+  Count count(Index g, Index i, std::int32_t first, std::int32_t last) const;
+
+  bool two_sets() const { return two_sets_; }      ///< N and D differ as sets
+  bool has_groups() const { return has_groups_; }  ///< some table numbers clusters or pages
   /// Cluster or page of a slot; -1: none.
   std::int32_t group(std::size_t table, std::size_t slot) const {
     return tables_[table]->groups.empty() ? -1 : tables_[table]->groups[slot];

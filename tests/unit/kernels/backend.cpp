@@ -17,6 +17,19 @@ TEST_CASE("buffers: adopt, slice, fill, read") {
   CHECK_FALSE(Buffer<float>{}.present());
 }
 
+TEST_CASE("a view on the host shows the buffer and outlives its handles") {
+  for (const auto& backend : {make_ref_backend(), make_cpu_backend()}) {
+    HostView<float> view;
+    {
+      const Buffer<float> rows = backend->adopt(std::vector<float>{1, 2, 3, 4, 5, 6}, 3, 2);
+      view = backend->on_host(rows.slice(1, 2));
+      CHECK(view.data() == backend->on_host(rows).data() + 2);  // no copy
+    }
+    CHECK(std::vector(view.begin(), view.end()) == std::vector<float>{3, 4, 5, 6});
+    CHECK(backend->on_host(Buffer<const float>{}).size() == 0);
+  }
+}
+
 TEST_CASE("a backend names itself and adds up the declared work") {
   const auto ref = make_ref_backend();
   const auto cpu = make_cpu_backend(Isa::scalar);

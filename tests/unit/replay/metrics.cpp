@@ -28,14 +28,13 @@ TEST_CASE("errors of a hand example") {
   const RowTruth truth{out, std::log(4.0), 0.5, 10, 20};
   // z = (0.5, -1) and Z_hat = 2 e: z - z* = (-2.5, 3).
   MetricRow row{};
-  set_errors(truth, {1, 2, num}, row);
+  const SquaredError squares = set_errors(truth, {1, 2, num}, row);
   const double error = std::sqrt(2.5 * 2.5 + 9);
   CHECK(get(row, Metric::rel_err) == Approx(error / 5));
   CHECK(get(row, Metric::relerr_balancekv) == Approx(error / 3));  // the negative coordinate is clamped away
   CHECK(get(row, Metric::err_bound_op) == Approx(error / (0.5 * 10)));
   CHECK(get(row, Metric::err_bound_fro) == Approx(error / (0.5 * 20)));
   CHECK(get(row, Metric::log_z_err) == Approx(std::log(2 * std::exp(1.0) / 4)));
-  const SquaredError squares = squared_error(truth, {1, 2, num});
   CHECK(squares.difference == Approx(error * error));
   CHECK(squares.exact == Approx(25));
 }

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <kvbench/replay/radix_sort.hpp>
+
 #include <support/head.hpp>
 
 using namespace kvbench;
@@ -73,4 +75,45 @@ TEST_CASE("the best tokens of ranges equal a sort of what the query sees") {
       }
     }
   }
+}
+
+TEST_CASE("the best tokens are the same whichever number of them is asked for first") {
+  const auto backend = make_cpu_backend();
+  const Index n = 400;
+  std::vector<float> logits = testing::random_numbers(n, 5, 0);
+  for (float& x : logits) x = std::round(40 * x);
+  Rows rows(*backend, n, logits, {0}, {400});
+  for (Index j = 0; j < n; ++j) rows.shares[static_cast<std::size_t>(j)] = 0.1f * static_cast<float>(j % 7 + 1);
+  std::vector<std::int32_t> order;
+  for (std::int32_t j = 5; j < 390; ++j) order.push_back(j);
+  std::ranges::stable_sort(order, [&](auto a, auto b) { return logits[a] > logits[b]; });
+  Ranking ranking;
+  for (const Index k : {130, 1, 16, 17, 300, 33, 32, 15, 385}) {
+    CAPTURE(k);
+    double mass = 0;  // in the order of the ranking: the same bits
+    for (Index at = 0; at < k; ++at) mass += static_cast<double>(rows.shares[static_cast<std::size_t>(order[at])]);
+    const BestTokens best = ranking.best(*backend, rows.view(), k, 5, 390, 0);
+    CHECK(best.last == order[k - 1]);
+    CHECK(best.mass == mass);
+  }
+}
+
+TEST_CASE("numbers sorted by their digits, equal ones as they came") {
+  struct Item {
+    std::uint32_t key;
+    int place;
+    bool operator==(const Item&) const = default;
+  };
+  const auto sorted = [](std::vector<Item> items) {
+    radix_sort(items, [](const Item& item) { return item.key; });
+    return items;
+  };
+  CHECK(sorted({}).empty());
+  CHECK(sorted({{7, 0}, {7, 1}}) == std::vector<Item>{{7, 0}, {7, 1}});
+  // All 32 bits, three digits of 11.
+  CHECK(sorted({{0xffffffff, 0}, {0, 1}, {0x80000000, 2}, {0xffffffff, 3}, {0x7fffffff, 4}, {1, 5}}) ==
+        std::vector<Item>{{0, 1}, {1, 5}, {0x7fffffff, 4}, {0x80000000, 2}, {0xffffffff, 0}, {0xffffffff, 3}});
+  // The least is no multiple of a power of two: 1000 + 12 bits, two digits of 6.
+  CHECK(sorted({{5000, 0}, {1000, 1}, {1063, 2}, {1064, 3}, {1001, 4}, {5000, 5}}) ==
+        std::vector<Item>{{1000, 1}, {1001, 4}, {1063, 2}, {1064, 3}, {5000, 0}, {5000, 5}});
 }

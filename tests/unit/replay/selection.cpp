@@ -19,15 +19,23 @@ struct FiveTokens {
   ExactBlock exact;
 
   FiveTokens() {
-    for (const double mass : {1, 16, 4, 2, 8, 8, 2, 4, 16, 1}) exact.scores.push_back(static_cast<float>(std::log(mass)));
+    std::vector<float> logits, shares;
+    for (const double mass : {1, 16, 4, 2, 8, 8, 2, 4, 16, 1}) {
+      logits.push_back(static_cast<float>(std::log(mass)));
+      shares.push_back(static_cast<float>(mass / 31));
+    }
+    set_rows(std::move(logits), std::move(shares));
     exact.block.positions = {4};
-    exact.block.scores = backend->adopt(std::vector(exact.scores), 2, 5);
-    for (const float logit : exact.scores) exact.shares.push_back(std::exp(logit) / 31);
     exact.log_sum_exp.assign(2, static_cast<float>(std::log(31.0)));
     exact.visible_first = {0};
     exact.visible_last = {5};
   }
 
+  void set_rows(std::vector<float> logits, std::vector<float> shares) {
+    exact.block.scores = backend->adopt(std::move(logits), 2, 5);
+    exact.scores = backend->on_host(exact.block.scores);
+    exact.shares = backend->on_host(backend->adopt(std::move(shares), 2, 5));
+  }
   MetricRow recall(const EntryTables& tables, RecallRange range, Index g = 0) {
     MetricRow row{};
     set_recall(HostEntries(tables, 1, *backend), exact, range, g, 0, 0, *backend, row);
@@ -81,9 +89,7 @@ TEST_CASE("recall is empty for merged entries and for two sets") {
 
 TEST_CASE("ties go to the lower token") {
   FiveTokens t;
-  t.exact.scores = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  t.exact.shares.assign(10, 0.2f);
-  t.exact.block.scores = t.backend->adopt(std::vector(t.exact.scores), 2, 5);
+  t.set_rows(std::vector<float>(10, 0.0f), std::vector<float>(10, 0.2f));
   CHECK(share(t.recall(t.ids({0, 1}), {0, 5})) == 1);
   CHECK(share(t.recall(t.ids({1, 4}), {0, 5})) == Approx(0.5));
   CHECK(mass(t.recall(t.ids({3, 4}), {0, 5})) == Approx(1));

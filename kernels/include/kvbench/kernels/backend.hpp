@@ -52,6 +52,28 @@ class OutOfDeviceMemory : public std::bad_alloc {
   std::shared_ptr<const std::string> message_;  // shared: copying an exception must not throw
 };
 
+/// The contents of a buffer on the host: where they stand, or a copy of what stands on a device. Holds them as long as it
+/// lives.
+template <class T>
+class HostView {
+ public:
+  HostView() = default;
+  const T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+
+ private:
+  friend class Backend;
+  HostView(std::shared_ptr<const void> storage, const T* data, std::size_t size)
+      : storage_(std::move(storage)), data_(data), size_(size) {}
+
+  std::shared_ptr<const void> storage_;
+  const T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
 /// Not thread-safe: one thread at a time. Kernels may run asynchronously; read() is the one synchronisation.
 class Backend {
  public:
@@ -108,6 +130,17 @@ class Backend {
     std::vector<std::remove_const_t<T>> out(static_cast<std::size_t>(buffer.size()));
     if (!out.empty()) read_bytes(view.data, out.size() * sizeof(T), out.data());
     return out;
+  }
+
+  /// The same without a copy where kernels work in the host's memory: for large arrays that no kernel writes any more.
+  template <class T>
+  HostView<std::remove_const_t<T>> on_host(const Buffer<T>& buffer) {
+    if (in_host_memory()) {
+      const auto view = kernels::BufferAccess::view<kernels::Space::host>(buffer);
+      return {std::make_shared<const Buffer<T>>(buffer), view.data, static_cast<std::size_t>(buffer.size())};
+    }
+    auto copy = std::make_shared<const std::vector<std::remove_const_t<T>>>(read(buffer));
+    return {copy, copy->data(), copy->size()};
   }
 
   template <class T>
