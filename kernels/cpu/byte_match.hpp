@@ -29,6 +29,7 @@ inline MatchFilter start_filter(const Match& op, Context& context) {
   MatchFilter filter = {};
   const auto &rows = op.candidates, &points = op.points;
   const Index d = points.cols;
+  if (rows.rows == 0) return filter;
   if (op.memory.data != nullptr) filter.kept = kept_points(op.memory.data, points.rows, d);
   if (op.moved.data != nullptr) {
     if (*filter.kept.usable == 0) return filter;
