@@ -61,26 +61,107 @@ void match_all(const Match& op, float* packed, MatchStrip* strips, Index count) 
     }
 }
 
+/// Goes through the points in groups of strips: bytes(strips, count), or plain(strips, count) where that returns false.
+template <class Bytes, class Plain>
+void for_groups(const Match& op, PointList list, Bytes bytes, Plain plain) {
+  MatchStrip strips[kMatchGroup];
+  for (Index point = 0; point < list.count;) {
+    Index count = 0;
+    for (; count < kMatchGroup && point < list.count; point += strips[count++].count)
+      strips[count] = next_strip(op, list, point);
+    if (!bytes(strips, count)) plain(strips, count);
+    for (Index s = 0; s < count; ++s) write_matches(op, strips[s]);
+  }
+}
+
+void match_points(const Match& op, PointList list, MatchFilter& filter, Context& context) {
+  auto* packed = scratch<float>(context, 0, kMatchGroup * kStrip * op.points.cols);
+  for_groups(
+      op, list, [&](MatchStrip* strips, Index count) { return filter.usable && match_by_bytes(op, filter, strips, count); },
+      [&](MatchStrip* strips, Index count) { match_all(op, packed, strips, count); });
+}
+
+/// Points as their candidates moved: those whose own did, and the others.
+struct Parted {
+  PointList again, stayed, moved;  // moved: candidates
+};
+
+Parted part(const Match& op, Context& context) {
+  const Index n = op.points.rows, c = op.candidates.rows;
+  auto* numbers = scratch<std::int32_t>(context, 1, n + c);
+  Parted parts = {.again = {numbers, 0}, .stayed = {numbers + n, 0}, .moved = {numbers + n, 0}};
+  for (Index i = 0; i < c; ++i)
+    if (op.moved.data[i * op.moved.stride] != 0) numbers[n + parts.moved.count++] = static_cast<std::int32_t>(i);
+  for (Index i = 0; i < n; ++i) {  // again from the front, stayed from the back
+    const Index own = op.best.data[i * op.best.stride];
+    const bool again = own < 0 || op.moved.data[own * op.moved.stride] != 0;
+    (again ? numbers[parts.again.count++] : numbers[n - ++parts.stayed.count]) = static_cast<std::int32_t>(i);
+  }
+  parts.stayed.numbers = numbers + n - parts.stayed.count;
+  return parts;
+}
+
+/// The operation with the candidates `list` alone.
+Match among(const Match& op, PointList list, Context& context) {
+  const Index d = op.candidates.cols;
+  auto* rows = scratch<float>(context, 2, list.count * (d + 1));
+  float* bias = rows + list.count * d;
+  for (Index i = 0; i < list.count; ++i) {
+    __builtin_memcpy(rows + i * d, op.candidates.data + list[i] * op.candidates.stride,
+                     static_cast<std::size_t>(d) * sizeof(float));
+    if (op.bias.data != nullptr) bias[i] = op.bias.data[list[i] * op.bias.stride];
+  }
+  Match some = op;
+  some.candidates = {rows, list.count, d, d};
+  if (op.bias.data != nullptr) some.bias = {bias, list.count, 1, 1};
+  return some;
+}
+
+/// After match_all of candidates that moved: puts each point's own beside them, which is nearer or as near and lower.
+void defend(const Match& op, PointList moved, float* pairs, MatchStrip& strip) {
+  const float *points[kStrip], *candidates[kStrip];
+  const auto own = [&](Index lane) { return op.best.data[strip.number(lane < strip.count ? lane : 0) * op.best.stride]; };
+  for (Index lane = 0; lane < kStrip; ++lane) {
+    points[lane] = op.points.data + strip.number(lane < strip.count ? lane : 0) * op.points.stride;
+    candidates[lane] = op.candidates.data + own(lane) * op.candidates.stride;
+  }
+  alignas(64) float scores[kStrip];
+  pair_products(points, candidates, op.points.cols, pairs, scores);
+  for (Index lane = 0; lane < strip.count; ++lane) {
+    const Index v = lane / W, i = lane % W;
+    const float score = scores[lane] + (op.bias.data == nullptr ? 0 : op.bias.data[own(lane) * op.bias.stride]);
+    const std::int32_t other = strip.index[v][i] < 0 ? -1 : moved.numbers[strip.index[v][i]];
+    const bool beaten = other >= 0 && (!(score >= strip.best[v][i]) || (score == strip.best[v][i] && other < own(lane)));
+    strip.index[v][i] = beaten ? other : own(lane);
+  }
+}
+
+/// Points whose candidate stayed go to one that moved where it is better now.
+void challenge(const Match& op, const Parted& parts, MatchFilter& filter, Context& context) {
+  const Index d = op.points.cols;
+  const Match some = among(op, parts.moved, context);
+  auto* packed = scratch<float>(context, 0, kMatchGroup * kStrip * d);
+  auto* pairs = scratch<float>(context, 3, 2 * kStrip * d);
+  const MovedBytes moved = filter.usable ? moved_bytes(filter, parts.moved, context) : MovedBytes{};
+  for_groups(
+      some, parts.stayed,
+      [&](MatchStrip* strips, Index count) { return filter.usable && challenge_by_bytes(op, filter, moved, strips, count); },
+      [&](MatchStrip* strips, Index count) {
+        match_all(some, packed, strips, count);
+        for (Index s = 0; s < count; ++s) defend(op, parts.moved, pairs, strips[s]);
+      });
+}
+
 }  // namespace
 
 template <>
 void run(const Match& op, Context& context) {
-  MatchStrip strips[kMatchGroup];
-  auto* packed = scratch<float>(context, 0, kMatchGroup * kStrip * op.points.cols);
-#if KVBENCH_WIDTH == 16
   static_assert(kMatchGroup <= kByteGroup);
-  ByteSearch filter = {.usable = false};
-  if (wants_filter(context, filter_pays(op), op.points.cols)) filter = start_search(op, context);
-#endif
-  for (Index point = 0; point < op.points.rows;) {
-    Index count = 0;
-    for (; count < kMatchGroup && point < op.points.rows; point += strips[count++].count) strips[count] = next_strip(op, point);
-#if KVBENCH_WIDTH == 16
-    if (!filter.usable || !match_by_bytes(op, filter, strips, count))
-#endif
-      match_all(op, packed, strips, count);
-    for (Index s = 0; s < count; ++s) write_matches(op, strips[s]);
-  }
+  MatchFilter filter = start_filter(op, context);
+  if (op.moved.data == nullptr) return match_points(op, {nullptr, op.points.rows}, filter, context);
+  const Parted parts = part(op, context);
+  if (parts.again.count > 0) match_points(op, parts.again, filter, context);
+  if (parts.stayed.count > 0 && parts.moved.count > 0) challenge(op, parts, filter, context);
 }
 
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

@@ -47,15 +47,13 @@ struct ByteCandidates {
   float highest = 0;                    // B
 };
 
-/// The centre, a mean of `rows` rows, and memory for `capacity` candidates that are still to be set. Slots [slot, slot + 3).
-inline ByteCandidates byte_candidates(ByteScore kind, const float* data, Index stride, Index rows, Index capacity, Index d,
-                                      Context& context, int slot) {
-  auto* centre = scratch<float>(context, slot, d);
-  mean_of(data, stride, rows, d, centre);
+/// Memory for `capacity` candidates that are still to be set. Slots [slot, slot + 2).
+inline ByteCandidates byte_candidates(ByteScore kind, const float* centre, Index capacity, Index d, Context& context,
+                                      int slot) {
   const float centre_size = norm_bound(static_cast<float>(squared_norm(centre, d)), d);
   const Index padded = round_up(capacity, kByteTile);
-  auto* bytes = scratch<std::int8_t>(context, slot + 1, padded * byte_pitch(d));
-  auto* numbers = scratch<float>(context, slot + 2, 5 * padded);
+  auto* bytes = scratch<std::int8_t>(context, slot, padded * byte_pitch(d));
+  auto* numbers = scratch<float>(context, slot + 1, 5 * padded);
   return {.kind = kind,
           .d = d,
           .centre = centre,
@@ -66,6 +64,14 @@ inline ByteCandidates byte_candidates(ByteScore kind, const float* data, Index s
           .size = numbers + 2 * padded,
           .error = numbers + 3 * padded,
           .start = reinterpret_cast<std::int32_t*>(numbers + 4 * padded)};
+}
+
+/// The same around a mean of `rows` rows. Slots [slot, slot + 3).
+inline ByteCandidates byte_candidates(ByteScore kind, const float* data, Index stride, Index rows, Index capacity, Index d,
+                                      Context& context, int slot) {
+  auto* centre = scratch<float>(context, slot, d);
+  mean_of(data, stride, rows, d, centre);
+  return byte_candidates(kind, centre, capacity, d, context, slot + 1);
 }
 
 /// Sets candidate i; `bias` is that of products. False where it cannot be used.
@@ -97,19 +103,24 @@ struct ByteStrip {
   IntVec first[2], last[2], self[2];  // of each point: first <= c < last, c != self
 };
 
+/// The numbers of one point; false where it cannot be used.
+inline bool set_lane(const ByteCandidates& set, Index lane, float scale, float size, float error, ByteStrip& strip) {
+  const Index v = lane / W, i = lane % W;
+  strip.scale[v][i] = scale;
+  strip.reach[v][i] = size + error;
+  strip.error[v][i] = error;
+  const float length = set.base + size + error, both = length + set.longest;
+  const float bound = set.kind == ByteScore::product ? 2 * length * set.longest + set.highest : both * both;
+  strip.slack[v][i] = bound * static_cast<float>(set.d + 8) * 0x1p-21f + 0x1p-119f;
+  return length < kByteLimit;
+}
+
 /// Points as a strip in `bytes`; false where one cannot be used. What they see is left to the caller; the rest: see pack_bytes.
 inline bool set_points(const ByteCandidates& set, const float* const* points, std::uint8_t* rows, std::uint8_t* bytes,
                        ByteStrip& strip) {
   bool usable = true;
   pack_bytes(points, set.centre, set.d, rows, bytes, [&](Index lane, const ByteRow& own) {
-    const Index v = lane / W, i = lane % W;
-    strip.scale[v][i] = own.scale;
-    strip.reach[v][i] = own.size + own.error;
-    strip.error[v][i] = own.error;
-    const float length = set.base + own.size + own.error, both = length + set.longest;
-    const float bound = set.kind == ByteScore::product ? 2 * length * set.longest + set.highest : both * both;
-    strip.slack[v][i] = bound * static_cast<float>(set.d + 8) * 0x1p-21f + 0x1p-119f;
-    usable = usable && length < kByteLimit;
+    usable = set_lane(set, lane, own.scale, own.size, own.error, strip) && usable;
   });
   strip.bytes = bytes;
   for (int v = 0; v < 2; ++v) strip.highest[v] = broadcast(-kInfinity);

@@ -31,20 +31,26 @@ struct ByteSearch {
   bool usable = true;
 };
 
-constexpr Index kMostSurvivors = 64 * kByteGroup * kStrip;  // more would cost more than they save
+/// More would cost more than they save. There is room for one more of each point.
+constexpr Index kMostSurvivors = 64 * kByteGroup * kStrip;
 
-/// Arguments: see byte_candidates.
-inline ByteSearch byte_search(ByteScore kind, const float* data, Index stride, Index rows, Index capacity, Index d,
-                              Context& context) {
+inline ByteSearch byte_search(const ByteCandidates& candidates, Context& context) {
+  const Index d = candidates.d;
   const Index strip = kStrip * byte_pitch(d), panel = round_up(clamp((1 << 17) / byte_pitch(d), 1, 1024), kByteTile);
-  return {.candidates = byte_candidates(kind, data, stride, rows, capacity, d, context, 8),
+  return {.candidates = candidates,
           .panel = panel,
           .rows = scratch<std::uint8_t>(context, 11, strip),
           .bytes = scratch<std::uint8_t>(context, 12, kByteGroup * strip),
           .upper = scratch<float>(context, 13, panel * kStrip),
-          .survivors = scratch<Survivor>(context, 14, kMostSurvivors),
+          .survivors = scratch<Survivor>(context, 14, kMostSurvivors + kByteGroup * kStrip),
           .count = 0,
           .pairs = scratch<float>(context, 15, 2 * kStrip * d)};
+}
+
+/// Arguments: see byte_candidates.
+inline ByteSearch byte_search(ByteScore kind, const float* data, Index stride, Index rows, Index capacity, Index d,
+                              Context& context) {
+  return byte_search(byte_candidates(kind, data, stride, rows, capacity, d, context, 8), context);
 }
 
 /// What an upper bound must reach; +inf where no candidate has been seen.

@@ -12,14 +12,25 @@ using Match = BestMatch<HostMatrix>;
 /// Strips for which a cached panel of candidates is read.
 constexpr Index kMatchGroup = 8;
 
-/// Up to kStrip neighbouring points, one a lane, and the best candidate of each so far. Lanes beyond `count` repeat the first.
+/// Points by their numbers; without `numbers` the first `count`.
+struct PointList {
+  const std::int32_t* numbers;
+  Index count;
+  Index operator[](Index i) const { return numbers == nullptr ? i : numbers[i]; }
+};
+
+/// Up to kStrip points that follow each other in a list, one a lane, and the best candidate of each so far. Lanes beyond
+/// `count` repeat the first.
 struct MatchStrip {
-  Index point, count;
+  PointList list;
+  Index point, count;        // their places in the list
   Index begin, end;          // candidates that any point sees
   Index all_begin, all_end;  // candidates that every point sees
   IntVec first[2], last[2], self[2];
   Vec best[2];
   IntVec index[2];
+
+  Index number(Index lane) const { return list[point + lane]; }
 };
 
 struct Range {
@@ -34,17 +45,18 @@ Range range_of(const Match& op, Index point) {
 
 /// Takes points from `point` on as long as they see about the same candidates: the union of their ranges must not exceed the
 /// longest by more than a strip.
-MatchStrip next_strip(const Match& op, Index point) {
+MatchStrip next_strip(const Match& op, PointList list, Index point) {
   MatchStrip strip = {};
-  const Range own = range_of(op, point);
+  const Range own = range_of(op, list[point]);
+  strip.list = list;
   strip.point = point;
   strip.begin = strip.all_begin = own.begin;
   strip.end = strip.all_end = own.end;
   alignas(64) std::int32_t first[kStrip], last[kStrip], self[kStrip];
   Index longest = own.end - own.begin;
   for (Index lane = 0; lane < kStrip; ++lane) {
-    const bool open = strip.count == lane && point + lane < op.points.rows;
-    const Range range = open ? range_of(op, point + lane) : own;
+    const bool open = strip.count == lane && point + lane < list.count;
+    const Range range = open ? range_of(op, list[point + lane]) : own;
     const Range both = {min(strip.begin, range.begin), max(strip.end, range.end)};
     longest = max(longest, range.end - range.begin);
     if (open && both.end - both.begin <= longest + kStrip) {
@@ -72,13 +84,13 @@ MatchStrip next_strip(const Match& op, Index point) {
 void pack_points(const Match& op, const MatchStrip& strip, float* out) {
   const float* rows[kStrip];
   for (Index lane = 0; lane < kStrip; ++lane)
-    rows[lane] = lane < strip.count ? op.points.data + (strip.point + lane) * op.points.stride : nullptr;
+    rows[lane] = lane < strip.count ? op.points.data + strip.number(lane) * op.points.stride : nullptr;
   pack_strip(rows, op.points.cols, out);
 }
 
 void write_matches(const Match& op, const MatchStrip& strip) {
   for (Index lane = 0; lane < strip.count; ++lane) {
-    const Index point = strip.point + lane;
+    const Index point = strip.number(lane);
     std::int32_t best = strip.index[lane / W][lane % W];
     if (best < 0) {  // no score above -inf: the lowest candidate, where there is one
       const Range range = range_of(op, point);
@@ -86,7 +98,7 @@ void write_matches(const Match& op, const MatchStrip& strip) {
       best = lowest < range.end ? static_cast<std::int32_t>(lowest) : -1;
     }
     op.best.data[point * op.best.stride] = best;
-    op.score.data[point * op.score.stride] = strip.best[lane / W][lane % W];
+    if (op.score.data != nullptr) op.score.data[point * op.score.stride] = strip.best[lane / W][lane % W];
   }
 }
 

@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kThreads) best_match(BestMatch<DeviceMatrix> o
       const Index p = point + thread_row() + i * kSide;
       if (thread_column() != 0 || p >= op.points.rows) continue;
       op.best[p] = best[i].index;
-      op.score[p] = best[i].score;
+      if (!op.score.empty()) op.score[p] = best[i].score;
     }
   }
 }

@@ -48,7 +48,7 @@ void run(const BestMatch<HostMatrix>& op, Context&) {
       highest = score;
     }
     op.best[i] = best;
-    op.score[i] = static_cast<float>(highest);
+    if (!op.score.empty()) op.score[i] = static_cast<float>(highest);
   }
 }
 

@@ -171,6 +171,64 @@ TEST_CASE("best match by bytes: the same bits with biases that decide, or are no
   }
 }
 
+namespace {
+
+/// Replaces candidates: most of them in the first steps, then every ninth, then one, then none, then all.
+std::vector<std::int32_t> move(Problem& p, int step, const Kind& kind) {
+  const auto others = kind.rows(p.c, p.d, static_cast<std::uint32_t>(100 + step));
+  const auto other_bias = Random(static_cast<std::uint32_t>(200 + step)).normal(p.c);
+  std::vector<std::int32_t> moved;
+  for (Index i = 0; i < p.c; ++i) {
+    const bool now = step < 2 ? i % 4 != step : step == 2 ? i % 9 == 4 : step == 3 ? i == p.c / 2 : step == 5;
+    moved.push_back(now ? 1 : 0);
+    if (!now) continue;
+    std::copy_n(others.begin() + i * p.d, p.d, p.candidates.begin() + i * p.d);
+    if (!p.bias.empty()) p.bias[static_cast<std::size_t>(i)] = other_bias[static_cast<std::size_t>(i)];
+  }
+  return moved;
+}
+
+/// Searches that are repeated while candidates move give what those from scratch give.
+void check_repeated(Backend& b, Problem p, const Kind& kind) {
+  CAPTURE(p.n);
+  CAPTURE(p.c);
+  CAPTURE(p.d);
+  const auto memory = b.allocate<std::uint8_t>(kernels::match_memory(p.n, p.d));
+  const auto best = b.allocate<std::int32_t>(p.n);
+  for (int step = -1; step < 6; ++step) {
+    CAPTURE(step);
+    kernels::BestMatch<Buffer> op{.points = b.adopt(p.points, p.n, p.d), .memory = memory, .best = best};
+    if (step >= 0) op.moved = b.adopt(move(p, step, kind), p.c);
+    op.candidates = b.adopt(p.candidates, p.c, p.d);
+    if (!p.bias.empty()) op.bias = b.adopt(p.bias, p.c);
+    b.run(op);
+    CHECK(b.read(best) == matches(*plain(), p).best);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("best match repeated while candidates move: the same labels for every kind of rows and every shape") {
+  for (const auto& backend : {plain(), filtered()}) {
+    for (const Kind& kind : kinds) {
+      CAPTURE(kind.name);
+      for (const auto& [n, c, d] : {std::array<Index, 3>{300, 409, 64}, {33, 2100, 128}, {70, 257, 37}, {1, 9, 3}}) {
+        Problem p{.n = n, .c = c, .d = d, .points = kind.rows(n, d, 42), .candidates = kind.rows(c, d, 7)};
+        check_repeated(*backend, p, kind);
+        p.bias = Random(3).normal(c);
+        check_repeated(*backend, p, kind);
+      }
+    }
+  }
+}
+
+TEST_CASE("best match repeated: none of no points, -1 of no candidates") {
+  for (const auto& backend : {plain(), filtered()}) {
+    check_repeated(*backend, {.n = 0, .c = 9, .d = 4, .points = {}, .candidates = normal(9, 4, 7)}, kinds[0]);
+    check_repeated(*backend, {.n = 40, .c = 0, .d = 4, .points = normal(40, 4, 42), .candidates = {}}, kinds[0]);
+  }
+}
+
 TEST_CASE("leader clusters by bytes: the same bits for every kind of rows") {
   if (filter_missing()) return;
   for (const Kind& kind : kinds) {

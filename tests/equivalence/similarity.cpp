@@ -136,6 +136,35 @@ TEST_CASE("best match equals the reference without the point itself") {
     }
 }
 
+// Every third candidate moves to where the next one was, then the last alone, then none.
+TEST_CASE("best match repeated while candidates move equals the reference") {
+  for (const bool bias : {false, true})
+    for (Index n : {1, 33, 300})
+      for (Index c : {1, 8, 41}) {
+        Problem p = lattice(n, c, 9, bias);
+        for_each_backend([&](Backend& b) {
+          Problem now = p;
+          const auto best = b.allocate<std::int32_t>(n);
+          const auto memory = b.allocate<std::uint8_t>(kernels::match_memory(n, now.d));
+          for (int step = 0; step < 4; ++step) {
+            std::vector<std::int32_t> moved;
+            for (Index i = 0; i < c; ++i) moved.push_back(step == 1 ? i % 3 == 0 : step == 2 && i == c - 1);
+            for (Index i = 0; i < c; ++i)
+              if (moved[static_cast<std::size_t>(i)] != 0)
+                std::copy_n(p.candidates.begin() + (i + 1) % c * p.d, p.d, now.candidates.begin() + i * p.d);
+            kernels::BestMatch<Buffer> op{.points = b.adopt(now.points, n, now.d),
+                                          .candidates = b.adopt(now.candidates, c, now.d),
+                                          .memory = memory,
+                                          .best = best};
+            if (bias) op.bias = b.adopt(now.bias, c);
+            if (step > 0) op.moved = b.adopt(moved, c);
+            b.run(op);
+            check_equivalent(b.read(best), matches(*make_ref_backend(), now, 0, n).best, "best");
+          }
+        });
+      }
+}
+
 TEST_CASE("best match equals the reference where no score is above -inf") {
   Problem p = lattice(40, 20, 2, true);
   std::fill(p.bias.begin(), p.bias.end(), -kInfinity);

@@ -24,7 +24,8 @@ struct InnerProducts {
 
 /// The most similar candidate of each point: argmax of <points[i], candidates[c]> + bias[c] over first[i] <= c < last[i]; ties:
 /// the lowest c. Normalised rows make it the cosine; bias[c] = -|candidates[c]|^2 / 2 makes it the nearest in Euclidean
-/// distance.
+/// distance. A search that is repeated while candidates move (k-means) gives `memory` from its first call on, and `moved` from
+/// the second; it has no ranges, and asks for no scores once there is `moved`.
 template <template <class> class Ref>
 struct BestMatch {
   Ref<const float> points;             ///< [n, d]
@@ -34,9 +35,14 @@ struct BestMatch {
   Ref<const std::int32_t> last = {};   ///< [n, 1]; absent: c
   bool skip_self = false;              ///< candidate i is none for point i
   Index pairs = 0;                     ///< compared where ranges are given, for the declared cost; 0: all
-  Ref<std::int32_t> best;              ///< [n, 1]; -1 where a point has no candidate
-  Ref<float> score;                    ///< [n, 1] of the best; -inf where there is none
+  Ref<const std::int32_t> moved = {};  ///< [c, 1] 0: candidate and bias are those of the call that left `best` and `memory`
+  Ref<std::uint8_t> memory = {};       ///< [match_memory(n, d), 1] what a backend keeps of the points between calls
+  Ref<std::int32_t> best;              ///< [n, 1]; -1 where a point has no candidate. In and out with `moved`
+  Ref<float> score = {};               ///< [n, 1] of the best; -inf where there is none. Absent: not wanted
 };
+
+/// Bytes of BestMatch::memory for n points of d columns.
+constexpr Index match_memory(Index n, Index d) { return 64 + 4 * d + n * (d + 28); }
 
 /// Weighted means of the rows of each label: out[c] = sum of weights[i] * rows[i] / sum of weights[i] over labels[i] = c,
 /// summed in increasing i. Rows of `out` whose label does not occur are left as they are.
@@ -59,7 +65,8 @@ InnerProducts<To> map_views(const InnerProducts<Buffer>& a, F f) {
 }
 template <template <class> class To, class F>
 BestMatch<To> map_views(const BestMatch<Buffer>& a, F f) {
-  return {f(a.points), f(a.candidates), f(a.bias), f(a.first), f(a.last), a.skip_self, a.pairs, f(a.best), f(a.score)};
+  return {f(a.points), f(a.candidates), f(a.bias),   f(a.first), f(a.last), a.skip_self,
+          a.pairs,     f(a.moved),      f(a.memory), f(a.best),  f(a.score)};
 }
 template <template <class> class To, class F>
 MeanRows<To> map_views(const MeanRows<Buffer>& a, F f) {
