@@ -3,7 +3,7 @@
 // left of it bounds it from above, and a point needs no other centre while the farthest one is farther than that. Points
 // above a threshold form the front, which meets every new centre; where none of them is left above it, the threshold is
 // lowered, and the points that come to stand above it catch up with the centres that they missed, until they fall below.
-#include "distance_tile.hpp"
+#include "byte_centres.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
@@ -40,10 +40,10 @@ struct FarthestLanes {
 struct Points {
   const float* rows;
   Index stride, count, padded, d;
-  float* nearest;       // distance to the nearest of the first known[i] centres; kTaken: is one; kPadding: no point
+  float* nearest;  // distance to the nearest of the first known[i] centres; kTaken: is one; kPadding: no point
   std::int32_t* known;
-  float* centres;       // as strips
-  Index taken;          // centres
+  float* centres;  // as strips
+  Index taken;     // centres
 
   const float* row(Index i) const { return rows + i * stride; }
 
@@ -61,6 +61,11 @@ struct Front {
   std::int32_t* points = nullptr;
   float* nearest = nullptr;
   float* strips = nullptr;
+#if KVBENCH_WIDTH == 16
+  const float* mean = nullptr;  // of the points; absent: bytes are not wanted
+  ByteCentres bytes = {};
+  bool filtered = false;  // by bytes, not strips
+#endif
 };
 
 /// Lowers the distances of up to kTileRows points by the centres [first, first + W), of which `used` exist.
@@ -110,7 +115,7 @@ inline Index list_above(const Points& all, Index i, float threshold, std::int32_
 
 /// Lowers the threshold to below the farthest point as far as is known, and brings those above it up to date.
 void lower_threshold(Points& all, Front& front) {
-  constexpr float share = 0.97f;  // of the square: as measured
+  constexpr float share = 0.9f;  // of the square: as measured
   Vec farthest = broadcast(-kInfinity);
   for (Index i = 0; i < all.padded; i += W) farthest = max(farthest, load(all.nearest + i));
   front.threshold = max(farthest) * share;
@@ -125,19 +130,37 @@ void lower_threshold(Points& all, Front& front) {
   catch_up(all, points, count, front.threshold);
 }
 
+#if KVBENCH_WIDTH == 16
+/// Whether the front is there as bytes. A small one stays in the cache as it is.
+bool filter_front(const Points& all, Front& front, Context& context) {
+  constexpr Index cached = 1 << 15;  // numbers; as measured
+  const Index d = all.d;
+  if (!wants_filter(context, front.count * d > cached, d)) return false;
+  if (front.mean == nullptr) {
+    auto* mean = scratch<float>(context, 6, d);
+    mean_of(all.rows, all.stride, all.count, d, mean);
+    front.mean = mean;
+  }
+  const Index padded = round_up(front.count, kByteStrips * kStrip);
+  front.bytes = byte_centres(all.rows, all.stride, front.points, front.count, padded, d, front.mean, context);
+  return set_rows(front.bytes, front.nearest, scratch<std::uint8_t>(context, 14, kStrip * byte_pitch(d)));
+}
+#endif
+
 /// The points that are above the threshold now.
 void gather_front(const Points& all, Front& front, Context& context) {
   front.count = 0;
   for (Index i = 0; i < all.padded; i += W) front.count += list_above(all, i, front.threshold, front.points + front.count);
   const Index padded = round_up(front.count, kPassStrips * kStrip);
+  for (Index i = 0; i < padded; ++i) front.nearest[i] = i < front.count ? all.nearest[front.points[i]] : kPadding;
+#if KVBENCH_WIDTH == 16
+  front.filtered = front.count > 0 && filter_front(all, front, context);
+  if (front.filtered) return;
+#endif
   front.strips = scratch<float>(context, 4, padded * all.d);
   for (Index first = 0; first < padded; first += kStrip) {
     const float* rows[kStrip];
-    for (Index lane = 0; lane < kStrip; ++lane) {
-      const Index i = first + lane;
-      rows[lane] = i < front.count ? all.row(front.points[i]) : nullptr;
-      front.nearest[i] = i < front.count ? all.nearest[front.points[i]] : kPadding;
-    }
+    for (Index i = 0; i < kStrip; ++i) rows[i] = first + i < front.count ? all.row(front.points[first + i]) : nullptr;
     pack_strip(rows, all.d, front.strips + first * all.d);
   }
 }
@@ -150,7 +173,13 @@ Farthest find_farthest(const Front& front) {
 
 /// Lowers the distances of the front by a new centre and finds its farthest point. Taken points hold a negative distance and
 /// so keep it.
-Farthest lower_and_find(const Front& front, const float* centre, Index d) {
+Farthest lower_and_find(Front& front, const float* centre, Index d) {
+#if KVBENCH_WIDTH == 16
+  if (front.filtered) {
+    lower(front.bytes, centre, front.nearest);
+    return find_farthest(front);
+  }
+#endif
   FarthestLanes lanes;
   for (Index begin = 0; begin < front.count; begin += kPassStrips * kStrip) {
     Vec distances[kPassStrips][2];
@@ -167,6 +196,14 @@ Farthest lower_and_find(const Front& front, const float* centre, Index d) {
       }
   }
   return lanes.farthest();
+}
+
+/// Takes a point out of the search.
+void take(Front& front, Index i) {
+  front.nearest[i] = kTaken;
+#if KVBENCH_WIDTH == 16
+  if (front.filtered) take(front.bytes, i);
+#endif
 }
 
 /// The farthest point of all, where the front holds none above its threshold.
@@ -202,19 +239,19 @@ void run(const KCenter<HostMatrix>& op, Context& context) {
   for (Index i = 0; i < padded; ++i) all.known[i] = 0;
   for (Index i = 0; i < centres; ++i) all.centres[i] = 0;
   Front front = {.points = scratch<std::int32_t>(context, 3, padded + W), .nearest = scratch<float>(context, 5, padded)};
-  const auto take = [&](Index k, Index point, float distance) {
+  const auto add = [&](Index k, Index point, float distance) {
     op.order.data[k * op.order.stride] = static_cast<std::int32_t>(point);
     op.radius2.data[k * op.radius2.stride] = distance;
     all.take(point);
   };
-  take(0, op.start, kInfinity);
+  add(0, op.start, kInfinity);
   const float* centre = all.row(op.start);
   for (Index k = 1; k < op.order.rows; ++k) {
     Farthest next = lower_and_find(front, centre, d);
     if (!(next.distance >= front.threshold)) next = renew_front(all, front, context);
     const Index point = front.points[next.index];
-    front.nearest[next.index] = kTaken;
-    take(k, point, next.distance);
+    take(front, next.index);
+    add(k, point, next.distance);
     centre = all.row(point);
   }
 }

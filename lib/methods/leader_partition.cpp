@@ -43,6 +43,25 @@ class ClusterCounter {
   Buffer<std::int32_t> count_;
 };
 
+/// See smallest_leader_partition().
+float smallest_radius(Backend& backend, const Buffer<const float>& keys, Index capacity) {
+  ClusterCounter clusters(backend, keys, capacity);
+  if (clusters.count(0) <= capacity) return 0;
+  float too_small = 0, fits = covering_radius(backend, keys);
+  Index count = 1;
+  for (int step = 0; step < max_steps && count < capacity && fits - too_small > tolerance * fits; ++step) {
+    const float radius = too_small + (fits - too_small) / 2;
+    const Index taken = clusters.count(radius);
+    if (taken > capacity) {
+      too_small = radius;
+    } else {
+      fits = radius;
+      count = taken;
+    }
+  }
+  return fits;
+}
+
 }  // namespace
 
 std::optional<LeaderPartition> leader_partition(Backend& backend, const Buffer<const float>& keys, float radius,
@@ -70,21 +89,7 @@ std::optional<LeaderPartition> leader_partition(Backend& backend, const Buffer<c
 }
 
 LeaderPartition smallest_leader_partition(Backend& backend, const Buffer<const float>& keys, Index capacity) {
-  ClusterCounter clusters(backend, keys, capacity);
-  if (clusters.count(0) <= capacity) return leader_partition(backend, keys, 0, capacity).value();
-  float too_small = 0, fits = covering_radius(backend, keys);
-  Index count = 1;
-  for (int step = 0; step < max_steps && count < capacity && fits - too_small > tolerance * fits; ++step) {
-    const float radius = too_small + (fits - too_small) / 2;
-    const Index taken = clusters.count(radius);
-    if (taken > capacity) {
-      too_small = radius;
-    } else {
-      fits = radius;
-      count = taken;
-    }
-  }
-  return leader_partition(backend, keys, fits, capacity).value();
+  return leader_partition(backend, keys, smallest_radius(backend, keys, capacity), capacity).value();
 }
 
 }  // namespace kvbench
