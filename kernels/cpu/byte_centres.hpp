@@ -24,34 +24,38 @@ constexpr Index kByteStrips = 4;
 
 /// Points as bytes, kStrip side by side, with what a pass reads of each. Slots [8, 16) of the workspace.
 struct ByteCentres {
-  const float* points;
+  const float* data;
   Index stride, rows, padded, d;
-  float* centre;          // the common one, of the rows
-  std::uint8_t* bytes;    // [padded / kStrip][column / 4][kStrip][column % 4]
-  std::int8_t* row;       // of the centre of a pass
-  float *scale, *norm2;   // s; |s q|^2, lowered; +inf where the point is out of the search
-  float *error, *bound;   // |e|; sqrt(nearest) + |e|, both lifted
-  std::int32_t* changed;  // points that a pass may change
-  float* strip;           // fp32
+  const std::int32_t* points;  // [rows] which rows of the data they are
+  const float* centre;         // the common one, of the rows
+  std::uint8_t* bytes;         // [padded / kStrip][column / 4][kStrip][column % 4]
+  std::int8_t* row;            // of the centre of a pass
+  float *scale, *norm2;        // s; |s q|^2, lowered; +inf where the point is out of the search
+  float *error, *bound;        // |e|; sqrt(nearest) + |e|, both lifted
+  std::int32_t* changed;       // points that a pass may change
+  float* strip;                // fp32
+
+  const float* row_of(Index i) const { return data + points[i] * stride; }
 };
 
 inline float lifted(float error) { return error * (1 + 0x1p-20f); }
 inline float kept(float norm2, Index d) { return norm2 * (1 - static_cast<float>(d + 64) * 0x1p-22f); }
 inline float raised(float nearest, Index d) { return __builtin_sqrtf(nearest) * (1 + static_cast<float>(d + 32) * 0x1p-23f); }
 
-/// Makes bytes of the points; false where one cannot be used. `rows`: kStrip * byte_pitch(d).
-inline bool set_rows(ByteCentres& set, std::uint8_t* rows) {
+/// Makes bytes of the points, which hold the distances `nearest`; false where one cannot be used. `rows`: kStrip *
+/// byte_pitch(d).
+inline bool set_rows(ByteCentres& set, const float* nearest, std::uint8_t* rows) {
   bool usable = true;
   for (Index first = 0; first < set.padded && usable; first += kStrip) {
     const float* points[kStrip];
-    for (Index lane = 0; lane < kStrip; ++lane) points[lane] = set.points + min(first + lane, set.rows - 1) * set.stride;
+    for (Index lane = 0; lane < kStrip; ++lane) points[lane] = set.row_of(min(first + lane, set.rows - 1));
     std::uint8_t* bytes = set.bytes + first * byte_pitch(set.d);
     pack_bytes(points, set.centre, set.d, rows, bytes, [&](Index lane, const ByteRow& own) {
       const Index i = first + lane;
       set.scale[i] = own.scale;
       set.norm2[i] = i < set.rows ? kept(own.scale * own.scale * own.squares, set.d) : kInfinity;
       set.error[i] = lifted(own.error);
-      set.bound[i] = kInfinity;
+      set.bound[i] = i < set.rows ? raised(nearest[i], set.d) + set.error[i] : 0;
       usable = usable && own.size < kByteLimit;
     });
   }
@@ -59,25 +63,25 @@ inline bool set_rows(ByteCentres& set, std::uint8_t* rows) {
 }
 
 /// `padded`: rows, rounded up to a multiple of kByteStrips * kStrip.
-inline ByteCentres byte_centres(const float* points, Index stride, Index rows, Index padded, Index d, Context& context) {
+inline ByteCentres byte_centres(const float* data, Index stride, const std::int32_t* points, Index rows, Index padded, Index d,
+                                const float* centre, Context& context) {
   const Index pitch = byte_pitch(d);
   auto* numbers = scratch<float>(context, 10, 4 * padded);
-  ByteCentres set = {.points = points,
-                     .stride = stride,
-                     .rows = rows,
-                     .padded = padded,
-                     .d = d,
-                     .centre = scratch<float>(context, 8, d),
-                     .bytes = scratch<std::uint8_t>(context, 9, padded * pitch),
-                     .row = scratch<std::int8_t>(context, 11, pitch),
-                     .scale = numbers,
-                     .norm2 = numbers + padded,
-                     .error = numbers + 2 * padded,
-                     .bound = numbers + 3 * padded,
-                     .changed = scratch<std::int32_t>(context, 12, padded + W),
-                     .strip = scratch<float>(context, 13, kStrip * d)};
-  mean_of(points, stride, rows, d, set.centre);
-  return set;
+  return {.data = data,
+          .stride = stride,
+          .rows = rows,
+          .padded = padded,
+          .d = d,
+          .points = points,
+          .centre = centre,
+          .bytes = scratch<std::uint8_t>(context, 9, padded * pitch),
+          .row = scratch<std::int8_t>(context, 11, pitch),
+          .scale = numbers,
+          .norm2 = numbers + padded,
+          .error = numbers + 2 * padded,
+          .bound = numbers + 3 * padded,
+          .changed = scratch<std::int32_t>(context, 12, padded + W),
+          .strip = scratch<float>(context, 13, kStrip * d)};
 }
 
 /// Appends to set.changed the points of kByteStrips strips from `first` on whose distances `own`, the centre of set.row, may
@@ -117,8 +121,7 @@ inline void lower(ByteCentres& set, const float* centre, float* nearest) {
   for (Index first = 0; first < set.padded; first += kByteStrips * kStrip) count = find_changed(set, own, first, count);
   for (Index begin = 0; begin < count; begin += kStrip) {
     const float* rows[kStrip];
-    for (Index lane = 0; lane < kStrip; ++lane)
-      rows[lane] = set.points + set.changed[min(begin + lane, count - 1)] * set.stride;
+    for (Index lane = 0; lane < kStrip; ++lane) rows[lane] = set.row_of(set.changed[min(begin + lane, count - 1)]);
     pack_strip(rows, set.d, set.strip);
     alignas(64) float distances[kStrip];
     Vec acc[1][2];

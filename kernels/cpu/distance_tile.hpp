@@ -27,6 +27,21 @@ inline void distance_tile(const float* tile, const float* strip, Index d, Vec (&
   }
 }
 
+/// acc[r] = squared distances of rows that are read in place to W neighbouring rows of a packed strip.
+template <int Rows>
+inline void distance_lanes(const float* const* rows, const float* lanes, Index d, Vec (&acc)[Rows]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) acc[r] = Vec{};
+  for (Index c = 0; c < d; ++c) {
+    const Vec s = load(lanes + c * kStrip);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const Vec difference = s - broadcast(rows[r][c]);
+      acc[r] = fma(difference, difference, acc[r]);
+    }
+  }
+}
+
 /// acc[s] = squared distances of one row to those of neighbouring strips: more than one hide the latency of the sums.
 template <int Strips>
 inline void distance_strips(const float* row, const float* strips, Index d, Vec (&acc)[Strips][2]) {

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// Greedy k-center that looks at few points. The distance of a point to the nearest centre only falls, so what the first centres
+// left of it bounds it from above, and a point needs no other centre while the farthest one is farther than that. Points
+// above a threshold form the front, which meets every new centre; where none of them is left above it, the threshold is
+// lowered, and the points that come to stand above it catch up with the centres that they missed, until they fall below.
 #include "byte_centres.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
 namespace {
+
+constexpr float kTaken = -1, kPadding = -2;
+constexpr int kPassStrips = 4;
 
 struct Farthest {
   float distance;
@@ -29,77 +36,224 @@ struct FarthestLanes {
   }
 };
 
-constexpr int kPassStrips = 4;
+/// Every point, and the centres so far.
+struct Points {
+  const float* rows;
+  Index stride, count, padded, d;
+  float* nearest;  // distance to the nearest of the first known[i] centres; kTaken: is one; kPadding: no point
+  std::int32_t* known;
+  float* centres;  // as strips
+  Index taken;     // centres
 
-/// Lowers the distances of all points to the nearest centre by the new one and finds the farthest point. Taken points hold a
-/// negative distance and so keep it.
-Farthest lower_and_find(const float* strips, const float* centre, Index padded, Index d, float* nearest) {
+  const float* row(Index i) const { return rows + i * stride; }
+
+  void take(Index point) {
+    for (Index c = 0; c < d; ++c) centres[taken / kStrip * kStrip * d + c * kStrip + taken % kStrip] = row(point)[c];
+    ++taken;
+    nearest[point] = kTaken;
+  }
+};
+
+/// The points from a threshold on, in increasing order; they know all centres.
+struct Front {
+  float threshold = kInfinity;
+  Index count = 0;
+  std::int32_t* points = nullptr;
+  float* nearest = nullptr;
+  float* strips = nullptr;
+#if KVBENCH_WIDTH == 16
+  const float* mean = nullptr;  // of the points; absent: bytes are not wanted
+  ByteCentres bytes = {};
+  bool filtered = false;  // by bytes, not strips
+#endif
+};
+
+/// Lowers the distances of up to kTileRows points by the centres [first, first + W), of which `used` exist.
+template <int Rows>
+void meet(Points& all, const std::int32_t* points, Index first, IntVec used) {
+  const float* rows[Rows];
+  for (int r = 0; r < Rows; ++r) rows[r] = all.row(points[r]);
+  Vec distances[Rows];
+  distance_lanes<Rows>(rows, all.centres + first / kStrip * kStrip * all.d + first % kStrip, all.d, distances);
+  for (int r = 0; r < Rows; ++r) {
+    float& own = all.nearest[points[r]];
+    const Vec old = broadcast(own);
+    const IntVec nearer = used & (distances[r] < old);
+    if (bits(nearer) != 0) own = fold(select(nearer, distances[r], old), [](Vec a, Vec b) { return select(a < b, a, b); })[0];
+  }
+}
+
+constexpr Index kCatchUp = 256;
+
+/// Points [count] meet the centres that they do not know, until they fall below the threshold.
+void catch_up(Points& all, std::int32_t* points, Index count, float threshold) {
+  Index first = all.taken;
+  for (Index p = 0; p < count; ++p) first = min(first, all.known[points[p]]);
+  std::int32_t behind[kCatchUp];
+  for (first = first / W * W; first < all.taken && count > 0; first += W) {
+    const Index end = min(first + W, all.taken);
+    Index above = 0, waiting = 0;
+    for (Index p = 0; p < count; ++p) {
+      const std::int32_t point = points[p];
+      if (all.nearest[point] < threshold) continue;
+      points[above++] = point;
+      if (all.known[point] >= end) continue;
+      behind[waiting++] = point;
+      all.known[point] = static_cast<std::int32_t>(end);
+    }
+    count = above;
+    const IntVec used = lane_numbers(first) < broadcast(static_cast<std::int32_t>(end));
+    for (Index p = 0; p < waiting; p += kTileRows)
+      with_rows(min(kTileRows, waiting - p), [&]<int Rows>() { meet<Rows>(all, behind + p, first, used); });
+  }
+}
+
+/// Appends the points of lanes [i, i + W) from the threshold on.
+inline Index list_above(const Points& all, Index i, float threshold, std::int32_t* out) {
+  return compress(lane_numbers(i), bits(load(all.nearest + i) >= broadcast(threshold)), out);
+}
+
+/// Lowers the threshold to below the farthest point as far as is known, and brings those above it up to date.
+void lower_threshold(Points& all, Front& front) {
+  constexpr float share = 0.9f;  // of the square: as measured
+  Vec farthest = broadcast(-kInfinity);
+  for (Index i = 0; i < all.padded; i += W) farthest = max(farthest, load(all.nearest + i));
+  front.threshold = max(farthest) * share;
+  std::int32_t points[kCatchUp + W];
+  Index count = 0;
+  for (Index i = 0; i < all.padded; i += W) {
+    count += list_above(all, i, front.threshold, points + count);
+    if (count <= kCatchUp - W) continue;
+    catch_up(all, points, count, front.threshold);
+    count = 0;
+  }
+  catch_up(all, points, count, front.threshold);
+}
+
+#if KVBENCH_WIDTH == 16
+/// Whether the front is there as bytes. A small one stays in the cache as it is.
+bool filter_front(const Points& all, Front& front, Context& context) {
+  constexpr Index cached = 1 << 15;  // numbers; as measured
+  const Index d = all.d;
+  if (!wants_filter(context, front.count * d > cached, d)) return false;
+  if (front.mean == nullptr) {
+    auto* mean = scratch<float>(context, 6, d);
+    mean_of(all.rows, all.stride, all.count, d, mean);
+    front.mean = mean;
+  }
+  const Index padded = round_up(front.count, kByteStrips * kStrip);
+  front.bytes = byte_centres(all.rows, all.stride, front.points, front.count, padded, d, front.mean, context);
+  return set_rows(front.bytes, front.nearest, scratch<std::uint8_t>(context, 14, kStrip * byte_pitch(d)));
+}
+#endif
+
+/// The points that are above the threshold now.
+void gather_front(const Points& all, Front& front, Context& context) {
+  front.count = 0;
+  for (Index i = 0; i < all.padded; i += W) front.count += list_above(all, i, front.threshold, front.points + front.count);
+  const Index padded = round_up(front.count, kPassStrips * kStrip);
+  for (Index i = 0; i < padded; ++i) front.nearest[i] = i < front.count ? all.nearest[front.points[i]] : kPadding;
+#if KVBENCH_WIDTH == 16
+  front.filtered = front.count > 0 && filter_front(all, front, context);
+  if (front.filtered) return;
+#endif
+  front.strips = scratch<float>(context, 4, padded * all.d);
+  for (Index first = 0; first < padded; first += kStrip) {
+    const float* rows[kStrip];
+    for (Index i = 0; i < kStrip; ++i) rows[i] = first + i < front.count ? all.row(front.points[first + i]) : nullptr;
+    pack_strip(rows, all.d, front.strips + first * all.d);
+  }
+}
+
+Farthest find_farthest(const Front& front) {
   FarthestLanes lanes;
-  for (Index begin = 0; begin < padded; begin += kPassStrips * kStrip) {
+  for (Index i = 0; i < round_up(front.count, kStrip); i += W) lanes.update(load(front.nearest + i), i);
+  return lanes.farthest();
+}
+
+/// Lowers the distances of the front by a new centre and finds its farthest point. Taken points hold a negative distance and
+/// so keep it.
+Farthest lower_and_find(Front& front, const float* centre, Index d) {
+#if KVBENCH_WIDTH == 16
+  if (front.filtered) {
+    lower(front.bytes, centre, front.nearest);
+    return find_farthest(front);
+  }
+#endif
+  FarthestLanes lanes;
+  for (Index begin = 0; begin < front.count; begin += kPassStrips * kStrip) {
     Vec distances[kPassStrips][2];
-    distance_strips(centre, strips + begin * d, d, distances);
+    distance_strips(centre, front.strips + begin * d, d, distances);
 #pragma GCC unroll 4
     for (int s = 0; s < kPassStrips; ++s)
 #pragma GCC unroll 2
       for (int v = 0; v < 2; ++v) {
         const Index first = begin + s * kStrip + v * W;
-        const Vec old = load(nearest + first);
+        const Vec old = load(front.nearest + first);
         const Vec lowered = select(distances[s][v] < old, distances[s][v], old);
-        store(nearest + first, lowered);
+        store(front.nearest + first, lowered);
         lanes.update(lowered, first);
       }
   }
   return lanes.farthest();
 }
 
+/// Takes a point out of the search.
+void take(Front& front, Index i) {
+  front.nearest[i] = kTaken;
 #if KVBENCH_WIDTH == 16
-/// The same by the filter of byte_centres.hpp.
-Farthest lower_and_find(ByteCentres& set, const float* centre, float* nearest) {
-  lower(set, centre, nearest);
-  FarthestLanes lanes;
-  for (Index i = 0; i < set.padded; i += W) lanes.update(load(nearest + i), i);
-  return lanes.farthest();
+  if (front.filtered) take(front.bytes, i);
+#endif
 }
 
-/// Making bytes of a row and the first passes, which change most points, must be earned by the others: as measured.
-bool filter_pays(const KCenter<HostMatrix>& op) { return op.order.rows * op.points.cols >= 4096; }
-#endif
+/// The farthest point of all, where the front holds none above its threshold.
+Farthest renew_front(Points& all, Front& front, Context& context) {
+  for (Index i = 0; i < front.count; ++i) {
+    all.nearest[front.points[i]] = front.nearest[i];
+    all.known[front.points[i]] = static_cast<std::int32_t>(all.taken);
+  }
+  for (;;) {
+    lower_threshold(all, front);
+    gather_front(all, front, context);
+    if (front.count > 0) return find_farthest(front);
+  }
+}
 
 }  // namespace
 
 template <>
 void run(const KCenter<HostMatrix>& op, Context& context) {
-  constexpr float taken = -1;
-  constexpr float padding = -2;
-  const Index n = op.points.rows;
-  const Index d = op.points.cols;
   if (op.order.rows == 0) return;
-  const Index padded = round_up(n, kPassStrips * kStrip);
-  auto* nearest = scratch<float>(context, 1, padded);
-  for (Index i = 0; i < padded; ++i) nearest[i] = i < n ? kInfinity : padding;
-
-  const auto take_all = [&](auto taken_out, auto next_of) {
-    Farthest next = {kInfinity, static_cast<std::int32_t>(op.start)};
-    for (Index k = 0; k < op.order.rows; ++k) {
-      op.order.data[k * op.order.stride] = next.index;
-      op.radius2.data[k * op.radius2.stride] = next.distance;
-      nearest[next.index] = taken;
-      taken_out(next.index);
-      if (k + 1 < op.order.rows) next = next_of(op.points.data + next.index * op.points.stride);
-    }
+  const Index n = op.points.rows, d = op.points.cols, padded = round_up(n, kPassStrips * kStrip);
+  const Index centres = round_up(op.order.rows, kStrip) * d;
+  Points all = {.rows = op.points.data,
+                .stride = op.points.stride,
+                .count = n,
+                .padded = padded,
+                .d = d,
+                .nearest = scratch<float>(context, 0, padded),
+                .known = scratch<std::int32_t>(context, 1, padded),
+                .centres = scratch<float>(context, 2, centres),
+                .taken = 0};
+  for (Index i = 0; i < padded; ++i) all.nearest[i] = i < n ? kInfinity : kPadding;
+  for (Index i = 0; i < padded; ++i) all.known[i] = 0;
+  for (Index i = 0; i < centres; ++i) all.centres[i] = 0;
+  Front front = {.points = scratch<std::int32_t>(context, 3, padded + W), .nearest = scratch<float>(context, 5, padded)};
+  const auto add = [&](Index k, Index point, float distance) {
+    op.order.data[k * op.order.stride] = static_cast<std::int32_t>(point);
+    op.radius2.data[k * op.radius2.stride] = distance;
+    all.take(point);
   };
-#if KVBENCH_WIDTH == 16
-  if (wants_filter(context, filter_pays(op), d)) {
-    ByteCentres set = byte_centres(op.points.data, op.points.stride, n, padded, d, context);
-    if (set_rows(set, scratch<std::uint8_t>(context, 14, kStrip * byte_pitch(d))))
-      return take_all([&](Index point) { take(set, point); },
-                      [&](const float* centre) { return lower_and_find(set, centre, nearest); });
+  add(0, op.start, kInfinity);
+  const float* centre = all.row(op.start);
+  for (Index k = 1; k < op.order.rows; ++k) {
+    Farthest next = lower_and_find(front, centre, d);
+    if (!(next.distance >= front.threshold)) next = renew_front(all, front, context);
+    const Index point = front.points[next.index];
+    take(front, next.index);
+    add(k, point, next.distance);
+    centre = all.row(point);
   }
-#endif
-  auto* strips = scratch<float>(context, 0, padded * d);
-  pack_strips(op.points.data, op.points.stride, n, d, strips);
-  for (Index i = round_up(n, kStrip) * d; i < padded * d; ++i) strips[i] = 0;
-  take_all([](Index) {}, [&](const float* centre) { return lower_and_find(strips, centre, padded, d, nearest); });
 }
 
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

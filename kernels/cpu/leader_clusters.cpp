@@ -148,19 +148,62 @@ void open_cluster(const Leaders& op, Index point, Index cluster, float* strips) 
   }
 }
 
-}  // namespace
+/// The largest float that is not above x >= 0: a distance is within it just where it is within x.
+inline float not_above(double x) {
+  const auto rounded = static_cast<float>(x);
+  return static_cast<double>(rounded) > x ? __builtin_nextafterf(rounded, 0) : rounded;
+}
 
-template <>
-void run(const Leaders& op, Context& context) {
-  const double radius2 = static_cast<double>(op.radius) * static_cast<double>(op.radius);
+/// Leaves in `open`, points in any order, those that no representative [begin, end) covers, and returns how many.
+Index drop_covered(const Leaders& op, const float* strips, Index begin, Index end, float limit, std::int32_t* open,
+                   Index points) {
   const Index d = op.points.cols;
-  const Index capacity = op.representatives.rows;
-  Index count = op.count.data[0];
-  auto* strips = scratch<float>(context, 0, round_up(capacity, kStrip) * d);
+  for (Index first = begin / W * W; first < end && points > 0; first += W) {
+    const float* lanes = strips + first / kStrip * kStrip * d + first % kStrip;
+    const IntVec used = lane_numbers(first) < broadcast(static_cast<std::int32_t>(end));
+    Index left = 0;
+    for (Index p = 0; p < points; p += kTileRows)
+      with_rows(min(kTileRows, points - p), [&]<int Rows>() {
+        const float* rows[Rows];
+        for (int r = 0; r < Rows; ++r) rows[r] = op.points.data + open[p + r] * op.points.stride;
+        Vec distances[Rows];
+        distance_lanes<Rows>(rows, lanes, d, distances);
+        for (int r = 0; r < Rows; ++r) {
+          open[left] = open[p + r];
+          left += bits(used & (distances[r] <= limit)) == 0;
+        }
+      });
+    points = left;
+  }
+  return points;
+}
+
+/// The number of clusters alone. Most points lie within the radius of one of the first representatives, and need no other.
+Index count_clusters(const Leaders& op, double radius2, Index count, float* strips) {
+  constexpr Index least = 32, most = 512;
+  const Index n = op.points.rows, capacity = op.representatives.rows;
+  const float limit = not_above(radius2);
+  std::int32_t open[most];
+  Index points = 0;
+  for (Index begin = 0; begin < n && count <= capacity; begin += points) {
+    points = min(clamp(begin, least, most), n - begin);
+    for (Index p = 0; p < points; ++p) open[p] = static_cast<std::int32_t>(begin + p);
+    const Index before = count, far = drop_covered(op, strips, 0, before, limit, open, points);
+    for (Index p = 0; p < far && count <= capacity; ++p) {
+      std::int32_t point = open[p];
+      if (drop_covered(op, strips, before, count, limit, &point, 1) == 0) continue;
+      if (count < capacity) open_cluster(op, point, count, strips);
+      ++count;
+    }
+  }
+  return count;
+}
+
+/// Clusters, and the label of each point.
+Index label_points(const Leaders& op, double radius2, Index count, float* strips, Context& context) {
+  const Index d = op.points.cols, capacity = op.representatives.rows;
   auto* tiles = scratch<float>(context, 1, kLeaderBlock * d);
   auto* nearest = scratch<Nearest>(context, 2, kLeaderBlock);
-  for (Index i = 0; i < round_up(capacity, kStrip) * d; ++i) strips[i] = 0;
-  pack_strips(op.representatives.data, op.representatives.stride, min(count, capacity), d, strips);
 
 #if KVBENCH_WIDTH == 16
   LeaderFilter filter = {};
@@ -185,7 +228,21 @@ void run(const Leaders& op, Context& context) {
     }
   }
   for (; i < op.points.rows; ++i) op.labels.data[i * op.labels.stride] = -1;
-  op.count.data[0] = static_cast<std::int32_t>(count);
+  return count;
+}
+
+}  // namespace
+
+template <>
+void run(const Leaders& op, Context& context) {
+  const double radius2 = static_cast<double>(op.radius) * static_cast<double>(op.radius);
+  const Index d = op.points.cols, capacity = op.representatives.rows, count = op.count.data[0];
+  auto* strips = scratch<float>(context, 0, round_up(capacity, kStrip) * d);
+  for (Index i = 0; i < round_up(capacity, kStrip) * d; ++i) strips[i] = 0;
+  pack_strips(op.representatives.data, op.representatives.stride, min(count, capacity), d, strips);
+  const Index now = op.labels.data == nullptr ? count_clusters(op, radius2, count, strips)
+                                              : label_points(op, radius2, count, strips, context);
+  op.count.data[0] = static_cast<std::int32_t>(now);
 }
 
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

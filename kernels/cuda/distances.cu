@@ -151,16 +151,19 @@ __global__ void __launch_bounds__(kThreads) leader_clusters(LeaderClusters<Devic
   if (first_index() == 0) op.count[0] = count;
 }
 
-/// Scratch of the two loops: a float for each point, then two lines of candidates.
+/// Scratch of the two loops: two lines of candidates, then two numbers for each point.
 struct LoopScratch {
-  float* nearest;
   Candidate* board;
+  float* nearest;
+  std::int32_t* labels;
 };
 
 LoopScratch loop_scratch(Context& context, Index points, int blocks) {
   const std::size_t line = static_cast<std::size_t>(2 * blocks);
   auto* board = context.workspace<Candidate>(line + static_cast<std::size_t>(points));
-  return {reinterpret_cast<float*>(board + line), board};
+  static_assert(sizeof(Candidate) == sizeof(float) + sizeof(std::int32_t));
+  auto* nearest = reinterpret_cast<float*>(board + line);
+  return {board, nearest, reinterpret_cast<std::int32_t*>(nearest + points)};
 }
 
 }  // namespace
@@ -183,7 +186,9 @@ void run(const LeaderClusters<DeviceMatrix>& op, Context& context) {
   if (op.points.rows == 0) return;
   const int blocks = cooperative_blocks(context, op.points.rows, kThreads, leader_clusters);
   const LoopScratch scratch = loop_scratch(context, op.points.rows, blocks);
-  launch_cooperative(context, blocks, kThreads, leader_clusters, op, scratch.nearest, scratch.board);
+  LeaderClusters<DeviceMatrix> labelled = op;
+  if (op.labels.empty()) labelled.labels = {scratch.labels, op.points.rows, 1, 1};
+  launch_cooperative(context, blocks, kThreads, leader_clusters, labelled, scratch.nearest, scratch.board);
 }
 
 }  // namespace kvbench::kernels::cuda

@@ -65,7 +65,7 @@ void run(const LeaderClusters<HostMatrix>& op, Context&) {
       if (label >= 0) std::copy_n(op.points.row(i), op.points.cols, op.representatives.row(label));
       ++count;
     }
-    op.labels[i] = label;
+    if (!op.labels.empty()) op.labels[i] = label;
   }
 }
 

@@ -18,6 +18,50 @@ float covering_radius(Backend& backend, const Buffer<const float>& keys) {
   return std::sqrt(std::ranges::max(backend.read(distances))) * (1 + tolerance);
 }
 
+/// The number of clusters at one radius after the other.
+class ClusterCounter {
+ public:
+  ClusterCounter(Backend& backend, const Buffer<const float>& keys, Index capacity)
+      : backend_(backend),
+        keys_(keys),
+        representatives_(backend.allocate<float>(std::min(capacity, keys.rows()), keys.cols())),
+        count_(backend.allocate<std::int32_t>(1)) {}
+
+  /// More than the capacity where there are too many, not how many more.
+  Index count(float radius) {
+    if (keys_.rows() == 0) return 0;
+    backend_.fill(count_, 0);
+    backend_.run(kernels::LeaderClusters<Buffer>{
+        .points = keys_, .radius = radius, .representatives = representatives_, .count = count_});
+    return backend_.read(count_)[0];
+  }
+
+ private:
+  Backend& backend_;
+  Buffer<const float> keys_;
+  Buffer<float> representatives_;
+  Buffer<std::int32_t> count_;
+};
+
+/// See smallest_leader_partition().
+float smallest_radius(Backend& backend, const Buffer<const float>& keys, Index capacity) {
+  ClusterCounter clusters(backend, keys, capacity);
+  if (clusters.count(0) <= capacity) return 0;
+  float too_small = 0, fits = covering_radius(backend, keys);
+  Index count = 1;
+  for (int step = 0; step < max_steps && count < capacity && fits - too_small > tolerance * fits; ++step) {
+    const float radius = too_small + (fits - too_small) / 2;
+    const Index taken = clusters.count(radius);
+    if (taken > capacity) {
+      too_small = radius;
+    } else {
+      fits = radius;
+      count = taken;
+    }
+  }
+  return fits;
+}
+
 }  // namespace
 
 std::optional<LeaderPartition> leader_partition(Backend& backend, const Buffer<const float>& keys, float radius,
@@ -45,19 +89,7 @@ std::optional<LeaderPartition> leader_partition(Backend& backend, const Buffer<c
 }
 
 LeaderPartition smallest_leader_partition(Backend& backend, const Buffer<const float>& keys, Index capacity) {
-  if (auto exact = leader_partition(backend, keys, 0, capacity)) return *std::move(exact);
-  float too_small = 0, fits = covering_radius(backend, keys);
-  LeaderPartition best = leader_partition(backend, keys, fits, capacity).value();
-  for (int step = 0; step < max_steps && best.clusters() < capacity && fits - too_small > tolerance * fits; ++step) {
-    const float radius = too_small + (fits - too_small) / 2;
-    if (auto partition = leader_partition(backend, keys, radius, capacity)) {
-      best = *std::move(partition);
-      fits = radius;
-    } else {
-      too_small = radius;
-    }
-  }
-  return best;
+  return leader_partition(backend, keys, smallest_radius(backend, keys, capacity), capacity).value();
 }
 
 }  // namespace kvbench

@@ -77,6 +77,11 @@ TEST_CASE("leader clusters equal the reference, ties and overflow included") {
             check_equivalent(actual.labels, expected.labels, "labels");
             CHECK(actual.count == expected.count);
             CHECK(same_bits(actual.representatives, expected.representatives));
+            for (const Index block : {n + 1, Index{77}}) {
+              const Clusters counted = clusters(b, points, n, d, radius, capacity, block, false);
+              CHECK(counted.count == expected.count);
+              CHECK(same_bits(counted.representatives, expected.representatives));
+            }
           });
         }
 }
@@ -89,6 +94,13 @@ TEST_CASE("leader clusters: the same bits whichever way the stream is split into
     const Clusters whole = clusters(b, points, n, d, 5.2f, n, n);
     CHECK(whole.count > 20);
     CHECK(whole.count < n / 2);
+    for (const Index capacity : {n, Index{whole.count}, Index{whole.count - 1}}) {
+      const Clusters counted = clusters(b, points, n, d, 5.2f, capacity, n, false);
+      CHECK(counted.count == whole.count);  // or one more than the capacity
+      const std::vector<float> first(whole.representatives.begin(),
+                                     whole.representatives.begin() + std::min<Index>(capacity, whole.count) * d);
+      CHECK(same_bits(counted.representatives, first));
+    }
     for (Index block : {1, 7, 192, 256, 500}) {
       CAPTURE(block);
       const Clusters split = clusters(b, points, n, d, 5.2f, n, block);
@@ -119,6 +131,7 @@ TEST_CASE("the same pair has the same distance bits in squared distances, k-cent
     for (const float r : {radius, std::nextafter(radius, 0.0f), std::nextafter(radius, kInfinity)}) {
       const bool joins = static_cast<double>(distance(0, 1)) <= static_cast<double>(r) * static_cast<double>(r);
       CHECK(clusters(b, pair, 2, d, r, 2, 2).labels[1] == (joins ? 0 : 1));
+      CHECK(clusters(b, pair, 2, d, r, 2, 2, false).count == (joins ? 1 : 2));
     }
   });
 }

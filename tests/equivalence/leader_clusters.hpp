@@ -14,16 +14,18 @@ struct Clusters {
   std::vector<float> representatives;  // those in use
 };
 
-/// Feeds the points in calls of `block`.
+/// Feeds the points in calls of `block`. Not labelled: clusters are counted alone.
 inline Clusters clusters(Backend& b, const std::vector<float>& points, Index n, Index d, float radius, Index capacity,
-                         Index block) {
+                         Index block, bool labelled = true) {
   auto all = b.adopt(points, n, d);
   auto representatives = b.allocate<float>(capacity, d);
   auto count = b.adopt(std::vector<std::int32_t>{0}, 1);
   auto labels = b.allocate<std::int32_t>(n);
   for (Index begin = 0; begin < n; begin += block) {
     const Index size = std::min(block, n - begin);
-    b.run(kernels::LeaderClusters<Buffer>{all.slice(begin, size), radius, representatives, count, labels.slice(begin, size)});
+    kernels::LeaderClusters<Buffer> op{all.slice(begin, size), radius, representatives, count};
+    if (labelled) op.labels = labels.slice(begin, size);
+    b.run(op);
   }
   const std::int32_t used = b.read(count)[0];
   return {b.read(labels), used, b.read(representatives.slice(0, std::min<Index>(used, capacity)))};

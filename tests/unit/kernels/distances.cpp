@@ -39,6 +39,10 @@ TEST_CASE("leader clusters: join the nearest representative within the radius, e
   CHECK(ref->read(labels) == std::vector<std::int32_t>{0, 0, 1, 0, 1, 2});
   CHECK(ref->read(count)[0] == 3);
   CHECK(ref->read(representatives) == std::vector<float>{0, 4, 7});
+
+  ref->fill(count, 0);
+  ref->run(kernels::LeaderClusters<Buffer>{matrix<float>(*ref, {{0}, {2}, {4}, {2}, {5}, {7}}), 2, representatives, count});
+  CHECK(ref->read(count)[0] == 3);  // without labels
 }
 
 TEST_CASE("leader clusters: labels are -1 from the point on that did not fit, also in later calls") {

@@ -36,7 +36,9 @@ struct LeaderClusters {
   float radius = 0;            ///< Euclidean, >= 0
   Ref<float> representatives;  ///< [capacity, d] in and out: the first count[0] rows are in use
   Ref<std::int32_t> count;     ///< [1, 1] in and out; capacity + 1 when a point would have opened one cluster too many
-  Ref<std::int32_t> labels;    ///< [n, 1] cluster of each point; -1 from the point on that did not fit
+  /// [n, 1] cluster of each point; -1 from the point on that did not fit. Absent: clusters are counted, which needs any
+  /// representative within the radius, not the nearest: much less work on the host.
+  Ref<std::int32_t> labels = {};
 };
 
 template <template <class> class To, class F>
