@@ -33,26 +33,26 @@ void check_shape(const EntryTable& t, const HeadTokens& tokens, Index num_querie
 }
 
 // Without an early end these loops run on vectors: a method's own keys and values are all looked at for every query.
-bool all_finite(const std::vector<float>& values) {
+bool all_finite(const HostView<float>& values) {
   constexpr std::uint32_t exponent = 0x7f800000;
   std::uint32_t bad = 0;
   for (const float x : values) bad |= (std::bit_cast<std::uint32_t>(x) & exponent) == exponent ? 1u : 0u;
   return bad == 0;
 }
 
-bool all_within(const std::vector<std::int32_t>& ids, std::int32_t limit) {
+bool all_within(const HostView<std::int32_t>& ids, std::int32_t limit) {
   std::uint32_t bad = 0;
   for (const std::int32_t id : ids) bad |= (id < -1 ? 1u : 0u) | (id >= limit ? 1u : 0u);
   return bad == 0;
 }
 
-struct HostTable {
-  std::vector<std::int32_t> ids;
-  std::vector<float> num, den;
+struct ReadTable {
+  HostView<std::int32_t> ids;
+  HostView<float> num, den;
 };
 
 /// A row of a table as it answers one query head and query.
-std::span<const std::int32_t> row_of(const EntryTable& t, const HostTable& host, Index num_queries, Index g, Index i) {
+std::span<const std::int32_t> row_of(const EntryTable& t, const ReadTable& host, Index num_queries, Index g, Index i) {
   const Index row = (t.per_head ? g : 0) * (t.per_query ? num_queries : 1) + (t.per_query ? i : 0);
   return std::span(host.ids).subspan(static_cast<std::size_t>(row * t.ids.cols()), static_cast<std::size_t>(t.ids.cols()));
 }
@@ -69,12 +69,12 @@ bool plainly_distinct(std::span<const std::span<const std::int32_t>> rows) {
   return std::ranges::adjacent_find(ranges, [](const auto& a, const auto& b) { return a.second >= b.first; }) == ranges.end();
 }
 
-HostTable read_table(Backend& backend, const EntryTable& t, Index limit) {
-  HostTable host{backend.read(t.ids), backend.read(t.weight_num), backend.read(t.weight_den)};
+ReadTable read_table(Backend& backend, const EntryTable& t, Index limit) {
+  ReadTable host{backend.on_host(t.ids), backend.on_host(t.weight_num), backend.on_host(t.weight_den)};
   require(all_within(host.ids, static_cast<std::int32_t>(limit)), "an id out of range");
   require(all_finite(host.num) && all_finite(host.den), "a weight that is not finite");
-  if (t.own_keys.present()) require(all_finite(backend.read(t.own_keys)), "an own key that is not finite");
-  if (t.own_values.present()) require(all_finite(backend.read(t.own_values)), "an own value that is not finite");
+  if (t.own_keys.present()) require(all_finite(backend.on_host(t.own_keys)), "an own key that is not finite");
+  if (t.own_values.present()) require(all_finite(backend.on_host(t.own_values)), "an own value that is not finite");
   return host;
 }
 
@@ -97,7 +97,7 @@ AttentionState empty_state(Backend& backend, Index rows, Index dv) {
 
 void check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
                    std::span<const EntryTable> tables) {
-  std::vector<HostTable> host;
+  std::vector<ReadTable> host;
   bool per_head = false, per_query = false;
   for (const EntryTable& t : tables) {
     check_shape(t, tokens, num_queries);
@@ -105,7 +105,7 @@ void check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries
     per_head |= t.per_head;
     per_query |= t.per_query;
   }
-  const bool weighted = std::ranges::any_of(host, [](const HostTable& t) { return !t.num.empty() || !t.den.empty(); });
+  const bool weighted = std::ranges::any_of(host, [](const ReadTable& t) { return !t.num.empty() || !t.den.empty(); });
   // A token may answer a query once in each sum. `seen` holds the number of the last (head, query) that used it; without
   // weights both sums have the same tokens.
   std::vector<std::int32_t> seen_num, seen_den;

@@ -2,8 +2,6 @@
 #include <kvbench/methods/infinigen.hpp>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 
 #include <kvbench/methods/growing_rows.hpp>
 #include <kvbench/methods/infinigen_reach.hpp>
@@ -65,15 +63,20 @@ class InfinigenCache : public LayerCache {
 
   std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
     if (tokens_ == 0) return std::vector<EntryTables>(heads_.size());
-    std::vector<SpeculatedScores> heads;
-    for (std::size_t h = 0; h < heads_.size(); ++h) heads.push_back({speculate(h, queries[h]), heads_[h].prompt.scale});
-    const std::vector<Reach> reach = reach_of(queries.front(), heads, tokens_, budget_, params_, backend_);
+    std::vector<SpeculatedScores> scores;  // a fixed number of tokens does not depend on them
+    for (std::size_t h = 0; h < heads_.size() && params_.fetch == InfinigenParams::Fetch::dynamic; ++h) {
+      scores.push_back({speculate(h, queries[h]), heads_[h].prompt.scale});
+    }
+    const std::vector<Reach> reach = reach_of(queries.front(), scores, tokens_, budget_, params_, backend_);
     const auto nests = [&](Index largest) { return fetch_alike(reach, largest, params_); };
     std::vector<EntryTables> tables;
-    for (std::size_t h = 0; h < heads.size(); ++h) {
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      asked(h, queries[h]);
       const auto by_level = [&](std::span<const Index> budgets) -> std::vector<EntryTable> {
-        if (budgets.size() == 1 && !nests(budgets.front())) return {tabulate(queries[h], heads[h].scores, reach)};
-        return levels(queries[h], heads[h].scores, reach, budgets);
+        if (budgets.size() > 1 || nests(budgets.front())) return levels(h, queries[h], reach, budgets);
+        EntryTable table = fetched_tokens(queries[h], speculate(h, queries[h]), reach, backend_);
+        table.per_head = params_.group.per_head();
+        return {table};
       };
       tables.push_back(nested_tables(queries[h], budget_, backend_, nests, by_level));
     }
@@ -145,50 +148,48 @@ class InfinigenCache : public LayerCache {
     return group_scores(scores, m, params_.group, backend_);
   }
 
-  /// The best tokens of each row of scores, as many as its query fetches; one top-k for each number of tokens that occurs.
-  std::vector<std::vector<TokenId>> choose(const QueryBlock& queries, const Buffer<const float>& scores,
-                                           const std::vector<Reach>& reach) const {
-    std::map<Index, std::vector<std::int32_t>> rows_by_count;
-    for (Index r = 0; r < scores.rows(); ++r) {
-      rows_by_count[reach[static_cast<std::size_t>(r % std::ssize(reach))].fetched].push_back(static_cast<std::int32_t>(r));
-    }
-    std::vector<std::vector<TokenId>> chosen(static_cast<std::size_t>(scores.rows()));
-    for (const auto& [k, rows] : rows_by_count) {
-      if (k == 0) continue;
-      const Index count = std::ssize(rows);
-      std::vector<std::int32_t> last;
-      for (const std::int32_t r : rows) {
-        last.push_back(static_cast<std::int32_t>(reach[static_cast<std::size_t>(r % std::ssize(reach))].candidates));
-      }
-      const bool all = count == scores.rows();  // otherwise the rows asked for may change with the budget
-      const auto first = backend_.adopt(std::vector<std::int32_t>(rows.size()), count);
-      const auto ids = backend_.read(best_columns(all ? queries : QueryBlock{}, all ? scores : gathered(scores, rows, backend_),
-                                                  first, backend_.adopt(std::move(last), count), k, backend_));
-      for (Index r = 0; r < count; ++r) {
-        chosen[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])].assign(ids.begin() + r * k,
-                                                                                   ids.begin() + (r + 1) * k);
-      }
-    }
-    return chosen;
-  }
-
   /// The tokens that each row fetches, by level of falling budgets.
-  std::vector<EntryTable> levels(const QueryBlock& queries, const Buffer<const float>& scores, const std::vector<Reach>& reach,
+  std::vector<EntryTable> levels(std::size_t h, const QueryBlock& block, const std::vector<Reach>& reach,
                                  std::span<const Index> budgets) const {
-    const Index rows = scores.rows();
+    const Index rows = params_.group.per_head() ? block.queries.rows() : block.size();
     std::vector<std::int32_t> last;
     for (Index r = 0; r < rows; ++r) {
-      last.push_back(static_cast<std::int32_t>(reach[static_cast<std::size_t>(r % std::ssize(reach))].candidates));
+      last.push_back(static_cast<std::int32_t>(reach[static_cast<std::size_t>(r % block.size())].candidates));
     }
     std::vector<Index> counts;
     for (const Index budget : budgets) counts.push_back(budget - reach.front().own);
-    const auto first = backend_.adopt(std::vector<std::int32_t>(last.size()), rows);
+    const Range range{backend_.adopt(std::vector<std::int32_t>(last.size()), rows), backend_.adopt(std::vector(last), rows)};
     std::vector<EntryTable> tables;
-    for (const auto& ids : best_by_level(queries, scores, first, backend_.adopt(std::vector(last), rows), counts, backend_)) {
+    for (const auto& ids : counts.size() > 1 && params_.group.per_head()
+                               ? best_of_parts(h, block, range, counts)
+                               : best_by_level(block, speculate(h, block), range.first, range.last, counts, backend_)) {
       tables.push_back({.per_head = params_.group.per_head(), .per_query = true, .ids = ids});
     }
     if (reach.front().own) tables.back().ids = with_own(tables.back().ids, last);
     return tables;
+  }
+
+  struct Range {
+    Buffer<const std::int32_t> first, last;  ///< by row
+  };
+
+  /// As best_by_level() of all speculated scores, which are formed for some rows at a time: what is looked at once only need
+  /// not leave the processor's cache.
+  std::vector<Buffer<const std::int32_t>> best_of_parts(std::size_t h, const QueryBlock& block, const Range& range,
+                                                        std::span<const Index> counts) const {
+    constexpr Index part_scores = Index{1} << 21;
+    const Index rows = block.queries.rows(), m = block.size();
+    const std::vector<Buffer<std::int32_t>> levels = level_buffers(rows, counts, backend_);
+    for (Index begin = 0, count; begin < rows; begin += count) {
+      count = std::min(std::max<Index>(part_scores / tokens_, 1), m - begin % m);
+      const auto set = static_cast<std::size_t>(begin / m);
+      const auto directed = inner_products(asked(h, block).slice(begin, count), heads_[h].directions[set], backend_);
+      std::vector<Buffer<std::int32_t>> part;
+      for (const auto& level : levels) part.push_back(level.slice(begin, count));
+      best_by_level(inner_products(directed, heads_[h].keys[set].rows(), backend_), range.first.slice(begin, count),
+                    range.last.slice(begin, count), counts, part, block.memo.get(), backend_);
+    }
+    return {levels.begin(), levels.end()};
   }
 
   /// Each row's ids and after them its own token.
@@ -200,21 +201,6 @@ class InfinigenCache : public LayerCache {
       all.push_back(own[static_cast<std::size_t>(r)]);
     }
     return backend_.adopt(std::move(all), ids.rows(), ids.cols() + 1);
-  }
-
-  EntryTable tabulate(const QueryBlock& queries, const Buffer<const float>& scores, const std::vector<Reach>& reach) const {
-    const auto chosen = choose(queries, scores, reach);
-    Index width = 0;
-    for (const Reach& r : reach) width = std::max(width, r.fetched + r.own);
-    std::vector<TokenId> ids(chosen.size() * static_cast<std::size_t>(width), -1);
-    for (std::size_t r = 0; r < chosen.size(); ++r) {
-      const Reach& of_query = reach[r % reach.size()];
-      auto slot = std::ranges::copy(chosen[r], ids.begin() + static_cast<Index>(r) * width).out;
-      if (of_query.own) *slot = static_cast<TokenId>(of_query.candidates);
-    }
-    return {.per_head = params_.group.per_head(),
-            .per_query = true,
-            .ids = backend_.adopt(std::move(ids), std::ssize(chosen), width)};
   }
 
   Backend& backend_;

@@ -2,6 +2,9 @@
 #include <kvbench/methods/infinigen_reach.hpp>
 
 #include <algorithm>
+#include <map>
+
+#include <kvbench/methods/stages.hpp>
 
 namespace kvbench {
 namespace {
@@ -32,6 +35,33 @@ std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, cons
   return counts;
 }
 
+/// The best tokens of each row of scores; one top-k for each number of tokens that occurs.
+std::vector<std::vector<TokenId>> choose(const QueryBlock& queries, const Buffer<const float>& scores,
+                                         const std::vector<Reach>& reach, Backend& backend) {
+  std::map<Index, std::vector<std::int32_t>> rows_by_count;
+  for (Index r = 0; r < scores.rows(); ++r) {
+    rows_by_count[reach[static_cast<std::size_t>(r % std::ssize(reach))].fetched].push_back(static_cast<std::int32_t>(r));
+  }
+  std::vector<std::vector<TokenId>> chosen(static_cast<std::size_t>(scores.rows()));
+  for (const auto& [k, rows] : rows_by_count) {
+    if (k == 0) continue;
+    const Index count = std::ssize(rows);
+    std::vector<std::int32_t> last;
+    for (const std::int32_t r : rows) {
+      last.push_back(static_cast<std::int32_t>(reach[static_cast<std::size_t>(r % std::ssize(reach))].candidates));
+    }
+    const bool all = count == scores.rows();  // otherwise the rows asked for may change with the budget
+    const auto first = backend.adopt(std::vector<std::int32_t>(rows.size()), count);
+    const auto ids = backend.read(best_columns(all ? queries : QueryBlock{}, all ? scores : gathered(scores, rows, backend),
+                                               first, backend.adopt(std::move(last), count), k, backend));
+    for (Index r = 0; r < count; ++r) {
+      chosen[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])].assign(ids.begin() + r * k,
+                                                                                 ids.begin() + (r + 1) * k);
+    }
+  }
+  return chosen;
+}
+
 }  // namespace
 
 std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<SpeculatedScores>& heads, Index tokens, Index budget,
@@ -56,6 +86,20 @@ bool fetch_alike(const std::vector<Reach>& reach, Index budget, const InfinigenP
   return params.fetch == InfinigenParams::Fetch::fixed && std::ranges::all_of(reach, [&](const Reach& r) {
            return r.own == reach.front().own && r.candidates >= budget - r.own;
          });
+}
+
+EntryTable fetched_tokens(const QueryBlock& queries, const Buffer<const float>& scores, const std::vector<Reach>& reach,
+                          Backend& backend) {
+  const auto chosen = choose(queries, scores, reach, backend);
+  Index width = 0;
+  for (const Reach& r : reach) width = std::max(width, r.fetched + r.own);
+  std::vector<TokenId> ids(chosen.size() * static_cast<std::size_t>(width), -1);
+  for (std::size_t r = 0; r < chosen.size(); ++r) {
+    const Reach& of_query = reach[r % reach.size()];
+    auto slot = std::ranges::copy(chosen[r], ids.begin() + static_cast<Index>(r) * width).out;
+    if (of_query.own) *slot = static_cast<TokenId>(of_query.candidates);
+  }
+  return {.per_query = true, .ids = backend.adopt(std::move(ids), std::ssize(chosen), width)};
 }
 
 }  // namespace kvbench

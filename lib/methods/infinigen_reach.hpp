@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many tokens the queries of a block fetch in InfiniGen (infinigen.hpp: fetch, alpha, max_share, threshold).
+// How many tokens the queries of a block fetch in InfiniGen, and which where the numbers differ (infinigen.hpp: fetch, alpha,
+// max_share, threshold).
 #pragma once
 
 #include <vector>
@@ -27,5 +28,9 @@ std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<Speculate
 
 /// Whether all queries fetch as many tokens as this budget has, and as each smaller one has.
 bool fetch_alike(const std::vector<Reach>& reach, Index budget, const InfinigenParams& params);
+
+/// A row of tokens for each row of `scores` [G*m or m, tokens], as many as its query fetches, and the query's own.
+EntryTable fetched_tokens(const QueryBlock& queries, const Buffer<const float>& scores, const std::vector<Reach>& reach,
+                          Backend& backend);
 
 }  // namespace kvbench

@@ -11,10 +11,17 @@
 
 namespace kvbench {
 
-/// The best columns of each row of `scores` [R, n] by level, `counts` k_0 >= k_1 >= ... >= 0: buffer s holds those that are
-/// among the best k_s but not among the best k_{s+1} (0 after the last), [R, k_s - k_{s+1}], as TopK fills `ids`. Budgets that
-/// share the block look among what a larger k found, so all of them must ask for the same scores and ranges. Several counts ask
-/// for a memo.
+/// For `counts` k_0 >= k_1 >= ... >= 0 of each row: room for what is among the best k_s but not among the best k_{s+1} (0 after
+/// the last), [rows, k_s - k_{s+1}].
+std::vector<Buffer<std::int32_t>> level_buffers(Index rows, std::span<const Index> counts, Backend& backend);
+
+/// The best columns of each row of `scores` [R, n] by level, as TopK fills `ids`. Only the scan for the largest count is
+/// charged to the budget at hand, by way of `memo`, which may be null.
+void best_by_level(const Buffer<const float>& scores, const Buffer<const std::int32_t>& first,
+                   const Buffer<const std::int32_t>& last, std::span<const Index> counts,
+                   std::span<const Buffer<std::int32_t>> levels, BlockMemo* memo, Backend& backend);
+
+/// The same in buffers of its own. A single count is looked for among what a larger one found, as best_columns() does.
 std::vector<Buffer<const std::int32_t>> best_by_level(const QueryBlock& queries, const Buffer<const float>& scores,
                                                       const Buffer<const std::int32_t>& first,
                                                       const Buffer<const std::int32_t>& last, std::span<const Index> counts,

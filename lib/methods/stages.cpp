@@ -74,7 +74,7 @@ Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const fl
 
 Buffer<const std::int32_t> best_columns(const QueryBlock& queries, const Buffer<const float>& scores,
                                         const Buffer<const std::int32_t>& first, const Buffer<const std::int32_t>& last,
-                                        Index k, Backend& backend, const Buffer<std::int32_t>& rest) {
+                                        Index k, Backend& backend) {
   struct LargestSoFar {
     Buffer<const std::int32_t> ids;
     Buffer<const float> scores;
@@ -87,7 +87,6 @@ Buffer<const std::int32_t> best_columns(const QueryBlock& queries, const Buffer<
       const double alone = cost(op).flops;
       op.among = known.ids;
       op.among_scores = known.scores;
-      op.rest = rest;
       queries.memo->save(alone - cost(op).flops);
     }
     const auto best = backend.allocate<float>(scores.rows(), k);

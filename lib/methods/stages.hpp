@@ -31,10 +31,10 @@ void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Back
 Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend);
 
 /// The k best columns of each row, as TopK fills `ids`. Budgets that share the block look among what a larger k found, so all
-/// of them must ask for the same scores and ranges. `rest`: as TopK's, of the larger k that was asked for last; absent: none.
+/// of them must ask for the same scores and ranges.
 Buffer<const std::int32_t> best_columns(const QueryBlock& queries, const Buffer<const float>& scores,
                                         const Buffer<const std::int32_t>& first, const Buffer<const std::int32_t>& last,
-                                        Index k, Backend& backend, const Buffer<std::int32_t>& rest = {});
+                                        Index k, Backend& backend);
 
 /// Weights of the kept tokens; empty: 1. Row-major like the ids.
 struct KeptTokens {

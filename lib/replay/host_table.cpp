@@ -33,10 +33,10 @@ HostTable::HostTable(const EntryTable& table, Backend& backend)
       fp64(table.accumulate_f64),
       rows(table.ids.rows()),
       width(table.ids.cols()),
-      ids(backend.read(table.ids)),
-      num(backend.read(table.weight_num)),
-      den(backend.read(table.weight_den)),
-      groups(backend.read(table.groups)),
+      ids(backend.on_host(table.ids)),
+      num(backend.on_host(table.weight_num)),
+      den(backend.on_host(table.weight_den)),
+      groups(backend.on_host(table.groups)),
       used(static_cast<std::size_t>(std::ranges::count_if(ids, [](std::int32_t id) { return id >= 0; }))) {
   for (Index row = 0; row < rows && increasing; ++row) {
     increasing = increasing_ids(std::span(ids).subspan(static_cast<std::size_t>(row * width), static_cast<std::size_t>(width)))

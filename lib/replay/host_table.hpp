@@ -13,7 +13,7 @@ namespace kvbench {
 /// The table in the trace's token numbers.
 EntryTable to_global(EntryTable table, const TokenMap& map, Backend& backend);
 
-/// An entry table read back to the host.
+/// An entry table on the host.
 struct HostTable {
   HostTable(const EntryTable& table, Backend& backend);
 
@@ -21,14 +21,14 @@ struct HostTable {
   bool own;   ///< keys or values of its own
   bool fp64;  ///< summed in fp64
   Index rows, width;
-  std::vector<std::int32_t> ids;
-  std::vector<float> num, den;       ///< weights by slot, empty: 1
-  std::vector<std::int32_t> groups;  ///< by slot, empty: none
-  std::vector<std::uint8_t> plain;   ///< by slot: its own token with unit weights; empty: all slots in use are, or none is
-  std::size_t used = 0;              ///< slots
-  std::size_t plain_count = 0;       ///< of them
-  bool two_sets = false;             ///< N and D differ as sets
-  bool increasing = true;            ///< ids increase in each row, unused slots come last
+  HostView<std::int32_t> ids;
+  HostView<float> num, den;         ///< weights by slot, empty: 1
+  HostView<std::int32_t> groups;    ///< by slot, empty: none
+  std::vector<std::uint8_t> plain;  ///< by slot: its own token with unit weights; empty: all slots in use are, or none is
+  std::size_t used = 0;             ///< slots
+  std::size_t plain_count = 0;      ///< of them
+  bool two_sets = false;            ///< N and D differ as sets
+  bool increasing = true;           ///< ids increase in each row, unused slots come last
 
   bool weighted() const { return !num.empty() || !den.empty(); }
 };

@@ -87,7 +87,7 @@ EntryTables HostEntries::plain_part(Backend& backend) const {
   EntryTables plain;
   for (const auto& table : tables_) {
     if (table->plain_count == 0) continue;
-    std::vector<std::int32_t> ids = table->ids;
+    std::vector<std::int32_t> ids(table->ids.begin(), table->ids.end());
     for (std::size_t s = 0; s < table->plain.size(); ++s) {
       if (table->plain[s] == 0) ids[s] = -1;
     }
