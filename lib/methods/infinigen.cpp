@@ -177,11 +177,11 @@ class InfinigenCache : public LayerCache {
   /// not leave the processor's cache.
   std::vector<Buffer<const std::int32_t>> best_of_parts(std::size_t h, const QueryBlock& block, const Range& range,
                                                         std::span<const Index> counts) const {
-    constexpr Index part_scores = Index{1} << 21;
+    constexpr Index part_scores = Index{1} << 21, part_rows = 64;
     const Index rows = block.queries.rows(), m = block.size();
     const std::vector<Buffer<std::int32_t>> levels = level_buffers(rows, counts, backend_);
     for (Index begin = 0, count; begin < rows; begin += count) {
-      count = std::min(std::max<Index>(part_scores / tokens_, 1), m - begin % m);
+      count = std::min(std::clamp<Index>(part_scores / tokens_, 1, part_rows), m - begin % m);
       const auto set = static_cast<std::size_t>(begin / m);
       const auto directed = inner_products(asked(h, block).slice(begin, count), heads_[h].directions[set], backend_);
       std::vector<Buffer<std::int32_t>> part;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include <support/small.hpp>
@@ -218,4 +219,28 @@ TEST_CASE("infinigen leaves the cache on the slow tier and holds a few columns o
   check(5);
   layer.append(5, 6);
   check(6);
+}
+
+TEST_CASE("budgets that share a block fetch what each would alone, also where the rows are taken in parts") {
+  const auto backend = make_ref_backend();
+  const Index n = 40, m = 70;  // more queries than a part has rows
+  const HeadData head = random_head({.n = n, .decoded = m, .group = 2}, 3, *backend);
+  const auto shared = std::make_shared<BlockMemo>(std::vector<Index>{12, 5, 1});
+  for (const Index budget : {12, 5, 1}) {
+    CAPTURE(budget);
+    Layer together({head}, {}, budget, *backend), alone({head}, {}, budget, *backend);
+    QueryBlock block = query_block(head, n, n + m, n + m, *backend);
+    const auto expected = visible_entries(head, alone.cache->entries({&block, 1}).front(), block, *backend);
+    block.memo = shared;
+    const EntryTables tables = together.cache->entries({&block, 1}).front();
+    CHECK(tables.size() == (budget == 12 ? 3 : budget == 5 ? 2 : 1));
+    const auto found = visible_entries(head, tables, block, *backend);
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t row = 0; row < found.size(); ++row) {
+      CAPTURE(row);
+      Ids own = ids_of(found[row]);
+      std::ranges::sort(own);
+      CHECK(own == ids_of(expected[row]));
+    }
+  }
 }
