@@ -71,12 +71,12 @@ template <class Point, class Candidate>
     const Index c = candidate(lane);
     const std::uint8_t* y = kept.bytes + point(lane) * pitch;
     const std::int8_t* z = set.bytes + c * pitch;
-    __m512i sum = _mm512_setzero_si512();
+    __m512i acc = _mm512_setzero_si512();
     for (Index k = 0; k < pitch; k += 64) {
       const __mmask64 mask = pitch - k >= 64 ? ~__mmask64{0} : (__mmask64{1} << (pitch - k)) - 1;
-      sum = _mm512_dpbusd_epi32(sum, _mm512_maskz_loadu_epi8(mask, y + k), _mm512_maskz_loadu_epi8(mask, z + k));
+      acc = _mm512_dpbusd_epi32(acc, _mm512_maskz_loadu_epi8(mask, y + k), _mm512_maskz_loadu_epi8(mask, z + k));
     }
-    products[lane] = _mm512_reduce_add_epi32(sum) + set.start[c];
+    products[lane] = sum(IntVec(acc)) + set.start[c];
     scale[lane] = set.scale[c];
     shift[lane] = set.shift[c];
     size[lane] = set.size[c];

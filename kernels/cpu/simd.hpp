@@ -101,8 +101,8 @@ inline Index compress(IntVec x, std::uint32_t mask, std::int32_t* out) {
 }
 
 /// In all lanes: op over the lanes, by halves: the order is part of the result.
-template <class F>
-inline Vec fold(Vec x, F op) {
+template <class V, class F>
+inline V fold(V x, F op) {
 #if KVBENCH_WIDTH == 16
   x = op(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
   x = op(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
@@ -117,8 +117,9 @@ inline Vec fold(Vec x, F op) {
   return op(x, __builtin_shufflevector(x, x, 1, 0, 3, 2));
 #endif
 }
-inline float sum(Vec x) {
-  return fold(x, [](Vec a, Vec b) { return a + b; })[0];
+template <class V>
+inline auto sum(V x) {
+  return fold(x, [](V a, V b) { return a + b; })[0];
 }
 inline float max(Vec x) {
   return fold(x, [](Vec a, Vec b) { return max(a, b); })[0];
