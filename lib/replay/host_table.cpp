@@ -38,10 +38,6 @@ HostTable::HostTable(const EntryTable& table, Backend& backend)
       den(backend.on_host(table.weight_den)),
       groups(backend.on_host(table.groups)),
       used(static_cast<std::size_t>(std::ranges::count_if(ids, [](std::int32_t id) { return id >= 0; }))) {
-  for (Index row = 0; row < rows && increasing; ++row) {
-    increasing = increasing_ids(std::span(ids).subspan(static_cast<std::size_t>(row * width), static_cast<std::size_t>(width)))
-                     .has_value();
-  }
   if (!weighted()) {
     plain_count = own ? 0 : used;
     return;
@@ -54,6 +50,14 @@ HostTable::HostTable(const EntryTable& table, Backend& backend)
     plain[s] = !own && wn == 1 && wd == 1;
     plain_count += plain[s];
   }
+}
+
+bool HostTable::increases() const {
+  for (Index row = 0; row < rows; ++row) {
+    if (!increasing_ids(std::span(ids).subspan(static_cast<std::size_t>(row * width), static_cast<std::size_t>(width))))
+      return false;
+  }
+  return true;
 }
 
 const TableStore::Held& TableStore::hold(const EntryTable& local, const TokenMap& map, Backend& backend) {

@@ -28,9 +28,10 @@ struct HostTable {
   std::size_t used = 0;             ///< slots
   std::size_t plain_count = 0;      ///< of them
   bool two_sets = false;            ///< N and D differ as sets
-  bool increasing = true;           ///< ids increase in each row, unused slots come last
 
   bool weighted() const { return !num.empty() || !den.empty(); }
+  /// Whether ids increase in each row and unused slots come last.
+  bool increases() const;
 };
 
 /// The tables that answer one run of queries of a head, of all budgets that share the run. A table that several of them return

@@ -125,7 +125,7 @@ class SegmentFinder {
   /// Whether each layer is a segment as it stands.
   static bool are_segments(const std::vector<Layer>& layers) {
     for (std::size_t k = 0; k < layers.size(); ++k) {
-      if (layers[k].code != k + 1 || !layers[k].table->increasing) return false;
+      if (layers[k].code != k + 1 || !layers[k].table->increases()) return false;
     }
     return !layers.empty();
   }

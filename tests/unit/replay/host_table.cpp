@@ -23,10 +23,10 @@ TEST_CASE("a table on the host: slots in use, plain ones, rows that increase") {
   const HostTable rows(table(*backend, {1, 5, -1, 0, 2, 3}, 2), *backend);
   CHECK(rows.used == 5);
   CHECK(rows.plain_count == 5);
-  CHECK(rows.increasing);
+  CHECK(rows.increases());
   CHECK_FALSE(rows.weighted());
-  CHECK_FALSE(HostTable(table(*backend, {1, 5, 0, 4, 2, 3}, 2), *backend).increasing);
-  CHECK_FALSE(HostTable(table(*backend, {-1, 5, 7, 0, 2, 3}, 2), *backend).increasing);  // an unused slot first
+  CHECK_FALSE(HostTable(table(*backend, {1, 5, 0, 4, 2, 3}, 2), *backend).increases());
+  CHECK_FALSE(HostTable(table(*backend, {-1, 5, 7, 0, 2, 3}, 2), *backend).increases());  // an unused slot first
 
   EntryTable weighted = table(*backend, {4, 2, -1}, 1);
   weighted.weight_num = backend->adopt(std::vector<float>{1, 0, 1}, 1, 3);
