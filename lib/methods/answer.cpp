@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <utility>
 
 namespace kvbench {

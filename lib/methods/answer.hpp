@@ -2,6 +2,7 @@
 // Turning entries into answers: the one place where what a method returned is checked and attended to.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include <kvbench/methods/method.hpp>

@@ -121,8 +121,7 @@ class ClusterkvCache : public CompressedCache {
       for (const Index budget : budgets) rooms.push_back(room(budget));
       return index_.select(queries, rooms, shared_.params.fill, shared_.params.group, shared_.backend);
     };
-    return nested_tables(
-        queries, budget_, shared_.backend, [](Index) { return true; }, by_level);
+    return nested_tables(queries, budget_, shared_.backend, by_level);
   }
 
   void cluster_tail() {

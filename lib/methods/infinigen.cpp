@@ -71,10 +71,11 @@ class InfinigenCache : public LayerCache {
     const auto nests = [&](Index largest) { return fetch_alike(reach, largest, params_); };
     std::vector<EntryTables> tables;
     for (std::size_t h = 0; h < heads_.size(); ++h) {
-      asked(h, queries[h]);
+      asked(h, queries[h]);  // notes whose query it is, also where a larger budget has fetched for this one
       const auto by_level = [&](std::span<const Index> budgets) -> std::vector<EntryTable> {
         if (budgets.size() > 1 || nests(budgets.front())) return levels(h, queries[h], reach, budgets);
-        EntryTable table = fetched_tokens(queries[h], speculate(h, queries[h]), reach, backend_);
+        const auto own_scores = scores.empty() ? speculate(h, queries[h]) : scores[h].scores;
+        EntryTable table = fetched_tokens(queries[h], own_scores, reach, backend_);
         table.per_head = params_.group.per_head();
         return {table};
       };

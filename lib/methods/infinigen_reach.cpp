@@ -17,7 +17,7 @@ std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, cons
   std::vector<float> head_zero(reach.size());
   Index rows = 0;
   for (const auto& [scores, scale] : heads) {
-    const std::vector<float> host = backend.read(scores);
+    const HostView<float> host = backend.on_host(scores);
     for (Index r = 0; r < scores.rows(); ++r, ++rows) {
       const auto i = static_cast<std::size_t>(r % m);
       const auto row =

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -48,6 +49,13 @@ EntryTables nested_tables(const QueryBlock& queries, Index budget, Backend& back
     take(std::span(levels).subspan(static_cast<std::size_t>(at)));
   }
   return tables;
+}
+
+/// The same for budgets that always nest.
+template <class F>
+EntryTables nested_tables(const QueryBlock& queries, Index budget, Backend& backend, F make) {
+  const auto always = [](Index) { return true; };
+  return nested_tables(queries, budget, backend, always, make);
 }
 
 }  // namespace kvbench

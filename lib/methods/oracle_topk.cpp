@@ -48,8 +48,7 @@ class OracleTopkCache : public CompressedCache {
       }
       return tables;
     };
-    return nested_tables(
-        queries, budget_, backend_, [](Index) { return true; }, by_level);
+    return nested_tables(queries, budget_, backend_, by_level);
   }
 
   Footprint footprint() const override {
