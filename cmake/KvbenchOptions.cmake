@@ -3,6 +3,7 @@ option(KVBENCH_TESTS "Build the tests" ON)
 option(KVBENCH_BENCH "Build the benchmarks" OFF)
 option(KVBENCH_KVDUMP "Build kvdump (needs llama.cpp: find_package(llama))" OFF)
 option(KVBENCH_BARE "Only kernels, core, methods and their tests: no compiled dependency (GPU machines)" OFF)
+option(KVBENCH_UNITY "Compile the sources of a library several at a time: a third of the time; off, each file must include what it uses" OFF)
 option(KVBENCH_WERROR "Treat warnings as errors" OFF)
 set(KVBENCH_SANITIZE "" CACHE STRING "Sanitizers, comma separated: address,undefined or thread")
 
@@ -17,7 +18,9 @@ endif()
 
 find_program(KVBENCH_CCACHE ccache)
 if(KVBENCH_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${KVBENCH_CCACHE})
+  # The compiler cache accepts precompiled headers only with these settings (ccache's manual, "Precompiled headers").
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${KVBENCH_CCACHE})
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${KVBENCH_CCACHE})
 endif()
 

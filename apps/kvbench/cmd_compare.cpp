@@ -19,7 +19,7 @@ namespace {
 const std::map<std::string, Span> spans = {
     {"layer", Span::layer}, {"head", Span::head}, {"prompt", Span::prompt}, {"all", Span::all}};
 
-struct Options {
+struct CompareFlags {
   std::vector<std::string> files;
   std::string a, b, metric = "rel_err", output, format;
   Span span = Span::layer;
@@ -36,7 +36,7 @@ Metric metric_of(const std::string& name) {
   return static_cast<Metric>(found - names.begin());
 }
 
-int run(const Options& o) {
+int run(const CompareFlags& o) {
   if (o.files.empty())
     throw Error("name a file of results: one of replay --raw, a CSV of --rows query, or the cells of a sweep");
   ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = metric_of(o.metric), .span = o.span};
@@ -61,8 +61,8 @@ int run(const Options& o) {
 
 Command add_compare(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("compare", "Say which differences between methods are real, query by query");
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<CompareFlags>();
+  CompareFlags& o = *options;
   flags->add_option("results", o.files, "Files of replay --raw, CSV files of --rows query, or files of cells of a sweep");
   const char* syntax = "such as subgen, subgen[t=4], uniform@25% or 2:uniform (of the second file)";
   flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/needs.hpp>
+#include <kvbench/replay/plan/needs.hpp>
 #include <kvbench/trace/reader.hpp>
 
 #include "commands.hpp"

@@ -14,7 +14,7 @@ namespace {
 
 using namespace sweep;
 
-struct Options {
+struct MergeFlags {
   std::vector<std::string> files;
   bool partial = false;
   TableFlags table;
@@ -37,7 +37,7 @@ void check_missing(const Merged& merged, bool partial) {
   fmt::print(stderr, "kvbench: {} cells are missing and stay out of the rows:{}\n", missing.size(), list);
 }
 
-int run(const Options& options) {
+int run(const MergeFlags& options) {
   const Merged merged = open_shards(options.files);
   for (const std::string& note : merged.notes) fmt::print(stderr, "kvbench: {}\n", note);
   check_missing(merged, options.partial);
@@ -50,7 +50,7 @@ int run(const Options& options) {
 
 Command add_merge(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("merge", "Join the cells of a sweep's shards (or of one that stopped) into its tables");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MergeFlags>();
   flags->add_option("cells", options->files, "Files of cells that `kvbench sweep` wrote")->required();
   flags->add_flag("--partial", options->partial, "Make rows of the cells that are there, where some are missing");
   add_table_flags(flags, options->table);

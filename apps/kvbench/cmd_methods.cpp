@@ -10,7 +10,7 @@
 namespace kvbench::app {
 namespace {
 
-struct Options {
+struct MethodsFlags {
   std::string name, format = "text";
 };
 
@@ -69,7 +69,7 @@ std::string one(const MethodInfo& method, const std::string& format) {
 
 Command add_methods(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("methods", "List the methods, or describe one");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MethodsFlags>();
   flags->add_option("name", options->name, "Method to describe");
   flags->add_option("--format", options->format, "text, md, or csv (the cost of all methods)")
       ->check(CLI::IsMember({"text", "md", "csv"}));

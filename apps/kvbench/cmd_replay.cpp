@@ -6,9 +6,9 @@
 #include <kvbench/compare/best.hpp>
 #include <kvbench/config/request_text.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/kept_file.hpp>
-#include <kvbench/replay/raw.hpp>
-#include <kvbench/replay/record.hpp>
+#include <kvbench/replay/kept/kept_file.hpp>
+#include <kvbench/replay/records/raw.hpp>
+#include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/report/column.hpp>
 
@@ -24,7 +24,7 @@ namespace {
 using namespace config;
 
 /// Flags as text; resolved into a ReplayRequest before anything is read.
-struct Options {
+struct ReplayFlags {
   std::string trace, raw, seeds = "5", protect, protect_outside;
   std::vector<std::string> methods, budgets = {"25%"}, settings, layers, heads, prompts;
   ReplayRequest request;
@@ -46,7 +46,7 @@ std::vector<Assignment> settings_for(const MethodInfo& method, const std::vector
   return own;
 }
 
-void check_settings(const Options& options) {
+void check_settings(const ReplayFlags& options) {
   for (const std::string& setting : options.settings) {
     const std::size_t equals = setting.find('='), dot = setting.find('.');
     if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
@@ -62,7 +62,7 @@ void check_settings(const Options& options) {
   }
 }
 
-void resolve_methods(Options& options) {
+void resolve_methods(ReplayFlags& options) {
   for (const std::string& name : split_list(options.methods, "--method")) {
     const auto add = [&](const MethodInfo& info) {
       const auto same = [&](const MethodChoice& m) { return m.info == &info; };
@@ -78,13 +78,13 @@ void resolve_methods(Options& options) {
   check_settings(options);
 }
 
-void resolve_seeds(Options& options) {
+void resolve_seeds(ReplayFlags& options) {
   const auto numbers = number_list({options.seeds}, "--seeds");
   const bool count = numbers.size() == 1 && options.seeds.find_first_of(",-") == std::string::npos;
   options.request.seeds = count ? first_seeds(numbers[0], "--seeds") : listed_seeds(numbers, "--seeds");
 }
 
-void resolve_protection(Options& options) {
+void resolve_protection(ReplayFlags& options) {
   if (!options.protect.empty() && !options.protect_outside.empty())
     throw Error("give --protect or --protect-outside, not both");
   if (!options.protect.empty())
@@ -93,7 +93,7 @@ void resolve_protection(Options& options) {
     set_protection(options.request, number_list({options.protect_outside}, "--protect-outside"), true, "--protect-outside");
 }
 
-void resolve(Options& options) {
+void resolve(ReplayFlags& options) {
   resolve_methods(options);
   resolve_seeds(options);
   resolve_protection(options);
@@ -110,7 +110,7 @@ void resolve(Options& options) {
   set_machine(options.run, request);
 }
 
-int run(Options& options) {
+int run(ReplayFlags& options) {
   resolve_device(options.run);
   resolve(options);
   const trace::Reader reader(options.trace);
@@ -133,7 +133,7 @@ int run(Options& options) {
   return exit_code(records);
 }
 
-void add_selection_flags(CLI::App* flags, Options& o) {
+void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
   flags->add_option("trace", o.trace, "Trace file (.h5)")->required();
   flags
       ->add_option("-m,--method", o.methods,
@@ -150,7 +150,7 @@ void add_selection_flags(CLI::App* flags, Options& o) {
   flags->add_option("--prompts", o.prompts, "Prompt groups (default: all)");
 }
 
-void add_protocol_flags(CLI::App* flags, Options& o) {
+void add_protocol_flags(CLI::App* flags, ReplayFlags& o) {
   flags
       ->add_option("--protocol", o.request.protocol,
                    "prefill, decode, stream or auto (decode where the trace has decoded tokens)")
@@ -172,7 +172,7 @@ void add_protocol_flags(CLI::App* flags, Options& o) {
 
 Command add_replay(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("replay", "Run methods on a trace and measure their error, recall and memory");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayFlags>();
   add_selection_flags(flags, *options);
   add_protocol_flags(flags, *options);
   add_run_flags(flags, options->run);

@@ -14,14 +14,14 @@
 namespace kvbench::app {
 namespace {
 
-struct Options {
+struct ReportFlags {
   std::vector<std::string> tables;
   std::string output, format, sweep;
   ReportOptions report;
 };
 
 /// --format, or what the name of the output ends with.
-std::string format_of(const Options& o) {
+std::string format_of(const ReportFlags& o) {
   if (!o.format.empty()) return o.format;
   for (const char* ending : {".md", ".markdown"}) {
     if (o.output.ends_with(ending)) return "md";
@@ -33,12 +33,12 @@ std::string format_of(const Options& o) {
 }
 
 /// Title, description and published numbers of a sweep file. Rows of a claim may have a number of the paper each, `paper`.
-void add_sweep_file(const Options& o, ReportOptions& report) {
+void add_sweep_file(const ReportFlags& o, ReportOptions& report) {
   const config::Sweep sweep = config::read_sweep(o.sweep);
   if (report.title == ReportOptions().title) report.title = sweep.name;
   report.description = sweep.description;
   for (const config::Published& p : sweep.published) {
-    for (Published::Filter filter : p.rows) {
+    for (kvbench::Published::Filter filter : p.rows) {
       std::string paper = p.paper;
       const auto own = std::ranges::find(filter, "paper", &std::pair<std::string, std::string>::first);
       if (own != filter.end()) {
@@ -59,7 +59,7 @@ void tell_apart(std::vector<CsvTable>& tables) {
   }
 }
 
-int run(const Options& o) {
+int run(const ReportFlags& o) {
   const std::string format = format_of(o);
   std::vector<CsvTable> tables;
   for (const std::string& path : o.tables) {
@@ -79,8 +79,8 @@ int run(const Options& o) {
 
 Command add_report(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("report", "Figures and tables of CSV files, as one HTML or Markdown file");
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<ReportFlags>();
+  ReportFlags& o = *options;
   flags->add_option("tables", o.tables, "CSV files of replay, sweep (measures too) and validate")->required();
   flags->add_option("-o,--output", o.output, "File to write, .html or .md (appears whole or not at all); -: standard output")
       ->required();

@@ -18,14 +18,14 @@ namespace {
 
 using namespace sweep;
 
-struct Options {
+struct SweepFlags {
   std::string file, cells, shard;
   std::vector<std::string> traces;
   bool dry_run = false, resume = false, overwrite = false;
   RunFlags run;
 };
 
-SweepPlan plan(const Options& options) {
+SweepPlan plan(const SweepFlags& options) {
   config::Sweep sweep = config::read_sweep(options.file);
   for (config::SweepRun& run : sweep.runs) {
     set_machine(options.run, run.request);
@@ -36,14 +36,14 @@ SweepPlan plan(const Options& options) {
 }
 
 /// Where finished cells go: a file that the user names, one beside the output, or a scratch file where there is no output.
-std::string cells_path(const Options& options) {
+std::string cells_path(const SweepFlags& options) {
   if (!options.cells.empty()) return options.cells;
   const bool to_file =
       !options.run.output.empty() && options.run.output != "-" && !std::filesystem::is_other(options.run.output);
   return to_file ? options.run.output + ".cells" : "";
 }
 
-CellsFile open_cells(const Options& options, const std::string& path) {
+CellsFile open_cells(const SweepFlags& options, const std::string& path) {
   if (path.empty()) return {path, FrameFile::Mode::scratch};
   if (options.overwrite) std::filesystem::remove(path);
   std::error_code none;  // a file that another failure left empty holds nothing
@@ -68,7 +68,7 @@ void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Sta
                      : "");
 }
 
-void compute(const Options& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard, CellsFile& cells) {
+void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard, CellsFile& cells) {
   if (options.resume) report_resumed(cells, layout, standing_of(plan, layout, shard, cells));
   cells.begin(layout);
   ReplayHooks hooks{.stop = &stop_on_signals()};
@@ -78,7 +78,7 @@ void compute(const Options& options, const SweepPlan& plan, const SweepLayout& l
   run_sweep(plan, layout, shard, cells, hooks);
 }
 
-int run(Options& options) {
+int run(SweepFlags& options) {
   resolve_device(options.run);
   const bool sharded = !options.shard.empty();
   const Shard shard = sharded ? Shard::parse(options.shard) : Shard{};
@@ -123,7 +123,7 @@ int run(Options& options) {
 
 Command add_sweep(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("sweep", "Run the replays of a sweep file, such as configs/balancekv-fig2.toml");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SweepFlags>();
   flags->add_flag_callback(
       "--example",
       [] {

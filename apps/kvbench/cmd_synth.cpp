@@ -8,7 +8,7 @@
 namespace kvbench::app {
 namespace {
 
-struct Options {
+struct SynthFlags {
   trace::SynthOptions synth;
   std::string path;
 };
@@ -25,7 +25,7 @@ const std::map<std::string, trace::Dtype> dtypes = {
 
 Command add_synth(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("synth", "Write a synthetic trace of known structure");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SynthFlags>();
   trace::SynthOptions& synth = options->synth;
   flags->add_option("-o,--output", options->path, "Trace to write")->required();
   flags->add_option("--pattern", synth.pattern, "gaussian, clusters, sinks, heavy-hitters or needle")

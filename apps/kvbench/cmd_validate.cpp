@@ -16,7 +16,7 @@
 namespace kvbench::app {
 namespace {
 
-struct Options {
+struct ValidateFlags {
   std::string trace, output, format;
   std::vector<std::string> claims, methods, layers, heads;
   ValidateOptions validate;
@@ -33,13 +33,13 @@ std::string list_text() {
   return out;
 }
 
-std::string as_text(const Options& o, const Output& output, std::span<const CheckRow> rows) {
+std::string as_text(const ValidateFlags& o, const Output& output, std::span<const CheckRow> rows) {
   if (o.format == "md") return check_markdown(rows);
   const bool table = o.format == "table" || (o.format.empty() && !output.to_file() && stdout_is_terminal());
   return table ? check_summary(rows) : check_csv(rows);
 }
 
-int run(const Options& o) {
+int run(const ValidateFlags& o) {
   if (o.list) {
     print(list_text());
     return done;
@@ -74,8 +74,8 @@ int run(const Options& o) {
 
 Command add_validate(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("validate", "Test the papers' theorems and claims: one row a statement, with a verdict");
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+  auto options = std::make_shared<ValidateFlags>();
+  ValidateFlags& o = *options;
   flags->add_option("trace", o.trace, "Trace file (.h5)");
   flags->add_flag("--synthetic", o.synthetic, "Also (or only) check streams built so that the bounds say something");
   flags->add_flag("--list", o.list, "List the claims and exit");

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <kvbench/methods/method.hpp>
+#include <kvbench/methods/contract/method.hpp>
 
 namespace kvbench::app {
 

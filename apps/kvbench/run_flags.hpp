@@ -9,8 +9,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include <kvbench/replay/record.hpp>
-#include <kvbench/replay/request.hpp>
+#include <kvbench/replay/records/record.hpp>
+#include <kvbench/replay/plan/request.hpp>
 
 namespace kvbench::app {
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trace says about itself, and the rules that it must keep: docs/traces.md, checked as lib/trace/check.cpp does."""
+"""What a trace says about itself, and the rules that it must keep: docs/traces.md, checked as lib/kvbench/trace/check.cpp does."""
 
 import math
 from dataclasses import dataclass

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <property/rows.hpp>
+#include <support/rows.hpp>
 
 namespace kvbench::testing {
 

@@ -8,7 +8,7 @@
 
 #include <kvbench/methods/registry.hpp>
 
-#include <unit/replay/small_trace.hpp>
+#include <support/small_trace.hpp>
 
 #include "device.hpp"
 

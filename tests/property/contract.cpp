@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include <property/fakes.hpp>
-#include <property/rows.hpp>
+#include <support/fakes.hpp>
+#include <support/rows.hpp>
 #include <support/small.hpp>
 
 using namespace kvbench;

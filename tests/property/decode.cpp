@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoding: blocks of any size give what single tokens give, and nothing from the future is used.
-#include <property/rows.hpp>
+#include <support/rows.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

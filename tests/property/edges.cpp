@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <property/rows.hpp>
+#include <support/rows.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <set>
 
-#include <property/rows.hpp>
+#include <support/rows.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -2,7 +2,7 @@
 // What a method may know: no query that it is evaluated on, and only those parts of a trace that it asked for.
 #include <algorithm>
 
-#include <property/rows.hpp>
+#include <support/rows.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

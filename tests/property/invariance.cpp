@@ -2,7 +2,7 @@
 // Properties that a row declares or gives a reason against: exactness, scaling, shifts, numbering of heads.
 #include <algorithm>
 
-#include <property/rows.hpp>
+#include <support/rows.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include <kvbench/methods/answer.hpp>
-#include <kvbench/methods/method.hpp>
+#include <kvbench/methods/contract/answer.hpp>
+#include <kvbench/methods/contract/method.hpp>
 
 namespace kvbench::testing {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/balancekv.hpp>
+#include <kvbench/methods/sampling/balancekv.hpp>
 
 #include <doctest/doctest.h>
 

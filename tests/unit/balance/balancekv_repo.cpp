@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/balancekv_repo.hpp>
+#include <kvbench/methods/sampling/balancekv_repo.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include <kvbench/methods/softmax_balance.hpp>
+#include <kvbench/methods/sampling/softmax_balance.hpp>
 #include <support/small.hpp>
 
 using namespace kvbench;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // mode=stream against Algorithms 1 and 3 line by line, token by token, with the same draws.
-#include <kvbench/methods/balancekv_stream.hpp>
+#include <kvbench/methods/sampling/balancekv_stream.hpp>
 
 #include <doctest/doctest.h>
 
 #include <limits>
 
-#include <kvbench/methods/draws.hpp>
-#include <kvbench/methods/merge_and_reduce.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/sampling/merge_and_reduce.hpp>
 #include <support/chi_square.hpp>
 #include <support/small.hpp>
 

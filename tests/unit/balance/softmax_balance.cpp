@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/softmax_balance.hpp>
+#include <kvbench/methods/sampling/softmax_balance.hpp>
 
 #include <doctest/doctest.h>
 

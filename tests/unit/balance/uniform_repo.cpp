@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/uniform_repo.hpp>
+#include <kvbench/methods/sampling/uniform_repo.hpp>
 
 #include <doctest/doctest.h>
 
-#include <kvbench/methods/draws.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 #include <support/small.hpp>
 
 using namespace kvbench;

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include <kvbench/methods/softmax_balance.hpp>
-#include <kvbench/methods/stages.hpp>
+#include <kvbench/methods/sampling/softmax_balance.hpp>
+#include <kvbench/methods/stages/stages.hpp>
 #include <support/chi_square.hpp>
 #include <support/small.hpp>
 

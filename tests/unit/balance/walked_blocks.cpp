@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/walked_blocks.hpp>
+#include <kvbench/methods/sampling/walked_blocks.hpp>
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/balance_tree.hpp>
+#include <kvbench/bounds/balancekv/balance_tree.hpp>
 
 namespace kvbench::testing {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv_exponent.hpp>
-#include <kvbench/bounds/balancekv_theorem31.hpp>
+#include <kvbench/bounds/balancekv/balancekv_exponent.hpp>
+#include <kvbench/bounds/balancekv/balancekv_theorem31.hpp>
 
 #include <kvbench/core/statistics.hpp>
 

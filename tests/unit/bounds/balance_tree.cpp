@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv_theorem33.hpp>
+#include <kvbench/bounds/balancekv/balancekv_theorem33.hpp>
 
 #include "balance_fixture.hpp"
 

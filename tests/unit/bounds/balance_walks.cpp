@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv_theorem32.hpp>
-#include <kvbench/bounds/balancekv_theorem34.hpp>
-#include <kvbench/bounds/balancekv_walk.hpp>
+#include <kvbench/bounds/balancekv/balancekv_theorem32.hpp>
+#include <kvbench/bounds/balancekv/balancekv_theorem34.hpp>
+#include <kvbench/bounds/balancekv/balancekv_walk.hpp>
 
 #include "balance_fixture.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/chelsea_bias.hpp>
-#include <kvbench/bounds/chelsea_observations.hpp>
-#include <kvbench/bounds/chelsea_outliers.hpp>
+#include <kvbench/bounds/chelsea/chelsea_bias.hpp>
+#include <kvbench/bounds/chelsea/chelsea_observations.hpp>
+#include <kvbench/bounds/chelsea/chelsea_outliers.hpp>
 
 #include <algorithm>
 #include <cmath>

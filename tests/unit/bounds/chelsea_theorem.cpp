@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/chelsea_theorem.hpp>
+#include <kvbench/bounds/chelsea/chelsea_theorem.hpp>
 
 #include <doctest/doctest.h>
 

@@ -7,10 +7,10 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/bounds/clusterability.hpp>
-#include <kvbench/bounds/similarity_by_distance.hpp>
-#include <kvbench/replay/plan.hpp>
+#include <kvbench/bounds/chelsea/similarity_by_distance.hpp>
+#include <kvbench/replay/plan/plan.hpp>
 #include <kvbench/replay/workers.hpp>
-#include <unit/replay/small_trace.hpp>
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

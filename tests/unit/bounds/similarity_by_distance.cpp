@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/similarity_by_distance.hpp>
+#include <kvbench/bounds/chelsea/similarity_by_distance.hpp>
 
 #include <cmath>
 

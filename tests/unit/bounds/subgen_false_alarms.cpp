@@ -6,12 +6,12 @@
 #include <cmath>
 #include <map>
 
-#include <kvbench/bounds/subgen_amm.hpp>
-#include <kvbench/bounds/subgen_lemma1.hpp>
-#include <kvbench/bounds/subgen_lemma2.hpp>
-#include <kvbench/bounds/subgen_partition.hpp>
-#include <kvbench/methods/draws.hpp>
-#include <kvbench/methods/reservoir.hpp>
+#include <kvbench/bounds/subgen/subgen_amm.hpp>
+#include <kvbench/bounds/subgen/subgen_lemma1.hpp>
+#include <kvbench/bounds/subgen/subgen_lemma2.hpp>
+#include <kvbench/bounds/subgen/subgen_partition.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/sampling/reservoir.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

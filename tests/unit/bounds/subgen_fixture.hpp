@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/subgen_sketch.hpp>
+#include <kvbench/bounds/subgen/subgen_sketch.hpp>
 
 namespace kvbench::testing {
 

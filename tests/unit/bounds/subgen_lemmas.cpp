@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include <kvbench/bounds/subgen_lemma1.hpp>
-#include <kvbench/bounds/subgen_lemma2.hpp>
+#include <kvbench/bounds/subgen/subgen_lemma1.hpp>
+#include <kvbench/bounds/subgen/subgen_lemma2.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include <kvbench/bounds/subgen_amm.hpp>
-#include <kvbench/bounds/subgen_partition.hpp>
-#include <kvbench/bounds/subgen_size.hpp>
-#include <kvbench/bounds/subgen_theorem1.hpp>
+#include <kvbench/bounds/subgen/subgen_amm.hpp>
+#include <kvbench/bounds/subgen/subgen_partition.hpp>
+#include <kvbench/bounds/subgen/subgen_size.hpp>
+#include <kvbench/bounds/subgen/subgen_theorem1.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -4,12 +4,12 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/clusterkv_importance.hpp>
+#include <kvbench/bounds/clusterkv/clusterkv_importance.hpp>
 #include <kvbench/bounds/cost.hpp>
 #include <kvbench/bounds/paired_replay.hpp>
 #include <kvbench/bounds/validate.hpp>
 
-#include <unit/replay/small_trace.hpp>
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using doctest::Approx;

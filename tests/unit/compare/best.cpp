@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/kernels/philox.hpp>
-#include <kvbench/replay/record.hpp>
+#include <kvbench/replay/records/record.hpp>
 
 using namespace kvbench;
 using doctest::Approx;

@@ -6,8 +6,8 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/replay/raw.hpp>
-#include <unit/replay/small_trace.hpp>
+#include <kvbench/replay/records/raw.hpp>
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 #include <support/small.hpp>
 
-#include <kvbench/methods/merging_cache.hpp>
+#include <kvbench/methods/merging/merging_cache.hpp>
 
 namespace kvbench::testing {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/merge_rounds.hpp>
+#include <kvbench/methods/merging/merge_rounds.hpp>
 
 #include "fixtures.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/outlier_heads.hpp>
+#include <kvbench/methods/merging/outlier_heads.hpp>
 
 #include <filesystem>
 #include <fstream>

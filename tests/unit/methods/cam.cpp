@@ -5,8 +5,8 @@
 
 #include <support/steps.hpp>
 
-#include <kvbench/methods/cam.hpp>
-#include <kvbench/methods/draws.hpp>
+#include <kvbench/methods/merging/cam.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -6,7 +6,7 @@
 
 #include <support/steps.hpp>
 
-#include <kvbench/methods/draws.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -3,7 +3,7 @@
 
 #include <support/steps.hpp>
 
-#include <kvbench/methods/cam.hpp>
+#include <kvbench/methods/merging/cam.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

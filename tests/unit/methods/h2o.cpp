@@ -6,7 +6,7 @@
 
 #include <support/steps.hpp>
 
-#include <kvbench/methods/h2o.hpp>
+#include <kvbench/methods/eviction/h2o.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

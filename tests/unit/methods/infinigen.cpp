@@ -6,7 +6,7 @@
 
 #include <support/small.hpp>
 
-#include <kvbench/methods/skew.hpp>
+#include <kvbench/methods/retrieval/skew.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/levels.hpp>
+#include <kvbench/methods/stages/levels.hpp>
 
 #include <doctest/doctest.h>
 

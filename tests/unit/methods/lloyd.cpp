@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/kernels/philox.hpp>
-#include <kvbench/methods/lloyd.hpp>
-#include <kvbench/methods/stages.hpp>
+#include <kvbench/methods/stages/lloyd.hpp>
+#include <kvbench/methods/stages/stages.hpp>
 
 using namespace kvbench;
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/methods/params.hpp>
+#include <kvbench/methods/contract/params.hpp>
 
 using namespace kvbench;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include <kvbench/methods/draws.hpp>
-#include <kvbench/methods/stages.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/stages.hpp>
 
 #include <support/small.hpp>
 

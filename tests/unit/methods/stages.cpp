@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include <kvbench/methods/draws.hpp>
-#include <kvbench/methods/growing_rows.hpp>
-#include <kvbench/methods/stages.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/stages.hpp>
 
 #include <support/small.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <kvbench/methods/registry.hpp>
 
-#include <unit/replay/small_trace.hpp>
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/cluster_cache.hpp>
+#include <kvbench/replay/measure/cluster_cache.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/methods/registry.hpp>
 
-#include <unit/replay/small_trace.hpp>
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -9,8 +9,8 @@
 
 #include <kvbench/methods/registry.hpp>
 
-#include <property/fakes.hpp>
-#include <unit/replay/small_trace.hpp>
+#include <support/fakes.hpp>
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -5,9 +5,9 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/replay/memory.hpp>
+#include <kvbench/replay/measure/memory.hpp>
 
-#include <property/rows.hpp>
+#include <support/rows.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/head_memory.hpp>
+#include <kvbench/replay/plan/head_memory.hpp>
 
 #include <doctest/doctest.h>
 
 #include <kvbench/methods/registry.hpp>
 
-#include "small_trace.hpp"
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

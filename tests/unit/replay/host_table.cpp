@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/host_table.hpp>
+#include <kvbench/replay/answer/host_table.hpp>
 
 #include <algorithm>
 

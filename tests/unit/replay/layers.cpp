@@ -6,8 +6,8 @@
 
 #include <doctest/doctest.h>
 
-#include <property/fakes.hpp>
-#include <unit/replay/small_trace.hpp>
+#include <support/fakes.hpp>
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/memory.hpp>
+#include <kvbench/replay/measure/memory.hpp>
 
 #include <doctest/doctest.h>
 

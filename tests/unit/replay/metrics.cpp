@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/metrics.hpp>
+#include <kvbench/replay/measure/metrics.hpp>
 
 #include <cmath>
 #include <vector>

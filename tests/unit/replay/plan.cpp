@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/plan.hpp>
+#include <kvbench/replay/plan/plan.hpp>
 
 #include <doctest/doctest.h>
 
-#include <property/fakes.hpp>
+#include <support/fakes.hpp>
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/ranking.hpp>
+#include <kvbench/replay/exact/ranking.hpp>
 
 #include <algorithm>
 #include <limits>
 
 #include <doctest/doctest.h>
 
-#include <kvbench/replay/radix_sort.hpp>
+#include <kvbench/replay/exact/radix_sort.hpp>
 
 #include <support/head.hpp>
 

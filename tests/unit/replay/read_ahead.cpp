@@ -2,12 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/device_memory.hpp>
-#include <kvbench/replay/read_ahead.hpp>
+#include <kvbench/replay/plan/device_memory.hpp>
+#include <kvbench/replay/exact/read_ahead.hpp>
 #include <kvbench/replay/workers.hpp>
 
-#include <property/fakes.hpp>
-#include <unit/replay/small_trace.hpp>
+#include <support/fakes.hpp>
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

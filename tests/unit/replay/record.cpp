@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/record.hpp>
+#include <kvbench/replay/records/record.hpp>
 
 #include <cmath>
 #include <limits>

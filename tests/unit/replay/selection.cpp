@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/selection.hpp>
+#include <kvbench/replay/measure/selection.hpp>
 
 #include <cmath>
 
 #include <doctest/doctest.h>
 
-#include <unit/replay/small_trace.hpp>
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/shared_entries.hpp>
+#include <kvbench/replay/answer/shared_entries.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/value_norms.hpp>
+#include <kvbench/replay/exact/value_norms.hpp>
 
 #include <cmath>
 #include <vector>

@@ -7,10 +7,10 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/head.hpp>
+#include <kvbench/replay/exact/head.hpp>
 
-#include <property/fakes.hpp>
-#include <unit/replay/small_trace.hpp>
+#include <support/fakes.hpp>
+#include <support/small_trace.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <kvbench/kernels/backend.hpp>
-#include <kvbench/methods/answer.hpp>
+#include <kvbench/methods/contract/answer.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::test {

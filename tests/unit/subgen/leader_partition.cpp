@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <kvbench/methods/leader_partition.hpp>
+#include <kvbench/methods/sampling/leader_partition.hpp>
 
 #include <doctest/doctest.h>
 

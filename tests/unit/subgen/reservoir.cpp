@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/reservoir.hpp>
+#include <kvbench/methods/sampling/reservoir.hpp>
 
 #include <doctest/doctest.h>
 

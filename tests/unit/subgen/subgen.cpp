@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/methods/subgen.hpp>
+#include <kvbench/methods/sampling/subgen.hpp>
 
 #include <doctest/doctest.h>
 
-#include <kvbench/methods/leader_partition.hpp>
+#include <kvbench/methods/sampling/leader_partition.hpp>
 
 #include "fixtures.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <kvbench/sweep/plan.hpp>
 #include <unit/config/files.hpp>
-#include <unit/replay/small_trace.hpp>
+#include <support/small_trace.hpp>
 
 namespace kvbench::testing {
 

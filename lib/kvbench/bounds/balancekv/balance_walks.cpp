@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/balancekv/balance_walks.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvbench {
+namespace {
+
+double dot(const float* x, const float* y, Index d) {
+  double sum = 0;
+  for (Index c = 0; c < d; ++c) sum += double{x[c]} * double{y[c]};
+  return sum;
+}
+
+double scaled_norm2(const WalkSample& sample, Index i) {
+  const float* key = sample.keys.data() + i * sample.d;
+  return double{sample.scale} * dot(key, key, sample.d);
+}
+
+double value_product(const WalkSample& sample, Index i, Index j) {
+  if (sample.dv == 0) return 1;
+  return dot(sample.values.data() + i * sample.dv, sample.values.data() + j * sample.dv, sample.dv);
+}
+
+}  // namespace
+
+WalkSample walk_sample(const Subject& subject, Index n, bool with_values) {
+  WalkSample sample{
+      .n = std::min(n, subject.tokens()), .d = subject.d(), .dv = with_values ? subject.dv() : 0, .scale = subject.head.scale};
+  sample.keys.assign(subject.keys.begin(), subject.keys.begin() + sample.n * sample.d);
+  sample.values.assign(subject.values.begin(), subject.values.begin() + sample.n * sample.dv);
+  return sample;
+}
+
+std::vector<float> some_queries(const Subject& subject, Index count) {
+  const Index all = subject.num_queries(), kept = std::min(count, all);
+  std::vector<float> queries;
+  for (Index i = 0; i < kept; ++i) {
+    const std::span<const float> query = subject.query(i * all / kept);
+    queries.insert(queries.end(), query.begin(), query.end());
+  }
+  return queries;
+}
+
+SignWalk library_walk(Backend& backend) {
+  return [&backend](const WalkSample& sample, const WalkSettings& settings, std::uint32_t seed) {
+    const Draws draws(seed, "checks of balancekv", HeadPrompt{});
+    WalkRows rows{.keys = backend.adopt(std::vector(sample.keys), sample.n, sample.d),
+                  .starts = {0, static_cast<std::int32_t>(sample.n)}};
+    if (sample.dv > 0) rows.values = backend.adopt(std::vector(sample.values), sample.n, sample.dv);
+    for (Index i = 0; i < sample.n; ++i) rows.uniforms.push_back(draws.uniform(i));
+    return softmax_balance(rows, settings, backend);
+  };
+}
+
+double Radii::r() const { return std::exp(key / 2) * value; }
+
+Radii radii(const WalkSample& sample) {
+  Radii found{.value = sample.dv == 0 ? 1.0 : 0.0};
+  for (Index i = 0; i < sample.n; ++i) {
+    found.key = std::max(found.key, scaled_norm2(sample, i));
+    if (sample.dv > 0) found.value = std::max(found.value, std::sqrt(value_product(sample, i, i)));
+  }
+  return found;
+}
+
+std::vector<double> relative_gram(const WalkSample& sample) {
+  const Radii radius = radii(sample);
+  const double value2 = radius.value > 0 ? radius.value * radius.value : 1;
+  std::vector<double> gram(static_cast<std::size_t>(sample.n * sample.n));
+  for (Index i = 0; i < sample.n; ++i) {
+    for (Index j = 0; j <= i; ++j) {
+      const double logit =
+          double{sample.scale} * dot(sample.keys.data() + i * sample.d, sample.keys.data() + j * sample.d, sample.d);
+      const double product = std::exp(logit - radius.key) * value_product(sample, i, j) / value2;
+      gram[static_cast<std::size_t>(i * sample.n + j)] = gram[static_cast<std::size_t>(j * sample.n + i)] = product;
+    }
+  }
+  return gram;
+}
+
+std::vector<double> relative_norms2(const WalkSample& sample) {
+  const Radii radius = radii(sample);
+  const double value2 = radius.value > 0 ? radius.value * radius.value : 1;
+  std::vector<double> norms2;
+  for (Index i = 0; i < sample.n; ++i) {
+    norms2.push_back(std::exp(scaled_norm2(sample, i) - radius.key) * value_product(sample, i, i) / value2);
+  }
+  return norms2;
+}
+
+double sub_gaussian(double c) { return c * c / (2 * c - 1); }
+
+double sub_gaussian(double c, std::span<const double> relative_norms2) {
+  double sigma2 = 0;
+  for (const double x : relative_norms2) sigma2 += x * std::max(0.0, 1 + sigma2 * (x - 2 * c) / (c * c));
+  return sigma2;
+}
+
+double sub_gaussian_norm(Index s, double log_probability) {
+  const auto size = static_cast<double>(s);
+  return std::sqrt(size + 2 * std::sqrt(size * log_probability) + 2 * log_probability);
+}
+
+double fail_bound(double c, Index n) { return 2 * static_cast<double>(n) * std::exp(0.5 - c); }
+
+std::vector<double> QueryRows::total() const {
+  std::vector<double> sum(static_cast<std::size_t>(outputs));
+  for (std::size_t i = 0; i < rows.size(); ++i) sum[i % sum.size()] += rows[i];
+  return sum;
+}
+
+std::vector<QueryRows> query_rows(const WalkSample& sample, const std::vector<float>& queries) {
+  std::vector<QueryRows> all;
+  const Index count = static_cast<Index>(queries.size()) / sample.d, s = sample.outputs();
+  for (Index q = 0; q < count; ++q) {
+    const float* query = queries.data() + q * sample.d;
+    QueryRows& out = all.emplace_back();
+    out.outputs = s;
+    out.feature_norm = std::exp(double{sample.scale} * dot(query, query, sample.d) / 2);
+    double squares = 0;
+    for (Index i = 0; i < sample.n; ++i) {
+      const double e = std::exp(double{sample.scale} * dot(query, sample.keys.data() + i * sample.d, sample.d));
+      for (Index c = 0; c < s; ++c) {
+        out.rows.push_back(sample.dv == 0 ? e : e * double{sample.values[static_cast<std::size_t>(i * s + c)]});
+      }
+      const double length2 = e * e * value_product(sample, i, i);
+      out.absolute += std::sqrt(length2);
+      squares += length2;
+    }
+    out.random_signs = std::sqrt(squares);
+  }
+  return all;
+}
+
+double weighted_norm(const QueryRows& query, std::span<const double> weights) {
+  std::vector<double> sum(static_cast<std::size_t>(query.outputs));
+  const double* row = query.rows.data();
+  for (const double weight : weights) {
+    for (double& x : sum) x += weight * *row++;
+  }
+  double square = 0;
+  for (const double x : sum) square += x * x;
+  return std::sqrt(square);
+}
+
+WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries, const WalkSettings& settings, Index seeds,
+                   const SignWalk& walk, const CheckContext& context) {
+  WalkRuns runs{.c = settings.constant.of(sample.n, settings.delta), .errors = {queries.size(), std::vector<double>{}}};
+  const std::vector<std::int32_t> whole = {0, static_cast<std::int32_t>(sample.n)};
+  for (Index seed = 0; seed < seeds; ++seed) {
+    context.poll();
+    const WalkSigns walked = walk(sample, settings, static_cast<std::uint32_t>(seed));
+    const std::vector<double> weights(walked.signs.begin(), walked.signs.end());
+    for (std::size_t q = 0; q < queries.size(); ++q) runs.errors[q].push_back(weighted_norm(queries[q], weights));
+    runs.failed += walked.fails > 0;
+    runs.fails += walked.fails;
+    runs.steps += walked.steps;
+    runs.larger_halves += 2 * std::ssize(smaller_halves(walked.signs, whole)) > sample.n;
+    ++runs.seeds;
+  }
+  return runs;
+}
+
+std::vector<double> ratios_to_random_signs(const WalkRuns& runs, std::span<const QueryRows> queries) {
+  std::vector<double> ratios;
+  for (std::size_t q = 0; q < queries.size(); ++q) {
+    if (queries[q].random_signs == 0 || runs.errors[q].empty()) continue;
+    double square = 0;
+    for (const double error : runs.errors[q]) square += std::pow(error / queries[q].random_signs, 2);
+    ratios.push_back(std::sqrt(square / static_cast<double>(runs.errors[q].size())));
+  }
+  return ratios;
+}
+
+void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const std::string& params) {
+  CheckRow& row = context.add(CheckKind::theorem, "FAIL");
+  row.params = params;
+  row.bound = row.tight = fail_bound(runs.c, n);
+  row.trivial = 1;
+  row.measured = static_cast<double>(runs.failed) / static_cast<double>(runs.seeds);
+  row.failures = runs.failed;
+  row.trials = runs.seeds;
+  row.allowed = std::min(1.0, row.bound);
+  row.text = fmt::format("seeds with a step beyond c R^2; {} of all {} steps are", runs.fails, runs.steps);
+}
+
+void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const QueryRows> queries, const std::string& params) {
+  const std::vector<double> ratios = ratios_to_random_signs(runs, queries);
+  CheckRow& row = context.add(CheckKind::data, "ratio to random signs");
+  row.params = params;
+  if (ratios.empty()) return;
+  row.measured = mean(ratios);
+  row.measured_q99 = quantile(ratios, 0.99);
+  row.text =
+      fmt::format("root mean square over {} seeds against that of fair coins; over queries: median {:.3g}, {:.3g} to {:.3g}",
+                  runs.seeds, quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
+}
+
+}  // namespace kvbench

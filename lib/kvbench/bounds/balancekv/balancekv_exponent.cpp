@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/balancekv/balancekv_exponent.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace kvbench {
+namespace {
+
+/// What a slope of -1 may look like with its logarithms.
+constexpr double steepest = -1.1, flattest = -0.8;
+
+/// Tokens of a list that is halved.
+struct Halved {
+  std::vector<std::int32_t> ids;
+  double weight = 1;
+};
+
+WalkSample rows_of(const WalkSample& sample, const std::vector<std::int32_t>& ids) {
+  WalkSample out{.n = std::ssize(ids), .d = sample.d, .dv = sample.dv, .scale = sample.scale};
+  for (const std::int32_t id : ids) {
+    out.keys.insert(out.keys.end(), sample.keys.begin() + id * sample.d, sample.keys.begin() + (id + 1) * sample.d);
+    out.values.insert(out.values.end(), sample.values.begin() + id * sample.dv, sample.values.begin() + (id + 1) * sample.dv);
+  }
+  return out;
+}
+
+void halve(Halved& list, const WalkSample& sample, Index block, const BlockSigns& signs, std::uint32_t draw) {
+  const std::vector<std::int32_t> starts = block_starts(std::ssize(list.ids), block);
+  std::vector<std::int32_t> kept;
+  for (const std::int32_t place : smaller_halves(signs(rows_of(sample, list.ids), starts, draw), starts)) {
+    kept.push_back(list.ids[static_cast<std::size_t>(place)]);
+  }
+  list.ids = std::move(kept);
+  list.weight *= 2;
+}
+
+/// Mean over queries of ln(|N' - N| / sum of lengths).
+double log_error(std::span<const QueryRows> queries, const Halved& list, Index n) {
+  std::vector<double> weights(static_cast<std::size_t>(n), -1);
+  for (const std::int32_t id : list.ids) weights[static_cast<std::size_t>(id)] += list.weight;
+  double sum = 0;
+  for (const QueryRows& query : queries) {
+    const double relative = weighted_norm(query, weights) / query.absolute;
+    sum += std::log(std::max(relative, 1e-12));
+  }
+  return sum / static_cast<double>(queries.size());
+}
+
+/// Slope of samples without replacement of n/2^T of n tokens, ln sqrt(2^T - 1) over -T ln 2: -1/2 only in the limit.
+double slope_of_samples(Index rounds) {
+  std::vector<double> x, y;
+  for (Index round = 1; round <= rounds; ++round) {
+    x.push_back(-static_cast<double>(round) * std::numbers::ln2);
+    y.push_back(std::log(std::ldexp(1.0, static_cast<int>(round)) - 1) / 2);
+  }
+  return slope(x, y);
+}
+
+std::string describe(std::span<const double> slopes, const Interval& interval, double samples) {
+  const bool as_samples = interval.lo <= -0.5 && samples <= interval.hi;
+  const bool inverse = interval.lo <= flattest && steepest <= interval.hi && !as_samples;
+  return fmt::format("slope {:.3f}, 95 % [{:.3f}, {:.3f}] over {} seeds: {}; independent samples have {:.3f} at these rates",
+                     mean(slopes), interval.lo, interval.hi, slopes.size(),
+                     inverse              ? "like 1/memory"
+                     : as_samples         ? "like independent samples"
+                     : interval.lo > -0.5 ? "flatter than independent samples"
+                                          : "steeper than independent samples, flatter than 1/memory",
+                     samples);
+}
+
+/// One-sided, of "the slope is -0.8 or steeper".
+double p_of_inverse(std::span<const double> slopes) {
+  const double centre = mean(slopes);
+  double square = 0;
+  for (const double slope : slopes) square += (slope - centre) * (slope - centre);
+  const double count = static_cast<double>(slopes.size()), error = std::sqrt(square / (count - 1) / count);
+  if (error == 0) return centre <= flattest ? 1 : 0;
+  return std::erfc((centre - flattest) / error / std::numbers::sqrt2) / 2;
+}
+
+void check_subject(CheckContext& context) {
+  const ExponentSetup setup;
+  const WalkSample sample = walk_sample(*context.subject, setup.tokens, true);
+  // Halves lose weight at every round, pairs none: greedy signs show what that does to a slope.
+  for (const auto& [constant, pairs] : {std::pair("paper", true), {"tight", true}, {"greedy", true}, {"greedy", false}}) {
+    const std::string name = fmt::format("{};half={}", constant, pairs ? "exact" : "smaller");
+    check_exponent(context, sample, some_queries(*context.subject, 4), setup, name,
+                   library_blocks(constant, pairs, context.backend));
+  }
+}
+
+}  // namespace
+
+BlockSigns library_blocks(const std::string& constant, bool pairs, Backend& backend) {
+  return [constant, pairs, &backend](const WalkSample& list, const std::vector<std::int32_t>& starts, std::uint32_t draw) {
+    const Draws draws(draw, "checks of balancekv, exponent", HeadPrompt{});
+    WalkRows rows{.keys = backend.adopt(std::vector(list.keys), list.n, list.d), .starts = starts};
+    if (list.dv > 0) rows.values = backend.adopt(std::vector(list.values), list.n, list.dv);
+    for (Index i = 0; i < list.n; ++i) rows.uniforms.push_back(draws.uniform(i));
+    return softmax_balance(rows, {.constant = parse_walk_constant("c", constant), .pairs = pairs, .scale = list.scale}, backend)
+        .signs;
+  };
+}
+
+std::vector<double> error_slopes(const WalkSample& sample, const std::vector<float>& queries, const ExponentSetup& setup,
+                                 bool growing, const BlockSigns& signs, const std::function<void()>& poll) {
+  std::vector<QueryRows> asked = query_rows(sample, queries);
+  std::erase_if(asked, [](const QueryRows& query) { return query.absolute == 0; });
+  if (asked.empty()) throw Unavailable("all values are zero, or there are no queries");
+  std::vector<double> slopes;
+  for (Index seed = 0; seed < setup.seeds; ++seed) {
+    poll();
+    Halved list;
+    // The list starts at a random token: greedy signs know no other chance.
+    const double start = Draws(static_cast<std::uint32_t>(seed), "checks of balancekv, start", HeadPrompt{}).uniform(0);
+    for (Index i = 0; i < sample.n; ++i) {
+      list.ids.push_back(static_cast<std::int32_t>((i + static_cast<Index>(start * static_cast<double>(sample.n))) % sample.n));
+    }
+    std::vector<double> x, y;
+    for (Index round = 0; round < setup.rounds && std::ssize(list.ids) >= 4; ++round) {
+      const Index block = growing ? std::ssize(list.ids) : setup.fixed_block;
+      halve(list, sample, block, signs, static_cast<std::uint32_t>(seed * 64 + round));
+      if (list.ids.empty()) break;
+      x.push_back(std::log(static_cast<double>(list.ids.size())));
+      y.push_back(log_error(asked, list, sample.n));
+    }
+    if (x.size() >= 2) slopes.push_back(slope(x, y));
+  }
+  if (slopes.size() < 2) throw Unavailable(fmt::format("{} tokens are too few to be halved twice", sample.n));
+  return slopes;
+}
+
+void check_exponent(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
+                    const ExponentSetup& setup, const std::string& constant, const BlockSigns& signs) {
+  const double samples = slope_of_samples(setup.rounds);
+  for (const bool growing : {false, true}) {
+    const auto slopes = error_slopes(sample, queries, setup, growing, signs, [&] { context.poll(); });
+    const std::vector<double> ones(slopes.size(), 1.0);
+    const Interval interval = bootstrap_mean(slopes, ones, 1);
+    // The theorem speaks of growing blocks; what fixed ones do is beside it.
+    CheckRow& row = context.add(growing ? CheckKind::claim : CheckKind::data,
+                                growing ? "block = the list, error ~ 1/memory" : "fixed block");
+    row.params = fmt::format("n={};T=1..{};block={};c={}", sample.n, setup.rounds,
+                             growing ? "list" : fmt::format("{}", setup.fixed_block), constant);
+    row.bound = growing ? flattest : samples;
+    row.measured = mean(slopes);
+    row.measured_q99 = quantile(slopes, 0.99);
+    row.trials = static_cast<std::int64_t>(slopes.size());
+    row.text = describe(slopes, interval, samples);
+    if (growing) row.p_value = p_of_inverse(slopes);
+  }
+}
+
+Claim balancekv_exponent() {
+  return {.id = "balancekv.exponent",
+          .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1 and section 4",
+          .statement = "the error falls like 1 / memory where blocks grow with the list, like its root where they are fixed",
+          .method = "balancekv",
+          .run = check_subject};
+}
+
+}  // namespace kvbench

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// BalanceKV (arXiv 2502.07861), Theorem 3.1 against section 4: memory O*(1/eps), that is an error that falls like 1/memory, as
+// against 1/sqrt(memory) for independent samples. The theorem lets the batch t grow with the budget; the experiments walk
+// blocks of a fixed size. With fixed blocks the errors of n/b blocks add as variances and the exponent is -1/2 whatever the
+// walk gains; only growing blocks can give -1.
+//
+// The check halves a list T = 1 .. 4 times in fixed blocks, or in one block as long as the list, and regresses the logarithm of
+// the error of the numerator, relative to its exact value, on that of the tokens kept. The slope of a seed is linear in its
+// logarithms, so seeds are independent trials of it. docs/theory/balancekv.exponent.md.
+#pragma once
+
+#include <kvbench/bounds/balancekv/balance_walks.hpp>
+
+namespace kvbench {
+
+struct ExponentSetup {
+  Index tokens = 512;
+  Index fixed_block = 32;
+  Index rounds = 4;
+  Index seeds = 30;
+};
+
+/// Signs a list in blocks for one round of one seed.
+using BlockSigns =
+    std::function<std::vector<std::int32_t>(const WalkSample&, const std::vector<std::int32_t>& starts, std::uint32_t draw)>;
+/// softmax_balance() with a constant ("greedy", "tight", ...), over tokens or over pairs of them.
+BlockSigns library_blocks(const std::string& constant, bool pairs, Backend& backend);
+
+/// Slope of ln(error) over ln(tokens kept) of each seed: mean over queries. growing: block = the list.
+std::vector<double> error_slopes(const WalkSample& sample, const std::vector<float>& queries, const ExponentSetup& setup,
+                                 bool growing, const BlockSigns& signs, const std::function<void()>& poll);
+
+/// Rows of one constant, fixed and growing side by side.
+void check_exponent(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
+                    const ExponentSetup& setup, const std::string& constant, const BlockSigns& signs);
+
+Claim balancekv_exponent();
+
+}  // namespace kvbench

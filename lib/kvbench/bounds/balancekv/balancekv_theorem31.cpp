@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/balancekv/balancekv_theorem31.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <kvbench/methods/sampling/balancekv_stream.hpp>
+#include <kvbench/methods/sampling/merge_and_reduce.hpp>
+#include <kvbench/methods/registry.hpp>
+
+namespace kvbench {
+namespace {
+
+double length(const std::vector<double>& x) {
+  double square = 0;
+  for (const double value : x) square += value * value;
+  return std::sqrt(square);
+}
+
+double value_norm(const WalkSample& sample, Index i) {
+  double square = 0;
+  for (Index c = 0; c < sample.dv; ++c)
+    square += std::pow(double{sample.values[static_cast<std::size_t>(i * sample.dv + c)]}, 2);
+  return std::sqrt(square);
+}
+
+/// Buckets of N by their number, with their tokens.
+std::map<int, std::vector<Index>> buckets(const WalkSample& sample) {
+  std::map<int, std::vector<Index>> found;
+  for (Index i = 0; i < sample.n; ++i) {
+    if (const double norm = value_norm(sample, i); norm > 0) found[norm_bucket(norm)].push_back(i);
+  }
+  return found;
+}
+
+/// One query: the exact sums and the bounds.
+struct Query {
+  QueryRows num, den;
+  double total = 0;           ///< D
+  std::vector<double> exact;  ///< Attn
+  double right_side = 0;      ///< |softmax|_2 |V|_F
+  double b_num = 0, b_den = 0;
+
+  double error(const StreamWeights& weights) const {
+    std::vector<double> sum(exact.size());
+    double den_sum = 0;
+    for (std::size_t i = 0; i < weights.den.size(); ++i) {
+      den_sum += weights.den[i] * den.rows[i];
+      for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += weights.num[i] * num.rows[i * sum.size() + c];
+    }
+    for (std::size_t c = 0; c < sum.size(); ++c) sum[c] = sum[c] / den_sum - exact[c];
+    return length(sum);
+  }
+  double relative_den(const StreamWeights& weights) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < weights.den.size(); ++i) sum += (weights.den[i] - 1) * den.rows[i];
+    return std::abs(sum) / total;
+  }
+  double tight() const { return b_den < total ? (b_num + length(exact) * b_den) / (total - b_den) : INFINITY; }
+};
+
+class Check {
+ public:
+  Check(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries, const Theorem31Setup& setup,
+        const StreamSketch& sketch)
+      : context_(context), sample_(sample), setup_(setup), sketch_(sketch), radius_(radii(sample)) {
+    prepare(queries);
+    bound_sums();
+  }
+
+  void run() {
+    std::vector<QueryTrials> outputs(queries_.size()), sums(queries_.size());
+    for (Index seed = 0; seed < setup_.seeds; ++seed) {
+      context_.poll();
+      const StreamWeights weights = sketch_(static_cast<std::uint32_t>(seed));
+      for (std::size_t q = 0; q < queries_.size(); ++q) {
+        outputs[q].errors.push_back(queries_[q].error(weights) / queries_[q].right_side);
+        sums[q].errors.push_back(queries_[q].relative_den(weights));
+      }
+      held_den_ += static_cast<double>(std::ranges::count_if(weights.den, [](double w) { return w > 0; }));
+      held_num_ += static_cast<double>(std::ranges::count_if(weights.num, [](double w) { return w > 0; }));
+    }
+    equation2(outputs);
+    denominator(sums);
+    looseness();
+    for (const bool literal : {true, false}) memory(literal);
+  }
+
+ private:
+  void prepare(const std::vector<float>& queries) {
+    WalkSample ones = sample_;
+    ones.dv = 0;
+    const auto num = query_rows(sample_, queries), den = query_rows(ones, queries);
+    double frobenius2 = 0;
+    for (Index i = 0; i < sample_.n; ++i) frobenius2 += std::pow(value_norm(sample_, i), 2);
+    key_ = radius_.key;
+    for (std::size_t q = 0; q < num.size(); ++q) {
+      Query& query = queries_.emplace_back(Query{.num = num[q], .den = den[q]});
+      query.total = den[q].absolute;
+      query.exact = num[q].total();
+      for (double& x : query.exact) x /= query.total;
+      query.right_side = den[q].random_signs / query.total * std::sqrt(frobenius2);
+      key_ = std::max(key_, 2 * std::log(den[q].feature_norm));
+    }
+  }
+
+  TreeSettings tree(double call_delta) const {
+    return {.t = setup_.t,
+            .levels = setup_.levels,
+            .walk = {.constant = {WalkConstant::Kind::tight}, .delta = call_delta, .pairs = true, .scale = sample_.scale}};
+  }
+
+  void bound_sums() {
+    const double tail = std::log(4 / setup_.delta);  // N and D share the half of delta that FAIL leaves
+    const TreeSettings settings = tree(delta_of_calls(sample_, setup_));
+    const double peak = std::exp(radius_.key / 2);
+    const double cut = setup_.eps / (2 * static_cast<double>(sample_.n)) * std::exp(-radius_.key) * radius_.value;
+    double variance = 0;
+    std::vector<double> dropped(queries_.size());
+    for (const auto& [bucket, tokens] : buckets(sample_)) {
+      if (std::ldexp(1.0, bucket) <= cut) {
+        for (std::size_t q = 0; q < queries_.size(); ++q) {
+          for (const Index i : tokens) dropped[q] += queries_[q].den.rows[static_cast<std::size_t>(i)] * value_norm(sample_, i);
+        }
+        continue;
+      }
+      const double sigma = std::ldexp(tree_spread_of_pairs(std::ssize(tokens), settings, true), bucket);
+      variance += sigma * sigma;
+      ++kept_buckets_;
+    }
+    for (std::size_t q = 0; q < queries_.size(); ++q) {
+      const double unit = peak * queries_[q].den.feature_norm;
+      queries_[q].b_num = std::sqrt(variance) * unit * sub_gaussian_norm(sample_.dv, tail) + dropped[q];
+      queries_[q].b_den = tree_spread_of_pairs(sample_.n, settings, false) * unit * sub_gaussian_norm(1, tail);
+    }
+  }
+
+  std::string params() const {
+    return fmt::format("n={};t={};T={};s={};a r^2={:.3g};buckets={}", sample_.n, setup_.t, setup_.levels, sample_.dv, key_,
+                       kept_buckets_);
+  }
+
+  /// Errors over the right side of Eq. 2: the eps that was reached.
+  void equation2(std::vector<QueryTrials>& trials) {
+    for (std::size_t q = 0; q < queries_.size(); ++q) {
+      trials[q].tight = trials[q].bound = queries_[q].tight() / queries_[q].right_side;
+      // An output of zero is never further off than the longest value.
+      trials[q].trivial = radius_.value / queries_[q].right_side;
+    }
+    CheckRow& row = context_.add(CheckKind::theorem, "Eq. 2, tight constants");
+    row.params = params();
+    std::vector<double> medians;
+    for (const QueryTrials& trial : trials) medians.push_back(quantile(trial.errors, 0.5));
+    row.text = fmt::format(
+        "in units of |softmax| |V|_F; median over queries of the median error {:.3g}; answering 0 errs by {:.3g} "
+        "at the first query; {:.4g} tokens in N and {:.4g} in D of {} (mean)",
+        quantile(medians, 0.5), length(queries_[0].exact) / queries_[0].right_side,
+        held_num_ / static_cast<double>(setup_.seeds), held_den_ / static_cast<double>(setup_.seeds), sample_.n);
+    fill_worst_query(row, trials, setup_.delta);
+  }
+
+  void denominator(std::vector<QueryTrials>& trials) {
+    for (std::size_t q = 0; q < queries_.size(); ++q) {
+      trials[q].tight = trials[q].bound = queries_[q].b_den / queries_[q].total;
+      trials[q].trivial = 1;
+    }
+    CheckRow& row = context_.add(CheckKind::theorem, "|D'/D - 1|, tight constants");
+    row.params = params();
+    fill_worst_query(row, trials, setup_.delta);
+  }
+
+  void looseness() {
+    std::vector<double> ratios;
+    for (const Query& query : queries_) ratios.push_back(query.total * std::exp(key_) / static_cast<double>(sample_.n));
+    CheckRow& row = context_.add(CheckKind::data, "D e^{a r^2} / j");
+    row.params = params();
+    row.measured = mean(ratios);
+    row.measured_q99 = quantile(ratios, 0.99);
+    row.text = fmt::format("what the proof's step eps j e^(-a r^2) <= eps D gives away: median {:.3g}, {:.3g} to {:.3g}",
+                           quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
+  }
+
+  /// Tokens that one instance holds at the theorem's t for eps, against the cache.
+  void memory(bool literal) {
+    const double n = static_cast<double>(context_.subject != nullptr ? context_.subject->tokens() : sample_.n);
+    const double s = static_cast<double>(sample_.dv), delta = setup_.delta;
+    const double c = 0.5 + std::log(2 * n / delta);
+    const double factor = literal ? 30 * std::pow(std::log(s * n), 2) * std::sqrt(s)
+                                  : 2 * std::sqrt(sub_gaussian(c)) * sub_gaussian_norm(sample_.dv, std::log(2 / delta));
+    const double t = factor * std::exp(2 * key_) / setup_.eps, levels = std::ceil(std::max(0.0, std::log2(n / t)));
+    CheckRow& row =
+        context_.add(CheckKind::theorem, literal ? "memory at eps, literal constants" : "memory at eps, tight constants");
+    row.params = fmt::format("eps={};n={};a r^2={:.3g}", setup_.eps, n, key_);
+    row.bound = (literal ? row.literal : row.tight) = t * (levels + 1);
+    row.trivial = n;
+    row.text = fmt::format("tokens t (T + 1) of one instance at t = {:.3g}: {:.3g} of the cache", t, row.bound / n);
+    if (row.bound >= n) return;
+    const Index even = static_cast<Index>(t) / 2 * 2;
+    row.measured = static_cast<double>(held_up_to(static_cast<Index>(n), even, static_cast<Index>(levels)));
+    row.failures = row.measured > row.bound;
+    row.trials = 1;
+    row.allowed = 0;
+  }
+
+  CheckContext& context_;
+  const WalkSample& sample_;
+  const Theorem31Setup& setup_;
+  const StreamSketch& sketch_;
+  Radii radius_;
+  std::vector<Query> queries_;
+  double key_ = 0;  ///< a r^2, r of keys and queries
+  int kept_buckets_ = 0;
+  double held_num_ = 0, held_den_ = 0;
+};
+
+void check_subject(CheckContext& context) {
+  const Theorem31Setup setup{
+      .eps = context.options.eps, .delta = context.options.delta, .seeds = std::min<Index>(context.options.seeds, 200)};
+  const WalkSample sample = walk_sample(*context.subject, setup.t << setup.levels, true);
+  if (sample.n == 0 || context.subject->queries.empty()) throw Unavailable("there are no tokens or no queries");
+  if (radii(sample).value == 0) throw Unavailable("all values are zero");
+  check_theorem31(context, sample, context.subject->queries, setup,
+                  library_stream(*context.subject, sample.n, setup, delta_of_calls(sample, setup), context.backend));
+}
+
+}  // namespace
+
+double delta_of_calls(const WalkSample& sample, const Theorem31Setup& setup) {
+  Index calls = total_calls(sample.n, setup.t, setup.levels);
+  for (const auto& [bucket, tokens] : buckets(sample)) calls += total_calls(std::ssize(tokens), setup.t, setup.levels);
+  return setup.delta / (2 * static_cast<double>(std::max<Index>(1, calls)));
+}
+
+StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend) {
+  const MethodInfo& method = find_method("balancekv");
+  const Assignment settings[] = {{"mode", "stream"},
+                                 {"half", "exact"},
+                                 {"constants", "tight"},
+                                 {"delta", fmt::format("{}", delta)},
+                                 {"t", fmt::format("{}", setup.t)},
+                                 {"rounds", fmt::format("{}", setup.levels)},
+                                 {"eps", fmt::format("{}", setup.eps)}};
+  HeadPrompt head = subject.head;
+  head.keys = head.keys.slice(0, n);
+  head.values = head.values.slice(0, n);
+  const std::shared_ptr<const Prepared> prepared = method.prepare(head, method.bind(settings), backend);
+  return [prepared, n, &backend](std::uint32_t seed) {
+    StreamWeights weights{.num = std::vector<double>(static_cast<std::size_t>(n)),
+                          .den = std::vector<double>(static_cast<std::size_t>(n))};
+    // Room for all tokens in both sums: t and T are given, so the budget only must not be too small for them.
+    const auto cache = prepared->make(2 * n, seed);
+    for (const EntryTable& table : cache->entries({})) {
+      const auto ids = backend.read(table.ids);
+      const auto num = backend.read(table.weight_num), den = backend.read(table.weight_den);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        weights.num[static_cast<std::size_t>(ids[i])] += double{num[i]};
+        weights.den[static_cast<std::size_t>(ids[i])] += double{den[i]};
+      }
+    }
+    return weights;
+  };
+}
+
+void check_theorem31(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
+                     const Theorem31Setup& setup, const StreamSketch& sketch) {
+  Check(context, sample, queries, setup, sketch).run();
+}
+
+Claim balancekv_theorem31() {
+  return {.id = "balancekv.thm31",
+          .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1, Eq. 2 and Algorithm 1",
+          .statement = "a stream's output is within eps |softmax| |V|_F of attention, in memory of order exp(2 a r^2) / eps",
+          .method = "balancekv",
+          .run = check_subject};
+}
+
+}  // namespace kvbench

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// BalanceKV (arXiv 2502.07861), Theorem 3.1: Algorithm 1 with batches of t = O*(e^{2 a r^2} / eps) and T = log2(n/t) gives z_j
+// with probability at least 1 - 1/poly(n), in memory O*(e^{2 a r^2} / eps), such that (Eq. 2)
+//   |z_j - Attn(q_j, K_j, V_j)|_2 <= eps |softmax(K_j q_j)|_2 |V_j|_F.
+//
+// The thing under test is `balancekv` mode=stream as the registry makes it, at given t and T with half=exact and the tight
+// constant. z = N'/D', and |D' - D| <= b_D < D, |N' - N| <= b_N give |z - Attn| <= (b_N + |Attn| b_D) / (D - b_D). Buckets of N
+// are drawn apart: their variances add. The denominator and its place in the proof, eps j e^{-a r^2} <= eps D, have rows of
+// their own. docs/theory/balancekv.thm31.md.
+#pragma once
+
+#include <kvbench/bounds/balancekv/balance_tree.hpp>
+
+namespace kvbench {
+
+struct Theorem31Setup {
+  Index t = 64, levels = 2;
+  double eps = 0.5, delta = 0.1;
+  Index seeds = 400;
+};
+
+/// Weights of the tokens in numerator and denominator.
+struct StreamWeights {
+  std::vector<double> num, den;  ///< [n]
+};
+/// The thing under test.
+using StreamSketch = std::function<StreamWeights(std::uint32_t seed)>;
+/// `balancekv` on the first `n` tokens; walks fail with probability `delta` a call.
+StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend);
+
+/// P(FAIL) that each call is given, so that all of them together have half of delta.
+double delta_of_calls(const WalkSample& sample, const Theorem31Setup& setup);
+
+void check_theorem31(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
+                     const Theorem31Setup& setup, const StreamSketch& sketch);
+
+Claim balancekv_theorem31();
+
+}  // namespace kvbench

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/balancekv/balancekv_theorem32.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace kvbench {
+namespace {
+
+class Check {
+ public:
+  Check(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries, const Theorem32Setup& setup,
+        const SignWalk& walk)
+      : context_(context), sample_(sample), setup_(setup), walk_(walk), queries_(query_rows(sample, queries)) {}
+
+  void run() {
+    if (sample_.n == 0) throw Unavailable("there are no tokens to balance");
+    const WalkRuns paper = walks("paper", setup_.seeds_of_ratios), tight = walks("tight", setup_.seeds);
+    discrepancy(paper, "literal", &QueryTrials::literal);
+    discrepancy(tight, "tight", &QueryTrials::tight);
+    discrepancy(tight, "data", &QueryTrials::data);
+    halves(tight);
+    show(paper, "paper");
+    show(tight, "tight");
+    for (const char* name : {"3", "1", "greedy"}) show(walks(name, setup_.seeds_of_ratios), name);
+  }
+
+ private:
+  WalkRuns walks(const std::string& name, Index seeds) {
+    // Half of delta is for FAIL, half for the tail.
+    const WalkSettings settings{.constant = parse_walk_constant("c", name), .delta = setup_.delta / 2, .scale = sample_.scale};
+    return run_walks(sample_, queries_, settings, seeds, walk_, context_);
+  }
+
+  std::string params(const std::string& constant, const WalkRuns& runs) const {
+    std::string text = fmt::format("n={};s={};a|k|^2={:.3g};c={}", sample_.n, sample_.outputs(), radii(sample_).key, constant);
+    if (runs.c > 0 && constant != fmt::format("{}", runs.c)) text += fmt::format("={:.4g}", runs.c);
+    return text;
+  }
+
+  void discrepancy(const WalkRuns& runs, const std::string& tier, double QueryTrials::*decides) {
+    const double tail = std::log(2 / setup_.delta), r = radii(sample_).r();
+    const double spread = sub_gaussian_norm(sample_.outputs(), tail);
+    const auto s = static_cast<double>(sample_.outputs()), n = static_cast<double>(sample_.n);
+    const std::vector<double> norms2 = relative_norms2(sample_);
+    const double tight_c = WalkConstant{WalkConstant::Kind::tight}.of(sample_.n, setup_.delta / 2);
+    std::vector<QueryTrials> trials;
+    for (std::size_t q = 0; q < queries_.size(); ++q) {
+      const double unit = queries_[q].feature_norm * r;
+      QueryTrials trial{.literal = 30 * std::sqrt(s) * std::log(n * s / setup_.delta) * unit,
+                        .tight = std::sqrt(sub_gaussian(tight_c)) * spread * unit,
+                        .data = std::sqrt(sub_gaussian(tight_c, norms2)) * spread * unit,
+                        .trivial = queries_[q].absolute,
+                        .errors = runs.errors[q]};
+      trial.bound = trial.*decides;
+      trials.push_back(std::move(trial));
+    }
+    CheckRow& row = context_.add(CheckKind::theorem, "discrepancy, " + tier + " constants");
+    row.params = params(tier == "literal" ? "paper" : "tight", runs);
+    row.text = fmt::format("trivial: the sum of all lengths; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
+    fill_worst_query(row, trials, setup_.delta);
+  }
+
+  void show(const WalkRuns& runs, const std::string& constant) {
+    if (runs.c > 0) add_fail_row(context_, runs, sample_.n, params(constant, runs));
+    add_ratio_row(context_, runs, queries_, params(constant, runs));
+  }
+
+  void halves(const WalkRuns& runs) {
+    CheckRow& row = context_.add(CheckKind::exact, "C' holds at most half");
+    row.params = params("tight", runs);
+    row.failures = runs.larger_halves;
+    row.trials = runs.seeds;
+    row.allowed = 0;
+  }
+
+  CheckContext& context_;
+  const WalkSample& sample_;
+  const Theorem32Setup& setup_;
+  const SignWalk& walk_;
+  std::vector<QueryRows> queries_;
+};
+
+void check_subject(CheckContext& context) {
+  const Theorem32Setup setup{.delta = context.options.delta,
+                             .seeds = context.options.seeds,
+                             .seeds_of_ratios = std::min<Index>(context.options.seeds, 100)};
+  check_theorem32(context, walk_sample(*context.subject, setup.tokens, true), context.subject->queries, setup,
+                  library_walk(context.backend));
+}
+
+}  // namespace
+
+void check_theorem32(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
+                     const Theorem32Setup& setup, const SignWalk& walk) {
+  Check(context, sample, queries, setup, walk).run();
+}
+
+Claim balancekv_theorem32() {
+  return {.id = "balancekv.thm32",
+          .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.2 and Algorithm 2",
+          .statement = "a walk's signed sum is short for every query, and the walk hardly ever fails",
+          .method = "balancekv",
+          .run = check_subject};
+}
+
+}  // namespace kvbench

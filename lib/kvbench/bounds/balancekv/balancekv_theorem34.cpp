@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/balancekv/balancekv_theorem34.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace kvbench {
+namespace {
+
+double dot(const float* x, const float* y, Index d) {
+  double sum = 0;
+  for (Index c = 0; c < d; ++c) sum += double{x[c]} * double{y[c]};
+  return sum;
+}
+
+void add_tier(CheckContext& context, const PlainVectors& vectors, const WalkRuns& runs, const std::string& tier,
+              double QueryTrials::*decides, const std::string& params) {
+  const double delta = context.options.delta, r = radii(vectors.sample).r(), n = static_cast<double>(vectors.sample.n);
+  const double c = WalkConstant{WalkConstant::Kind::tight}.of(vectors.sample.n, delta / 2);
+  // Two tails of one dimension in the half of delta that FAIL leaves.
+  const double tail = std::sqrt(2 * std::log(4 / delta));
+  std::vector<QueryTrials> trials;
+  for (std::size_t q = 0; q < vectors.queries.size(); ++q) {
+    const double unit = r * vectors.queries[q].feature_norm;
+    QueryTrials trial{.literal = 30 * std::log(n / delta) * unit,
+                      .tight = std::sqrt(sub_gaussian(c)) * tail * unit,
+                      .data = std::sqrt(sub_gaussian(c, relative_norms2(vectors.sample))) * tail * unit,
+                      .trivial = vectors.queries[q].absolute,
+                      .errors = runs.errors[q]};
+    trial.bound = trial.*decides;
+    trials.push_back(std::move(trial));
+  }
+  CheckRow& row = context.add(CheckKind::theorem, "discrepancy, " + tier + " constants");
+  row.params = params;
+  row.text = fmt::format("trivial: the sum of all |<u_i, u>|; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
+  fill_worst_query(row, trials, delta);
+}
+
+void check_subject(CheckContext& context) {
+  for (const Index n : {64, 256}) {
+    if (n > 64 && context.subject->tokens() <= 64) break;
+    check_theorem34(context, plain_vectors(context.subject->keys, context.subject->queries, context.subject->d(), n),
+                    n > 64 ? std::min<Index>(context.options.seeds, 100) : context.options.seeds,
+                    library_walk(context.backend));
+  }
+}
+
+}  // namespace
+
+PlainVectors plain_vectors(const std::vector<float>& vectors, const std::vector<float>& directions, Index d, Index n) {
+  PlainVectors plain;
+  WalkSample& sample = plain.sample;
+  sample = {.n = std::min(n, static_cast<Index>(vectors.size()) / d), .d = 1, .dv = d};
+  sample.keys.assign(static_cast<std::size_t>(sample.n), 0);
+  sample.values.assign(vectors.begin(), vectors.begin() + sample.n * d);
+  for (Index q = 0; q < static_cast<Index>(directions.size()) / d; ++q) {
+    const float* u = directions.data() + q * d;
+    QueryRows& rows = plain.queries.emplace_back();
+    rows.feature_norm = std::sqrt(dot(u, u, d));
+    double squares = 0;
+    for (Index i = 0; i < sample.n; ++i) {
+      const double product = dot(sample.values.data() + i * d, u, d);
+      rows.rows.push_back(product);
+      rows.absolute += std::abs(product);
+      squares += product * product;
+    }
+    rows.random_signs = std::sqrt(squares);
+  }
+  return plain;
+}
+
+void check_theorem34(CheckContext& context, const PlainVectors& vectors, Index seeds, const SignWalk& walk) {
+  if (vectors.sample.n == 0) throw Unavailable("there are no vectors to balance");
+  for (const std::string constant : {"paper", "tight"}) {
+    const WalkSettings settings{.constant = parse_walk_constant("c", constant), .delta = context.options.delta / 2, .scale = 1};
+    const WalkRuns runs = run_walks(vectors.sample, vectors.queries, settings, seeds, walk, context);
+    const std::string params = fmt::format("n={};d={};c={}={:.4g}", vectors.sample.n, vectors.sample.dv, constant, runs.c);
+    if (constant == "paper") {
+      add_tier(context, vectors, runs, "literal", &QueryTrials::literal, params);
+    } else {
+      add_tier(context, vectors, runs, "tight", &QueryTrials::tight, params);
+      add_tier(context, vectors, runs, "data", &QueryTrials::data, params);
+    }
+    add_fail_row(context, runs, vectors.sample.n, params);
+    add_ratio_row(context, runs, vectors.queries, params);
+  }
+}
+
+Claim balancekv_theorem34() {
+  return {.id = "balancekv.thm34",
+          .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.4 and Algorithm 4",
+          .statement = "the signed sum of a walk over vectors is short in every direction, however many there are",
+          .method = "balancekv",
+          .run = check_subject};
+}
+
+}  // namespace kvbench

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/balancekv/balancekv_walk.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+
+#include <unsupported/Eigen/SpecialFunctions>
+
+namespace kvbench {
+namespace {
+
+constexpr Index tokens = 48;
+constexpr double constant = 1, key_norm2 = 0.5;
+/// What fp32 may make of p: steps this near to 0 or 1 are left out.
+constexpr double rounding = 1e-4;
+
+/// Steps of like p.
+struct Class {
+  double plus = 0, expected = 0, variance = 0;
+};
+
+struct Sums {
+  std::array<Class, 10> classes;
+  double score = 0, information = 0;  ///< of the coefficient of x = <w, u> / (c R^2)
+
+  void add(double p, double x, bool plus) {
+    Class& cell = classes[static_cast<std::size_t>(std::min(9.0, p * 10))];
+    const double variance = p * (1 - p);
+    cell.plus += plus;
+    cell.expected += p;
+    cell.variance += variance;
+    // Likelihood score of p = 1/2 - beta x / 2 at beta = 1, variance p (1 - p).
+    score += -x / 2 * ((plus ? 1 : 0) - p) / variance;
+    information += x * x / 4 / variance;
+  }
+
+  double chi_square() const {
+    double statistic = 0, degrees = 0;
+    for (const Class& cell : classes) {
+      if (cell.variance < 10) continue;
+      statistic += (cell.plus - cell.expected) * (cell.plus - cell.expected) / cell.variance;
+      degrees += 1;
+    }
+    return degrees == 0 ? 1 : Eigen::numext::igammac(degrees / 2, statistic / 2);
+  }
+};
+
+}  // namespace
+
+WalkSample with_short_keys(WalkSample sample, double largest) {
+  const double key = radii(sample).key;
+  if (key <= largest) return sample;
+  const auto factor = static_cast<float>(std::sqrt(largest / key));
+  for (float& x : sample.keys) x *= factor;
+  return sample;
+}
+
+StepLaw step_law(const WalkSample& sample, double c, Index seeds, const SignWalk& walk, const std::function<void()>& poll) {
+  const std::vector<double> gram = relative_gram(sample);
+  const WalkSettings settings{.constant = {WalkConstant::Kind::number, c}, .scale = sample.scale};
+  StepLaw law;
+  Sums sums;
+  for (Index seed = 0; seed < seeds; ++seed) {
+    poll();
+    const WalkSigns walked = walk(sample, settings, static_cast<std::uint32_t>(seed));
+    for (Index i = 0; i < sample.n; ++i) {
+      double x = 0;
+      for (Index j = 0; j < i; ++j)
+        x += walked.signs[static_cast<std::size_t>(j)] * gram[static_cast<std::size_t>(i * sample.n + j)];
+      x /= c;
+      const double p = 0.5 - x / 2;
+      const bool plus = walked.signs[static_cast<std::size_t>(i)] > 0;
+      ++law.steps;
+      law.mean_lean += std::min(0.5, std::abs(p - 0.5));
+      if (p < -rounding || p > 1 + rounding) {
+        ++law.certain;
+        law.contradicted += plus != (p > 1);
+      } else if (p > rounding && p < 1 - rounding) {
+        sums.add(p, x, plus);
+      }
+    }
+  }
+  law.mean_lean /= static_cast<double>(std::max<std::int64_t>(law.steps, 1));
+  law.chi_square = sums.chi_square();
+  if (sums.information > 0) {
+    law.drift = std::erfc(std::abs(sums.score) / std::sqrt(sums.information) / std::numbers::sqrt2);
+    law.drift_ratio = 1 + sums.score / sums.information;
+  }
+  return law;
+}
+
+double negative_pivot(std::vector<double> matrix, Index n) {
+  const auto at = [&](Index i, Index j) -> double& { return matrix[static_cast<std::size_t>(i * n + j)]; };
+  double largest = 0;
+  for (Index i = 0; i < n; ++i) largest = std::max(largest, std::abs(at(i, i)));
+  std::vector<Index> left;
+  for (Index i = 0; i < n; ++i) left.push_back(i);
+  const double tolerance = 1e-12 * static_cast<double>(n) * largest;
+  while (!left.empty()) {
+    const auto best = std::ranges::max_element(left, {}, [&](Index i) { return at(i, i); });
+    const Index p = *best;
+    for (const Index i : left) {
+      if (at(i, i) < -tolerance) return at(i, i);
+    }
+    if (at(p, p) <= tolerance) return 0;
+    left.erase(best);
+    for (const Index i : left) {
+      for (const Index j : left) at(i, j) -= at(i, p) * at(p, j) / at(p, p);
+    }
+  }
+  return 0;
+}
+
+namespace {
+
+void add_law(CheckContext& context, const StepLaw& law, const std::string& params) {
+  CheckRow& fit = context.add(CheckKind::law, "sign of a step, classes of p");
+  fit.params = params;
+  fit.p_value = law.chi_square;
+  fit.text = fmt::format("{} steps, mean |p - 1/2| = {:.3g}", law.steps, law.mean_lean);
+  CheckRow& drift = context.add(CheckKind::law, "sign of a step, drift");
+  drift.params = params;
+  drift.bound = 1;
+  drift.measured = law.drift_ratio;
+  drift.p_value = law.drift;
+  drift.text = "measured: the drift against <w, u> over the one that the threshold c R^2 prescribes";
+  if (law.certain == 0) return;
+  CheckRow& certain = context.add(CheckKind::exact, "sign of a step beyond the threshold");
+  certain.params = params;
+  certain.failures = law.contradicted;
+  certain.trials = law.certain;
+  certain.allowed = 0;
+}
+
+void check_subject(CheckContext& context) {
+  for (const bool with_values : {false, true}) {
+    check_walk(context, with_short_keys(walk_sample(*context.subject, tokens, with_values), key_norm2),
+               library_walk(context.backend));
+  }
+}
+
+}  // namespace
+
+void check_walk(CheckContext& context, const WalkSample& sample, const SignWalk& walk) {
+  if (sample.n == 0) throw Unavailable("there are no tokens to balance");
+  const std::string params = fmt::format("n={};c={};a|k|^2={:.3g};{}", sample.n, constant, radii(sample).key,
+                                         sample.dv == 0 ? "v=1" : "values of the head");
+  CheckRow& gram = context.add(CheckKind::exact, "products are those of vectors");
+  gram.params = params;
+  gram.measured = negative_pivot(relative_gram(sample), sample.n);
+  gram.bound = 0;
+  gram.failures = gram.measured < 0;
+  gram.trials = 1;
+  gram.allowed = 0;
+  gram.text = "the most negative pivot of the Gram matrix over R^2; 0: none beyond rounding";
+  add_law(context, step_law(sample, constant, context.options.seeds, walk, [&] { context.poll(); }), params);
+}
+
+Claim balancekv_walk() {
+  return {.id = "balancekv.walk",
+          .paper = "BalanceKV, arXiv 2502.07861, Algorithm 2, lines 6 to 9",
+          .statement = "the sign of each step is a coin with the probability that the threshold c R^2 prescribes",
+          .method = "balancekv",
+          .run = check_subject};
+}
+
+}  // namespace kvbench

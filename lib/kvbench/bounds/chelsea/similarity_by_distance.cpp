@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/chelsea/similarity_by_distance.hpp>
+
+#include <algorithm>
+
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr Index block = 256;  // rows a product: as many as the usual distances, so that half of each product counts
+
+}  // namespace
+
+std::vector<double> similarity_by_distance(const Buffer<const float>& rows, Index max_distance, Backend& backend) {
+  const Index n = rows.rows(), distances = std::min(max_distance, n - 1);
+  if (distances < 1) return {};
+  auto unit = backend.allocate<float>(n, rows.cols());
+  backend.run(kernels::NormalizeRows<Buffer>{.rows = rows, .out = unit});
+  std::vector<double> sums(static_cast<std::size_t>(distances));
+  for (Index begin = 0; begin < n - 1; begin += block) {
+    const Index count = std::min(block, n - 1 - begin);
+    const Index width = std::min(count + distances, n - begin) - 1;  // partners of the first row, up to those of the last
+    const std::vector<float> cosines =
+        backend.read(inner_products(unit.slice(begin, count), unit.slice(begin + 1, width), backend));
+    for (Index i = 0; i < count; ++i) {
+      const float* const row = cosines.data() + i * width + i;  // partner 1 of row i stands in column i
+      for (Index l = 0; l < std::min(distances, width - i); ++l) sums[static_cast<std::size_t>(l)] += row[l];
+    }
+  }
+  for (Index l = 0; l < distances; ++l) sums[static_cast<std::size_t>(l)] /= static_cast<double>(n - 1 - l);
+  return sums;
+}
+
+}  // namespace kvbench

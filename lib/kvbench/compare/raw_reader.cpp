@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/compare/raw_reader.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/replay/records/raw_schema.hpp>
+#include <kvbench/trace/door.hpp>
+#include <kvbench/trace/guard.hpp>
+
+namespace kvbench {
+
+using raw::integer_of;
+using raw::Object;
+using raw::require;
+
+namespace {
+
+constexpr const char* holds = "raw results";
+
+std::vector<std::string> split_names(const std::string& text) {
+  std::vector<std::string> names;
+  std::istringstream stream(text);
+  for (std::string name; std::getline(stream, name, ',');) names.push_back(name);
+  return names;
+}
+
+std::string text_of(const Object& object, const char* attribute) {
+  const auto text = object.text(attribute);
+  require(text.has_value(), object, fmt::format("the attribute '{}' is missing", attribute));
+  return *text;
+}
+
+Status status_of(const Object& cell) {
+  const std::string text = text_of(cell, "status");
+  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::infeasible}) {
+    if (text == name_of(status)) return status;
+  }
+  throw Error("{}: its status is '{}', which this kvbench does not know.", cell.where(), text);
+}
+
+bool same_but_seed(const QueryConfiguration& a, const QueryConfiguration& b) {
+  return a.method == b.method && a.params == b.params && a.budget == b.budget;
+}
+
+std::vector<QueryConfiguration> read_configurations(const Object& root) {
+  require(root.has("cells"), root, "it has no /cells, so it holds entries, not the results of --raw");
+  const Object cells = root.group("cells");
+  std::vector<QueryConfiguration> all;
+  for (std::size_t c = 0; cells.has(std::to_string(c)); ++c) {
+    const Object cell = cells.group(std::to_string(c));
+    all.push_back({text_of(cell, "method"), text_of(cell, "params"), text_of(cell, "budget"),
+                   static_cast<std::uint32_t>(integer_of(cell, "seed", 0)), integer_of(cell, "seeded", 0) != 0});
+  }
+  for (QueryConfiguration& one : all) {  // files from before the attribute `seeded`: who has two seeds draws
+    one.seeded |= std::ranges::count_if(all, [&](const QueryConfiguration& other) { return same_but_seed(one, other); }) > 1;
+  }
+  return all;
+}
+
+/// Query heads a kv head, of the first answer that the file holds.
+Index read_group(const Object& heads, std::size_t configurations) {
+  for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
+    const Object head = heads.group(std::to_string(h));
+    for (std::size_t c = 0; c < configurations && head.has(std::to_string(c)); ++c) {
+      const Object cell = head.group(std::to_string(c));
+      if (!cell.has("metrics")) continue;
+      const auto dims = cell.dataset("metrics").dims();
+      require(dims.size() == 3 && dims[0] >= 1 && dims[0] <= 65536, cell, "'metrics' is not [query heads, queries, metrics]");
+      return static_cast<Index>(dims[0]);
+    }
+  }
+  return 1;  // nothing was answered, so that it does not matter
+}
+
+void add_places(const Object& head, const QueryPlace& common, std::uint64_t length, RawLayout& layout) {
+  QueryPlace place = common;
+  place.prompt = text_of(head, "prompt");
+  place.protocol = head.text("protocol").value_or("");
+  require(head.integer("layer") && head.integer("kv_head"), head, "a head needs the attributes layer and kv_head");
+  place.layer = *head.integer("layer");
+  place.kv_head = *head.integer("kv_head");
+  place.positions = raw::read_numbers<std::int32_t>(head, "positions", length).values;
+  for (Index g = 0; g < layout.group; ++g) {
+    place.query_head = place.kv_head * layout.group + g;
+    layout.places.push_back(place);
+  }
+}
+
+RawLayout read_layout(const std::string& path, std::string_view metric, std::uint64_t length) {
+  const Object root = Object::open_file(path);
+  raw::check_schema(root, path, holds);
+  const std::vector<std::string> names = split_names(text_of(root, "metrics"));
+  const auto found = std::ranges::find(names, metric);
+  if (found == names.end()) {
+    throw Error("{}: keeps no metric '{}'.{} It has: {}.", path, metric, did_you_mean(metric, names), fmt::join(names, ", "));
+  }
+  RawLayout layout{.metrics = names.size(), .metric = static_cast<std::size_t>(found - names.begin())};
+  layout.configurations = read_configurations(root);
+  QueryPlace common;
+  common.trace = root.text("trace").value_or("");
+  common.sha256 = root.text("trace_sha256").value_or("").substr(0, 12);
+  common.model = root.text("model").value_or("");
+  const Object heads = root.group("heads");
+  layout.group = read_group(heads, layout.configurations.size());
+  for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
+    add_places(heads.group(std::to_string(h)), common, length, layout);
+  }
+  return layout;
+}
+
+/// Opens all that read() may ever open, for what it does to the library. Contiguous numbers have no metadata beyond that.
+void touch_all(const std::string& path, std::uint64_t length) {
+  const Object heads = Object::open_file(path).group("heads");
+  for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
+    const Object head = heads.group(std::to_string(h));
+    for (std::size_t c = 0; head.has(std::to_string(c)); ++c) {
+      const Object cell = head.group(std::to_string(c));
+      cell.text("status"), cell.text("reason"), cell.integer("dense");
+      if (!cell.has("metrics")) continue;
+      if (cell.dataset("metrics").storage().layout != H5D_CONTIGUOUS) raw::read_numbers<float>(cell, "metrics", length);
+    }
+  }
+}
+
+QueryValues read_values(const Object& cell, const RawLayout& layout, std::size_t place) {
+  QueryValues out{.status = status_of(cell),
+                  .reason = cell.text("reason").value_or(""),
+                  .dense = integer_of(cell, "dense", 0) != 0,
+                  .values = {}};
+  if (out.status != Status::ok) return out;
+  const Object metrics = cell.dataset("metrics");
+  const std::size_t queries = layout.places[place].positions.size();
+  const std::vector<hsize_t> expected = {static_cast<hsize_t>(layout.group), queries, layout.metrics};
+  require(metrics.dims() == expected, cell,
+          fmt::format("'metrics' is [{}], and heads, positions and names of metrics ask for [{}]",
+                      fmt::join(metrics.dims(), ", "), fmt::join(expected, ", ")));
+  out.values.resize(queries);
+  const hsize_t g = place % expected[0];
+  metrics.read_slab(H5T_NATIVE_FLOAT, {g, 0, layout.metric}, {1, queries, 1}, out.values.data());
+  return out;
+}
+
+}  // namespace
+
+RawReader::RawReader(std::string path, std::string_view metric) : path_(std::move(path)) {
+  const std::uint64_t length = trace::knock(path_);
+  raw::in_session(holds, [&] {
+    trace::look_first(path_, [&] {
+      read_layout(path_, metric, length);
+      touch_all(path_, length);
+    });
+    layout_ = read_layout(path_, metric, length);
+    return 0;
+  });
+}
+
+std::optional<QueryValues> RawReader::read(std::size_t place, std::size_t configuration) const {
+  const std::string head = std::to_string(place / static_cast<std::size_t>(layout_.group));
+  const std::string cell = std::to_string(configuration);
+  return raw::in_session(holds, [&]() -> std::optional<QueryValues> {
+    const Object group = Object::open_file(path_).group("heads").group(head);
+    if (!group.has(cell)) return std::nullopt;
+    return read_values(group.group(cell), layout_, place);
+  });
+}
+
+}  // namespace kvbench

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/eviction/h2o_global.hpp>
+
+#include <algorithm>
+
+#include <kvbench/methods/eviction/h2o.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+class H2oGlobalCache : public CompressedCache {
+ public:
+  /// `heavy` = the chosen columns of each query head, or of the kv head, [rows, count].
+  H2oGlobalCache(const HeadPrompt& head, std::vector<TokenId> heavy, Index rows, Index recent, Backend& backend)
+      : backend_(backend),
+        d_(head.keys.cols()),
+        dv_(head.values.cols()),
+        heavy_(std::move(heavy)),
+        rows_(rows),
+        recent_(recent),
+        context_(head.tokens()),
+        tokens_(context_) {}
+
+  Index append(const TokenBlock& tokens) override {
+    tokens_ += tokens.size();
+    return tokens.size();
+  }
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    std::vector<Index> begins;  // of each query's band
+    for (const std::int32_t position : queries.positions) begins.push_back(band_begin(position));
+    if (begins.empty() || tokens_ == 0) return {};
+    // Causal masking makes one row do for all queries whose bands begin at the same token.
+    const bool per_query = begins.front() != begins.back();
+    if (!per_query) begins = {begins.back()};
+    EntryTables tables = {band_table(begins, per_query)};
+    if (!heavy_.empty()) tables.push_back(heavy_table(begins, per_query));
+    return tables;
+  }
+
+  Footprint footprint() const override {
+    const Index begin = band_begin(tokens_ > context_ ? tokens_ - 1 : tokens_);
+    const auto outside = std::ranges::count_if(heavy_, [begin](TokenId id) { return id < begin; });
+    return kept_footprint(outside + rows_ * (tokens_ - begin), d_, dv_);
+  }
+  Protected protected_tokens() const override { return {.recent = std::min(recent_, context_)}; }
+
+ private:
+  /// A query that comes after all tokens held, as in prefill, has its own token elsewhere.
+  Index band_begin(Index position) const { return std::max<Index>(0, std::min(position, tokens_) - recent_); }
+
+  EntryTable band_table(const std::vector<Index>& begins, bool per_query) const {
+    const Index width = std::min(recent_ + 1, tokens_);
+    std::vector<TokenId> ids;
+    for (const Index begin : begins) {
+      for (Index id = begin; id < begin + width; ++id) ids.push_back(id < tokens_ ? static_cast<TokenId>(id) : -1);
+    }
+    return {.per_query = per_query, .ids = backend_.adopt(std::move(ids), std::ssize(begins), width)};
+  }
+
+  /// Without the columns that lie in the query's band.
+  EntryTable heavy_table(const std::vector<Index>& begins, bool per_query) const {
+    const Index count = std::ssize(heavy_) / rows_;
+    std::vector<TokenId> ids;
+    for (Index row = 0; row < rows_; ++row) {
+      for (const Index begin : begins) {
+        for (Index i = row * count; i < (row + 1) * count; ++i) {
+          const TokenId id = heavy_[static_cast<std::size_t>(i)];
+          ids.push_back(id < begin ? id : -1);
+        }
+      }
+    }
+    return {.per_head = rows_ > 1,
+            .per_query = per_query,
+            .ids = backend_.adopt(std::move(ids), rows_ * std::ssize(begins), count)};
+  }
+
+  Backend& backend_;
+  Index d_, dv_;
+  std::vector<TokenId> heavy_;
+  Index rows_, recent_;
+  Index context_;  ///< tokens of the context
+  Index tokens_;   ///< of the stream so far
+};
+
+/// The top `count` columns of each row.
+std::vector<TokenId> top_columns(const Buffer<const float>& scores, Index count, Backend& backend) {
+  const Index rows = scores.rows();
+  if (count == 0) return {};
+  const auto ids = backend.allocate<std::int32_t>(rows, count);
+  const auto bound = static_cast<std::int32_t>(scores.cols());
+  backend.run(kernels::TopK<Buffer>{
+      .scores = scores,
+      .first = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(rows), 0), rows),
+      .last = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(rows), bound), rows),
+      .ids = ids,
+  });
+  return backend.read(ids);
+}
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const H2oGlobalParams& params, Backend& backend) {
+  if (!head.column_sums.present()) {
+    throw Unavailable(fmt::format(
+        "h2o-global needs the column sums up to the end of the context ({} tokens), and the trace has none; dump with "
+        "--column-sums",
+        head.tokens()));
+  }
+  const Buffer<const float> scores = group_scores(head.column_sums, 1, params.group, backend);
+  return prepared([head, scores, share = params.heavy, &backend](Index budget, std::uint32_t) {
+    const Index heavy = heavy_tokens(share, budget);
+    return std::make_unique<H2oGlobalCache>(head, top_columns(scores, std::min(heavy, head.tokens()), backend), scores.rows(),
+                                            budget - heavy, backend);
+  });
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, H2oGlobalParams& params) {
+  visitor.real("heavy", params.heavy, {.min = 0, .max = 1}, "share of the budget for columns, rounded down; rest: the band");
+  fields(visitor, params.group);
+}
+
+MethodInfo h2o_global_method() {
+  return with_params<H2oGlobalParams>(
+      {
+          .name = "h2o-global",
+          .aliases = {},
+          .paper = "H2O, arXiv 2306.14048, evaluation by masks",
+          .summary = "columns of the context's attention map with the largest sums, and a band of recent tokens",
+          .notes =
+              "A simulation, not an eviction policy: columns are chosen over the whole map, so a token may be read before the "
+              "attention that makes it heavy was paid. The public code sums over evaluated queries too; here the context's "
+              "alone.",
+          .complexity = {.compress = "O(G n log n)",
+                         .query = "O(B (d + dv))",
+                         .memory = "G B (d + dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .kind = Kind::subset,
+          .granularity = Granularity::query_head,
+          .needs = {Part::column_sums},
+          .properties = {.full_budget_exact = Property::no("heavy columns may lie in the band: fewer than B tokens are read"),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::yes(),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

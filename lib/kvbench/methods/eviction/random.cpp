@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/eviction/random.hpp>
+
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const RandomParams&, Backend& backend) {
+  return prepared([head, &backend](Index budget, std::uint32_t seed) {
+    return std::make_unique<KeptCache>(backend, head,
+                                       KeptTokens{.ids = random_tokens(Draws(seed, "random", head), head.tokens(), budget)});
+  });
+}
+
+}  // namespace
+
+MethodInfo random_method() {
+  return with_params<RandomParams>(
+      {
+          .name = "random",
+          .aliases = {},
+          .paper = "reference",
+          .summary = "random tokens without replacement, weight 1: the floor of selection",
+          .notes = "Every budget keeps a prefix of one random permutation, so budgets are nested.",
+          .complexity = {.compress = "O(n log n)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .kind = Kind::subset,
+          .seeded = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::no("draws are keyed by the head"),
+                         .nested_budgets = Property::yes(),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

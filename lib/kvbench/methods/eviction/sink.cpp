@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/eviction/sink.hpp>
+
+#include <algorithm>
+
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+class SinkCache : public CompressedCache {
+ public:
+  /// `rope` is absent where positions stay as they are.
+  SinkCache(const HeadPrompt& head, Index budget, Index sinks, std::optional<Rope> rope, Backend& backend)
+      : backend_(backend), rope_(rope), sinks_(std::min(sinks, budget - 1)), recent_(budget - sinks_), dv_(head.values.cols()) {
+    sink_keys_ = backend.allocate<float>(sinks_, head.keys.cols());
+    take(head.keys);
+  }
+
+  Index append(const TokenBlock& tokens) override {
+    take(tokens.keys);
+    return tokens.size();
+  }
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    std::vector<Index> ends;  // tokens before it were in the stream when the query was answered
+    for (const std::int32_t position : queries.positions) ends.push_back(std::min<Index>(position + 1, tokens_));
+    if (ends.empty()) return {};
+    // Causal masking makes one row do for all queries that have lost the same tokens.
+    const bool per_query = evicted(ends.front()) != evicted(ends.back());
+    if (!per_query) ends = {ends.back()};
+
+    EntryTables tables;
+    if (sinks_ > 0) tables.push_back(sink_table(ends, per_query));
+    tables.push_back(window_table(ends, per_query));
+    return tables;
+  }
+
+  Footprint footprint() const override { return kept_footprint(std::min(tokens_, sinks_ + recent_), sink_keys_.cols(), dv_); }
+  /// The window is what this method selects; only the sinks stay whatever happens.
+  Protected protected_tokens() const override { return {.sinks = sinks_}; }
+
+ private:
+  Index evicted(Index end) const { return std::max<Index>(0, end - sinks_ - recent_); }
+
+  /// Counts new tokens and copies the keys of those among them that are sinks.
+  void take(const Buffer<const float>& keys) {
+    const Index count = std::clamp<Index>(sinks_ - tokens_, 0, keys.rows());
+    if (count > 0) copy_rows(keys.slice(0, count), sink_keys_.slice(tokens_, count), backend_);
+    tokens_ += keys.rows();
+  }
+
+  EntryTable sink_table(const std::vector<Index>& ends, bool per_query) const {
+    std::vector<TokenId> row = token_range(0, sinks_);
+    for (TokenId& id : row) id = id < tokens_ ? id : -1;
+    if (!rope_ || evicted(ends.back()) == 0) return {.ids = backend_.adopt(std::move(row), 1, sinks_)};
+
+    const Index rows = static_cast<Index>(ends.size());
+    std::vector<TokenId> ids;
+    std::vector<std::int64_t> turns;
+    for (const Index end : ends) {
+      ids.insert(ids.end(), row.begin(), row.end());
+      turns.insert(turns.end(), row.size(), evicted(end));
+    }
+    const auto copies = gathered(sink_keys_, ids, backend_);
+    const auto turned = backend_.allocate<float>(rows * sinks_, sink_keys_.cols());
+    backend_.run(kernels::RotateRows<Buffer>{.rows = copies,
+                                             .offsets = backend_.adopt(std::move(turns), rows * sinks_),
+                                             .theta = rope_->theta,
+                                             .rotary_dims = sink_keys_.cols(),
+                                             .interleaved = rope_->interleaved,
+                                             .out = turned});
+    return {.per_query = per_query, .ids = backend_.adopt(std::move(ids), rows, sinks_), .own_keys = turned};
+  }
+
+  EntryTable window_table(const std::vector<Index>& ends, bool per_query) const {
+    const Index rows = static_cast<Index>(ends.size());
+    const Index width = std::clamp<Index>(ends.back() - sinks_, 0, recent_);
+    std::vector<TokenId> ids;
+    for (const Index end : ends) {
+      const Index begin = std::max(sinks_, end - recent_);
+      for (Index i = begin; i < begin + width; ++i) ids.push_back(i < end ? static_cast<TokenId>(i) : -1);
+    }
+    return {.per_query = per_query, .ids = backend_.adopt(std::move(ids), rows, width)};
+  }
+
+  Backend& backend_;
+  std::optional<Rope> rope_;
+  Index sinks_, recent_, dv_;
+  Index tokens_ = 0;         ///< seen so far
+  Buffer<float> sink_keys_;  ///< [sinks, d], rows in use: those of the tokens seen
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SinkParams& params, Backend& backend) {
+  const bool possible = head.rope && head.keys.cols() % 2 == 0;
+  if (params.reposition == SinkParams::Reposition::yes && !possible) {
+    throw Unavailable(
+        "sink.reposition=true turns keys by the model's RoPE, and this trace has no plain one (missing, scaled, or not over an "
+        "even head dimension); use sink.reposition=auto or false");
+  }
+  const bool turn = possible && params.reposition != SinkParams::Reposition::no;
+  return prepared([head, sinks = params.sinks, rope = turn ? head.rope : std::nullopt, &backend](Index budget, std::uint32_t) {
+    return std::make_unique<SinkCache>(head, budget, sinks, rope, backend);
+  });
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, SinkParams& params) {
+  visitor.integer("sinks", params.sinks, {.min = 0}, "first tokens to keep; at least one of the budget stays for recent ones");
+  visitor.choice("reposition", params.reposition, {"auto", "true", "false"},
+                 "count positions inside the cache; auto: where the trace has a plain RoPE");
+}
+
+MethodInfo sink_method() {
+  return with_params<SinkParams>(
+      {
+          .name = "sink",
+          .aliases = {"streamingllm"},
+          .paper = "StreamingLLM, arXiv 2309.17453, section 3.2",
+          .summary = "the first tokens and a sliding window of the most recent ones",
+          .notes =
+              "Positions inside the cache as paper and released code wherever the trace has a plain RoPE (reposition=auto); "
+              "comparisons that leave positions alone are reposition=false. The released code rotates cached keys at each "
+              "step, this one turns the sinks on by the number of evicted tokens: the same logits.",
+          .complexity = {.compress = "O(1)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv)",
+                         .growth = {.compress = 0, .query = 0, .memory = 0}},
+          .kind = Kind::subset,
+          .streaming = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::no("sinks are turned by RoPE, and a shift of their keys with them"),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::yes(),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/eviction/subgen_kcenter.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+class KCenterCache : public CompressedCache {
+ public:
+  /// Centres are tokens before `candidates`; what they leave of the budget is the window.
+  KCenterCache(Backend& backend, const HeadPrompt& head, std::vector<TokenId> centres, Index candidates, Index budget)
+      : backend_(backend),
+        d_(head.keys.cols()),
+        dv_(head.values.cols()),
+        candidates_(candidates),
+        num_centres_(static_cast<Index>(centres.size())),
+        centres_(backend.adopt(std::move(centres), 1, num_centres_)),
+        window_(budget - num_centres_),
+        context_(head.tokens()),
+        tokens_(head.tokens()) {}
+
+  Index append(const TokenBlock& tokens) override {
+    tokens_ += tokens.size();
+    return tokens.size();
+  }
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    EntryTables tables;
+    if (num_centres_ > 0) tables.push_back({.ids = centres_});
+    if (queries.size() > 0 && tokens_ > candidates_) tables.push_back(window_table(queries));
+    return tables;
+  }
+
+  Footprint footprint() const override { return kept_footprint(num_centres_ + width(), d_, dv_); }
+  Protected protected_tokens() const override { return {.recent = std::min(window_, context_ - candidates_)}; }
+
+ private:
+  Index width() const { return std::min(window_, tokens_ - candidates_); }
+
+  EntryTable window_table(const QueryBlock& queries) const {
+    std::vector<Index> begins;
+    for (const std::int32_t position : queries.positions) {
+      begins.push_back(std::max(candidates_, std::min<Index>(position + 1, tokens_) - window_));
+    }
+    // Causal masking makes one row do for all queries whose windows begin at the same token.
+    const bool per_query = begins.front() != begins.back();
+    if (!per_query) begins.resize(1);
+    std::vector<TokenId> ids;
+    for (const Index begin : begins) {
+      for (Index i = begin; i < begin + width(); ++i) ids.push_back(i < tokens_ ? static_cast<TokenId>(i) : -1);
+    }
+    return {.per_query = per_query, .ids = backend_.adopt(std::move(ids), static_cast<Index>(begins.size()), width())};
+  }
+
+  Backend& backend_;
+  Index d_, dv_;
+  Index candidates_;
+  Index num_centres_;
+  Buffer<const TokenId> centres_;
+  Index window_;   ///< tokens
+  Index context_;  ///< tokens of the context
+  Index tokens_;   ///< of the stream so far
+};
+
+/// Rows (a_i, b_i).
+Buffer<const float> concatenate(Backend& backend, const Buffer<const float>& a, const Buffer<const float>& b) {
+  const std::vector<float> left = backend.read(a), right = backend.read(b);
+  std::vector<float> both;
+  both.reserve(left.size() + right.size());
+  for (Index i = 0; i < a.rows(); ++i) {
+    both.insert(both.end(), left.begin() + i * a.cols(), left.begin() + (i + 1) * a.cols());
+    both.insert(both.end(), right.begin() + i * b.cols(), right.begin() + (i + 1) * b.cols());
+  }
+  return backend.adopt(std::move(both), a.rows(), a.cols() + b.cols());
+}
+
+class KCenterPrepared : public Prepared {
+ public:
+  KCenterPrepared(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend)
+      : head_(head),
+        params_(params),
+        backend_(backend),
+        points_(params.values ? concatenate(backend, head.keys, head.values) : head.keys) {}
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t /*seed*/) const override {
+    // 1e-9: a share such as 0.1 of 30 must not round up for its last bit.
+    const double share = std::ceil(params_.recent * static_cast<double>(budget) - 1e-9);
+    const Index recent = std::max<Index>(1, static_cast<Index>(share));
+    const Index candidates = std::max<Index>(0, head_.tokens() - recent);
+    std::vector<TokenId> kept = centres(candidates, std::min(budget - recent, candidates));
+    return std::make_unique<KCenterCache>(backend_, head_, std::move(kept), candidates, budget);
+  }
+
+ private:
+  /// The first k centres of tokens 0 .. candidates - 1, in increasing order. Fewer centres of the same candidates are a prefix.
+  std::vector<TokenId> centres(Index candidates, Index k) const {
+    auto& [order, spent] = orders_[candidates];
+    if (std::ssize(order) < k) {
+      check_pairs(params_.limit, "subgen-kcenter", static_cast<double>(candidates) * static_cast<double>(k),
+                  "lower the budget");
+      spent = measured(backend_, [&] {
+        auto taken = backend_.allocate<std::int32_t>(k);
+        backend_.run(kernels::KCenter<Buffer>{
+            .points = points_.slice(0, candidates), .order = taken, .radius2 = backend_.allocate<float>(k)});
+        order = backend_.read(taken);
+      });
+    } else if (k > 0) {
+      spare(part_of(spent, k, std::ssize(order)));
+    }
+    std::vector<TokenId> kept(order.begin(), order.begin() + k);
+    std::ranges::sort(kept);
+    return kept;
+  }
+
+  HeadPrompt head_;
+  SubgenKCenterParams params_;
+  Backend& backend_;
+  Buffer<const float> points_;
+  /// And what they took. By number of candidates, which depends on the budget's window.
+  mutable std::map<Index, std::pair<std::vector<TokenId>, Spent>> orders_;
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend) {
+  return std::make_shared<KCenterPrepared>(head, params, backend);
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, SubgenKCenterParams& params) {
+  visitor.real("recent", params.recent, {.min = 0, .max = 1},
+               "share of the budget kept for the most recent tokens, rounded up");
+  visitor.flag("values", params.values, "cluster keys and values together instead of keys");
+  fields(visitor, params.limit);
+}
+
+MethodInfo subgen_kcenter_method() {
+  return with_params<SubgenKCenterParams>(
+      {
+          .name = "subgen-kcenter",
+          .aliases = {"clustergen"},
+          .paper = "SubGen, arXiv 2402.06082, section 3.2 and Table 1",
+          .summary = "greedy k-center tokens of the context and a window of the most recent ones",
+          .notes =
+              "The split between window and centres is not in the text; half each by default, the odd token to the window.",
+          .complexity = {.compress = "O(n k d), k = B - r",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .kind = Kind::subset,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::no("a wider window takes candidates away, and the centres change"),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/merging/cam.hpp>
+
+#include <cmath>
+#include <map>
+
+#include <kvbench/methods/merging/cam_cache.hpp>
+#include <kvbench/methods/stages/prompt_steps.hpp>
+
+namespace kvbench {
+namespace {
+
+using Prompt = CamParams::Prompt;
+
+constexpr Index streaming_merge = 16, decode_merge = 32;  // m of the released code
+
+/// Whether column sums stand for a replay of the prompt. Throws Unavailable where neither can run.
+bool uses_columns(const HeadPrompt& head, const CamParams& params) {
+  if (head.tokens() == 0 || params.form == CamForm::decode) return false;
+  if (params.prompt != Prompt::columns && has_all_queries(head)) return false;
+  if (params.prompt != Prompt::stream && head.column_sums.present()) return true;
+  const char* lacks = params.prompt == Prompt::columns  ? "the column sums up to the end of the context (cam.prompt=columns)"
+                      : params.prompt == Prompt::stream ? "the query of every token of the context (cam.prompt=stream)"
+                                                        : "the query of every token of the context, or its column sums";
+  throw Unavailable(
+      fmt::format("cam.form={} merges the prompt's values by the attention that they gathered: it needs {}, and {} queries and "
+                  "{} column sums; dump with --queries all or --column-sums, or choose cam.form=decode, which merges decoded "
+                  "tokens only",
+                  params.form == CamForm::eval ? "eval" : "streaming", lacks, observed_share(head),
+                  head.column_sums.present() ? "has" : "no"));
+}
+
+class CamPrepared : public Prepared {
+ public:
+  CamPrepared(const HeadPrompt& head, const CamParams& params, Backend& backend)
+      : head_(head), params_(params), backend_(backend), columns_(uses_columns(head, params)) {}
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+    const CamRule rule = cam_rule(params_, budget);
+    const CamPrompt& prompt = once(prompts_[budget], backend_, [&] { return cam_prompt(head_, rule, columns_, backend_); });
+    std::vector<Note> notes;
+    if (columns_ && params_.prompt == Prompt::when_possible) notes.push_back({"prompt=columns (the trace lacks queries)"});
+    return std::make_unique<CamCache>(head_, rule, prompt, Draws(seed, "cam", head_), std::move(notes), backend_);
+  }
+
+ private:
+  HeadPrompt head_;
+  CamParams params_;
+  Backend& backend_;
+  bool columns_;
+  mutable std::map<Index, Once<CamPrompt>> prompts_;  ///< by budget; seeds share it
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const CamParams& params, Backend& backend) {
+  return std::make_shared<CamPrepared>(head, params, backend);
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, CamParams& params) {
+  visitor.choice("form", params.form, {"streaming", "eval", "decode"}, "which of the released forms");
+  visitor.integer("start", params.start, {.min = 0}, "first tokens to keep; at least one of the budget stays for recent ones");
+  visitor.real("start_share", params.start_share, {.min = 0, .max = 1}, "the same as a share of the budget; 0: not given");
+  visitor.integer("merge", params.merge, {.min = 0},
+                  "m: values that take over one; 0: 16 streaming, the window eval, 32 decode");
+  visitor.choice("prompt", params.prompt, {"auto", "stream", "columns"},
+                 "attention of the prompt: replayed from its queries, or column sums; auto: replayed where they are all there");
+  fields(visitor, params.group);
+}
+
+CamRule cam_rule(const CamParams& params, Index budget) {
+  CamRule rule{.form = params.form, .group = params.group, .start = params.start};
+  if (params.start_share > 0) {
+    // 1e-9: a share such as 0.1 of 30 must not round for its last bit.
+    const double share = params.start_share * static_cast<double>(budget);
+    rule.start = static_cast<Index>(params.form == CamForm::eval ? std::ceil(share - 1e-9) : std::floor(share + 1e-9));
+  }
+  rule.start = std::min(rule.start, budget - 1);
+  rule.recent = budget - rule.start;
+  rule.divisor = params.merge > 0                    ? params.merge
+                 : params.form == CamForm::eval      ? rule.recent
+                 : params.form == CamForm::streaming ? streaming_merge
+                                                     : decode_merge;
+  return rule;
+}
+
+MethodInfo cam_method() {
+  return with_params<CamParams>(
+      {
+          .name = "cam",
+          .aliases = {},
+          .paper = "CaM, ICML 2024, and its released code",
+          .summary = "first tokens and a window; values that leave it are merged, by chance, into those that follow",
+          .notes =
+              "The released code has three forms that differ in the attention they count, the normaliser, m, and when a token "
+              "is "
+              "merged (form). Two of them merge in the prompt too and need its attention: every query of the context, or its "
+              "column sums. Positions are the trace's own: compare with sink.reposition=false.",
+          .complexity = {.compress = "O(G n (R + m dv)); prompt=stream O(G n^2 d)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + G dv) + G B (attention)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .kind = Kind::merge,
+          .granularity = Granularity::query_head,
+          .streaming = true,
+          .seeded = true,
+          .observes = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::no("draws are keyed by the head"),
+                         .nested_budgets = Property::no("tokens are nested, the values merged into them are not"),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

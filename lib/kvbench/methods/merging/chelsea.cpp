@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/merging/chelsea.hpp>
+
+#include <algorithm>
+
+#include <kvbench/methods/stages/head_caches.hpp>
+#include <kvbench/methods/merging/outlier_heads.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+/// The heads of a layer: those that merge, and outliers that keep everything.
+class ChelseaCache : public HeadCaches {
+ public:
+  explicit ChelseaCache(bool model_wide) : model_wide_(model_wide) {}
+  void add_whole(const HeadPrompt& head, Backend& backend) {
+    add(std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}));
+    ++whole_;
+  }
+  void add_merging(ContextRounds& context, Index budget) {
+    auto cache = std::make_unique<MergingCache>(context, budget);
+    merging_.push_back(cache.get());
+    add(std::move(cache));
+  }
+
+  Index append(std::span<const TokenBlock> tokens) override {
+    Index count = tokens[0].size();
+    for (const MergingCache* head : merging_) count = head->takes(count);
+    std::vector<TokenBlock> taken;
+    for (const TokenBlock& block : tokens) {
+      taken.push_back({.first = block.first, .keys = block.keys.slice(0, count), .values = block.values.slice(0, count)});
+    }
+    return HeadCaches::append(taken);
+  }
+
+  std::vector<Note> notes() const override {
+    std::vector<Note> notes;
+    if (whole_ > 0) notes.push_back({"outlier heads kept whole (recall is of them alone)", static_cast<double>(whole_)});
+    if (model_wide_) notes.push_back({"outlier heads are paid for by all heads of the model, layers outside the trace too"});
+    return notes;
+  }
+
+ private:
+  std::vector<const MergingCache*> merging_;
+  Index whole_ = 0;
+  bool model_wide_;
+};
+
+/// Which heads of the layer are kept whole, and of how many heads how many pay for it.
+struct Outliers {
+  std::vector<bool> whole;  ///< by kv head of the layer
+  Index full = 0, heads = 0;
+};
+
+Outliers listed_outliers(std::span<const HeadPrompt> layer, const std::string& path) {
+  const std::vector<OutlierHead> listed = read_outlier_heads(path);
+  const HeadPrompt& any = layer.front();
+  for (const OutlierHead& head : listed) {
+    if (head.layer < any.num_layers && head.kv_head < any.num_kv_heads) continue;
+    throw Error("{}: the model has {} layers of {} kv heads, and no layer {} with kv head {}", path, any.num_layers,
+                any.num_kv_heads, head.layer, head.kv_head);
+  }
+  Outliers outliers{.full = std::ssize(listed), .heads = any.num_layers * any.num_kv_heads};
+  for (const HeadPrompt& head : layer) {
+    outliers.whole.push_back(std::ranges::binary_search(listed, OutlierHead{head.layer.value, head.head.value}));
+  }
+  return outliers;
+}
+
+Outliers worst_outliers(std::vector<ContextRounds>& layer, const ChelseaParams& params) {
+  std::vector<LinkQuality> qualities;
+  for (ContextRounds& head : layer) {
+    const Index n = head.head().tokens();
+    const MergingParts parts = merging_parts(params.merging, n);
+    const auto& links = head.first_links(parts);
+    const Index linking = linking_slots(head.rule(), n - parts.sinks - parts.recent);
+    qualities.push_back(link_quality(links, linking, params.outlier_threshold));
+  }
+  Outliers outliers{.whole = std::vector<bool>(layer.size()), .heads = std::ssize(layer)};
+  for (const Index head : worst_linked(qualities, params.outlier_ratio)) {
+    outliers.whole[static_cast<std::size_t>(head)] = true;
+    ++outliers.full;
+  }
+  return outliers;
+}
+
+class ChelseaPrepared : public PreparedLayer {
+ public:
+  ChelseaPrepared(std::span<const HeadPrompt> heads, const ChelseaParams& params, Backend& backend) : backend_(backend) {
+    for (const HeadPrompt& head : heads) {
+      heads_.emplace_back(head, MergeRule{.chunk = params.chunk, .order = params.order}, params.merging, backend);
+    }
+    outliers_ = {.whole = std::vector<bool>(heads.size()), .heads = std::ssize(heads)};
+    if (params.outliers == "none") return;
+    if (heads.front().tokens() == 0) {
+      throw Unavailable(
+          "outlier heads keep the whole context and the others pay for it, and a stream starts without one; use "
+          "chelsea.outliers=none");
+    }
+    outliers_ = params.outliers == "auto" ? worst_outliers(heads_, params) : listed_outliers(heads, params.outliers);
+  }
+
+  std::unique_ptr<LayerCache> make(Index budget, std::uint32_t /*seed*/) const override {
+    const Index n = heads_.front().head().tokens();
+    const Index shared = budget_beside_outliers(budget, outliers_.heads, outliers_.full, n);
+    auto cache = std::make_unique<ChelseaCache>(outliers_.heads > std::ssize(heads_));
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      if (outliers_.whole[h]) {
+        cache->add_whole(heads_[h].head(), backend_);
+      } else {
+        cache->add_merging(heads_[h], shared);
+        spare(heads_[h].take_spared());
+      }
+    }
+    return cache;
+  }
+
+ private:
+  Backend& backend_;
+  mutable std::vector<ContextRounds> heads_;
+  Outliers outliers_;
+};
+
+std::shared_ptr<const PreparedLayer> prepare(std::span<const HeadPrompt> heads, const ChelseaParams& params, Backend& backend) {
+  return std::make_shared<ChelseaPrepared>(heads, params, backend);
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, ChelseaParams& params) {
+  fields(visitor, params.merging);
+  visitor.integer("chunk", params.chunk, {.min = 2}, "entries in which partners are searched");
+  fields(visitor, params.order);
+  visitor.text("outliers", params.outliers, "none, auto, or a file of lines \"layer kv_head\"",
+               "heads that keep every token while the others pay");
+  visitor.real("outlier_ratio", params.outlier_ratio, {.min = 0, .max = 1}, "share of the layer's heads, rounded up (auto)");
+  visitor.real("outlier_threshold", params.outlier_threshold, {.min = -1, .max = 1},
+               "cosine above which a token counts as linked (auto)");
+}
+
+void check(const ChelseaParams& params) {
+  if (params.outliers != "none" && params.outliers != "auto") read_outlier_heads(params.outliers);
+}
+
+MethodInfo chelsea_method() {
+  return with_params<ChelseaParams>(
+      {
+          .name = "chelsea",
+          .aliases = {"csm", "centroidkv"},
+          .paper = "Chelsea (CentroidKV), arXiv 2506.11418, section 5 and Algorithm 1",
+          .summary = "similar keys of a chunk merged to centroids that answer with their number of tokens",
+          .notes =
+              "Numbers lost in the text are parameters: the schedule of rounds (ratio, decay, floor), the slack of decoding "
+              "and the threshold of outlier heads. The paper keeps 4 % of the model's heads whole by offline calibration "
+              "(outliers=FILE); the default keeps none, as one layer has too few heads for a share of 4 %.",
+          .complexity = {.compress = "O(n chunk d / 4)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv) + B",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .kind = Kind::merge,
+          .granularity = Granularity::layer,
+          .streaming = true,
+          .properties = merging_properties(),
+          .heads_apart = [](const Params& params) { return params.as<ChelseaParams>().outliers == "none"; },
+      },
+      prepare);
+}
+
+}  // namespace kvbench

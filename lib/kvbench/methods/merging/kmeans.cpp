@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/merging/kmeans.hpp>
+
+#include <utility>
+
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+/// The clusters that have tokens.
+struct Members {
+  std::vector<TokenId> clusters;  ///< their numbers
+  std::vector<TokenId> last;      ///< the last token of each
+  std::vector<float> count;       ///< tokens of each
+};
+
+Members members_of(const std::vector<std::int32_t>& labels, Index clusters) {
+  std::vector<TokenId> last(static_cast<std::size_t>(clusters), -1);
+  std::vector<float> count(last.size(), 0);
+  for (std::size_t j = 0; j < labels.size(); ++j) {
+    const auto label = static_cast<std::size_t>(labels[j]);
+    last[label] = static_cast<TokenId>(j);
+    ++count[label];
+  }
+  Members members;
+  for (std::size_t c = 0; c < last.size(); ++c) {
+    if (last[c] < 0) continue;
+    members.clusters.push_back(static_cast<TokenId>(c));
+    members.last.push_back(last[c]);
+    members.count.push_back(count[c]);
+  }
+  return members;
+}
+
+/// Clusters that stand for the context, and decoded tokens as they are.
+class CentroidCache : public CompressedCache {
+ public:
+  CentroidCache(const HeadPrompt& head, const Clustering& clustering, Backend& backend)
+      : backend_(backend), context_(head.tokens()), d_(head.keys.cols()), dv_(head.values.cols()) {
+    const auto all = clustering.centroids.rows();
+    const auto values = backend.allocate<float>(all, dv_), mass = backend.allocate<float>(all);
+    backend.run(kernels::MeanRows<Buffer>{
+        .rows = head.values, .labels = backend.adopt(std::vector(clustering.labels), context_), .out = values, .mass = mass});
+    Members members = members_of(clustering.labels, all);
+    const auto width = static_cast<Index>(members.clusters.size());
+    const auto rows = backend.adopt(std::move(members.clusters), width);
+    const Buffer<const float> weights = backend.adopt(std::move(members.count), 1, width);
+    table_ = {.ids = backend.adopt(std::move(members.last), 1, width),
+              .weight_num = weights,
+              .weight_den = weights,
+              .own_keys = gathered(clustering.centroids, rows, backend),
+              .own_values = gathered(values, rows, backend)};
+  }
+
+  Index append(const TokenBlock& tokens) override {
+    appended_ += tokens.size();
+    return tokens.size();
+  }
+
+  EntryTables entries(const QueryBlock&) const override {
+    EntryTables tables = {table_};
+    if (appended_ > 0) tables.push_back({.ids = backend_.adopt(token_range(context_, appended_), 1, appended_)});
+    return tables;
+  }
+
+  Footprint footprint() const override {
+    Footprint arrays = kept_footprint(table_.ids.cols() + appended_, d_, dv_);
+    arrays.push_back({.name = "degrees", .element = Element::f32, .rows = table_.ids.cols(), .cols = 1, .meta = true});
+    return arrays;
+  }
+  Protected protected_tokens() const override { return {.decoded = true}; }
+
+ private:
+  Backend& backend_;
+  Index context_, d_, dv_;
+  Index appended_ = 0;
+  EntryTable table_;
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const KmeansParams& params, Backend& backend) {
+  return prepared([head, params, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {
+    const Index n = head.tokens();
+    if (budget >= n) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
+    check_pairs(params.limit, "kmeans",
+                static_cast<double>(params.iterations) * static_cast<double>(n) * static_cast<double>(budget),
+                "lower the budget or kmeans.iterations");
+    std::vector<TokenId> start;
+    for (Index i = 0; i < budget; ++i) start.push_back(static_cast<TokenId>(i * n / budget));
+    const LloydOptions options{.distance = params.distance, .iterations = params.iterations};
+    return std::make_unique<CentroidCache>(head, lloyd(head.keys, start, options, backend), backend);
+  });
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, KmeansParams& params) {
+  visitor.choice("distance", params.distance, {"cosine", "l2"}, "what makes a centroid the nearest to a key");
+  visitor.integer("iterations", params.iterations, {.min = 1}, "of k-means, at most");
+  fields(visitor, params.limit);
+}
+
+MethodInfo kmeans_method() {
+  return with_params<KmeansParams>(
+      {
+          .name = "kmeans",
+          .aliases = {},
+          .paper = "Chelsea, arXiv 2506.11418, Table 1",
+          .summary = "k-means centroids of keys and values in place of the context's tokens, weighted by their degrees",
+          .notes = "Chelsea's text names the baseline without its distance, start or number of iterations.",
+          .complexity = {.compress = "O(i n B d), i iterations",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv) + B",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .kind = Kind::merge,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::no("directions of keys depend on where their origin is"),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::no("another number of clusters has other clusters"),
+                         .weight_sum = WeightSum::context},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

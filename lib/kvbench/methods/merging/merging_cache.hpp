@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache of `chelsea`, `bsm` and `mesh`: sinks, a middle that rounds of merging keep within the budget, recent tokens.
+#pragma once
+
+#include <optional>
+
+#include <kvbench/methods/merging/merge_rounds.hpp>
+
+namespace kvbench {
+
+struct MergingParams {
+  Index sinks = 16;
+  Index recent = 64;
+  Index slack = 128;
+  MergeSchedule schedule;
+};
+void fields(ParamVisitor& visitor, MergingParams& params);
+/// The parameter `order` of bipartite matching.
+void fields(ParamVisitor& visitor, MergeRule::Order& order);
+
+/// Tokens of each part at a budget of B >= 1. Sinks and recent tokens are never merged.
+struct MergingParts {
+  Index sinks = 0, recent = 0;
+  Index slack = 0;  ///< when decoding overflows B, rounds bring the cache to B - slack
+};
+/// At most a quarter of B are sinks and at most half of it is recent, so that a quarter is left for merged entries; with the
+/// defaults this binds below B = 128. The slack is at most half of the middle, which one round can free (below B = 336).
+MergingParts merging_parts(const MergingParams& params, Index budget);
+
+/// Rounds on the middle of a context, which budgets share where their sinks and recent tokens are as many. One chain of them is
+/// at hand, as far as the last budget took it: budgets that fall go on from there, others begin anew.
+class ContextRounds : public SharesWork {
+ public:
+  ContextRounds(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params, Backend& backend)
+      : head_(head), rule_(rule), params_(params), backend_(backend) {}
+
+  /// The links of the first round; budgets with these parts find them done and are charged with nothing for them.
+  const std::vector<MergeLink>& first_links(const MergingParts& parts);
+  /// The last round towards `target` entries of the middle, fewer than it has tokens.
+  MergeRounds::LastRound last_round(const MergingParts& parts, Index target);
+
+  const HeadPrompt& head() const { return head_; }
+  const MergeRule& rule() const { return rule_; }
+  const MergingParams& params() const { return params_; }
+  Backend& backend() const { return backend_; }
+
+ private:
+  struct FirstLinks {
+    MergingParts parts;
+    std::vector<MergeLink> links;
+  };
+  MergeRounds& restarted(const MergingParts& parts);
+
+  HeadPrompt head_;
+  MergeRule rule_;
+  MergingParams params_;
+  Backend& backend_;
+  std::optional<FirstLinks> first_links_;
+  std::optional<MergeRounds> rounds_;
+  MergingParts parts_;  ///< of rounds_
+};
+
+class MergingCache : public CompressedCache {
+ public:
+  MergingCache(ContextRounds& context, Index budget);
+
+  /// How many of `offered` tokens append() would take.
+  Index takes(Index offered) const;
+  Index append(const TokenBlock& tokens) override;
+  EntryTables entries(const QueryBlock& queries) const override;
+  Footprint footprint() const override;
+  Protected protected_tokens() const override { return fixed_; }
+
+ private:
+  Index size() const { return static_cast<Index>(ids_.size()); }
+  void hold_all(const MergedEntries& whole);
+  void hold(const MergedEntries& whole, const MergeRounds::LastRound& last);
+  void reserve(Index rows);
+  void refresh_merged();
+
+  Backend& backend_;
+  MergeRule rule_;
+  MergeSchedule schedule_;
+  MergingParts parts_;
+  Index budget_;
+  Index tokens_;              ///< seen so far
+  Index rounds_ = 0;          ///< run so far
+  Buffer<float> keys_;        ///< [capacity, d] in cache order, rows in use: size()
+  Buffer<float> values_;      ///< [capacity, dv]
+  std::vector<TokenId> ids_;  ///< of the B of each merged group; all of its tokens had been seen when it was formed
+  std::vector<float> degrees_;
+  EntryTable merged_;  ///< entries of more than one token; without ids where there are none
+  Protected fixed_;
+};
+
+/// Those of every method that answers with this cache.
+Properties merging_properties();
+
+/// Methods of single heads that are nothing but this cache.
+std::shared_ptr<const Prepared> prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params,
+                                                Backend& backend);
+
+}  // namespace kvbench

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/merging/mesh.hpp>
+
+namespace kvbench {
+namespace {
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const MeshParams& params, Backend& backend) {
+  return prepare_merging(head, {.matching = MergeRule::Matching::mesh, .method = "mesh", .limit = params.limit}, params.merging,
+                         backend);
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, MeshParams& params) {
+  fields(visitor, params.merging);
+  fields(visitor, params.limit);
+}
+
+MethodInfo mesh_method() {
+  return with_params<MeshParams>(
+      {
+          .name = "mesh",
+          .aliases = {},
+          .paper = "Chelsea, arXiv 2506.11418, section 5.2 and Table 1",
+          .summary = "every token linked to its most similar one, all pairs compared, merged by degree",
+          .notes = "The text gives the matching's complexity alone; how links chain and where a group stands is this project's "
+                   "reading. Quadratic: infeasible above mesh.max_pairs.",
+          .complexity = {.compress = "O(n^2 d)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv) + B",
+                         .growth = {.compress = 2, .query = 0, .memory = 0}},
+          .kind = Kind::merge,
+          .streaming = true,
+          .properties = merging_properties(),
+      },
+      prepare);
+}
+
+}  // namespace kvbench

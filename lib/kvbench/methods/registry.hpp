@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include <kvbench/methods/contract/method.hpp>
+
+namespace kvbench {
+
+/// Every method, in the order of the table in registry.cpp, which `kvbench methods`, --help, docs and the property tests
+/// follow.
+std::span<const MethodInfo> all_methods();
+
+/// "subset", "merge", ...
+std::string_view name_of(Kind kind);
+
+/// The method of this name or alias. Throws Error with the nearest known name otherwise.
+const MethodInfo& find_method(std::string_view name);
+
+}  // namespace kvbench

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/retrieval/clusterkv.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <kvbench/methods/stages/levels.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+/// What the caches of one head, method and seed share.
+struct Shared {
+  HeadPrompt head;
+  ClusterkvParams params;
+  std::string_view method;
+  Draws draws;
+  Backend& backend;
+
+  /// Clusters of `keys`, those of the tokens first, first + 1, ...: starts from the tokens with the lowest draws.
+  Clustering cluster(const Buffer<const float>& keys, Index first, Index count) const {
+    check_pairs(params.limit, method,
+                static_cast<double>(params.iterations) * static_cast<double>(keys.rows()) * static_cast<double>(count),
+                fmt::format("lower {0}.iterations, its cap, or {0}.clusters", method));
+    std::vector<std::pair<double, TokenId>> drawn;
+    for (Index i = 0; i < keys.rows(); ++i) drawn.emplace_back(draws.uniform(first + i), static_cast<TokenId>(i));
+    std::ranges::sort(drawn);
+    std::vector<TokenId> start;
+    for (Index i = 0; i < std::min(count, keys.rows()); ++i) start.push_back(drawn[static_cast<std::size_t>(i)].second);
+    std::ranges::sort(start);
+    return lloyd(keys, start, {.distance = params.distance, .iterations = params.iterations, .relabel = true}, backend);
+  }
+};
+
+/// The clusters of a prompt.
+struct PromptClusters {
+  Shared shared;
+  ClusterIndex index;
+  Index capped = 0;  ///< clusterings that stopped at the cap of iterations
+};
+
+class ClusterkvCache : public CompressedCache {
+ public:
+  ClusterkvCache(const PromptClusters& prompt, Index budget)
+      : shared_(prompt.shared),
+        index_(prompt.index),
+        capped_(prompt.capped),
+        budget_(budget),
+        sinks_(sinks_of(budget)),
+        tokens_(shared_.head.tokens()) {
+    if (shared_.params.every > 0) {
+      tail_keys_ = shared_.backend.allocate<float>(shared_.params.every, shared_.head.keys.cols());
+    }
+  }
+
+  Index append(const TokenBlock& tokens) override {
+    const Index every = shared_.params.every;
+    if (every > 0 && tail_ == every) cluster_tail();
+    const Index count = every > 0 ? std::min(tokens.size(), every - tail_) : tokens.size();
+    if (every > 0) copy_rows(tokens.keys.slice(0, count), tail_keys_.slice(tail_, count), shared_.backend);
+    tail_ += count;
+    tokens_ += count;
+    return count;
+  }
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    EntryTables tables;
+    const auto add_range = [&](Index first, Index count) {
+      if (count > 0) tables.push_back({.ids = shared_.backend.adopt(token_range(first, count), 1, count)});
+    };
+    add_range(0, sinks_);
+    if (recalls() && queries.size() > 0) std::ranges::move(recalled(queries), std::back_inserter(tables));
+    add_range(tokens_ - tail_, tail_);
+    return tables;
+  }
+
+  Footprint footprint() const override {
+    const Index d = shared_.head.keys.cols(), dv = shared_.head.values.cols(), clusters = index_.clusters();
+    const Index recalled = index_.tokens(), kept = sinks_ + tail_;
+    const Index lists = shared_.params.group.per_head() ? shared_.head.group : 1;
+    // Entries are read from either tier; the arrays of the slow one stand for all of those reads.
+    return {
+        {.name = "recallable keys", .rows = recalled, .cols = d, .tier = Tier::slow, .read = Read::with_entry},
+        {.name = "recallable values", .rows = recalled, .cols = dv, .tier = Tier::slow, .read = Read::with_entry},
+        {.name = "sink and tail keys", .rows = kept, .cols = d, .read = Read::never},
+        {.name = "sink and tail values", .rows = kept, .cols = dv, .read = Read::never},
+        {.name = "centroids", .rows = clusters, .cols = d, .meta = true},
+        {.name = "cluster sizes and offsets", .element = Element::i32, .rows = clusters, .cols = 2, .meta = true},
+        {.name = "tokens by cluster",
+         .element = Element::i32,
+         .rows = recalled,
+         .cols = 1,
+         .read = Read::with_entry,
+         .meta = true},
+        {.name = "chosen tokens",
+         .element = Element::i32,
+         .rows = recalls() ? lists * std::min(room(budget_), recalled) : 0,
+         .cols = 1,
+         .meta = true},
+    };
+  }
+
+  /// Until the first clustering of decoded tokens all of them answer; later none is safe for good.
+  Protected protected_tokens() const override { return {.sinks = sinks_, .decoded = !clustered_decoded_}; }
+
+  std::vector<Note> notes() const override {
+    if (capped_ == 0) return {};
+    return {{"k-means stopped at its cap of iterations", static_cast<double>(capped_)}};
+  }
+
+ private:
+  Index sinks_of(Index budget) const { return std::min({shared_.params.sinks, budget, shared_.head.tokens()}); }
+  Index room(Index budget) const { return budget - sinks_of(budget); }  ///< for recalled tokens
+  bool recalls() const { return room(budget_) > 0 && index_.tokens() > 0; }
+
+  EntryTables recalled(const QueryBlock& queries) const {
+    const auto by_level = [&](std::span<const Index> budgets) {
+      std::vector<Index> rooms;
+      for (const Index budget : budgets) rooms.push_back(room(budget));
+      return index_.select(queries, rooms, shared_.params.fill, shared_.params.group, shared_.backend);
+    };
+    return nested_tables(queries, budget_, shared_.backend, by_level);
+  }
+
+  void cluster_tail() {
+    const Index first = tokens_ - tail_;
+    const Clustering clustering = shared_.cluster(tail_keys_, first, shared_.params.added);
+    index_.add(clustering, first, shared_.backend);
+    capped_ += clustering.fixed ? 0 : 1;
+    clustered_decoded_ = true;
+    tail_ = 0;
+  }
+
+  Shared shared_;
+  ClusterIndex index_;
+  Index capped_;
+  Index budget_;
+  Index sinks_;              ///< tokens of it that always answer
+  Index tokens_;             ///< seen so far
+  Index tail_ = 0;           ///< of them, decoded and not clustered yet
+  Buffer<float> tail_keys_;  ///< [every, d], rows in use: tail_
+  bool clustered_decoded_ = false;
+};
+
+class ClusterkvPrepared : public Prepared {
+ public:
+  ClusterkvPrepared(const HeadPrompt& head, const ClusterkvParams& params, std::string_view name, Backend& backend)
+      : head_(head), params_(params), name_(name), backend_(backend) {}
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+    if (seed_ != seed) clusters_.value.reset();
+    seed_ = seed;
+    return std::make_unique<ClusterkvCache>(once(clusters_, backend_, [&] { return cluster_prompt(seed); }), budget);
+  }
+
+ private:
+  PromptClusters cluster_prompt(std::uint32_t seed) const {
+    const Index n = head_.tokens(), sinks = std::min(params_.sinks, n);
+    PromptClusters prompt{{head_, params_, name_, Draws(seed, name_, head_), backend_}, ClusterIndex(head_.keys.cols())};
+    if (n > sinks) {
+      const Index count = params_.clusters > 0 ? params_.clusters : std::max<Index>(1, n / params_.tokens_per_cluster);
+      const Clustering clustering = prompt.shared.cluster(head_.keys.slice(sinks, n - sinks), sinks, count);
+      prompt.index.add(clustering, sinks, backend_);
+      prompt.capped = clustering.fixed ? 0 : 1;
+    }
+    return prompt;
+  }
+
+  HeadPrompt head_;
+  ClusterkvParams params_;
+  std::string_view name_;
+  Backend& backend_;
+  mutable std::optional<std::uint32_t> seed_;  ///< that of the clusters at hand
+  mutable Once<PromptClusters> clusters_;
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const ClusterkvParams& params, Backend& backend) {
+  return std::make_shared<ClusterkvPrepared>(head, params, "clusterkv", backend);
+}
+
+std::shared_ptr<const Prepared> prepare_repo(const HeadPrompt& head, const ClusterkvRepoParams& repo, Backend& backend) {
+  const ClusterkvParams params{.sinks = repo.sinks,
+                               .clusters = repo.clusters,
+                               .distance = repo.distance,
+                               .iterations = repo.iterations,
+                               .every = 0,
+                               .fill = repo.fill,
+                               .group = repo.group,
+                               .limit = repo.limit};
+  return std::make_shared<ClusterkvPrepared>(head, params, "clusterkv-repo", backend);
+}
+
+/// The parameters that both methods have, after their numbers of clusters.
+template <class P>
+void selection_fields(ParamVisitor& visitor, P& params) {
+  visitor.choice("distance", params.distance, {"cosine", "l2", "ip"}, "what makes a centroid the nearest to a key");
+  visitor.integer("iterations", params.iterations, {.min = 1}, "of k-means, at most");
+  visitor.choice("fill", params.fill, {"trim", "pad"}, "the last cluster: cut to the budget, or taken whole");
+  fields(visitor, params.group);
+  fields(visitor, params.limit);
+}
+
+constexpr const char* sinks_doc = "first tokens that always answer and are not clustered";
+
+Properties properties() {
+  return {.full_budget_exact = Property::yes(),
+          .value_scaling = Property::yes(),
+          .key_shift = Property::no("directions of keys depend on where their origin is"),
+          .head_permutation = Property::no("draws are keyed by the head"),
+          .nested_budgets = Property::yes(),
+          .weight_sum = WeightSum::ones};
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, ClusterkvParams& params) {
+  visitor.integer("sinks", params.sinks, {.min = 0}, sinks_doc);
+  visitor.integer("clusters", params.clusters, {.min = 0}, "clusters of the prompt; 0: by tokens_per_cluster");
+  visitor.integer("tokens_per_cluster", params.tokens_per_cluster, {.min = 1}, "tokens of the prompt for each of its clusters");
+  visitor.integer("every", params.every, {.min = 0}, "decoded tokens that are clustered together; 0: never");
+  visitor.integer("added", params.added, {.min = 1}, "clusters that they form");
+  selection_fields(visitor, params);
+}
+
+void fields(ParamVisitor& visitor, ClusterkvRepoParams& params) {
+  visitor.integer("sinks", params.sinks, {.min = 0}, sinks_doc);
+  visitor.integer("clusters", params.clusters, {.min = 1}, "clusters of the prompt");
+  selection_fields(visitor, params);
+}
+
+MethodInfo clusterkv_method() {
+  return with_params<ClusterkvParams>(
+      {
+          .name = "clusterkv",
+          .aliases = {},
+          .paper = "ClusterKV, arXiv 2412.03213, sections III and IV",
+          .summary = "clusters of keys, recalled for each query by the inner product with their centroids",
+          .notes = "L/80 clusters until labels are fixed, and 4 more for every 320 generated tokens, as the text. The released "
+                   "accuracy code is `clusterkv-repo`; the released efficiency code counts the sinks outside the budget.",
+          .complexity = {.compress = "O(i n C d), C = n/80, i iterations",
+                         .query = "O(C d + B (d + dv))",
+                         .memory = "n (d + dv) + C d",
+                         .growth = {.compress = 2, .query = 1, .memory = 1}},
+          .kind = Kind::select,
+          .granularity = Granularity::query_head,
+          .seeded = true,
+          .properties = properties(),
+      },
+      prepare);
+}
+
+MethodInfo clusterkv_repo_method() {
+  return with_params<ClusterkvRepoParams>(
+      {
+          .name = "clusterkv-repo",
+          .aliases = {},
+          .paper = "ClusterKV, arXiv 2412.03213, released accuracy code",
+          .summary = "clusterkv with 400 clusters for any length, 20 iterations, and generated tokens never clustered",
+          .notes =
+              "All generated tokens answer every query, beyond the budget. fill=pad takes the last cluster whole; the released "
+              "kernel path cuts it all the same.",
+          .complexity = {.compress = "O(i n C d), C = 400, i iterations",
+                         .query = "O(C d + B (d + dv))",
+                         .memory = "n (d + dv) + C d",
+                         .growth = {.compress = 1, .query = 0, .memory = 1}},
+          .kind = Kind::select,
+          .granularity = Granularity::query_head,
+          .seeded = true,
+          .properties = properties(),
+      },
+      prepare_repo);
+}
+
+}  // namespace kvbench

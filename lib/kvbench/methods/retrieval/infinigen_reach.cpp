@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/retrieval/infinigen_reach.hpp>
+
+#include <algorithm>
+#include <map>
+
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+/// Tokens above the threshold of each query, averaged over all heads of the layer.
+std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, const std::vector<Reach>& reach, Index tokens,
+                                const InfinigenParams& params, Backend& backend) {
+  const auto m = std::ssize(reach);
+  std::vector<double> counts(reach.size());
+  std::vector<float> head_zero(reach.size());
+  Index rows = 0;
+  for (const auto& [scores, scale] : heads) {
+    const HostView<float> host = backend.on_host(scores);
+    for (Index r = 0; r < scores.rows(); ++r, ++rows) {
+      const auto i = static_cast<std::size_t>(r % m);
+      const auto row =
+          std::span(host).subspan(static_cast<std::size_t>(r * tokens), static_cast<std::size_t>(reach[i].candidates));
+      if (row.empty()) continue;
+      float largest = scale * *std::ranges::max_element(row);
+      if (rows < m) head_zero[i] = largest;
+      if (params.threshold == InfinigenParams::Threshold::head_zero) largest = head_zero[i];
+      const double least = largest - params.alpha;
+      counts[i] +=
+          static_cast<double>(std::ranges::count_if(row, [factor = scale, least](float x) { return factor * x >= least; }));
+    }
+  }
+  for (double& count : counts) count /= static_cast<double>(rows / m);
+  return counts;
+}
+
+/// The best tokens of each row of scores; one top-k for each number of tokens that occurs.
+std::vector<std::vector<TokenId>> choose(const QueryBlock& queries, const Buffer<const float>& scores,
+                                         const std::vector<Reach>& reach, Backend& backend) {
+  std::map<Index, std::vector<std::int32_t>> rows_by_count;
+  for (Index r = 0; r < scores.rows(); ++r) {
+    rows_by_count[reach[static_cast<std::size_t>(r % std::ssize(reach))].fetched].push_back(static_cast<std::int32_t>(r));
+  }
+  std::vector<std::vector<TokenId>> chosen(static_cast<std::size_t>(scores.rows()));
+  for (const auto& [k, rows] : rows_by_count) {
+    if (k == 0) continue;
+    const Index count = std::ssize(rows);
+    std::vector<std::int32_t> last;
+    for (const std::int32_t r : rows) {
+      last.push_back(static_cast<std::int32_t>(reach[static_cast<std::size_t>(r % std::ssize(reach))].candidates));
+    }
+    const bool all = count == scores.rows();  // otherwise the rows asked for may change with the budget
+    const auto first = backend.adopt(std::vector<std::int32_t>(rows.size()), count);
+    const auto ids = backend.read(best_columns(all ? queries : QueryBlock{}, all ? scores : gathered(scores, rows, backend),
+                                               first, backend.adopt(std::move(last), count), k, backend));
+    for (Index r = 0; r < count; ++r) {
+      chosen[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])].assign(ids.begin() + r * k,
+                                                                                 ids.begin() + (r + 1) * k);
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<SpeculatedScores>& heads, Index tokens, Index budget,
+                            const InfinigenParams& params, Backend& backend) {
+  std::vector<Reach> reach;
+  for (const std::int32_t last : backend.read(block.last)) {
+    const bool own = last <= tokens;
+    const Index candidates = own ? last - 1 : tokens;
+    reach.push_back({candidates, own, std::min(budget - own, candidates)});
+  }
+  if (params.fetch == InfinigenParams::Fetch::fixed) return reach;
+  const std::vector<double> mean = mean_counts(heads, reach, tokens, params, backend);
+  for (std::size_t i = 0; i < reach.size(); ++i) {
+    Reach& r = reach[i];
+    const auto cap = static_cast<Index>(params.max_share * static_cast<double>(r.candidates + r.own));
+    r.fetched = std::min({r.fetched, static_cast<Index>(mean[i]), std::max<Index>(cap, r.own ? 0 : 1)});
+  }
+  return reach;
+}
+
+bool fetch_alike(const std::vector<Reach>& reach, Index budget, const InfinigenParams& params) {
+  return params.fetch == InfinigenParams::Fetch::fixed && std::ranges::all_of(reach, [&](const Reach& r) {
+           return r.own == reach.front().own && r.candidates >= budget - r.own;
+         });
+}
+
+EntryTable fetched_tokens(const QueryBlock& queries, const Buffer<const float>& scores, const std::vector<Reach>& reach,
+                          Backend& backend) {
+  const auto chosen = choose(queries, scores, reach, backend);
+  Index width = 0;
+  for (const Reach& r : reach) width = std::max(width, r.fetched + r.own);
+  std::vector<TokenId> ids(chosen.size() * static_cast<std::size_t>(width), -1);
+  for (std::size_t r = 0; r < chosen.size(); ++r) {
+    const Reach& of_query = reach[r % reach.size()];
+    auto slot = std::ranges::copy(chosen[r], ids.begin() + static_cast<Index>(r) * width).out;
+    if (of_query.own) *slot = static_cast<TokenId>(of_query.candidates);
+  }
+  return {.per_query = true, .ids = backend.adopt(std::move(ids), std::ssize(chosen), width)};
+}
+
+}  // namespace kvbench

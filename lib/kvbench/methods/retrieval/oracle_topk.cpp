@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/retrieval/oracle_topk.hpp>
+
+#include <algorithm>
+
+#include <kvbench/methods/stages/levels.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+/// Each of the m bounds, not above `limit`, once for every query head.
+std::vector<std::int32_t> repeated(const std::vector<std::int32_t>& bounds, Index group, Index limit) {
+  std::vector<std::int32_t> rows;
+  for (Index g = 0; g < group; ++g) {
+    for (const std::int32_t bound : bounds) rows.push_back(std::min(bound, static_cast<std::int32_t>(limit)));
+  }
+  return rows;
+}
+
+class OracleTopkCache : public CompressedCache {
+ public:
+  OracleTopkCache(const HeadPrompt& head, Index budget, Backend& backend)
+      : backend_(backend),
+        group_(head.group),
+        d_(head.keys.cols()),
+        dv_(head.values.cols()),
+        tokens_(head.tokens()),
+        budget_(budget) {}
+
+  Index append(const TokenBlock& tokens) override {
+    tokens_ += tokens.size();
+    return tokens.size();
+  }
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    if (!queries.scores.present()) throw std::logic_error("oracle-topk needs the exact logits of the block");
+    const Index rows = group_ * queries.size();
+    if (tokens_ == 0) return {};
+    const auto first = backend_.adopt(repeated(backend_.read(queries.first), group_, tokens_), rows);
+    const auto last = backend_.adopt(repeated(backend_.read(queries.last), group_, tokens_), rows);
+    const auto by_level = [&](std::span<const Index> budgets) {
+      std::vector<Index> counts;
+      for (const Index budget : budgets) counts.push_back(std::min(budget, tokens_));
+      std::vector<EntryTable> tables;
+      for (const auto& ids : best_by_level(queries, queries.scores, first, last, counts, backend_)) {
+        tables.push_back({.per_head = true, .per_query = true, .ids = ids});
+      }
+      return tables;
+    };
+    return nested_tables(queries, budget_, backend_, by_level);
+  }
+
+  Footprint footprint() const override {
+    const Index chosen = group_ * std::min(budget_, tokens_);
+    return {
+        {.name = "keys", .rows = tokens_, .cols = d_, .tier = Tier::slow, .read = Read::with_entry},
+        {.name = "values", .rows = tokens_, .cols = dv_, .tier = Tier::slow, .read = Read::with_entry},
+        {.name = "chosen tokens", .element = Element::i32, .rows = chosen, .cols = 1, .meta = true},
+    };
+  }
+
+ private:
+  Backend& backend_;
+  Index group_, d_, dv_, tokens_, budget_;
+};
+
+class OracleTopkPrepared : public Prepared {
+ public:
+  OracleTopkPrepared(const HeadPrompt& head, Backend& backend) : head_(head), backend_(backend) {}
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t /*seed*/) const override {
+    return std::make_unique<OracleTopkCache>(head_, budget, backend_);
+  }
+
+ private:
+  HeadPrompt head_;
+  Backend& backend_;
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const OracleTopkParams&, Backend& backend) {
+  return std::make_shared<OracleTopkPrepared>(head, backend);
+}
+
+}  // namespace
+
+MethodInfo oracle_topk_method() {
+  return with_params<OracleTopkParams>(
+      {
+          .name = "oracle-topk",
+          .aliases = {"topk"},
+          .paper = "reference",
+          .summary = "the B largest exact logits of each query and query head: the ceiling of selection",
+          .notes = "Reads every key to choose: the figure to compare with is its error, not its bytes.",
+          .complexity = {.compress = "O(1)",
+                         .query = "O(n), on the logits of the exact pass",
+                         .memory = "n (d + dv) + G B",
+                         .growth = {.compress = 0, .query = 1, .memory = 1}},
+          .kind = Kind::select,
+          .granularity = Granularity::query_head,
+          .streaming = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::yes(),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

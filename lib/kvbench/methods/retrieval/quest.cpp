@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/retrieval/quest.hpp>
+
+#include <algorithm>
+#include <limits>
+
+#include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/levels.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+/// Tokens of the pages before the one that holds the last of `tokens` tokens.
+Index closed_tokens(Index tokens, Index page) { return tokens == 0 ? 0 : (tokens - 1) / page * page; }
+
+class QuestCache : public CompressedCache {
+ public:
+  /// `bounds` are those of the context's closed pages.
+  QuestCache(const HeadPrompt& head, Buffer<const float> bounds, const QuestParams& params, Index budget, Backend& backend)
+      : backend_(backend),
+        params_(params),
+        group_(head.group),
+        dv_(head.values.cols()),
+        budget_(budget),
+        bounds_(backend, std::move(bounds)),
+        open_(backend.allocate<float>(params.page, head.keys.cols())) {
+    const Index closed = closed_tokens(head.tokens(), params.page);
+    fill(head.keys.slice(closed, head.tokens() - closed));
+  }
+
+  Index append(const TokenBlock& tokens) override {
+    if (filled_ == params_.page) close_page();
+    const Index taken = std::min(tokens.size(), params_.page - filled_);
+    fill(tokens.keys.slice(0, taken));
+    return taken;
+  }
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    if (tokens() == 0 || queries.size() == 0) return {};
+    const std::vector<Index> ends = visible_ends(queries);
+    const Index fewest = *std::ranges::min_element(ends);
+    const auto by_level = [&](std::span<const Index> budgets) {
+      std::vector<EntryTable> tables;
+      for (const auto& level : choose(queries, ends, budgets)) tables.push_back(tabulate(level));
+      return tables;
+    };
+    return nested_tables(
+        queries, budget_, backend_, [&](Index largest) { return fewest > largest; }, by_level);
+  }
+
+  Footprint footprint() const override {
+    const Index pages = closed() + (filled_ > 0), d = open_.cols();
+    const Index chosen = (params_.group.per_head() ? group_ : 1) * std::min(pages_of(budget_), pages);
+    return {
+        {.name = "keys", .rows = tokens(), .cols = d, .read = Read::with_entry},
+        {.name = "values", .rows = tokens(), .cols = dv_, .read = Read::with_entry},
+        {.name = "page bounds", .rows = pages, .cols = 2 * d, .meta = true},
+        {.name = "chosen pages", .element = Element::i32, .rows = chosen, .cols = 1, .meta = true},
+    };
+  }
+
+ private:
+  using Pages = std::vector<std::int32_t>;
+
+  Index pages_of(Index budget) const { return std::max(params_.min_pages, budget / params_.page); }
+  Index closed() const { return bounds_.rows().rows(); }
+  Index tokens() const { return closed() * params_.page + filled_; }
+
+  void fill(const Buffer<const float>& keys) {
+    copy_rows(keys, open_.slice(filled_, keys.rows()), backend_);
+    filled_ += keys.rows();
+  }
+
+  void close_page() {
+    backend_.run(kernels::PageBounds<Buffer>{.rows = open_, .page = params_.page, .out = bounds_.add(1)});
+    filled_ = 0;
+  }
+
+  /// How many tokens each query sees. All of them end in the open page: append() never goes beyond it.
+  std::vector<Index> visible_ends(const QueryBlock& queries) const {
+    std::vector<Index> ends;
+    for (const std::int32_t last : backend_.read(queries.last)) {
+      ends.push_back(std::min<Index>(last, tokens()));
+      if (ends.back() <= closed() * params_.page) {
+        throw std::logic_error("quest was asked for a query before the page that is being filled");
+      }
+    }
+    return ends;
+  }
+
+  /// Bounds of the open page as the tokens before each of `ends` make them: [ends, 2d].
+  Buffer<const float> open_bounds(const std::vector<Index>& ends) const {
+    std::vector<std::int32_t> rows;  // the last visible token again and again instead of those after it
+    for (const Index end : ends) {
+      const Index seen = end - closed() * params_.page;
+      for (Index j = 0; j < params_.page; ++j) rows.push_back(static_cast<std::int32_t>(std::min(j, seen - 1)));
+    }
+    const auto keys = gathered(open_, std::move(rows), backend_);
+    const auto bounds = backend_.allocate<float>(std::ssize(ends), 2 * open_.cols());
+    backend_.run(kernels::PageBounds<Buffer>{.rows = keys, .page = params_.page, .out = bounds});
+    return bounds;
+  }
+
+  /// Bounds on the logits, without their scale: [G*m, pages], the open page last.
+  Buffer<const float> page_scores(const QueryBlock& queries, const std::vector<Index>& ends) const {
+    const Index rows = queries.queries.rows(), m = queries.size(), pages = closed();
+    const auto split = backend_.allocate<float>(rows, 2 * open_.cols());
+    backend_.run(kernels::SplitSigns<Buffer>{.rows = queries.queries, .out = split});
+    std::vector<Index> distinct = ends;
+    distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+    const auto bounds = backend_.allocate<float>(pages + std::ssize(distinct), 2 * open_.cols());
+    copy_rows(bounds_.rows(), bounds.slice(0, pages), backend_);
+    copy_rows(open_bounds(distinct), bounds.slice(pages, std::ssize(distinct)), backend_);
+    const auto all = inner_products(split, bounds, backend_);
+    if (distinct.size() == 1) return all;
+    const std::vector<float> host = backend_.read(all);
+    std::vector<float> scores;
+    scores.reserve(static_cast<std::size_t>(rows * (pages + 1)));
+    for (Index r = 0; r < rows; ++r) {
+      const auto row = host.begin() + r * (pages + std::ssize(distinct));
+      const auto own = std::ranges::find(distinct, ends[static_cast<std::size_t>(r % m)]) - distinct.begin();
+      scores.insert(scores.end(), row, row + pages);
+      scores.push_back(row[pages + own]);
+    }
+    return backend_.adopt(std::move(scores), rows, pages + 1);
+  }
+
+  /// The scores that pages are chosen by, [G*m or m, pages]: the same for all budgets.
+  Buffer<const float> shared_scores(const QueryBlock& queries, const std::vector<Index>& ends) const {
+    struct PageScores {
+      Buffer<const float> scores;
+    };
+    const auto compute = [&] {
+      return PageScores{group_scores(page_scores(queries, ends), queries.size(), params_.group, backend_)};
+    };
+    return queries.memo == nullptr ? compute().scores : queries.memo->get<PageScores>(backend_, compute).scores;
+  }
+
+  /// The pages that answer each row, g*m + i, or i where the kv head chooses, by level of falling budgets. A query that sees no
+  /// more tokens than a budget takes all of them, which is known here for a single budget only.
+  std::vector<std::vector<Pages>> choose(const QueryBlock& queries, const std::vector<Index>& ends,
+                                         std::span<const Index> budgets) const {
+    const Index m = queries.size(), all = closed() + 1;
+    const Index rows = params_.group.per_head() ? group_ * m : m;
+    if (pages_of(budgets.front()) >= all) return {std::vector<Pages>(static_cast<std::size_t>(rows), token_range(0, all))};
+    const Index ranked = params_.last_page ? all - 1 : all;
+    const auto bound = [&](Index column) {
+      return backend_.adopt(std::vector(static_cast<std::size_t>(rows), static_cast<std::int32_t>(column)), rows);
+    };
+    std::vector<Index> counts;
+    for (const Index budget : budgets) counts.push_back(pages_of(budget) - (params_.last_page ? 1 : 0));
+    std::vector<std::vector<Pages>> levels;
+    for (const auto& level : best_by_level(queries, shared_scores(queries, ends), bound(0), bound(ranked), counts, backend_)) {
+      const std::vector<std::int32_t> ids = backend_.read(level);
+      std::vector<Pages>& chosen = levels.emplace_back();
+      for (auto row = ids.begin(); std::ssize(chosen) < rows; row += level.cols()) chosen.emplace_back(row, row + level.cols());
+    }
+    for (Index r = 0; r < rows; ++r) {
+      Pages& pages = levels.back()[static_cast<std::size_t>(r)];
+      if (ends[static_cast<std::size_t>(r % m)] <= budgets.back()) {
+        pages = token_range(0, all);
+      } else if (params_.last_page) {
+        pages.push_back(static_cast<std::int32_t>(all - 1));
+      }
+    }
+    return levels;
+  }
+
+  EntryTable tabulate(const std::vector<Pages>& chosen) const {
+    const Index page = params_.page, rows = std::ssize(chosen);
+    const Index width = page * std::ssize(*std::ranges::max_element(chosen, {}, &Pages::size));
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(rows * width), -1), groups = ids;
+    for (Index r = 0; r < rows; ++r) {
+      auto slot = static_cast<std::size_t>(r * width);
+      for (const std::int32_t p : chosen[static_cast<std::size_t>(r)]) {
+        for (Index j = p * page; j < std::min((p + 1) * page, tokens()); ++j, ++slot) {
+          ids[slot] = static_cast<std::int32_t>(j);
+          groups[slot] = p;
+        }
+      }
+    }
+    return {.per_head = params_.group.per_head(),
+            .per_query = true,
+            .ids = backend_.adopt(std::move(ids), rows, width),
+            .groups = backend_.adopt(std::move(groups), rows, width)};
+  }
+
+  Backend& backend_;
+  QuestParams params_;
+  Index group_, dv_, budget_;
+  GrowingRows bounds_;  ///< of the closed pages, [closed, 2d]
+  Buffer<float> open_;  ///< [page, d] keys of the page that is being filled; the newest token is always in it
+  Index filled_ = 0;    ///< rows of it in use
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const QuestParams& params, Backend& backend) {
+  const Index closed = closed_tokens(head.tokens(), params.page);
+  const auto bounds = backend.allocate<float>(closed / params.page, 2 * head.keys.cols());
+  backend.run(kernels::PageBounds<Buffer>{.rows = head.keys.slice(0, closed), .page = params.page, .out = bounds});
+  return prepared([head, bounds, params, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {
+    if (budget < params.min_pages * params.page) {
+      throw Infeasible(
+          fmt::format("quest reads at least {} pages of {} tokens, more than the budget of {} tokens; raise the "
+                      "budget, or lower quest.min_pages or quest.page",
+                      params.min_pages, params.page, budget));
+    }
+    return std::make_unique<QuestCache>(head, bounds, params, budget, backend);
+  });
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, QuestParams& params) {
+  visitor.integer("page", params.page, {.min = 1, .max = 65536}, "tokens of a page");
+  visitor.integer("min_pages", params.min_pages, {.min = 1, .max = 65536}, "pages that a query takes at least");
+  visitor.flag("last_page", params.last_page, "always take the newest page, as one of them");
+  fields(visitor, params.group);
+}
+
+MethodInfo quest_method() {
+  return with_params<QuestParams>(
+      {
+          .name = "quest",
+          .aliases = {},
+          .paper = "Quest, arXiv 2406.10774, section 3",
+          .summary = "pages of tokens, chosen for each query by a bound on its logits from channel-wise extremes of the keys",
+          .notes =
+              "Evaluation code: the newest page competes (last_page=false); CUDA path: it is always taken (last_page=true). "
+              "The "
+              "cache stays whole on the fast tier: compare the bytes read, not those held. Both leave the first two layers "
+              "dense (--dense-layers 2).",
+          .complexity = {.compress = "O(n d)",
+                         .query = "O(2 d n / page + B (d + dv))",
+                         .memory = "n (d + dv) + 2 d n / page",
+                         .growth = {.compress = 1, .query = 1, .memory = 1}},
+          .kind = Kind::select,
+          .granularity = Granularity::query_head,
+          .streaming = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::yes(),
+                         .nested_budgets = Property::yes(),
+                         .weight_sum = WeightSum::ones},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/sampling/balancekv.hpp>
+
+#include <numeric>
+#include <utility>
+
+#include <kvbench/methods/sampling/balancekv_stream.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/sampling/walked_blocks.hpp>
+
+namespace kvbench {
+namespace {
+
+using Half = BalancekvParams::Half;
+
+/// Halves the first tokens of a context again and again.
+class Halving {
+ public:
+  Halving(const HeadPrompt& head, const BalancekvParams& params, std::uint32_t seed, WalkedBlocks& walked, Backend& backend)
+      : head_(head), params_(params), draws_(seed, "balancekv", head), walked_(walked), backend_(backend) {
+    walked_.start(seed);
+  }
+
+  /// What `rounds` rounds leave of the first `tokens` tokens.
+  WeightedTokens run(Index tokens, Index rounds) {
+    WeightedTokens list, aside;
+    list.add_range(0, tokens);
+    for (Index round = 0; round < rounds; ++round) {
+      if (params_.half == Half::exact && list.ids.size() % 2 != 0) {
+        aside.ids.push_back(list.ids.back());
+        aside.weights.push_back(list.weights.back());
+        list.ids.pop_back();
+        list.weights.pop_back();
+      }
+      list = halve(list, static_cast<std::uint32_t>(round));
+    }
+    list.ids.insert(list.ids.end(), aside.ids.begin(), aside.ids.end());
+    list.weights.insert(list.weights.end(), aside.weights.begin(), aside.weights.end());
+    return list;
+  }
+
+  Index fails() const { return fails_; }
+  Index steps() const { return steps_; }
+
+ private:
+  WeightedTokens halve(const WeightedTokens& list, std::uint32_t round) {
+    const auto walk = [&](const WeightedTokens& tokens, std::vector<std::int32_t> starts) {
+      return sign(tokens, std::move(starts), round);
+    };
+    const SignedBlocks walked = walked_.sign(list, params_.block, {static_cast<std::int32_t>(round)}, walk, backend_);
+    const Index n = std::ssize(list.ids);
+    fails_ = std::accumulate(walked.events.begin(), walked.events.end(), fails_);
+    steps_ += params_.half == Half::exact ? (n + 1) / 2 : n;
+    if (params_.half == Half::released) return list.at(released_half(walked.signs));
+    // Exact pairs have one +1 each.
+    KeptPlaces kept{smaller_halves(walked.signs, block_starts(n, params_.block)), {}};
+    kept.factors.assign(kept.places.size(), 2);
+    return list.at(kept);
+  }
+
+  SignedBlocks sign(const WeightedTokens& list, std::vector<std::int32_t> starts, std::uint32_t round) const {
+    WalkRows rows{.keys = rows_at(head_.keys, list.ids, backend_),
+                  .values = rows_at(head_.values, list.ids, backend_),
+                  .starts = std::move(starts),
+                  .uniforms = token_uniforms(draws_, list.ids, round)};
+    // One weight of all scales the vectors and their largest alike.
+    if (params_.half == Half::released) rows.weights = list.weights;
+    return balanced_blocks(rows, walk_settings(params_, head_.scale), backend_);
+  }
+
+  const HeadPrompt& head_;
+  const BalancekvParams& params_;
+  Draws draws_;
+  WalkedBlocks& walked_;
+  Backend& backend_;
+  Index fails_ = 0, steps_ = 0;
+};
+
+class BatchPrepared : public Prepared {
+ public:
+  BatchPrepared(const HeadPrompt& head, const BalancekvParams& params, Backend& backend)
+      : head_(head), params_(params), backend_(backend) {}
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+    const Index n = head_.tokens();
+    const auto left = params_.half == Half::exact ? left_of_pairs : left_of_halves;
+    const HalvingPlan plan = plan_halving("balancekv", n, budget, params_.rounds, left);
+    if (plan.rounds == 0) return std::make_unique<KeptCache>(backend_, head_, KeptTokens{.ids = token_range(0, n)});
+    Halving halving(head_, params_, seed, walked_, backend_);
+    WeightedTokens kept = halving.run(n - plan.recent, plan.rounds);
+    kept.add_range(n - plan.recent, n);
+    spare(walked_.take_spared());
+    return std::make_unique<KeptCache>(backend_, head_,
+                                       KeptTokens{.ids = std::move(kept.ids),
+                                                  .weight = std::move(kept.weights),
+                                                  .fixed = {.recent = plan.recent},
+                                                  .notes = walk_notes(halving.fails(), halving.steps())});
+  }
+
+ private:
+  HeadPrompt head_;
+  BalancekvParams params_;
+  Backend& backend_;
+  mutable WalkedBlocks walked_;
+};
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
+  using Mode = BalancekvParams::Mode;
+  const bool from_nothing = head.calibration_keys.present();
+  if (params.mode == Mode::stream || (params.mode == Mode::automatic && from_nothing && params.half != Half::released)) {
+    return prepare_balancekv_stream(head, params, backend);
+  }
+  if (from_nothing) {
+    throw Unavailable(
+        "balancekv.mode=batch (and half=released, which is of that mode) compresses a context once and keeps every later "
+        "token, and this stream starts from none; set balancekv.mode=stream");
+  }
+  return std::make_shared<BatchPrepared>(head, params, backend);
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, BalancekvParams& params) {
+  visitor.text("constants", params.constants, "paper|tight|greedy|NUMBER", "c of the walk's threshold c R^2");
+  visitor.real("delta", params.delta, {.min = 0, .max = 1}, "failure probability of a call; 0: 1 / its tokens");
+  visitor.choice("half", params.half, {"smaller", "exact", "released"},
+                 "what stays: the smaller sign class of each block, one of each pair, or the released rule");
+  visitor.choice("mode", params.mode, {"auto", "batch", "stream"},
+                 "halve the context in blocks, or merge and reduce a stream; auto: batch wherever there is a context");
+  visitor.integer("rounds", params.rounds, {.min = -1, .max = 40}, "T; -1: from the budget");
+  visitor.integer("block", params.block, {.min = 2}, "tokens of a block (mode=batch)");
+  visitor.integer("t", params.t, {.min = 0}, "batch size of a stream (mode=stream); 0: the largest that fits the budget");
+  visitor.real("eps", params.eps, {.min = 0}, "precision of the bucket cut (mode=stream)");
+  visitor.integer("buckets", params.buckets, {.min = 1}, "buckets that values to come are taken to spread over (mode=stream)");
+}
+
+void check(const BalancekvParams& params) {
+  parse_walk_constant("balancekv.constants", params.constants);
+  const bool stream = params.mode == BalancekvParams::Mode::stream;
+  if (stream && params.half == Half::released) {
+    throw Error("balancekv.half=released is a rule over all blocks of a context; mode=stream takes smaller or exact");
+  }
+  if (!stream && params.t > 0) throw Error("balancekv.t={} is the batch size of mode=stream; set that too, or block", params.t);
+  if (params.t == 1) throw Error("balancekv.t=1 leaves nothing of any batch; it must be 0, or 2 and more");
+  if (params.half == Half::exact && (stream ? params.t : params.block) % 2 != 0) {
+    throw Error("balancekv.half=exact pairs neighbours, so balancekv.{} must be even", stream ? "t" : "block");
+  }
+}
+
+WalkSettings walk_settings(const BalancekvParams& params, float scale) {
+  return {.constant = parse_walk_constant("balancekv.constants", params.constants),
+          .delta = params.delta,
+          .pairs = params.half == Half::exact,
+          .scale = scale};
+}
+
+MethodInfo balancekv_method() {
+  return with_params<BalancekvParams>(
+      {
+          .name = "balancekv",
+          .aliases = {},
+          .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
+          .summary = "tokens halved by a self-balancing walk, in blocks of the context or as a stream",
+          .notes =
+              "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. Steps beyond the threshold "
+              "(FAIL) are counted in the row. With the paper's constant the signs are all but fair coins; the released code "
+              "is `balancekv-repo`.",
+          .complexity = {.compress = "O(n block (d + dv)), mode=stream O(n t (d + dv) T)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv) + B",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .kind = Kind::sample,
+          .streaming = true,
+          .seeded = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::no("the walk balances exp of inner products of the keys"),
+                         .head_permutation = Property::no("draws are keyed by the head"),
+                         .nested_budgets = Property::no("another number of rounds is another walk"),
+                         .weight_sum = WeightSum::at_most_context},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/sampling/balancekv_stream.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include <kvbench/methods/sampling/merge_and_reduce.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+/// Draw numbers of an instance of MergeAndReduce: D counts from 0, those of N follow as they are opened.
+constexpr std::uint32_t draws_an_instance = 64;
+
+std::vector<double> norms(const Buffer<const float>& rows, Backend& backend) {
+  if (rows.rows() == 0) return {};
+  const auto norms2 = backend.allocate<double>(rows.rows());
+  backend.run(kernels::SquaredNorms<Buffer>{.rows = rows, .out = norms2});
+  std::vector<double> all = backend.read(norms2);
+  for (double& x : all) x = std::sqrt(x);
+  return all;
+}
+
+/// What is known of a stream before it flows.
+struct Horizon {
+  Index tokens = 0;
+  double key_norm = 0;
+};
+
+class StreamCache : public CompressedCache {
+ public:
+  StreamCache(const HeadPrompt& head, const BalancekvParams& params, const StreamPlan& plan, const Horizon& horizon,
+              std::uint32_t seed, Backend& backend)
+      : backend_(backend),
+        draws_(seed, "balancekv", head),
+        params_(params),
+        plan_(plan),
+        walk_(walk_settings(params, head.scale)),
+        d_(head.keys.cols()),
+        dv_(head.values.cols()),
+        horizon_(horizon),
+        denominator_({.t = plan.t, .levels = plan.levels, .walk = walk_}, d_, dv_, backend) {
+    const std::vector<double> key_norms = norms(head.keys, backend), value_norms = norms(head.values, backend);
+    for (Index i = 0; i < head.tokens(); ++i) {
+      const auto row = static_cast<std::size_t>(i);
+      take(i, key_norms[row], value_norms[row], head.keys, head.values);
+    }
+    flush(head.keys, head.values);
+  }
+
+  Index append(const TokenBlock& tokens) override {
+    const std::vector<double> key_norms = norms(tokens.keys, backend_), value_norms = norms(tokens.values, backend_);
+    Index taken = 0;
+    for (bool changed = false; taken < tokens.size() && !changed; ++taken) {
+      const auto row = static_cast<std::size_t>(taken);
+      changed = changes_state(value_norms[row]);
+      if (changed && taken > 0) break;
+      take(taken, key_norms[row], value_norms[row], tokens.keys, tokens.values);
+    }
+    flush(tokens.keys, tokens.values);
+    return taken;
+  }
+
+  EntryTables entries(const QueryBlock&) const override {
+    const std::map<TokenId, Weights> merged = weights();
+    if (merged.empty()) return {};
+    std::vector<TokenId> ids;
+    std::vector<float> num, den;
+    for (const auto& [id, weight] : merged) {
+      ids.push_back(id);
+      num.push_back(weight.num);
+      den.push_back(weight.den);
+    }
+    const Index width = std::ssize(ids);
+    return {{.ids = backend_.adopt(std::move(ids), 1, width),
+             .weight_num = backend_.adopt(std::move(num), 1, width),
+             .weight_den = backend_.adopt(std::move(den), 1, width)}};
+  }
+
+  /// A token of both sets is held once, with a level in each.
+  Footprint footprint() const override {
+    const Index tokens = std::ssize(weights());
+    Index valued = 0;
+    for (const auto& [bucket, instance] : numerators_) valued += instance.held();
+    return {
+        {.name = "keys of N and D", .rows = tokens, .cols = d_},
+        {.name = "values of N", .rows = valued, .cols = dv_},
+        {.name = "levels in N and D", .element = Element::u8, .rows = plan_.levels > 0 ? tokens : 0, .cols = 2, .meta = true}};
+  }
+
+  std::vector<Note> notes() const override {
+    Index fails = fails_ + denominator_.fails(), steps = steps_ + denominator_.steps();
+    for (const auto& [bucket, instance] : numerators_) {
+      fails += instance.fails();
+      steps += instance.steps();
+    }
+    std::vector<Note> all = walk_notes(fails, steps);
+    all.push_back({"value-norm buckets of all heads and seeds", static_cast<double>(numerators_.size())});
+    return all;
+  }
+
+ private:
+  struct Weights {
+    float num = 0, den = 0;
+  };
+
+  std::map<TokenId, Weights> weights() const {
+    std::map<TokenId, Weights> merged;
+    const auto add = [&](const MergeAndReduce& instance, float Weights::*sum) {
+      const auto levels = instance.tokens();
+      for (std::size_t l = 0; l < levels.size(); ++l) {
+        for (const TokenId id : levels[l]) merged[id].*sum = std::ldexp(1.0f, static_cast<int>(l));
+      }
+    };
+    add(denominator_, &Weights::den);
+    for (const auto& [bucket, instance] : numerators_) add(instance, &Weights::num);
+    return merged;
+  }
+
+  /// Buckets with 2^i at most this are dropped.
+  double cut(double largest_value) const {
+    const double r = horizon_.key_norm, n = static_cast<double>(horizon_.tokens);
+    return params_.eps / (2 * n) * std::exp(-double{walk_.scale} * r * r) * largest_value;
+  }
+
+  bool erases(double largest_value) const {
+    return !numerators_.empty() && std::ldexp(1.0, numerators_.begin()->first) <= cut(largest_value);
+  }
+
+  /// The next token does more than join level 0 of its instances.
+  bool changes_state(double value_norm) const {
+    if (denominator_.next_reduces() || erases(std::max(largest_value_, value_norm))) return true;
+    if (value_norm == 0) return false;
+    const auto bucket = numerators_.find(norm_bucket(value_norm));
+    return bucket == numerators_.end() ? false : bucket->second.next_reduces();
+  }
+
+  void take(Index row, double key_norm, double value_norm, const Buffer<const float>& keys, const Buffer<const float>& values) {
+    const auto token = static_cast<TokenId>(tokens_++);
+    const auto local = static_cast<std::int32_t>(row);
+    horizon_.tokens = std::max(horizon_.tokens, tokens_);
+    horizon_.key_norm = std::max(horizon_.key_norm, key_norm);
+    if (value_norm > 0) numerator(norm_bucket(value_norm)).take(token, local, keys, values, draws_);
+    largest_value_ = std::max(largest_value_, value_norm);
+    while (erases(largest_value_)) {
+      fails_ += numerators_.begin()->second.fails();
+      steps_ += numerators_.begin()->second.steps();
+      numerators_.erase(numerators_.begin());
+    }
+    denominator_.take(token, local, keys, values, draws_);
+  }
+
+  MergeAndReduce& numerator(int bucket) {
+    const auto known = numerators_.find(bucket);
+    if (known != numerators_.end()) return known->second;
+    ++opened_;
+    const MergeAndReduce::Settings settings{.t = plan_.t,
+                                            .levels = plan_.levels,
+                                            .walk = walk_,
+                                            .value_radius = std::ldexp(1.0, bucket),
+                                            .first_draw = draws_an_instance * opened_};
+    return numerators_.try_emplace(bucket, settings, d_, dv_, backend_).first->second;
+  }
+
+  void flush(const Buffer<const float>& keys, const Buffer<const float>& values) {
+    denominator_.flush(keys, values);
+    for (auto& [bucket, instance] : numerators_) instance.flush(keys, values);
+  }
+
+  Backend& backend_;
+  Draws draws_;
+  BalancekvParams params_;
+  StreamPlan plan_;
+  WalkSettings walk_;
+  Index d_, dv_;
+  Horizon horizon_;  ///< n and r of the cut
+  Index tokens_ = 0;
+  double largest_value_ = 0;
+  MergeAndReduce denominator_;
+  std::map<int, MergeAndReduce> numerators_;  ///< by bucket
+  std::uint32_t opened_ = 0;                  ///< instances of N so far
+  Index fails_ = 0, steps_ = 0;               ///< of instances that were dropped
+};
+
+/// Numbers that the plan holds at most.
+Index numbers_held(const StreamSizes& sizes, const StreamPlan& plan, Index d, Index dv) {
+  if (plan.levels == 0) return sizes.tokens * (d + dv);  // N and D are the same tokens
+  const auto held = sizes.seen ? held_after : held_up_to;
+  Index numbers = held(sizes.tokens, plan.t, plan.levels) * d;
+  for (const Index bucket : sizes.buckets) numbers += held(bucket, plan.t, plan.levels) * (d + dv);
+  return numbers;
+}
+
+/// The smallest T that fits for this t, else the largest that changes anything.
+StreamPlan smallest_tree(const StreamSizes& sizes, Index t, Index budget, Index d, Index dv) {
+  Index levels = 0;
+  while (t << levels < sizes.tokens && numbers_held(sizes, {t, levels}, d, dv) > budget * (d + dv)) ++levels;
+  return {t, levels};
+}
+
+/// log2(tokens / t), rounded up.
+Index whole_tree(Index tokens, Index t) {
+  Index levels = 0;
+  while (t << levels < tokens) ++levels;
+  return levels;
+}
+
+class StreamPrepared : public Prepared {
+ public:
+  StreamPrepared(const HeadPrompt& head, const BalancekvParams& params, Backend& backend)
+      : head_(head), params_(params), backend_(backend) {
+    const bool seen = head.tokens() > 0 || !head.calibration_keys.present();
+    const Buffer<const float> keys = seen ? head.keys : head.calibration_keys;
+    horizon_.tokens = keys.rows();
+    for (const double norm : norms(keys, backend)) horizon_.key_norm = std::max(horizon_.key_norm, norm);
+    sizes_ = {.tokens = keys.rows(), .seen = seen};
+    if (!seen) {
+      sizes_.buckets.assign(static_cast<std::size_t>(params.buckets), (keys.rows() + params.buckets - 1) / params.buckets);
+      return;
+    }
+    std::map<int, Index> counts;
+    for (const double norm : norms(head.values, backend)) {
+      if (norm > 0) ++counts[norm_bucket(norm)];
+    }
+    for (const auto& [bucket, count] : counts) sizes_.buckets.push_back(count);
+  }
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+    const StreamPlan plan = plan_stream(sizes_, params_, budget, head_.keys.cols(), head_.values.cols());
+    return std::make_unique<StreamCache>(head_, params_, plan, horizon_, seed, backend_);
+  }
+
+ private:
+  HeadPrompt head_;
+  BalancekvParams params_;
+  Backend& backend_;
+  Horizon horizon_;
+  StreamSizes sizes_;
+};
+
+}  // namespace
+
+int norm_bucket(double norm) {
+  int exponent = 0;
+  return std::frexp(norm, &exponent) == 0.5 ? exponent - 1 : exponent;
+}
+
+StreamPlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, Index budget, Index d, Index dv) {
+  const bool any_t = params.t == 0;
+  Index least = std::numeric_limits<Index>::max();  // numbers
+  for (Index t = any_t ? std::max<Index>(2, sizes.tokens + sizes.tokens % 2) : params.t; t >= 2; t -= 2) {
+    StreamPlan plan{t, params.rounds};
+    if (params.rounds < 0) plan = any_t ? StreamPlan{t, whole_tree(sizes.tokens, t)} : smallest_tree(sizes, t, budget, d, dv);
+    const Index numbers = numbers_held(sizes, plan, d, dv);
+    if (numbers <= budget * (d + dv)) return plan;
+    least = std::min(least, numbers);
+    if (!any_t) break;
+  }
+  throw Infeasible(fmt::format(
+      "balancekv mode=stream needs the room of {} tokens for its sets N and D{}, more than the budget of {}; give a "
+      "larger budget{}",
+      (least + d + dv - 1) / (d + dv), any_t ? fmt::format(", in {} norm buckets,", std::ssize(sizes.buckets)) : "", budget,
+      any_t ? "" : ", or leave balancekv.t to it"));
+}
+
+std::shared_ptr<const Prepared> prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams& params,
+                                                         Backend& backend) {
+  return std::make_shared<StreamPrepared>(head, params, backend);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/sampling/subgen.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include <kvbench/methods/sampling/leader_partition.hpp>
+#include <kvbench/methods/sampling/reservoir.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+/// Draw numbers of a token: value slots count from 0, the samples of its cluster from here.
+constexpr std::uint32_t cluster_draws = 0x80000000u;
+
+/// The representatives of a partition in one buffer, extended as decoded keys arrive.
+class Representatives {
+ public:
+  Representatives(Backend& backend, const HeadPrompt& head, std::shared_ptr<const LeaderPartition> context)
+      : backend_(backend), keys_(head.keys), context_(std::move(context)), clusters_(context_->clusters()) {}
+
+  /// The cluster that this key [1, d] joins or opens.
+  Index assign(const Buffer<const float>& key) {
+    if (clusters_ >= rows_.rows()) grow(key.cols());
+    backend_.fill(count_, static_cast<std::int32_t>(clusters_));
+    backend_.run(kernels::LeaderClusters<Buffer>{.points = key,
+                                                 .radius = context_->radius,
+                                                 .representatives = rows_.slice(0, clusters_ + 1),
+                                                 .count = count_,
+                                                 .labels = label_});
+    const Index cluster = backend_.read(label_)[0];
+    clusters_ = std::max(clusters_, cluster + 1);
+    return cluster;
+  }
+
+ private:
+  void grow(Index d) {
+    const bool first = !rows_.present();
+    auto wider = backend_.allocate<float>(2 * clusters_ + 16, d);
+    if (clusters_ > 0) {
+      backend_.run(kernels::GatherRows<Buffer>{
+          .source = first ? keys_ : Buffer<const float>(rows_),
+          .ids = backend_.adopt(first ? context_->representatives : token_range(0, clusters_), clusters_),
+          .out = wider.slice(0, clusters_)});
+    }
+    rows_ = wider;
+    count_ = backend_.allocate<std::int32_t>(1);
+    label_ = backend_.allocate<std::int32_t>(1);
+  }
+
+  Backend& backend_;
+  Buffer<const float> keys_;  ///< of the context
+  std::shared_ptr<const LeaderPartition> context_;
+  Index clusters_;
+  Buffer<float> rows_;  ///< [capacity, d]; absent until a key is appended
+  Buffer<std::int32_t> count_, label_;
+};
+
+class SubgenCache : public CompressedCache {
+ public:
+  /// norms2: [n] squared norms of the context's values.
+  SubgenCache(Backend& backend, const HeadPrompt& head, std::shared_ptr<const LeaderPartition> partition,
+              const std::vector<double>& norms2, Index t, Index s, std::uint32_t seed, bool hindsight)
+      : backend_(backend),
+        hindsight_(hindsight),
+        d_(head.keys.cols()),
+        dv_(head.values.cols()),
+        t_(t),
+        draws_(seed, "subgen", head),
+        values_(s, 0),
+        representatives_(backend, head, partition) {
+    for (std::size_t i = 0; i < norms2.size(); ++i) take(partition->labels[i], norms2[i]);
+  }
+
+  Index append(const TokenBlock& tokens) override {
+    auto norm2 = backend_.allocate<double>(1);
+    backend_.run(kernels::SquaredNorms<Buffer>{.rows = tokens.values.slice(0, 1), .out = norm2});
+    take(representatives_.assign(tokens.keys.slice(0, 1)), backend_.read(norm2)[0]);
+    return 1;
+  }
+
+  EntryTables entries(const QueryBlock&) const override {
+    if (tokens_ == 0) return {};
+    const std::vector<Entry> merged = merged_entries();
+    std::vector<TokenId> ids;
+    std::vector<float> num, den;
+    for (const Entry& entry : merged) {
+      ids.push_back(entry.id);
+      num.push_back(static_cast<float>(entry.num));
+      den.push_back(static_cast<float>(entry.den));
+    }
+    const Index width = static_cast<Index>(ids.size());
+    return {{.ids = backend_.adopt(std::move(ids), 1, width),
+             .weight_num = backend_.adopt(std::move(num), 1, width),
+             .weight_den = backend_.adopt(std::move(den), 1, width)}};
+  }
+
+  /// The lists of Algorithm 1 as they are, repeated samples included.
+  Footprint footprint() const override {
+    const Index m = static_cast<Index>(clusters_.size()), s = values_.size();
+    return {{.name = "slot keys", .rows = s, .cols = d_},
+            {.name = "slot values", .rows = s, .cols = dv_},
+            {.name = "cluster samples", .rows = m * t_, .cols = d_},
+            {.name = "representatives", .rows = m, .cols = d_, .read = Read::never, .meta = true},
+            {.name = "cluster sizes", .element = Element::i32, .rows = m, .cols = 1, .meta = true},
+            {.name = "slot norms", .element = Element::f32, .rows = s, .cols = 1, .meta = true},
+            {.name = "mu (fp64)", .element = Element::f32, .rows = 1, .cols = 2, .meta = true}};
+  }
+
+  std::vector<Note> notes() const override {
+    if (!hindsight_) return {};
+    return {{.text = "radius chosen with hindsight, to fit the budget at the end of the prompt"}};
+  }
+
+ private:
+  struct Entry {
+    TokenId id;
+    double num, den;
+  };
+
+  void take(Index cluster, double norm2) {
+    const auto token = static_cast<TokenId>(tokens_++);
+    if (cluster == static_cast<Index>(clusters_.size())) clusters_.emplace_back(t_, cluster_draws);
+    clusters_[static_cast<std::size_t>(cluster)].offer(draws_, token, 1);
+    values_.offer(draws_, token, norm2);
+  }
+
+  /// By token; what was drawn several times is summed.
+  std::vector<Entry> merged_entries() const {
+    std::vector<Entry> all;
+    const double share = values_.total() / static_cast<double>(values_.size());
+    for (const Reservoir::Slot& slot : values_.held()) all.push_back({slot.token, share / slot.weight, 0});
+    for (const Reservoir& cluster : clusters_) {
+      const double weight = cluster.total() / static_cast<double>(t_);
+      for (const Reservoir::Slot& slot : cluster.held()) all.push_back({slot.token, 0, weight});
+    }
+    std::ranges::sort(all, {}, &Entry::id);
+    std::vector<Entry> merged;
+    for (const Entry& entry : all) {
+      if (merged.empty() || merged.back().id != entry.id) {
+        merged.push_back(entry);
+      } else {
+        merged.back().num += entry.num;
+        merged.back().den += entry.den;
+      }
+    }
+    return merged;
+  }
+
+  Backend& backend_;
+  bool hindsight_;  ///< the radius is one that only the whole prompt tells
+  Index d_, dv_, t_;
+  Index tokens_ = 0;  ///< taken so far
+  Draws draws_;
+  Reservoir values_;
+  std::vector<Reservoir> clusters_;
+  Representatives representatives_;
+};
+
+/// Infeasible, with the least budget that would do.
+[[noreturn]] void reject_budget(const SubgenParams& params, Index budget, Index d, Index dv) {
+  Index enough = budget + 1;
+  while (subgen_cluster_capacity(params, enough, d, dv) == 0) ++enough;
+  throw Infeasible(
+      fmt::format("subgen keeps s = {} value slots and a representative and t = {} samples of each cluster, and a budget of {} "
+                  "tokens has no "
+                  "room for one cluster; give at least {} tokens, smaller s or t, or a radius (subgen.delta or subgen.delta_r)",
+                  subgen_value_slots(params, budget), params.t, budget, enough));
+}
+
+class SubgenPrepared : public Prepared {
+ public:
+  SubgenPrepared(const HeadPrompt& head, const SubgenParams& params, float radius, Backend& backend)
+      : head_(head), params_(params), radius_(radius), backend_(backend) {
+    auto norms2 = backend.allocate<double>(head.tokens());
+    if (head.tokens() > 0) backend.run(kernels::SquaredNorms<Buffer>{.rows = head.values, .out = norms2});
+    norms2_ = backend.read(norms2);
+  }
+
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
+    return std::make_unique<SubgenCache>(backend_, head_, partition(budget), norms2_, params_.t,
+                                         subgen_value_slots(params_, budget), seed, calibrated());
+  }
+
+ private:
+  bool budgeted() const { return params_.delta == 0 && params_.delta_r == 0; }
+  /// A stream that has not begun, and a radius that must fit the budget at the end of its prompt.
+  bool calibrated() const { return budgeted() && head_.tokens() == 0 && head_.calibration_keys.present(); }
+
+  /// Shared by all seeds, and by all budgets of one capacity.
+  std::shared_ptr<const LeaderPartition> partition(Index budget) const {
+    const Index d = head_.keys.cols(), dv = head_.values.cols();
+    const Buffer<const float>& keys = calibrated() ? head_.calibration_keys : head_.keys;
+    Index capacity = std::max<Index>(1, keys.rows());
+    if (budgeted()) capacity = std::min(capacity, subgen_cluster_capacity(params_, budget, d, dv));
+    if (capacity == 0) reject_budget(params_, budget, d, dv);
+    return once(partitions_[capacity], backend_, [&] {
+      // About ten passes of the bisection for the radius.
+      const double pairs = 10 * static_cast<double>(keys.rows() * capacity);
+      if (budgeted()) check_pairs(params_.limit, "subgen", pairs, "lower the budget, or give subgen.delta");
+      auto found = budgeted() ? smallest_leader_partition(backend_, keys, capacity)
+                              : leader_partition(backend_, keys, radius_, capacity).value();
+      // Nothing but the radius is taken from tokens that are still to come.
+      if (calibrated()) found = {.radius = found.radius};
+      return std::make_shared<const LeaderPartition>(std::move(found));
+    });
+  }
+
+  HeadPrompt head_;
+  SubgenParams params_;
+  float radius_;  ///< where the budget does not choose it
+  Backend& backend_;
+  std::vector<double> norms2_;
+  mutable std::map<Index, Once<std::shared_ptr<const LeaderPartition>>> partitions_;  ///< by capacity
+};
+
+/// delta = delta_r / r with r = scale * max |observed q|.
+double radius_from_queries(const HeadPrompt& head, double delta_r, Backend& backend) {
+  if (!head.observed.present() || head.observed.rows() == 0) {
+    throw Unavailable(
+        "subgen.delta_r divides by the norm of the observed queries, and there are none inside the context; record a trace "
+        "with observed queries, or give subgen.delta or neither");
+  }
+  auto norms2 = backend.allocate<double>(head.observed.rows());
+  backend.run(kernels::SquaredNorms<Buffer>{.rows = head.observed, .out = norms2});
+  return delta_r / (head.scale * std::sqrt(std::ranges::max(backend.read(norms2))));
+}
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SubgenParams& params, Backend& backend) {
+  const double radius = params.delta_r > 0 ? radius_from_queries(head, params.delta_r, backend) : params.delta;
+  // Queries that are all zero allow any radius.
+  const double largest = std::sqrt(std::numeric_limits<float>::max());
+  return std::make_shared<SubgenPrepared>(head, params, static_cast<float>(std::min(radius, largest)), backend);
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, SubgenParams& params) {
+  visitor.integer("t", params.t, {.min = 1}, "samples of each cluster");
+  visitor.integer("s", params.s, {.min = 0}, "value slots; 0: half of the budget");
+  visitor.real("delta", params.delta, {.min = 0}, "cluster radius; 0: not given");
+  visitor.real("delta_r", params.delta_r, {.min = 0}, "radius times the norm r of the observed queries; 0: not given");
+  fields(visitor, params.limit);
+}
+
+void check(const SubgenParams& params) {
+  if (params.delta > 0 && params.delta_r > 0) {
+    throw Error(
+        "subgen.delta={} and subgen.delta_r={} both set the radius; give one of them, or neither to let the budget choose",
+        params.delta, params.delta_r);
+  }
+}
+
+Index subgen_value_slots(const SubgenParams& params, Index budget) {
+  return params.s > 0 ? params.s : std::max<Index>(1, budget / 2);
+}
+
+Index subgen_cluster_capacity(const SubgenParams& params, Index budget, Index d, Index dv) {
+  const Index left = (budget - subgen_value_slots(params, budget)) * (d + dv);
+  return std::max<Index>(0, left) / ((1 + params.t) * d);
+}
+
+MethodInfo subgen_method() {
+  return with_params<SubgenParams>(
+      {
+          .name = "subgen",
+          .aliases = {},
+          .paper = "SubGen, arXiv 2402.06082, Algorithm 1",
+          .summary = "online key clusters for the denominator, value-norm samples for the numerator",
+          .notes =
+              "The radius is chosen so that the sets fit the budget when the context ends (in a stream: with hindsight, when "
+              "its "
+              "prompt ends); subgen.delta or subgen.delta_r fix "
+              "it instead, and then the budget does not bind. Decoded tokens may open clusters beyond the budget. Values are "
+              "sampled by |v|^2; Lemma 1's preamble says |k|^2. The paper's own experiments are `subgen-kcenter`.",
+          .complexity = {.compress = "O(p n m' d), p passes for the radius",
+                         .query = "O((s + m' t) (d + dv))",
+                         .memory = "m' (1 + t) d + s (d + dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .kind = Kind::sample,
+          .streaming = true,
+          .seeded = true,
+          .properties = {.full_budget_exact = Property::no("values are sampled with replacement at any budget"),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::no("draws are keyed by the head"),
+                         .nested_budgets = Property::no("another budget has other clusters and another number of slots"),
+                         .weight_sum = WeightSum::context},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

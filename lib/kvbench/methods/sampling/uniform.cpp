@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/sampling/uniform.hpp>
+
+#include <algorithm>
+
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const UniformParams&, Backend& backend) {
+  return prepared([head, &backend](Index budget, std::uint32_t seed) {
+    const Index n = head.tokens();
+    const Index m = std::min(budget, n);
+    std::vector<TokenId> kept = random_tokens(Draws(seed, "uniform", head), n, m);
+    std::vector<float> weight;
+    if (m < n) weight.assign(static_cast<std::size_t>(m), static_cast<float>(static_cast<double>(n) / static_cast<double>(m)));
+    return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = std::move(kept), .weight = std::move(weight)});
+  });
+}
+
+}  // namespace
+
+MethodInfo uniform_method() {
+  return with_params<UniformParams>(
+      {
+          .name = "uniform",
+          .aliases = {},
+          .paper = "baseline of BalanceKV, arXiv 2502.07861, Fig. 2",
+          .summary = "random tokens without replacement, weight n/m in both sums",
+          .notes = "Every budget keeps a prefix of one random permutation, so budgets are nested.",
+          .complexity = {.compress = "O(n log n)",
+                         .query = "O(B (d + dv))",
+                         .memory = "B (d + dv)",
+                         .growth = {.compress = 1, .query = 0, .memory = 0}},
+          .kind = Kind::sample,
+          .seeded = true,
+          .properties = {.full_budget_exact = Property::yes(),
+                         .value_scaling = Property::yes(),
+                         .key_shift = Property::yes(),
+                         .head_permutation = Property::no("draws are keyed by the head"),
+                         .nested_budgets = Property::yes(),
+                         .weight_sum = WeightSum::context},
+      },
+      prepare);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <kvbench/kernels/philox.hpp>
+#include <kvbench/methods/contract/method.hpp>
+
+namespace kvbench {
+
+/// 32-bit FNV-1a.
+constexpr std::uint32_t fnv1a32(std::string_view text) {
+  std::uint32_t hash = 2166136261u;
+  for (const char c : text) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;
+  return hash;
+}
+
+/// The random numbers of one method on one head: Philox with key (seed, fnv1a32(canonical method name)) and counter
+/// (layer << 16 | kv head, prompt, token, draw), so every draw is the same on any thread count, in any order, on any device.
+class Draws {
+ public:
+  Draws(std::uint32_t seed, std::string_view method, const HeadPrompt& head)
+      : key_{seed, fnv1a32(method)},
+        head_(static_cast<std::uint32_t>(head.layer.value) << 16 | static_cast<std::uint32_t>(head.head.value)),
+        prompt_(static_cast<std::uint32_t>(head.prompt.value)) {}
+
+  /// Four words that belong to this token and draw number.
+  PhiloxBlock block(Index token, std::uint32_t draw = 0) const {
+    return philox4x32({{head_, prompt_, static_cast<std::uint32_t>(token), draw}}, key_);
+  }
+  /// Uniform in (0, 1).
+  double uniform(Index token, std::uint32_t draw = 0) const {
+    const PhiloxBlock words = block(token, draw);
+    return uniform52(words.x[0], words.x[1]);
+  }
+
+ private:
+  PhiloxKey key_;
+  std::uint32_t head_;
+  std::uint32_t prompt_;
+};
+
+}  // namespace kvbench

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The context's own queries one after the other: for methods that replay the prompt as a stream of tokens.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include <kvbench/methods/contract/method.hpp>
+
+namespace kvbench {
+
+/// True where the trace holds the query of every position 0 .. n-1 of the context.
+bool has_all_queries(const HeadPrompt& head);
+/// "the trace has 128 of 3840", for messages of Unavailable.
+std::string observed_share(const HeadPrompt& head);
+
+/// Logits of query t for the tokens 0 .. t, one span a query head.
+using StepLogits = std::vector<std::span<const float>>;
+/// Calls step(t, logits) for t = 0 .. n-1 in order. has_all_queries(head) must hold.
+void for_each_prompt_step(const HeadPrompt& head, Backend& backend,
+                          const std::function<void(Index t, const StepLogits& logits)>& step);
+
+/// Softmax over the logits of these tokens alone: out[i] belongs to ids[i].
+std::vector<float> softmax_over(std::span<const float> logits, std::span<const TokenId> ids);
+
+}  // namespace kvbench

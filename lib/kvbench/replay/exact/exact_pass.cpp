@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/exact/exact_pass.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/stopwatch.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench {
+namespace {
+
+/// Stacked rows g*m + i of queries [begin, begin + count), as row numbers of the block.
+std::vector<std::int32_t> row_numbers(Index group, Index queries, Index begin, Index count) {
+  std::vector<std::int32_t> rows;
+  for (Index g = 0; g < group; ++g) {
+    for (Index i = 0; i < count; ++i) rows.push_back(static_cast<std::int32_t>(g * queries + begin + i));
+  }
+  return rows;
+}
+
+Buffer<const float> gathered_if_present(const Buffer<const float>& source, const Buffer<std::int32_t>& rows, Backend& backend) {
+  return source.present() ? gathered(source, rows, backend) : Buffer<const float>{};
+}
+
+}  // namespace
+
+std::vector<float> query_rows(const std::vector<float>& all, Index group, Index m, Index begin, Index count) {
+  const auto dim = static_cast<Index>(all.size()) / (group * m);
+  std::vector<float> rows;
+  rows.reserve(static_cast<std::size_t>(group * count * dim));
+  for (Index g = 0; g < group; ++g) {
+    const auto from = all.begin() + (g * m + begin) * dim;
+    rows.insert(rows.end(), from, from + count * dim);
+  }
+  return rows;
+}
+
+Index block_queries(const Head& head, double bytes) {
+  const double per_query = static_cast<double>(head.group) * static_cast<double>(head.num_tokens()) * sizeof(float);
+  return std::clamp<Index>(static_cast<Index>(bytes / per_query), 1, std::max<Index>(1, head.queries_per_head()));
+}
+
+ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& backend) {
+  const Index n = head.num_tokens(), rows = head.group * count, d = head.tokens.keys.cols(), dv = head.tokens.values.cols();
+  ExactBlock exact;
+  exact.begin = begin;
+  exact.block.positions.assign(head.positions.begin() + begin, head.positions.begin() + begin + count);
+  for (const std::int32_t p : exact.block.positions) {
+    exact.visible_first.push_back(static_cast<std::int32_t>(head.first_seen(p)));
+    exact.visible_last.push_back(p + 1);
+  }
+  exact.block.first = backend.adopt(std::vector(exact.visible_first), count);
+  exact.block.last = backend.adopt(std::vector(exact.visible_last), count);
+  exact.block.queries = backend.adopt(query_rows(head.queries, head.group, head.queries_per_head(), begin, count), rows, d);
+  if (!head.speculated.empty()) {
+    exact.block.speculated =
+        backend.adopt(query_rows(head.speculated, head.group, head.queries_per_head(), begin, count), rows, d);
+  }
+  Buffer<float> out = backend.allocate<float>(rows, dv), max = backend.allocate<float>(rows),
+                lse = backend.allocate<float>(rows), scores = backend.allocate<float>(rows, n);
+  const Stopwatch watch(backend);
+  backend.run(kernels::ExactAttention<Buffer>{.queries = exact.block.queries,
+                                              .keys = head.tokens.keys,
+                                              .values = head.tokens.values,
+                                              .first = exact.block.first,
+                                              .last = exact.block.last,
+                                              .scale = head.tokens.scale,
+                                              .out = out,
+                                              .max = max,
+                                              .log_sum_exp = lse,
+                                              .scores = scores});
+  exact.out = backend.read(out);
+  exact.seconds = watch.seconds();
+  exact.block.scores = scores;
+  exact.log_sum_exp = backend.read(lse);
+  exact.scores = backend.on_host(scores);
+  Buffer<float> shares = backend.allocate<float>(rows, n), norm = backend.allocate<float>(rows);
+  backend.run(kernels::SoftmaxRows<Buffer>{.scores = scores, .log_sum_exp = lse, .out = shares, .norm = norm});
+  exact.shares = backend.on_host(shares);
+  exact.p_norm = backend.read(norm);
+  return exact;
+}
+
+BestTokens ExactBlock::best(Backend& backend, Index k, Index first, Index last, Index row) {
+  return ranking_.best(backend, {block.scores, scores, shares, visible_first, visible_last}, k, first, last, row);
+}
+
+QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index count, Backend& backend) {
+  const Index m = block.size();
+  if (begin == 0 && count == m) return block;
+  const Buffer<std::int32_t> rows = backend.adopt(row_numbers(group, m, begin, count), group * count);
+  return {.queries = gathered(block.queries, rows, backend),
+          .positions = {block.positions.begin() + begin, block.positions.begin() + begin + count},
+          .first = block.first.slice(begin, count),
+          .last = block.last.slice(begin, count),
+          .scores = gathered_if_present(block.scores, rows, backend),
+          .speculated = gathered_if_present(block.speculated, rows, backend)};
+}
+
+QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend) {
+  if (head.map.identity()) return exact.block;
+  const Index n = head.num_tokens(), rows = exact.block.queries.rows(), m = exact.block.size();
+  const Index locals = head.map.local_end(n);
+  QueryBlock local{.queries = exact.block.queries, .speculated = exact.block.speculated};
+  std::vector<std::int32_t> first, last;
+  for (std::size_t i = 0; i < exact.block.positions.size(); ++i) {
+    const Index end = head.map.local_end(exact.block.positions[i] + 1);
+    local.positions.push_back(static_cast<std::int32_t>(end - 1));
+    first.push_back(static_cast<std::int32_t>(head.map.local_end(exact.visible_first[i])));
+    last.push_back(static_cast<std::int32_t>(end));
+  }
+  local.first = backend.adopt(std::move(first), m);
+  local.last = backend.adopt(std::move(last), m);
+  std::vector<float> scores(static_cast<std::size_t>(rows * locals));
+  for (Index r = 0; r < rows; ++r) {
+    const auto from = exact.scores.begin() + r * n;
+    const auto to = scores.begin() + r * locals;
+    std::copy(from + head.map.first, from + head.map.first + head.map.middle, to);
+    std::copy(from + head.map.to_global(head.map.middle), from + n, to + head.map.middle);
+  }
+  local.scores = backend.adopt(std::move(scores), rows, locals);
+  return local;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exact pass over a block of queries, computed once and shared by every method, budget, seed and metric.
+#pragma once
+
+#include <kvbench/replay/exact/head.hpp>
+#include <kvbench/replay/exact/ranking.hpp>
+
+namespace kvbench {
+
+/// Of a block's kept scores: bounds what a head in flight holds beside its own slabs.
+inline constexpr double score_bytes = 40e6;
+
+/// A block of consecutive evaluated queries of one kv head with everything exact about them. Rows: g*m + i.
+struct ExactBlock {
+  Index begin = 0;                                        ///< index of its first query among the head's evaluated queries
+  QueryBlock block;                                       ///< in the trace's token numbers, scores kept
+  std::vector<std::int32_t> visible_first, visible_last;  ///< [m] query i sees tokens visible_first[i] <= j < visible_last[i]
+  std::vector<float> out;                                 ///< [R, dv] z*
+  std::vector<float> log_sum_exp;                         ///< [R] ln Z
+  HostView<float> scores;                                 ///< [R, n] logits on the host
+  HostView<float> shares;                                 ///< [R, n] softmax rows on the host
+  std::vector<float> p_norm;                              ///< [R] |p|_2 of the exact softmax row
+  double seconds = 0;                                     ///< of the exact pass itself
+
+  /// Of the k best tokens of a row by exact logit among columns [first, min(last, visible end)); there must be so many.
+  BestTokens best(Backend& backend, Index k, Index first, Index last, Index row);
+
+ private:
+  Ranking ranking_;
+};
+
+/// Rows g*count + i of queries [begin, begin + count) out of the stacked rows g*m + i of `all`, of whatever width.
+std::vector<float> query_rows(const std::vector<float>& all, Index group, Index m, Index begin, Index count);
+
+/// How many queries a block may hold so that its scores stay within `bytes`.
+Index block_queries(const Head& head, double bytes);
+
+ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& backend);
+
+/// The part of a block that covers queries [begin, begin + count) of it.
+QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index count, Backend& backend);
+
+/// The block in the method's token numbers (see TokenMap).
+QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend);
+
+}  // namespace kvbench

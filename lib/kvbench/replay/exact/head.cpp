@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/exact/head.hpp>
+
+#include <algorithm>
+
+#include <kvbench/replay/exact/value_norms.hpp>
+
+namespace kvbench {
+namespace {
+
+using trace::Array;
+
+/// Rows [begin, end) of the `group` query heads of a kv head, stacked as g*(end-begin) + i.
+std::vector<float> stack_group(const trace::Reader& reader, const trace::PromptInfo& prompt, const trace::LayerInfo& layer,
+                               Array array, const HeadPlace& place, std::size_t begin, std::size_t end) {
+  const trace::TraceInfo& info = reader.info();
+  const auto dim = static_cast<std::size_t>(info.head_dim);
+  std::vector<float> rows;
+  rows.reserve(static_cast<std::size_t>(info.group()) * (end - begin) * dim);
+  for (Index g = 0; g < info.group(); ++g) {
+    const std::vector<float> head = reader.read_head(prompt, layer, array, place.kv_head * info.group() + g);
+    rows.insert(rows.end(), head.begin() + static_cast<std::ptrdiff_t>(begin * dim),
+                head.begin() + static_cast<std::ptrdiff_t>(end * dim));
+  }
+  return rows;
+}
+
+/// Column sums of the group over the method's context, [G, middle].
+std::vector<float> context_column_sums(const trace::Reader& reader, const trace::PromptInfo& prompt,
+                                       const trace::LayerInfo& layer, const PromptPlan& plan, const HeadPlace& place) {
+  const Index group = reader.info().group();
+  std::vector<float> sums;
+  for (Index g = 0; g < group; ++g) {
+    const auto row = reader.read_head(prompt, layer, Array::column_sums, place.kv_head * group + g);
+    sums.insert(sums.end(), row.begin() + plan.protect_first, row.begin() + plan.protect_first + plan.middle());
+  }
+  return sums;
+}
+
+/// Numbers of the queries that a method may see, and of those to evaluate, among the layer's query_positions.
+struct QueryRange {
+  std::size_t first = 0;  ///< earlier queries see none of the method's context
+  std::size_t split = 0;  ///< [first, split) are observed, [split, end) evaluated
+  std::size_t end = 0;
+};
+QueryRange query_range(const trace::LayerInfo& layer, const PromptPlan& plan) {
+  const auto& positions = layer.query_positions;
+  const auto number = [&](Index position) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(positions, position) - positions.begin());
+  };
+  return {number(plan.protect_first), number(plan.context), positions.size()};
+}
+
+/// The first token that a query at this position sees.
+Index first_seen_by(std::int64_t position, Index window) { return window > 0 ? std::max<Index>(0, position + 1 - window) : 0; }
+
+void measure_values(const std::vector<float>& values, Index dv, const trace::LayerInfo& layer, const QueryRange& range,
+                    HeadSlabs& slabs) {
+  ValueNorms norms(values, dv);
+  for (std::size_t i = range.split; i < range.end; ++i) {
+    const std::int64_t position = layer.query_positions[i];
+    norms.move_to(first_seen_by(position, layer.window), position + 1);
+    slabs.v_op.push_back(norms.operator_norm());
+    slabs.v_fro.push_back(norms.frobenius_norm());
+  }
+}
+
+/// What the method knows of its head beside the arrays.
+void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const Head& head, HeadPrompt& view) {
+  view.prompt = PromptId(static_cast<Index>(head.place.prompt));
+  view.prompt_group = info.prompts[head.place.prompt].id;
+  view.layer = LayerId(layer.layer);
+  view.head = KvHeadId(head.place.kv_head);
+  view.num_layers = info.num_layers;
+  view.num_kv_heads = info.num_kv_heads;
+  view.group = head.group;
+  view.window = layer.window;
+  view.scale = head.tokens.scale;
+  if (info.rope_type == "default" && layer.rope_theta > 0)
+    view.rope = Rope{layer.rope_theta, info.rope_layout == "interleaved"};
+}
+
+/// The method's view: the context without what the harness protects.
+void set_prompt(const trace::TraceInfo& info, const PromptPlan& plan, const trace::LayerInfo& layer, HeadSlabs& slabs,
+                Head& head, Backend& backend) {
+  HeadPrompt& view = head.prompt;
+  describe(info, layer, head, view);
+  view.keys = head.tokens.keys.slice(head.map.first, head.map.middle);
+  view.values = head.tokens.values.slice(head.map.first, head.map.middle);
+  if (plan.protocol == Protocol::stream) view.calibration_keys = head.tokens.keys.slice(0, plan.base);
+  if (slabs.column_sums.present()) {
+    view.column_sums = backend.adopt(std::move(slabs.column_sums), head.group, head.map.middle);
+  }
+  if (slabs.keys_pre_rope.present()) {
+    view.keys_pre_rope =
+        backend.adopt(std::move(slabs.keys_pre_rope), head.num_tokens(), info.head_dim).slice(head.map.first, head.map.middle);
+  }
+  if (!slabs.observed.present()) return;
+  const QueryRange range = query_range(layer, plan);
+  for (std::size_t i = range.first; i < range.split; ++i) {
+    view.observed_positions.push_back(static_cast<std::int32_t>(layer.query_positions[i] - head.map.first));
+  }
+  view.observed =
+      backend.adopt(std::move(slabs.observed), head.group * static_cast<Index>(range.split - range.first), info.head_dim);
+}
+
+}  // namespace
+
+Index TokenMap::local_end(Index global_end) const {
+  if (global_end <= first) return 0;
+  if (global_end <= first + middle) return global_end - first;
+  return std::max(middle, global_end - first - last);
+}
+
+Index Head::first_seen(std::int32_t position) const { return first_seen_by(position, window); }
+
+std::size_t slab_bytes(const trace::TraceInfo& info, const HeadPlace& place) {
+  const trace::PromptInfo& prompt = info.prompts[place.prompt];
+  const trace::LayerInfo& layer = prompt.layers[place.layer];
+  const Index token =
+      info.value_dim + info.head_dim * (layer.keys_pre_rope ? 2 : 1) + (layer.column_sums_end ? info.group() : 0);
+  const Index query = info.group() * info.head_dim * (layer.speculated_queries ? 2 : 1);
+  const Index numbers = prompt.num_tokens * token + static_cast<Index>(layer.query_positions.size()) * query;
+  return static_cast<std::size_t>(numbers) * sizeof(float);
+}
+
+HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Uploader& uploader) {
+  const trace::TraceInfo& info = reader.info();
+  const trace::PromptInfo& prompt = info.prompts[place.prompt];
+  const trace::LayerInfo& layer = prompt.layers[place.layer];
+  const QueryRange range = query_range(layer, plan);
+  const auto stacked = [&](Array array, std::size_t begin, std::size_t end) {
+    return stack_group(reader, prompt, layer, array, place, begin, end);
+  };
+  HeadSlabs slabs;
+  std::vector<float> values = reader.read_head(prompt, layer, Array::values, place.kv_head);
+  measure_values(values, info.value_dim, layer, range, slabs);
+  slabs.values = uploader.upload(std::move(values));
+  slabs.keys = uploader.upload(reader.read_head(prompt, layer, Array::keys, place.kv_head));
+  slabs.queries = stacked(Array::queries, range.split, range.end);
+  if (layer.speculated_queries) slabs.speculated = stacked(Array::speculated_queries, range.split, range.end);
+  if (range.first < range.split) slabs.observed = uploader.upload(stacked(Array::queries, range.first, range.split));
+  if (layer.column_sums_end == plan.context) {
+    slabs.column_sums = uploader.upload(context_column_sums(reader, prompt, layer, plan, place));
+  }
+  if (layer.keys_pre_rope) {
+    slabs.keys_pre_rope = uploader.upload(reader.read_head(prompt, layer, Array::keys_pre_rope, place.kv_head));
+  }
+  return slabs;
+}
+
+Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const HeadPlace& place, HeadSlabs slabs,
+                Backend& backend) {
+  const trace::PromptInfo& prompt = info.prompts[place.prompt];
+  const trace::LayerInfo& layer = prompt.layers[place.layer];
+  Head head{.place = place, .group = info.group(), .window = layer.window};
+  head.map = {plan.protect_first, plan.middle(), plan.protect_last};
+  const auto evaluated = std::ranges::lower_bound(layer.query_positions, plan.context);
+  for (auto p = evaluated; p != layer.query_positions.end(); ++p) head.positions.push_back(static_cast<std::int32_t>(*p));
+  head.queries = std::move(slabs.queries);
+  head.speculated = std::move(slabs.speculated);
+  head.v_op = std::move(slabs.v_op);
+  head.v_fro = std::move(slabs.v_fro);
+  head.tokens = {
+      .keys = backend.adopt(std::move(slabs.keys), prompt.num_tokens, info.head_dim),
+      .values = backend.adopt(std::move(slabs.values), prompt.num_tokens, info.value_dim),
+      .scale = static_cast<float>(layer.scale),
+      .group = head.group,
+  };
+  set_prompt(info, plan, layer, slabs, head, backend);
+  return head;
+}
+
+Head load_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Backend& backend) {
+  return place_head(reader.info(), plan, place, read_head(reader, plan, place, *backend.make_uploader()), backend);
+}
+
+}  // namespace kvbench

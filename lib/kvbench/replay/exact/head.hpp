@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// One kv head in memory: what the harness knows of it, and what a method may see of it.
+#pragma once
+
+#include <kvbench/methods/contract/answer.hpp>
+#include <kvbench/replay/plan/plan.hpp>
+
+namespace kvbench {
+
+/// Token numbers as a method sees them (its context starts at 0 and ends where decoding starts) and as the trace numbers them.
+/// They differ by the tokens that the harness protects at both ends of the context.
+struct TokenMap {
+  Index first = 0;   ///< protected tokens before the method's context
+  Index middle = 0;  ///< tokens of the method's context
+  Index last = 0;    ///< protected tokens after it
+
+  bool identity() const { return first == 0 && last == 0; }
+  Index to_global(Index local) const { return local + first + (local < middle ? 0 : last); }
+  /// The number of local tokens below a global position.
+  Index local_end(Index global_end) const;
+};
+
+struct Head {
+  HeadPlace place;
+  Index group = 1;
+  Index window = 0;   ///< sliding window of the layer, 0 = none
+  HeadTokens tokens;  ///< all tokens of the prompt
+  TokenMap map;
+  HeadPrompt prompt;                    ///< the method's view of the context
+  std::vector<std::int32_t> positions;  ///< [m] of the queries to evaluate
+  std::vector<float> queries;           ///< [G*m, d] row g*m + i
+  std::vector<float> speculated;        ///< the same, empty where the trace has none
+  std::vector<double> v_op, v_fro;      ///< [m] operator and Frobenius norm of V over the tokens that each query sees
+
+  Index num_tokens() const { return tokens.keys.rows(); }
+  /// The first token that a query at this position sees.
+  Index first_seen(std::int32_t position) const;
+  Index queries_per_head() const { return static_cast<Index>(positions.size()); }
+};
+
+/// What a trace holds of one kv head as far as a replay needs it, on its way to a backend.
+struct HeadSlabs {
+  Uploaded<float> keys, values;            ///< [n, d], [n, dv]
+  Uploaded<float> keys_pre_rope;           ///< [n, d]; absent: not in the trace
+  Uploaded<float> column_sums;             ///< [G, middle]; absent: not of this context
+  Uploaded<float> observed;                ///< as HeadPrompt::observed
+  std::vector<float> queries, speculated;  ///< as in Head
+  std::vector<double> v_op, v_fro;         ///< as in Head
+};
+
+/// Bytes that read_head() leaves in the uploader's memory.
+std::size_t slab_bytes(const trace::TraceInfo& info, const HeadPlace& place);
+
+/// Reads one head: any thread, beside whatever backends compute. Holds at most one array in the trace's element type at a time.
+HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Uploader& uploader);
+
+/// Gives a head that was read to the backend that computes it.
+Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const HeadPlace& place, HeadSlabs slabs,
+                Backend& backend);
+
+/// Both, one after the other.
+Head load_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Backend& backend);
+
+}  // namespace kvbench

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The heads of the next units are read while the present ones are computed.
+#pragma once
+
+#include <future>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include <kvbench/replay/exact/head.hpp>
+
+namespace kvbench {
+
+/// Hands the slabs of units to workers that take them roughly in plan order, each unit once. Safe to use from several threads.
+class ReadAhead {
+ public:
+  /// At most `depth` units are held that nobody has taken yet, none of them larger than `largest` bytes. Both referents must
+  /// outlive this object.
+  ReadAhead(const trace::Reader& reader, const ReplayPlan& plan, std::size_t depth, std::size_t largest);
+
+  /// The slabs of unit u, in the order of its kv heads, where `backend` computes; starts reading a later unit. Throws what
+  /// read_head() throws.
+  std::vector<HeadSlabs> take(std::size_t u, Backend& backend);
+
+ private:
+  using Slabs = std::vector<HeadSlabs>;
+  using Future = std::future<std::optional<Slabs>>;
+
+  Slabs read(std::size_t u, Uploader& uploader) const;
+  std::optional<Slabs> read_if_it_fits(std::size_t u, Uploader& uploader) const;
+  Future begin_taking(std::size_t u, Backend& backend);
+  void start_next(const Backend& backend);
+
+  const trace::Reader& reader_;
+  const ReplayPlan& plan_;
+  const std::size_t depth_, largest_;
+  std::mutex mutex_;
+  std::shared_ptr<Uploader> uploader_;
+  std::size_t next_ = 0;                 ///< units below are taken or being read
+  std::map<std::size_t, Future> ahead_;  ///< last: its destructor waits for the reads that use the rest
+};
+
+}  // namespace kvbench

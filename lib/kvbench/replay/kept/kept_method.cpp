@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// The method `file:PATH`: what KeptFile reads, behind the contract of a method.
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/replay/kept/kept_file.hpp>
+
+namespace kvbench {
+namespace {
+
+struct FileParams {
+  Index cell = 0;
+};
+void fields(ParamVisitor& visitor, FileParams& params) {
+  visitor.integer("cell", params.cell, {.min = 0}, "which cell of the file: /heads/<h>/<cell>");
+}
+
+/// Rows of `width` numbers of a table, one a (query head, query) of the block, out of those of the file's queries.
+template <class T>
+std::vector<T> rows_of(const std::vector<T>& all, Index width, const std::vector<Index>& rows) {
+  std::vector<T> out;
+  if (all.empty()) return out;
+  for (const Index row : rows) out.insert(out.end(), all.begin() + row * width, all.begin() + (row + 1) * width);
+  return out;
+}
+
+class FileCache : public CompressedCache {
+ public:
+  FileCache(const HeadPrompt& head, std::shared_ptr<const KeptHead> kept, Backend& backend)
+      : backend_(backend), head_(head), kept_(std::move(kept)), tokens_(head.tokens()) {
+    for (const RawTable& table : kept_->tables) {
+      lists_decoded_ |= std::ranges::any_of(table.ids, [&](std::int32_t id) { return id >= head.tokens(); });
+    }
+  }
+
+  Index append(const TokenBlock& tokens) override {
+    tokens_ += tokens.size();
+    return tokens.size();
+  }
+
+  EntryTables entries(const QueryBlock& queries) const override {
+    EntryTables tables;
+    for (const RawTable& table : kept_->tables) tables.push_back(table_of(table, rows_for(table, queries)));
+    const Index decoded = tokens_ - head_.tokens();
+    if (decoded > 0 && !lists_decoded_) {
+      tables.push_back({.ids = backend_.adopt(token_range(head_.tokens(), decoded), 1, decoded)});
+    }
+    return tables;
+  }
+
+  Footprint footprint() const override {
+    Index slots = 0, weights = 0;
+    bool by_query = false;
+    for (const RawTable& table : kept_->tables) {
+      slots += std::ranges::count_if(table.ids, [](std::int32_t id) { return id >= 0; });
+      weights += static_cast<Index>(table.weight_num.size() + table.weight_den.size());
+      by_query |= table.per_query;
+    }
+    if (by_query) {  // a selection of each query needs all tokens within reach
+      return {{.name = "keys", .rows = tokens_, .cols = head_.keys.cols(), .tier = Tier::slow, .read = Read::with_entry},
+              {.name = "values", .rows = tokens_, .cols = head_.values.cols(), .tier = Tier::slow, .read = Read::with_entry}};
+    }
+    const Index decoded = lists_decoded_ ? 0 : tokens_ - head_.tokens();
+    Footprint arrays = kept_footprint(slots + decoded, head_.keys.cols(), head_.values.cols());
+    if (weights > 0) {
+      arrays.push_back({.name = "weights", .element = Element::f32, .rows = weights, .cols = 1, .meta = true});
+    }
+    return arrays;
+  }
+
+  Protected protected_tokens() const override { return {.decoded = !lists_decoded_}; }
+  std::vector<Note> notes() const override {
+    if (tokens_ == head_.tokens()) return {};
+    return {{.text = lists_decoded_ ? "decoded tokens as the file lists them" : "decoded tokens kept exactly"}};
+  }
+
+ private:
+  /// Rows of the table that answer these queries.
+  std::vector<Index> rows_for(const RawTable& table, const QueryBlock& queries) const {
+    std::vector<Index> rows;
+    const Index heads = table.per_head ? head_.group : 1;
+    if (!table.per_query) {
+      for (Index g = 0; g < heads; ++g) rows.push_back(g);
+      return rows;
+    }
+    const Index stored = table.rows / heads;
+    for (Index g = 0; g < heads; ++g) {
+      for (const std::int32_t position : queries.positions) {
+        const auto found = std::ranges::lower_bound(kept_->positions, position);
+        const Index i = found - kept_->positions.begin() - kept_->first_query;
+        if (found == kept_->positions.end() || *found != position || i < 0 || i >= stored) {
+          throw Unavailable(fmt::format("the file's tables by query do not cover the query at position {}", position));
+        }
+        rows.push_back(g * stored + i);
+      }
+    }
+    return rows;
+  }
+
+  EntryTable table_of(const RawTable& table, const std::vector<Index>& rows) const {
+    const auto count = static_cast<Index>(rows.size());
+    const auto weights = [&](const std::vector<float>& all) -> Buffer<const float> {
+      if (all.empty()) return {};
+      return backend_.adopt(rows_of(all, table.width, rows), count, table.width);
+    };
+    const auto vectors = [&](const std::vector<float>& all, Index dim) -> Buffer<const float> {
+      if (all.empty()) return {};
+      return backend_.adopt(rows_of(all, table.width * dim, rows), count * table.width, dim);
+    };
+    std::vector<std::int32_t> ids = rows_of(table.ids, table.width, rows);
+    std::ranges::replace_if(
+        ids, [&](std::int32_t id) { return id >= tokens_; }, -1);  // not there yet
+    return {.per_head = table.per_head,
+            .per_query = table.per_query,
+            .ids = backend_.adopt(std::move(ids), count, table.width),
+            .weight_num = weights(table.weight_num),
+            .weight_den = weights(table.weight_den),
+            .own_keys = vectors(table.own_keys, head_.keys.cols()),
+            .own_values = vectors(table.own_values, head_.values.cols())};
+  }
+
+  Backend& backend_;
+  HeadPrompt head_;
+  std::shared_ptr<const KeptHead> kept_;
+  Index tokens_;
+  bool lists_decoded_ = false;  ///< else decoded tokens are kept exactly
+};
+
+MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> file) {
+  MethodInfo info{
+      .name = name,
+      .aliases = {"file"},
+      .paper = "a file of kept entries",
+      .summary = "the entries that a file holds, in the schema of --raw",
+      .notes =
+          "The file fixes what is kept; the budget only stands in the row. Decoded tokens are kept exactly unless the file "
+          "lists ids of them.",
+      .kind = Kind::subset,
+      .whole_context = true,
+      .properties = {.full_budget_exact = Property::no("the file fixes what is kept"),
+                     .value_scaling = Property::yes(),
+                     .key_shift = Property::yes(),
+                     .head_permutation = Property::no("entries belong to a head"),
+                     .nested_budgets = Property::yes(),
+                     .weight_sum = WeightSum::free},
+  };
+  info = with_schema<FileParams>(std::move(info));
+  info.prepare = [file](const HeadPrompt& head, const Params& params, Backend& backend) {
+    auto kept =
+        std::make_shared<KeptHead>(file->read(head.prompt_group, head.layer.value, head.head.value,
+                                              params.as<FileParams>().cell, head.keys.cols(), head.values.cols(), head.group));
+    return prepared([head, kept, &backend](Index /*budget*/, std::uint32_t /*seed*/) {
+      return std::make_unique<FileCache>(head, kept, backend);
+    });
+  };
+  return info;
+}
+
+}  // namespace
+
+const MethodInfo& kept_file_method(const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, MethodInfo> files;
+  const std::lock_guard lock(mutex);
+  const auto known = files.find(name);
+  if (known != files.end()) return known->second;
+  return files.emplace(name, method_of(name, std::make_shared<KeptFile>(name.substr(name.find(':') + 1)))).first->second;
+}
+
+const MethodInfo& find_any_method(const std::string& name) {
+  return name.starts_with("file:") ? kept_file_method(name) : find_method(name);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// How often the clusters that answer a query are on the device already: the cache of ClusterKV (arXiv 2412.03213, section
+// IV-D), which keeps the clusters of the last R decode steps, simulated from the clusters that a method selected. Pages count
+// as clusters, whatever the method calls its groups.
+//
+// Steps are the queries of one query head at consecutive positions; where a position is missing, a new run starts with an empty
+// cache. The first R steps of a run have no full window behind them: they have no rate, though the cache holds what they
+// loaded. A cluster is loaded and kept whole, so it hits even where it was cut to a budget when it was loaded.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <kvbench/replay/records/results.hpp>
+#include <kvbench/replay/measure/selection.hpp>
+
+namespace kvbench {
+
+struct ClusterUse {
+  std::int32_t cluster = 0;
+  std::int32_t tokens = 0;  ///< of it that answer, > 0
+};
+
+/// What answered one query of one query head.
+struct ClusterStep {
+  std::int32_t position = 0;
+  Index query = 0;                   ///< index among the head's evaluated queries
+  std::vector<ClusterUse> clusters;  ///< in increasing order, each once; tokens that are in no cluster are left out
+};
+
+/// The clusters of query head g at query i of these entries, over the tokens first <= id < last that the query sees.
+ClusterStep cluster_step(const HostEntries& entries, Index g, Index i, std::int32_t first, std::int32_t last);
+
+/// Shares of one step, in [0, 1]; NaN where it has none.
+struct CacheHits {
+  double tokens = 0;    ///< of its tokens in clusters, those in clusters that one of the R steps before it selected
+  double clusters = 0;  ///< of its clusters, those that one of the R steps before it selected
+  /// Of its clusters, those held by a cache that knows the future and has room for M clusters of any size, where M is the
+  /// largest number of clusters that the window of R steps ever held before a step with a rate. No cache of M clusters has
+  /// more hits over the steps of a run that have rates; a single step may have fewer than the window has.
+  double belady = 0;
+};
+
+/// The rates of each step, in increasing order of position, with a window of R >= 1 steps.
+std::vector<CacheHits> cache_hits(std::span<const ClusterStep> steps, Index window);
+
+/// Fills the metrics cache_hit_* of one query head: rows[step.query] from its steps, NaN elsewhere.
+void set_cache_hits(std::span<const ClusterStep> steps, std::span<MetricRow> rows);
+
+}  // namespace kvbench

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/plan/head_memory.hpp>
+
+#include <algorithm>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/replay/exact/exact_pass.hpp>
+#include <kvbench/replay/workers.hpp>
+
+namespace kvbench {
+namespace {
+
+/// A method's own copies at their peak, as a share of the head's keys and values: a round of merging holds five eighths
+/// (chelsea), walks and clusterings half. What whole rounds leave for the next budget is at most half, and less for a smaller
+/// one; it goes when the last cache of the method is made.
+constexpr double method_share = 0.625;
+/// Backend, HDF5 and the program itself, tables of ids and labels.
+constexpr double fixed_bytes = 64e6;
+
+double in_gib(double bytes) { return bytes / (1 << 30); }
+
+/// The least memory.max of this process's control group and those around it, or `none`.
+double control_group_limit(double none) {
+  std::ifstream groups("/proc/self/cgroup");
+  double least = none;
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::/")) continue;  // version 2
+    for (std::string path = line.substr(3); !path.empty(); path.resize(path.rfind('/'))) {
+      std::ifstream file("/sys/fs/cgroup" + path + "/memory.max");
+      if (double limit = 0; file >> limit) least = std::min(least, limit);  // "max" is no number
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+double unit_bytes(const trace::TraceInfo& trace, const Unit& unit) {
+  const trace::PromptInfo& prompt = trace.prompts[unit.prompt.prompt];
+  const trace::LayerInfo& layer = prompt.layers[unit.layer];
+  const auto number = [](auto count) { return static_cast<double>(count); };
+  const double n = number(prompt.num_tokens), d = number(trace.head_dim), group = number(trace.group());
+  const double slabs = n * (d + number(trace.value_dim));
+  const double queries = group * number(layer.query_positions.size()) * d * (layer.speculated_queries ? 2 : 1);
+  const double columns = layer.column_sums_end ? group * n : 0;
+  const double unrotated = layer.keys_pre_rope ? n * d : 0;
+  const double head = sizeof(float) * (slabs * (1 + method_share) + unrotated + columns + 2 * queries);
+  // Scores of a block, their softmax rows, and the scores again for runs of queries and in a method's token numbers; at least
+  // one query's.
+  const double heads = number(unit.kv_heads.size());
+  const double scores = 4 * std::max(score_bytes, heads * group * n * sizeof(float));
+  return fixed_bytes + scores + heads * head;
+}
+
+double default_memory() {
+  const double machine = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return 0.75 * control_group_limit(machine);
+}
+
+Workers plan_workers(const trace::TraceInfo& trace, const ReplayPlan& plan, const ReplayRequest& request) {
+  const auto wanted = static_cast<int>(worker_count(request));
+  if (request.backend == "cuda") return {.threads = wanted};  // heads stand in the device's memory (device_memory.hpp)
+  const double memory = request.memory > 0 ? request.memory : default_memory();
+  const Unit* largest = nullptr;
+  double need = 0;
+  for (const Unit& unit : plan.units) {
+    const double bytes = unit_bytes(trace, unit);
+    if (bytes > need) largest = &unit, need = bytes;
+  }
+  if (largest == nullptr || need * wanted <= memory) return {.threads = wanted, .spare = memory - need * wanted};
+  const auto fitting = static_cast<int>(memory / need);
+  if (fitting > 0) {
+    return {.threads = std::min(wanted, fitting),
+            .note = fmt::format("{} of {} threads run: a head takes up to {:.1f} GiB, and --memory allows {:.1f} GiB",
+                                std::min(wanted, fitting), wanted, in_gib(need), in_gib(memory)),
+            .spare = memory - need * fitting};
+  }
+  if (largest->kv_heads.size() > 1) {
+    throw Error(
+        "all {} kv heads of a layer, which some of the methods see at once (infinigen, chelsea with outlier heads), take up to "
+        "{:.2f} GiB, and --memory allows {:.2f} GiB; raise --memory, select fewer --heads, or leave those methods out",
+        largest->kv_heads.size(), in_gib(need), in_gib(memory));
+  }
+  throw Error(
+      "a head of {} tokens takes up to {:.2f} GiB, and --memory allows {:.2f} GiB; raise --memory, or use a shorter trace",
+      trace.prompts[largest->prompt.prompt].num_tokens, in_gib(need), in_gib(memory));
+}
+
+}  // namespace kvbench

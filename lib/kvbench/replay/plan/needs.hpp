@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/trace/schema.hpp>
+
+namespace kvbench {
+
+/// Why this layer of a trace cannot feed the method, with what to do, or nothing where it can. The method's context is the
+/// tokens [begin, end).
+std::optional<std::string> lacking(const MethodInfo& info, const trace::LayerInfo& layer, Index begin, Index end);
+
+}  // namespace kvbench

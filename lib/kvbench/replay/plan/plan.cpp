@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/plan/plan.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/replay/measure/memory.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr Index default_window = 256;
+
+Index prefill_window(const trace::PromptInfo& prompt, const ReplayRequest& request) {
+  const Index n = prompt.num_tokens;
+  if (request.window) {
+    if (*request.window >= n) {
+      throw Error("--window {} leaves no context in prompt '{}' of {} tokens; choose a window below {}", *request.window,
+                  prompt.id, n, n);
+    }
+    return *request.window;
+  }
+  return prompt.prompt_tokens < n ? n - prompt.prompt_tokens : std::min(default_window, n / 2);
+}
+
+PromptPlan stream_prompt(PromptPlan plan, const trace::PromptInfo& prompt, const ReplayRequest& request) {
+  if (request.protect_first > 0 || request.protect_last > 0) {
+    throw Error("--protocol stream starts from an empty context, which has no tokens to protect; leave --protect out");
+  }
+  if (request.decoded == Decoded::keep) {
+    throw Error("--protocol stream has decoded tokens only; --decoded keep would leave the method nothing to do");
+  }
+  plan.base = prompt.prompt_tokens;
+  return plan;
+}
+
+PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const ReplayRequest& request) {
+  PromptPlan plan{.prompt = index, .tokens = prompt.num_tokens};
+  const bool decoded = prompt.prompt_tokens < prompt.num_tokens;
+  plan.protocol = request.protocol != Protocol::automatic ? request.protocol : decoded ? Protocol::decode : Protocol::prefill;
+  if (plan.protocol == Protocol::decode && !decoded) {
+    throw Error(
+        "prompt '{}' has no tokens after its context (prompt_tokens = num_tokens = {}); use --protocol prefill, or dump "
+        "with decode steps",
+        prompt.id, prompt.num_tokens);
+  }
+  if (plan.protocol == Protocol::stream) return stream_prompt(plan, prompt, request);
+  plan.context = plan.protocol == Protocol::decode ? prompt.prompt_tokens : prompt.num_tokens - prefill_window(prompt, request);
+  plan.base = plan.context;
+  plan.protect_first = request.protect_first;
+  plan.protect_last = request.protect_last;
+  if (plan.middle() < 1) {
+    throw Error("--protect {},{} covers the whole context of {} tokens of prompt '{}'; protect fewer tokens",
+                plan.protect_first, plan.protect_last, plan.context, prompt.id);
+  }
+  return plan;
+}
+
+bool wanted(const std::vector<std::int64_t>& list, std::int64_t value) {
+  return list.empty() || std::ranges::find(list, value) != list.end();
+}
+
+void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  std::vector<std::string> ids;
+  std::vector<std::int64_t> layers;
+  for (const auto& prompt : trace.prompts) {
+    ids.push_back(prompt.id);
+    for (const auto& layer : prompt.layers) layers.push_back(layer.layer);
+  }
+  for (const std::string& id : request.prompts) {
+    if (std::ranges::find(ids, id) != ids.end()) continue;
+    throw Error("--prompts: the trace has no prompt '{}'.{} It has: {}", id, did_you_mean(id, ids), fmt::join(ids, ", "));
+  }
+  std::ranges::sort(layers);
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  for (const std::int64_t layer : request.layers) {
+    if (std::ranges::find(layers, layer) == layers.end()) {
+      throw Error("--layers: the trace has no layer {}; it has {}", layer, fmt::join(layers, ", "));
+    }
+  }
+  for (const std::int64_t head : request.kv_heads) {
+    if (head < 0 || head >= trace.num_kv_heads) {
+      throw Error("--heads: there is no kv head {}; the trace has 0 to {}", head, trace.num_kv_heads - 1);
+    }
+  }
+}
+
+Index token_bytes(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  return (trace.head_dim + trace.value_dim) * static_cast<Index>(element_bytes(Element::kv, request.kv_element));
+}
+
+std::vector<CellKey> list_cells(const ReplayRequest& request) {
+  std::vector<CellKey> cells;
+  for (std::size_t m = 0; m < request.methods.size(); ++m) {
+    const MethodInfo& info = *request.methods[m].info;
+    for (std::size_t b = 0; b < request.budgets.size(); ++b) {
+      if (std::ranges::find(request.excluded, std::pair(m, b)) != request.excluded.end()) continue;
+      for (std::size_t s = 0; s < (info.seeded ? request.seeds.size() : 1); ++s) {
+        cells.push_back({m, b, info.seeded ? request.seeds[s] : 0});
+      }
+    }
+  }
+  return cells;
+}
+
+void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
+  for (const Budget& budget : request.budgets) {
+    Index largest = 0;
+    for (const PromptPlan& prompt : plan.prompts) {
+      largest = std::max(largest, request.protect_outside ? prompt.middle() : prompt.base);
+    }
+    if (budget.is_share()) continue;
+    const Index token_bytes = plan.prompts.front().token_bytes, tokens = budget.resolve(0, token_bytes);
+    if (tokens < 1) {
+      throw Error("--budget {} is less than the {} bytes of one token's key and value", budget.text(), token_bytes);
+    }
+    if (tokens <= largest) continue;
+    if (budget.is_bytes()) {
+      throw Error("--budget {} is larger than the context of {} tokens of {} bytes; use at most {}B, or 100%", budget.text(),
+                  largest, token_bytes, largest * token_bytes);
+    }
+    throw Error("--budget {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(), largest,
+                largest);
+  }
+}
+
+/// The methods of a request (indices) by what they see.
+struct MethodGroups {
+  std::vector<std::size_t> head, layer;
+  bool apart = true;  ///< those that see the layer can run on single heads
+
+  explicit MethodGroups(const ReplayRequest& request) {
+    for (std::size_t m = 0; m < request.methods.size(); ++m) {
+      const MethodChoice& choice = request.methods[m];
+      const bool sees_layer = choice.info->granularity == Granularity::layer;
+      (sees_layer ? layer : head).push_back(m);
+      if (sees_layer && !(choice.info->heads_apart && choice.info->heads_apart(choice.params))) apart = false;
+    }
+  }
+};
+
+void add_units(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
+               const MethodGroups& methods) {
+  const std::size_t first = plan.heads.size();
+  const auto add = [&](const std::vector<Index>& of, const std::vector<std::size_t>& run, bool sees_layer, std::size_t at) {
+    if (!run.empty()) plan.units.push_back({prompt, layer, of, run, sees_layer, at});
+  };
+  for (const Index head : heads) {
+    add({head}, methods.head, false, plan.heads.size());
+    if (methods.apart) add({head}, methods.layer, true, plan.heads.size());
+    plan.heads.push_back({prompt.prompt, layer, head});
+  }
+  if (!methods.apart) add(heads, methods.layer, true, first);
+}
+
+}  // namespace
+
+Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside) {
+  if (!protect_outside) return budget.resolve(prompt.base, prompt.token_bytes);
+  return budget.resolve(prompt.middle(), prompt.token_bytes) + prompt.protect_first + prompt.protect_last;
+}
+
+std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  check_selection(trace, request);
+  std::vector<HeadPlace> heads;
+  for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
+    const trace::PromptInfo& prompt = trace.prompts[p];
+    if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
+    for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
+      if (!wanted(request.layers, prompt.layers[l].layer)) continue;
+      for (Index h = 0; h < trace.num_kv_heads; ++h) {
+        if (wanted(request.kv_heads, h)) heads.push_back({p, l, h});
+      }
+    }
+  }
+  if (heads.empty()) throw Error("--prompts and --layers leave no layer of the trace");
+  return heads;
+}
+
+ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  check_selection(trace, request);
+  ReplayPlan plan;
+  plan.cells = list_cells(request);
+  const MethodGroups methods(request);
+  for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
+    const trace::PromptInfo& prompt = trace.prompts[p];
+    if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
+    plan.prompts.push_back(plan_prompt(prompt, p, request));
+    plan.prompts.back().token_bytes = token_bytes(trace, request);
+    for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
+      if (!wanted(request.layers, prompt.layers[l].layer)) continue;
+      const auto& positions = prompt.layers[l].query_positions;
+      if (positions.empty() || positions.back() < plan.prompts.back().context) {
+        throw Error(
+            "layer {} of prompt '{}' has no query at or after position {}, where the context ends; choose a larger "
+            "--window, or dump with --queries last:N",
+            prompt.layers[l].layer, prompt.id, plan.prompts.back().context);
+      }
+      std::vector<Index> heads;
+      for (Index h = 0; h < trace.num_kv_heads; ++h) {
+        if (wanted(request.kv_heads, h)) heads.push_back(h);
+      }
+      add_units(plan, plan.prompts.back(), l, heads, methods);
+    }
+  }
+  if (plan.heads.empty()) throw Error("nothing to replay: --prompts and --layers leave no layer of the trace");
+  check_budgets(plan, request);
+  return plan;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/records/raw.hpp>
+
+#include <kvbench/core/atomic_file.hpp>
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/version.hpp>
+#include <kvbench/trace/hdf5.hpp>
+
+namespace kvbench {
+namespace {
+
+using trace::h5::Object;
+
+template <class T>
+hid_t stored_type() {
+  return std::is_same_v<T, float> ? H5T_IEEE_F32LE : sizeof(T) == 4 ? H5T_STD_I32LE : H5T_STD_I64LE;
+}
+
+template <class T>
+void write(const Object& group, const char* name, const std::vector<T>& values, const std::vector<Index>& dims) {
+  if (values.empty()) return;
+  Object dataset = group.create_dataset(name, stored_type<T>(), {dims.begin(), dims.end()}, {});
+  dataset.write(stored_type<T>(), values.data());
+  dataset.close();
+}
+
+std::string metric_names() {
+  std::string names;
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    if (m > 0) names += ',';
+    names += name_of(static_cast<Metric>(m));
+  }
+  return names;
+}
+
+void write_entries(const Object& cell, const RawCell& raw, const trace::TraceInfo& info) {
+  const Object entries = cell.create_group("entries");
+  entries.set("first_query", static_cast<std::int64_t>(raw.entries_query));
+  for (std::size_t t = 0; t < raw.entries.size(); ++t) {
+    const RawTable& table = raw.entries[t];
+    const Object group = entries.create_group(std::to_string(t));
+    group.set("per_head", static_cast<std::int64_t>(table.per_head));
+    group.set("per_query", static_cast<std::int64_t>(table.per_query));
+    const std::vector<Index> shape = {table.rows, table.width};
+    write(group, "ids", table.ids, shape);
+    write(group, "weight_num", table.weight_num, shape);
+    write(group, "weight_den", table.weight_den, shape);
+    write(group, "own_keys", table.own_keys, {table.rows, table.width, info.head_dim});
+    write(group, "own_values", table.own_values, {table.rows, table.width, info.value_dim});
+  }
+}
+
+void write_cell(const Object& group, const CellResult& result, const trace::TraceInfo& info, Index queries) {
+  group.set("status", std::string(name_of(result.status)));
+  if (!result.reason.empty()) group.set("reason", result.reason);
+  if (result.dense) group.set("dense", std::int64_t{1});
+  if (result.status != Status::ok) return;
+  group.set("budget_tokens", static_cast<std::int64_t>(result.budget_tokens));
+  group.set("kept_tokens", result.kept_tokens);
+  std::vector<float> metrics;
+  for (const MetricRow& row : result.metrics) metrics.insert(metrics.end(), row.begin(), row.end());
+  write(group, "metrics", metrics, {info.group(), queries, static_cast<Index>(metric_count)});
+  write(group, "output", result.raw->output, {info.group(), queries, info.value_dim});
+  write_entries(group, *result.raw, info);
+}
+
+void write_all(const Object& root, const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results) {
+  const trace::TraceInfo& info = reader.info();
+  root.set("kvbench_raw", std::string("1.0"));
+  root.set("trace", results.trace);
+  root.set("trace_sha256", reader.sha256());
+  root.set("model", info.model);
+  root.set("device", results.device);
+  root.set("isa", results.isa);
+  root.set("version", std::string(version()));
+  root.set("commit", std::string(commit()));
+  root.set("metrics", metric_names());
+  const Object cells = root.create_group("cells");
+  for (std::size_t c = 0; c < results.cells.size(); ++c) {
+    const CellKey& key = results.cells[c];
+    const Object cell = cells.create_group(std::to_string(c));
+    cell.set("method", request.methods[key.method].info->name);
+    cell.set("params", request.methods[key.method].params.text());
+    cell.set("budget", request.budgets[key.budget].text());
+    cell.set("seed", static_cast<std::int64_t>(key.seed));
+    cell.set("seeded", std::int64_t{request.methods[key.method].info->seeded});
+  }
+  const Object heads = root.create_group("heads");
+  for (std::size_t h = 0; h < results.heads.size(); ++h) {
+    const HeadResult& head = results.heads[h];
+    const Object group = heads.create_group(std::to_string(h));
+    const trace::PromptInfo& prompt = info.prompts[head.place.prompt];
+    group.set("prompt", prompt.id);
+    group.set("protocol", std::string(name_of(results.prompts[head.place.prompt].protocol)));
+    group.set("layer", static_cast<std::int64_t>(prompt.layers[head.place.layer].layer));
+    group.set("kv_head", static_cast<std::int64_t>(head.place.kv_head));
+    const auto queries = static_cast<Index>(head.positions.size());
+    write(group, "positions", head.positions, {queries});
+    for (std::size_t c = 0; c < head.cells.size(); ++c) {
+      write_cell(group.create_group(std::to_string(c)), head.cells[c], info, queries);
+    }
+  }
+}
+
+}  // namespace
+
+void write_raw(const std::string& path, const trace::Reader& reader, const ReplayRequest& request,
+               const ReplayResults& results) {
+  reader.sha256();  // before the session: it reads through one of its own
+  AtomicFile file(path);
+  {
+    const trace::h5::Session session;
+    try {
+      Object root = Object::create_file(file.temporary(), path, H5F_LIBVER_V110);
+      write_all(root, reader, request, results);
+      root.flush();
+      root.close();
+    } catch (const trace::h5::Failure& failure) {
+      file.empty();
+      throw IoError("{}. Free some space or write to another disk; nothing was left under the final name.", failure.what());
+    }
+  }
+  file.publish();
+}
+
+}  // namespace kvbench

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/records/record.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/replay/records/values.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// Part of the results of one head and one seed: query heads [g, g + heads) and queries [i, i + queries).
+struct Sample {
+  const HeadResult* head;
+  const CellResult* cell;
+  std::size_t seed;  // index among the row's seeds
+  Index g = 0, heads = 0, i = 0, queries = 0;
+};
+
+/// Means and sums of everything but the metrics.
+void add_costs(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
+  const double count = static_cast<double>(samples.size()), per_seed = 1 / static_cast<double>(seeds);
+  for (const Sample& sample : samples) {
+    const CellResult& cell = *sample.cell;
+    record.query_rows += sample.heads * sample.queries;
+    record.context_tokens += static_cast<double>(cell.context_tokens) / count;
+    record.budget_tokens += static_cast<double>(cell.budget_tokens) / count;
+    record.kept_tokens += cell.kept_tokens / count;
+    record.peak_bytes = std::max(record.peak_bytes, cell.peak_bytes);
+    for (const auto field : {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full}) {
+      record.bytes.*field += cell.bytes.*field / count;
+    }
+    record.compress_flops += cell.compress_flops * per_seed;
+    record.attend_flops += cell.attend_flops * per_seed;
+    record.compress_s += cell.compress_s * per_seed;
+    record.attend_s += cell.attend_s * per_seed;
+    record.exact_s += cell.exact_s * per_seed;
+  }
+}
+
+/// Notes of equal text become one, with their counts summed; they follow what the reason says already.
+void add_notes(const std::vector<Sample>& samples, Record& record) {
+  std::vector<Note> merged;
+  for (const Sample& sample : samples) {
+    for (const Note& note : sample.cell->notes) {
+      const auto known = std::ranges::find(merged, note.text, &Note::text);
+      if (known == merged.end()) {
+        merged.push_back(note);
+      } else {
+        known->count += note.count;
+      }
+    }
+  }
+  for (const Note& note : merged) {
+    if (!record.reason.empty()) record.reason += "; ";
+    record.reason += note.count > 0 ? fmt::format("{}: {}", note.text, note.count) : note.text;
+  }
+}
+
+/// Sums of rel_err by kv head and seed; samples of a head follow each other.
+void add_head_sums(const std::vector<Sample>& samples, ErrorSums& sums) {
+  const HeadResult* last = nullptr;
+  for (const Sample& s : samples) {
+    if (s.head != last) {
+      sums.heads.resize(sums.heads.size() + sums.seeds);
+      sums.head_counts.resize(sums.heads.size());
+      last = s.head;
+    }
+    const std::size_t at = sums.heads.size() - sums.seeds + s.seed;
+    for (const MetricRow& row : s.cell->metrics) {
+      const double value = row[static_cast<std::size_t>(Metric::rel_err)];
+      if (std::isnan(value)) continue;
+      sums.heads[at] += value;
+      sums.head_counts[at] += 1;
+    }
+  }
+}
+
+void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
+  for (std::size_t metric = 0; metric < metric_count; ++metric) {
+    Values values(seeds);
+    for (const Sample& s : samples) {
+      const auto m = static_cast<Index>(s.head->positions.size());
+      for (Index g = s.g; g < s.g + s.heads; ++g) {
+        for (Index i = s.i; i < s.i + s.queries; ++i) {
+          values.add(s.head->place.prompt, i, s.seed, s.cell->metrics[static_cast<std::size_t>(g * m + i)][metric]);
+        }
+      }
+    }
+    const bool is_error = metric == static_cast<std::size_t>(Metric::rel_err);
+    record.metrics[metric] = values.summary(is_error);
+    if (!is_error || record.query_head) continue;
+    record.sums = values.block_sums();
+    add_head_sums(samples, record.sums);
+  }
+  Values fro(seeds);
+  for (const Sample& s : samples) {
+    for (Index g = s.g; g < s.g + s.heads; ++g)
+      fro.add(s.head->place.prompt, 0, s.seed, s.cell->rel_err_fro[static_cast<std::size_t>(g)]);
+  }
+  record.rel_err_fro = fro.summary(false);
+}
+
+/// Leaves only samples that are ok; says in the record what the others were. A failure anywhere fails the row; skipped and
+/// dense parts stay out of it as long as something remains.
+std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) {
+  std::vector<Sample> ok, sparse;
+  std::vector<const CellResult*> bad;
+  for (const Sample& s : samples) {
+    if (s.cell->status != Status::ok)
+      bad.push_back(s.cell);
+    else
+      ok.push_back(s);
+    if (s.cell->status == Status::ok && !s.cell->dense) sparse.push_back(s);
+  }
+  if (!sparse.empty() && sparse.size() < ok.size()) ok = sparse;
+  record.dense = !ok.empty() && ok.front().cell->dense;
+  const auto failed = std::ranges::find(bad, Status::failed, &CellResult::status);
+  if (failed != bad.end()) {
+    record.status = Status::failed;
+    record.reason = fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &CellResult::status),
+                                samples.size(), (*failed)->reason);
+  } else if (ok.empty()) {
+    record.status = bad.front()->status;
+    record.reason = bad.front()->reason;
+  } else if (!bad.empty()) {
+    record.reason = fmt::format("without {} of {} parts: {}", bad.size(), samples.size(), bad.front()->reason);
+  }
+  return ok;
+}
+
+class Summarizer {
+ public:
+  Summarizer(const ReplayResults& results, Grain grain) : results_(results), grain_(grain) {}
+
+  std::vector<Record> run() {
+    std::vector<std::size_t> prompts;
+    for (const HeadResult& head : results_.heads) {
+      if (prompts.empty() || prompts.back() != head.place.prompt) prompts.push_back(head.place.prompt);
+    }
+    if (prompts.size() > 1) add_prompt(std::nullopt);
+    for (const std::size_t prompt : prompts) add_prompt(prompt);
+    return std::move(records_);
+  }
+
+ private:
+  using Heads = std::vector<const HeadResult*>;
+
+  void add_prompt(std::optional<std::size_t> prompt) {
+    Heads heads;
+    std::vector<std::int64_t> layers;
+    for (const HeadResult& head : results_.heads) {
+      if (prompt && head.place.prompt != *prompt) continue;
+      heads.push_back(&head);
+      if (std::ranges::find(layers, head.layer) == layers.end()) layers.push_back(head.layer);
+    }
+    order_ = {prompt ? static_cast<Index>(*prompt) + 1 : 0};
+    add_group(heads, prompt, std::nullopt);
+    if (grain_ == Grain::trace) return;
+    for (const std::int64_t layer : layers) {
+      Heads of_layer;
+      std::ranges::copy_if(heads, std::back_inserter(of_layer), [&](const HeadResult* h) { return h->layer == layer; });
+      ++order_[1];
+      add_group(of_layer, prompt, layer);
+      if (grain_ >= Grain::head && prompt) add_heads(of_layer, *prompt, layer);
+    }
+  }
+
+  Record identity(std::size_t first_cell, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
+    const CellKey& key = results_.cells[first_cell];
+    const ReplayFrame::Method& method = results_.methods[key.method];
+    order_[5] = static_cast<Index>(key.method);
+    order_[6] = static_cast<Index>(key.budget);
+    Record r{};
+    r.trace = results_.trace;
+    r.sha256 = results_.sha256.substr(0, 12);
+    r.model = results_.model;
+    r.prompt = prompt ? results_.prompts[*prompt].id : "all";
+    r.layer = layer;
+    r.protocol = results_.prompts[prompt.value_or(results_.heads.front().place.prompt)].protocol;
+    r.device = results_.device;
+    r.isa = results_.isa;
+    r.method = method.name;
+    r.params = method.params;
+    r.budget = results_.budgets[key.budget];
+    r.seeded = method.seeded;
+    r.order = order_;
+    return r;
+  }
+
+  void finish(Record record, const std::vector<Sample>& samples, std::size_t seeds) {
+    const std::vector<Sample> ok = keep_ok(samples, record);
+    if (record.status == Status::ok) {
+      add_costs(ok, seeds, record);
+      add_metrics(ok, seeds, record);
+      add_notes(ok, record);
+    } else {
+      const Summary none{nan, nan, nan, nan, nan, nan, nan};
+      record.metrics.fill(none);
+      record.rel_err_fro = none;
+    }
+    records_.push_back(std::move(record));
+  }
+
+  /// One row a (method, budget) over these heads and all seeds. Cells of one configuration are neighbours in the plan.
+  void add_group(const Heads& heads, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
+    for (std::size_t c = 0; c < results_.cells.size();) {
+      std::size_t end = c;
+      while (end < results_.cells.size() && results_.cells[end].method == results_.cells[c].method &&
+             results_.cells[end].budget == results_.cells[c].budget) {
+        ++end;
+      }
+      std::vector<Sample> samples;
+      for (const HeadResult* head : heads) {
+        const auto m = static_cast<Index>(head->positions.size());
+        for (std::size_t s = c; s < end; ++s) samples.push_back({head, &head->cells[s], s - c, 0, results_.group, 0, m});
+      }
+      finish(identity(c, prompt, layer), samples, end - c);
+      c = end;
+    }
+  }
+
+  /// One row a query head and seed, and a query where asked.
+  void add_heads(const Heads& heads, std::size_t prompt, std::int64_t layer) {
+    order_[2] = 1;
+    for (const HeadResult* head : heads) {
+      const auto m = static_cast<Index>(head->positions.size());
+      for (Index g = 0; g < results_.group; ++g) {
+        order_[4] = g;
+        for (std::size_t c = 0; c < results_.cells.size(); ++c) {
+          Record record = identity(c, prompt, layer);
+          record.kv_head = head->place.kv_head;
+          record.query_head = head->place.kv_head * results_.group + g;
+          if (record.seeded) record.seed = results_.cells[c].seed;
+          finish(record, {{head, &head->cells[c], 0, g, 1, 0, m}}, 1);
+          for (Index i = 0; grain_ == Grain::query && i < m; ++i) {
+            record.query = head->positions[static_cast<std::size_t>(i)];
+            finish(record, {{head, &head->cells[c], 0, g, 1, i, 1}}, 1);
+          }
+        }
+      }
+      ++order_[3];
+    }
+    order_[2] = order_[3] = order_[4] = 0;
+  }
+
+  const ReplayResults& results_;
+  Grain grain_;
+  std::array<Index, 7> order_{};  // of the next row, but for what its cell says
+  std::vector<Record> records_;
+};
+
+}  // namespace
+
+std::vector<Record> summarize(const ReplayResults& results, Grain grain) { return Summarizer(results, grain).run(); }
+
+void put_in_order(std::vector<Record>& records) { std::ranges::stable_sort(records, {}, &Record::order); }
+
+}  // namespace kvbench

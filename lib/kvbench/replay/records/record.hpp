@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows: results summarised over heads, queries and seeds. A record is plain numbers; lib/kvbench/report gives them names and text.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kvbench/core/statistics.hpp>
+#include <kvbench/replay/records/results.hpp>
+
+namespace kvbench {
+
+/// The finest rows asked for. trace: over all layers; layer: also one a layer; head: also one a query head and seed; query:
+/// also one a query. Rows over layers and traces summarise all seeds.
+enum class Grain { trace, layer, head, query };
+
+/// NaN = the metric does not apply.
+struct Summary {
+  double mean, p50, p90, p99, max;
+  double lo, hi;  ///< 95 % bootstrap interval of the mean
+};
+
+/// Sums of rel_err behind a row over heads, and the numbers of values in them, row-major: what paired comparisons need.
+struct ErrorSums {
+  std::size_t seeds = 0;                     ///< 0: no sums
+  std::vector<double> blocks, block_counts;  ///< [blocks of neighbouring queries][seeds], the heads of a prompt together
+  std::vector<double> heads, head_counts;    ///< [kv heads][seeds]
+};
+
+struct Record {
+  std::string run;                           ///< of a sweep file; empty elsewhere
+  std::string trace, sha256, model, prompt;  ///< prompt: group name, or "all"
+  std::optional<std::int64_t> layer;         ///< absent: all
+  std::optional<Index> kv_head, query_head;  ///< absent: all
+  std::optional<std::int64_t> query;         ///< position; absent: all
+  Protocol protocol = Protocol::prefill;
+  std::string device, isa, method, params, budget;
+  std::optional<std::uint32_t> seed;  ///< absent: all, or the method has none
+  bool seeded = false;
+  bool dense = false;
+  Status status = Status::ok;
+  std::string reason;
+  Index query_rows = 0;  ///< (query, query head, seed) triples behind the row
+  double context_tokens = 0, budget_tokens = 0, kept_tokens = 0;
+  Bytes bytes;  ///< per kv head, mean
+  double peak_bytes = 0;
+  double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
+  std::array<Summary, metric_count> metrics;
+  Summary rel_err_fro;                               ///< over query heads
+  ErrorSums sums;                                    ///< of rows over heads that are ok
+  std::string best;                                  ///< see mark_best(); empty where it does not apply
+  double diff_best = NAN;                            ///< mean rel_err less that of the best
+  Interval diff_best_interval{NAN, NAN};             ///< 95 %
+  std::optional<bool> tied;                          ///< the trace cannot tell the row from the best
+  double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
+  /// Place among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
+  std::array<Index, 7> order{};
+};
+
+/// All rows in order. `results` may hold some of the methods only (their cells, on all heads): put_in_order() then joins the
+/// rows of the parts as they would stand in one summary.
+std::vector<Record> summarize(const ReplayResults& results, Grain grain);
+void put_in_order(std::vector<Record>& records);
+
+}  // namespace kvbench

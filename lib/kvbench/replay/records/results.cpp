@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/records/results.hpp>
+
+namespace kvbench {
+
+std::string_view name_of(Status status) {
+  constexpr std::string_view names[] = {"ok", "skipped", "failed", "infeasible"};
+  return names[static_cast<std::size_t>(status)];
+}
+
+std::string_view name_of(Protocol protocol) {
+  constexpr std::string_view names[] = {"auto", "prefill", "decode", "stream"};
+  return names[static_cast<std::size_t>(protocol)];
+}
+
+std::string_view name_of(Metric metric) {
+  constexpr std::string_view names[] = {"rel_err",
+                                        "relerr_balancekv",
+                                        "err_bound_op",
+                                        "err_bound_fro",
+                                        "mass_err",
+                                        "dir_err",
+                                        "log_z_err",
+                                        "recall",
+                                        "mass_recall",
+                                        "cache_hit_r1",
+                                        "cache_hit_r2",
+                                        "cache_hit_r4",
+                                        "cache_hit_r1_clusters",
+                                        "cache_hit_r2_clusters",
+                                        "cache_hit_r4_clusters",
+                                        "cache_hit_r1_belady",
+                                        "cache_hit_r2_belady",
+                                        "cache_hit_r4_belady"};
+  static_assert(std::size(names) == metric_count);
+  return names[static_cast<std::size_t>(metric)];
+}
+
+}  // namespace kvbench

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a replay measured, before anybody formats it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kvbench/replay/plan/request.hpp>
+
+namespace kvbench {
+
+enum class Status { ok, skipped, failed, infeasible };
+std::string_view name_of(Status status);
+
+/// Metrics with one value for each query of each query head. NaN where a metric does not apply.
+enum class Metric {
+  rel_err,           ///< |z - z*| / |z*|
+  relerr_balancekv,  ///< |z - z*| / |max(z*, 1e-8)|, the released BalanceKV notebook's formula
+  err_bound_op,      ///< |z - z*| / (|p|_2 |V|_op), SubGen Eq. 3 (arXiv 2402.06082)
+  err_bound_fro,     ///< |z - z*| / (|p|_2 |V|_F), BalanceKV Eq. 2 (arXiv 2502.07861)
+  mass_err,          ///< |(w_hat - w)(mu_T - mu_H)| / |z*|: error by lost or gained mass
+  dir_err,           ///< |w_hat (mu_T_hat - mu_T)| / |z*|: error by a wrong direction
+  log_z_err,         ///< ln(Z_hat / Z)
+  recall,            ///< |I n I*| / |I*|
+  mass_recall,       ///< sum of p over I / sum of p over I*
+  // Hit rates of a cache of the last R steps' clusters (cluster_cache.hpp), by tokens, by clusters, and with the future known.
+  cache_hit_r1,
+  cache_hit_r2,
+  cache_hit_r4,
+  cache_hit_r1_clusters,
+  cache_hit_r2_clusters,
+  cache_hit_r4_clusters,
+  cache_hit_r1_belady,
+  cache_hit_r2_belady,
+  cache_hit_r4_belady,
+  count
+};
+inline constexpr std::size_t metric_count = static_cast<std::size_t>(Metric::count);
+std::string_view name_of(Metric metric);
+
+/// Values of one query row (one query head at one position).
+using MetricRow = std::array<float, metric_count>;
+
+struct Bytes {
+  double kv = 0, meta = 0, fast = 0, slow = 0, read = 0, full = 0;
+};
+
+/// Entries of a table on the host (see EntryTable), in the trace's token numbers.
+struct RawTable {
+  bool per_head = false, per_query = false;
+  Index rows = 0, width = 0;
+  std::vector<std::int32_t> ids;
+  std::vector<float> weight_num, weight_den, own_keys, own_values;  ///< empty: 1, or the token's own
+};
+
+/// What --raw keeps of a cell on one kv head.
+struct RawCell {
+  std::vector<float> output;  ///< [G * m, dv] row g*m + i
+  Index entries_query = 0;    ///< index of the first of the queries that `entries` answered: the last part of the run
+  std::vector<RawTable> entries;
+};
+
+/// One method with its parameters, at one budget and seed, on one kv head.
+struct CellResult {
+  Status status = Status::ok;
+  std::string reason;
+  std::vector<Note> notes;  ///< of a row that is ok; those of a method that sees the layer stand at its first head
+  bool dense = false;
+  Index budget_tokens = 0;  ///< what the budget means here, protected tokens included
+  double kept_tokens = 0;   ///< entries that answer a query, mean over queries and query heads, exact tail excluded
+  Index context_tokens = 0;
+  Bytes bytes;            ///< at the end of the run
+  double peak_bytes = 0;  ///< backend memory taken while compressing, beyond the trace's own arrays
+  double compress_flops = 0, attend_flops = 0;
+  double compress_s = 0, attend_s = 0, exact_s = 0;
+  std::vector<MetricRow> metrics;  ///< [G * m] row g*m + i
+  std::optional<RawCell> raw;      ///< present where ReplayRequest::keep_raw
+  std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
+};
+
+/// One configuration of the request: a method at a budget with a seed.
+struct CellKey {
+  std::size_t method = 0;  ///< index into ReplayRequest::methods
+  std::size_t budget = 0;  ///< index into ReplayRequest::budgets
+  std::uint32_t seed = 0;
+  friend bool operator==(const CellKey&, const CellKey&) = default;
+};
+
+/// Where a unit of work stands in the trace: a kv head of a layer of a prompt.
+struct HeadPlace {
+  std::size_t prompt = 0;  ///< index into TraceInfo::prompts
+  std::size_t layer = 0;   ///< index into PromptInfo::layers
+  Index kv_head = 0;
+  friend auto operator<=>(const HeadPlace&, const HeadPlace&) = default;
+};
+
+struct HeadResult {
+  HeadPlace place;
+  std::int64_t layer = 0;               ///< number of the layer in the model
+  std::vector<std::int32_t> positions;  ///< [m] of the queries evaluated
+  std::vector<CellResult> cells;        ///< one for each key of ReplayFrame::cells
+};
+
+/// What a replay is of and with: what rows say beside their figures. Neither the trace nor the registry is needed to read it.
+struct ReplayFrame {
+  struct Prompt {
+    std::string id;
+    Protocol protocol = Protocol::automatic;  ///< resolved, where the prompt is replayed
+  };
+  struct Method {
+    std::string name, params;
+    bool seeded = false;
+  };
+  std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
+  Index group = 1;                   ///< query heads of a kv head
+  std::vector<Prompt> prompts;       ///< by HeadPlace::prompt
+  std::vector<Method> methods;       ///< by CellKey::method
+  std::vector<std::string> budgets;  ///< by CellKey::budget
+  std::vector<CellKey> cells;
+  std::string device, isa;
+};
+
+struct ReplayResults : ReplayFrame {
+  std::vector<HeadResult> heads;  ///< in plan order, whatever thread computed them
+};
+
+}  // namespace kvbench

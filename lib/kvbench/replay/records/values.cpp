@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/records/values.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/paired_test.hpp>
+
+namespace kvbench {
+
+void Values::add(std::size_t prompt, Index query, std::size_t seed, double value) {
+  if (std::isnan(value)) return;
+  all_.push_back(value);
+  auto& row = grid_[{prompt, query / queries_a_block}];
+  row.resize(seeds_);
+  row[seed].first += value;
+  row[seed].second += 1;
+}
+
+Summary Values::summary(bool interval) const {
+  if (all_.empty()) return {NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+  Summary s{mean(all_), quantile(all_, 0.5), quantile(all_, 0.9), quantile(all_, 0.99), *std::ranges::max_element(all_), NAN,
+            NAN};
+  if (!interval) return s;
+  const ErrorSums sums = block_sums();
+  const Interval ci = bootstrap_mean(sums.blocks, sums.block_counts, seeds_);
+  s.lo = ci.lo, s.hi = ci.hi;
+  return s;
+}
+
+ErrorSums Values::block_sums() const {
+  ErrorSums out{.seeds = seeds_, .blocks = {}, .block_counts = {}, .heads = {}, .head_counts = {}};
+  for (const auto& [key, row] : grid_) {
+    for (const auto& [sum, count] : row) {
+      out.blocks.push_back(sum);
+      out.block_counts.push_back(count);
+    }
+  }
+  return out;
+}
+
+}  // namespace kvbench

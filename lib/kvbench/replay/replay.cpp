@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/replay.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+
+#include <kvbench/replay/plan/device_memory.hpp>
+#include <kvbench/replay/plan/head_memory.hpp>
+#include <kvbench/replay/exact/read_ahead.hpp>
+#include <kvbench/replay/answer/unit.hpp>
+#include <kvbench/replay/workers.hpp>
+
+namespace kvbench {
+namespace {
+
+/// The largest unit that a worker may read ahead: a unit at work on a GPU holds nothing on the host, elsewhere memory bounds
+/// it.
+std::size_t read_ahead_bytes(const ReplayRequest& request, const Backend& backend, const Workers& workers) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  if (request.read_ahead_bytes) return *request.read_ahead_bytes;
+  if (backend.memory()) return 2048 * mib;
+  return static_cast<std::size_t>(std::min<double>(256 * mib, workers.spare / workers.threads));
+}
+
+}  // namespace
+
+ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request) {
+  ReplayFrame frame;
+  frame.trace = std::filesystem::path(reader.path()).filename().string();
+  frame.sha256 = reader.sha256();
+  frame.model = reader.info().model;
+  frame.group = reader.info().group();
+  for (const trace::PromptInfo& prompt : reader.info().prompts) frame.prompts.push_back({prompt.id});
+  for (const PromptPlan& prompt : plan.prompts) frame.prompts[prompt.prompt].protocol = prompt.protocol;
+  for (const MethodChoice& choice : request.methods) {
+    frame.methods.push_back({choice.info->name, choice.params.text(), choice.info->seeded});
+  }
+  for (const Budget& budget : request.budgets) frame.budgets.push_back(budget.text());
+  frame.cells = plan.cells;
+  const std::unique_ptr<Backend> backend = make_backend(request);
+  frame.device = backend->name();
+  frame.isa = backend->isa();
+  return frame;
+}
+
+HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std::size_t index) {
+  const HeadPlace& place = plan.heads[index];
+  const auto prompt = std::ranges::find(plan.prompts, place.prompt, &PromptPlan::prompt);
+  const trace::LayerInfo& layer = trace.prompts[place.prompt].layers[place.layer];
+  return {.place = place,
+          .layer = layer.layer,
+          .positions = {std::ranges::lower_bound(layer.query_positions, prompt->context), layer.query_positions.end()},
+          .cells = std::vector<CellResult>(plan.cells.size())};
+}
+
+void replay_units(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request, const ReplayHooks& hooks,
+                  const UnitSink& take) {
+  const std::unique_ptr<Backend> backend = make_backend(request);
+  const Workers fitting = plan_workers(reader.info(), plan, request);
+  if (hooks.note && !fitting.note.empty()) hooks.note(fitting.note);
+  const std::size_t workers = std::min(static_cast<std::size_t>(fitting.threads), plan.units.size());
+  ReplayRequest bounded = request;
+  bounded.threads = fitting.threads;
+  ReadAhead slabs(reader, plan, workers, read_ahead_bytes(request, *backend, fitting));
+  std::mutex taking;
+  run_units(plan.units.size(), bounded, hooks, [&](Backend& own, std::size_t u) {
+    const Unit& unit = plan.units[u];
+    std::vector<HeadResult> heads;
+    for (std::size_t h = 0; h < unit.kv_heads.size(); ++h) {
+      heads.push_back(empty_head(reader.info(), plan, unit.first_result + h));
+    }
+    try {
+      run_unit(reader, plan, unit, request, slabs.take(u, own), own, hooks.stop, heads);
+    } catch (const OutOfDeviceMemory& error) {
+      throw explained(error, {.tokens = unit.prompt.tokens, .heads = unit.kv_heads.size(), .workers = workers});
+    }
+    const std::lock_guard lock(taking);
+    take(u, std::move(heads));
+  });
+}
+
+ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const ReplayHooks& hooks) {
+  const ReplayPlan plan = make_plan(reader.info(), request);
+  ReplayResults results{replay_frame(reader, plan, request), {}};
+  for (std::size_t h = 0; h < plan.heads.size(); ++h) results.heads.push_back(empty_head(reader.info(), plan, h));
+  replay_units(reader, plan, request, hooks, [&](std::size_t u, std::vector<HeadResult> heads) {
+    const Unit& unit = plan.units[u];
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      for (std::size_t c = 0; c < plan.cells.size(); ++c) {
+        if (!unit.runs(plan.cells[c].method)) continue;
+        results.heads[unit.first_result + h].cells[c] = std::move(heads[h].cells[c]);
+      }
+    }
+  });
+  return results;
+}
+
+}  // namespace kvbench

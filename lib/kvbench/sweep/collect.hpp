@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// From finished cells to rows. One method's cells are in memory at a time.
+#pragma once
+
+#include <kvbench/replay/records/record.hpp>
+#include <kvbench/sweep/cells_file.hpp>
+
+namespace kvbench::sweep {
+
+struct SweepResults {
+  std::vector<Record> records;  ///< of all runs in order; Record::run names them
+  std::vector<MeasureRow> measures;
+};
+
+/// The rows of a whole sweep; they do not depend on which file holds which cell. A cell that no file holds counts as skipped,
+/// "not computed", in every row over it.
+SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files, Grain grain);
+
+/// Cells of the layout that no file holds, described.
+std::vector<std::string> missing_cells(const SweepLayout& layout, std::span<const CellsFile> files);
+
+bool has_replays(const SweepLayout& layout);
+bool has_measures(const SweepLayout& layout);
+
+}  // namespace kvbench::sweep

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/estimate.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/replay/plan/head_memory.hpp>
+#include <kvbench/sweep/pilot.hpp>
+
+namespace kvbench::sweep {
+namespace {
+
+constexpr Index short_context = 1024, long_context = 2048;
+
+/// seconds at (context, queries), from two pilots.
+double carried(double at_short, double at_long, double attending, const PilotCost& first, const PilotCost& second,
+               double context, double queries) {
+  const double ratio = static_cast<double>(second.context) / static_cast<double>(first.context);
+  const double growth =
+      ratio > 1 && at_short > 0 && at_long > 0 ? std::clamp(std::log(at_long / at_short) / std::log(ratio), 0.0, 2.5) : 1;
+  const double longer = std::pow(context / static_cast<double>(second.context), growth);
+  return at_long * longer * (1 - attending + attending * queries / static_cast<double>(second.queries));
+}
+
+/// Queries that are evaluated on a unit.
+double queries_of(const SweepStep& step, const Unit& unit) {
+  const auto& all = step.reader->info().prompts[unit.prompt.prompt].layers[unit.layer].query_positions;
+  return static_cast<double>(all.end() - std::ranges::lower_bound(all, unit.prompt.context));
+}
+
+class StepEstimate {
+ public:
+  StepEstimate(const SweepStep& step, Estimate& total)
+      : step_(step), total_(total), first_(run_pilot(step, short_context)), second_(run_pilot(step, long_context)) {
+    for (std::size_t m = 0; m < step.request.methods.size(); ++m) {
+      const std::string& name = step.request.methods[m].info->name;
+      if (!second_.methods[m].ran && std::ranges::find(total.untimed, name) == total.untimed.end())
+        total.untimed.push_back(name);
+    }
+  }
+
+  /// Processor time of one unit; adds what its cells take on disk.
+  double add(const Unit& unit) {
+    const double context = static_cast<double>(unit.prompt.base), queries = queries_of(step_, unit);
+    const double heads = static_cast<double>(unit.kv_heads.size());
+    double seconds = carried(first_.shared_seconds, second_.shared_seconds, 1, first_, second_, context, queries);
+    for (const std::size_t m : unit.methods) {
+      const MethodInfo& info = *step_.request.methods[m].info;
+      const HeadCost &a = first_.methods[m], &b = second_.methods[m];
+      const double seeds = info.seeded ? static_cast<double>(step_.request.seeds.size()) : 1;
+      seconds += seeds * carried(a.seconds, b.seconds, b.attending, first_, second_, context, queries);
+      total_.cells_bytes += heads * seeds * b.cells_bytes * queries / static_cast<double>(second_.queries);
+    }
+    return heads * seconds;
+  }
+
+ private:
+  const SweepStep& step_;
+  Estimate& total_;
+  PilotCost first_, second_;
+};
+
+std::string duration_text(double seconds) {
+  if (seconds < 90) return fmt::format("{:.0f} s", std::max(seconds, 1.0));
+  if (seconds < 90 * 60) return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
+  return fmt::format("{:.1f} days", seconds / 86400);
+}
+
+std::string bytes_text(double bytes) {
+  return bytes < 1e9 ? fmt::format("{:.0f} MB", std::max(bytes / 1e6, 1.0)) : fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
+}  // namespace
+
+Estimate estimate(const SweepPlan& plan, const Shard& shard) {
+  Estimate total;
+  const std::vector<StepWork> work = select_work(plan, shard);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const SweepStep& step = plan.steps[s];
+    if (work[s].units.empty()) continue;
+    if (step.request.backend == "cuda") {
+      for (const std::size_t u : work[s].units) total.on_gpu += step.replay.units[u].methods.size();
+      continue;
+    }
+    StepEstimate estimate(step, total);
+    double seconds = 0;
+    for (const std::size_t u : work[s].units) {
+      seconds += estimate.add(step.replay.units[u]);
+      total.memory_bytes = std::max(total.memory_bytes, unit_bytes(step.reader->info(), step.replay.units[u]));
+    }
+    const int threads =
+        std::min(plan_workers(step.reader->info(), step.replay, step.request).threads, static_cast<int>(work[s].units.size()));
+    total.core_seconds += seconds;
+    total.seconds += seconds / threads;
+    total.threads = std::max(total.threads, threads);
+  }
+  total.memory_bytes *= total.threads;
+  return total;
+}
+
+std::string describe(const Estimate& e) {
+  std::string out;
+  if (e.threads > 0) {
+    out = fmt::format(
+        "estimate: {} on {} thread{} ({} of processor time), up to {} of memory, {} for the cells; timed on a short synthetic "
+        "head, "
+        "good to about a factor of two\n",
+        duration_text(e.seconds), e.threads, e.threads == 1 ? "" : "s", duration_text(e.core_seconds),
+        bytes_text(e.memory_bytes), bytes_text(e.cells_bytes));
+  }
+  if (!e.untimed.empty()) out += fmt::format("not timed, a short head does not run them: {}\n", fmt::join(e.untimed, ", "));
+  if (e.on_gpu > 0) out += fmt::format("not timed: {} cells on a GPU\n", e.on_gpu);
+  return out;
+}
+
+}  // namespace kvbench::sweep

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sweep against its traces: everything that can be known to fail fails here, before the first cell is computed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <kvbench/config/sweep.hpp>
+#include <kvbench/replay/plan/plan.hpp>
+#include <kvbench/trace/reader.hpp>
+
+namespace kvbench::sweep {
+
+/// One run on one trace, with one protocol and device.
+struct SweepStep {
+  std::size_t run = 0;  ///< index into Sweep::runs
+  std::shared_ptr<const trace::Reader> reader;
+  ReplayRequest request;
+  ReplayPlan replay;                ///< empty where the run only measures
+  std::vector<HeadPlace> measured;  ///< empty where it measures nothing
+};
+
+struct SweepPlan {
+  config::Sweep sweep;
+  std::vector<SweepStep> steps;  ///< in the order of runs, then traces, protocols, devices
+};
+
+/// Opens all traces and plans all runs. Throws Error with the place of the run or trace where a trace is missing or bad, or
+/// cannot serve the run.
+SweepPlan plan_sweep(config::Sweep sweep);
+
+bool has_replays(const SweepPlan& plan);
+bool has_measures(const SweepPlan& plan);
+
+/// What a sweep would do, as text: runs, traces, layers, methods x budgets x seeds, cells.
+std::string describe(const SweepPlan& plan);
+
+}  // namespace kvbench::sweep

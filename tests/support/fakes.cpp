@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <support/fakes.hpp>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include <kvbench/methods/stages/stages.hpp>
+
+namespace kvbench::testing {
+namespace {
+
+struct NoParams {};
+void fields(ParamVisitor&, NoParams&) {}
+
+using Ids = std::vector<TokenId>;
+
+/// A Prepared whose caches are `Cache(head, budget, backend)`.
+template <class Cache>
+class PreparedAs : public Prepared {
+ public:
+  PreparedAs(const HeadPrompt& head, Backend& backend) : head_(head), backend_(backend) {}
+  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t) const override {
+    return std::make_unique<Cache>(head_, budget, backend_);
+  }
+
+ private:
+  HeadPrompt head_;
+  Backend& backend_;
+};
+
+template <class Cache>
+MethodInfo fake(MethodInfo info) {
+  info.paper = "none";
+  info.summary = "a method for tests";
+  std::shared_ptr<const Prepared> (*prepare)(const HeadPrompt&, const NoParams&, Backend&) =
+      [](const HeadPrompt& head, const NoParams&, Backend& backend) -> std::shared_ptr<const Prepared> {
+    return std::make_shared<PreparedAs<Cache>>(head, backend);
+  };
+  return with_params<NoParams>(std::move(info), prepare);
+}
+
+class SharedLayer : public PreparedLayer, public std::enable_shared_from_this<SharedLayer> {
+ public:
+  SharedLayer(std::span<const HeadPrompt> heads, Backend& backend) : heads_(heads.begin(), heads.end()), backend_(backend) {
+    for (std::size_t h = 0; h < heads_.size(); ++h) {
+      const std::vector<float> sums = backend.read(heads_[h].column_sums);
+      const Index n = heads_[h].tokens();
+      for (Index j = 0; j < n; ++j) {
+        float mass = 0;
+        for (Index g = 0; g < heads_[h].group; ++g) mass += sums[static_cast<std::size_t>(g * n + j)];
+        ranking_.push_back({-mass, h, static_cast<TokenId>(j)});
+      }
+    }
+    std::ranges::sort(ranking_);
+  }
+
+  std::unique_ptr<LayerCache> make(Index budget, std::uint32_t) const override;
+
+ private:
+  std::vector<HeadPrompt> heads_;
+  Backend& backend_;
+  std::vector<std::tuple<float, std::size_t, TokenId>> ranking_;
+};
+
+class SharedLayerCache : public LayerCache {
+ public:
+  explicit SharedLayerCache(std::vector<KeptCache> heads) : heads_(std::move(heads)) {}
+  Index append(std::span<const TokenBlock> tokens) override {
+    for (std::size_t h = 0; h < heads_.size(); ++h) heads_[h].append(tokens[h]);
+    return tokens[0].size();
+  }
+  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
+    std::vector<EntryTables> tables;
+    for (std::size_t h = 0; h < heads_.size(); ++h) tables.push_back(heads_[h].entries(queries[h]));
+    return tables;
+  }
+  std::vector<Footprint> footprint() const override {
+    std::vector<Footprint> arrays;
+    for (const KeptCache& head : heads_) arrays.push_back(head.footprint());
+    return arrays;
+  }
+  std::vector<Protected> protected_tokens() const override { return std::vector<Protected>(heads_.size()); }
+
+ private:
+  std::vector<KeptCache> heads_;
+};
+
+std::unique_ptr<LayerCache> SharedLayer::make(Index budget, std::uint32_t) const {
+  std::vector<Ids> kept(heads_.size());
+  const std::size_t total = std::min(ranking_.size(), static_cast<std::size_t>(budget) * heads_.size());
+  for (std::size_t i = 0; i < total; ++i) kept[std::get<1>(ranking_[i])].push_back(std::get<2>(ranking_[i]));
+  std::vector<KeptCache> caches;
+  for (std::size_t h = 0; h < heads_.size(); ++h) {
+    std::ranges::sort(kept[h]);
+    caches.emplace_back(backend_, heads_[h], KeptTokens{.ids = std::move(kept[h])});
+  }
+  return std::make_unique<SharedLayerCache>(std::move(caches));
+}
+
+class SpreadValues : public CompressedCache {
+ public:
+  SpreadValues(const HeadPrompt& head, Index budget, Backend& backend)
+      : backend_(backend), d_(head.keys.cols()), dv_(head.values.cols()), budget_(budget) {
+    take(head.values);
+  }
+  Index append(const TokenBlock& tokens) override {
+    take(tokens.values.slice(0, 1));
+    return 1;
+  }
+  EntryTables entries(const QueryBlock&) const override {
+    const Index first = std::max<Index>(0, tokens_ - budget_);
+    return {{.ids = backend_.adopt(token_range(first, tokens_ - first), 1, tokens_ - first),
+             .own_values = backend_.adopt(std::vector<float>(values_.begin() + first * dv_, values_.begin() + tokens_ * dv_),
+                                          tokens_ - first, dv_)}};
+  }
+  Footprint footprint() const override { return kept_footprint(std::min(tokens_, budget_), d_, dv_); }
+
+ private:
+  void take(const Buffer<const float>& values) {
+    const std::vector<float> rows = backend_.read(values);
+    values_.insert(values_.end(), rows.begin(), rows.end());
+    for (Index i = 0; i < values.rows(); ++i) {
+      const Index leaving = tokens_++ - budget_;
+      for (Index c = leaving * dv_; leaving >= 0 && c < (leaving + 1) * dv_; ++c) {
+        for (const Index next : {1, 2}) {
+          if (leaving + next < tokens_)
+            values_[static_cast<std::size_t>(c + next * dv_)] += values_[static_cast<std::size_t>(c)] / 2;
+        }
+      }
+    }
+  }
+
+  Backend& backend_;
+  Index d_, dv_, budget_, tokens_ = 0;
+  std::vector<float> values_;  ///< of all tokens, those in the window with what they took over
+};
+
+class MergePairs : public KeptCache {
+ public:
+  MergePairs(const HeadPrompt& head, Index, Backend& backend) : KeptCache(backend, head, {}), n_(head.tokens()) {
+    const Index groups = (n_ + 1) / 2;
+    merged_.ids = backend.adopt(evens(), 1, groups);
+    std::vector<float> degree(static_cast<std::size_t>(groups), 2);
+    if (n_ % 2 != 0) degree.back() = 1;
+    merged_.weight_num = backend.adopt(degree, 1, groups);
+    merged_.weight_den = merged_.weight_num;
+    merged_.own_keys = means(head.keys, backend);
+    merged_.own_values = means(head.values, backend);
+  }
+  EntryTables entries(const QueryBlock& queries) const override {
+    EntryTables tables = KeptCache::entries(queries);
+    tables.front() = merged_;
+    return tables;
+  }
+  Footprint footprint() const override {
+    Footprint arrays = KeptCache::footprint();
+    for (FootprintArray& array : arrays) array.rows += merged_.ids.cols();
+    arrays.push_back({.name = "degrees", .element = Element::i32, .rows = merged_.ids.cols(), .cols = 1, .meta = true});
+    return arrays;
+  }
+
+ private:
+  Ids evens() const {
+    Ids ids;
+    for (Index j = 0; j < n_; j += 2) ids.push_back(static_cast<TokenId>(j));
+    return ids;
+  }
+  Buffer<float> means(const Buffer<const float>& matrix, Backend& backend) const {
+    const std::vector<float> rows = backend.read(matrix);
+    const Index cols = matrix.cols();
+    std::vector<float> out;
+    for (Index j = 0; j < n_; j += 2) {
+      const Index partner = std::min(j + 1, n_ - 1);
+      for (Index c = 0; c < cols; ++c) {
+        out.push_back((rows[static_cast<std::size_t>(j * cols + c)] + rows[static_cast<std::size_t>(partner * cols + c)]) / 2);
+      }
+    }
+    return backend.adopt(std::move(out), (n_ + 1) / 2, cols);
+  }
+
+  Index n_;
+  EntryTable merged_;
+};
+
+class TwoSets : public KeptCache {
+ public:
+  TwoSets(const HeadPrompt& head, Index, Backend& backend)
+      : KeptCache(backend, head, {}), n_(head.tokens()), backend_(backend) {}
+  EntryTables entries(const QueryBlock& queries) const override {
+    EntryTables tables = KeptCache::entries(queries);
+    std::vector<float> num, den;
+    for (Index j = 0; j < n_; ++j) {
+      num.push_back(j % 2 == 0 ? 2.0f : 0.0f);
+      den.push_back(j % 2 == 0 ? 0.0f : 2.0f);
+    }
+    tables.front() = {.ids = backend_.adopt(token_range(0, n_), 1, n_),
+                      .weight_num = backend_.adopt(std::move(num), 1, n_),
+                      .weight_den = backend_.adopt(std::move(den), 1, n_)};
+    tables.push_back({.ids = backend_.adopt(Ids{0}, 1, 1), .weight_num = backend_.adopt(std::vector<float>{0}, 1, 1)});
+    return tables;
+  }
+  Footprint footprint() const override {
+    Footprint arrays = KeptCache::footprint();
+    for (FootprintArray& array : arrays) array.rows += n_;
+    arrays.push_back({.name = "weights", .element = Element::f32, .rows = 2, .cols = 1, .meta = true});
+    return arrays;
+  }
+
+ private:
+  Index n_;
+  Backend& backend_;
+};
+
+class Observer : public CompressedCache {
+ public:
+  Observer(const HeadPrompt& head, Index budget, Backend& backend)
+      : backend_(backend), d_(head.keys.cols()), dv_(head.values.cols()), budget_(budget), next_(head.tokens()) {
+    for (Index j = std::max<Index>(0, next_ - budget); j < next_; ++j) mass_[static_cast<TokenId>(j)] = 0;
+  }
+  Index append(const TokenBlock&) override {
+    mass_[static_cast<TokenId>(next_++)] = 0;
+    return 1;
+  }
+  EntryTables entries(const QueryBlock&) const override {
+    Ids ids;
+    for (const auto& [id, mass] : mass_) ids.push_back(id);
+    const Index width = std::ssize(ids);
+    return {{.ids = backend_.adopt(std::move(ids), 1, width)}};
+  }
+  void observe(const QueryBlock&, const EntryTables& entries, std::span<const Buffer<const float>> weights) override {
+    const Ids ids = backend_.read(entries[0].ids);
+    const std::vector<float> shares = backend_.read(weights[0]);
+    for (std::size_t i = 0; i < shares.size(); ++i) mass_.at(ids[i % ids.size()]) += shares[i];
+    if (std::ssize(mass_) <= budget_) return;
+    mass_.erase(std::ranges::min_element(mass_, {}, [](const auto& kept) { return kept.second; }));
+  }
+  Footprint footprint() const override {
+    const Index kept = std::ssize(mass_);
+    Footprint arrays = kept_footprint(kept, d_, dv_);
+    arrays.push_back({.name = "mass", .element = Element::f32, .rows = kept, .cols = 1, .read = Read::never, .meta = true});
+    return arrays;
+  }
+
+ private:
+  Backend& backend_;
+  Index d_, dv_, budget_, next_;
+  std::map<TokenId, float> mass_;
+};
+
+class Striped : public CompressedCache {
+ public:
+  Striped(const HeadPrompt& head, Index, Backend& backend)
+      : backend_(backend), group_(head.group), d_(head.keys.cols()), dv_(head.values.cols()), tokens_(head.tokens()) {}
+  Index append(const TokenBlock& tokens) override {
+    tokens_ += tokens.size();
+    return tokens.size();
+  }
+  EntryTables entries(const QueryBlock& queries) const override {
+    Ids ids;
+    for (Index g = 0; g < group_; ++g) {
+      for (const std::int32_t position : queries.positions) {
+        for (Index j = 0; j < tokens_; ++j) {
+          ids.push_back(j == 0 || j % 3 == (position + g) % 3 ? static_cast<TokenId>(j) : -1);
+        }
+      }
+    }
+    return {{.per_head = true, .per_query = true, .ids = backend_.adopt(std::move(ids), group_ * queries.size(), tokens_)}};
+  }
+  Footprint footprint() const override {
+    Footprint arrays = kept_footprint(tokens_, d_, dv_);
+    for (FootprintArray& array : arrays) array.tier = Tier::slow, array.read = Read::with_entry;
+    return arrays;
+  }
+
+ private:
+  Backend& backend_;
+  Index group_, d_, dv_, tokens_;
+};
+
+class LastTokens : public KeptCache {
+ public:
+  LastTokens(const HeadPrompt& head, Index budget, Backend& backend)
+      : KeptCache(backend, head,
+                  {.ids = token_range(head.tokens() - std::min(budget, head.tokens()), std::min(budget, head.tokens()))}) {}
+};
+
+}  // namespace
+
+MethodInfo fake_shared_layer() {
+  std::shared_ptr<const PreparedLayer> (*prepare)(std::span<const HeadPrompt>, const NoParams&, Backend&) =
+      [](std::span<const HeadPrompt> heads, const NoParams&, Backend& backend) -> std::shared_ptr<const PreparedLayer> {
+    for (const HeadPrompt& head : heads) {
+      if (!head.column_sums.present()) throw Unavailable("fake-shared-layer needs the column sums of every head");
+    }
+    return std::make_shared<SharedLayer>(heads, backend);
+  };
+  return with_params<NoParams>({.name = "fake-shared-layer",
+                                .paper = "none",
+                                .summary = "a method for tests",
+                                .granularity = Granularity::layer,
+                                .needs = {Part::column_sums}},
+                               prepare);
+}
+MethodInfo fake_spread_values() {
+  return fake<SpreadValues>({.name = "fake-spread-values", .kind = Kind::merge, .streaming = true});
+}
+MethodInfo fake_merge_pairs() {
+  return fake<MergePairs>({.name = "fake-merge-pairs", .kind = Kind::merge, .properties = {.weight_sum = WeightSum::context}});
+}
+MethodInfo fake_two_sets() {
+  return fake<TwoSets>({.name = "fake-two-sets", .kind = Kind::sample, .properties = {.weight_sum = WeightSum::free}});
+}
+MethodInfo fake_observer() { return fake<Observer>({.name = "fake-observer", .observes = true}); }
+MethodInfo fake_striped() {
+  return fake<Striped>({.name = "fake-striped", .kind = Kind::select, .granularity = Granularity::query_head});
+}
+MethodInfo fake_planned() {
+  MethodInfo info = fake<LastTokens>({.name = "fake-planned", .granularity = Granularity::model});
+  info.plan = [](Index num_layers, Index, Index budget, const Params&) {
+    std::vector<Index> budgets;
+    for (Index l = 0; l < num_layers; ++l) budgets.push_back(std::max<Index>(1, 2 * budget * (l + 1) / (num_layers + 1)));
+    return budgets;
+  };
+  return info;
+}
+
+}  // namespace kvbench::testing

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <support/rows.hpp>
+
+#include <cmath>
+#include <limits>
+
+#include <kvbench/methods/stages/head_caches.hpp>
+
+namespace kvbench::testing {
+namespace {
+
+/// Settings instead of the defaults where those need larger budgets than the tests have.
+std::vector<Assignment> small_settings(const MethodInfo& info) {
+  if (info.name == "quest") return {{"page", "4"}};
+  return {};
+}
+
+/// The parts of a block's result that belong to query i of m.
+Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t dv) {
+  Result result;
+  for (std::size_t r = i; r < block.entries.size(); r += m) {
+    result.entries.push_back(block.entries[r]);
+    const auto begin = block.answers.begin() + static_cast<std::ptrdiff_t>(r * dv);
+    result.answers.insert(result.answers.end(), begin, begin + static_cast<std::ptrdiff_t>(dv));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Row> all_rows() {
+  std::vector<Row> rows;
+  for (const MethodInfo& info : all_methods()) rows.push_back({&info, info.bind(small_settings(info))});
+  const auto add = [&](std::string_view name, std::vector<Assignment> settings) {
+    const MethodInfo& info = find_method(name);
+    rows.push_back({&info, info.bind(settings)});
+  };
+  add("exact", {{"accumulate", "f64"}});
+  add("sink", {{"reposition", "false"}, {"sinks", "1"}});
+  add("h2o", {{"prompt", "stream"}});
+  add("h2o", {{"per", "kv_head"}, {"reduce", "max"}, {"heavy", "1"}});
+  add("h2o", {{"prompt", "stream"}, {"per", "kv_head"}, {"heavy", "0.2"}});
+  add("h2o-global", {{"per", "kv_head"}, {"heavy", "0.8"}});
+  add("cam", {{"prompt", "columns"}, {"per", "kv_head"}, {"reduce", "max"}, {"merge", "3"}});
+  add("cam", {{"form", "eval"}, {"start_share", "0.5"}});
+  add("cam", {{"form", "decode"}});
+  add("cam", {{"form", "eval"}, {"prompt", "columns"}, {"per", "kv_head"}});
+  add("snapkv", {{"window", "4"}, {"per", "kv_head"}, {"pooling", "mean"}});
+  add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
+  add("pyramidkv", {{"window", "4"}, {"beta", "2"}});
+  add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
+  add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});
+  add("infinigen", {{"columns", "union"}, {"per", "kv_head"}});
+  add("infinigen", {{"fetch", "dynamic"}, {"alpha", "1000"}, {"max_share", "1"}});
+  add("subgen", {{"t", "1"}, {"s", "3"}});
+  add("subgen-kcenter", {{"recent", "0.2"}});
+  add("chelsea", {{"chunk", "8"}, {"order", "concat"}, {"ratio", "0.3"}, {"decay", "0.1"}, {"slack", "3"}});
+  add("chelsea", {{"outliers", "auto"}, {"sinks", "1"}, {"recent", "4"}});
+  add("bsm", {{"sinks", "0"}, {"recent", "0"}, {"order", "concat"}});
+  add("mesh", {{"sinks", "2"}, {"recent", "1"}, {"slack", "0"}});
+  add("balancekv", {{"constants", "0.5"}, {"half", "exact"}, {"block", "8"}});
+  add("balancekv", {{"constants", "tight"}, {"half", "released"}, {"block", "16"}});
+  add("balancekv", {{"mode", "stream"}});
+  add("balancekv", {{"mode", "stream"}, {"half", "exact"}, {"t", "4"}});
+  add("balancekv-repo", {{"mass", "consistent"}, {"temp", "0.1"}, {"block", "16"}});
+  add("uniform-repo", {{"block", "5"}});
+  add("clusterkv", {{"clusters", "6"}, {"sinks", "2"}, {"every", "5"}, {"added", "2"}, {"distance", "l2"}});
+  add("clusterkv", {{"tokens_per_cluster", "8"}, {"sinks", "0"}, {"every", "1"}, {"per", "kv_head"}, {"iterations", "1"}});
+  add("clusterkv-repo", {{"clusters", "5"}, {"distance", "ip"}, {"per", "kv_head"}, {"reduce", "max"}});
+  add("kmeans", {{"distance", "l2"}, {"iterations", "2"}});
+  return rows;
+}
+
+Heads heads_for(const Row& row, const Shape& shape, Backend& backend) {
+  Heads heads;
+  for (std::uint32_t h = 0; h < (row.info->granularity == Granularity::layer ? 3u : 1u); ++h) {
+    heads.push_back(random_head(shape, h, backend));
+    heads.back().head = KvHeadId(h);
+  }
+  return heads;
+}
+
+PreparedRow::PreparedRow(const Row& row, const std::vector<HeadPrompt>& prompts, Backend& backend)
+    : row_(row), head_(prompts.front()), backend_(backend) {
+  if (row.info->granularity == Granularity::layer) {
+    layer_ = row.info->prepare_layer(prompts, row.params, backend);
+  } else {
+    one_ = row.info->prepare(head_, row.params, backend);
+  }
+}
+
+Instance PreparedRow::make(Index budget, std::uint32_t seed, double& flops) const {
+  if (row_.info->plan != nullptr) {
+    const std::vector<Index> budgets = row_.info->plan(head_.num_layers, head_.tokens(), budget, row_.params);
+    budget = budgets.at(static_cast<std::size_t>(head_.layer.value));
+  }
+  const double before = backend_.cost().flops;
+  Instance made;
+  if (layer_) {
+    made.cache = layer_->make(budget, seed);
+    flops += layer_->take_spared().flops;
+  } else {
+    auto cache = std::make_unique<HeadCaches>();
+    cache->add(one_->make(budget, seed));
+    made.cache = std::move(cache);
+    flops += one_->take_spared().flops;
+  }
+  flops += backend_.cost().flops - before;
+  return made;
+}
+
+std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend) {
+  std::vector<HeadPrompt> prompts;
+  for (const HeadData& head : heads) prompts.push_back(prompt_of(head, backend));
+  return prompts;
+}
+
+Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed, Backend& backend) {
+  double flops = 0;
+  return PreparedRow(row, prompts, backend).make(budget, seed, flops);
+}
+
+Instance open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend) {
+  return open(row, prompts_of(heads, backend), budget, seed, backend);
+}
+
+Instance try_open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend) {
+  try {
+    return open(row, heads, budget, seed, backend);
+  } catch (const Infeasible& refusal) {
+    CHECK_FALSE(std::string(refusal.what()).empty());
+  } catch (const Unavailable& refusal) {
+    CHECK_FALSE(std::string(refusal.what()).empty());
+  }
+  return {};
+}
+
+std::vector<Result> prefill(const Instance& instance, const Heads& heads, Backend& backend) {
+  const Index n = heads[0].n, total = heads[0].total;
+  std::vector<QueryBlock> blocks;
+  for (const HeadData& head : heads) blocks.push_back(query_block(head, n, total, total, backend));
+  const auto tables = instance.cache->entries(blocks);
+  REQUIRE(tables.size() == heads.size());
+
+  std::vector<Result> results;
+  for (std::size_t h = 0; h < heads.size(); ++h) {
+    const HeadTokens tokens = tokens_of(heads[h], total, backend);
+    CHECK_NOTHROW(check_entries(backend, tokens, total - n, n, tables[h]));
+    EntryTables with_tail = tables[h];
+    with_tail.push_back(exact_entries(n, total, backend));
+    results.push_back(
+        {visible_entries(heads[h], tables[h], blocks[h], backend), answer(heads[h], blocks[h], with_tail, backend)});
+  }
+  return results;
+}
+
+std::vector<std::vector<Result>> decode(const Instance& instance, const Heads& heads, Index block, bool observes,
+                                        Backend& backend) {
+  std::vector<std::vector<Result>> results(heads.size());
+  const Index total = heads[0].total;
+  for (Index begin = heads[0].n; begin < total;) {
+    std::vector<TokenBlock> pending;
+    for (const HeadData& head : heads) {
+      pending.push_back(token_block(head, begin, std::min(begin + block, total), backend));
+    }
+    const Index taken = instance.cache->append(pending);
+    REQUIRE(taken >= 1);
+    REQUIRE(taken <= pending[0].size());
+    if (observes) REQUIRE(taken == 1);
+
+    const Index end = begin + taken;
+    std::vector<QueryBlock> blocks;
+    for (const HeadData& head : heads) blocks.push_back(query_block(head, begin, end, end, backend));
+    const auto tables = instance.cache->entries(blocks);
+    REQUIRE(tables.size() == heads.size());
+    std::vector<std::vector<Buffer<const float>>> weights(heads.size());
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      CHECK_NOTHROW(check_entries(backend, tokens_of(heads[h], end, backend), taken, end, tables[h]));
+      const Result whole{visible_entries(heads[h], tables[h], blocks[h], backend),
+                         answer(heads[h], blocks[h], tables[h], backend, &weights[h])};
+      for (Index i = 0; i < taken; ++i) {
+        results[h].push_back(of_query(whole, static_cast<std::size_t>(i), static_cast<std::size_t>(taken),
+                                      static_cast<std::size_t>(heads[h].dv)));
+      }
+    }
+    if (observes) instance.cache->observe(blocks, tables, weights);
+    begin = end;
+  }
+  return results;
+}
+
+double max_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size() || !all_finite(a) || !all_finite(b)) return std::numeric_limits<double>::infinity();
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(double{a[i]} - double{b[i]}));
+  return largest;
+}
+
+bool all_finite(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
+}
+
+}  // namespace kvbench::testing
