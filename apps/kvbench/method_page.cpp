@@ -30,15 +30,15 @@ std::string kind_text(Kind kind) {
   switch (kind) {
     case Kind::exact:
       return "keeps everything";
-    case Kind::subset:
+    case Kind::eviction:
       return "some tokens stay, as they are and at weight 1, and the others are gone";
-    case Kind::sample:
+    case Kind::sampling:
       return "some tokens stay, with weights that stand for the others";
-    case Kind::merge:
+    case Kind::merging:
       return "tokens that go are merged into those that stay";
-    case Kind::select:
+    case Kind::retrieval:
       return "nothing is lost: each query reads a part of the whole cache";
-    case Kind::quantise:
+    case Kind::quantisation:
       return "tokens are stored in fewer bits";
   }
   return "";

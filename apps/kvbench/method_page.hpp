@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench::app {
 

@@ -7,7 +7,7 @@ import os
 from ._schema import Error
 
 # By `kvbench replay --columns`; everything else is a number. A budget or a commit may look like one and is none.
-TEXT = frozenset("run trace sha256 model prompt protocol device method params budget status reason best version commit isa".split())
+TEXT = frozenset("run trace sha256 model prompt protocol device method params budget status reason costs best version commit isa".split())
 INTEGER = frozenset("layer kv_head head query seed dense query_rows tied".split())
 
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <kvbench/replay/measure/host_entries.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/trace/synth.hpp>
 
@@ -67,6 +68,8 @@ class FunctionCache : public CompressedCache {
 MethodInfo answering(std::string name, std::function<EntryTables(const QueryBlock&, Backend&)> entries);
 /// One table of ids.
 EntryTables ids_table(Backend& backend, std::vector<TokenId> ids);
+/// Tables for `queries` queries, on the host.
+HostEntries host_entries(const EntryTables& tables, Index queries, Backend& backend);
 
 /// One kv head of the small trace as serial loops use it.
 struct Arrays {

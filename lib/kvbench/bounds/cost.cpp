@@ -9,7 +9,7 @@
 
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/measure/memory.hpp>
+#include <kvbench/replay/measure/bytes.hpp>
 
 namespace kvbench {
 namespace {
@@ -52,28 +52,6 @@ QueryBlock queries_of(Index n, Backend& backend) {
   return block;
 }
 
-/// The cache of one head, whichever way the method is opened. Both outlive their answers.
-struct Opened {
-  std::shared_ptr<const Prepared> head;
-  std::shared_ptr<const PreparedLayer> layer;
-  std::unique_ptr<CompressedCache> cache;
-  std::unique_ptr<LayerCache> layer_cache;
-
-  Opened(const MethodInfo& info, const HeadPrompt& prompt, const Params& params, Index budget, Backend& backend) {
-    if (info.granularity == Granularity::layer) {
-      layer = info.prepare_layer({&prompt, 1}, params, backend);
-      layer_cache = layer->make(budget, 0);
-    } else {
-      head = info.prepare(prompt, params, backend);
-      cache = head->make(budget, 0);
-    }
-  }
-  EntryTables entries(const QueryBlock& block) const {
-    return cache ? cache->entries(block) : layer_cache->entries({&block, 1}).front();
-  }
-  Footprint footprint() const { return cache ? cache->footprint() : layer_cache->footprint().front(); }
-};
-
 /// Slots in use, a query.
 double entries_per_query(const EntryTables& tables, Backend& backend) {
   double used = 0;
@@ -95,14 +73,14 @@ Work work_of(const CostCase& what, Index n, Backend& backend) {
   const QueryBlock block = queries_of(n, backend);
   Work work;
   const double start = backend.cost().flops;
-  const Opened opened(info, head, info.bind(what.settings), what.budget(n), backend);
+  const auto cache = info.prepare_head(head, info.bind(what.settings), backend)(what.budget(n), 0);
   const double compressed = backend.cost().flops;
-  const EntryTables tables = opened.entries(block);
+  const EntryTables tables = cache->entries(block);
   AttentionState state = empty_state(backend, queries, d);
   attend(backend, {head.keys, head.values, head.scale, 1}, block, tables, state);
   work.compress_flops = compressed - start;
   work.query_flops = (backend.cost().flops - compressed) / static_cast<double>(queries);
-  const Bytes bytes = account(opened.footprint(), Element::f16, entries_per_query(tables, backend), n, d, d);
+  const Bytes bytes = account(cache->footprint(), Element::f16, entries_per_query(tables, backend), n, d, d);
   work.bytes = bytes.kv + bytes.meta;
   work.fast_bytes = bytes.fast;
   work.read_bytes = bytes.read;

@@ -8,7 +8,7 @@
 #include <kvbench/replay/plan/device_memory.hpp>
 #include <kvbench/replay/plan/head_memory.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
-#include <kvbench/replay/answer/unit.hpp>
+#include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/workers.hpp>
 
 namespace kvbench {
@@ -41,6 +41,7 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
   const std::unique_ptr<Backend> backend = make_backend(request);
   frame.device = backend->name();
   frame.isa = backend->isa();
+  frame.standalone = request.standalone;
   return frame;
 }
 
@@ -71,7 +72,7 @@ void replay_units(const trace::Reader& reader, const ReplayPlan& plan, const Rep
       heads.push_back(empty_head(reader.info(), plan, unit.first_result + h));
     }
     try {
-      run_unit(reader, plan, unit, request, slabs.take(u, own), own, hooks.stop, heads);
+      run_work_item(reader, plan, unit, request, slabs.take(u, own), own, hooks.stop, heads);
     } catch (const OutOfDeviceMemory& error) {
       throw explained(error, {.tokens = unit.prompt.tokens, .heads = unit.kv_heads.size(), .workers = workers});
     }

@@ -75,6 +75,10 @@ void add_kept(std::vector<Column>& c) {
   c.push_back({"peak_bytes", "B", "number",
                "most memory taken while compressing one head, beside the trace's own arrays (fp32)",
                measured([](const Record& r) { return r.peak_bytes; })});
+  c.push_back({"costs", "", "text",
+               "alone: seconds, flops and peak_bytes are those of the configuration by itself; shared: it ran with other budgets or "
+               "seeds of its method, and work in common counts for the one that was computed first (see --standalone)",
+               [](const Record& r) { return std::string(r.alone ? "alone" : "shared"); }});
   c.push_back({"compress_flops", "flop", "number", "declared work of compressing, sum over heads, mean over seeds",
                measured([](const Record& r) { return r.compress_flops; })});
   c.push_back({"attend_flops", "flop", "number", "declared work of answering, sum over heads, mean over seeds",
@@ -185,9 +189,8 @@ std::vector<Column> make_columns() {
   };
   time("compress_s", "compressing, sum over heads, mean over seeds", &Record::compress_s);
   time("attend_s",
-       "answering beyond the shared exact pass, 0 where all tokens are kept; what budgets share is divided among them; sum "
-       "over heads, mean over "
-       "seeds",
+       "answering beyond the shared exact pass, 0 where all tokens are kept; attention that budgets share is divided among them by "
+       "their entries; sum over heads, mean over seeds",
        &Record::attend_s);
   time("exact_s", "the shared exact pass, sum over heads", &Record::exact_s);
   return c;

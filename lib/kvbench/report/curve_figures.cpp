@@ -42,11 +42,11 @@ constexpr Curve curves[] = {
 };
 
 const char* explanation(const std::string& kind) {
-  if (kind == "subset") return "subset: some tokens stay, the others are dropped";
-  if (kind == "sample") return "sample: drawn tokens with weights";
-  if (kind == "merge") return "merge: tokens merged into weighted entries";
-  if (kind == "select") return "select: all tokens stored, some recalled for each query";
-  if (kind == "quantise") return "quantise: numbers in fewer bits";
+  if (kind == "eviction") return "eviction: some tokens are kept, the others are dropped";
+  if (kind == "sampling") return "sampling: drawn tokens with weights";
+  if (kind == "merging") return "merging: tokens merged into weighted entries";
+  if (kind == "retrieval") return "retrieval: all tokens are stored, some are read for each query";
+  if (kind == "quantisation") return "quantisation: numbers in fewer bits";
   return kind == "own" ? "own: entries from a file" : "other methods";
 }
 

@@ -228,7 +228,7 @@ TEST_CASE("stream: every token arrives from the first one on, and every recorded
     };
   });
   CHECK(results.heads[0].cells[1].status == Status::skipped);
-  CHECK(contains(results.heads[0].cells[1].reason, "no streaming algorithm"));
+  CHECK(contains(results.heads[0].cells[1].reason, "compresses a whole context at once; it is not a streaming algorithm"));
 }
 
 TEST_CASE("stream: subgen takes the radius that fits the budget at the end of the prompt, and says so") {

@@ -201,15 +201,16 @@ TEST_CASE("results do not depend on the number of threads") {
   }
 }
 
-// Clusters of a seed, whole rounds of merging, blocks of a walk and centres are found once, by the first budget that needs
-// them.
-TEST_CASE("what budgets of one seed share is charged to each of them, whatever their order") {
+// Clusters of a seed, whole rounds of merging and centres are computed when they are first needed, and then serve other budgets.
+TEST_CASE("standalone configurations cost what each costs alone, and together they keep the same") {
   const SmallTrace trace;
-  const auto run = [&](const MethodInfo& info, std::vector<Assignment> settings, std::vector<Budget> budgets) {
+  const auto run = [&](const MethodInfo& info, std::vector<Assignment> settings, std::vector<Budget> budgets,
+                       std::vector<std::uint32_t> seeds, bool standalone) {
     ReplayRequest request = request_of({&info}, 7);
     request.methods[0].params = info.bind(settings);
     request.budgets = std::move(budgets);
-    request.seeds = {3, 4};
+    request.seeds = std::move(seeds);
+    request.standalone = standalone;
     return replay(trace.reader(), request);
   };
   const std::vector<std::pair<const char*, std::vector<Assignment>>> methods = {
@@ -221,21 +222,25 @@ TEST_CASE("what budgets of one seed share is charged to each of them, whatever t
     CAPTURE(name);
     const MethodInfo& info = find_method(name);
     const std::vector<Budget> budgets = {Budget::tokens(8), Budget::tokens(7), Budget::tokens(9)};
-    const ReplayResults all = run(info, settings, budgets);
-    const std::size_t seeds = info.seeded ? 2 : 1;
-    REQUIRE(all.cells.size() == 3 * seeds);
-    for (std::size_t b = 0; b < 3; ++b) {
-      const ReplayResults alone = run(info, settings, {budgets[b]});
-      REQUIRE(alone.cells.size() == seeds);
-      for (std::size_t h = 0; h < all.heads.size(); ++h) {
-        for (std::size_t s = 0; s < seeds; ++s) {
-          const CellResult &expected = alone.heads[h].cells[s], &cell = all.heads[h].cells[b * seeds + s];
-          CHECK(expected.compress_flops > 0);
-          CHECK(cell.compress_flops == expected.compress_flops);
-          CHECK(cell.peak_bytes > 0);
-          CHECK(cell.kept_tokens == expected.kept_tokens);
-        }
+    const ReplayResults together = run(info, settings, budgets, {3, 4}, false), apart = run(info, settings, budgets, {3, 4}, true);
+    REQUIRE(apart.cells.size() == 3 * (info.seeded ? 2 : 1));
+    double shared_flops = 0, own_flops = 0;
+    for (std::size_t c = 0; c < apart.cells.size(); ++c) {
+      const CellKey& key = apart.cells[c];
+      const ReplayResults alone = run(info, settings, {budgets[key.budget]}, {key.seed}, false);
+      REQUIRE(alone.cells.size() == 1);
+      for (std::size_t h = 0; h < apart.heads.size(); ++h) {
+        const CellResult &expected = alone.heads[h].cells[0], &own = apart.heads[h].cells[c], &shared = together.heads[h].cells[c];
+        CHECK(expected.compress_flops > 0);
+        CHECK(own.compress_flops == expected.compress_flops);
+        CHECK(own.peak_bytes == expected.peak_bytes);
+        CHECK(own.kept_tokens == expected.kept_tokens);
+        CHECK(shared.kept_tokens == expected.kept_tokens);
+        CHECK(shared.compress_flops <= expected.compress_flops);
+        shared_flops += shared.compress_flops;
+        own_flops += own.compress_flops;
       }
     }
+    CHECK((shared_flops < own_flops) == (std::string(name) != "balancekv"));  // whose blocks share nothing
   }
 }

@@ -58,12 +58,20 @@ template <class T>
 class HostView {
  public:
   HostView() = default;
+  /// The contents of a vector, which the view takes over.
+  explicit HostView(std::vector<T> values) {
+    auto owner = std::make_shared<const std::vector<T>>(std::move(values));
+    data_ = owner->data();
+    size_ = owner->size();
+    storage_ = std::move(owner);
+  }
   const T* data() const { return data_; }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
   const T& operator[](std::size_t i) const { return data_[i]; }
+  friend bool operator==(const HostView& a, const HostView& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
  private:
   friend class Backend;

@@ -244,12 +244,12 @@ StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setu
   HeadPrompt head = subject.head;
   head.keys = head.keys.slice(0, n);
   head.values = head.values.slice(0, n);
-  const std::shared_ptr<const Prepared> prepared = method.prepare(head, method.bind(settings), backend);
-  return [prepared, n, &backend](std::uint32_t seed) {
+  const MakeCache make = method.prepare_head(head, method.bind(settings), backend);
+  return [make, n, &backend](std::uint32_t seed) {
     StreamWeights weights{.num = std::vector<double>(static_cast<std::size_t>(n)),
                           .den = std::vector<double>(static_cast<std::size_t>(n))};
     // Room for all tokens in both sums: t and T are given, so the budget only must not be too small for them.
-    const auto cache = prepared->make(2 * n, seed);
+    const auto cache = make(2 * n, seed);
     for (const EntryTable& table : cache->entries({})) {
       const auto ids = backend.read(table.ids);
       const auto num = backend.read(table.weight_num), den = backend.read(table.weight_den);

@@ -134,12 +134,9 @@ MassEntries chelsea_entries(const MassProblem& problem, const Subject& subject, 
   HeadPrompt head = subject.head;
   head.values = backend.adopt(std::vector(problem.values), problem.n, static_cast<Index>(columns));
   const MethodInfo& info = find_method("chelsea");
-  const auto prepared = info.prepare_layer({&head, 1}, info.bind({}), backend);
-  const auto cache = prepared->make(budget, 0);
-  const QueryBlock none;
+  const auto cache = info.prepare_head(head, info.bind({}), backend)(budget, 0);
   MassEntries entries;
-  const std::vector<EntryTables> tables = cache->entries({&none, 1});
-  for (const EntryTable& table : tables.front()) {
+  for (const EntryTable& table : cache->entries({})) {
     const std::vector<std::int32_t> ids = backend.read(table.ids);
     const std::vector<float> degrees = backend.read(table.weight_den), own_keys = backend.read(table.own_keys),
                              own_values = backend.read(table.own_values);

@@ -25,26 +25,26 @@ struct Limits {
   std::uint64_t length;
 };
 
-/// Numbers beside the ids: `width` of them a slot, or none.
-std::vector<float> read_beside(const Object& group, const char* name, Index slots, Index width, const Limits& limits) {
+/// Numbers beside the ids: `width` per slot, or none.
+HostView<float> read_beside(const Object& group, const char* name, Index slots, Index width, const Limits& limits) {
   Numbers<float> numbers = read_numbers<float>(group, name, limits.length);
   if (numbers.values.empty()) return {};
   require(static_cast<Index>(numbers.values.size()) == slots * width, group,
           fmt::format("'{}' holds {} numbers, and the ids ask for {}", name, numbers.values.size(), slots * width));
   require(std::ranges::all_of(numbers.values, [](float x) { return std::isfinite(x); }), group,
           fmt::format("'{}' holds a number that is not finite", name));
-  return std::move(numbers.values);
+  return HostView(std::move(numbers.values));
 }
 
-RawTable read_table(const Object& group, const Limits& limits) {
-  RawTable table;
+HostTable read_table(const Object& group, const Limits& limits) {
+  HostTable table;
   table.per_head = integer_of(group, "per_head", 0) != 0;
   table.per_query = integer_of(group, "per_query", 0) != 0;
   Numbers<std::int32_t> ids = read_numbers<std::int32_t>(group, "ids", limits.length);
   require(ids.dims.size() == 1 || ids.dims.size() == 2, group, "a table needs a dataset 'ids' of [rows, width], or [width]");
   table.rows = ids.dims.size() == 2 ? ids.dims[0] : 1;
   table.width = ids.dims.back();
-  table.ids = std::move(ids.values);
+  table.ids = HostView(std::move(ids.values));
   const Index heads = table.per_head ? limits.group : 1;
   require(table.per_query ? table.rows % heads == 0 : table.rows == heads, group,
           fmt::format("'ids' has {} rows, which do not fit {} query heads", table.rows, limits.group));

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 #include <kvbench/trace/schema.hpp>
 
 namespace kvbench {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <kvbench/core/budget.hpp>
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
 

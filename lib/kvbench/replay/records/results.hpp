@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <kvbench/methods/contract/host_table.hpp>
 #include <kvbench/replay/plan/request.hpp>
 
 namespace kvbench {
@@ -49,19 +50,11 @@ struct Bytes {
   double kv = 0, meta = 0, fast = 0, slow = 0, read = 0, full = 0;
 };
 
-/// Entries of a table on the host (see EntryTable), in the trace's token numbers.
-struct RawTable {
-  bool per_head = false, per_query = false;
-  Index rows = 0, width = 0;
-  std::vector<std::int32_t> ids;
-  std::vector<float> weight_num, weight_den, own_keys, own_values;  ///< empty: 1, or the token's own
-};
-
 /// What --raw keeps of a cell on one kv head.
 struct RawCell {
   std::vector<float> output;  ///< [G * m, dv] row g*m + i
   Index entries_query = 0;    ///< index of the first of the queries that `entries` answered: the last part of the run
-  std::vector<RawTable> entries;
+  std::vector<HostTable> entries;  ///< in the trace's token numbers
 };
 
 /// One method with its parameters, at one budget and seed, on one kv head.
@@ -122,6 +115,7 @@ struct ReplayFrame {
   std::vector<std::string> budgets;  ///< by CellKey::budget
   std::vector<CellKey> cells;
   std::string device, isa;
+  bool standalone = false;  ///< every configuration was computed alone
 };
 
 struct ReplayResults : ReplayFrame {
