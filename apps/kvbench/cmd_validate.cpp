@@ -98,7 +98,7 @@ Command add_validate(CLI::App& app) {
   flags->add_option("--delta", o.validate.delta, "Failure probability that such theorems may have")
       ->check(CLI::Range(1e-6, 0.5))
       ->capture_default_str();
-  flags->add_option("--threads", o.validate.threads, "Threads, over checks (default: all processors)")
+  flags->add_option("--threads", o.validate.threads, "Threads (default: OMP_NUM_THREADS, else all processors)")
       ->check(CLI::Range(0, 4096));
   add_form_flags(flags, o.format, o.output);
   add_columns_flag(flags, "Describe the columns of the CSV and exit", o.format, docs_of(check_columns()));

@@ -60,8 +60,9 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
   o.isa_flag = flags->add_option("--isa", o.isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
                    ->transform(CLI::CheckedTransformer(isas));
   flags
-      ->add_option("--threads", o.machine.threads,
-                   "Threads, over heads (default: all processors; on cuda 1: each one holds a head in device memory)")
+      ->add_option(
+          "--threads", o.machine.threads,
+          "Threads (default: OMP_NUM_THREADS, else all processors; on cuda 1, as each thread keeps a head in device memory)")
       ->check(CLI::Range(0, 4096));
   flags
       ->add_option(

@@ -7,7 +7,7 @@ from support import SAMPLE, CliTest, main, rows, run
 
 
 class Determinism(CliTest):
-    def same(self, trace, *flags, counts=(1, 2, 5, 1)):
+    def same(self, trace, *flags, counts=(1, 2, 3, 5, 1)):
         outputs = set()
         for threads in counts:
             done = run("replay", trace, "--no-times", "--threads", threads, *flags)

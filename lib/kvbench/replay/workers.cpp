@@ -2,59 +2,41 @@
 #include <kvbench/replay/workers.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <kvbench/core/error.hpp>
 
 namespace kvbench {
 namespace {
 
-/// Hands out units in order to workers.
-class Crew {
+/// The first exception that the work of any thread throws.
+class Failure {
  public:
-  Crew(std::size_t units, const ReplayRequest& request, const ReplayHooks& hooks,
-          const std::function<void(Backend&, std::size_t)>& work)
-      : units_(units), request_(request), hooks_(hooks), work_(work) {}
-
-  void run(std::size_t threads) {
-    std::vector<std::thread> pool;
-    for (std::size_t t = 1; t < threads; ++t) pool.emplace_back([this] { work(); });
-    work();
-    for (std::thread& thread : pool) thread.join();
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
-  void work() {
+  /// Runs `work` unless there has been a failure; no exception leaves a parallel region.
+  template <class F>
+  void guard(F work) {
+    if (failed_) return;
     try {
-      const std::unique_ptr<Backend> backend = make_backend(request_);
-      for (std::size_t u; !failed_ && (u = next_.fetch_add(1)) < units_;) {
-        work_(*backend, u);
-        const std::lock_guard lock(mutex_);
-        ++done_;
-        if (hooks_.progress) hooks_.progress(done_, static_cast<Index>(units_));
-      }
+      work();
     } catch (...) {
       const std::lock_guard lock(mutex_);
       failed_ = true;
-      if (!failure_) failure_ = std::current_exception();
+      if (!first_) first_ = std::current_exception();
     }
   }
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
 
-  std::size_t units_;
-  const ReplayRequest& request_;
-  const ReplayHooks& hooks_;
-  const std::function<void(Backend&, std::size_t)>& work_;
-  std::atomic<std::size_t> next_ = 0;
+ private:
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;
-  Index done_ = 0;
-  std::exception_ptr failure_;
+  std::exception_ptr first_;
 };
 
 }  // namespace
@@ -74,13 +56,33 @@ std::unique_ptr<Backend> make_backend(const ReplayRequest& request) {
 }
 
 std::size_t worker_count(const ReplayRequest& request) {
-  if (request.threads > 0) return static_cast<std::size_t>(request.threads);
-  return request.backend == "cuda" ? 1 : std::max(1u, std::thread::hardware_concurrency());
+  const int wanted = request.threads > 0 ? request.threads : request.backend == "cuda" ? 1 : omp_get_max_threads();
+  return static_cast<std::size_t>(std::min(wanted, omp_get_thread_limit()));
 }
 
 void run_units(std::size_t units, const ReplayRequest& request, const ReplayHooks& hooks,
                const std::function<void(Backend&, std::size_t)>& work) {
-  Crew(units, request, hooks, work).run(std::min(worker_count(request), units));
+  if (units == 0) return;
+  const int threads = static_cast<int>(std::min(worker_count(request), units));
+  Failure failure;
+  std::mutex reporting;
+  Index done = 0;
+#pragma omp parallel num_threads(threads)
+  {
+    std::unique_ptr<Backend> backend;
+    failure.guard([&] { backend = make_backend(request); });
+    // Monotonic: units start in order, which reading ahead of them relies on.
+#pragma omp for schedule(monotonic : dynamic) nowait
+    for (std::size_t u = 0; u < units; ++u) {
+      failure.guard([&] {
+        work(*backend, u);
+        const std::lock_guard lock(reporting);
+        ++done;
+        if (hooks.progress) hooks.progress(done, static_cast<Index>(units));
+      });
+    }
+  }
+  failure.rethrow();
 }
 
 }  // namespace kvbench

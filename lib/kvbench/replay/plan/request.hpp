@@ -46,7 +46,7 @@ struct ReplayRequest {
   std::string backend = "cpu";  ///< cpu, cuda or ref; see choose_device()
   std::optional<Isa> isa;       ///< cpu instruction set; default: the best
   bool keep_raw = false;        ///< keep each cell's outputs and entries
-  int threads = 0;              ///< 0: all processors; on cuda one
+  int threads = 0;              ///< 0: OMP_NUM_THREADS, else all processors; on cuda one
   /// The largest unit that is read while another computes; default: 256 MiB as far as `memory` allows, on a GPU 2 GiB.
   std::optional<std::size_t> read_ahead_bytes;
   double memory = 0;  ///< bytes that heads in flight may take together (see head_memory.hpp); 0: default_memory()
