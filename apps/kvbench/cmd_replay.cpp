@@ -107,12 +107,15 @@ void resolve(ReplayFlags& options) {
     if (options.window < 1) throw Error("--window {} must be at least 1", options.window);
     request.window = options.window;
   }
-  set_machine(options.run, request);
+  request.standalone = options.run.standalone;
+  request.kv_element = options.run.kv_element;
 }
 
 int run(ReplayFlags& options) {
   resolve_device(options.run);
   resolve(options);
+  RunOptions how = run_options(options.run);
+  how.keep_raw = !options.raw.empty();
   const trace::Reader reader(options.trace);
   Output output(options.run.output);
   ReplayHooks hooks{.stop = &stop_on_signals()};
@@ -121,9 +124,8 @@ int run(ReplayFlags& options) {
     Progress progress("heads", options.run.quiet);
     hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
     hooks.note = note_to_stderr(options.run.quiet);
-    options.request.keep_raw = !options.raw.empty();
-    const ReplayResults results = replay(reader, options.request, hooks);
-    if (options.request.keep_raw) write_raw(options.raw, reader, options.request, results);
+    const ReplayResults results = replay(reader, options.request, how, hooks);
+    if (how.keep_raw) write_raw(options.raw, reader, options.request, results);
     records = summarize(results, options.run.grain);
     mark_best(records);
   }

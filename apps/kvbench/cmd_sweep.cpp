@@ -28,11 +28,12 @@ struct SweepFlags {
 SweepPlan plan(const SweepFlags& options) {
   config::Sweep sweep = config::read_sweep(options.file);
   for (config::SweepRun& run : sweep.runs) {
-    set_machine(options.run, run.request);
+    run.request.standalone = options.run.standalone;
+    run.request.kv_element = options.run.kv_element;
     if (options.run.device_flag->count() > 0) run.devices.clear();
   }
   if (!options.traces.empty()) use_traces(sweep, options.traces);
-  return plan_sweep(std::move(sweep));
+  return plan_sweep(std::move(sweep), run_options(options.run));
 }
 
 /// Where finished cells go: a file that the user names, one beside the output, or a scratch file where there is no output.
@@ -68,7 +69,8 @@ void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Sta
                      : "");
 }
 
-void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard, CellsFile& cells) {
+void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard,
+             CellsFile& cells) {
   if (options.resume) report_resumed(cells, layout, standing_of(plan, layout, shard, cells));
   cells.begin(layout);
   ReplayHooks hooks{.stop = &stop_on_signals()};

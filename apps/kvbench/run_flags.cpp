@@ -54,14 +54,14 @@ void add_table_flags(CLI::App* flags, TableFlags& o) {
 
 void add_run_flags(CLI::App* flags, RunFlags& o) {
   o.device_flag = flags
-                      ->add_option("--device", o.machine.backend,
+                      ->add_option("--device", o.device,
                                    "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference)")
                       ->check(CLI::IsMember({"auto", "cpu", "cuda", "ref"}));
   o.isa_flag = flags->add_option("--isa", o.isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
                    ->transform(CLI::CheckedTransformer(isas));
   flags
       ->add_option(
-          "--threads", o.machine.threads,
+          "--threads", o.threads,
           "Threads (default: OMP_NUM_THREADS, else all processors; on cuda 1, as each thread keeps a head in device memory)")
       ->check(CLI::Range(0, 4096));
   flags
@@ -70,24 +70,22 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
           "Memory that heads in flight may take together, such as 2G (default: three quarters of what there is); fewer "
           "threads run where they would take more")
       ->transform(CLI::AsSizeValue(false));
-  flags->add_flag("--standalone", o.machine.standalone,
+  flags->add_flag("--standalone", o.standalone,
                   "Answer every cell alone: no shared scores, no tokens attended to once for several budgets (slow; a check)");
-  flags
-      ->add_option("--kv-dtype", o.machine.kv_element,
-                   "Element type of a deployment's cache, for the byte columns: bf16, f16, f32")
+  flags->add_option("--kv-dtype", o.kv_element, "Element type of a deployment's cache, for the byte columns: bf16, f16, f32")
       ->transform(CLI::CheckedTransformer(kv_elements));
   add_table_flags(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "No progress bar");
 }
 
 void resolve_device(RunFlags& options) {
-  const DeviceChoice choice = choose_device(options.machine.backend);
-  options.machine.backend = choice.backend;
+  const DeviceChoice choice = choose_device(options.device);
+  options.device = choice.backend;
   if (!choice.note.empty()) fmt::print(stderr, "kvbench: {}\n", choice.note);
 }
 
 void report_device_memory(const RunFlags& options) {
-  if (options.machine.backend != "cuda") return;
+  if (options.device != "cuda") return;
   const auto backend = make_cuda_backend();
   const DeviceMemory memory = backend->memory().value();
   constexpr double mib = 1 << 20;
@@ -95,18 +93,16 @@ void report_device_memory(const RunFlags& options) {
              static_cast<double>(memory.peak) / mib, static_cast<double>(memory.limit) / mib);
 }
 
-void set_machine(const RunFlags& options, ReplayRequest& request) {
-  request.backend = options.machine.backend;
-  request.threads = options.machine.threads;
-  request.memory = static_cast<double>(options.memory);
-  request.standalone = options.machine.standalone;
-  request.kv_element = options.machine.kv_element;
-  if (options.isa_flag->count() > 0) {
-    if (!isa_available(options.isa))
-      throw Error("--isa {}: this processor or build does not have it; the best here is {}", name_of(options.isa),
+RunOptions run_options(const RunFlags& flags) {
+  RunOptions options{.backend = flags.device, .threads = flags.threads, .memory = static_cast<double>(flags.memory)};
+  if (flags.isa_flag->count() > 0) {
+    if (!isa_available(flags.isa)) {
+      throw Error("--isa {}: this processor or build does not have it; the best here is {}", name_of(flags.isa),
                   name_of(best_isa()));
-    request.isa = options.isa;
+    }
+    options.isa = flags.isa;
   }
+  return options;
 }
 
 std::string format_records(const TableFlags& options, std::span<const Record> records, bool table) {

@@ -9,8 +9,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/plan/request.hpp>
+#include <kvbench/replay/records/record.hpp>
 
 namespace kvbench::app {
 
@@ -21,10 +21,12 @@ struct TableFlags {
 };
 
 struct RunFlags : TableFlags {
-  ReplayRequest machine;  ///< backend, isa, threads, standalone and kv_element; nothing else of it is used
-  bool quiet = false;
+  std::string device = "cpu";
+  int threads = 0;
   std::uint64_t memory = 0;  ///< bytes, 0: not given
   Isa isa = Isa::scalar;
+  bool standalone = false, quiet = false;
+  Element kv_element = Element::f16;
   CLI::Option *isa_flag = nullptr, *device_flag = nullptr;
 };
 
@@ -38,8 +40,8 @@ void add_run_flags(CLI::App* flags, RunFlags& options);
 void resolve_device(RunFlags& options);
 /// On a GPU: says on stderr how much of its memory the run held.
 void report_device_memory(const RunFlags& options);
-/// Copies what the flags say into `request`.
-void set_machine(const RunFlags& options, ReplayRequest& request);
+/// How the flags let a replay run. Throws Error where the instruction set cannot be had.
+RunOptions run_options(const RunFlags& flags);
 
 /// The records as the flags want them; `table`: aligned for a terminal unless the flags name a format.
 std::string format_records(const TableFlags& options, std::span<const Record> records, bool table);

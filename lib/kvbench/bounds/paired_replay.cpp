@@ -49,11 +49,9 @@ std::vector<std::int64_t> spread_layers(const trace::TraceInfo& trace, std::size
 }
 
 PairedReplay::PairedReplay(const CheckContext& context, ReplayRequest request) : request_(std::move(request)) {
-  request_.threads = 1;
-  request_.backend = "cpu";
   request_.prompts = {context.reader->info().prompts.front().id};
   try {
-    results_ = replay(*context.reader, request_, {.stop = context.stop});
+    results_ = replay(*context.reader, request_, {.threads = 1}, {.stop = context.stop});
   } catch (const Error& reason) {  // what this trace cannot do is no reason to give up the other checks
     throw Unavailable(reason.what());
   }

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <mutex>
 
+#include <kvbench/replay/answer/unit.hpp>
+#include <kvbench/replay/exact/read_ahead.hpp>
 #include <kvbench/replay/plan/device_memory.hpp>
 #include <kvbench/replay/plan/head_memory.hpp>
-#include <kvbench/replay/exact/read_ahead.hpp>
-#include <kvbench/replay/answer/unit.hpp>
 #include <kvbench/replay/workers.hpp>
 
 namespace kvbench {
@@ -16,16 +16,17 @@ namespace {
 
 /// The largest unit that a worker may read ahead: a unit at work on a GPU holds nothing on the host, elsewhere memory bounds
 /// it.
-std::size_t read_ahead_bytes(const ReplayRequest& request, const Backend& backend, const Workers& workers) {
+std::size_t read_ahead_bytes(const RunOptions& options, const Backend& backend, const Workers& workers) {
   constexpr std::size_t mib = std::size_t{1} << 20;
-  if (request.read_ahead_bytes) return *request.read_ahead_bytes;
+  if (options.read_ahead_bytes) return *options.read_ahead_bytes;
   if (backend.memory()) return 2048 * mib;
   return static_cast<std::size_t>(std::min<double>(256 * mib, workers.spare / workers.threads));
 }
 
 }  // namespace
 
-ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request) {
+ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
+                         const RunOptions& options) {
   ReplayFrame frame;
   frame.trace = std::filesystem::path(reader.path()).filename().string();
   frame.sha256 = reader.sha256();
@@ -38,7 +39,7 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
   }
   for (const Budget& budget : request.budgets) frame.budgets.push_back(budget.text());
   frame.cells = plan.cells;
-  const std::unique_ptr<Backend> backend = make_backend(request);
+  const std::unique_ptr<Backend> backend = make_backend(options);
   frame.device = backend->name();
   frame.isa = backend->isa();
   return frame;
@@ -54,15 +55,15 @@ HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std
           .cells = std::vector<CellResult>(plan.cells.size())};
 }
 
-void replay_units(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request, const ReplayHooks& hooks,
-                  const UnitSink& take) {
-  const std::unique_ptr<Backend> backend = make_backend(request);
-  const Workers fitting = plan_workers(reader.info(), plan, request);
+void replay_units(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request, const RunOptions& options,
+                  const ReplayHooks& hooks, const UnitSink& take) {
+  const std::unique_ptr<Backend> backend = make_backend(options);
+  const Workers fitting = plan_workers(reader.info(), plan, options);
   if (hooks.note && !fitting.note.empty()) hooks.note(fitting.note);
   const std::size_t workers = std::min(static_cast<std::size_t>(fitting.threads), plan.units.size());
-  ReplayRequest bounded = request;
+  RunOptions bounded = options;
   bounded.threads = fitting.threads;
-  ReadAhead slabs(reader, plan, workers, read_ahead_bytes(request, *backend, fitting));
+  ReadAhead slabs(reader, plan, workers, read_ahead_bytes(options, *backend, fitting));
   std::mutex taking;
   run_units(plan.units.size(), bounded, hooks, [&](Backend& own, std::size_t u) {
     const Unit& unit = plan.units[u];
@@ -71,7 +72,7 @@ void replay_units(const trace::Reader& reader, const ReplayPlan& plan, const Rep
       heads.push_back(empty_head(reader.info(), plan, unit.first_result + h));
     }
     try {
-      run_unit(reader, plan, unit, request, slabs.take(u, own), own, hooks.stop, heads);
+      run_unit(reader, plan, unit, request, options, slabs.take(u, own), own, hooks.stop, heads);
     } catch (const OutOfDeviceMemory& error) {
       throw explained(error, {.tokens = unit.prompt.tokens, .heads = unit.kv_heads.size(), .workers = workers});
     }
@@ -80,11 +81,12 @@ void replay_units(const trace::Reader& reader, const ReplayPlan& plan, const Rep
   });
 }
 
-ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const ReplayHooks& hooks) {
+ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options,
+                     const ReplayHooks& hooks) {
   const ReplayPlan plan = make_plan(reader.info(), request);
-  ReplayResults results{replay_frame(reader, plan, request), {}};
+  ReplayResults results{replay_frame(reader, plan, request, options), {}};
   for (std::size_t h = 0; h < plan.heads.size(); ++h) results.heads.push_back(empty_head(reader.info(), plan, h));
-  replay_units(reader, plan, request, hooks, [&](std::size_t u, std::vector<HeadResult> heads) {
+  replay_units(reader, plan, request, options, hooks, [&](std::size_t u, std::vector<HeadResult> heads) {
     const Unit& unit = plan.units[u];
     for (std::size_t h = 0; h < heads.size(); ++h) {
       for (std::size_t c = 0; c < plan.cells.size(); ++c) {

@@ -8,10 +8,12 @@ namespace kvbench {
 /// Replays a trace: one exact pass over each (kv head, block of queries), shared by all methods, budgets, seeds and metrics.
 /// Parallel over units; results stand in plan order and do not depend on the number of threads. Throws Error (bad request or
 /// trace), IoError, std::bad_alloc, Interrupted.
-ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const ReplayHooks& hooks = {});
+ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options = {},
+                     const ReplayHooks& hooks = {});
 
 /// What replay() of this request would say about itself.
-ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request);
+ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
+                         const RunOptions& options);
 
 /// The head of `plan` at `index`, with all cells of the plan and nothing in them.
 HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std::size_t index);
@@ -22,7 +24,7 @@ using UnitSink = std::function<void(std::size_t unit, std::vector<HeadResult> he
 
 /// Replays the units of `plan`, which may be a part of what make_plan() gave, and hands each to `take` when it is done, one at
 /// a time, in any order. Throws as replay() does, and what `take` throws.
-void replay_units(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request, const ReplayHooks& hooks,
-                  const UnitSink& take);
+void replay_units(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request, const RunOptions& options,
+                  const ReplayHooks& hooks, const UnitSink& take);
 
 }  // namespace kvbench

@@ -49,28 +49,28 @@ DeviceChoice choose_device(const std::string& asked) {
   return {"cpu", fmt::format("--device auto: {}; computing on the processor", reason)};
 }
 
-std::unique_ptr<Backend> make_backend(const ReplayRequest& request) {
-  if (request.backend == "ref") return make_ref_backend();
-  if (request.backend == "cuda") return make_cuda_backend();
-  return make_cpu_backend(request.isa.value_or(best_isa()));
+std::unique_ptr<Backend> make_backend(const RunOptions& options) {
+  if (options.backend == "ref") return make_ref_backend();
+  if (options.backend == "cuda") return make_cuda_backend();
+  return make_cpu_backend(options.isa.value_or(best_isa()));
 }
 
-std::size_t worker_count(const ReplayRequest& request) {
-  const int wanted = request.threads > 0 ? request.threads : request.backend == "cuda" ? 1 : omp_get_max_threads();
+std::size_t worker_count(const RunOptions& options) {
+  const int wanted = options.threads > 0 ? options.threads : options.backend == "cuda" ? 1 : omp_get_max_threads();
   return static_cast<std::size_t>(std::min(wanted, omp_get_thread_limit()));
 }
 
-void run_units(std::size_t units, const ReplayRequest& request, const ReplayHooks& hooks,
+void run_units(std::size_t units, const RunOptions& options, const ReplayHooks& hooks,
                const std::function<void(Backend&, std::size_t)>& work) {
   if (units == 0) return;
-  const int threads = static_cast<int>(std::min(worker_count(request), units));
+  const int threads = static_cast<int>(std::min(worker_count(options), units));
   Failure failure;
   std::mutex reporting;
   Index done = 0;
 #pragma omp parallel num_threads(threads)
   {
     std::unique_ptr<Backend> backend;
-    failure.guard([&] { backend = make_backend(request); });
+    failure.guard([&] { backend = make_backend(options); });
     // Monotonic: units start in order, which reading ahead of them relies on.
 #pragma omp for schedule(monotonic : dynamic) nowait
     for (std::size_t u = 0; u < units; ++u) {

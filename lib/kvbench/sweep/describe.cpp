@@ -59,7 +59,7 @@ std::string replay_text(const SweepStep& step) {
 
 std::string step_text(const SweepStep& step, const SweepRun& run) {
   std::string out = fmt::format("run {} on {}{}\n", run.name, std::filesystem::path(step.reader->path()).filename().string(),
-                                step.request.backend == "cpu" ? "" : fmt::format(", computed by {}", step.request.backend));
+                                step.options.backend == "cpu" ? "" : fmt::format(", computed by {}", step.options.backend));
   out += fmt::format("  layers   {}\n", layers_text(step));
   if (!step.request.methods.empty()) out += replay_text(step);
   if (!run.measures.empty()) {

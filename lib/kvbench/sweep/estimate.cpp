@@ -82,7 +82,7 @@ Estimate estimate(const SweepPlan& plan, const Shard& shard) {
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const SweepStep& step = plan.steps[s];
     if (work[s].units.empty()) continue;
-    if (step.request.backend == "cuda") {
+    if (step.options.backend == "cuda") {
       for (const std::size_t u : work[s].units) total.on_gpu += step.replay.units[u].methods.size();
       continue;
     }
@@ -93,7 +93,7 @@ Estimate estimate(const SweepPlan& plan, const Shard& shard) {
       total.memory_bytes = std::max(total.memory_bytes, unit_bytes(step.reader->info(), step.replay.units[u]));
     }
     const int threads =
-        std::min(plan_workers(step.reader->info(), step.replay, step.request).threads, static_cast<int>(work[s].units.size()));
+        std::min(plan_workers(step.reader->info(), step.replay, step.options).threads, static_cast<int>(work[s].units.size()));
     total.core_seconds += seconds;
     total.seconds += seconds / threads;
     total.threads = std::max(total.threads, threads);

@@ -23,21 +23,21 @@ std::vector<T> items(const SweepRun& run, const char* key, const std::vector<T>&
   return zipped(run, key) ? std::vector<T>{list[i]} : list;
 }
 
-std::vector<Pass> combinations(const SweepRun& run) {
+std::vector<Pass> combinations(const SweepRun& run, const std::string& backend) {
   std::vector<Pass> passes;
   const std::size_t pairs = run.zip.empty() ? 1 : config::list_size(run, run.zip.front());
   for (std::size_t i = 0; i < pairs; ++i) {
-    Pass pass{.trace = {}, .request = run.request};
+    Pass pass{.trace = {}, .request = run.request, .backend = {}};
     pass.request.budgets = items(run, "budgets", run.request.budgets, i);
     pass.request.layers = items(run, "layers", run.request.layers, i);
     pass.request.prompts = items(run, "prompts", run.request.prompts, i);
-    const std::vector<std::string> devices = run.devices.empty() ? std::vector{run.request.backend} : run.devices;
+    const std::vector<std::string> devices = run.devices.empty() ? std::vector{backend} : run.devices;
     for (const config::TraceChoice& trace : items(run, "traces", run.traces, i)) {
       for (const Protocol protocol : items(run, "protocol", run.protocols, i)) {
         for (const std::string& device : items(run, "device", devices, i)) {
           pass.trace = trace;
           pass.request.protocol = protocol;
-          pass.request.backend = device;
+          pass.backend = device;
           passes.push_back(pass);
         }
       }
@@ -51,7 +51,7 @@ bool has(const Pass& pass, const MethodChoice& method, const Budget& budget, con
   if (key == "method") return &find_method(value) == method.info;
   if (key == "budget") return budget.text() == value;
   if (key == "protocol") return name_of(pass.request.protocol) == value;
-  if (key == "device") return pass.request.backend == value;
+  if (key == "device") return pass.backend == value;
   if (key == "trace") {
     const std::filesystem::path path(pass.trace.path);
     return path.filename() == value || path.stem() == value;
@@ -111,8 +111,8 @@ void drop_empty_methods(ReplayRequest& request) {
 
 }  // namespace
 
-std::vector<Pass> expand(const SweepRun& run) {
-  std::vector<Pass> passes = combinations(run);
+std::vector<Pass> expand(const SweepRun& run, const std::string& backend) {
+  std::vector<Pass> passes = combinations(run, backend);
   for (const Exclusion& exclusion : run.exclusions) {
     check(run, exclusion);
     bool any = false;
@@ -121,7 +121,7 @@ std::vector<Pass> expand(const SweepRun& run) {
   }
   for (Pass& pass : passes) {
     drop_empty_methods(pass.request);
-    pass.request.backend = config::with_place(run.place, [&] { return choose_device(pass.request.backend).backend; });
+    pass.backend = config::with_place(run.place, [&] { return choose_device(pass.backend).backend; });
   }
   if (run.measures.empty()) std::erase_if(passes, [](const Pass& pass) { return pass.request.methods.empty(); });
   if (passes.empty()) config::fail_at(run.place, "'exclude' leaves nothing of run '{}'", run.name);

@@ -89,7 +89,7 @@ SweepLayout layout_of(const SweepPlan& plan) {
   SweepLayout layout{plan.sweep.name, std::string(version()), std::string(commit()), {}};
   for (const SweepStep& step : plan.steps) {
     const config::SweepRun& run = plan.sweep.runs[step.run];
-    StepLayout out{.run = run.name, .frame = replay_frame(*step.reader, step.replay, step.request)};
+    StepLayout out{.run = run.name, .frame = replay_frame(*step.reader, step.replay, step.request, step.options)};
     add_replay(out, step);
     add_measures(out, step, run.measures);
     layout.steps.push_back(std::move(out));

@@ -57,7 +57,6 @@ ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
   request.protect_first = scaled(prompt.protect_first);
   request.protect_last = scaled(prompt.protect_last);
   request.dense_layers = 0;
-  request.threads = 1;
   const Index middle = context - request.protect_first - request.protect_last;
   for (Budget& budget : request.budgets) {
     const Index tokens = scaled(budget_tokens(prompt, budget, false));
@@ -67,9 +66,9 @@ ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
 }
 
 /// Processor time of a replay, and what it gave.
-std::pair<double, ReplayResults> timed(const trace::Reader& reader, const ReplayRequest& request) {
+std::pair<double, ReplayResults> timed(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options) {
   const std::clock_t start = std::clock();
-  ReplayResults results = replay(reader, request);
+  ReplayResults results = replay(reader, request, options);
   return {static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, std::move(results)};
 }
 
@@ -96,6 +95,8 @@ PilotCost run_pilot(const SweepStep& step, Index context) {
   trace::synthesize(file.path, shape_of(step, length, steps));
   const trace::Reader reader(file.path);
   ReplayRequest request = request_of(step, length, steps);
+  RunOptions options = step.options;
+  options.threads = 1;
   const std::vector<MethodChoice> methods = std::move(request.methods);
   const auto excluded = std::exchange(request.excluded, {});
 
@@ -105,8 +106,8 @@ PilotCost run_pilot(const SweepStep& step, Index context) {
   base.methods = {{&sink, sink.bind({})}};
   base.budgets = {Budget::tokens(std::min<Index>(8, length))};
   base.protect_first = base.protect_last = 0;
-  timed(reader, base);  // the first one also warms caches
-  const auto [seconds, shared] = timed(reader, base);
+  timed(reader, base, options);  // the first one also warms caches
+  const auto [seconds, shared] = timed(reader, base, options);
   cost.shared_seconds = seconds;
   cost.queries = static_cast<Index>(shared.heads.front().positions.size());
   for (std::size_t m = 0; m < methods.size(); ++m) {
@@ -115,7 +116,7 @@ PilotCost run_pilot(const SweepStep& step, Index context) {
     for (const auto& [method, budget] : excluded) {
       if (method == m) request.excluded.emplace_back(0, budget);
     }
-    auto [with_method, results] = timed(reader, request);
+    auto [with_method, results] = timed(reader, request, options);
     cost.methods.push_back(cost_of(std::move(results), with_method - cost.shared_seconds));
   }
   return cost;

@@ -24,8 +24,10 @@ class Traces {
   std::map<std::string, std::shared_ptr<const trace::Reader>> readers_;
 };
 
-SweepStep plan_step(const SweepRun& run, std::size_t index, Pass pass, std::shared_ptr<const trace::Reader> reader) {
-  SweepStep step{.run = index, .reader = std::move(reader), .request = std::move(pass.request)};
+SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, const RunOptions& options,
+                    std::shared_ptr<const trace::Reader> reader) {
+  SweepStep step{.run = index, .reader = std::move(reader), .request = pass.request, .options = options};
+  step.options.backend = pass.backend;
   try {
     if (!step.request.methods.empty()) step.replay = make_plan(step.reader->info(), step.request);
     if (!run.measures.empty()) step.measured = select_heads(step.reader->info(), step.request);
@@ -37,7 +39,7 @@ SweepStep plan_step(const SweepRun& run, std::size_t index, Pass pass, std::shar
 
 }  // namespace
 
-SweepPlan plan_sweep(config::Sweep sweep) {
+SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) {
   SweepPlan plan{.sweep = std::move(sweep), .steps = {}};
   Traces traces;
   for (std::size_t r = 0; r < plan.sweep.runs.size(); ++r) {
@@ -45,8 +47,8 @@ SweepPlan plan_sweep(config::Sweep sweep) {
     if (run.traces.empty()) {
       config::fail_at(run.place, "run '{}' has no traces; name some with the key 'traces', or with --trace", run.name);
     }
-    for (const Pass& pass : expand(run)) {
-      SweepStep step = plan_step(run, r, pass, traces.open(pass.trace));
+    for (const Pass& pass : expand(run, options.backend)) {
+      SweepStep step = plan_step(run, r, pass, options, traces.open(pass.trace));
       // Measures look at the trace alone: passes over the same heads measure them once.
       const auto measured_too = [&](const SweepStep& other) {
         return other.run == r && other.reader == step.reader && other.measured == step.measured;

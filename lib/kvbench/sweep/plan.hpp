@@ -17,6 +17,7 @@ struct SweepStep {
   std::size_t run = 0;  ///< index into Sweep::runs
   std::shared_ptr<const trace::Reader> reader;
   ReplayRequest request;
+  RunOptions options;
   ReplayPlan replay;                ///< empty where the run only measures
   std::vector<HeadPlace> measured;  ///< empty where it measures nothing
 };
@@ -26,9 +27,9 @@ struct SweepPlan {
   std::vector<SweepStep> steps;  ///< in the order of runs, then traces, protocols, devices
 };
 
-/// Opens all traces and plans all runs. Throws Error with the place of the run or trace where a trace is missing or bad, or
+/// Opens all traces and plans all runs. `options` hold for every step; where a run names devices, these replace the backend. Throws Error with the place of the run or trace where a trace is missing or bad, or
 /// cannot serve the run.
-SweepPlan plan_sweep(config::Sweep sweep);
+SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options = {});
 
 bool has_replays(const SweepPlan& plan);
 bool has_measures(const SweepPlan& plan);

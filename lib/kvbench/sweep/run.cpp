@@ -60,7 +60,7 @@ CellBlock block_of(const ReplayPlan& plan, std::size_t method, std::vector<HeadR
 }
 
 void replay_rest(const SweepStep& step, const StepRest& rest, CellsFile& file, const ReplayHooks& hooks) {
-  replay_units(*step.reader, rest.replay, step.request, hooks, [&](std::size_t u, std::vector<HeadResult> heads) {
+  replay_units(*step.reader, rest.replay, step.request, step.options, hooks, [&](std::size_t u, std::vector<HeadResult> heads) {
     const Unit& unit = rest.replay.units[u];
     for (std::size_t i = 0; i < unit.methods.size(); ++i) {
       file.add(rest.cells[u][i]->key, block_of(rest.replay, unit.methods[i], heads));
@@ -71,7 +71,7 @@ void replay_rest(const SweepStep& step, const StepRest& rest, CellsFile& file, c
 void measure_rest(const SweepStep& step, const StepLayout& layout, const StepRest& rest, const std::vector<Measure>& measures,
                   CellsFile& file, const ReplayHooks& hooks) {
   std::mutex adding;
-  ReplayRequest on_host = step.request;
+  RunOptions on_host = step.options;
   if (on_host.backend == "cuda") on_host.backend = "cpu";
   run_units(rest.measured.size(), on_host, hooks, [&](Backend& backend, std::size_t i) {
     const std::size_t h = rest.measured[i];

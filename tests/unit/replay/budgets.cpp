@@ -19,7 +19,6 @@ ReplayRequest request_for(Protocol protocol, std::vector<Index> budgets, bool st
   request.seeds = {0, 1};
   request.protocol = protocol;
   request.standalone = standalone;
-  request.threads = 1;
   return request;
 }
 
@@ -71,15 +70,15 @@ TEST_CASE("every method answers at budgets together as at each alone, and as wit
                           .key_norm = 3});
   const std::vector<Index> budgets = {12, 48, 24, 36};  // in no order
   for (const Protocol protocol : {Protocol::prefill, Protocol::decode}) {
-    const ReplayResults together = replay(trace.reader(), request_for(protocol, budgets, false), {});
-    const ReplayResults standalone = replay(trace.reader(), request_for(protocol, budgets, true), {});
+    const ReplayResults together = replay(trace.reader(), request_for(protocol, budgets, false), {.threads = 1});
+    const ReplayResults standalone = replay(trace.reader(), request_for(protocol, budgets, true), {.threads = 1});
     for (const CellKey& key : together.cells) {
       CAPTURE(kvbench::all_methods()[key.method].name);
       CAPTURE(budgets[key.budget]);
       check_same(together, standalone, key, key.budget, false);
     }
     for (std::size_t b = 0; b < budgets.size(); ++b) {
-      const ReplayResults alone = replay(trace.reader(), request_for(protocol, {budgets[b]}, false), {});
+      const ReplayResults alone = replay(trace.reader(), request_for(protocol, {budgets[b]}, false), {.threads = 1});
       for (const CellKey& key : together.cells) {
         if (key.budget != b) continue;
         CAPTURE(kvbench::all_methods()[key.method].name);

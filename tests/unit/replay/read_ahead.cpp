@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/plan/device_memory.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
+#include <kvbench/replay/plan/device_memory.hpp>
 #include <kvbench/replay/workers.hpp>
 
 #include <support/fakes.hpp>
@@ -69,12 +69,9 @@ TEST_CASE("results do not depend on reading ahead") {
   const SmallTrace trace;
   const MethodInfo one = fake_two_sets(), layer = fake_shared_layer();
   for (const int threads : {1, 3}) {
-    ReplayRequest request = request_of({&one, &find_method("subgen"), &layer}, 5);
-    request.threads = threads;
-    request.read_ahead_bytes = 0;
-    const ReplayResults without = replay(trace.reader(), request);
-    request.read_ahead_bytes.reset();
-    const ReplayResults with = replay(trace.reader(), request);
+    const ReplayRequest request = request_of({&one, &find_method("subgen"), &layer}, 5);
+    const ReplayResults without = replay(trace.reader(), request, {.threads = threads, .read_ahead_bytes = 0});
+    const ReplayResults with = replay(trace.reader(), request, {.threads = threads});
     REQUIRE(with.heads.size() == without.heads.size());
     for (std::size_t h = 0; h < with.heads.size(); ++h) {
       for (std::size_t c = 0; c < with.cells.size(); ++c) {

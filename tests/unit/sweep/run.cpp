@@ -90,7 +90,8 @@ TEST_CASE("a sweep gives the records and measures of its runs, named and in orde
   REQUIRE(progress.size() == 20);
   for (std::size_t i = 0; i < progress.size(); ++i) CHECK(progress[i] == std::pair<Index, Index>(i + 1, 20));
 
-  const std::vector<Record> alone = summarize(replay(*plan.steps[0].reader, plan.steps[0].request), Grain::query);
+  const std::vector<Record> alone =
+      summarize(replay(*plan.steps[0].reader, plan.steps[0].request, plan.steps[0].options), Grain::query);
   for (std::size_t i = 0; i < alone.size(); ++i) {
     CHECK(alone[i].method == results.records[i].method);
     CHECK(same(alone[i].metrics[0].mean, results.records[i].metrics[0].mean));
@@ -223,4 +224,19 @@ TEST_CASE("cells serve another sweep as far as they are the same") {
   other.seed += 1;
   trace::synthesize(sweeps.folder / "t.h5", other);
   CHECK(finished(one) == Pair{0, 4});  // another trace under the same name
+}
+
+TEST_CASE("keys depend on what is computed and on which instructions, not on threads, memory and what is kept") {
+  const Sweeps sweeps;
+  const auto layout = [&](const RunOptions& options) {
+    return encode_layout(layout_of(plan_sweep(sweeps.read(two_runs), options)));
+  };
+  const std::string plain = layout({});
+  CHECK(layout({.threads = 3, .memory = 1e9, .read_ahead_bytes = 0, .keep_raw = true}) == plain);
+  CHECK(layout({.isa = best_isa()}) == plain);
+  CHECK(layout({.backend = "ref"}) != plain);
+  if (best_isa() != Isa::scalar) CHECK(layout({.isa = Isa::scalar}) != plain);
+  config::Sweep alone = sweeps.read(two_runs);
+  for (config::SweepRun& run : alone.runs) run.request.standalone = true;
+  CHECK(encode_layout(layout_of(plan_sweep(alone))) != plain);
 }

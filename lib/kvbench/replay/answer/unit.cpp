@@ -7,8 +7,8 @@
 #include <optional>
 #include <tuple>
 
-#include <kvbench/methods/stages/head_caches.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/stages/head_caches.hpp>
 #include <kvbench/replay/answer/budget_group.hpp>
 #include <kvbench/replay/plan/needs.hpp>
 
@@ -64,8 +64,16 @@ void guard(Status& status, std::string& reason, F work) {
 class UnitRun {
  public:
   UnitRun(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request,
-          std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, std::span<HeadResult> results)
-      : reader_(reader), plan_(plan), unit_(unit), request_(request), backend_(backend), stop_(stop), results_(results) {
+          const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop,
+          std::span<HeadResult> results)
+      : reader_(reader),
+        plan_(plan),
+        unit_(unit),
+        request_(request),
+        keep_raw_(options.keep_raw),
+        backend_(backend),
+        stop_(stop),
+        results_(results) {
     for (std::size_t h = 0; h < slabs.size(); ++h) {
       heads_.push_back(place_head(reader.info(), unit.prompt, unit.place(h), std::move(slabs[h]), backend));
     }
@@ -219,7 +227,7 @@ class UnitRun {
                                      .recall_sinks = request_.recall_sinks,
                                      .standalone = request_.standalone,
                                      .selects = info.kind == Kind::select,
-                                     .keep_raw = request_.keep_raw,
+                                     .keep_raw = keep_raw_,
                                      .kv_element = request_.kv_element};
       groups[{plan_.cells[c].method, seed}].add(
           c, budget, std::make_unique<CellRun>(std::move(cache), options, heads_, std::move(results)));
@@ -260,6 +268,7 @@ class UnitRun {
   const ReplayPlan& plan_;
   const Unit& unit_;
   const ReplayRequest& request_;
+  const bool keep_raw_;
   Backend& backend_;
   const std::atomic<bool>* stop_;
   std::span<HeadResult> results_;
@@ -271,8 +280,9 @@ class UnitRun {
 }  // namespace
 
 void run_unit(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request,
-              std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, std::span<HeadResult> results) {
-  UnitRun(reader, plan, unit, request, std::move(slabs), backend, stop, results).run();
+              const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop,
+              std::span<HeadResult> results) {
+  UnitRun(reader, plan, unit, request, options, std::move(slabs), backend, stop, results).run();
 }
 
 }  // namespace kvbench

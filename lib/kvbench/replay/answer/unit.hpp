@@ -10,6 +10,7 @@ namespace kvbench {
 /// Runs the cells of one unit's methods, whose heads were read, and stores them in `results`, one for each head of the unit.
 /// Faults of a method become statuses of its cells; memory exhaustion, I/O errors and interruption are thrown.
 void run_unit(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request,
-              std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, std::span<HeadResult> results);
+              const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop,
+              std::span<HeadResult> results);
 
 }  // namespace kvbench

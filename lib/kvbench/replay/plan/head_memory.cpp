@@ -61,10 +61,10 @@ double default_memory() {
   return 0.75 * control_group_limit(machine);
 }
 
-Workers plan_workers(const trace::TraceInfo& trace, const ReplayPlan& plan, const ReplayRequest& request) {
-  const auto wanted = static_cast<int>(worker_count(request));
-  if (request.backend == "cuda") return {.threads = wanted};  // heads stand in the device's memory (device_memory.hpp)
-  const double memory = request.memory > 0 ? request.memory : default_memory();
+Workers plan_workers(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options) {
+  const auto wanted = static_cast<int>(worker_count(options));
+  if (options.backend == "cuda") return {.threads = wanted};  // heads stand in the device's memory (device_memory.hpp)
+  const double memory = options.memory > 0 ? options.memory : default_memory();
   const Unit* largest = nullptr;
   double need = 0;
   for (const Unit& unit : plan.units) {

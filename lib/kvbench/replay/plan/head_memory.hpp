@@ -23,8 +23,8 @@ struct Workers {
   double spare = std::numeric_limits<double>::infinity();
 };
 
-/// As many as request.threads asks for (0: all processors) whose units fit into request.memory (0: default_memory()) together.
+/// worker_count() threads, or as many of them as have units that fit into options.memory (0: default_memory()) together.
 /// Throws Error, naming the need and the remedy, where not even one does.
-Workers plan_workers(const trace::TraceInfo& trace, const ReplayPlan& plan, const ReplayRequest& request);
+Workers plan_workers(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options);
 
 }  // namespace kvbench

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user asks a replay to do. Everything is resolved and validated before the first head is read.
+// What a user asks a replay to compute (ReplayRequest), and how it runs (RunOptions). Everything is resolved and validated before
+// the first head is read.
 #pragma once
 
 #include <atomic>
@@ -27,6 +28,7 @@ struct MethodChoice {
   Params params;
 };
 
+/// What is computed.
 struct ReplayRequest {
   std::vector<MethodChoice> methods;
   std::vector<Budget> budgets = {Budget::parse("25%")};
@@ -42,16 +44,21 @@ struct ReplayRequest {
   bool protect_outside = false;               ///< they come on top of the budget, and shares apply to the middle
   Index dense_layers = 0;                     ///< first layers of the model that stay exact (rows carry dense = 1)
   bool recall_sinks = false;                  ///< count protected tokens in recall too
-  bool standalone = false;      ///< answer each cell alone: no shared scores, nothing in common with other budgets
+  bool standalone = false;  ///< answer each cell alone: no shared scores, nothing in common with other budgets
+  /// Element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same).
+  Element kv_element = Element::f16;
+};
+
+/// How it is computed, and what is kept of it. Nothing here changes a result, except that backend and instruction set may change
+/// the last bits.
+struct RunOptions {
   std::string backend = "cpu";  ///< cpu, cuda or ref; see choose_device()
   std::optional<Isa> isa;       ///< cpu instruction set; default: the best
-  bool keep_raw = false;        ///< keep each cell's outputs and entries
   int threads = 0;              ///< 0: OMP_NUM_THREADS, else all processors; on cuda one
+  double memory = 0;            ///< bytes that heads in flight may take together (see head_memory.hpp); 0: default_memory()
   /// The largest unit that is read while another computes; default: 256 MiB as far as `memory` allows, on a GPU 2 GiB.
   std::optional<std::size_t> read_ahead_bytes;
-  double memory = 0;  ///< bytes that heads in flight may take together (see head_memory.hpp); 0: default_memory()
-  Element kv_element =
-      Element::f16;  ///< element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same)
+  bool keep_raw = false;  ///< keep each cell's outputs and entries
 };
 
 /// Callbacks from the engine; may be called from several threads, never at the same time.

@@ -78,7 +78,7 @@ struct CellResult {
   double compress_flops = 0, attend_flops = 0;
   double compress_s = 0, attend_s = 0, exact_s = 0;
   std::vector<MetricRow> metrics;  ///< [G * m] row g*m + i
-  std::optional<RawCell> raw;      ///< present where ReplayRequest::keep_raw
+  std::optional<RawCell> raw;      ///< present where RunOptions::keep_raw
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
 };
 
