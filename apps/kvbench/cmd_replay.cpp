@@ -81,16 +81,15 @@ void resolve_methods(ReplayFlags& options) {
 void resolve_seeds(ReplayFlags& options) {
   const auto numbers = number_list({options.seeds}, "--seeds");
   const bool count = numbers.size() == 1 && options.seeds.find_first_of(",-") == std::string::npos;
-  options.request.seeds = count ? first_seeds(numbers[0], "--seeds") : listed_seeds(numbers, "--seeds");
+  options.request.seeds = count ? first_seeds(numbers[0]) : listed_seeds(numbers);
 }
 
 void resolve_protection(ReplayFlags& options) {
   if (!options.protect.empty() && !options.protect_outside.empty())
     throw Error("give --protect or --protect-outside, not both");
-  if (!options.protect.empty())
-    set_protection(options.request, number_list({options.protect}, "--protect"), false, "--protect");
+  if (!options.protect.empty()) set_protection(options.request, number_list({options.protect}, "--protect"), false);
   if (!options.protect_outside.empty())
-    set_protection(options.request, number_list({options.protect_outside}, "--protect-outside"), true, "--protect-outside");
+    set_protection(options.request, number_list({options.protect_outside}, "--protect-outside"), true);
 }
 
 void resolve(ReplayFlags& options) {

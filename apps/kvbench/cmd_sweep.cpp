@@ -32,7 +32,7 @@ SweepPlan plan(const SweepFlags& options) {
     run.request.kv_element = options.run.kv_element;
     if (options.run.device_flag->count() > 0) run.devices.clear();
   }
-  if (!options.traces.empty()) use_traces(sweep, options.traces);
+  if (!options.traces.empty()) use_traces(sweep, options.traces, "--trace");
   return plan_sweep(std::move(sweep), run_options(options.run));
 }
 

@@ -13,11 +13,15 @@
 #include <kvbench/kernels/backend.hpp>
 
 #include "commands.hpp"
+#include "flag_names.hpp"
 
 namespace {
 
-int fail(kvbench::app::ExitCode code, const char* message) {
-  fmt::print(stderr, "kvbench: {}\n", message);
+/// The message may name fields of the library's structs.
+int fail(kvbench::app::ExitCode code, const CLI::App& app, const char* message) {
+  const auto commands = app.get_subcommands();
+  const std::string command = commands.empty() ? "" : commands.front()->get_name();
+  fmt::print(stderr, "kvbench: {}\n", kvbench::app::with_flags(message, command));
   return code;
 }
 
@@ -55,15 +59,15 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? done : bad_input;
   } catch (const Error& error) {
-    return fail(bad_input, error.what());
+    return fail(bad_input, app, error.what());
   } catch (const Interrupted&) {
-    return fail(was_interrupted, "interrupted; nothing was written");
+    return fail(was_interrupted, app, "interrupted; nothing was written");
   } catch (const OutOfDeviceMemory& error) {
-    return fail(machine_failed, error.what());
+    return fail(machine_failed, app, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(machine_failed, "out of memory; use fewer --threads, or a machine with more memory");
+    return fail(machine_failed, app, "out of memory; use fewer --threads, or a machine with more memory");
   } catch (const std::exception& error) {
-    return fail(machine_failed, error.what());
+    return fail(machine_failed, app, error.what());
   }
   return done;
 }

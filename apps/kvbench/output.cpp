@@ -15,6 +15,8 @@
 
 #include <kvbench/core/error.hpp>
 
+#include "flag_names.hpp"
+
 namespace kvbench::app {
 namespace {
 
@@ -66,7 +68,7 @@ void print(std::string_view text) {
 
 std::function<void(const std::string&)> note_to_stderr(bool quiet) {
   if (quiet) return {};
-  return [](const std::string& note) { fmt::print(stderr, "kvbench: {}\n", note); };
+  return [](const std::string& note) { fmt::print(stderr, "kvbench: {}\n", with_flags(note, "")); };
 }
 
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }

@@ -12,6 +12,7 @@
 #include <kvbench/report/table.hpp>
 
 #include "commands.hpp"
+#include "flag_names.hpp"
 
 namespace kvbench::app {
 namespace {
@@ -81,7 +82,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
 void resolve_device(RunFlags& options) {
   const DeviceChoice choice = choose_device(options.device);
   options.device = choice.backend;
-  if (!choice.note.empty()) fmt::print(stderr, "kvbench: {}\n", choice.note);
+  if (!choice.note.empty()) fmt::print(stderr, "kvbench: {}\n", with_flags(choice.note, ""));
 }
 
 void report_device_memory(const RunFlags& options) {

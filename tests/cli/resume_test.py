@@ -147,7 +147,7 @@ class Shards(ResumeTest):
     def test_bad_flags(self):
         config = self.write(SHORT)
         for text in ("0/3", "4/3", "x"):
-            self.fails(2, "--shard", "1/8 to 8/8", args=["sweep", config, "--shard", text, "--cells", self.path("c")])
+            self.fails(2, f"--shard is '{text}'", "1/8 to 8/8", args=["sweep", config, "--shard", text, "--cells", self.path("c")])
         self.fails(2, "--cells", args=["sweep", config, "--shard", "1/3"])
         self.fails(2, "-o", args=["sweep", config, "--shard", "1/3", "--cells", self.path("c"), "-o", self.path("o.csv")])
         self.fails(2, "--overwrite", args=["sweep", config, "--resume", "--overwrite"])

@@ -119,9 +119,18 @@ class BadSweep(SweepTest):
 
     def test_what_the_traces_cannot_serve(self):
         self.refused("s.toml:4:10", "nowhere.h5", "no such file", text=GOOD.replace("t.h5", "nowhere.h5"))
-        self.refused("run 'decode'", "193", "192", text=GOOD.replace("48", "193"))
-        self.refused("run 'prefill'", "layer 7", text=GOOD.replace("seeds = 2", "layers = [0, 7]"))
-        self.refused("--trace", "other.h5", text=GOOD, flags=["--trace", "other.h5"])
+        self.refused("s.toml:14:11: run 'decode'", "'budgets': 193", "192", text=GOOD.replace("48", "193"))
+        self.refused("s.toml:5:10: run 'prefill'", "'layers': the trace has no layer 7", text=GOOD.replace("seeds = 2", "layers = [0, 7]"))
+        self.refused("s.toml:5:9: run 'prefill'", "'heads': there is no kv head 7", text=GOOD.replace("seeds = 2", "heads = 7"))
+        self.refused("--trace: other.h5", text=GOOD, flags=["--trace", "other.h5"])
+        self.refused("s.toml:6:1: run 'prefill' has no traces", "with --trace", text=GOOD.replace('traces = "t.h5"\n', "\n"))
+
+    def test_what_the_command_line_alone_can_set_is_named_by_its_flag(self):
+        for flags in ((), ("--dry-run",)):
+            done = run("sweep", self.write(GOOD), "--memory", "1M", *flags)
+            self.assertEqual(done.returncode, 2)
+            for words in ("s.toml:6:1: run 'prefill' on", "--memory allows", "raise --memory"):
+                self.assertIn(words, done.stderr)
 
     def test_output_is_tried_before_the_first_cell(self):
         self.fails(3, "nowhere", args=["sweep", self.write(GOOD), "-o", os.path.join(self.folder, "nowhere", "o.csv")])

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include <kvbench/config/field_names.hpp>
 #include <kvbench/config/method_list.hpp>
 #include <kvbench/config/request_text.hpp>
 #include <kvbench/core/suggest.hpp>
@@ -23,7 +24,17 @@ class Entry {
     fail_at(value.place, "'{}' takes {}, not {}", member_.key, accepts_, describe(value));
   }
   const Value& value() const { return member_.value; }
-  std::string where() const { return "'" + member_.key + "'"; }
+
+  /// Calls `work`; an Error that it throws is thrown again with the place of the value, in terms of this key.
+  template <class F>
+  decltype(auto) check(F work) const {
+    try {
+      return work();
+    } catch (const Error& error) {
+      const auto key = [&](std::string_view) { return "'" + member_.key + "'"; };
+      fail_at(value().place, "{}", rename_fields(error.what(), key));
+    }
+  }
 
   /// The items of a list; a value that is no list counts as a list of one.
   std::span<const Value> items() const {
@@ -103,15 +114,13 @@ void set_seeds(const Entry& entry, SweepRun& run) {
   const bool list = entry.value().kind == Value::Kind::list;
   if (!list && entry.value().kind != Value::Kind::integer) entry.reject(entry.value());
   const std::vector<std::int64_t> numbers = entry.integers();
-  run.request.seeds = with_place(entry.value().place, [&] {
-    return list ? listed_seeds(numbers, entry.where()) : first_seeds(numbers[0], entry.where());
-  });
+  run.request.seeds = entry.check([&] { return list ? listed_seeds(numbers) : first_seeds(numbers[0]); });
 }
 
 void set_protect(const Entry& entry, SweepRun& run, bool outside) {
   if (entry.value().kind != Value::Kind::list) entry.reject(entry.value());
   const std::vector<std::int64_t> numbers = entry.integers();
-  with_place(entry.value().place, [&] { set_protection(run.request, numbers, outside, entry.where()); });
+  entry.check([&] { set_protection(run.request, numbers, outside); });
 }
 
 void set_measures(const Entry& entry, SweepRun& run) {
@@ -140,7 +149,6 @@ void set_exclusions(const Entry& entry, SweepRun& run) {
 
 void set_zip(const Entry& entry, SweepRun& run) {
   run.zip = entry.texts();
-  run.zip_place = entry.value().place;
   for (const Value& item : entry.items()) {
     if (std::ranges::find(zip_keys(), item.text) != zip_keys().end()) continue;
     fail_at(item.place, "'zip' does not pair '{}'.{} It pairs {}.", item.text, did_you_mean(item.text, zip_keys()),
@@ -209,6 +217,14 @@ std::vector<RunKey> run_keys() {
   return out;
 }
 
+std::string key_of(std::string_view field) {
+  static const std::map<std::string_view, const char*> others = {
+      {"backend", "device"}, {"kv_heads", "heads"}, {"protect_first", "protect"}, {"protect_last", "protect"}};
+  if (const auto other = others.find(field); other != others.end()) return other->second;
+  const bool same = std::ranges::any_of(keys, [&](const Key& key) { return key.name == field; });
+  return std::string(same ? field : "");
+}
+
 void reject_key(const Member& member, const std::vector<std::string>& known, const std::string& where) {
   fail_at(member.place, "{} has no key '{}'.{} It has {}.", where, member.key, did_you_mean(member.key, known),
           fmt::join(known, ", "));
@@ -227,6 +243,7 @@ void set_run(const std::vector<Member>& members, SweepRun& run) {
       reject_key(member, known, "a run");
     }
     key->set(Entry(member, key->accepts), run);
+    run.places[member.key] = member.value.place;
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kvbench/config/sweep.hpp>
@@ -16,6 +17,9 @@ void set_run(const std::vector<Member>& members, SweepRun& run);
 const std::vector<std::string>& zip_keys();
 /// How many items the list of a key of zip_keys() has.
 std::size_t list_size(const SweepRun& run, const std::string& key);
+
+/// The key that sets a field of ReplayRequest or RunOptions; "" where only the caller can set it.
+std::string key_of(std::string_view field);
 
 /// A key of a run, as the example and the documentation show it.
 struct RunKey {

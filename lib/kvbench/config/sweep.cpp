@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <kvbench/config/field_names.hpp>
 #include <kvbench/config/run_keys.hpp>
 
 namespace kvbench::config {
@@ -65,9 +66,9 @@ void check_run(const SweepRun& run) {
 void check_zip(const SweepRun& run) {
   for (const std::string& key : run.zip) {
     const std::size_t size = list_size(run, key), first = list_size(run, run.zip.front());
-    if (size == 0) fail_at(run.zip_place, "run '{}' pairs '{}', which has no list", run.name, key);
+    if (size == 0) fail_at(run.places.at("zip"), "run '{}' pairs '{}', which has no list", run.name, key);
     if (size == first) continue;
-    fail_at(run.zip_place, "run '{}' pairs lists of different lengths: {} of '{}', {} of '{}'", run.name, first,
+    fail_at(run.places.at("zip"), "run '{}' pairs lists of different lengths: {} of '{}', {} of '{}'", run.name, first,
             run.zip.front(), size, key);
   }
 }
@@ -159,11 +160,22 @@ class SweepReader {
 
 Sweep read_sweep(const std::string& path) { return SweepReader(path).read(); }
 
-void use_traces(Sweep& sweep, const std::vector<std::string>& paths) {
+void use_traces(Sweep& sweep, const std::vector<std::string>& paths, const std::string& origin) {
   for (SweepRun& run : sweep.runs) {
     run.traces.clear();
-    for (const std::string& path : paths) run.traces.push_back({path, {"--trace"}});
+    for (const std::string& path : paths) run.traces.push_back({path, {origin}});
   }
+}
+
+void throw_in_terms_of(const SweepRun& run, const std::string& where, const std::string& message) {
+  const Place* place = &run.place;
+  const std::string text = rename_fields(message, [&](std::string_view field) {
+    const std::string key = key_of(field);
+    const auto set = run.places.find(key);
+    if (place == &run.place && set != run.places.end()) place = &set->second;
+    return key.empty() ? key : "'" + key + "'";
+  });
+  fail_at(*place, "{}: {}", where, text);
 }
 
 }  // namespace kvbench::config

@@ -3,6 +3,7 @@
 // docs/sweeps.md.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace kvbench::config {
 
 struct TraceChoice {
   std::string path;  ///< as it is opened
-  Place place;       ///< where the file names it; no line: the command line did
+  Place place;       ///< where the file names it; no line: use_traces() did
 };
 
 /// One table of `exclude`: configurations for which all of these hold do not run.
@@ -33,8 +34,8 @@ struct SweepRun {
   ReplayRequest request;             ///< the rest; without methods where the run only measures
   std::vector<Measure> measures;
   std::vector<Exclusion> exclusions;
-  std::vector<std::string> zip;  ///< keys whose lists advance together
-  Place zip_place;
+  std::vector<std::string> zip;         ///< keys whose lists advance together
+  std::map<std::string, Place> places;  ///< of the values of the keys that the file sets for this run
 };
 
 /// What a paper reports, to stand beside what the sweep finds: a block [[published]].
@@ -60,7 +61,19 @@ Sweep read_sweep(const std::string& path);
 /// A commented sweep file with every key, and every method with its parameters.
 std::string example_sweep();
 
-/// Replays these traces in every run instead of the ones of the file.
-void use_traces(Sweep& sweep, const std::vector<std::string>& paths);
+/// Replays these traces in every run instead of the ones of the file. `origin` says in messages who named them.
+void use_traces(Sweep& sweep, const std::vector<std::string>& paths, const std::string& origin);
+
+[[noreturn]] void throw_in_terms_of(const SweepRun& run, const std::string& where, const std::string& message);
+/// Calls `work`; an Error that it throws is thrown again in terms of the sweep file: the fields that it names as keys, after the
+/// place of the first of these that the file sets (else of the run) and `where`.
+template <class F>
+decltype(auto) in_terms_of(const SweepRun& run, const std::string& where, F work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    throw_in_terms_of(run, where, error.what());
+  }
+}
 
 }  // namespace kvbench::config

@@ -45,8 +45,9 @@ DeviceChoice choose_device(const std::string& asked) {
   if (asked != "cuda" && asked != "auto") return {asked, ""};
   const std::string reason = cuda_unusable();
   if (reason.empty()) return {"cuda", ""};
-  if (asked == "cuda") throw Error("--device cuda: {}; use --device cpu, or auto for whatever there is", reason);
-  return {"cpu", fmt::format("--device auto: {}; computing on the processor", reason)};
+  if (asked == "cuda")
+    throw Error("`backend` is cuda, which cannot be used: {}; set `backend` to cpu, or to auto for whatever there is", reason);
+  return {"cpu", fmt::format("`backend` is auto, and cuda cannot be used: {}; computing on the processor", reason)};
 }
 
 std::unique_ptr<Backend> make_backend(const RunOptions& options) {

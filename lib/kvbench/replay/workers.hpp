@@ -11,7 +11,7 @@
 
 namespace kvbench {
 
-/// What --device means on this machine.
+/// The device that computes on this machine.
 struct DeviceChoice {
   std::string backend;  ///< cpu, cuda or ref
   std::string note;     ///< why `auto` is not cuda; else empty

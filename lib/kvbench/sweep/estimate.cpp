@@ -86,14 +86,16 @@ Estimate estimate(const SweepPlan& plan, const Shard& shard) {
       for (const std::size_t u : work[s].units) total.on_gpu += step.replay.units[u].methods.size();
       continue;
     }
+    const config::SweepRun& run = plan.sweep.runs[step.run];
+    const Workers workers = config::in_terms_of(run, where(run, step),
+                                                [&] { return plan_workers(step.reader->info(), step.replay, step.options); });
     StepEstimate estimate(step, total);
     double seconds = 0;
     for (const std::size_t u : work[s].units) {
       seconds += estimate.add(step.replay.units[u]);
       total.memory_bytes = std::max(total.memory_bytes, unit_bytes(step.reader->info(), step.replay.units[u]));
     }
-    const int threads =
-        std::min(plan_workers(step.reader->info(), step.replay, step.options).threads, static_cast<int>(work[s].units.size()));
+    const int threads = std::min(workers.threads, static_cast<int>(work[s].units.size()));
     total.core_seconds += seconds;
     total.seconds += seconds / threads;
     total.threads = std::max(total.threads, threads);

@@ -121,7 +121,7 @@ std::vector<Pass> expand(const SweepRun& run, const std::string& backend) {
   }
   for (Pass& pass : passes) {
     drop_empty_methods(pass.request);
-    pass.backend = config::with_place(run.place, [&] { return choose_device(pass.backend).backend; });
+    config::in_terms_of(run, fmt::format("run '{}'", run.name), [&] { pass.backend = choose_device(pass.backend).backend; });
   }
   if (run.measures.empty()) std::erase_if(passes, [](const Pass& pass) { return pass.request.methods.empty(); });
   if (passes.empty()) config::fail_at(run.place, "'exclude' leaves nothing of run '{}'", run.name);

@@ -76,9 +76,9 @@ FrameFile::~FrameFile() {
 
 void FrameFile::fail(const char* doing, int cause) const {
   const bool full = cause == ENOSPC || cause == EDQUOT || cause == EFBIG;
-  throw IoError(
-      "{}: {}: {}; {}.", path_, doing, std::strerror(cause),
-      full ? "free some space and go on with --resume; the cells finished so far are safe" : "check the folder and the disk");
+  throw IoError("{}: {}: {}; {}.", path_, doing, std::strerror(cause),
+                full ? "free some space and continue with `resume`; the cells finished so far are kept"
+                     : "check the folder and the disk");
 }
 
 void FrameFile::open(Mode mode) {

@@ -65,7 +65,7 @@ Merged open_shards(const std::vector<std::string>& paths) {
     if (merged.files.empty()) merged.layout = std::move(*layout);
     const std::string differs = layout && !merged.files.empty() ? difference(merged.layout, *layout) : "";
     if (!differs.empty()) {
-      throw Error("{} and {} are not of one sweep: {}; compute all shards with the same sweep file, traces, --isa and kvbench",
+      throw Error("{} and {} are not of one sweep: {}; compute all shards with the same sweep file, traces, `isa` and kvbench",
                   merged.files.front().path(), path, differs);
     }
     if (file.torn_bytes() > 0) {

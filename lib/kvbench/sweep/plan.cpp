@@ -28,16 +28,18 @@ SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, co
                     std::shared_ptr<const trace::Reader> reader) {
   SweepStep step{.run = index, .reader = std::move(reader), .request = pass.request, .options = options};
   step.options.backend = pass.backend;
-  try {
+  in_terms_of(run, where(run, step), [&] {
     if (!step.request.methods.empty()) step.replay = make_plan(step.reader->info(), step.request);
     if (!run.measures.empty()) step.measured = select_heads(step.reader->info(), step.request);
-  } catch (const Error& error) {
-    fail_at(run.place, "run '{}' on {}: {}", run.name, step.reader->path(), error.what());
-  }
+  });
   return step;
 }
 
 }  // namespace
+
+std::string where(const config::SweepRun& run, const SweepStep& step) {
+  return fmt::format("run '{}' on {}", run.name, step.reader->path());
+}
 
 SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) {
   SweepPlan plan{.sweep = std::move(sweep), .steps = {}};
@@ -45,7 +47,9 @@ SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) {
   for (std::size_t r = 0; r < plan.sweep.runs.size(); ++r) {
     const config::SweepRun& run = plan.sweep.runs[r];
     if (run.traces.empty()) {
-      config::fail_at(run.place, "run '{}' has no traces; name some with the key 'traces', or with --trace", run.name);
+      config::fail_at(run.place,
+                      "run '{}' has no traces; name some with the key 'traces', or give all runs the same ones with `traces`",
+                      run.name);
     }
     for (const Pass& pass : expand(run, options.backend)) {
       SweepStep step = plan_step(run, r, pass, options, traces.open(pass.trace));

@@ -27,8 +27,11 @@ struct SweepPlan {
   std::vector<SweepStep> steps;  ///< in the order of runs, then traces, protocols, devices
 };
 
-/// Opens all traces and plans all runs. `options` hold for every step; where a run names devices, these replace the backend. Throws Error with the place of the run or trace where a trace is missing or bad, or
-/// cannot serve the run.
+/// "run 'a' on t.h5", for messages.
+std::string where(const config::SweepRun& run, const SweepStep& step);
+
+/// Opens all traces and plans all runs. `options` hold for every step; where a run names devices, these replace the backend.
+/// Throws Error with the place of the value at fault where a trace is missing or bad, or cannot serve the run.
 SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options = {});
 
 bool has_replays(const SweepPlan& plan);

@@ -111,10 +111,11 @@ void run_sweep(const SweepPlan& plan, const SweepLayout& layout, const Shard& sh
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const SweepStep& step = plan.steps[s];
     const StepRest& rest = rests[s];
-    if (!rest.replay.units.empty()) replay_rest(step, rest, file, part);
+    const config::SweepRun& run = plan.sweep.runs[step.run];
+    if (!rest.replay.units.empty()) config::in_terms_of(run, where(run, step), [&] { replay_rest(step, rest, file, part); });
     before += static_cast<Index>(rest.replay.units.size());
     if (!rest.measured.empty()) {
-      measure_rest(step, layout.steps[s], rest, plan.sweep.runs[step.run].measures, file, part);
+      measure_rest(step, layout.steps[s], rest, run.measures, file, part);
     }
     before += static_cast<Index>(rest.measured.size());
   }

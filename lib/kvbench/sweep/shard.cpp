@@ -43,7 +43,7 @@ Shard Shard::parse(const std::string& text) {
   const bool good = first == std::errc() && slash != end && *slash == '/';
   const auto [rest, second] = good ? std::from_chars(slash + 1, end, shard.count) : std::from_chars_result{};
   if (!good || second != std::errc() || rest != end || shard.index < 1 || shard.index > shard.count) {
-    throw Error("--shard {}: write the part and the number of parts, such as 1/8 to 8/8", text);
+    throw Error("`shard` is '{}'; write the part and the number of parts, such as 1/8 to 8/8", text);
   }
   return shard;
 }

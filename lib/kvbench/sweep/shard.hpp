@@ -12,7 +12,7 @@ namespace kvbench::sweep {
 /// Part `index` (from 1) of `count`.
 struct Shard {
   std::size_t index = 1, count = 1;
-  /// "3/8". Throws Error that names --shard.
+  /// "3/8". Throws Error, which names the field `shard`.
   static Shard parse(const std::string& text);
 };
 

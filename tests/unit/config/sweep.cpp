@@ -94,9 +94,10 @@ TEST_CASE("the file gives the name where it does not say one, and runs share no 
 TEST_CASE("traces of the command line replace those of the file") {
   const SweepFiles files;
   Sweep sweep = files.read("[[run]]\nmethods = \"exact\"\ntraces = \"a.h5\"\n");
-  use_traces(sweep, {"x.h5", "y.h5"});
+  use_traces(sweep, {"x.h5", "y.h5"}, "--trace");
   REQUIRE(sweep.runs[0].traces.size() == 2);
   CHECK(sweep.runs[0].traces[1].path == "y.h5");  // from where the command runs
+  CHECK(sweep.runs[0].traces[1].place.text() == "--trace");
 }
 
 TEST_CASE("unknown keys are named with their place and the nearest known one") {
@@ -115,7 +116,7 @@ TEST_CASE("values of the wrong kind are named with their place and what the key 
   const auto refused = [&](const std::string& line) { return files.refusal("[[run]]\nmethods = \"exact\"\n" + line + "\n"); };
   CHECK(contains(refused("seeds = \"five\""),
                  "s.toml:3:9: 'seeds' takes a number of seeds, or a list of them, not the text 'five'"));
-  CHECK(contains(refused("seeds = 0"), "from 1 to 100000"));
+  CHECK(contains(refused("seeds = 0"), "s.toml:3:9: 'seeds' is 0; give a number of seeds from 1 to 100000"));
   CHECK(contains(refused("seeds = []"), "at least one seed"));
   CHECK(contains(refused("seeds = [1, -1]"), "s.toml:3:13: "));
   CHECK(contains(refused("seeds = [4294967296]"), "4294967296"));
@@ -128,7 +129,8 @@ TEST_CASE("values of the wrong kind are named with their place and what the key 
   CHECK(contains(refused("window = true"), "not true"));
   CHECK(contains(refused("protocol = \"prefil\""), "Did you mean 'prefill'? It takes auto, decode, prefill, stream."));
   CHECK(contains(refused("protocol = 3"), "not the number 3"));
-  CHECK(contains(refused("protect = [1]"), "two numbers"));
+  CHECK(contains(refused("protect = [1]"), "s.toml:3:11: 'protect': give two numbers"));
+  CHECK(contains(refused("protect_outside = [1]"), "s.toml:3:19: 'protect_outside': give two numbers"));
   CHECK(contains(refused("protect = 4"), "[first, last]"));
   CHECK(contains(refused("protect = [1, 2]\nprotect_outside = [1, 2]"), "not both"));
   CHECK(contains(refused("recall_sinks = 1"), "true or false"));

@@ -60,10 +60,10 @@ TEST_CASE("threads are as many as fit, and the note says why they are fewer") {
   CHECK(fewer.threads == 3);
   CHECK(fewer.spare == doctest::Approx(700e6 - 3 * unit_bytes(trace, plan.units[0])));
   CHECK(contains(fewer.note, "3 of 4 threads run"));
-  CHECK(contains(fewer.note, "--memory allows 0.7 GiB"));
+  CHECK(contains(fewer.note, "`memory` allows 0.7 GiB"));
   options.memory = 190e6;
   CHECK_THROWS_WITH_AS(plan_workers(trace, plan, options),
-                       "a head of 1000 tokens takes up to 0.21 GiB, and --memory allows 0.18 GiB; raise --memory, or use a "
+                       "a head of 1000 tokens takes up to 0.21 GiB, and `memory` allows 0.18 GiB; raise `memory`, or use a "
                        "shorter trace",
                        Error);
   options = {.threads = 1};

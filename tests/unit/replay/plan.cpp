@@ -56,7 +56,7 @@ TEST_CASE("the protocol follows the trace") {
   r.request.window = 100;
   CHECK(make_plan(trace_of(40), r.request).prompts[1].context == 500);
   r.request.protocol = Protocol::decode;
-  CHECK(contains(refusal(trace_of(0), r.request), "--protocol prefill"));
+  CHECK(contains(refusal(trace_of(0), r.request), "set `protocol` to prefill"));
 }
 
 TEST_CASE("a short prompt keeps half of itself as window") {
@@ -107,7 +107,7 @@ TEST_CASE("cells are methods by budgets by seeds, seeds for seeded methods alone
   CHECK(plan.cells[4].seed == 9);
 }
 
-TEST_CASE("refusals name the flag and the remedy") {
+TEST_CASE("refusals name the field and the remedy") {
   Requests r;
   const trace::TraceInfo trace = trace_of(40);
   const auto refused = [&](auto change) {
@@ -115,21 +115,19 @@ TEST_CASE("refusals name the flag and the remedy") {
     change(request);
     return refusal(trace, request);
   };
-  const std::string prompts = refused([](ReplayRequest& q) { q.prompts = {"c"}; });
-  CHECK(contains(prompts, "--prompts"));
-  CHECK(contains(prompts, "a, b"));
-  const std::string layers = refused([](ReplayRequest& q) { q.layers = {3}; });
-  CHECK(contains(layers, "--layers"));
-  CHECK(contains(layers, "0, 5"));
-  CHECK(contains(refused([](ReplayRequest& q) { q.kv_heads = {2}; }), "--heads"));
-  CHECK(contains(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("961")}; }), "--budget 961"));
+  CHECK(refused([](ReplayRequest& q) { q.prompts = {"c"}; }) == "`prompts`: the trace has no prompt 'c'. Did you mean 'a'? It has: a, b");
+  CHECK(refused([](ReplayRequest& q) { q.layers = {3}; }) == "`layers`: the trace has no layer 3; it has 0, 5");
+  CHECK(refused([](ReplayRequest& q) { q.kv_heads = {2}; }) == "`kv_heads`: there is no kv head 2; the trace has 0 to 1");
+  CHECK(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("961")}; }) ==
+        "`budgets`: 961 is larger than the context of 960 tokens; use at most 960, or 100%");
   CHECK(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("960")}; }).empty());
-  CHECK(contains(refused([](ReplayRequest& q) { q.protect_first = 500, q.protect_last = 60; }), "--protect 500,60"));
-  CHECK(contains(refused([](ReplayRequest& q) {
-                   q.protocol = Protocol::prefill;
-                   q.window = 600;
-                 }),
-                 "--window 600"));
+  const std::string covered = "500 + 60 tokens are the whole context of prompt 'b', which has 560; protect fewer tokens";
+  CHECK(refused([](ReplayRequest& q) { q.protect_first = 500, q.protect_last = 60; }) ==
+        "`protect_first` and `protect_last`: " + covered);
+  CHECK(refused([](ReplayRequest& q) { q.protect_first = 500, q.protect_last = 60, q.protect_outside = true; }) ==
+        "`protect_outside`: " + covered);
+  CHECK(refused([](ReplayRequest& q) { q.protocol = Protocol::prefill, q.window = 600; }) ==
+        "`window` is 600, which leaves no context in prompt 'b' of 600 tokens; choose a window below 600");
 }
 
 TEST_CASE("a stream starts from nothing and answers every recorded query") {
@@ -140,10 +138,10 @@ TEST_CASE("a stream starts from nothing and answers every recorded query") {
   CHECK(plan.prompts[0].appends());
   CHECK(budget_tokens(plan.prompts[0], Budget::parse("25%"), false) == 240);  // of the 960 tokens of the prompt
   r.request.protect_first = 4;
-  CHECK(contains(refusal(trace_of(40), r.request), "--protect"));
+  CHECK(contains(refusal(trace_of(40), r.request), "`protect_first` and `protect_last` must be left out"));
   r.request.protect_first = 0;
   r.request.decoded = Decoded::keep;
-  CHECK(contains(refusal(trace_of(40), r.request), "--decoded keep"));
+  CHECK(contains(refusal(trace_of(40), r.request), "`decoded` is keep, which leaves the method nothing to do"));
 }
 
 TEST_CASE("a layer without queries after the context is refused") {

@@ -92,7 +92,7 @@ TEST_CASE("budgets in bytes are tokens of the trace") {
   const SweepPlan plan = sweeps.plan("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = [\"280B\"]\n");
   CHECK(budget_tokens(plan.steps[0].replay.prompts[0], plan.steps[0].request.budgets[0], false) == 10);
   CHECK(contains(sweeps.plan_refusal("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = \"27B\"\n"),
-                 "--budget 27B is less than the 28 bytes"));
+                 "'budgets': 27B is less than the 28 bytes"));
   CHECK(contains(sweeps.plan_refusal("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = \"1KiB\"\n"),
                  "use at most 784B"));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <kvbench/sweep/estimate.hpp>
 #include <unit/sweep/sweeps.hpp>
 
 using namespace kvbench;
@@ -8,6 +9,7 @@ using namespace kvbench::config;
 using namespace kvbench::sweep;
 using namespace kvbench::testing;
 using trace::test::contains;
+using trace::test::message_of;
 
 TEST_CASE("a plan has a step for each run and trace, and opens a trace once") {
   const Sweeps sweeps;
@@ -50,9 +52,30 @@ TEST_CASE("what cannot run is refused with run, trace and place") {
   CHECK(contains(refused(""), "s.toml:1:1: run 'r' has no traces"));
   CHECK(contains(refused("traces = [\"t.h5\", \"v.h5\"]"), "s.toml:4:19: " + (sweeps.folder / "v.h5")));
   CHECK(contains(refused("traces = \"s.toml\""), "s.toml:4:10: "));
-  CHECK(contains(refused("traces = \"t.h5\"\nbudgets = [8, 29]"), "s.toml:1:1: run 'r' on " + (sweeps.folder / "t.h5")));
-  CHECK(contains(refused("traces = \"t.h5\"\nbudgets = [8, 29]"), "29 is larger than the context of 28"));
-  CHECK(contains(refused("traces = \"t.h5\"\nlayers = 7"), "layer 7"));
-  CHECK(contains(refused("traces = \"t.h5\"\nprotect = [14, 14]"), "whole context"));
-  CHECK(contains(refused("traces = \"t.h5\"\nprotocol = \"prefill\"\nwindow = 40"), "window"));
+  const std::string on = "run 'r' on " + (sweeps.folder / "t.h5") + ": ", traces = "traces = \"t.h5\"\n";
+  // With the place of the value at fault, and the keys of the file for the fields of the request.
+  const auto refused_with = [&](const std::string& lines, const std::string& place, const std::string& words) {
+    CHECK_MESSAGE(contains(refused(traces + lines), "s.toml:" + place + ": " + on + words), refused(traces + lines));
+  };
+  refused_with("budgets = [8, 29]", "5:11", "'budgets': 29 is larger than the context of 28 tokens");
+  refused_with("layers = 7", "5:10", "'layers': the trace has no layer 7");
+  refused_with("heads = [0, 2]", "5:9", "'heads': there is no kv head 2");
+  refused_with("prompts = \"x\"", "5:11", "'prompts': the trace has no prompt 'x'");
+  refused_with("protect = [14, 14]", "5:11", "'protect': 14 + 14 tokens are the whole context");
+  refused_with("protect_outside = [14, 14]", "5:19", "'protect_outside': 14 + 14 tokens are the whole context");
+  refused_with("protocol = \"prefill\"\nwindow = 40", "6:10", "'window' is 40, which leaves no context");
+  refused_with("decoded = \"keep\"\nprotocol = \"stream\"", "5:11", "'decoded' is keep, which leaves the method nothing to do");
+}
+
+TEST_CASE("a value of [defaults] is at fault where [defaults] stands, and a run without the key where the run does") {
+  const Sweeps sweeps;
+  CHECK(contains(sweeps.plan_refusal("[defaults]\nlayers = [7]\ntraces = \"t.h5\"\n[[run]]\nmethods = \"sink\"\n"),
+                 "s.toml:2:10: run '1' on "));
+  CHECK(contains(sweeps.plan_refusal("[defaults]\nlayers = [7]\n[[run]]\nmethods = \"sink\"\ntraces = \"t.h5\"\nlayers = 8\n"),
+                 "s.toml:6:10: run '1' on "));
+  // The error names what only the caller can set, which keeps its name.
+  const SweepPlan plan = plan_sweep(sweeps.read("[[run]]\nmethods = \"sink\"\ntraces = \"t.h5\"\n"), {.memory = 1e6});
+  CHECK(contains(message_of<Error>([&] { estimate(plan, {}); }),
+                 "s.toml:1:1: run '1' on " + (sweeps.folder / "t.h5") + ": a head of 40"));
+  CHECK(contains(message_of<Error>([&] { estimate(plan, {}); }), "raise `memory`, or"));
 }

@@ -19,14 +19,14 @@ Index fitting_tokens(const OutOfDeviceMemory& fault, Index tokens) {
 OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const UnitSize& unit) {
   std::string advice;
   if (unit.workers > 1) {
-    advice = fmt::format("{} heads or layers are in flight at once; use --threads 1.", unit.workers);
+    advice = fmt::format("{} heads or layers are in flight at once; set `threads` to 1.", unit.workers);
   } else if (unit.heads > 1) {
     advice = fmt::format(
-        "The {} kv heads of a layer are held together for methods that see the whole layer; leave those methods out, or use "
-        "--device cpu.",
+        "The {} kv heads of a layer are held together for methods that see the whole layer; leave those methods out, or set "
+        "`backend` to cpu.",
         unit.heads);
   } else {
-    advice = "Use a trace of fewer tokens (kvdump --ctx), leave methods out (--method), or use --device cpu.";
+    advice = "Use a trace of fewer tokens (kvdump --ctx), leave methods out, or set `backend` to cpu.";
   }
   return {fault.asked(), fault.memory(),
           fmt::format("{} The unit at work has {} tokens and {} kv head{}; up to about {} tokens would have fitted. {}",

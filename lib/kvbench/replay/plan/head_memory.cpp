@@ -75,18 +75,18 @@ Workers plan_workers(const trace::TraceInfo& trace, const ReplayPlan& plan, cons
   const auto fitting = static_cast<int>(memory / need);
   if (fitting > 0) {
     return {.threads = std::min(wanted, fitting),
-            .note = fmt::format("{} of {} threads run: a head takes up to {:.1f} GiB, and --memory allows {:.1f} GiB",
+            .note = fmt::format("{} of {} threads run: a head takes up to {:.1f} GiB, and `memory` allows {:.1f} GiB",
                                 std::min(wanted, fitting), wanted, in_gib(need), in_gib(memory)),
             .spare = memory - need * fitting};
   }
   if (largest->kv_heads.size() > 1) {
     throw Error(
         "all {} kv heads of a layer, which some of the methods see at once (infinigen, chelsea with outlier heads), take up to "
-        "{:.2f} GiB, and --memory allows {:.2f} GiB; raise --memory, select fewer --heads, or leave those methods out",
+        "{:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, select fewer `kv_heads`, or leave those methods out",
         largest->kv_heads.size(), in_gib(need), in_gib(memory));
   }
   throw Error(
-      "a head of {} tokens takes up to {:.2f} GiB, and --memory allows {:.2f} GiB; raise --memory, or use a shorter trace",
+      "a head of {} tokens takes up to {:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, or use a shorter trace",
       trace.prompts[largest->prompt.prompt].num_tokens, in_gib(need), in_gib(memory));
 }
 

@@ -45,7 +45,7 @@ struct ReplayPlan {
   std::vector<Unit> units;
 };
 
-/// Resolves the request against the trace. Throws Error naming flag or prompt and the remedy where nothing sensible can run:
+/// Resolves the request against the trace. Throws Error naming field or prompt and the remedy where nothing sensible can run:
 /// unknown layers, heads or prompts, no queries to evaluate, a window that is the whole prompt, a budget larger than every
 /// context.
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request);
