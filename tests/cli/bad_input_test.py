@@ -157,7 +157,7 @@ class BadFlags(CliTest):
             self.assertEqual(asked.stdout, auto.stdout)
             return
         self.assertEqual((asked.returncode, asked.stdout, device), (2, "", "cpu"))
-        reasons = ["no NVIDIA driver is installed", "finds no NVIDIA GPU", "supports CUDA", "this build has no CUDA"]
+        reasons = ["no NVIDIA driver is installed", "finds no NVIDIA GPU", "supports CUDA", "the CUDA module cannot be loaded"]
         reason = [r for r in reasons if r in asked.stderr]
         self.assertEqual(len(reason), 1, asked.stderr)
         self.assertIn("--device is cuda, which cannot be used", asked.stderr)
@@ -166,6 +166,17 @@ class BadFlags(CliTest):
         self.assertIn(reason[0], auto.stderr)
         plain = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times")
         self.assertEqual((plain.stdout, plain.stderr), (auto.stdout, ""))
+
+    def test_a_cuda_module_that_is_missing_or_of_another_version(self):
+        flags = ("replay", self.trace, "-m", "sink", "--device", "cuda")
+        alone = shutil.copy(KVBENCH, os.path.join(self.folder, "alone"))
+        done = subprocess.run([alone, *flags], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        for words in ("libkvbench_cuda.so", "`make build` builds it", "set --device to cpu"):
+            self.assertIn(words, done.stderr)
+        os.remove(alone)
+        self.fails(2, "belongs to another version of kvbench", "make build", args=flags,
+                   env={**os.environ, "LD_LIBRARY_PATH": os.environ["KVBENCH_OTHER_MODULE"]})
 
     def test_synth_options(self):
         out = os.path.join(self.folder, "bad.h5")
