@@ -9,11 +9,11 @@ namespace kvbench::app {
 namespace {
 
 struct Flag {
-  const char* command;  ///< "": every command that is not listed with this field
+  const char* command;  ///< "": every command that has no entry of its own for the field
   const char *field, *flag;
 };
 
-/// Every field that a message of the library names.
+/// The flags of all fields that messages of the library name.
 constexpr Flag flags[] = {
     // what a replay computes
     {"", "methods", "--method"},

@@ -6,7 +6,7 @@
 
 namespace kvbench::app {
 
-/// A message of the library with the flags of `command` in place of the fields that it names: `kv_heads` becomes --heads.
+/// A message of the library in which the fields are replaced by the flags of `command`: `kv_heads` becomes --heads.
 std::string with_flags(std::string_view message, std::string_view command);
 
 }  // namespace kvbench::app

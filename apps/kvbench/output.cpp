@@ -29,7 +29,7 @@ void on_signal(int number) {
 }
 
 [[noreturn]] void fail_to_write(std::string_view where) {
-  throw IoError("{}: cannot be written: {}; free some space or write to another place with -o.", where, std::strerror(errno));
+  throw IoError("{}: cannot be written: {}; free some space, or write to another place with -o.", where, std::strerror(errno));
 }
 
 std::int64_t to_number(std::string_view text, std::string_view whole, std::string_view flag) {

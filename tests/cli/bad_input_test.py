@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad files and bad flags: a sentence that names cause and remedy, the documented exit code, no file left behind."""
+"""Bad files and bad flags: a message with cause and remedy, the documented exit code, no file left behind."""
 import os
 import random
 import resource
@@ -114,7 +114,7 @@ class BadFlags(CliTest):
         self.refused("'windw'", "Did you mean 'window'?", flags=["-m", "snapkv", "--set", "snapkv.windw=3"])
         self.refused("snapkv.window", "'many'", flags=["-m", "snapkv", "--set", "snapkv.window=many"])
         self.refused("METHOD.PARAMETER=VALUE", flags=["-m", "snapkv", "--set", "window=3"])
-        self.refused("not replayed", flags=["-m", "exact", "--set", "snapkv.window=3"])
+        self.refused("is for a method that is not replayed", flags=["-m", "exact", "--set", "snapkv.window=3"])
 
     def test_budgets(self):
         self.refused("'0'", "keeps nothing", flags=["-m", "sink", "-b", "0"])
@@ -147,7 +147,7 @@ class BadFlags(CliTest):
         self.assertEqual(run("replay", "--help").returncode, 0)
 
     def test_device(self):
-        """No machine that runs these tests needs a GPU; where there is one, cuda is asked for and had."""
+        """Without a GPU the error names the reason; with one, cuda runs."""
         asked = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times", "--device", "cuda")
         auto = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times", "--device", "auto")
         self.assertEqual(auto.returncode, 0, auto.stderr)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench sweep: one CSV out of many runs, everything checked first, the same bytes on any number of threads."""
+"""kvbench sweep: one CSV for many runs, all errors before the first cell, the same bytes for any number of threads."""
 import os
 
 from support import SweepTest, main, rows, run
@@ -104,9 +104,9 @@ class BadSweep(SweepTest):
 
     def test_files(self):
         self.fails(2, "there is no such file", args=["sweep", os.path.join(self.folder, "nowhere.toml")])
-        self.refused("holds no run", text="")
-        self.refused("s.toml:1:7", "no TOML", text="[[run]\n")
-        self.refused("s.toml:5:1", "runs are blocks [[run]]", text="\n\n\n\n[run]\nmethods = \"sink\"\n")
+        self.refused("has no run", text="")
+        self.refused("s.toml:1:7", "not valid TOML", text="[[run]\n")
+        self.refused("s.toml:5:1", "write each run as a block [[run]]", text="\n\n\n\n[run]\nmethods = \"sink\"\n")
 
     def test_keys_and_types(self):
         self.refused("s.toml:5:1", "'seed'", "Did you mean 'seeds'?", text=GOOD.replace("seeds", "seed"))

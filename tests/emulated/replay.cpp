@@ -84,7 +84,7 @@ TEST_CASE("a replay on a device without enough memory ends with a sentence on wh
   }
   emulated::limit_memory(std::size_t{1} << 30);
   CHECK(contains(message, "The GPU's memory is exhausted"));
-  CHECK_MESSAGE(contains(message, "The unit at work has 40 tokens"), message);
+  CHECK_MESSAGE(contains(message, "The current work item has 40 tokens"), message);
   // What was given back can be had again.
   CHECK_NOTHROW(replay_on("cuda", trace));
   CHECK(make_cuda_backend()->memory()->held == 0);

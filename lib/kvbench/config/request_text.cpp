@@ -31,7 +31,7 @@ std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds) {
   if (seeds.empty()) throw Error("`seeds`: the list is empty; give at least one seed");
   std::vector<std::uint32_t> out;
   for (const std::int64_t seed : seeds) {
-    if (seed < 0 || seed > 0xffffffffll) throw Error("`seeds`: {} is not in 0 .. 2^32 - 1", seed);
+    if (seed < 0 || seed > 0xffffffffll) throw Error("`seeds`: {} is not between 0 and 2^32 - 1", seed);
     out.push_back(static_cast<std::uint32_t>(seed));
   }
   return out;
@@ -39,7 +39,7 @@ std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds) {
 
 void set_protection(ReplayRequest& request, std::span<const std::int64_t> first_last, bool outside) {
   if (first_last.size() != 2 || first_last[0] < 0 || first_last[1] < 0) {
-    throw Error("{}: give two numbers of tokens, the first and the last of the context that stay exact, such as 4 and 64",
+    throw Error("{}: give two numbers, of first and of last tokens of the context that are kept exactly, such as 4 and 64",
                 outside ? "`protect_outside`" : "`protect_first` and `protect_last`");
   }
   request.protect_first = first_last[0];

@@ -15,7 +15,7 @@
 namespace kvbench::config {
 namespace {
 
-/// One key with its value, and the ways to read it. What does not fit is rejected with the place and what the key accepts.
+/// A key with its value, and functions to read it. A value of the wrong kind is rejected with its place and what the key takes.
 class Entry {
  public:
   Entry(const Member& member, const char* accepts) : member_(member), accepts_(accepts) {}
@@ -25,7 +25,7 @@ class Entry {
   }
   const Value& value() const { return member_.value; }
 
-  /// Calls `work`; an Error that it throws is thrown again with the place of the value, in terms of this key.
+  /// Calls `work`; an Error is rethrown with the place of the value and with this key for the fields that it names.
   template <class F>
   decltype(auto) check(F work) const {
     try {
@@ -36,7 +36,7 @@ class Entry {
     }
   }
 
-  /// The items of a list; a value that is no list counts as a list of one.
+  /// The items of a list; any other value counts as a list of one item.
   std::span<const Value> items() const {
     if (value().kind == Value::Kind::list) return value().items;
     return {&value(), 1};
@@ -61,7 +61,7 @@ class Entry {
     for (const Value& item : items()) out.push_back(text(item));
     return out;
   }
-  /// Of any kind but a list or a table, as text.
+  /// The text of a value that is neither a list nor a table.
   const std::string& scalar(const Value& value) const {
     if (value.kind == Value::Kind::list || value.kind == Value::Kind::table) reject(value);
     return value.text;
@@ -76,8 +76,8 @@ class Entry {
     if (found != names.end()) return found->second;
     std::vector<std::string> known;
     for (const auto& [name, unused] : names) known.push_back(name);
-    fail_at(value.place, "'{}' is no value of '{}'.{} It takes {}.", value.text, member_.key, did_you_mean(value.text, known),
-            fmt::join(known, ", "));
+    fail_at(value.place, "'{}' is not a value of '{}'.{} It takes {}.", value.text, member_.key,
+            did_you_mean(value.text, known), fmt::join(known, ", "));
   }
 
  private:
@@ -151,51 +151,51 @@ void set_zip(const Entry& entry, SweepRun& run) {
   run.zip = entry.texts();
   for (const Value& item : entry.items()) {
     if (std::ranges::find(zip_keys(), item.text) != zip_keys().end()) continue;
-    fail_at(item.place, "'zip' does not pair '{}'.{} It pairs {}.", item.text, did_you_mean(item.text, zip_keys()),
+    fail_at(item.place, "'zip' cannot join '{}'.{} It can join {}.", item.text, did_you_mean(item.text, zip_keys()),
             fmt::join(zip_keys(), ", "));
   }
 }
 
 const Key keys[] = {
-    {"traces", "paths of traces", set_traces, R"(["../traces/smollm2-135m.h5"])", "paths, from the folder of this file on"},
+    {"traces", "paths of traces", set_traces, R"(["../traces/smollm2-135m.h5"])", "paths, relative to the folder of this file"},
     {"methods", "methods", [](const Entry& e, SweepRun& run) { run.request.methods = read_methods(e.value()); },
      R"(["snapkv", { name = "subgen", t = [2, 4] }])",
-     "names, \"all\", or tables with parameters; lists of values make all combinations"},
+     "names, \"all\", or tables with parameters; lists of values expand to all combinations"},
     {"measure", "names of measures", set_measures, R"(["clusterability"])",
-     "of keys and values themselves: clusterability, similarity-by-distance"},
+     "measures of keys and values: clusterability, similarity-by-distance"},
     {"budgets", "numbers of tokens such as 256, shares such as \"25%\", and bytes such as \"512KiB\"", set_budgets,
-     R"(["25%", 256, "512KiB"])", "shares of the context, tokens per kv head, bytes of keys and values per kv head"},
+     R"(["25%", 256, "512KiB"])", "shares of the context, tokens per kv head, or bytes of keys and values per kv head"},
     {"seeds", "a number of seeds, or a list of them", set_seeds, "5",
-     "how many, or a list such as [3, 4]; for methods with randomness"},
+     "number of seeds, or a list such as [3, 4]; for methods with randomness"},
     {"protocol", "names", [](const Entry& e, SweepRun& run) { set_choices(e, protocols(), run.protocols); },
-     R"(["prefill", "decode"])", "auto, prefill, decode, stream; several make a pass each"},
+     R"(["prefill", "decode"])", "auto, prefill, decode, stream; one pass per protocol"},
     {"device", "names", [](const Entry& e, SweepRun& run) { set_choices(e, devices, run.devices); }, R"("cpu")",
-     "cpu, cuda, auto, ref; several make a pass each; --device overrides it"},
+     "cpu, cuda, auto, ref; one pass per device; --device overrides it"},
     {"decoded", "a name", [](const Entry& e, SweepRun& run) { run.request.decoded = e.choice(e.value(), decoded_policies()); },
-     R"("method")", "decode: who keeps decoded tokens, method or keep (the harness, exactly)"},
+     R"("method")", "decode: method (the method compresses decoded tokens) or keep (they are kept exactly)"},
     {"window", "a number of tokens, at least 1",
      [](const Entry& e, SweepRun& run) { run.request.window = e.integer(e.value(), 1); }, "256",
-     "prefill: last tokens that stay exact"},
+     "prefill: number of last tokens that are kept exactly"},
     {"layers", "numbers of layers", [](const Entry& e, SweepRun& run) { run.request.layers = e.integers(); }, "[0, 4]",
-     "layers of the model; without it all in the trace"},
+     "layers of the model; default: all layers of the trace"},
     {"heads", "numbers of kv heads", [](const Entry& e, SweepRun& run) { run.request.kv_heads = e.integers(); }, "[0]",
-     "kv heads; without it all"},
+     "kv heads; default: all"},
     {"prompts", "names of prompt groups", [](const Entry& e, SweepRun& run) { run.request.prompts = e.texts(); }, R"(["0"])",
-     "prompt groups; without it all"},
+     "prompt groups; default: all"},
     {"protect", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, false); }, "[4, 64]",
-     "first and last tokens of the context that stay exact, inside the budget"},
+     "numbers of first and last tokens of the context that are kept exactly, inside the budget"},
     {"protect_outside", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, true); }, "[256, 0]",
-     "the same on top of the budget (one of the two)"},
+     "the same outside the budget; give one of the two"},
     {"dense_layers", "a number of layers",
      [](const Entry& e, SweepRun& run) { run.request.dense_layers = e.integer(e.value(), 0); }, "2",
-     "first layers that stay exact"},
+     "number of first layers that are kept exactly"},
     {"recall_sinks", "true or false", [](const Entry& e, SweepRun& run) { run.request.recall_sinks = e.flag(); }, "false",
-     "count sinks in recall"},
+     "whether recall counts protected tokens"},
     {"exclude", "tables such as { method = \"mesh\", budget = \"25%\" }", set_exclusions,
      R"([{ method = "subgen", t = 4, budget = 256 }])",
-     "what does not run: method, its parameters, budget, trace, protocol, device"},
+     "configurations that do not run, by method, its parameters, budget, trace, protocol, device"},
     {"zip", "names of keys", set_zip, R"(["traces", "budgets"])",
-     "lists that advance together instead of combining: traces, protocol, device, budgets, layers, prompts"},
+     "lists that advance together instead of being combined: traces, protocol, device, budgets, layers, prompts"},
 };
 
 }  // namespace

@@ -14,10 +14,10 @@
 namespace kvbench {
 namespace {
 
-/// The first exception that the work of any thread throws.
+/// Keeps the first exception of any thread.
 class Failure {
  public:
-  /// Runs `work` unless there has been a failure; no exception leaves a parallel region.
+  /// Calls `work` unless an exception has been kept; keeps its exception, as none may leave a parallel region.
   template <class F>
   void guard(F work) {
     if (failed_) return;
@@ -56,15 +56,15 @@ std::unique_ptr<Backend> make_backend(const RunOptions& options) {
   return make_cpu_backend(options.isa.value_or(best_isa()));
 }
 
-std::size_t worker_count(const RunOptions& options) {
+std::size_t thread_count(const RunOptions& options) {
   const int wanted = options.threads > 0 ? options.threads : options.backend == "cuda" ? 1 : omp_get_max_threads();
   return static_cast<std::size_t>(std::min(wanted, omp_get_thread_limit()));
 }
 
-void run_units(std::size_t units, const RunOptions& options, const ReplayHooks& hooks,
-               const std::function<void(Backend&, std::size_t)>& work) {
-  if (units == 0) return;
-  const int threads = static_cast<int>(std::min(worker_count(options), units));
+void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
+                    const std::function<void(Backend&, std::size_t)>& work) {
+  if (count == 0) return;
+  const int threads = static_cast<int>(std::min(thread_count(options), count));
   Failure failure;
   std::mutex reporting;
   Index done = 0;
@@ -72,14 +72,14 @@ void run_units(std::size_t units, const RunOptions& options, const ReplayHooks& 
   {
     std::unique_ptr<Backend> backend;
     failure.guard([&] { backend = make_backend(options); });
-    // Monotonic: units start in order, which reading ahead of them relies on.
+    // "monotonic": work items start in ascending order, on which reading ahead relies.
 #pragma omp for schedule(monotonic : dynamic) nowait
-    for (std::size_t u = 0; u < units; ++u) {
+    for (std::size_t i = 0; i < count; ++i) {
       failure.guard([&] {
-        work(*backend, u);
+        work(*backend, i);
         const std::lock_guard lock(reporting);
         ++done;
-        if (hooks.progress) hooks.progress(done, static_cast<Index>(units));
+        if (hooks.progress) hooks.progress(done, static_cast<Index>(count));
       });
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that is split into units, on several threads with a backend each.
+// Devices and threads: which back end computes, and how work items are shared out among threads.
 #pragma once
 
 #include <functional>
@@ -17,22 +17,22 @@ struct DeviceChoice {
   std::string note;     ///< why `auto` is not cuda; else empty
 };
 
-/// `asked`: cpu, cuda, ref, or auto, which is cuda where a GPU is usable, else cpu. Throws Error where cuda is asked for and
-/// cannot be had, and says why.
+/// `asked`: cpu, cuda, ref, or auto, which is cuda where a GPU is usable, else cpu. Throws Error with the reason where cuda is
+/// asked for and cannot be used.
 DeviceChoice choose_device(const std::string& asked);
 
-/// The backend that the options ask for. Throws std::runtime_error naming the reason where it cannot be had.
+/// The back end that the options name. Throws std::runtime_error with the reason where it cannot be used.
 std::unique_ptr<Backend> make_backend(const RunOptions& options);
 
-/// Threads that compute units: options.threads, or where it is 0 what OpenMP takes (OMP_NUM_THREADS, else all processors); on a
-/// GPU one, which keeps it busy, while each further one would need device memory for a head of its own. Never more than
-/// OMP_THREAD_LIMIT.
-std::size_t worker_count(const RunOptions& options);
+/// The number of threads that compute work items: options.threads, or where that is 0 OpenMP's default (OMP_NUM_THREADS,
+/// else all processors). On a GPU the default is one thread, which suffices to keep the device busy, while each thread needs
+/// device memory for a head. Never more than OMP_THREAD_LIMIT.
+std::size_t thread_count(const RunOptions& options);
 
-/// Calls work(backend, u) for u = 0 .. units - 1 on worker_count() threads of an OpenMP parallel region, each with a backend of
-/// its own. Units start in this order. The first exception of any thread stops the others at their next unit and is thrown.
-/// hooks.progress is called after each unit.
-void run_units(std::size_t units, const RunOptions& options, const ReplayHooks& hooks,
-               const std::function<void(Backend&, std::size_t)>& work);
+/// Calls work(backend, i) for i = 0 .. count - 1 on thread_count() threads of an OpenMP parallel region; each thread has a
+/// back end of its own. Work items start in ascending order. The first exception on any thread stops the other threads at
+/// their next work item and is rethrown. hooks.progress is called after each work item.
+void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
+                    const std::function<void(Backend&, std::size_t)>& work);
 
 }  // namespace kvbench

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Index most_queries = 64, observed_queries = 64;
 
-/// A file of this process that goes when it is no longer needed.
+/// A temporary file of this process, removed by the destructor.
 struct ScratchFile {
   std::string path = (std::filesystem::temp_directory_path() / fmt::format("kvbench-pilot-{}.h5", ::getpid())).string();
   ~ScratchFile() { ::unlink(path.c_str()); }
@@ -42,7 +42,7 @@ trace::SynthOptions shape_of(const SweepStep& step, Index context, Index steps) 
   return options;
 }
 
-/// The request of the step at the pilot's length.
+/// The request of the step, scaled to the context of the pilot.
 ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
   const PromptPlan& prompt = step.replay.prompts.front();
   const double share = static_cast<double>(context) / static_cast<double>(prompt.base);
@@ -65,7 +65,7 @@ ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
   return request;
 }
 
-/// Processor time of a replay, and what it gave.
+/// Processor time of a replay, and its results.
 std::pair<double, ReplayResults> timed(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options) {
   const std::clock_t start = std::clock();
   ReplayResults results = replay(reader, request, options);
@@ -101,12 +101,12 @@ PilotCost run_pilot(const SweepStep& step, Index context) {
   const auto excluded = std::exchange(request.excluded, {});
 
   PilotCost cost{.context = length, .queries = 0, .shared_seconds = 0, .methods = {}};
-  const MethodInfo& sink = find_method("sink");  // with a few tokens: next to nothing of its own
+  const MethodInfo& sink = find_method("sink");  // with a few tokens it costs almost nothing beyond the exact pass
   ReplayRequest base = request;
   base.methods = {{&sink, sink.bind({})}};
   base.budgets = {Budget::tokens(std::min<Index>(8, length))};
   base.protect_first = base.protect_last = 0;
-  timed(reader, base, options);  // the first one also warms caches
+  timed(reader, base, options);  // the first replay warms the processor's caches
   const auto [seconds, shared] = timed(reader, base, options);
   cost.shared_seconds = seconds;
   cost.queries = static_cast<Index>(shared.heads.front().positions.size());

@@ -11,7 +11,7 @@ namespace {
 
 using namespace config;
 
-/// Each trace is opened once, however many runs use it.
+/// Opens each trace once, even if several runs use it.
 class Traces {
  public:
   std::shared_ptr<const trace::Reader> open(const TraceChoice& choice) {
@@ -53,7 +53,7 @@ SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) {
     }
     for (const Pass& pass : expand(run, options.backend)) {
       SweepStep step = plan_step(run, r, pass, options, traces.open(pass.trace));
-      // Measures look at the trace alone: passes over the same heads measure them once.
+      // Measures depend on the trace alone: of several passes over the same heads only the first one measures.
       const auto measured_too = [&](const SweepStep& other) {
         return other.run == r && other.reader == step.reader && other.measured == step.measured;
       };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep against its traces: everything that can be known to fail fails here, before the first cell is computed.
+// A sweep resolved against its traces. Every error that can be found without computing is found here.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options = {});
 bool has_replays(const SweepPlan& plan);
 bool has_measures(const SweepPlan& plan);
 
-/// What a sweep would do, as text: runs, traces, layers, methods x budgets x seeds, cells.
+/// The plan as text: runs, traces, layers, methods x budgets x seeds, number of results.
 std::string describe(const SweepPlan& plan);
 
 }  // namespace kvbench::sweep

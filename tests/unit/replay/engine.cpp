@@ -178,13 +178,13 @@ TEST_CASE("results do not depend on the number of threads") {
   const ReplayResults one = replay(trace.reader(), request, serial);
   const ReplayResults four = replay(trace.reader(), request, {.threads = 4});
   REQUIRE(one.heads.size() == four.heads.size());
-  REQUIRE(one.cells.size() == 1 + 5 + 5 + fakes.size());  // two of them with five seeds
+  REQUIRE(one.configurations.size() == 1 + 5 + 5 + fakes.size());  // two of them with five seeds
   for (std::size_t h = 0; h < one.heads.size(); ++h) {
     CHECK(one.heads[h].place == four.heads[h].place);
     CHECK(one.heads[h].positions == four.heads[h].positions);
-    for (std::size_t c = 0; c < one.cells.size(); ++c) {
+    for (std::size_t c = 0; c < one.configurations.size(); ++c) {
       const CellResult &a = one.heads[h].cells[c], &b = four.heads[h].cells[c];
-      CAPTURE(methods[one.cells[c].method]->name);
+      CAPTURE(methods[one.configurations[c].method]->name);
       CHECK(a.status == b.status);
       CHECK(a.reason == b.reason);
       CHECK(same_bits(flat(a.metrics), flat(b.metrics)));
@@ -218,10 +218,10 @@ TEST_CASE("what budgets of one seed share is charged to each of them, whatever t
     const std::vector<Budget> budgets = {Budget::tokens(8), Budget::tokens(7), Budget::tokens(9)};
     const ReplayResults all = run(info, settings, budgets);
     const std::size_t seeds = info.seeded ? 2 : 1;
-    REQUIRE(all.cells.size() == 3 * seeds);
+    REQUIRE(all.configurations.size() == 3 * seeds);
     for (std::size_t b = 0; b < 3; ++b) {
       const ReplayResults alone = run(info, settings, {budgets[b]});
-      REQUIRE(alone.cells.size() == seeds);
+      REQUIRE(alone.configurations.size() == seeds);
       for (std::size_t h = 0; h < all.heads.size(); ++h) {
         for (std::size_t s = 0; s < seeds; ++s) {
           const CellResult &expected = alone.heads[h].cells[s], &cell = all.heads[h].cells[b * seeds + s];

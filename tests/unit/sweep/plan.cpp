@@ -11,7 +11,7 @@ using namespace kvbench::testing;
 using trace::test::contains;
 using trace::test::message_of;
 
-TEST_CASE("a plan has a step for each run and trace, and opens a trace once") {
+TEST_CASE("a plan has a step per run and trace, and opens each trace once") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(R"(
 [defaults]
@@ -26,25 +26,25 @@ layers = 1
 measure = "clusterability"
 )");
   REQUIRE(plan.steps.size() == 3);
-  CHECK(plan.steps[0].replay.cells.size() == 2 * (1 + 3));
+  CHECK(plan.steps[0].replay.configurations.size() == 2 * (1 + 3));
   CHECK(plan.steps[0].replay.heads.size() == 4);
   CHECK(plan.steps[0].measured.empty());
   CHECK(plan.steps[1].reader->path() == sweeps.folder / "u.h5");
   CHECK(plan.steps[2].reader == plan.steps[0].reader);
-  CHECK(plan.steps[2].replay.cells.empty());
+  CHECK(plan.steps[2].replay.configurations.empty());
   CHECK(plan.steps[2].measured.size() == 2);
   CHECK(has_replays(plan));
   CHECK(has_measures(plan));
   const std::string text = describe(plan);
   for (const char* part :
-       {"run 1 on t.h5", "run 1 on u.h5", "uniform x 3 seeds", "8 (8), 12 (12)", "8 configurations x 4 heads = 32",
-        "clusterability of 2 kv heads", "2 runs, 64 cells, 2 heads to measure"}) {
+       {"run 1 on t.h5", "run 1 on u.h5", "uniform x 3 seeds", "8 (8), 12 (12)", "results  8 configurations x 4 heads = 32",
+        "clusterability of 2 kv heads", "2 runs, 64 results, 2 heads to measure"}) {
     CAPTURE(part);
     CHECK(contains(text, part));
   }
 }
 
-TEST_CASE("what cannot run is refused with run, trace and place") {
+TEST_CASE("errors in the plan have run, trace and place") {
   const Sweeps sweeps;
   const auto refused = [&](const std::string& lines) {
     return sweeps.plan_refusal("[[run]]\nname = \"r\"\nmethods = \"sink\"\n" + lines + "\n");
@@ -67,13 +67,13 @@ TEST_CASE("what cannot run is refused with run, trace and place") {
   refused_with("decoded = \"keep\"\nprotocol = \"stream\"", "5:11", "'decoded' is keep, which leaves the method nothing to do");
 }
 
-TEST_CASE("a value of [defaults] is at fault where [defaults] stands, and a run without the key where the run does") {
+TEST_CASE("the place of an error is that of the key in the run or in [defaults], else that of the run") {
   const Sweeps sweeps;
   CHECK(contains(sweeps.plan_refusal("[defaults]\nlayers = [7]\ntraces = \"t.h5\"\n[[run]]\nmethods = \"sink\"\n"),
                  "s.toml:2:10: run '1' on "));
   CHECK(contains(sweeps.plan_refusal("[defaults]\nlayers = [7]\n[[run]]\nmethods = \"sink\"\ntraces = \"t.h5\"\nlayers = 8\n"),
                  "s.toml:6:10: run '1' on "));
-  // The error names what only the caller can set, which keeps its name.
+  // A field that no key sets keeps its name.
   const SweepPlan plan = plan_sweep(sweeps.read("[[run]]\nmethods = \"sink\"\ntraces = \"t.h5\"\n"), {.memory = 1e6});
   CHECK(contains(message_of<Error>([&] { estimate(plan, {}); }),
                  "s.toml:1:1: run '1' on " + (sweeps.folder / "t.h5") + ": a head of 40"));

@@ -103,7 +103,7 @@ class KCenterPrepared : public Prepared {
     if (std::ssize(order) < k) {
       check_pairs(params_.limit, "subgen-kcenter", static_cast<double>(candidates) * static_cast<double>(k),
                   "lower the budget");
-      spent = measured(backend_, [&] {
+      spent = measured(backend_, [&, &order = order] {  // clang 14 does not capture structured bindings by [&]
         auto taken = backend_.allocate<std::int32_t>(k);
         backend_.run(kernels::KCenter<Buffer>{
             .points = points_.slice(0, candidates), .order = taken, .radius2 = backend_.allocate<float>(k)});

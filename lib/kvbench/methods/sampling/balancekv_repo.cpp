@@ -61,7 +61,10 @@ class ReleasedWalk {
                       std::uint32_t round) const {
     const auto& [head, params, backend, norms2] = shared_;
     const Index n = std::ssize(list.ids), blocks = std::ssize(starts) - 1;
-    const auto of_each = [&](float x) { return backend.adopt(std::vector(static_cast<std::size_t>(blocks), x), blocks); };
+    // clang 14 does not capture structured bindings by [&].
+    const auto of_each = [&, &backend = backend](float x) {
+      return backend.adopt(std::vector(static_cast<std::size_t>(blocks), x), blocks);
+    };
     const auto signs = backend.allocate<std::int32_t>(n);
     const auto certain = backend.allocate<std::int32_t>(blocks);
     backend.run(kernels::BalanceWalk<Buffer>{.keys = rows_at(head.keys, list.ids, backend),

@@ -63,7 +63,7 @@ void guard(Status& status, std::string& reason, F work) {
 
 class UnitRun {
  public:
-  UnitRun(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request,
+  UnitRun(const trace::Reader& reader, const ReplayPlan& plan, const WorkItem& unit, const ReplayRequest& request,
           const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop,
           std::span<HeadResult> results)
       : reader_(reader),
@@ -102,7 +102,7 @@ class UnitRun {
   }
   const trace::LayerInfo& layer() const { return reader_.info().prompts[unit_.prompt.prompt].layers[unit_.layer]; }
   bool dense() const { return layer().layer < request_.dense_layers; }
-  const MethodChoice& method_of(std::size_t cell) const { return request_.methods[plan_.cells[cell].method]; }
+  const MethodChoice& method_of(std::size_t cell) const { return request_.methods[plan_.configurations[cell].method]; }
   CellResult& result(std::size_t head, std::size_t cell) { return results_[head].cells[cell]; }
 
   template <class F>
@@ -142,11 +142,11 @@ class UnitRun {
   /// The unit's cells as Prepared::make() wants them, method by method.
   std::vector<std::size_t> order_of_making() const {
     std::vector<std::size_t> order;
-    for (std::size_t c = 0; c < plan_.cells.size(); ++c) {
-      if (unit_.runs(plan_.cells[c].method)) order.push_back(c);
+    for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
+      if (unit_.runs(plan_.configurations[c].method)) order.push_back(c);
     }
     std::ranges::stable_sort(order, {}, [&](std::size_t c) {
-      const CellKey& cell = plan_.cells[c];
+      const Configuration& cell = plan_.configurations[c];
       const Index budget = budget_tokens(unit_.prompt, request_.budgets[cell.budget], request_.protect_outside);
       return std::tuple(cell.method, cell.seed, -budget);
     });
@@ -155,7 +155,7 @@ class UnitRun {
 
   /// Of the cell's method; that of the method before is dropped.
   PreparedMethod& prepared(std::size_t cell) {
-    const std::size_t m = plan_.cells[cell].method;
+    const std::size_t m = plan_.configurations[cell].method;
     if (prepared_ && prepared_of_ == m) return *prepared_;
     prepared_of_ = m;
     PreparedMethod& out = prepared_.emplace();
@@ -184,7 +184,7 @@ class UnitRun {
   Index method_budget(std::size_t cell) {
     const MethodChoice& choice = method_of(cell);
     const PromptPlan& prompt = unit_.prompt;
-    Index budget = budget_tokens(prompt, request_.budgets[plan_.cells[cell].budget], request_.protect_outside);
+    Index budget = budget_tokens(prompt, request_.budgets[plan_.configurations[cell].budget], request_.protect_outside);
     const bool too_large = budget > prompt.base;
     if (choice.info->plan && !too_large) {
       const auto layers = choice.info->plan(reader_.info().num_layers, prompt.base, budget, choice.params);
@@ -210,7 +210,7 @@ class UnitRun {
       PreparedMethod& method = prepared(c);
       if (method.failure) std::rethrow_exception(method.failure);
       const Index budget = method_budget(c);
-      const std::uint32_t seed = plan_.cells[c].seed;
+      const std::uint32_t seed = plan_.configurations[c].seed;
       Spent charge = method.spent;
       std::unique_ptr<LayerCache> cache = method.make(budget, seed, charge, backend_);
       std::vector<CellResult*> results;
@@ -229,7 +229,7 @@ class UnitRun {
                                      .selects = info.kind == Kind::select,
                                      .keep_raw = keep_raw_,
                                      .kv_element = request_.kv_element};
-      groups[{plan_.cells[c].method, seed}].add(
+      groups[{plan_.configurations[c].method, seed}].add(
           c, budget, std::make_unique<CellRun>(std::move(cache), options, heads_, std::move(results)));
     });
   }
@@ -266,7 +266,7 @@ class UnitRun {
 
   const trace::Reader& reader_;
   const ReplayPlan& plan_;
-  const Unit& unit_;
+  const WorkItem& unit_;
   const ReplayRequest& request_;
   const bool keep_raw_;
   Backend& backend_;
@@ -279,7 +279,7 @@ class UnitRun {
 
 }  // namespace
 
-void run_unit(const trace::Reader& reader, const ReplayPlan& plan, const Unit& unit, const ReplayRequest& request,
+void run_unit(const trace::Reader& reader, const ReplayPlan& plan, const WorkItem& unit, const ReplayRequest& request,
               const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop,
               std::span<HeadResult> results) {
   UnitRun(reader, plan, unit, request, options, std::move(slabs), backend, stop, results).run();

@@ -97,18 +97,18 @@ Index token_bytes(const trace::TraceInfo& trace, const ReplayRequest& request) {
   return (trace.head_dim + trace.value_dim) * static_cast<Index>(element_bytes(Element::kv, request.kv_element));
 }
 
-std::vector<CellKey> list_cells(const ReplayRequest& request) {
-  std::vector<CellKey> cells;
+std::vector<Configuration> list_configurations(const ReplayRequest& request) {
+  std::vector<Configuration> configurations;
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
     const MethodInfo& info = *request.methods[m].info;
     for (std::size_t b = 0; b < request.budgets.size(); ++b) {
       if (std::ranges::find(request.excluded, std::pair(m, b)) != request.excluded.end()) continue;
       for (std::size_t s = 0; s < (info.seeded ? request.seeds.size() : 1); ++s) {
-        cells.push_back({m, b, info.seeded ? request.seeds[s] : 0});
+        configurations.push_back({m, b, info.seeded ? request.seeds[s] : 0});
       }
     }
   }
-  return cells;
+  return configurations;
 }
 
 void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
@@ -132,10 +132,10 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
   }
 }
 
-/// The methods of a request (indices) by what they see.
+/// The methods of a request, as indices, by what they see: a kv head or a layer.
 struct MethodGroups {
   std::vector<std::size_t> head, layer;
-  bool apart = true;  ///< those that see the layer can run on single heads
+  bool apart = true;  ///< whether all methods that see the layer can run on its kv heads one by one
 
   explicit MethodGroups(const ReplayRequest& request) {
     for (std::size_t m = 0; m < request.methods.size(); ++m) {
@@ -147,11 +147,11 @@ struct MethodGroups {
   }
 };
 
-void add_units(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
-               const MethodGroups& methods) {
+void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
+                    const MethodGroups& methods) {
   const std::size_t first = plan.heads.size();
   const auto add = [&](const std::vector<Index>& of, const std::vector<std::size_t>& run, bool sees_layer, std::size_t at) {
-    if (!run.empty()) plan.units.push_back({prompt, layer, of, run, sees_layer, at});
+    if (!run.empty()) plan.work_items.push_back({prompt, layer, of, run, sees_layer, at});
   };
   for (const Index head : heads) {
     add({head}, methods.head, false, plan.heads.size());
@@ -188,7 +188,7 @@ std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayR
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request) {
   check_selection(trace, request);
   ReplayPlan plan;
-  plan.cells = list_cells(request);
+  plan.configurations = list_configurations(request);
   const MethodGroups methods(request);
   for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = trace.prompts[p];
@@ -208,7 +208,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
       for (Index h = 0; h < trace.num_kv_heads; ++h) {
         if (wanted(request.kv_heads, h)) heads.push_back(h);
       }
-      add_units(plan, plan.prompts.back(), l, heads, methods);
+      add_work_items(plan, plan.prompts.back(), l, heads, methods);
     }
   }
   if (plan.heads.empty()) throw Error("nothing to replay: `prompts` and `layers` select no layer of the trace");

@@ -83,11 +83,11 @@ struct CellResult {
 };
 
 /// One configuration of the request: a method at a budget with a seed.
-struct CellKey {
+struct Configuration {
   std::size_t method = 0;  ///< index into ReplayRequest::methods
   std::size_t budget = 0;  ///< index into ReplayRequest::budgets
   std::uint32_t seed = 0;
-  friend bool operator==(const CellKey&, const CellKey&) = default;
+  friend bool operator==(const Configuration&, const Configuration&) = default;
 };
 
 /// Where a unit of work stands in the trace: a kv head of a layer of a prompt.
@@ -118,9 +118,9 @@ struct ReplayFrame {
   std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
   Index group = 1;                   ///< query heads of a kv head
   std::vector<Prompt> prompts;       ///< by HeadPlace::prompt
-  std::vector<Method> methods;       ///< by CellKey::method
-  std::vector<std::string> budgets;  ///< by CellKey::budget
-  std::vector<CellKey> cells;
+  std::vector<Method> methods;       ///< by Configuration::method
+  std::vector<std::string> budgets;  ///< by Configuration::budget
+  std::vector<Configuration> configurations;
   std::string device, isa;
 };
 
