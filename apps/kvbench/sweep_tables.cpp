@@ -22,7 +22,8 @@ std::string measures_path(const std::string& output) {
 SweepTables::SweepTables(const std::string& what, bool replays, bool measures, const TableFlags& flags) : flags_(flags) {
   if (replays && measures && (flags.output.empty() || flags.output == "-")) {
     throw Error(
-        "{} replays and measures, which makes two tables; name a file with -o OUT.csv (the measures go to OUT.measures.csv)",
+        "{} replays and measures, which makes two tables; name a file with -o OUT.csv (measures are written to "
+        "OUT.measures.csv)",
         what);
   }
   if (replays) records_.emplace(flags.output);

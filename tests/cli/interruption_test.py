@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and kill -9 in the middle of a replay: nothing under the final name, an old file untouched."""
+"""Ctrl-C and kill -9 during a replay: no output under the final name, an existing file unchanged."""
 import os
 import signal
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory grows with the heads in flight, never with the trace, and --memory bounds it."""
+"""Memory grows with the heads that are computed at the same time, not with the trace, and --memory bounds it."""
 import os
 import subprocess
 import unittest
@@ -43,8 +43,8 @@ class Memory(CliTest):
         self.assertEqual(run(*flags, "--memory", "400M", "-q").stderr, "")
 
     def test_a_limit_that_no_head_fits_into_says_what_to_do(self):
-        self.fails(2, "a head of 256 tokens takes up to", "raise --memory", args=("replay", self.trace, "-m", "sink", "--memory", "200M"))
-        self.fails(2, "all 2 kv heads of a layer", "leave those methods out",
+        self.fails(2, "a head of 256 tokens needs up to", "raise --memory", args=("replay", self.trace, "-m", "sink", "--memory", "200M"))
+        self.fails(2, "all 2 kv heads of a layer", "leave these methods out",
                    args=("replay", self.trace, "-m", "infinigen", "--set", "infinigen.fetch=dynamic", "--memory", "200M"))
         self.fails(2, "--memory", args=("replay", self.trace, "-m", "sink", "--memory", "lots"))
 

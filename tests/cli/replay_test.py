@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user gets from info, methods and replay."""
+"""The output of info, methods and replay."""
 import os
 
 from support import CliTest, main, rows, run

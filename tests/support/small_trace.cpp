@@ -188,8 +188,6 @@ ReplayRequest request_of(std::vector<const MethodInfo*> methods, Index budget) {
   ReplayRequest request;
   for (const MethodInfo* info : methods) request.methods.push_back({info, info->bind ? info->bind({}) : Params{}});
   request.budgets = {Budget::tokens(budget)};
-  request.keep_raw = true;
-  request.threads = 1;
   return request;
 }
 

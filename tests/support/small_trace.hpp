@@ -103,6 +103,8 @@ std::vector<TermEntry> tokens_between(Index begin, Index end);
 void check_cell(const Arrays& head, const HeadResult& result, std::size_t cell, const TermEntries& entries);
 
 ReplayRequest request_of(std::vector<const MethodInfo*> methods, Index budget);
+/// One thread, and outputs and entries are kept.
+inline const RunOptions serial{.threads = 1, .keep_raw = true};
 inline float metric(const CellResult& cell, std::size_t row, Metric which) {
   return cell.metrics.at(row)[static_cast<std::size_t>(which)];
 }

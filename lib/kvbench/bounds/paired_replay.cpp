@@ -49,11 +49,9 @@ std::vector<std::int64_t> spread_layers(const trace::TraceInfo& trace, std::size
 }
 
 PairedReplay::PairedReplay(const CheckContext& context, ReplayRequest request) : request_(std::move(request)) {
-  request_.threads = 1;
-  request_.backend = "cpu";
   request_.prompts = {context.reader->info().prompts.front().id};
   try {
-    results_ = replay(*context.reader, request_, {.stop = context.stop});
+    results_ = replay(*context.reader, request_, {.threads = 1}, {.stop = context.stop});
   } catch (const Error& reason) {  // what this trace cannot do is no reason to give up the other checks
     throw Unavailable(reason.what());
   }
@@ -70,8 +68,8 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
     const std::size_t blocks = (head.positions.size() + length - 1) / length;
     const std::size_t draws = by_draw ? request_.seeds.size() : 1;
     Blocks units(blocks * draws);
-    for (std::size_t c = 0; c < results_.cells.size(); ++c) {
-      const CellKey& key = results_.cells[c];
+    for (std::size_t c = 0; c < results_.configurations.size(); ++c) {
+      const Configuration& key = results_.configurations[c];
       if (key.method != method || key.budget != budget) continue;
       if (head.cells[c].status != Status::ok) {
         reason = head.cells[c].reason;
@@ -109,8 +107,8 @@ std::vector<std::size_t> PairedReplay::unit_heads() const {
 }
 
 Index PairedReplay::tokens(std::size_t budget) const {
-  for (std::size_t c = 0; c < results_.cells.size(); ++c) {
-    if (results_.cells[c].budget == budget) return results_.heads.front().cells[c].budget_tokens;
+  for (std::size_t c = 0; c < results_.configurations.size(); ++c) {
+    if (results_.configurations[c].budget == budget) return results_.heads.front().cells[c].budget_tokens;
   }
   return 0;
 }

@@ -49,11 +49,11 @@ void check_lists(const trace::TraceInfo& info, const std::vector<std::int64_t>& 
     const auto holds = [&](const trace::PromptInfo& prompt) {
       return std::ranges::any_of(prompt.layers, [&](const trace::LayerInfo& l) { return l.layer == layer; });
     };
-    if (std::ranges::none_of(info.prompts, holds)) throw Error("--layers: the trace has no layer {}; see kvbench info", layer);
+    if (std::ranges::none_of(info.prompts, holds)) throw Error("`layers`: the trace has no layer {}; see kvbench info", layer);
   }
   for (const std::int64_t head : heads) {
     if (head < 0 || head >= info.num_kv_heads) {
-      throw Error("--heads: there is no kv head {}; the trace has 0 to {}", head, info.num_kv_heads - 1);
+      throw Error("`kv_heads`: there is no kv head {}; the trace has 0 to {}", head, info.num_kv_heads - 1);
     }
   }
 }

@@ -62,8 +62,8 @@ ValidateResult validate(std::span<const Claim* const> claims, std::span<const Su
   std::vector<Job> jobs = list_jobs(claims, subjects, reader);
   ValidateResult result;
   try {
-    run_units(jobs.size(), {.threads = options.threads}, hooks,
-              [&](Backend& backend, std::size_t j) { run_job(jobs[j], reader, options, hooks.stop, backend); });
+    run_work_items(jobs.size(), {.threads = options.threads}, hooks,
+                   [&](Backend& backend, std::size_t j) { run_job(jobs[j], reader, options, hooks.stop, backend); });
   } catch (const Interrupted&) {
     result.interrupted = true;
   }

@@ -2,59 +2,41 @@
 #include <kvbench/replay/workers.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <kvbench/core/error.hpp>
 
 namespace kvbench {
 namespace {
 
-/// Hands out units in order to workers.
-class Crew {
+/// Keeps the first exception of any thread.
+class Failure {
  public:
-  Crew(std::size_t units, const ReplayRequest& request, const ReplayHooks& hooks,
-          const std::function<void(Backend&, std::size_t)>& work)
-      : units_(units), request_(request), hooks_(hooks), work_(work) {}
-
-  void run(std::size_t threads) {
-    std::vector<std::thread> pool;
-    for (std::size_t t = 1; t < threads; ++t) pool.emplace_back([this] { work(); });
-    work();
-    for (std::thread& thread : pool) thread.join();
-    if (failure_) std::rethrow_exception(failure_);
-  }
-
- private:
-  void work() {
+  /// Calls `work` unless an exception has been kept; keeps its exception, as none may leave a parallel region.
+  template <class F>
+  void guard(F work) {
+    if (failed_) return;
     try {
-      const std::unique_ptr<Backend> backend = make_backend(request_);
-      for (std::size_t u; !failed_ && (u = next_.fetch_add(1)) < units_;) {
-        work_(*backend, u);
-        const std::lock_guard lock(mutex_);
-        ++done_;
-        if (hooks_.progress) hooks_.progress(done_, static_cast<Index>(units_));
-      }
+      work();
     } catch (...) {
       const std::lock_guard lock(mutex_);
       failed_ = true;
-      if (!failure_) failure_ = std::current_exception();
+      if (!first_) first_ = std::current_exception();
     }
   }
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
 
-  std::size_t units_;
-  const ReplayRequest& request_;
-  const ReplayHooks& hooks_;
-  const std::function<void(Backend&, std::size_t)>& work_;
-  std::atomic<std::size_t> next_ = 0;
+ private:
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;
-  Index done_ = 0;
-  std::exception_ptr failure_;
+  std::exception_ptr first_;
 };
 
 }  // namespace
@@ -63,24 +45,45 @@ DeviceChoice choose_device(const std::string& asked) {
   if (asked != "cuda" && asked != "auto") return {asked, ""};
   const std::string reason = cuda_unusable();
   if (reason.empty()) return {"cuda", ""};
-  if (asked == "cuda") throw Error("--device cuda: {}; use --device cpu, or auto for whatever there is", reason);
-  return {"cpu", fmt::format("--device auto: {}; computing on the processor", reason)};
+  if (asked == "cuda")
+    throw Error("`backend` is cuda, which cannot be used: {}; set `backend` to cpu, or to auto for whatever there is", reason);
+  return {"cpu", fmt::format("`backend` is auto, and cuda cannot be used: {}; computing on the processor", reason)};
 }
 
-std::unique_ptr<Backend> make_backend(const ReplayRequest& request) {
-  if (request.backend == "ref") return make_ref_backend();
-  if (request.backend == "cuda") return make_cuda_backend();
-  return make_cpu_backend(request.isa.value_or(best_isa()));
+std::unique_ptr<Backend> make_backend(const RunOptions& options) {
+  if (options.backend == "ref") return make_ref_backend();
+  if (options.backend == "cuda") return make_cuda_backend();
+  return make_cpu_backend(options.isa.value_or(best_isa()));
 }
 
-std::size_t worker_count(const ReplayRequest& request) {
-  if (request.threads > 0) return static_cast<std::size_t>(request.threads);
-  return request.backend == "cuda" ? 1 : std::max(1u, std::thread::hardware_concurrency());
+std::size_t thread_count(const RunOptions& options) {
+  const int wanted = options.threads > 0 ? options.threads : options.backend == "cuda" ? 1 : omp_get_max_threads();
+  return static_cast<std::size_t>(std::min(wanted, omp_get_thread_limit()));
 }
 
-void run_units(std::size_t units, const ReplayRequest& request, const ReplayHooks& hooks,
-               const std::function<void(Backend&, std::size_t)>& work) {
-  Crew(units, request, hooks, work).run(std::min(worker_count(request), units));
+void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
+                    const std::function<void(Backend&, std::size_t)>& work) {
+  if (count == 0) return;
+  const int threads = static_cast<int>(std::min(thread_count(options), count));
+  Failure failure;
+  std::mutex reporting;
+  Index done = 0;
+#pragma omp parallel num_threads(threads)
+  {
+    std::unique_ptr<Backend> backend;
+    failure.guard([&] { backend = make_backend(options); });
+    // "monotonic": work items start in ascending order, on which reading ahead relies.
+#pragma omp for schedule(monotonic : dynamic) nowait
+    for (std::size_t i = 0; i < count; ++i) {
+      failure.guard([&] {
+        work(*backend, i);
+        const std::lock_guard lock(reporting);
+        ++done;
+        if (hooks.progress) hooks.progress(done, static_cast<Index>(count));
+      });
+    }
+  }
+  failure.rethrow();
 }
 
 }  // namespace kvbench

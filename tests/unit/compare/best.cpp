@@ -36,7 +36,7 @@ struct Made {
     if (!seeded) seeds = {0};
     results.methods.push_back({name, "", seeded});
     for (const std::uint32_t seed : seeds) {
-      results.cells.push_back({results.methods.size() - 1, 0, seed});
+      results.configurations.push_back({results.methods.size() - 1, 0, seed});
       for (HeadResult& head : results.heads) {
         CellResult cell;
         for (std::size_t q = 0; q < head.positions.size(); ++q) {

@@ -177,7 +177,7 @@ TEST_CASE("a replay fills in hit rates for methods with groups and leaves the ot
                         .ids = backend.adopt(std::vector<TokenId>(static_cast<std::size_t>(m), 3), m, 1),
                         .cluster_ids = backend.adopt(std::move(groups), m, 1)}};
   });
-  const ReplayResults results = replay(trace.reader(), request_of({&halves, &find_method("sink")}, 7));
+  const ReplayResults results = replay(trace.reader(), request_of({&halves, &find_method("sink")}, 7), serial);
   const std::map<Metric, Index> windows = {
       {Metric::cache_hit_r1, 1},          {Metric::cache_hit_r2, 2},          {Metric::cache_hit_r4, 4},
       {Metric::cache_hit_r1_clusters, 1}, {Metric::cache_hit_r2_clusters, 2}, {Metric::cache_hit_r4_clusters, 4},

@@ -249,8 +249,8 @@ bool byte_filter_available();
 
 /// Fast host kernels, single-threaded. isa_available(isa) must hold.
 std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa(), ByteFilter filter = ByteFilter::where_it_pays);
-/// CUDA kernels on the current device. Throws std::runtime_error naming the reason where no device can be used or the build
-/// has no CUDA.
+/// CUDA kernels on the current device. They are in a module, libkvbench_cuda.so, which is loaded at the first call. Throws
+/// std::runtime_error naming the reason where the module is missing or no device can be used.
 std::unique_ptr<Backend> make_cuda_backend();
 /// Why make_cuda_backend() would throw, as a clause ("no NVIDIA driver is installed"); empty where a device is usable.
 std::string cuda_unusable();

@@ -47,7 +47,8 @@ class ReleasedWalk {
     const Index n = std::ssize(list.ids);
     std::vector<std::int32_t> starts = block_starts(n, params.block);
     const Index blocks = std::ssize(starts) - 1;
-    const auto of_each = [&](double x) {
+    // clang 14 does not capture structured bindings by [&].
+    const auto of_each = [&, &backend = backend](double x) {
       return backend.adopt(std::vector(static_cast<std::size_t>(blocks), static_cast<float>(x)), blocks);
     };
     const auto signs = backend.allocate<std::int32_t>(n), forced = backend.allocate<std::int32_t>(blocks);

@@ -46,9 +46,17 @@ void guard(Status& status, std::string& reason, F work) {
 
 class WorkItemRun {
  public:
-  WorkItemRun(const trace::Reader& reader, const ReplayPlan& plan, const Unit& item, const ReplayRequest& request,
-              std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, std::span<HeadResult> results)
-      : reader_(reader), plan_(plan), item_(item), request_(request), backend_(backend), stop_(stop), results_(results) {
+  WorkItemRun(const trace::Reader& reader, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
+              const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop,
+              std::span<HeadResult> results)
+      : reader_(reader),
+        plan_(plan),
+        item_(item),
+        request_(request),
+        options_(options),
+        backend_(backend),
+        stop_(stop),
+        results_(results) {
     for (std::size_t h = 0; h < slabs.size(); ++h) {
       heads_.push_back(place_head(reader.info(), item.prompt, item.place(h), std::move(slabs[h]), backend));
       prompts_.push_back(heads_.back().prompt);
@@ -79,7 +87,7 @@ class WorkItemRun {
   }
   const trace::LayerInfo& layer() const { return reader_.info().prompts[item_.prompt.prompt].layers[item_.layer]; }
   bool dense() const { return layer().layer < request_.dense_layers; }
-  const MethodChoice& method_of(std::size_t c) const { return request_.methods[plan_.cells[c].method]; }
+  const MethodChoice& method_of(std::size_t c) const { return request_.methods[plan_.configurations[c].method]; }
   CellResult& result(std::size_t head, std::size_t c) { return results_[head].cells[c]; }
 
   template <class F>
@@ -120,11 +128,11 @@ class WorkItemRun {
   /// serves the others.
   std::vector<std::size_t> order_of_making() const {
     std::vector<std::size_t> order;
-    for (std::size_t c = 0; c < plan_.cells.size(); ++c) {
-      if (item_.runs(plan_.cells[c].method)) order.push_back(c);
+    for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
+      if (item_.runs(plan_.configurations[c].method)) order.push_back(c);
     }
     std::ranges::stable_sort(order, {}, [&](std::size_t c) {
-      const CellKey& key = plan_.cells[c];
+      const Configuration& key = plan_.configurations[c];
       const Index budget = budget_tokens(item_.prompt, request_.budgets[key.budget], request_.protect_outside);
       return std::tuple(key.method, key.seed, -budget);
     });
@@ -133,7 +141,7 @@ class WorkItemRun {
 
   /// The configuration's method, prepared once for all configurations, or for each where they are standalone.
   const PreparedMethod& prepared(std::size_t c) {
-    const std::size_t m = plan_.cells[c].method;
+    const std::size_t m = plan_.configurations[c].method;
     if (prepared_ && prepared_->method == m && !request_.standalone) return *prepared_;
     PreparedMethod& out = prepared_.emplace();
     out.method = m;
@@ -155,7 +163,7 @@ class WorkItemRun {
   Index method_budget(std::size_t c) {
     const MethodChoice& choice = method_of(c);
     const PromptPlan& prompt = item_.prompt;
-    Index budget = budget_tokens(prompt, request_.budgets[plan_.cells[c].budget], request_.protect_outside);
+    Index budget = budget_tokens(prompt, request_.budgets[plan_.configurations[c].budget], request_.protect_outside);
     const bool too_large = budget > prompt.base;
     if (choice.info->plan && !too_large) {
       const auto layers = choice.info->plan(reader_.info().num_layers, prompt.base, budget, choice.params);
@@ -182,7 +190,7 @@ class WorkItemRun {
       const PreparedMethod& method = prepared(c);
       if (method.failure) std::rethrow_exception(method.failure);
       const Index budget = method_budget(c);
-      const CellKey& key = plan_.cells[c];
+      const Configuration& key = plan_.configurations[c];
       std::unique_ptr<LayerCache> cache;
       const Spent spent = method.spent + measured(backend_, [&] { cache = method.make(budget, key.seed); });
       std::vector<CellResult*> results;
@@ -205,7 +213,7 @@ class WorkItemRun {
             .recall_sinks = request_.recall_sinks,
             .standalone = request_.standalone,
             .selects = info.kind == Kind::retrieval,
-            .keep_raw = request_.keep_raw,
+            .keep_raw = options_.keep_raw,
             .kv_element = request_.kv_element};
   }
 
@@ -241,8 +249,9 @@ class WorkItemRun {
 
   const trace::Reader& reader_;
   const ReplayPlan& plan_;
-  const Unit& item_;
+  const WorkItem& item_;
   const ReplayRequest& request_;
+  const RunOptions& options_;
   Backend& backend_;
   const std::atomic<bool>* stop_;
   std::span<HeadResult> results_;
@@ -253,9 +262,10 @@ class WorkItemRun {
 
 }  // namespace
 
-void run_work_item(const trace::Reader& reader, const ReplayPlan& plan, const Unit& item, const ReplayRequest& request,
-                   std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop, std::span<HeadResult> results) {
-  WorkItemRun(reader, plan, item, request, std::move(slabs), backend, stop, results).run();
+void run_work_item(const trace::Reader& reader, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
+                   const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop,
+                   std::span<HeadResult> results) {
+  WorkItemRun(reader, plan, item, request, options, std::move(slabs), backend, stop, results).run();
 }
 
 }  // namespace kvbench

@@ -7,7 +7,7 @@ namespace kvbench {
 
 namespace {
 
-/// Slabs and scratch grow with the tokens: the context at which what was held and asked for would have fitted.
+/// The number of tokens at which the memory held and requested would have fitted: both grow in proportion to the tokens.
 Index fitting_tokens(const OutOfDeviceMemory& fault, Index tokens) {
   const DeviceMemory& memory = fault.memory();
   const double wanted = static_cast<double>(memory.held) + static_cast<double>(fault.asked());
@@ -16,21 +16,21 @@ Index fitting_tokens(const OutOfDeviceMemory& fault, Index tokens) {
 
 }  // namespace
 
-OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const UnitSize& unit) {
+OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const WorkItemSize& item) {
   std::string advice;
-  if (unit.workers > 1) {
-    advice = fmt::format("{} heads or layers are in flight at once; use --threads 1.", unit.workers);
-  } else if (unit.heads > 1) {
+  if (item.threads > 1) {
+    advice = fmt::format("{} work items are computed at the same time; set `threads` to 1.", item.threads);
+  } else if (item.heads > 1) {
     advice = fmt::format(
-        "The {} kv heads of a layer are held together for methods that see the whole layer; leave those methods out, or use "
-        "--device cpu.",
-        unit.heads);
+        "Methods that see the whole layer need all {} kv heads of it at once; leave these methods out, or set `backend` to "
+        "cpu.",
+        item.heads);
   } else {
-    advice = "Use a trace of fewer tokens (kvdump --ctx), leave methods out (--method), or use --device cpu.";
+    advice = "Use a trace of fewer tokens (kvdump --ctx), leave methods out, or set `backend` to cpu.";
   }
   return {fault.asked(), fault.memory(),
-          fmt::format("{} The unit at work has {} tokens and {} kv head{}; up to about {} tokens would have fitted. {}",
-                      fault.what(), unit.tokens, unit.heads, unit.heads == 1 ? "" : "s", fitting_tokens(fault, unit.tokens),
+          fmt::format("{} The current work item has {} tokens and {} kv head{}; up to about {} tokens would have fitted. {}",
+                      fault.what(), item.tokens, item.heads, item.heads == 1 ? "" : "s", fitting_tokens(fault, item.tokens),
                       advice)};
 }
 

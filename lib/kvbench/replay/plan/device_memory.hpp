@@ -5,14 +5,14 @@
 
 namespace kvbench {
 
-/// What was being computed when device memory ran out.
-struct UnitSize {
+/// The work item that was being computed when device memory was exhausted.
+struct WorkItemSize {
   Index tokens = 0;
   std::size_t heads = 1;    ///< kv heads computed together: more than one for methods that see the whole layer
-  std::size_t workers = 1;  ///< units in flight on the device
+  std::size_t threads = 1;  ///< work items that are computed on the device at the same time
 };
 
-/// The same fault with a sentence on what would fit and what to change: fewer workers, fewer methods, fewer tokens.
-OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const UnitSize& unit);
+/// The same exception with a message that adds how many tokens would fit, and the remedy: fewer threads, methods or tokens.
+OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const WorkItemSize& item);
 
 }  // namespace kvbench

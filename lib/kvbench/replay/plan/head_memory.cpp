@@ -14,16 +14,15 @@
 namespace kvbench {
 namespace {
 
-/// A method's own copies at their peak, as a share of the head's keys and values: a round of merging holds five eighths
-/// (chelsea), walks and clusterings half. What whole rounds leave for the next budget is at most half, and less for a smaller
-/// one; it goes when the last cache of the method is made.
+/// A method's own copies at their peak, relative to the head's keys and values: a round of merging copies five eighths
+/// (chelsea), walks and clusterings one half. State that is kept from one budget to the next is at most one half.
 constexpr double method_share = 0.625;
-/// Backend, HDF5 and the program itself, tables of ids and labels.
+/// The program itself, HDF5, the back end, tables of ids and labels.
 constexpr double fixed_bytes = 64e6;
 
 double in_gib(double bytes) { return bytes / (1 << 30); }
 
-/// The least memory.max of this process's control group and those around it, or `none`.
+/// The smallest memory.max of this process's control group and its parents; `none` where no limit is set.
 double control_group_limit(double none) {
   std::ifstream groups("/proc/self/cgroup");
   double least = none;
@@ -39,9 +38,9 @@ double control_group_limit(double none) {
 
 }  // namespace
 
-double unit_bytes(const trace::TraceInfo& trace, const Unit& unit) {
-  const trace::PromptInfo& prompt = trace.prompts[unit.prompt.prompt];
-  const trace::LayerInfo& layer = prompt.layers[unit.layer];
+double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item) {
+  const trace::PromptInfo& prompt = trace.prompts[item.prompt.prompt];
+  const trace::LayerInfo& layer = prompt.layers[item.layer];
   const auto number = [](auto count) { return static_cast<double>(count); };
   const double n = number(prompt.num_tokens), d = number(trace.head_dim), group = number(trace.group());
   const double slabs = n * (d + number(trace.value_dim));
@@ -49,9 +48,9 @@ double unit_bytes(const trace::TraceInfo& trace, const Unit& unit) {
   const double columns = layer.column_sums_end ? group * n : 0;
   const double unrotated = layer.keys_pre_rope ? n * d : 0;
   const double head = sizeof(float) * (slabs * (1 + method_share) + unrotated + columns + 2 * queries);
-  // Scores of a block, their softmax rows, and the scores again for runs of queries and in a method's token numbers; at least
-  // one query's.
-  const double heads = number(unit.kv_heads.size());
+  // Four arrays of the size of a block's scores: scores, softmax rows, the scores of a run of queries, and those in a method's
+  // token ids. A block has at least one query.
+  const double heads = number(item.kv_heads.size());
   const double scores = 4 * std::max(score_bytes, heads * group * n * sizeof(float));
   return fixed_bytes + scores + heads * head;
 }
@@ -61,32 +60,32 @@ double default_memory() {
   return 0.75 * control_group_limit(machine);
 }
 
-Workers plan_workers(const trace::TraceInfo& trace, const ReplayPlan& plan, const ReplayRequest& request) {
-  const auto wanted = static_cast<int>(worker_count(request));
-  if (request.backend == "cuda") return {.threads = wanted};  // heads stand in the device's memory (device_memory.hpp)
-  const double memory = request.memory > 0 ? request.memory : default_memory();
-  const Unit* largest = nullptr;
+ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options) {
+  const auto wanted = static_cast<int>(thread_count(options));
+  if (options.backend == "cuda") return {.threads = wanted};  // heads are kept in device memory (device_memory.hpp)
+  const double memory = options.memory > 0 ? options.memory : default_memory();
+  const WorkItem* largest = nullptr;
   double need = 0;
-  for (const Unit& unit : plan.units) {
-    const double bytes = unit_bytes(trace, unit);
-    if (bytes > need) largest = &unit, need = bytes;
+  for (const WorkItem& item : plan.work_items) {
+    const double bytes = work_item_bytes(trace, item);
+    if (bytes > need) largest = &item, need = bytes;
   }
   if (largest == nullptr || need * wanted <= memory) return {.threads = wanted, .spare = memory - need * wanted};
   const auto fitting = static_cast<int>(memory / need);
   if (fitting > 0) {
     return {.threads = std::min(wanted, fitting),
-            .note = fmt::format("{} of {} threads run: a head takes up to {:.1f} GiB, and --memory allows {:.1f} GiB",
+            .note = fmt::format("{} of {} threads run: a head needs up to {:.1f} GiB, and `memory` allows {:.1f} GiB",
                                 std::min(wanted, fitting), wanted, in_gib(need), in_gib(memory)),
             .spare = memory - need * fitting};
   }
   if (largest->kv_heads.size() > 1) {
     throw Error(
-        "all {} kv heads of a layer, which some of the methods see at once (infinigen, chelsea with outlier heads), take up to "
-        "{:.2f} GiB, and --memory allows {:.2f} GiB; raise --memory, select fewer --heads, or leave those methods out",
+        "all {} kv heads of a layer, which some methods see at once (infinigen, chelsea with outlier heads), need up to {:.2f} "
+        "GiB, and `memory` allows {:.2f} GiB; raise `memory`, select fewer `kv_heads`, or leave these methods out",
         largest->kv_heads.size(), in_gib(need), in_gib(memory));
   }
   throw Error(
-      "a head of {} tokens takes up to {:.2f} GiB, and --memory allows {:.2f} GiB; raise --memory, or use a shorter trace",
+      "a head of {} tokens needs up to {:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, or use a shorter trace",
       trace.prompts[largest->prompt.prompt].num_tokens, in_gib(need), in_gib(memory));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory the heads in flight take, and so how many may be: a trace may be far larger than the machine.
+// Memory of the work items that are computed at the same time, and how many of them fit: a trace may be far larger than memory.
 #pragma once
 
 #include <limits>
@@ -9,22 +9,22 @@
 
 namespace kvbench {
 
-/// An estimate, from above for the methods of the registry, of the bytes that one unit holds at its peak on a host: each head's
-/// keys and values in fp32, what came with them, the scores of a block of queries, and a method's own copies.
-double unit_bytes(const trace::TraceInfo& trace, const Unit& unit);
+/// An upper estimate, for the methods of the registry, of the bytes that one work item occupies at its peak on a host: for each
+/// head keys and values in fp32 and the optional arrays of the trace, the scores of a block of queries, and a method's copies.
+double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item);
 
 /// Bytes that this process may use: three quarters of the machine's memory, or of what its control group (cgroup v2) grants.
 double default_memory();
 
-struct Workers {
+struct ThreadPlan {
   int threads = 1;
-  std::string note;  ///< why there are fewer than asked for; empty: there are not
-  /// Bytes of the host's memory that their units leave for others to be read ahead.
+  std::string note;  ///< why there are fewer than thread_count(); else empty
+  /// Bytes of host memory that remain for reading ahead while all threads compute.
   double spare = std::numeric_limits<double>::infinity();
 };
 
-/// As many as request.threads asks for (0: all processors) whose units fit into request.memory (0: default_memory()) together.
-/// Throws Error, naming the need and the remedy, where not even one does.
-Workers plan_workers(const trace::TraceInfo& trace, const ReplayPlan& plan, const ReplayRequest& request);
+/// thread_count() threads, or as many as have work items that together fit into options.memory (0: default_memory()). Throws
+/// Error with the memory needed and the remedy where not even one work item fits.
+ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options);
 
 }  // namespace kvbench

@@ -9,7 +9,7 @@
 
 namespace kvbench {
 
-/// Why this layer of a trace cannot feed the method, with what to do, or nothing where it can. The method's context is the
+/// Why the method cannot run on this layer of a trace, with the remedy; nothing where it can. The method's context is the
 /// tokens [begin, end).
 std::optional<std::string> lacking(const MethodInfo& info, const trace::LayerInfo& layer, Index begin, Index end);
 

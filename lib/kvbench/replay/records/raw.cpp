@@ -77,8 +77,8 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
   root.set("commit", std::string(commit()));
   root.set("metrics", metric_names());
   const Object cells = root.create_group("cells");
-  for (std::size_t c = 0; c < results.cells.size(); ++c) {
-    const CellKey& key = results.cells[c];
+  for (std::size_t c = 0; c < results.configurations.size(); ++c) {
+    const Configuration& key = results.configurations[c];
     const Object cell = cells.create_group(std::to_string(c));
     cell.set("method", request.methods[key.method].info->name);
     cell.set("params", request.methods[key.method].params.text());

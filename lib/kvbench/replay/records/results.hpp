@@ -71,16 +71,16 @@ struct CellResult {
   double compress_flops = 0, attend_flops = 0;
   double compress_s = 0, attend_s = 0, exact_s = 0;
   std::vector<MetricRow> metrics;  ///< [G * m] row g*m + i
-  std::optional<RawCell> raw;      ///< present where ReplayRequest::keep_raw
+  std::optional<RawCell> raw;      ///< present where RunOptions::keep_raw
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
 };
 
 /// One configuration of the request: a method at a budget with a seed.
-struct CellKey {
+struct Configuration {
   std::size_t method = 0;  ///< index into ReplayRequest::methods
   std::size_t budget = 0;  ///< index into ReplayRequest::budgets
   std::uint32_t seed = 0;
-  friend bool operator==(const CellKey&, const CellKey&) = default;
+  friend bool operator==(const Configuration&, const Configuration&) = default;
 };
 
 /// Where a unit of work stands in the trace: a kv head of a layer of a prompt.
@@ -111,9 +111,9 @@ struct ReplayFrame {
   std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
   Index group = 1;                   ///< query heads of a kv head
   std::vector<Prompt> prompts;       ///< by HeadPlace::prompt
-  std::vector<Method> methods;       ///< by CellKey::method
-  std::vector<std::string> budgets;  ///< by CellKey::budget
-  std::vector<CellKey> cells;
+  std::vector<Method> methods;       ///< by Configuration::method
+  std::vector<std::string> budgets;  ///< by Configuration::budget
+  std::vector<Configuration> configurations;
   std::string device, isa;
   bool standalone = false;  ///< every configuration was computed alone
 };
