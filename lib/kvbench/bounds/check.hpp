@@ -56,6 +56,7 @@ struct CheckRow {
   Verdict verdict = Verdict::not_applicable;
 
   double slack() const { return bound / measured; }
+  bool vacuous() const { return !std::isnan(trivial) && bound >= trivial; }
 };
 
 /// Sets intervals, p-values and verdicts of all rows of a run. A row is `violated` where its assumptions are met, its bound is

@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include <kvbench/bounds/cost.hpp>
-#include <kvbench/methods/sampling/leader_partition.hpp>
 #include <kvbench/methods/merging/soft_matching.hpp>
+#include <kvbench/methods/sampling/leader_partition.hpp>
 
 namespace kvbench {
 namespace {
 
-const std::vector<Index> lengths = {512, 1024, 2048, 4096};
+const std::vector<Index> context_lengths = {512, 1024, 2048, 4096};
 
 Index fixed_budget(Index) { return 256; }
 Index half(Index n) { return n / 2; }
@@ -21,7 +21,7 @@ struct Series {
   std::vector<Work> work;
   /// `vary` adds a setting that depends on n.
   Series(CheckContext& context, CostCase of, const std::function<Assignment(Index)>& vary = {}) : what(std::move(of)) {
-    for (const Index n : lengths) {
+    for (const Index n : context_lengths) {
       context.poll();
       CostCase at = what;
       if (vary) at.settings.push_back(vary(n));
@@ -35,22 +35,22 @@ struct Series {
   }
   void row(CheckContext& context, const std::string& part, double Work::*field, double stated,
            const std::string& complexity) const {
-    add_growth(context, part, what, lengths, of(field), stated, complexity);
+    add_growth(context, part, what, context_lengths, of(field), stated, complexity);
   }
 };
 
 /// How fast log2(n / t) grows over the lengths.
 double log_growth(double t) {
   std::vector<double> y;
-  for (const Index n : lengths) y.push_back(std::log2(static_cast<double>(n) / t));
-  return growth(lengths, y);
+  for (const Index n : context_lengths) y.push_back(std::log2(static_cast<double>(n) / t));
+  return growth(context_lengths, y);
 }
 
 /// One call's declared operations at each length.
 template <class F>
 std::vector<double> declared(CheckContext& context, F call) {
   std::vector<double> y;
-  for (const Index n : lengths) {
+  for (const Index n : context_lengths) {
     context.poll();
     const Buffer<const float> keys = cost_keys(n, context.backend);
     const double before = context.backend.cost().flops;
@@ -62,27 +62,27 @@ std::vector<double> declared(CheckContext& context, F call) {
 
 /// The kernel declares every key against the full capacity, as it cannot know the number of clusters: at a capacity of that
 /// number this is what Algorithm 1 does at most.
-void check_subgen_stream(CheckContext& context, const CostCase& what, float radius) {
+void add_subgen_stream(CheckContext& context, const CostCase& what, float radius) {
   std::vector<Index> clusters;
-  for (const Index n : lengths) {
+  for (const Index n : context_lengths) {
     clusters.push_back(leader_partition(context.backend, cost_keys(n, context.backend), radius, n)->clusters());
   }
   std::size_t next = 0;
   const auto y = declared(
       context, [&](const Buffer<const float>& keys) { leader_partition(context.backend, keys, radius, clusters[next++]); });
   add_growth(context, fmt::format("nearest representatives of a stream, {} to {} clusters", clusters.front(), clusters.back()),
-             what, lengths, y, 1, "O(n m d)");
+             what, context_lengths, y, 1, "O(n m d)");
 }
 
-void check_subgen(CheckContext& context) {
+void run_subgen_cost(CheckContext& context) {
   // 32 centres, far apart next to the radius: m' does not grow, which is what the theorem assumes of the stream.
   const Series s(context, {"subgen", {{"delta", "2"}, {"t", "4"}, {"s", "64"}}, fixed_budget});
-  check_subgen_stream(context, s.what, 2);
+  add_subgen_stream(context, s.what, 2);
   s.row(context, "a query", &Work::query_flops, 0, "O(d (m t + s)), sublinear in n");
   s.row(context, "memory", &Work::bytes, 0, "O(d (m t + s)), sublinear in n");
 }
 
-void check_balancekv(CheckContext& context) {
+void run_balancekv_cost(CheckContext& context) {
   const Series whole(context, {"balancekv", {{"block", "4096"}, {"rounds", "1"}}, half});
   whole.row(context, "SoftmaxBalance on one batch of n", &Work::compress_flops, 2, "O((d + s) n^2)");
   const Series blocks(context, {"balancekv", {{"block", "256"}, {"rounds", "1"}}, half});
@@ -105,10 +105,10 @@ void selection_share(CheckContext& context, const Series& s) {
       "selection is {:.1f} % of the operations of a query at n = {}, C = n/80, B = 256; the paper times about 5 % of the "
       "latency "
       "at C = 400, and 6 to 8 % of the prefill for clustering, of which no clock here says anything",
-      100 * row.measured, lengths.back());
+      100 * row.measured, context_lengths.back());
 }
 
-void check_clusterkv(CheckContext& context) {
+void run_clusterkv_cost(CheckContext& context) {
   const Series fixed(context, {"clusterkv", {{"clusters", "16"}, {"iterations", "4"}}, fixed_budget});
   fixed.row(context, "clustering, 16 clusters, at most 4 iterations", &Work::compress_flops, 1, "O(i C L d)");
   fixed.row(context, "a query, 16 clusters", &Work::query_flops, 0, "O(C d + B d)");
@@ -127,18 +127,18 @@ void match(const MergeRule& rule, Index chunk, const Buffer<const float>& keys, 
   }
 }
 
-void check_chelsea(CheckContext& context) {
+void run_chelsea_cost(CheckContext& context) {
   Backend& backend = context.backend;
-  const Index all = lengths.back();
+  const Index all = context_lengths.back();
   const auto of = [&](const MergeRule& rule, Index chunk) {
     return declared(context, [&](const Buffer<const float>& keys) { match(rule, chunk, keys, backend); });
   };
   const std::vector<double> chunked = of({.chunk = 256}, 256), whole = of({}, all),
                             mesh = of({.matching = MergeRule::Matching::mesh}, all);
   const CostCase chelsea{"chelsea", {}, fixed_budget}, bsm{"bsm", {}, half}, meshed{"mesh", {}, half};
-  add_growth(context, "a round of chunked soft matching, chunk 256", chelsea, lengths, chunked, 1, "O(n c d)");
-  add_growth(context, "a round of bipartite soft matching", bsm, lengths, whole, 2, "O(n^2 d)");
-  add_growth(context, "a round of mesh", meshed, lengths, mesh, 2, "O(n^2 d)");
+  add_growth(context, "a round of chunked soft matching, chunk 256", chelsea, context_lengths, chunked, 1, "O(n c d)");
+  add_growth(context, "a round of bipartite soft matching", bsm, context_lengths, whole, 2, "O(n^2 d)");
+  add_growth(context, "a round of mesh", meshed, context_lengths, mesh, 2, "O(n^2 d)");
   const Series kmeans(context, {"kmeans", {{"iterations", "1"}}, half});
   kmeans.row(context, "an iteration of k-means with n/2 clusters", &Work::compress_flops, 2, "O(n C d), C = n/2");
   const Series fixed(context, chelsea);
@@ -149,9 +149,9 @@ void check_chelsea(CheckContext& context) {
   CheckRow& row = context.add(CheckKind::cost, "a round: chunked < bipartite < mesh, at every n");
   row.source = "synthetic:cost";
   row.failures = 0;
-  row.trials = std::ssize(lengths);
+  row.trials = std::ssize(context_lengths);
   row.allowed = 0;
-  for (std::size_t i = 0; i < lengths.size(); ++i) *row.failures += !(chunked[i] < whole[i] && whole[i] < mesh[i]);
+  for (std::size_t i = 0; i < context_lengths.size(); ++i) *row.failures += !(chunked[i] < whole[i] && whole[i] < mesh[i]);
   row.measured = chunked.back() / whole.back();
   row.text = fmt::format(
       "operations at n = {}: {:.3g}, {:.3g}, {:.3g}, and {:.3g} of an iteration of k-means; chunking leaves {:.3f} of "
@@ -172,22 +172,23 @@ Claim cost_claim(std::string method, std::string paper, std::string statement, v
 
 Claim subgen_cost() {
   return cost_claim("subgen", "SubGen, arXiv 2402.06082, Theorem 1",
-                    "linear time for a stream, sublinear memory and query time", check_subgen);
+                    "linear time for a stream, sublinear memory and query time", run_subgen_cost);
 }
 
 Claim balancekv_cost() {
   return cost_claim("balancekv", "BalanceKV, arXiv 2502.07861, Theorems 3.1 to 3.3",
-                    "quadratic time for a batch, memory d t log(n/t) and d t^2 log(n/t) a step for a stream", check_balancekv);
+                    "quadratic time for a batch, memory d t log(n/t) and d t^2 log(n/t) a step for a stream",
+                    run_balancekv_cost);
 }
 
 Claim clusterkv_cost() {
   return cost_claim("clusterkv", "ClusterKV, arXiv 2412.03213, section III-C",
-                    "clustering takes O(i C L d), selection O(C d) a query", check_clusterkv);
+                    "clustering takes O(i C L d), selection O(C d) a query", run_clusterkv_cost);
 }
 
 Claim chelsea_cost() {
   return cost_claim("chelsea", "Chelsea, arXiv 2506.11418, Table 1 and Table 10",
-                    "chunking makes matching linear in the length, where the alternatives are quadratic", check_chelsea);
+                    "chunking makes matching linear in the length, where the alternatives are quadratic", run_chelsea_cost);
 }
 
 }  // namespace kvbench

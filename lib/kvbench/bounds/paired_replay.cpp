@@ -12,12 +12,10 @@
 namespace kvbench {
 namespace {
 
-constexpr std::size_t block = queries_a_block;
-
-/// Sums and counts of one cell over blocks of queries.
-struct Blocks {
+/// Sums and counts of one configuration over blocks of queries.
+struct QueryBlockSums {
   std::vector<double> sums, counts;
-  explicit Blocks(std::size_t blocks) : sums(blocks), counts(blocks) {}
+  explicit QueryBlockSums(std::size_t blocks) : sums(blocks), counts(blocks) {}
   void add(const CellResult& cell, std::size_t queries, std::size_t length, std::size_t first,
            const std::function<double(const MetricRow&)>& of) {
     for (std::size_t row = 0; row < cell.metrics.size(); ++row) {
@@ -66,10 +64,10 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
   std::string reason = "nothing was replayed";
   bool any = false;
   for (const HeadResult& head : results_.heads) {
-    const std::size_t length = by_draw ? std::max<std::size_t>(1, head.positions.size()) : block;
+    const std::size_t length = by_draw ? std::max<std::size_t>(1, head.positions.size()) : queries_a_block;
     const std::size_t blocks = (head.positions.size() + length - 1) / length;
     const std::size_t draws = by_draw ? request_.seeds.size() : 1;
-    Blocks units(blocks * draws);
+    QueryBlockSums units(blocks * draws);
     for (std::size_t c = 0; c < results_.cells.size(); ++c) {
       const CellKey& key = results_.cells[c];
       if (key.method != method || key.budget != budget) continue;
@@ -103,7 +101,7 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, 
 std::vector<std::size_t> PairedReplay::unit_heads() const {
   std::vector<std::size_t> heads;
   for (std::size_t h = 0; h < results_.heads.size(); ++h) {
-    heads.insert(heads.end(), (results_.heads[h].positions.size() + block - 1) / block, h);
+    heads.insert(heads.end(), (results_.heads[h].positions.size() + queries_a_block - 1) / queries_a_block, h);
   }
   return heads;
 }

@@ -14,6 +14,9 @@ namespace kvbench {
 /// A method of the registry with parameters.
 MethodChoice method_choice(const std::string& name, const std::vector<Assignment>& settings = {});
 
+/// Layers on which the claims about a whole trace are replayed: as many as a run of all checks can afford.
+inline constexpr std::size_t replayed_layers = 5;
+
 /// At most `count` layers of the trace, evenly spread from its first to its last; only those without a sliding window and a
 /// softcap. Throws Unavailable where there is none.
 std::vector<std::int64_t> spread_layers(const trace::TraceInfo& trace, std::size_t count);

@@ -15,6 +15,8 @@ struct QueryTrials {
   double bound = NAN;                             ///< the one that decides
   double trivial = NAN;
   std::vector<double> errors;  ///< by seed
+
+  bool vacuous() const { return bound >= trivial; }
 };
 
 /// Fills bounds, errors, failures and the p-value, which is adjusted by Holm for the number of queries whose bound is not

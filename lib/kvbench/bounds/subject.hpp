@@ -42,6 +42,9 @@ std::vector<SubjectSource> trace_subjects(const trace::Reader& reader, const std
 /// Streams on which theorems say something. Each is seeded and the same on every machine.
 std::vector<SubjectSource> synthetic_subjects(Index queries);
 
+/// At most `count` of the rows [n, d], evenly spaced.
+std::vector<float> evenly_spaced_rows(const std::vector<float>& rows, Index d, Index count);
+
 /// A subject from arrays: keys [n, d], values [n, dv], queries [m, d].
 Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries, Index d,
                      Index dv, float scale, Backend& backend);

@@ -4,23 +4,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include <kvbench/bounds/vectors.hpp>
+
 namespace kvbench {
 namespace {
 
-double dot(const float* x, const float* y, Index d) {
-  double sum = 0;
-  for (Index c = 0; c < d; ++c) sum += double{x[c]} * double{y[c]};
-  return sum;
-}
-
-double scaled_norm2(const WalkSample& sample, Index i) {
-  const float* key = sample.keys.data() + i * sample.d;
-  return double{sample.scale} * dot(key, key, sample.d);
-}
+double scaled_norm2(const WalkSample& sample, Index i) { return double{sample.scale} * squared_norm(sample.key(i)); }
 
 double value_product(const WalkSample& sample, Index i, Index j) {
-  if (sample.dv == 0) return 1;
-  return dot(sample.values.data() + i * sample.dv, sample.values.data() + j * sample.dv, sample.dv);
+  return sample.dv == 0 ? 1 : dot(sample.value(i), sample.value(j));
 }
 
 }  // namespace
@@ -31,16 +23,6 @@ WalkSample walk_sample(const Subject& subject, Index n, bool with_values) {
   sample.keys.assign(subject.keys.begin(), subject.keys.begin() + sample.n * sample.d);
   sample.values.assign(subject.values.begin(), subject.values.begin() + sample.n * sample.dv);
   return sample;
-}
-
-std::vector<float> some_queries(const Subject& subject, Index count) {
-  const Index all = subject.num_queries(), kept = std::min(count, all);
-  std::vector<float> queries;
-  for (Index i = 0; i < kept; ++i) {
-    const std::span<const float> query = subject.query(i * all / kept);
-    queries.insert(queries.end(), query.begin(), query.end());
-  }
-  return queries;
 }
 
 SignWalk library_walk(Backend& backend) {
@@ -71,8 +53,7 @@ std::vector<double> relative_gram(const WalkSample& sample) {
   std::vector<double> gram(static_cast<std::size_t>(sample.n * sample.n));
   for (Index i = 0; i < sample.n; ++i) {
     for (Index j = 0; j <= i; ++j) {
-      const double logit =
-          double{sample.scale} * dot(sample.keys.data() + i * sample.d, sample.keys.data() + j * sample.d, sample.d);
+      const double logit = double{sample.scale} * dot(sample.key(i), sample.key(j));
       const double product = std::exp(logit - radius.key) * value_product(sample, i, j) / value2;
       gram[static_cast<std::size_t>(i * sample.n + j)] = gram[static_cast<std::size_t>(j * sample.n + i)] = product;
     }
@@ -115,13 +96,13 @@ std::vector<QueryRows> query_rows(const WalkSample& sample, const std::vector<fl
   std::vector<QueryRows> all;
   const Index count = static_cast<Index>(queries.size()) / sample.d, s = sample.outputs();
   for (Index q = 0; q < count; ++q) {
-    const float* query = queries.data() + q * sample.d;
+    const std::span<const float> query(queries.data() + q * sample.d, static_cast<std::size_t>(sample.d));
     QueryRows& out = all.emplace_back();
     out.outputs = s;
-    out.feature_norm = std::exp(double{sample.scale} * dot(query, query, sample.d) / 2);
+    out.feature_norm = std::exp(double{sample.scale} * squared_norm(query) / 2);
     double squares = 0;
     for (Index i = 0; i < sample.n; ++i) {
-      const double e = std::exp(double{sample.scale} * dot(query, sample.keys.data() + i * sample.d, sample.d));
+      const double e = std::exp(double{sample.scale} * dot(query, sample.key(i)));
       for (Index c = 0; c < s; ++c) {
         out.rows.push_back(sample.dv == 0 ? e : e * double{sample.values[static_cast<std::size_t>(i * s + c)]});
       }
@@ -140,9 +121,7 @@ double weighted_norm(const QueryRows& query, std::span<const double> weights) {
   for (const double weight : weights) {
     for (double& x : sum) x += weight * *row++;
   }
-  double square = 0;
-  for (const double x : sum) square += x * x;
-  return std::sqrt(square);
+  return std::sqrt(squared_norm(sum));
 }
 
 WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries, const WalkSettings& settings, Index seeds,

@@ -23,12 +23,11 @@ struct WalkSample {
   std::vector<float> values;  ///< [n, dv]
 
   Index outputs() const { return dv == 0 ? 1 : dv; }  ///< s of the theorems
+  std::span<const float> key(Index i) const { return {keys.data() + i * d, static_cast<std::size_t>(d)}; }
+  std::span<const float> value(Index i) const { return {values.data() + i * dv, static_cast<std::size_t>(dv)}; }
 };
 /// The first tokens of a subject, at most n.
 WalkSample walk_sample(const Subject& subject, Index n, bool with_values);
-
-/// At most `count` of the queries, spread evenly: for checks that are too dear for all of them.
-std::vector<float> some_queries(const Subject& subject, Index count);
 
 /// The thing under test: signs of a sample for a seed.
 using SignWalk = std::function<WalkSigns(const WalkSample&, const WalkSettings&, std::uint32_t seed)>;

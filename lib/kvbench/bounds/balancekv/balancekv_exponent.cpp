@@ -37,7 +37,7 @@ void halve(Halved& list, const WalkSample& sample, Index block, const BlockSigns
 }
 
 /// Mean over queries of ln(|N' - N| / sum of lengths).
-double log_error(std::span<const QueryRows> queries, const Halved& list, Index n) {
+double mean_log_error(std::span<const QueryRows> queries, const Halved& list, Index n) {
   std::vector<double> weights(static_cast<std::size_t>(n), -1);
   for (const std::int32_t id : list.ids) weights[static_cast<std::size_t>(id)] += list.weight;
   double sum = 0;
@@ -80,13 +80,13 @@ double p_of_inverse(std::span<const double> slopes) {
   return std::erfc((centre - flattest) / error / std::numbers::sqrt2) / 2;
 }
 
-void check_subject(CheckContext& context) {
+void run_balancekv_exponent(CheckContext& context) {
   const ExponentSetup setup;
   const WalkSample sample = walk_sample(*context.subject, setup.tokens, true);
   // Halves lose weight at every round, pairs none: greedy signs show what that does to a slope.
   for (const auto& [constant, pairs] : {std::pair("paper", true), {"tight", true}, {"greedy", true}, {"greedy", false}}) {
     const std::string name = fmt::format("{};half={}", constant, pairs ? "exact" : "smaller");
-    check_exponent(context, sample, some_queries(*context.subject, 4), setup, name,
+    check_exponent(context, sample, evenly_spaced_rows(context.subject->queries, context.subject->d(), 4), setup, name,
                    library_blocks(constant, pairs, context.backend));
   }
 }
@@ -124,7 +124,7 @@ std::vector<double> error_slopes(const WalkSample& sample, const std::vector<flo
       halve(list, sample, block, signs, static_cast<std::uint32_t>(seed * 64 + round));
       if (list.ids.empty()) break;
       x.push_back(std::log(static_cast<double>(list.ids.size())));
-      y.push_back(log_error(asked, list, sample.n));
+      y.push_back(mean_log_error(asked, list, sample.n));
     }
     if (x.size() >= 2) slopes.push_back(slope(x, y));
   }
@@ -158,7 +158,7 @@ Claim balancekv_exponent() {
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1 and section 4",
           .statement = "the error falls like 1 / memory where blocks grow with the list, like its root where they are fixed",
           .method = "balancekv",
-          .run = check_subject};
+          .run = run_balancekv_exponent};
 }
 
 }  // namespace kvbench

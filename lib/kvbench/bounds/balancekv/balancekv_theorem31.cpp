@@ -5,25 +5,17 @@
 #include <cmath>
 #include <map>
 
+#include <kvbench/bounds/vectors.hpp>
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/methods/sampling/balancekv_stream.hpp>
 #include <kvbench/methods/sampling/merge_and_reduce.hpp>
-#include <kvbench/methods/registry.hpp>
 
 namespace kvbench {
 namespace {
 
-double length(const std::vector<double>& x) {
-  double square = 0;
-  for (const double value : x) square += value * value;
-  return std::sqrt(square);
-}
+double length(const std::vector<double>& x) { return std::sqrt(squared_norm(x)); }
 
-double value_norm(const WalkSample& sample, Index i) {
-  double square = 0;
-  for (Index c = 0; c < sample.dv; ++c)
-    square += std::pow(double{sample.values[static_cast<std::size_t>(i * sample.dv + c)]}, 2);
-  return std::sqrt(square);
-}
+double value_norm(const WalkSample& sample, Index i) { return std::sqrt(squared_norm(sample.value(i))); }
 
 /// Buckets of N by their number, with their tokens.
 std::map<int, std::vector<Index>> buckets(const WalkSample& sample) {
@@ -60,10 +52,10 @@ struct Query {
   double tight() const { return b_den < total ? (b_num + length(exact) * b_den) / (total - b_den) : INFINITY; }
 };
 
-class Check {
+class Theorem31Check {
  public:
-  Check(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries, const Theorem31Setup& setup,
-        const StreamSketch& sketch)
+  Theorem31Check(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
+                 const Theorem31Setup& setup, const StreamSketch& sketch)
       : context_(context), sample_(sample), setup_(setup), sketch_(sketch), radius_(radii(sample)) {
     prepare(queries);
     bound_sums();
@@ -214,7 +206,7 @@ class Check {
   double held_num_ = 0, held_den_ = 0;
 };
 
-void check_subject(CheckContext& context) {
+void run_balancekv_theorem31(CheckContext& context) {
   const Theorem31Setup setup{
       .eps = context.options.eps, .delta = context.options.delta, .seeds = std::min<Index>(context.options.seeds, 200)};
   const WalkSample sample = walk_sample(*context.subject, setup.t << setup.levels, true);
@@ -264,7 +256,7 @@ StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setu
 
 void check_theorem31(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
                      const Theorem31Setup& setup, const StreamSketch& sketch) {
-  Check(context, sample, queries, setup, sketch).run();
+  Theorem31Check(context, sample, queries, setup, sketch).run();
 }
 
 Claim balancekv_theorem31() {
@@ -272,7 +264,7 @@ Claim balancekv_theorem31() {
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1, Eq. 2 and Algorithm 1",
           .statement = "a stream's output is within eps |softmax| |V|_F of attention, in memory of order exp(2 a r^2) / eps",
           .method = "balancekv",
-          .run = check_subject};
+          .run = run_balancekv_theorem31};
 }
 
 }  // namespace kvbench

@@ -8,10 +8,10 @@
 namespace kvbench {
 namespace {
 
-class Check {
+class Theorem32Check {
  public:
-  Check(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries, const Theorem32Setup& setup,
-        const SignWalk& walk)
+  Theorem32Check(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
+                 const Theorem32Setup& setup, const SignWalk& walk)
       : context_(context), sample_(sample), setup_(setup), walk_(walk), queries_(query_rows(sample, queries)) {}
 
   void run() {
@@ -82,7 +82,7 @@ class Check {
   std::vector<QueryRows> queries_;
 };
 
-void check_subject(CheckContext& context) {
+void run_balancekv_theorem32(CheckContext& context) {
   const Theorem32Setup setup{.delta = context.options.delta,
                              .seeds = context.options.seeds,
                              .seeds_of_ratios = std::min<Index>(context.options.seeds, 100)};
@@ -94,7 +94,7 @@ void check_subject(CheckContext& context) {
 
 void check_theorem32(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
                      const Theorem32Setup& setup, const SignWalk& walk) {
-  Check(context, sample, queries, setup, walk).run();
+  Theorem32Check(context, sample, queries, setup, walk).run();
 }
 
 Claim balancekv_theorem32() {
@@ -102,7 +102,7 @@ Claim balancekv_theorem32() {
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.2 and Algorithm 2",
           .statement = "a walk's signed sum is short for every query, and the walk hardly ever fails",
           .method = "balancekv",
-          .run = check_subject};
+          .run = run_balancekv_theorem32};
 }
 
 }  // namespace kvbench

@@ -16,10 +16,10 @@ struct TreeRuns {
   double held = 0;                               ///< tokens, mean
 };
 
-class Check {
+class Theorem33Check {
  public:
-  Check(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries, const Theorem33Setup& setup,
-        const TreeSketch& sketch)
+  Theorem33Check(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
+                 const Theorem33Setup& setup, const TreeSketch& sketch)
       : context_(context), sample_(sample), setup_(setup), sketch_(sketch), queries_(query_rows(sample, queries)) {
     key_ = radii(sample).key;
     for (const QueryRows& query : queries_) key_ = std::max(key_, 2 * std::log(query.feature_norm));
@@ -149,10 +149,10 @@ class Check {
   double key_ = 0;  ///< a r^2, r of keys and queries
 };
 
-void check_subject(CheckContext& context) {
+void run_balancekv_theorem33(CheckContext& context) {
   const Theorem33Setup setup{.delta = context.options.delta, .seeds = std::min<Index>(context.options.seeds, 200)};
   // Three trees over 256 tokens a seed: half the seeds and queries of cheaper checks.
-  const std::vector<float> queries = some_queries(*context.subject, 4);
+  const std::vector<float> queries = evenly_spaced_rows(context.subject->queries, context.subject->d(), 4);
   for (const bool with_values : {false, true}) {
     check_theorem33(context, walk_sample(*context.subject, setup.t << setup.levels, with_values), queries, setup,
                     library_tree(context.backend));
@@ -176,7 +176,7 @@ void check_theorem33(CheckContext& context, const WalkSample& sample, const std:
   if (sample.n < 2 * setup.t) {
     throw Unavailable(fmt::format("{} tokens are fewer than two batches of {}", sample.n, setup.t));
   }
-  Check(context, sample, queries, setup, sketch).run();
+  Theorem33Check(context, sample, queries, setup, sketch).run();
 }
 
 Claim balancekv_theorem33() {
@@ -184,7 +184,7 @@ Claim balancekv_theorem33() {
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.3 and Algorithm 3",
           .statement = "merge-and-reduce keeps every query's weighted sum near the whole one, in t tokens a level",
           .method = "balancekv",
-          .run = check_subject};
+          .run = run_balancekv_theorem33};
 }
 
 }  // namespace kvbench

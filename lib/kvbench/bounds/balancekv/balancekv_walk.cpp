@@ -11,10 +11,10 @@
 namespace kvbench {
 namespace {
 
-constexpr Index tokens = 48;
-constexpr double constant = 1, key_norm2 = 0.5;
+constexpr Index walk_tokens = 48;
+constexpr double walk_constant = 1, largest_key_norm2 = 0.5;
 /// What fp32 may make of p: steps this near to 0 or 1 are left out.
-constexpr double rounding = 1e-4;
+constexpr double probability_rounding = 1e-4;
 
 /// Steps of like p.
 struct Class {
@@ -74,10 +74,10 @@ StepLaw step_law(const WalkSample& sample, double c, Index seeds, const SignWalk
       const bool plus = walked.signs[static_cast<std::size_t>(i)] > 0;
       ++law.steps;
       law.mean_lean += std::min(0.5, std::abs(p - 0.5));
-      if (p < -rounding || p > 1 + rounding) {
+      if (p < -probability_rounding || p > 1 + probability_rounding) {
         ++law.certain;
         law.contradicted += plus != (p > 1);
-      } else if (p > rounding && p < 1 - rounding) {
+      } else if (p > probability_rounding && p < 1 - probability_rounding) {
         sums.add(p, x, plus);
       }
     }
@@ -115,7 +115,7 @@ double negative_pivot(std::vector<double> matrix, Index n) {
 
 namespace {
 
-void add_law(CheckContext& context, const StepLaw& law, const std::string& params) {
+void add_step_rows(CheckContext& context, const StepLaw& law, const std::string& params) {
   CheckRow& fit = context.add(CheckKind::law, "sign of a step, classes of p");
   fit.params = params;
   fit.p_value = law.chi_square;
@@ -134,9 +134,9 @@ void add_law(CheckContext& context, const StepLaw& law, const std::string& param
   certain.allowed = 0;
 }
 
-void check_subject(CheckContext& context) {
+void run_balancekv_walk(CheckContext& context) {
   for (const bool with_values : {false, true}) {
-    check_walk(context, with_short_keys(walk_sample(*context.subject, tokens, with_values), key_norm2),
+    check_walk(context, with_short_keys(walk_sample(*context.subject, walk_tokens, with_values), largest_key_norm2),
                library_walk(context.backend));
   }
 }
@@ -145,7 +145,7 @@ void check_subject(CheckContext& context) {
 
 void check_walk(CheckContext& context, const WalkSample& sample, const SignWalk& walk) {
   if (sample.n == 0) throw Unavailable("there are no tokens to balance");
-  const std::string params = fmt::format("n={};c={};a|k|^2={:.3g};{}", sample.n, constant, radii(sample).key,
+  const std::string params = fmt::format("n={};c={};a|k|^2={:.3g};{}", sample.n, walk_constant, radii(sample).key,
                                          sample.dv == 0 ? "v=1" : "values of the head");
   CheckRow& gram = context.add(CheckKind::exact, "products are those of vectors");
   gram.params = params;
@@ -155,7 +155,7 @@ void check_walk(CheckContext& context, const WalkSample& sample, const SignWalk&
   gram.trials = 1;
   gram.allowed = 0;
   gram.text = "the most negative pivot of the Gram matrix over R^2; 0: none beyond rounding";
-  add_law(context, step_law(sample, constant, context.options.seeds, walk, [&] { context.poll(); }), params);
+  add_step_rows(context, step_law(sample, walk_constant, context.options.seeds, walk, [&] { context.poll(); }), params);
 }
 
 Claim balancekv_walk() {
@@ -163,7 +163,7 @@ Claim balancekv_walk() {
           .paper = "BalanceKV, arXiv 2502.07861, Algorithm 2, lines 6 to 9",
           .statement = "the sign of each step is a coin with the probability that the threshold c R^2 prescribes",
           .method = "balancekv",
-          .run = check_subject};
+          .run = run_balancekv_walk};
 }
 
 }  // namespace kvbench

@@ -9,8 +9,8 @@
 namespace kvbench {
 namespace {
 
-constexpr Index lags = 255, block = 64, max_tokens = 4096;
-constexpr std::size_t max_heads = 64;
+constexpr Index most_lags = 255, block_tokens = 64, most_tokens = 4096;
+constexpr std::size_t most_heads = 64;
 
 std::vector<double> unit_rows(std::span<const float> keys, std::size_t d) {
   std::vector<double> rows(keys.begin(), keys.end());
@@ -75,7 +75,7 @@ void add_rows(CheckContext& context, const Subject* subject, const LagCurves& cu
     }
     row.measured = static_cast<double>(test.broken_surely) / static_cast<double>(test.tested);
     row.p_value = test.p_value;
-    row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block);
+    row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block_tokens);
     row.text = fmt::format(
         "{} of {} inequalities broken, {} beyond their 95 % band, worst {:.2g}; s(1) = {:.3f}, s({}) = {:.3f}, {}; one text of "
         "one model, which says nothing of others",
@@ -85,15 +85,16 @@ void add_rows(CheckContext& context, const Subject* subject, const LagCurves& cu
   }
 }
 
-void check(CheckContext& context, bool convex) {
+void run_chelsea_observation(CheckContext& context, bool convex) {
   const auto subjects = trace_subjects(*context.reader, {}, {}, 1);
-  const std::size_t step = (subjects.size() + max_heads - 1) / max_heads;
+  const std::size_t step = (subjects.size() + most_heads - 1) / most_heads;
   LagCurves sum;
   double heads = 0;
   for (std::size_t s = 0; s < subjects.size(); s += step) {
     context.poll();
     const Subject subject = subjects[s].load(context.backend);
-    const LagCurves curves = lag_curves(subject.keys, subject.d(), std::min(lags, subject.tokens() / 4), block, max_tokens);
+    const LagCurves curves =
+        lag_curves(subject.keys, subject.d(), std::min(most_lags, subject.tokens() / 4), block_tokens, most_tokens);
     if (curves.size() < 8) throw Unavailable("the context is too short: bands need at least 8 blocks of 64 tokens");
     add_rows(context, &subject, curves, convex);
     if (!sum.empty() && sum.size() != curves.size()) continue;  // a prompt of another length
@@ -224,7 +225,7 @@ Claim chelsea_observation1() {
           .statement = "keys are the less alike the farther apart they stand, within 256 tokens",
           .method = "chelsea",
           .scope = Scope::trace,
-          .run = [](CheckContext& context) { check(context, false); }};
+          .run = [](CheckContext& context) { run_chelsea_observation(context, false); }};
 }
 
 Claim chelsea_observation2() {
@@ -233,7 +234,7 @@ Claim chelsea_observation2() {
           .statement = "the similarity of keys is convex in their distance, within 256 tokens",
           .method = "chelsea",
           .scope = Scope::trace,
-          .run = [](CheckContext& context) { check(context, true); }};
+          .run = [](CheckContext& context) { run_chelsea_observation(context, true); }};
 }
 
 }  // namespace kvbench

@@ -12,24 +12,25 @@
 namespace kvbench {
 namespace {
 
-constexpr std::size_t block = 32, max_layers = 5;
-const ChelseaParams defaults;
+constexpr std::size_t block_links = 32;
+const ChelseaParams chelsea_defaults;
 
 HeadLinks head_links(const Subject& subject, Backend& backend) {
-  const MergingParams& parts = defaults.merging;
+  const MergingParams& parts = chelsea_defaults.merging;
   const Index middle = subject.tokens() - parts.sinks - parts.recent;
-  if (middle < defaults.chunk) throw Unavailable("the context is too short for one chunk of Chelsea");
-  const MergeRule rule{.chunk = defaults.chunk};
+  if (middle < chelsea_defaults.chunk) throw Unavailable("the context is too short for one chunk of Chelsea");
+  const MergeRule rule{.chunk = chelsea_defaults.chunk};
   const std::vector<MergeLink> links = merge_links(rule, subject.head.keys.slice(parts.sinks, middle), backend);
-  const LinkQuality quality = link_quality(links, linking_slots(rule, middle), defaults.outlier_threshold);
+  const LinkQuality quality = link_quality(links, linking_slots(rule, middle), chelsea_defaults.outlier_threshold);
   HeadLinks head{.layer = subject.head.layer.value,
                  .kv_head = subject.head.head.value,
                  .unlinked = quality.unlinked,
                  .mean = quality.mean};
-  for (std::size_t begin = 0; begin + block <= links.size(); begin += block) {
+  for (std::size_t begin = 0; begin + block_links <= links.size(); begin += block_links) {
     double unlinked = 0;
-    for (std::size_t i = begin; i < begin + block; ++i) unlinked += !(links[i].similarity > defaults.outlier_threshold);
-    head.unlinked_by_block.push_back(unlinked / static_cast<double>(block));
+    for (std::size_t i = begin; i < begin + block_links; ++i)
+      unlinked += !(links[i].similarity > chelsea_defaults.outlier_threshold);
+    head.unlinked_by_block.push_back(unlinked / static_cast<double>(block_links));
   }
   return head;
 }
@@ -38,7 +39,7 @@ HeadLinks head_links(const Subject& subject, Backend& backend) {
 std::vector<HeadLinks> all_links(const CheckContext& context) {
   const trace::TraceInfo& trace = context.reader->info();
   std::vector<HeadLinks> heads;
-  for (const SubjectSource& source : trace_subjects(*context.reader, spread_layers(trace, max_layers), {}, 1)) {
+  for (const SubjectSource& source : trace_subjects(*context.reader, spread_layers(trace, replayed_layers), {}, 1)) {
     context.poll();
     const Subject subject = source.load(context.backend);
     if (subject.prompt == trace.prompts.front().id) heads.push_back(head_links(subject, context.backend));
@@ -55,7 +56,7 @@ double half_mean(const HeadLinks& head, std::size_t parity) {
 
 std::string name_of(const HeadLinks& head) { return fmt::format("layer {} head {}", head.layer, head.kv_head); }
 
-void check_differences(CheckContext& context) {
+void run_chelsea_observation3(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
   const std::size_t worst = worst_in_half(heads, 0);
   CheckRow& row = context.add(CheckKind::claim, "the worst-linked head of one half of the text is so in the other half");
@@ -77,14 +78,14 @@ void check_differences(CheckContext& context) {
 std::vector<Index> outlier_heads(const std::vector<HeadLinks>& heads) {
   std::vector<LinkQuality> qualities;
   for (const HeadLinks& head : heads) qualities.push_back({head.unlinked, head.mean});
-  return worst_linked(qualities, defaults.outlier_ratio);
+  return worst_linked(qualities, chelsea_defaults.outlier_ratio);
 }
 
 /// Replays Chelsea with the whole budget for all heads (budget 0), and with what outliers leave to the others (budget 1).
 PairedReplay replay_both(const CheckContext& context, Index heads, Index full, double share) {
   const trace::PromptInfo& prompt = context.reader->info().prompts.front();
   ReplayRequest request{.methods = {method_choice("chelsea")}, .protocol = Protocol::prefill};
-  request.layers = spread_layers(context.reader->info(), max_layers);
+  request.layers = spread_layers(context.reader->info(), replayed_layers);
   request.prompts = {prompt.id};
   const Index context_tokens = make_plan(context.reader->info(), request).prompts.front().context;
   const auto budget = static_cast<Index>(share * static_cast<double>(context_tokens));
@@ -92,7 +93,7 @@ PairedReplay replay_both(const CheckContext& context, Index heads, Index full, d
   return {context, request};
 }
 
-void check_ablation(CheckContext& context) {
+void run_chelsea_outlier_heads(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
   const std::vector<Index> outliers = outlier_heads(heads);
   const PairedReplay replay = replay_both(context, std::ssize(heads), std::ssize(outliers), 0.2);
@@ -146,7 +147,7 @@ Claim chelsea_observation3() {
           .statement = "heads differ in how well their tokens can be merged, and the same ones stand out elsewhere",
           .method = "chelsea",
           .scope = Scope::trace,
-          .run = check_differences};
+          .run = run_chelsea_observation3};
 }
 
 Claim chelsea_outlier_heads() {
@@ -156,7 +157,7 @@ Claim chelsea_outlier_heads() {
       .statement = "keeping the 4 % worst-linked heads whole, at the others' expense, lowers the error at 20 % of the cache",
       .method = "chelsea",
       .scope = Scope::trace,
-      .run = check_ablation};
+      .run = run_chelsea_outlier_heads};
 }
 
 }  // namespace kvbench

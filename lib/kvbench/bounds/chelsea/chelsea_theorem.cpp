@@ -47,7 +47,7 @@ std::vector<std::int64_t> edge_values(int n, std::uint32_t partition) {
 }
 
 template <class F>
-PartitionCount compare(int n, std::uint32_t candidate, F values_of, bool (*wanted)(std::uint32_t, std::uint32_t)) {
+PartitionCount count_partitions(int n, std::uint32_t candidate, F values_of, bool (*wanted)(std::uint32_t, std::uint32_t)) {
   const std::vector<std::int64_t> best = values_of(n, candidate);
   PartitionCount count;
   for (std::uint32_t partition = 0; partition < 1u << n; ++partition) {
@@ -62,7 +62,7 @@ PartitionCount compare(int n, std::uint32_t candidate, F values_of, bool (*wante
   return count;
 }
 
-void check(CheckContext& context) {
+void run_chelsea_theorem61(CheckContext& context) {
   for (int n = 2; n <= largest_n; ++n) {
     context.poll();
     const PartitionCount count = compare_partitions(n, alternating_partition(n));
@@ -93,13 +93,13 @@ void check(CheckContext& context) {
 
 PartitionCount compare_partitions(int n, std::uint32_t candidate) {
   // Token 0 in A: the objective is the same when A and B change names.
-  return compare(n, candidate, ray_values, [](std::uint32_t p, std::uint32_t) { return (p & 1u) == 0; });
+  return count_partitions(n, candidate, ray_values, [](std::uint32_t p, std::uint32_t) { return (p & 1u) == 0; });
 }
 
 PartitionCount compare_best_edges(int n, std::uint32_t candidate, bool balanced) {
-  if (!balanced) return compare(n, candidate, edge_values, [](std::uint32_t, std::uint32_t) { return true; });
-  return compare(n, candidate, edge_values,
-                 [](std::uint32_t p, std::uint32_t c) { return std::popcount(p) == std::popcount(c); });
+  if (!balanced) return count_partitions(n, candidate, edge_values, [](std::uint32_t, std::uint32_t) { return true; });
+  return count_partitions(n, candidate, edge_values,
+                          [](std::uint32_t p, std::uint32_t c) { return std::popcount(p) == std::popcount(c); });
 }
 
 std::uint32_t alternating_partition(int n) { return 0xaaaaaaaau & ((1u << n) - 1); }
@@ -110,7 +110,7 @@ Claim chelsea_theorem61() {
           .statement = "alternating tokens is the best bipartition for every similarity that falls with distance and is convex",
           .method = "chelsea",
           .scope = Scope::once,
-          .run = check};
+          .run = run_chelsea_theorem61};
 }
 
 }  // namespace kvbench

@@ -13,10 +13,10 @@ struct Published {
   double rate;
 };
 
-void check(CheckContext& context) {
+void run_clusterkv_cache(CheckContext& context) {
   ReplayRequest request{.methods = {method_choice("clusterkv")}, .budgets = {}, .seeds = {0, 1}, .protocol = Protocol::prefill};
   for (const char* budget : {"3.125%", "6.25%"}) request.budgets.push_back(Budget::parse(budget));
-  request.layers = spread_layers(context.reader->info(), 5);
+  request.layers = spread_layers(context.reader->info(), replayed_layers);
   const PairedReplay replay(context, request);
   const Published published[] = {
       {Metric::cache_hit_r1, Metric::cache_hit_r1_clusters, Metric::cache_hit_r1_belady, 1, 0.63},
@@ -47,7 +47,7 @@ Claim clusterkv_cache() {
           .statement = "a cache of the clusters of the last step serves 63 % of the tokens, of the last two steps 74 %",
           .method = "clusterkv",
           .scope = Scope::trace,
-          .run = check};
+          .run = run_clusterkv_cache};
 }
 
 }  // namespace kvbench

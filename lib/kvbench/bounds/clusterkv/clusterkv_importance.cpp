@@ -7,12 +7,12 @@
 
 #include <kvbench/bounds/contrast.hpp>
 #include <kvbench/bounds/paired_replay.hpp>
+#include <kvbench/bounds/vectors.hpp>
 
 namespace kvbench {
 namespace {
 
-constexpr Index page = 16, most_steps = 64, unit = 4;
-constexpr std::size_t max_layers = 5;
+constexpr Index page_tokens = 16, most_steps = 64, steps_per_unit = 4;
 
 /// What the units of all heads say.
 struct Findings {
@@ -30,10 +30,7 @@ std::vector<std::vector<Index>> important_tokens(const Subject& subject, Index q
   for (Index step = 0; step < queries; step += stride) {
     const std::span<const float> q = subject.query(g * queries + step);
     for (Index i = 0; i < subject.tokens(); ++i) {
-      const std::span<const float> k = subject.key(i);
-      double sum = 0;
-      for (std::size_t c = 0; c < k.size(); ++c) sum += double{q[c]} * double{k[c]};
-      scores[static_cast<std::size_t>(i)] = sum * double{subject.head.scale};
+      scores[static_cast<std::size_t>(i)] = dot(q, subject.key(i)) * double{subject.head.scale};
     }
     steps.push_back(most_important(scores, count));
   }
@@ -47,18 +44,18 @@ void add_head(const CheckContext& context, const Subject& subject, Index group, 
   found.reach = std::min<Index>(16, steps / 2);
   found.important = std::max<Index>(1, subject.tokens() / 32);
   if (found.reach < 2) throw Unavailable("too few queries after the context: drift needs at least four");
-  const Index units = (steps - found.reach) / unit;
+  const Index units = (steps - found.reach) / steps_per_unit;
   std::vector<double> near(static_cast<std::size_t>(units)), far = near, pages = near;
   double newcomers = 0;
   for (Index g = 0; g < group; ++g) {
     context.poll();
     const auto sets = important_tokens(subject, queries, g, found.stride, found.important);
-    for (Index s = 0; s < units * unit; ++s) {
-      const auto u = static_cast<std::size_t>(s / unit), at = static_cast<std::size_t>(s);
-      const double share = 1 / static_cast<double>(unit * group);
+    for (Index s = 0; s < units * steps_per_unit; ++s) {
+      const auto u = static_cast<std::size_t>(s / steps_per_unit), at = static_cast<std::size_t>(s);
+      const double share = 1 / static_cast<double>(steps_per_unit * group);
       near[u] += share * overlap(sets[at], sets[at + 1]);
       far[u] += share * overlap(sets[at], sets[at + static_cast<std::size_t>(found.reach)]);
-      pages[u] += share * tokens_a_page(sets[at], page);
+      pages[u] += share * tokens_a_page(sets[at], page_tokens);
     }
     newcomers += (1 - overlap(sets.back(), sets.front())) / static_cast<double>(group);
   }
@@ -71,10 +68,11 @@ void add_head(const CheckContext& context, const Subject& subject, Index group, 
   found.newcomers.push_back(newcomers);
 }
 
-void check(CheckContext& context) {
+void run_clusterkv_importance(CheckContext& context) {
   const trace::TraceInfo& trace = context.reader->info();
   Findings found;
-  for (const SubjectSource& source : trace_subjects(*context.reader, spread_layers(trace, max_layers), {}, Index{1} << 40)) {
+  for (const SubjectSource& source :
+       trace_subjects(*context.reader, spread_layers(trace, replayed_layers), {}, Index{1} << 40)) {
     const Subject subject = source.load(context.backend);
     if (subject.prompt == trace.prompts.front().id) add_head(context, subject, trace.group(), found);
   }
@@ -131,7 +129,7 @@ Claim clusterkv_importance() {
           .statement = "important tokens change over decoding steps, and a page holds one or two of them",
           .method = "clusterkv",
           .scope = Scope::trace,
-          .run = check};
+          .run = run_clusterkv_importance};
 }
 
 }  // namespace kvbench

@@ -13,12 +13,6 @@ namespace {
 constexpr Index largest_t = 64;
 constexpr double usual_delta_r = 0.5;
 
-double dot(std::span<const float> x, std::span<const float> y) {
-  double sum = 0;
-  for (std::size_t c = 0; c < x.size(); ++c) sum += double{x[c]} * double{y[c]};
-  return sum;
-}
-
 double largest_eigenvalue(const Subject& subject) {
   const Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> values(
       subject.values.data(), subject.tokens(), subject.dv());
@@ -41,7 +35,7 @@ SubgenQuery one_query(const Subject& subject, Index i) {
     const auto value = subject.value(k);
     for (std::size_t c = 0; c < value.size(); ++c) query.product[c] += a * double{value[c]};
   }
-  for (const double x : query.product) query.product2 += x * x;
+  query.product2 = squared_norm(query.product);
   return query;
 }
 
@@ -53,14 +47,6 @@ void fill_sizes(SubgenSetup& setup) {
 Index quarter(const Subject& subject) { return std::max<Index>(1, subject.tokens() / 4); }
 
 }  // namespace
-
-double squared_norm(std::span<const float> x) { return dot(x, x); }
-
-double squared_distance(std::span<const float> x, std::span<const float> y) {
-  double sum = 0;
-  for (std::size_t c = 0; c < x.size(); ++c) sum += (double{x[c]} - double{y[c]}) * (double{x[c]} - double{y[c]});
-  return sum;
-}
 
 SubgenValues subgen_values(const Subject& subject) {
   SubgenValues values;

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <kvbench/bounds/claims.hpp>
+#include <kvbench/bounds/vectors.hpp>
 #include <kvbench/methods/sampling/leader_partition.hpp>
 #include <kvbench/methods/sampling/subgen.hpp>
 
 namespace kvbench {
-
-double squared_norm(std::span<const float> x);
-double squared_distance(std::span<const float> x, std::span<const float> y);
 
 /// Values of the context, V [n, dv].
 struct SubgenValues {

@@ -173,7 +173,7 @@ SubgenSetup prefix_setup(const Subject& subject, const SubgenSetup& setup, Index
   return prefix;
 }
 
-void run(CheckContext& context) {
+void run_subgen_lemma2(CheckContext& context) {
   const Subject& subject = *context.subject;
   const Index n = subject.tokens();
   for (const SubgenSetup& usual : usual_setups(subject, largest_query(subgen_queries(subject)), context.backend)) {
@@ -227,7 +227,7 @@ Claim subgen_lemma2() {
           .statement = "clusters partition the keys, with radius and distance delta, and hold t uniform samples each",
           .method = "subgen",
           .scope = Scope::head,
-          .run = run};
+          .run = run_subgen_lemma2};
 }
 
 }  // namespace kvbench

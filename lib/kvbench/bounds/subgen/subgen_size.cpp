@@ -30,7 +30,7 @@ std::vector<SubgenSetup> setups_of(const CheckContext& context, double r) {
   return usual_setups(*context.subject, r, context.backend);
 }
 
-void run_size(CheckContext& context) {
+void run_subgen_size(CheckContext& context) {
   const Subject& subject = *context.subject;
   const double r = largest_query(subgen_queries(subject));
   for (const SubgenSetup& setup : setups_of(context, r)) {
@@ -47,7 +47,7 @@ void run_size(CheckContext& context) {
   }
 }
 
-void run_corollary(CheckContext& context) {
+void run_subgen_corollary1(CheckContext& context) {
   const Subject& subject = *context.subject;
   const double r = largest_query(subgen_queries(subject)), eps = context.options.eps;
   for (const SubgenSetup& setup : setups_of(context, r)) {
@@ -67,7 +67,7 @@ void run_corollary(CheckContext& context) {
   }
 }
 
-void run_quantities(CheckContext& context) {
+void run_subgen_quantities(CheckContext& context) {
   const Subject& subject = *context.subject;
   const std::vector<SubgenQuery> queries = subgen_queries(subject);
   const SubgenValues values = subgen_values(subject);
@@ -151,7 +151,7 @@ Claim subgen_size() {
           .statement = "the algorithm opens at most m(delta) clusters; how fast they grow along the stream",
           .method = "subgen",
           .scope = Scope::head,
-          .run = run_size};
+          .run = run_subgen_size};
 }
 
 Claim subgen_corollary1() {
@@ -160,7 +160,7 @@ Claim subgen_corollary1() {
           .statement = "delta r / ln n and m' along the stream: the trend that a finite trace can show",
           .method = "subgen",
           .scope = Scope::head,
-          .run = run_corollary};
+          .run = run_subgen_corollary1};
 }
 
 Claim subgen_quantities() {
@@ -169,7 +169,7 @@ Claim subgen_quantities() {
           .statement = "the numbers that its bounds are made of: r, delta r, m', the stable rank of V, spread within clusters",
           .method = "subgen",
           .scope = Scope::head,
-          .run = run_quantities};
+          .run = run_subgen_quantities};
 }
 
 }  // namespace kvbench
