@@ -10,7 +10,7 @@
 #include <kvbench/replay/records/raw.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/replay.hpp>
-#include <kvbench/report/column.hpp>
+#include <kvbench/report/table.hpp>
 
 #include "column_page.hpp"
 #include "commands.hpp"
@@ -176,7 +176,7 @@ Command add_replay(CLI::App& app) {
   add_selection_flags(flags, *options);
   add_protocol_flags(flags, *options);
   add_run_flags(flags, options->run);
-  add_columns_flag(flags, "Describe the columns of the CSV and exit", options->run.format, docs_of(columns()));
+  add_columns_flag(flags, "Describe the columns of the CSV and exit", options->run.format, docs_of(record_columns()));
   flags->add_option("--raw", options->raw, "Also keep errors, outputs and entries of every query in this HDF5 file");
   return {flags, [options] { return run(*options); }};
 }
