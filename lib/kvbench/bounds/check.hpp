@@ -55,6 +55,8 @@ struct CheckRow {
   double p_adjusted = NAN;              ///< Holm over the faults that one run could report
   Verdict verdict = Verdict::not_applicable;
 
+  /// For statements that hold without exception: in how many of the cases looked at it did not.
+  void count_exceptions(std::int64_t exceptions, std::int64_t cases) { failures = exceptions, trials = cases, allowed = 0; }
   double slack() const { return bound / measured; }
   bool vacuous() const { return !std::isnan(trivial) && bound >= trivial; }
 };

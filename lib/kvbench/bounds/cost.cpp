@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include <fmt/ranges.h>
 
-#include <kvbench/kernels/philox.hpp>
+#include <kvbench/bounds/vectors.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/measure/memory.hpp>
 
@@ -19,8 +18,7 @@ constexpr double cluster_deviation = 0.1;   // of a coordinate around its centre
 constexpr double exponent_tolerance = 0.1;  // a term of lower order moves a slope over these lengths by less
 
 double stream_normal(std::uint32_t row, std::uint32_t col, std::uint32_t what) {
-  const PhiloxBlock w = philox4x32({{row, col, what, 0}}, {11, 0xc057});
-  return std::sqrt(-2 * std::log(uniform52(w.x[0], w.x[1]))) * std::cos(2 * std::numbers::pi * uniform52(w.x[2], w.x[3]));
+  return standard_normal(philox4x32({{row, col, what, 0}}, {11, 0xc057}));
 }
 
 std::vector<float> stream_rows(Index count, std::uint32_t what, bool clustered) {
@@ -130,9 +128,7 @@ void add_growth(CheckContext& context, const std::string& part, const CostCase& 
   row.params = settings.empty() ? what.method : what.method + ";" + settings;
   row.measured = growth(lengths, y);
   row.bound = stated + exponent_tolerance;
-  row.failures = !(row.measured <= row.bound);
-  row.trials = 1;
-  row.allowed = 0;
+  row.count_exceptions(!(row.measured <= row.bound), 1);
   row.text = fmt::format("{} stated: exponent {:.2f}; fitted {:.3f} over n = {} to {}: {:.4g} to {:.4g}", complexity, stated,
                          row.measured, lengths.front(), lengths.back(), y.front(), y.back());
 }

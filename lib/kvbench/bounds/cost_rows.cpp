@@ -148,10 +148,9 @@ void run_chelsea_cost(CheckContext& context) {
   // Table 1 orders the methods; its formulas are lost. At every length, all of which hold two chunks or more.
   CheckRow& row = context.add(CheckKind::cost, "a round: chunked < bipartite < mesh, at every n");
   row.source = "synthetic:cost";
-  row.failures = 0;
-  row.trials = std::ssize(context_lengths);
-  row.allowed = 0;
-  for (std::size_t i = 0; i < context_lengths.size(); ++i) *row.failures += !(chunked[i] < whole[i] && whole[i] < mesh[i]);
+  std::int64_t out_of_order = 0;
+  for (std::size_t i = 0; i < context_lengths.size(); ++i) out_of_order += !(chunked[i] < whole[i] && whole[i] < mesh[i]);
+  row.count_exceptions(out_of_order, std::ssize(context_lengths));
   row.measured = chunked.back() / whole.back();
   row.text = fmt::format(
       "operations at n = {}: {:.3g}, {:.3g}, {:.3g}, and {:.3g} of an iteration of k-means; chunking leaves {:.3f} of "

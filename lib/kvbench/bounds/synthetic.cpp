@@ -2,10 +2,9 @@
 // Streams on which the theorems are not vacuous: short keys and queries, so that exponents stay small, in tight clusters or
 // spread, with values of one or of many norms.
 #include <cmath>
-#include <numbers>
 
 #include <kvbench/bounds/subject.hpp>
-#include <kvbench/kernels/philox.hpp>
+#include <kvbench/bounds/vectors.hpp>
 
 namespace kvbench {
 namespace {
@@ -26,9 +25,8 @@ class Normals {
  public:
   Normals(std::uint32_t stream, std::uint32_t part) : stream_(stream), part_(part) {}
   double at(Index row, Index col) const {
-    const PhiloxBlock w =
-        philox4x32({{static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(col), part_, 0}}, {stream_, 0x7a11});
-    return std::sqrt(-2 * std::log(uniform52(w.x[0], w.x[1]))) * std::cos(2 * std::numbers::pi * uniform52(w.x[2], w.x[3]));
+    return standard_normal(
+        philox4x32({{static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(col), part_, 0}}, {stream_, 0x7a11}));
   }
   /// A direction of length `norm`.
   std::vector<float> direction(Index row, Index d, double norm) const {

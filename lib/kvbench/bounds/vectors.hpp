@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner products and lengths as the references of the checks compute them: in fp64, summed in the order of the elements.
+// Inner products and lengths as the references of the checks compute them: in fp64, summed in the order of the elements. Normal
+// numbers for synthetic vectors.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+#include <numbers>
 #include <ranges>
+
+#include <kvbench/kernels/philox.hpp>
 
 namespace kvbench {
 
@@ -30,6 +35,12 @@ double squared_distance(const X& x, const Y& y) {
     sum += difference * difference;
   }
   return sum;
+}
+
+/// A standard normal number by Box and Muller's transform, from one block of random words.
+inline double standard_normal(const PhiloxBlock& words) {
+  const double radius = std::sqrt(-2 * std::log(uniform52(words.x[0], words.x[1])));
+  return radius * std::cos(2 * std::numbers::pi * uniform52(words.x[2], words.x[3]));
 }
 
 }  // namespace kvbench

@@ -15,6 +15,18 @@ double value_product(const WalkSample& sample, Index i, Index j) {
   return sample.dv == 0 ? 1 : dot(sample.value(i), sample.value(j));
 }
 
+/// Root mean square of the signed sums over that of fair coins, by query.
+std::vector<double> ratios_to_random_signs(const WalkRuns& runs, std::span<const QueryRows> queries) {
+  std::vector<double> ratios;
+  for (std::size_t q = 0; q < queries.size(); ++q) {
+    if (queries[q].random_signs == 0 || runs.errors[q].empty()) continue;
+    double square = 0;
+    for (const double error : runs.errors[q]) square += std::pow(error / queries[q].random_signs, 2);
+    ratios.push_back(std::sqrt(square / static_cast<double>(runs.errors[q].size())));
+  }
+  return ratios;
+}
+
 }  // namespace
 
 WalkSample walk_sample(const Subject& subject, Index n, bool with_values) {
@@ -140,17 +152,6 @@ WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries,
     ++runs.seeds;
   }
   return runs;
-}
-
-std::vector<double> ratios_to_random_signs(const WalkRuns& runs, std::span<const QueryRows> queries) {
-  std::vector<double> ratios;
-  for (std::size_t q = 0; q < queries.size(); ++q) {
-    if (queries[q].random_signs == 0 || runs.errors[q].empty()) continue;
-    double square = 0;
-    for (const double error : runs.errors[q]) square += std::pow(error / queries[q].random_signs, 2);
-    ratios.push_back(std::sqrt(square / static_cast<double>(runs.errors[q].size())));
-  }
-  return ratios;
 }
 
 void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const std::string& params) {

@@ -79,8 +79,6 @@ struct WalkRuns {
 };
 WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries, const WalkSettings& settings, Index seeds,
                    const SignWalk& walk, const CheckContext& context);
-/// Root mean square of the signed sums over that of fair coins, by query.
-std::vector<double> ratios_to_random_signs(const WalkRuns& runs, std::span<const QueryRows> queries);
 
 /// Rows that every check of a walk has.
 void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const std::string& params);

@@ -72,10 +72,7 @@ std::string describe(std::span<const double> slopes, const Interval& interval, d
 
 /// One-sided, of "the slope is -0.8 or steeper".
 double p_of_inverse(std::span<const double> slopes) {
-  const double centre = mean(slopes);
-  double square = 0;
-  for (const double slope : slopes) square += (slope - centre) * (slope - centre);
-  const double count = static_cast<double>(slopes.size()), error = std::sqrt(square / (count - 1) / count);
+  const double centre = mean(slopes), error = standard_error(slopes);
   if (error == 0) return centre <= flattest ? 1 : 0;
   return std::erfc((centre - flattest) / error / std::numbers::sqrt2) / 2;
 }

@@ -190,9 +190,7 @@ class Theorem31Check {
     if (row.bound >= n) return;
     const Index even = static_cast<Index>(t) / 2 * 2;
     row.measured = static_cast<double>(held_up_to(static_cast<Index>(n), even, static_cast<Index>(levels)));
-    row.failures = row.measured > row.bound;
-    row.trials = 1;
-    row.allowed = 0;
+    row.count_exceptions(row.measured > row.bound, 1);
   }
 
   CheckContext& context_;

@@ -70,9 +70,7 @@ class Theorem32Check {
   void halves(const WalkRuns& runs) {
     CheckRow& row = context_.add(CheckKind::exact, "C' holds at most half");
     row.params = params("tight", runs);
-    row.failures = runs.larger_halves;
-    row.trials = runs.seeds;
-    row.allowed = 0;
+    row.count_exceptions(runs.larger_halves, runs.seeds);
   }
 
   CheckContext& context_;

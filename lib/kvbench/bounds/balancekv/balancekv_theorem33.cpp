@@ -133,9 +133,7 @@ class Theorem33Check {
   void memory_row(const TreeRuns& runs) {
     CheckRow& row = context_.add(CheckKind::exact, "|C^i| <= t below C^T");
     row.params = params("tight");
-    row.failures = runs.oversized;
-    row.trials = runs.seeds;
-    row.allowed = 0;
+    row.count_exceptions(runs.oversized, runs.seeds);
     row.measured = runs.held;
     row.bound = static_cast<double>(setup_.t * (setup_.levels + 1));
     row.text = "measured: tokens held at the end; bound: t (T + 1)";
@@ -162,11 +160,7 @@ void run_balancekv_theorem33(CheckContext& context) {
 }  // namespace
 
 double mean_test(std::span<const double> values, double expected) {
-  const double centre = mean(values);
-  double square = 0;
-  for (const double x : values) square += (x - centre) * (x - centre);
-  const double count = static_cast<double>(values.size()), error = std::sqrt(square / (count - 1) / count);
-  const double away = std::abs(centre - expected);
+  const double error = standard_error(values), away = std::abs(mean(values) - expected);
   if (away <= 1e-9 * std::abs(expected)) return 1;
   return error == 0 ? 0 : std::erfc(away / error / std::numbers::sqrt2);
 }

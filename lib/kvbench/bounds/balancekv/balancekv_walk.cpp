@@ -129,9 +129,7 @@ void add_step_rows(CheckContext& context, const StepLaw& law, const std::string&
   if (law.certain == 0) return;
   CheckRow& certain = context.add(CheckKind::exact, "sign of a step beyond the threshold");
   certain.params = params;
-  certain.failures = law.contradicted;
-  certain.trials = law.certain;
-  certain.allowed = 0;
+  certain.count_exceptions(law.contradicted, law.certain);
 }
 
 void run_balancekv_walk(CheckContext& context) {
@@ -151,9 +149,7 @@ void check_walk(CheckContext& context, const WalkSample& sample, const SignWalk&
   gram.params = params;
   gram.measured = negative_pivot(relative_gram(sample), sample.n);
   gram.bound = 0;
-  gram.failures = gram.measured < 0;
-  gram.trials = 1;
-  gram.allowed = 0;
+  gram.count_exceptions(gram.measured < 0, 1);
   gram.text = "the most negative pivot of the Gram matrix over R^2; 0: none beyond rounding";
   add_step_rows(context, step_law(sample, walk_constant, context.options.seeds, walk, [&] { context.poll(); }), params);
 }

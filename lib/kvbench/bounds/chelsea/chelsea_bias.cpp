@@ -66,9 +66,7 @@ void run_chelsea_bias(CheckContext& context) {
     const Index budget = std::max<Index>(1, problem.n / share);
     const BiasCount count = count_bias(problem, chelsea_entries(problem, subject, budget, context.backend));
     CheckRow& row = context.add(CheckKind::exact, fmt::format("Jensen and conservation, B=n/{}", share));
-    row.failures = count.broken_sums + count.broken_entries;
-    row.trials = count.sums + count.entries;
-    row.allowed = 0;
+    row.count_exceptions(count.broken_sums + count.broken_entries, count.sums + count.entries);
     row.params = fmt::format("queries={};merged={}", problem.queries.size(), count.merged);
     row.text =
         fmt::format("{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries above their tokens' mass",

@@ -67,9 +67,7 @@ void run_chelsea_theorem61(CheckContext& context) {
     context.poll();
     const PartitionCount count = compare_partitions(n, alternating_partition(n));
     CheckRow& row = context.add(CheckKind::exact, fmt::format("n={}, all partitions on {} rays", n, n - 1));
-    row.failures = count.better;
-    row.trials = count.partitions;
-    row.allowed = 0;
+    row.count_exceptions(count.better, count.partitions);
     row.text = fmt::format("{} of {} partitions beat the alternating one on some ray, {} equal it on all", count.better,
                            count.partitions, count.equal);
   }

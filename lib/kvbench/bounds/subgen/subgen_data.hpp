@@ -42,6 +42,8 @@ struct SubgenSetup {
   LeaderPartition partition;   ///< at the radius in force
   std::vector<double> sizes;   ///< n_i
   bool budget_radius = false;  ///< the budget chose the radius
+  /// Also counts the sizes.
+  void set_partition(LeaderPartition clusters);
   double delta() const { return partition.radius; }
   Index clusters() const { return partition.clusters(); }
   std::vector<Assignment> settings() const;

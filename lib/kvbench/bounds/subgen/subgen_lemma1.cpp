@@ -182,9 +182,7 @@ void check_mu(CheckContext& context, const SubgenValues& values, std::span<const
   CheckRow& row = context.add(CheckKind::exact, "mu covers every token, the newest one too");
   row.bound = mu_tolerance;
   row.measured = worst;
-  row.failures = failures;
-  row.trials = static_cast<std::int64_t>(sketches.size());
-  row.allowed = 0;
+  row.count_exceptions(failures, std::ssize(sketches));
   row.text = fmt::format(
       "sum of wN |v|^2 over the entries against sum of |v_i|^2 at {} stream times, {} of them after one more "
       "token: largest relative difference {:.2g}",
