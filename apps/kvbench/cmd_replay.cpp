@@ -127,7 +127,7 @@ int run(ReplayFlags& options) {
     records = summarize(results, options.run.grain);
     mark_best(records);
   }
-  output.finish(format_records(options.run, records, !output.to_file() && stdout_is_terminal()));
+  output.finish(format_records(options.run, records, output));
   if (output.to_file() && (options.run.summary || stdout_is_terminal())) print(summary_table(records));
   report_device_memory(options.run);
   return exit_code(records);

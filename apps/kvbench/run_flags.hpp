@@ -9,8 +9,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/plan/request.hpp>
+#include <kvbench/replay/records/record.hpp>
+
+#include "output.hpp"
 
 namespace kvbench::app {
 
@@ -41,8 +43,8 @@ void report_device_memory(const RunFlags& options);
 /// Copies what the flags say into `request`.
 void set_machine(const RunFlags& options, ReplayRequest& request);
 
-/// The records as the flags want them; `table`: aligned for a terminal unless the flags name a format.
-std::string format_records(const TableFlags& options, std::span<const Record> records, bool table);
+/// The records in the format of the flags: Markdown, the short table (shows_table()), or else CSV.
+std::string format_records(const TableFlags& options, std::span<const Record> records, const Output& output);
 /// The short table; where the records come from several runs, one under each run's name.
 std::string summary_table(std::span<const Record> records);
 /// The exit code of a run that wrote these.

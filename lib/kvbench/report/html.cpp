@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/html.hpp>
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include <kvbench/report/document.hpp>
 #include <kvbench/report/html_style.hpp>
 #include <kvbench/report/text.hpp>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/markdown.hpp>
-
 #include <fmt/format.h>
 
+#include <kvbench/report/document.hpp>
 #include <kvbench/report/text.hpp>
 
 namespace kvbench {
