@@ -6,7 +6,7 @@
 namespace kvbench {
 namespace {
 
-/// Whether the row takes part in its family's adjustment.
+/// Whether the row counts in the adjustment of its family.
 bool tested(const CheckRow& row) { return row.assumptions && !row.vacuous() && !std::isnan(row.p_value); }
 
 void set_failures(CheckRow& row) {

@@ -8,7 +8,7 @@
 namespace kvbench {
 namespace {
 
-constexpr double decided_level = 0.01;
+constexpr double decided_level = 0.01;  // of the p-value at which the data support or contradict a claim
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void set_claim(CheckRow& row, const Contrast& c, const std::string& what) {
                               : c.p_against < decided_level ? "contradicts the claim"
                                                             : "does not decide";
   row.text = fmt::format(
-      "{}: mean {:+.4g} [{:+.4g}, {:+.4g}], median {:+.4g}, positive in {} of {} units; this trace {} (p = {:.2g})", what,
+      "{}: mean {:+.4g} [{:+.4g}, {:+.4g}], median {:+.4g}, positive in {} of {} independent units; this trace {} (p = {:.2g})", what,
       c.mean, c.interval.lo, c.interval.hi, c.median, c.positive, c.units, finding, std::min(c.p_for, c.p_against));
 }
 

@@ -14,8 +14,8 @@ namespace kvbench {
 namespace {
 
 constexpr Index stream_dim = 16, stream_centres = 32, stream_queries = 4;
-constexpr double cluster_deviation = 0.1;   // of a coordinate around its centre; centres have coordinates of about 1
-constexpr double exponent_tolerance = 0.1;  // a term of lower order moves a slope over these lengths by less
+constexpr double cluster_deviation = 0.1;   // of a coordinate from that of its centre; coordinates of centres are about 1
+constexpr double exponent_tolerance = 0.1;  // terms of lower order change a slope over these lengths by less
 
 double stream_normal(std::uint32_t row, std::uint32_t col, std::uint32_t what) {
   return standard_normal(philox4x32({{row, col, what, 0}}, {11, 0xc057}));
@@ -43,7 +43,7 @@ HeadPrompt head_of(Index n, Backend& backend) {
   return head;
 }
 
-/// Queries behind the context, that see all of it.
+/// Queries after the context, which see all of it.
 QueryBlock queries_of(Index n, Backend& backend) {
   QueryBlock block{.queries = backend.adopt(stream_rows(stream_queries, 3, false), stream_queries, stream_dim)};
   for (Index i = 0; i < stream_queries; ++i) block.positions.push_back(static_cast<std::int32_t>(n + i));
@@ -52,14 +52,14 @@ QueryBlock queries_of(Index n, Backend& backend) {
   return block;
 }
 
-/// The cache of one head, whichever way the method is opened. Both outlive their answers.
-struct Opened {
+/// The cache of one head, of a method with either interface. It keeps what the method prepared, which the cache may refer to.
+struct HeadCache {
   std::shared_ptr<const Prepared> head;
   std::shared_ptr<const PreparedLayer> layer;
   std::unique_ptr<CompressedCache> cache;
   std::unique_ptr<LayerCache> layer_cache;
 
-  Opened(const MethodInfo& info, const HeadPrompt& prompt, const Params& params, Index budget, Backend& backend) {
+  HeadCache(const MethodInfo& info, const HeadPrompt& prompt, const Params& params, Index budget, Backend& backend) {
     if (info.granularity == Granularity::layer) {
       layer = info.prepare_layer({&prompt, 1}, params, backend);
       layer_cache = layer->make(budget, 0);
@@ -74,7 +74,7 @@ struct Opened {
   Footprint footprint() const { return cache ? cache->footprint() : layer_cache->footprint().front(); }
 };
 
-/// Slots in use, a query.
+/// Used slots per query.
 double entries_per_query(const EntryTables& tables, Backend& backend) {
   double used = 0;
   for (const EntryTable& table : tables) {
@@ -95,14 +95,14 @@ Work work_of(const CostCase& what, Index n, Backend& backend) {
   const QueryBlock block = queries_of(n, backend);
   Work work;
   const double start = backend.cost().flops;
-  const Opened opened(info, head, info.bind(what.settings), what.budget(n), backend);
+  const HeadCache cache(info, head, info.bind(what.settings), what.budget(n), backend);
   const double compressed = backend.cost().flops;
-  const EntryTables tables = opened.entries(block);
+  const EntryTables tables = cache.entries(block);
   AttentionState state = empty_state(backend, stream_queries, stream_dim);
   attend(backend, {head.keys, head.values, head.scale, 1}, block, tables, state);
   work.compress_flops = compressed - start;
   work.query_flops = (backend.cost().flops - compressed) / static_cast<double>(stream_queries);
-  const Bytes bytes = account(opened.footprint(), Element::f16, entries_per_query(tables, backend), n, stream_dim, stream_dim);
+  const Bytes bytes = account(cache.footprint(), Element::f16, entries_per_query(tables, backend), n, stream_dim, stream_dim);
   work.bytes = bytes.kv + bytes.meta;
   work.fast_bytes = bytes.fast;
   work.read_bytes = bytes.read;
@@ -129,7 +129,7 @@ void add_growth(CheckContext& context, const std::string& part, const CostCase& 
   row.measured = growth(lengths, y);
   row.bound = stated + exponent_tolerance;
   row.count_exceptions(!(row.measured <= row.bound), 1);
-  row.text = fmt::format("{} stated: exponent {:.2f}; fitted {:.3f} over n = {} to {}: {:.4g} to {:.4g}", complexity, stated,
+  row.text = fmt::format("stated {}, exponent {:.2f}; fitted exponent {:.3f} over n = {} to {}, where the value goes from {:.4g} to {:.4g}", complexity, stated,
                          row.measured, lengths.front(), lengths.back(), y.front(), y.back());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The complexities that the papers state, one function a paper.
+// The complexities that the papers state, one function per paper.
 #include <algorithm>
 #include <cmath>
 
@@ -39,14 +39,14 @@ struct Series {
   }
 };
 
-/// How fast log2(n / t) grows over the lengths.
+/// Fitted exponent of log2(n / t) over the lengths.
 double log_growth(double t) {
   std::vector<double> y;
   for (const Index n : context_lengths) y.push_back(std::log2(static_cast<double>(n) / t));
   return growth(context_lengths, y);
 }
 
-/// One call's declared operations at each length.
+/// The operations that one call declares, at each length.
 template <class F>
 std::vector<double> declared(CheckContext& context, F call) {
   std::vector<double> y;
@@ -60,8 +60,8 @@ std::vector<double> declared(CheckContext& context, F call) {
   return y;
 }
 
-/// The kernel declares every key against the full capacity, as it cannot know the number of clusters: at a capacity of that
-/// number this is what Algorithm 1 does at most.
+/// The kernel declares one distance per key and unit of capacity, because it does not know the number of clusters in advance.
+/// With a capacity equal to the number of clusters, this is the most that Algorithm 1 computes.
 void add_subgen_stream(CheckContext& context, const CostCase& what, float radius) {
   std::vector<Index> clusters;
   for (const Index n : context_lengths) {
@@ -75,7 +75,7 @@ void add_subgen_stream(CheckContext& context, const CostCase& what, float radius
 }
 
 void run_subgen_cost(CheckContext& context) {
-  // 32 centres, far apart next to the radius: m' does not grow, which is what the theorem assumes of the stream.
+  // The 32 centres are far apart compared with the radius: m' does not grow, as the theorem assumes of the stream.
   const Series s(context, {"subgen", {{"delta", "2"}, {"t", "4"}, {"s", "64"}}, fixed_budget});
   add_subgen_stream(context, s.what, 2);
   s.row(context, "a query", &Work::query_flops, 0, "O(d (m t + s)), sublinear in n");
@@ -96,15 +96,14 @@ void run_balancekv_cost(CheckContext& context) {
   stream.row(context, "a query of a stream, t = 64, T = log2(n/t)", &Work::query_flops, levels, "O(d t T)");
 }
 
-/// The share of ranking centroids in the work of a query: with C clusters 2 C d of 2 C d + 4 B d.
-void selection_share(CheckContext& context, const Series& s) {
+/// The share of ranking the centroids in the work of a query: 2 C d of 2 C d + 4 B d operations with C clusters.
+void add_selection_share(CheckContext& context, const Series& s) {
   CheckRow& row = context.add(CheckKind::data, "share of selection in a query");
   const double attention = 4.0 * 256 * 16;
   row.measured = 1 - attention / s.work.back().query_flops;
   row.text = fmt::format(
-      "selection is {:.1f} % of the operations of a query at n = {}, C = n/80, B = 256; the paper times about 5 % of the "
-      "latency "
-      "at C = 400, and 6 to 8 % of the prefill for clustering, of which no clock here says anything",
+      "selection is {:.1f} % of the operations of a query at n = {}, C = n/80, B = 256; the paper measures about 5 % of the "
+      "latency at C = 400, and 6 to 8 % of the prefill for clustering, which are times and not tested here",
       100 * row.measured, context_lengths.back());
 }
 
@@ -116,11 +115,11 @@ void run_clusterkv_cost(CheckContext& context) {
   growing.row(context, "clustering, L/80 clusters, at most 4 iterations", &Work::compress_flops, 2, "O(i C L d), C = L/80");
   growing.row(context, "a query, L/80 clusters", &Work::query_flops, 1, "O(C d + B d), C = L/80");
   growing.row(context, "bytes that a query reads", &Work::read_bytes, 1, "O(C d + B d), C = L/80");
-  selection_share(context, growing);
+  add_selection_share(context, growing);
 }
 
-/// The links of one round. The kernel declares all pairs where it is given the ranges of chunks, so chunks are passed one by
-/// one: the same links, and only pairs that are compared are declared.
+/// The links of one round. Given the ranges of all chunks, the kernel declares every pair of tokens. The chunks are therefore
+/// passed one by one: the links are the same, and only the pairs that are compared are declared.
 void match(const MergeRule& rule, Index chunk, const Buffer<const float>& keys, Backend& backend) {
   for (Index begin = 0; begin < keys.rows(); begin += chunk) {
     merge_links(rule, keys.slice(begin, std::min(chunk, keys.rows() - begin)), backend);
@@ -145,7 +144,8 @@ void run_chelsea_cost(CheckContext& context) {
   fixed.row(context, "a query at a fixed budget", &Work::query_flops, 0, "O(B d)");
   fixed.row(context, "memory at a fixed budget", &Work::bytes, 0, "O(B d)");
 
-  // Table 1 orders the methods; its formulas are lost. At every length, all of which hold two chunks or more.
+  // Table 1 orders the methods; its formulas are missing in our copy. The order is checked at every length; each holds at least
+  // two chunks.
   CheckRow& row = context.add(CheckKind::cost, "a round: chunked < bipartite < mesh, at every n");
   row.source = "synthetic:cost";
   std::int64_t out_of_order = 0;
@@ -153,8 +153,8 @@ void run_chelsea_cost(CheckContext& context) {
   row.count_exceptions(out_of_order, std::ssize(context_lengths));
   row.measured = chunked.back() / whole.back();
   row.text = fmt::format(
-      "operations at n = {}: {:.3g}, {:.3g}, {:.3g}, and {:.3g} of an iteration of k-means; chunking leaves {:.3f} of "
-      "bipartite matching",
+      "operations at n = {}: chunked {:.3g}, bipartite {:.3g}, mesh {:.3g}, an iteration of k-means {:.3g}; chunked over bipartite "
+      "{:.3f}",
       all, chunked.back(), whole.back(), mesh.back(), kmeans.work.back().compress_flops, row.measured);
 }
 

@@ -12,10 +12,10 @@ namespace {
 
 using trace::Array;
 
-constexpr Index measured_centres = 64;     // beyond the 16 of SubGen's Fig. 1
+constexpr Index measured_centres = 64;     // SubGen's Fig. 1 shows 16
 constexpr Index measured_distances = 255;  // Chelsea: "the local region as 256 tokens"
 
-/// One head's arrays on the host.
+/// The arrays of one head on the host.
 struct HeadArrays {
   Index n, d, dv;
   std::vector<float> keys, values;

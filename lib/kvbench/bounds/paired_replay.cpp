@@ -52,7 +52,7 @@ PairedReplay::PairedReplay(const CheckContext& context, ReplayRequest request) :
   request_.prompts = {context.reader->info().prompts.front().id};
   try {
     results_ = replay(*context.reader, request_, {.stop = context.stop});
-  } catch (const Error& reason) {  // what this trace cannot do is no reason to give up the other checks
+  } catch (const Error& reason) {  // the other checks of the run go on
     throw Unavailable(reason.what());
   }
 }
@@ -77,7 +77,7 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
       }
       any = true;
       for (std::size_t draw = 0; draw < draws; ++draw) {
-        // A method without a seed ran once, and stands beside every draw of the others.
+        // A method without random numbers ran once; its results are paired with every seed of the others.
         if (request_.methods[method].info->seeded && key.seed != request_.seeds[draw]) continue;
         units.add(head.cells[c], head.positions.size(), length, draw * blocks, of);
       }

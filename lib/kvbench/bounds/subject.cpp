@@ -11,7 +11,7 @@ namespace {
 
 constexpr Index default_window = 256;
 
-/// The context ends where decoding began, or before a window where nothing was decoded.
+/// The context ends where decoding began; where nothing was decoded, a window of tokens before the end.
 PromptPlan plan_of(const trace::PromptInfo& prompt, std::size_t index) {
   const Index n = prompt.num_tokens;
   const Index context = prompt.prompt_tokens < n ? prompt.prompt_tokens : n - std::min(default_window, n / 2);

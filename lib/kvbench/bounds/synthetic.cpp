@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams on which the theorems are not vacuous: short keys and queries, so that exponents stay small, in tight clusters or
-// spread, with values of one or of many norms.
+// Streams on which the bounds of the theorems are not vacuous. Keys and queries are short, so that exponents are small; keys are in
+// tight clusters or without structure; values have equal or different norms.
 #include <cmath>
 
 #include <kvbench/bounds/subject.hpp>
@@ -12,15 +12,15 @@ namespace {
 struct Stream {
   std::string name;
   Index n, d, dv;
-  Index clusters;         ///< 0: keys without structure
+  Index clusters;         ///< of keys; 0: keys without structure
   double spread;          ///< distance of a key from its centre
-  double key_norm;        ///< of centres, or of keys
-  double query_norm;      ///< with the scale 1/sqrt(d)
+  double key_norm;        ///< of the centres; without clusters, of the keys
+  double query_norm;      ///< logits have the scale 1/sqrt(d)
   double value_spread;    ///< standard deviation of ln |v|
-  double value_mean = 0;  ///< length of one vector added to all values: without it attention averages to nearly 0
+  double value_mean = 0;  ///< length of a vector added to all values; without it, attention averages to nearly 0
 };
 
-/// Normal numbers, keyed by the stream and by what they are for.
+/// Normal numbers that depend on the stream and on their purpose alone.
 class Normals {
  public:
   Normals(std::uint32_t stream, std::uint32_t part) : stream_(stream), part_(part) {}
@@ -28,7 +28,7 @@ class Normals {
     return standard_normal(
         philox4x32({{static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(col), part_, 0}}, {stream_, 0x7a11}));
   }
-  /// A direction of length `norm`.
+  /// A vector of random direction and length `norm`.
   std::vector<float> direction(Index row, Index d, double norm) const {
     std::vector<double> x(static_cast<std::size_t>(d));
     double square = 0;

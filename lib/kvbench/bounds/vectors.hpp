@@ -12,7 +12,7 @@
 
 namespace kvbench {
 
-/// <x, y> of two ranges of float or double, of the length of x.
+/// <x, y> of two vectors of float or double.
 template <std::ranges::random_access_range X, std::ranges::random_access_range Y>
 double dot(const X& x, const Y& y) {
   double sum = 0;

@@ -15,7 +15,7 @@ double value_product(const WalkSample& sample, Index i, Index j) {
   return sample.dv == 0 ? 1 : dot(sample.value(i), sample.value(j));
 }
 
-/// Root mean square of the signed sums over that of fair coins, by query.
+/// Root mean square of the signed sums over that with random signs, for each query.
 std::vector<double> ratios_to_random_signs(const WalkRuns& runs, std::span<const QueryRows> queries) {
   std::vector<double> ratios;
   for (std::size_t q = 0; q < queries.size(); ++q) {
@@ -163,7 +163,7 @@ void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const st
   row.failures = runs.failed;
   row.trials = runs.seeds;
   row.allowed = std::min(1.0, row.bound);
-  row.text = fmt::format("seeds with a step beyond c R^2; {} of all {} steps are", runs.fails, runs.steps);
+  row.text = fmt::format("seeds with a step beyond c R^2, as {} of all {} steps are", runs.fails, runs.steps);
 }
 
 void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const QueryRows> queries, const std::string& params) {
@@ -174,7 +174,7 @@ void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const 
   row.measured = mean(ratios);
   row.measured_q99 = quantile(ratios, 0.99);
   row.text =
-      fmt::format("root mean square over {} seeds against that of fair coins; over queries: median {:.3g}, {:.3g} to {:.3g}",
+      fmt::format("root mean square over {} seeds, divided by that of random signs; over queries: median {:.3g}, {:.3g} to {:.3g}",
                   runs.seeds, quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
 }
 

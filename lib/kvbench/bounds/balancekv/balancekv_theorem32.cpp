@@ -28,7 +28,7 @@ class Theorem32Check {
 
  private:
   WalkRuns walks(const std::string& name, Index seeds) {
-    // Half of delta is for FAIL, half for the tail.
+    // Half of delta is for FAIL, half for the tail of the bound.
     const WalkSettings settings{.constant = parse_walk_constant("c", name), .delta = setup_.delta / 2, .scale = sample_.scale};
     return run_walks(sample_, queries_, settings, seeds, walk_, context_);
   }
@@ -58,7 +58,7 @@ class Theorem32Check {
     }
     CheckRow& row = context_.add(CheckKind::theorem, "discrepancy, " + tier + " constants");
     row.params = params(tier == "literal" ? "paper" : "tight", runs);
-    row.text = fmt::format("trivial: the sum of all lengths; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
+    row.text = fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
     fill_worst_query(row, trials, setup_.delta);
   }
 
@@ -98,7 +98,7 @@ void check_theorem32(CheckContext& context, const WalkSample& sample, const std:
 Claim balancekv_theorem32() {
   return {.id = "balancekv.thm32",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.2 and Algorithm 2",
-          .statement = "a walk's signed sum is short for every query, and the walk hardly ever fails",
+          .statement = "the signed sum of a walk is short for every query, and the walk rarely FAILs",
           .method = "balancekv",
           .run = run_balancekv_theorem32};
 }

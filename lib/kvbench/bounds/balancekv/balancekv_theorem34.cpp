@@ -13,7 +13,7 @@ void add_discrepancy(CheckContext& context, const PlainVectors& vectors, const W
                      double QueryTrials::*decides, const std::string& params) {
   const double delta = context.options.delta, r = radii(vectors.sample).r(), n = static_cast<double>(vectors.sample.n);
   const double c = WalkConstant{WalkConstant::Kind::tight}.of(vectors.sample.n, delta / 2);
-  // Two tails of one dimension in the half of delta that FAIL leaves.
+  // The half of delta that is not for FAIL is divided between the two tails of one dimension.
   const double tail = std::sqrt(2 * std::log(4 / delta));
   std::vector<QueryTrials> trials;
   for (std::size_t q = 0; q < vectors.queries.size(); ++q) {
@@ -28,7 +28,7 @@ void add_discrepancy(CheckContext& context, const PlainVectors& vectors, const W
   }
   CheckRow& row = context.add(CheckKind::theorem, "discrepancy, " + tier + " constants");
   row.params = params;
-  row.text = fmt::format("trivial: the sum of all |<u_i, u>|; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
+  row.text = fmt::format("trivial bound: the sum of all |<u_i, u>|; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
   fill_worst_query(row, trials, delta);
 }
 
@@ -85,7 +85,7 @@ void check_theorem34(CheckContext& context, const PlainVectors& vectors, Index s
 Claim balancekv_theorem34() {
   return {.id = "balancekv.thm34",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.4 and Algorithm 4",
-          .statement = "the signed sum of a walk over vectors is short in every direction, however many there are",
+          .statement = "the signed sum of a walk over vectors is short in every direction, for any number of vectors",
           .method = "balancekv",
           .run = run_balancekv_theorem34};
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Index exact_ends = 256;
 
-/// Layers 0, 1 and 4 where the trace has them all, else up to three that it has.
+/// Layers 0, 1 and 4 where the trace has all of them, otherwise up to three of its layers.
 std::vector<std::int64_t> figure_layers(const trace::TraceInfo& trace) {
   const std::vector<std::int64_t> all = spread_layers(trace, 1000), figure = {0, 1, 4};
   const bool present = std::ranges::all_of(figure, [&](std::int64_t l) { return std::ranges::find(all, l) != all.end(); });
@@ -32,8 +32,8 @@ void add_rate_rows(CheckContext& context, const PairedReplay& replay, std::size_
     const Contrast c = contrast(differences(of_rival, of_method));
     CheckRow& row = context.add(CheckKind::claim, fmt::format("{}, rate {}", names, replay.request().budgets[b].text()));
     row.params = replay.text();
-    set_claim(row, c, fmt::format("errors in the ratio {:.3f}, mean ln of its inverse", std::exp(-c.mean)));
-    row.text += fmt::format("; geometric mean error {:.3g}; \"much lower\" is no number; equal tokens, not equal bytes",
+    set_claim(row, c, fmt::format("ratio of the errors {:.3f}; logarithm of its inverse", std::exp(-c.mean)));
+    row.text += fmt::format("; geometric mean error {:.3g}; the paper gives no number for \"much lower\"; equal numbers of tokens, not equal bytes",
                             std::exp(contrast(of_method).mean));
   }
 }

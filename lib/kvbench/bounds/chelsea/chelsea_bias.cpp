@@ -10,8 +10,8 @@
 namespace kvbench {
 namespace {
 
-// Keys and values of entries are fp32 means of a few rounds: an error of 2^-22 of the largest number in them, times the logit's
-// length |q| |k|, is what a correct entry may show. Values below this share of a column's largest are left to fp32's last bits.
+// Keys and values of entries are fp32 means, formed in a few rounds. A correct entry may have an error of 2^-22 of the largest
+// number in it, times the length |q| |k| of the logit. Values below `smallest_value` of the largest of their column are not tested.
 constexpr double fp32_rounding = 1e-5, smallest_value = 1e-30;
 
 /// Adds a comparison of two sums that must be equal.
@@ -69,11 +69,11 @@ void run_chelsea_bias(CheckContext& context) {
     row.count_exceptions(count.broken_sums + count.broken_entries, count.sums + count.entries);
     row.params = fmt::format("queries={};merged={}", problem.queries.size(), count.merged);
     row.text =
-        fmt::format("{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries above their tokens' mass",
+        fmt::format("{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries with more than the mass of their tokens",
                     count.broken_sums, count.sums, count.worst_sum, count.broken_entries, count.entries);
     CheckRow& bias = context.add(CheckKind::data, fmt::format("bias of ln Z, B=n/{}", share));
     bias.measured = count.log_ratio;
-    bias.text = fmt::format("ln(Z_hat / Z) over the queries: mean {:.3g}, lowest {:.3g}; {} merged entries", count.log_ratio,
+    bias.text = fmt::format("ln(Z_hat / Z) over the queries: mean {:.3g}, smallest {:.3g}; {} merged entries", count.log_ratio,
                             count.lowest, count.merged);
   }
 }
@@ -145,7 +145,7 @@ MassEntries chelsea_entries(const MassProblem& problem, const Subject& subject, 
 Claim chelsea_bias() {
   return {.id = "chelsea.bias",
           .paper = "Chelsea, arXiv 2506.11418, Eq. 2; the inequality is Jensen's",
-          .statement = "merged entries never have more attention mass than their tokens, and conserve their number and sum",
+          .statement = "merged entries never have more attention mass than their tokens, and conserve the number and the sum of the keys",
           .method = "chelsea",
           .scope = Scope::head,
           .run = run_chelsea_bias};

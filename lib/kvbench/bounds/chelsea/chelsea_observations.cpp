@@ -58,7 +58,7 @@ Octaves octaves(const std::vector<double>& curve) {
   return out;
 }
 
-/// The rows of one head, or of the mean over heads.
+/// Adds the rows of one head, or of the mean over heads where `subject` is absent.
 void add_rows(CheckContext& context, const Subject* subject, const LagCurves& curves, bool convex) {
   const auto coarse = convex ? convex_by_octave(curves) : falls_by_octave(curves);
   const auto fine = convex ? convex_by_lag(curves) : falls_by_lag(curves);
@@ -77,11 +77,11 @@ void add_rows(CheckContext& context, const Subject* subject, const LagCurves& cu
     row.p_value = test.p_value;
     row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block_tokens);
     row.text = fmt::format(
-        "{} of {} inequalities broken, {} beyond their 95 % band, worst {:.2g}; s(1) = {:.3f}, s({}) = {:.3f}, {}; one text of "
-        "one model, which says nothing of others",
+        "{} of {} inequalities have a negative mean, {} an interval below 0 (95 %), smallest mean {:.2g}; s(1) = {:.3f}, "
+        "s({}) = {:.3f}; {}; this holds for one text of one model only",
         test.broken, test.tested, test.broken_surely, test.worst, curve.front(), curve.size(), curve.back(),
-        convex ? fmt::format("largest gap to a convex curve {:.1f} % of the range", 100 * convex_gap(curve))
-               : fmt::format("best decreasing curve explains {:.3f} of the variance", decreasing_r2(curve)));
+        convex ? fmt::format("largest distance from a convex curve {:.1f} % of the range", 100 * convex_gap(curve))
+               : fmt::format("the best decreasing curve explains {:.3f} of the variance", decreasing_r2(curve)));
   }
 }
 
@@ -95,7 +95,7 @@ void run_chelsea_observation(CheckContext& context, bool convex) {
     const Subject subject = subjects[s].load(context.backend);
     const LagCurves curves =
         lag_curves(subject.keys, subject.d(), std::min(most_lags, subject.tokens() / 4), block_tokens, most_tokens);
-    if (curves.size() < 8) throw Unavailable("the context is too short: bands need at least 8 blocks of 64 tokens");
+    if (curves.size() < 8) throw Unavailable("the context is too short: intervals need at least 8 blocks of 64 tokens");
     add_rows(context, &subject, curves, convex);
     if (!sum.empty() && sum.size() != curves.size()) continue;  // a prompt of another length
     if (sum.empty()) sum.assign(curves.size(), std::vector<double>(curves.front().size()));
@@ -222,7 +222,7 @@ double convex_gap(const std::vector<double>& curve) {
 Claim chelsea_observation1() {
   return {.id = "chelsea.obs1",
           .paper = "Chelsea, arXiv 2506.11418, observations 1 and 2, Fig. 3",
-          .statement = "keys are the less alike the farther apart they stand, within 256 tokens",
+          .statement = "keys are less similar the farther apart their tokens are, within 256 tokens",
           .method = "chelsea",
           .scope = Scope::trace,
           .run = [](CheckContext& context) { run_chelsea_observation(context, false); }};

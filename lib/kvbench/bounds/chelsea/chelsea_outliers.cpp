@@ -35,7 +35,7 @@ HeadLinks head_links(const Subject& subject, Backend& backend) {
   return head;
 }
 
-/// The heads of the first prompt, on the layers that replays use too.
+/// The heads of the first prompt, on the layers that are also replayed.
 std::vector<HeadLinks> all_links(const CheckContext& context) {
   const trace::TraceInfo& trace = context.reader->info();
   std::vector<HeadLinks> heads;
@@ -44,7 +44,7 @@ std::vector<HeadLinks> all_links(const CheckContext& context) {
     const Subject subject = source.load(context.backend);
     if (subject.prompt == trace.prompts.front().id) heads.push_back(head_links(subject, context.backend));
   }
-  if (heads.size() < 2) throw Unavailable("the trace has a single kv head: nothing to compare it with");
+  if (heads.size() < 2) throw Unavailable("the trace has a single kv head, so that there is no other to compare it with");
   return heads;
 }
 
@@ -60,11 +60,11 @@ void run_chelsea_observation3(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
   const std::size_t worst = worst_in_half(heads, 0);
   CheckRow& row = context.add(CheckKind::claim, "the worst-linked head of one half of the text is so in the other half");
-  set_claim(row, contrast(against_others(heads, worst, 0)), name_of(heads[worst]) + ": unlinked share above the other heads'");
+  set_claim(row, contrast(against_others(heads, worst, 0)), name_of(heads[worst]) + ": unlinked share less that of the other heads");
   std::vector<double> shares;
   for (const HeadLinks& head : heads) shares.push_back(head.unlinked);
   row.text +=
-      fmt::format("; one text only, the paper compares data sets; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}",
+      fmt::format("; one text only, whereas the paper compares data sets; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}",
                   heads.size(), quantile(shares, 0), quantile(shares, 1), quantile(shares, 0.5));
   for (const HeadLinks& head : heads) {
     CheckRow& one = context.add(CheckKind::data, "unlinked share of A tokens at cosine 0.8");
@@ -81,7 +81,8 @@ std::vector<Index> outlier_heads(const std::vector<HeadLinks>& heads) {
   return worst_linked(qualities, chelsea_defaults.outlier_ratio);
 }
 
-/// Replays Chelsea with the whole budget for all heads (budget 0), and with what outliers leave to the others (budget 1).
+/// Replays Chelsea with the whole budget for all heads (budget 0), and with the budget that whole outliers leave to the others
+/// (budget 1).
 PairedReplay replay_both(const CheckContext& context, Index heads, Index full, double share) {
   const trace::PromptInfo& prompt = context.reader->info().prompts.front();
   ReplayRequest request{.methods = {method_choice("chelsea")}, .protocol = Protocol::prefill};
@@ -114,11 +115,11 @@ void run_chelsea_outlier_heads(CheckContext& context) {
   CheckRow& row = context.add(CheckKind::claim, "error with all heads merged less that with outliers whole");
   row.params = sizes;
   set_claim(row, contrast(gain), "difference of rel_err at equal total budgets");
-  row.text += "; Table 11 has scores of tasks, which a trace does not; 4 % of so few heads is rounded up to one";
+  row.text += "; Table 11 reports scores of tasks, which a trace does not contain; 4 % of so few heads is rounded up to one";
   CheckRow& target = context.add(CheckKind::claim, "outliers have a larger error than the other heads at the same budget");
   target.params = sizes;
   set_claim(target, contrast(excess), "rel_err of the outliers less the mean of the others");
-  target.text += "; errors of one layer's output, which need not reach the model's answer";
+  target.text += "; these are errors of the output of single layers, which need not change the answer of the model";
 }
 
 }  // namespace
@@ -144,7 +145,7 @@ std::vector<double> against_others(const std::vector<HeadLinks>& heads, std::siz
 Claim chelsea_observation3() {
   return {.id = "chelsea.obs3",
           .paper = "Chelsea, arXiv 2506.11418, observation 3, section 5.4 and appendix B",
-          .statement = "heads differ in how well their tokens can be merged, and the same ones stand out elsewhere",
+          .statement = "heads differ in how well their tokens can be merged, and the same heads are worst elsewhere in the text",
           .method = "chelsea",
           .scope = Scope::trace,
           .run = run_chelsea_observation3};
@@ -154,7 +155,7 @@ Claim chelsea_outlier_heads() {
   return {
       .id = "chelsea.outliers",
       .paper = "Chelsea, arXiv 2506.11418, section 5.4, appendix C.2 and Table 11",
-      .statement = "keeping the 4 % worst-linked heads whole, at the others' expense, lowers the error at 20 % of the cache",
+      .statement = "keeping the 4 % worst-linked heads whole, at the expense of the others, lowers the error at 20 % of the cache",
       .method = "chelsea",
       .scope = Scope::trace,
       .run = run_chelsea_outlier_heads};

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int largest_n = 18, largest_n_of_edges = 16;
 
-/// F on every ray, in whole numbers. Pairs of A and B at distance x are c(x) = bits of the partition that differ from those x
-/// places on; the ray (m - x)_+ then counts sum over x < m of (m - x) c(x), and the constant sum of c.
+/// F on every ray, an integer. c(x), the number of pairs of A and B at distance x, is the number of bits of the partition that
+/// differ from the bit x places further. On the ray (m - x)_+, F is the sum over x < m of (m - x) c(x); on the constant, that of c.
 std::vector<std::int64_t> ray_values(int n, std::uint32_t partition) {
   std::vector<std::int64_t> values;
   std::int64_t pairs = 0, ray = 0;  // of the distances below m: their number, and the value of the ray m
@@ -25,7 +25,7 @@ std::vector<std::int64_t> ray_values(int n, std::uint32_t partition) {
   return values;
 }
 
-/// Sum over A of the best edge to B, on every ray: the nearest B decides, as f falls.
+/// Sum over A of the best edge to B, on every ray. As f decreases, the best edge is that to the nearest B.
 std::vector<std::int64_t> edge_values(int n, std::uint32_t partition) {
   std::vector<int> nearest;
   for (int i = 0; i < n; ++i) {
@@ -68,7 +68,7 @@ void run_chelsea_theorem61(CheckContext& context) {
     const PartitionCount count = compare_partitions(n, alternating_partition(n));
     CheckRow& row = context.add(CheckKind::exact, fmt::format("n={}, all partitions on {} rays", n, n - 1));
     row.count_exceptions(count.better, count.partitions);
-    row.text = fmt::format("{} of {} partitions beat the alternating one on some ray, {} equal it on all", count.better,
+    row.text = fmt::format("{} of {} partitions are better than the alternating one on some ray, {} equal it on all rays", count.better,
                            count.partitions, count.equal);
   }
   for (const bool balanced : {false, true}) {
@@ -79,9 +79,8 @@ void run_chelsea_theorem61(CheckContext& context) {
                                   fmt::format("n={}, best edges alone, {}", n, balanced ? "equal sides" : "all partitions"));
       row.measured = static_cast<double>(count.better);
       row.text = fmt::format(
-          "the algorithm's own objective, each A token's best edge: {} of {} partitions beat the alternating one on some ray, "
-          "{} "
-          "equal it on all",
+          "objective of the algorithm, the best edge of each A token: {} of {} partitions are better than the alternating one "
+          "on some ray, {} equal it on all rays",
           count.better, count.partitions, count.equal);
     }
   }
@@ -105,7 +104,7 @@ std::uint32_t alternating_partition(int n) { return 0xaaaaaaaau & ((1u << n) - 1
 Claim chelsea_theorem61() {
   return {.id = "chelsea.thm61",
           .paper = "Chelsea, arXiv 2506.11418, Theorem 6.1",
-          .statement = "alternating tokens is the best bipartition for every similarity that falls with distance and is convex",
+          .statement = "alternating tokens are the best bipartition for every similarity that decreases with distance and is convex",
           .method = "chelsea",
           .scope = Scope::once,
           .run = run_chelsea_theorem61};

@@ -8,9 +8,9 @@ namespace kvbench {
 namespace {
 
 constexpr const char* recall_paper = "ClusterKV, arXiv 2412.03213, section V-B, Fig. 11";
-constexpr const char* recall_limits = "a short trace of one text and one model: the paper has 32k tokens of NarrativeQA";
+constexpr const char* recall_limits = "this is a short trace of one text and one model; the paper uses 32k tokens of NarrativeQA";
 
-/// All methods choose among the same context, and count the same tokens.
+/// All methods select from the same context, and recall counts the same tokens.
 ReplayRequest recall_request(const CheckContext& context, std::vector<MethodChoice> methods, std::vector<std::string> budgets) {
   ReplayRequest request{.methods = std::move(methods), .budgets = {}, .seeds = {0, 1}, .protocol = Protocol::prefill};
   for (const std::string& budget : budgets) request.budgets.push_back(Budget::parse(budget));
@@ -30,7 +30,7 @@ bool has_speculated(const trace::TraceInfo& trace) {
 
 double average(const std::vector<double>& units) { return contrast(units).mean; }
 
-/// One row: recall of method `a` less that of `b`.
+/// Adds the row of the recall of method `a` less that of `b`.
 CheckRow& add_recall_row(CheckContext& context, const PairedReplay& replay, std::size_t a, std::size_t b, std::size_t budget,
                          const std::string& part) {
   const std::vector<double> of_a = replay.units(a, budget, Metric::recall), of_b = replay.units(b, budget, Metric::recall);
@@ -52,8 +52,8 @@ void run_clusterkv_recall_order(CheckContext& context) {
     add_recall_row(context, replay, 0, 1, budget, "clusterkv above quest");
     CheckRow& row = add_recall_row(context, replay, 0, 2, budget, "clusterkv above infinigen");
     if (has_speculated(context.reader->info())) continue;
-    row.assumptions_text = "the trace has no speculated queries: infinigen ranks by the true query, an upper bound";
-    row.assumptions = row.measured > 0;  // what loses to an upper bound has not lost to the method
+    row.assumptions_text = "the trace has no speculated queries: infinigen ranks by the true query, which gives an upper bound of its recall";
+    row.assumptions = row.measured > 0;  // a lower recall than an upper bound decides nothing
   }
 }
 
@@ -83,7 +83,7 @@ void run_clusterkv_saturation(CheckContext& context) {
               fmt::format("recall {:.3f} against {:.3f}, difference", average(recall[m]), average(recall[m - 1])));
     row.text += fmt::format("; {}", recall_limits);
   }
-  // From L/160 to L/80 clusters are L/160 new ones, from there to L/40 twice as many.
+  // From L/160 to L/80 clusters, L/160 are added; from L/80 to L/40, twice as many.
   std::vector<double> knee, doubling;
   for (std::size_t u = 0; u < recall[0].size(); ++u) {
     const double before = recall[1][u] - recall[0][u], after = recall[2][u] - recall[1][u];
@@ -92,8 +92,8 @@ void run_clusterkv_saturation(CheckContext& context) {
   }
   CheckRow& row = context.add(CheckKind::claim, fmt::format("a cluster adds less beyond L/80, B={}", replay.tokens(0)));
   row.params = replay.text();
-  set_claim(row, contrast(knee), "gain of L/160 more clusters before L/80 less that after it");
-  row.text += fmt::format("; by doubling of the number instead: {:+.3g}; {}", contrast(doubling).mean, recall_limits);
+  set_claim(row, contrast(knee), "gain of L/160 more clusters below L/80 less that above it");
+  row.text += fmt::format("; per doubling of the number of clusters instead: {:+.3g}; {}", contrast(doubling).mean, recall_limits);
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ Claim clusterkv_distance() {
 Claim clusterkv_saturation() {
   return {.id = "clusterkv.saturation",
           .paper = recall_paper,
-          .statement = "more clusters recall more, with little to gain beyond one for each 80 tokens",
+          .statement = "more clusters recall more, with little gain beyond one cluster per 80 tokens",
           .method = "clusterkv",
           .scope = Scope::trace,
           .run = run_clusterkv_saturation};
