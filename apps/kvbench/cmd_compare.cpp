@@ -52,7 +52,7 @@ int run(const CompareFlags& o) {
   }
   Output output(o.output);
   const std::vector<Comparison> rows = compare(request);
-  const bool table = o.format == "table" || (o.format.empty() && !output.to_file() && stdout_is_terminal());
+  const bool table = shows_table(o.format, output);
   output.finish(o.format == "md" ? compare_markdown(rows) : table ? compare_terminal(rows) : compare_csv(rows));
   return done;
 }

@@ -10,7 +10,7 @@
 #include <kvbench/replay/records/raw.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/replay.hpp>
-#include <kvbench/report/column.hpp>
+#include <kvbench/report/table.hpp>
 
 #include "column_page.hpp"
 #include "commands.hpp"
@@ -128,7 +128,7 @@ int run(ReplayFlags& options) {
     records = summarize(results, options.run.grain);
     mark_best(records);
   }
-  output.finish(format_records(options.run, records, !output.to_file() && stdout_is_terminal()));
+  output.finish(format_records(options.run, records, output));
   if (output.to_file() && (options.run.summary || stdout_is_terminal())) print(summary_table(records));
   report_device_memory(options.run);
   return exit_code(records);
@@ -181,7 +181,7 @@ Command add_replay(CLI::App& app) {
   add_selection_flags(flags, *options);
   add_protocol_flags(flags, *options);
   add_run_flags(flags, options->run);
-  add_columns_flag(flags, "Print the columns of the CSV and exit", options->run.format, docs_of(columns()));
+  add_columns_flag(flags, "Print the columns of the CSV and exit", options->run.format, docs_of(record_columns()));
   flags->add_option("--raw", options->raw, "Write errors, outputs and entries of every query to this HDF5 file");
   return {flags, [options] { return run(*options); }};
 }

@@ -4,8 +4,6 @@
 
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/html.hpp>
-#include <kvbench/report/markdown.hpp>
 #include <kvbench/report/report.hpp>
 
 #include "commands.hpp"

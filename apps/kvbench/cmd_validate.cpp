@@ -35,8 +35,7 @@ std::string list_text() {
 
 std::string as_text(const ValidateFlags& o, const Output& output, std::span<const CheckRow> rows) {
   if (o.format == "md") return check_markdown(rows);
-  const bool table = o.format == "table" || (o.format.empty() && !output.to_file() && stdout_is_terminal());
-  return table ? check_summary(rows) : check_csv(rows);
+  return shows_table(o.format, output) ? check_summary(rows) : check_csv(rows);
 }
 
 int run(const ValidateFlags& o) {

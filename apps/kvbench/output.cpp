@@ -73,6 +73,10 @@ std::function<void(const std::string&)> note_to_stderr(bool quiet) {
 
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }
 
+bool shows_table(const std::string& format, const Output& output) {
+  return format == "table" || (format.empty() && !output.to_file() && stdout_is_terminal());
+}
+
 bool stderr_is_terminal() {
   return ::isatty(STDERR_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && std::getenv("CI") == nullptr;
 }

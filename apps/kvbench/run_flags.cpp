@@ -110,9 +110,9 @@ RunOptions run_options(const RunFlags& flags) {
   return options;
 }
 
-std::string format_records(const TableFlags& options, std::span<const Record> records, bool table) {
+std::string format_records(const TableFlags& options, std::span<const Record> records, const Output& output) {
   if (options.format == "md") return by_run(records, "## ", markdown_table);
-  if (options.format == "table" || (options.format.empty() && table)) return summary_table(records);
+  if (shows_table(options.format, output)) return summary_table(records);
   return csv_table(records, !options.no_times);
 }
 

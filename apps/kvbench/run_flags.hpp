@@ -12,6 +12,8 @@
 #include <kvbench/replay/plan/request.hpp>
 #include <kvbench/replay/records/record.hpp>
 
+#include "output.hpp"
+
 namespace kvbench::app {
 
 struct TableFlags {
@@ -43,8 +45,8 @@ void report_device_memory(const RunFlags& options);
 /// The options that the flags stand for. Throws Error where the instruction set is not available.
 RunOptions run_options(const RunFlags& flags);
 
-/// The records in the format of the flags; `table`: where they name none, aligned for a terminal.
-std::string format_records(const TableFlags& options, std::span<const Record> records, bool table);
+/// The records in the format of the flags: Markdown, the short table (shows_table()), or else CSV.
+std::string format_records(const TableFlags& options, std::span<const Record> records, const Output& output);
 /// The short table; for records of several runs, one table per run under its name.
 std::string summary_table(std::span<const Record> records);
 /// The exit code for these records.

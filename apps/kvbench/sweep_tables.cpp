@@ -34,7 +34,7 @@ int SweepTables::finish(const sweep::SweepResults& results) {
   if (measures_) measures_->finish(measures_csv(results.measures));
   if (!records_) return done;
   const bool to_file = records_->to_file();
-  records_->finish(format_records(flags_, results.records, !to_file && stdout_is_terminal()));
+  records_->finish(format_records(flags_, results.records, *records_));
   if (to_file && (flags_.summary || stdout_is_terminal())) print(summary_table(results.records));
   return exit_code(results.records);
 }

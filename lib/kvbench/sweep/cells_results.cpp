@@ -2,9 +2,9 @@
 #include <kvbench/sweep/cells_results.hpp>
 
 #include <algorithm>
-#include <fstream>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/file_begin.hpp>
 
 namespace kvbench::sweep {
 namespace {
@@ -15,12 +15,7 @@ bool same(const QueryConfiguration& a, const QueryConfiguration& b) {
 
 }  // namespace
 
-bool is_cells_file(const std::string& path) {
-  std::string begin(FrameFile::signature.size(), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin == FrameFile::signature;
-}
+bool is_cells_file(const std::string& path) { return file_begins_with(path, FrameFile::signature); }
 
 CellsResults::CellsResults(const std::string& path, Metric metric) : file_(path, FrameFile::Mode::read), metric_(metric) {
   std::optional<SweepLayout> layout = file_.layout();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/kernels/half.hpp>
+#include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/patterns.hpp>
 
 namespace kvbench::trace {
@@ -150,7 +150,7 @@ class HeadWriter {
   /// What a reader of the trace will see, so that what is derived from it belongs to it.
   std::vector<float> stored(std::vector<float> values) const {
     if (options_.dtype == Dtype::f32) return values;
-    for (float& x : values) x = options_.dtype == Dtype::f16 ? widen_f16(narrow_f16(x)) : widen_bf16(narrow_bf16(x));
+    for (float& x : values) x = widen(narrow(x, options_.dtype), options_.dtype);
     return values;
   }
 

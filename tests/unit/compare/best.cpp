@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/replay/records/record.hpp>
@@ -144,7 +145,7 @@ TEST_CASE("of methods that are the same, none is told from the best that chance 
   for (std::uint32_t trace = 0; trace < 200; ++trace) {
     Made made(384);
     for (std::uint32_t method = 0; method < 8; ++method) {
-      made.with("m" + std::to_string(method), [&](std::size_t q, auto) {
+      made.with(fmt::format("m{}", method), [&](std::size_t q, auto) {
         const PhiloxBlock words = philox4x32({{trace, method, static_cast<std::uint32_t>(q), 0}}, {1, 1});
         return static_cast<float>(uniform52(words.x[0], words.x[1]));
       });

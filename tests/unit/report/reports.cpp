@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/html.hpp>
-#include <kvbench/report/markdown.hpp>
 #include <kvbench/report/report_input.hpp>
 
 using namespace kvbench;

@@ -6,8 +6,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/records/raw_schema.hpp>
-#include <kvbench/trace/door.hpp>
-#include <kvbench/trace/guard.hpp>
+#include <kvbench/trace/untrusted_file.hpp>
 
 namespace kvbench {
 namespace {
@@ -95,7 +94,7 @@ void touch_all(const Object& heads, std::uint64_t length) {
 
 }  // namespace
 
-KeptFile::KeptFile(std::string path) : path_(std::move(path)), length_(trace::knock(path_)) {
+KeptFile::KeptFile(std::string path) : path_(std::move(path)), length_(trace::check_superblock(path_)) {
   raw::in_session(holds, [&] {
     const auto describe = [&] {
       const Object root = Object::open_file(path_);
@@ -109,7 +108,7 @@ KeptFile::KeptFile(std::string path) : path_(std::move(path)), length_(trace::kn
         heads_.push_back({name, *head.text("prompt"), *head.integer("layer"), *head.integer("kv_head")});
       }
     };
-    trace::look_first(path_, [&] {
+    trace::try_in_child(path_, [&] {
       describe();
       touch_all(Object::open_file(path_).group("heads"), length_);
     });
