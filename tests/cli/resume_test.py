@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps that end before their time, and sweeps in shards: finished cells stay, and the tables are the same to the byte."""
+"""Interrupted sweeps, and sweeps in shards: finished cells are kept, and the tables are the same to the byte."""
 import os
 import resource
 import signal
@@ -8,7 +8,7 @@ import time
 
 from support import KVBENCH, SweepTest, main, rows, run
 
-# Long enough on the slow backend to be stopped in the middle; many units, so that some are finished by then.
+# Long enough on the slow backend to be stopped while it runs, with many work items, so that some are finished by then.
 LONG = """
 [[run]]
 name = "a"
@@ -43,7 +43,7 @@ class ResumeTest(SweepTest):
         return done
 
     def stopped(self, config, number):
-        """Starts a sweep into o.csv and sends it a signal when it has finished some cells; returns its exit code and stderr."""
+        """Starts a sweep that writes o.csv, and sends it a signal when it has finished some cells. Returns its exit code and stderr."""
         process = subprocess.Popen([KVBENCH, "sweep", config, "--device", "ref", "-o", self.path("o.csv"), *FLAGS],
                                    stderr=subprocess.PIPE, text=True)
         deadline = time.time() + 60
@@ -101,7 +101,7 @@ class Resume(ResumeTest):
         self.assertEqual([r for r in now if r["trace"] == "t.h5"], [r for r in old if r["trace"] == "t.h5"])
         self.assertNotEqual([r["rel_err_mean"] for r in now], [r["rel_err_mean"] for r in old])
         self.write(SHORT.replace('"5%", ', ""))
-        self.assertIn("8 of 40 cells are there; ", self.ok(*args).stderr)   # those of run b
+        self.assertIn("8 of 40 cells are there; ", self.ok(*args).stderr)   # the cells of run b
         size = os.path.getsize(self.path("c.cells"))
         self.ok(*(a if a != "--resume" else "--overwrite" for a in args))
         self.assertLess(os.path.getsize(self.path("c.cells")), size / 2)
