@@ -66,7 +66,7 @@ def read_methods(path):
 
 
 def infeasible(method, o):
-    """The budgets that are not run, because the method refuses them at this length or is left out."""
+    """The budgets that are not run, because the method is infeasible at this length or is left out."""
     if method.name in LEFT_OUT:
         return o.budgets
     if method.name not in PAIRS:

@@ -82,7 +82,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         text = self.result()
         self.assertIn("| GPU tests | FAILED |", text)
-        self.assertIn("| kernels beside their ceilings | FAILED |", text)
+        self.assertIn("| kernels relative to their ceilings | FAILED |", text)
         self.assertIn("| CPU tests | passed |", text)
 
 
