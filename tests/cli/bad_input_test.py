@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad files and bad flags: a message with cause and remedy, the documented exit code, no file left behind."""
+"""Bad files and bad flags give a sentence that names cause and remedy, the documented exit code, and no output file."""
 import os
 import random
 import resource
@@ -61,7 +61,7 @@ class BadTrace(CliTest):
             self.fails(2, os.path.basename(path), *words, args=["replay", self.trace, "-m", "file:" + path])
         noise = random.Random(1)
         refused(os.path.join(self.folder, "nowhere.h5"), "no such file")
-        refused(self.trace, "kvbench_raw")  # a good trace is no file of entries
+        refused(self.trace, "kvbench_raw")  # a valid trace, but not a file of entries
         kept = os.path.join(self.folder, "kept.h5")
         self.assertEqual(run("replay", self.trace, "-m", "sink", "--raw", kept).returncode, 0)
         with open(kept, "rb") as file:
@@ -71,7 +71,7 @@ class BadTrace(CliTest):
             with open(path, "wb") as file:
                 file.write(spoiled)
             refused(path)
-        # Damage anywhere else: an error in a sentence or a row with its reason, never a crash.
+        # Damage at any other place gives an error message or a row with its reason, never a crash.
         for at in range(1000, len(data), len(data) // 40):
             with open(path, "wb") as file:
                 file.write(data[:at] + noise.randbytes(64) + data[at + 64 :])

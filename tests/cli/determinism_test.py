@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CSV without times is identical for any number of threads, in every run, and for any selection of heads."""
+"""The CSV without times is the same to the byte for any number of threads, for repeated runs, and for any selection of heads."""
 import os
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interrupted sweeps, and sweeps in shards: finished cells are kept, and the tables are identical to those of one run."""
+"""Interrupted sweeps, and sweeps in shards: finished cells are kept, and the tables are the same to the byte."""
 import os
 import resource
 import signal
@@ -43,7 +43,7 @@ class ResumeTest(SweepTest):
         return done
 
     def stopped(self, config, number):
-        """Starts a sweep into o.csv and sends it a signal when it has finished some cells; returns its exit code and stderr."""
+        """Starts a sweep that writes o.csv, and sends it a signal when it has finished some cells. Returns its exit code and stderr."""
         process = subprocess.Popen([KVBENCH, "sweep", config, "--device", "ref", "-o", self.path("o.csv"), *FLAGS],
                                    stderr=subprocess.PIPE, text=True)
         deadline = time.time() + 60

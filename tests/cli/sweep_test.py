@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench sweep: one CSV for many runs, all errors before the first cell, the same bytes for any number of threads."""
+"""kvbench sweep: one CSV from many runs, all inputs checked before anything is computed, the same bytes for any number of threads."""
 import os
 
 from support import SweepTest, main, rows, run
@@ -36,7 +36,7 @@ class Sweep(SweepTest):
         flags = ("--no-times", "--seeds", "2")
         replayed = rows(run("replay", self.trace, "-m", "sink", "-b", "48", *flags).stdout)
         prefill = rows(run("replay", self.trace, "-m", "uniform", "-b", "25%,96", "--protocol", "prefill", *flags).stdout)
-        compared = ("best", "diff_best", "diff_best_lo", "diff_best_hi", "tied")  # depend on which methods are there
+        compared = ("best", "diff_best", "diff_best_lo", "diff_best_hi", "tied")  # these columns depend on the list of methods
         same = lambda table: [{k: v for k, v in r.items() if k != "run" and k not in compared} for r in table]
         self.assertEqual(same(r for r in sweep if r["run"] == "decode"), same(replayed))
         self.assertEqual(same(r for r in sweep if r["method"] == "uniform"), same(prefill))
