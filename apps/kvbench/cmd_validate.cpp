@@ -23,7 +23,7 @@ struct ValidateFlags {
   bool synthetic = false, list = false, summary = false, quiet = false;
 };
 
-std::string list_text() {
+std::string checks_list() {
   std::size_t width = 0;
   for (const Claim& claim : all_claims()) width = std::max(width, claim.id.size());
   std::string out;
@@ -40,7 +40,7 @@ std::string as_text(const ValidateFlags& o, const Output& output, std::span<cons
 
 int run(const ValidateFlags& o) {
   if (o.list) {
-    print(list_text());
+    print(checks_list());
     return done;
   }
   if (o.trace.empty() && !o.synthetic) throw Error("name a trace, or give --synthetic for the built-in streams, or both");

@@ -189,7 +189,7 @@ TEST_CASE("rows of parts with some of the methods stand in order as those of the
     std::vector<Record> joined;
     for (const std::size_t method : {1u, 0u}) {
       ReplayResults part = t.results;
-      std::erase_if(part.cells, [&](const Configuration& key) { return key.method != method; });
+      std::erase_if(part.configurations, [&](const Configuration& key) { return key.method != method; });
       for (HeadResult& head : part.heads) {
         if (method == 0)
           head.cells.pop_back();
