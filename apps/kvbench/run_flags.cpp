@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/table.hpp>
 
 #include "commands.hpp"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench {
 namespace {

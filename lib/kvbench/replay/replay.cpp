@@ -7,9 +7,9 @@
 
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
-#include <kvbench/replay/plan/device_memory.hpp>
-#include <kvbench/replay/plan/head_memory.hpp>
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/device_memory.hpp>
+#include <kvbench/replay/run/head_memory.hpp>
+#include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/plan/head_memory.hpp>
+#include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/sweep/pilot.hpp>
 
 namespace kvbench::sweep {

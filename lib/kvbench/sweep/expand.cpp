@@ -7,7 +7,7 @@
 #include <kvbench/config/run_keys.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench::sweep {
 namespace {

@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include <kvbench/replay/replay.hpp>
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench::sweep {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/plan/head_memory.hpp>
+#include <kvbench/replay/run/head_memory.hpp>
 
 #include <doctest/doctest.h>
 

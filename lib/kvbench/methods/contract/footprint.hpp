@@ -11,6 +11,22 @@ namespace kvbench {
 
 /// Element type of an array; `kv` is that of the deployment's cache (--kv-dtype).
 enum class Element { kv, f32, f16, i32, u8 };
+/// Bytes of one element; Element::kv counts as `kv`.
+constexpr double element_bytes(Element element, Element kv) {
+  switch (element) {
+    case Element::kv:
+      return element_bytes(kv, Element::f16);
+    case Element::f32:
+    case Element::i32:
+      return 4;
+    case Element::f16:
+      return 2;
+    case Element::u8:
+      return 1;
+  }
+  return 0;
+}
+
 /// fast: the memory beside the processor; slow: where retrieval methods leave the full cache.
 enum class Tier { fast, slow };
 /// Which part of an array a query reads: all of it, the rows of the entries that answer it, or nothing.

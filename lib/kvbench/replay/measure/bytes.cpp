@@ -5,21 +5,6 @@
 
 namespace kvbench {
 
-double element_bytes(Element element, Element kv) {
-  switch (element) {
-    case Element::kv:
-      return element_bytes(kv, Element::f16);
-    case Element::f32:
-    case Element::i32:
-      return 4;
-    case Element::f16:
-      return 2;
-    case Element::u8:
-      return 1;
-  }
-  return 0;
-}
-
 Bytes account(const Footprint& footprint, Element kv, double entries_per_query, Index tokens, Index d, Index dv) {
   Bytes bytes{.full = static_cast<double>(tokens * (d + dv)) * element_bytes(kv, Element::f16)};
   for (const FootprintArray& array : footprint) {

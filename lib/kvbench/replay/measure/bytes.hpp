@@ -6,9 +6,6 @@
 
 namespace kvbench {
 
-/// Bytes of one element; Element::kv counts as `kv`.
-double element_bytes(Element element, Element kv);
-
 /// Sums a footprint. `entries_per_query`: rows that one query of the kv head reads of an array with read = with_entry, over all
 /// its query heads. `full` is the exact cache of `tokens` tokens.
 Bytes account(const Footprint& footprint, Element kv, double entries_per_query, Index tokens, Index d, Index dv);

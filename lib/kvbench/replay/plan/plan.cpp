@@ -5,7 +5,6 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
-#include <kvbench/replay/measure/bytes.hpp>
 
 namespace kvbench {
 namespace {

@@ -5,10 +5,25 @@
 #include <algorithm>
 
 #include <kvbench/replay/plan/request.hpp>
-#include <kvbench/replay/records/results.hpp>
 #include <kvbench/trace/reader.hpp>
 
 namespace kvbench {
+
+/// One configuration of the request: a method at a budget with a seed.
+struct Configuration {
+  std::size_t method = 0;  ///< index into ReplayRequest::methods
+  std::size_t budget = 0;  ///< index into ReplayRequest::budgets
+  std::uint32_t seed = 0;
+  friend bool operator==(const Configuration&, const Configuration&) = default;
+};
+
+/// A kv head of a layer of a prompt of the trace.
+struct HeadPlace {
+  std::size_t prompt = 0;  ///< index into TraceInfo::prompts
+  std::size_t layer = 0;   ///< index into PromptInfo::layers
+  Index kv_head = 0;
+  friend auto operator<=>(const HeadPlace&, const HeadPlace&) = default;
+};
 
 /// How one prompt is replayed.
 struct PromptPlan {

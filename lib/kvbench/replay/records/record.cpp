@@ -188,7 +188,7 @@ class Summarizer {
     r.params = method.params;
     r.budget = results_.budgets[key.budget];
     r.seeded = method.seeded;
-    r.alone = results_.standalone || std::ranges::count(results_.cells, key.method, &CellKey::method) == 1;
+    r.alone = results_.standalone || std::ranges::count(results_.configurations, key.method, &Configuration::method) == 1;
     r.order = order_;
     return r;
   }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <kvbench/methods/contract/host_table.hpp>
-#include <kvbench/replay/plan/request.hpp>
+#include <kvbench/replay/plan/plan.hpp>
 
 namespace kvbench {
 
@@ -75,27 +75,11 @@ struct CellResult {
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
 };
 
-/// One configuration of the request: a method at a budget with a seed.
-struct Configuration {
-  std::size_t method = 0;  ///< index into ReplayRequest::methods
-  std::size_t budget = 0;  ///< index into ReplayRequest::budgets
-  std::uint32_t seed = 0;
-  friend bool operator==(const Configuration&, const Configuration&) = default;
-};
-
-/// Where a unit of work stands in the trace: a kv head of a layer of a prompt.
-struct HeadPlace {
-  std::size_t prompt = 0;  ///< index into TraceInfo::prompts
-  std::size_t layer = 0;   ///< index into PromptInfo::layers
-  Index kv_head = 0;
-  friend auto operator<=>(const HeadPlace&, const HeadPlace&) = default;
-};
-
 struct HeadResult {
   HeadPlace place;
   std::int64_t layer = 0;               ///< number of the layer in the model
   std::vector<std::int32_t> positions;  ///< [m] of the queries evaluated
-  std::vector<CellResult> cells;        ///< one for each key of ReplayFrame::cells
+  std::vector<CellResult> cells;        ///< by ReplayFrame::configurations
 };
 
 /// What a replay is of and with: what rows say beside their figures. Neither the trace nor the registry is needed to read it.

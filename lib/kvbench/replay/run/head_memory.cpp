@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/plan/head_memory.hpp>
+#include <kvbench/replay/run/head_memory.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -9,7 +9,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/exact/exact_pass.hpp>
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/plan/device_memory.hpp>
+#include <kvbench/replay/run/device_memory.hpp>
 
 #include <fmt/format.h>
 
