@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kvbench/replay/plan/plan.hpp>
+#include <kvbench/replay/records/results.hpp>
 
 namespace kvbench {
 
