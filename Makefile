@@ -1,4 +1,4 @@
-# Short names for commands: every target is one or two commands that you can also give yourself.
+# Short names for commands: every target runs one or two commands, which also work without make.
 BUILD  := build/release
 OUT    := out
 JOBS   := $(shell nproc)
@@ -41,7 +41,7 @@ validate: program ## test theorems and claims of the papers on the bundled trace
 	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic -o $(OUT)/validate.csv --summary; status=$$?; \
 	$(BUILD)/kvbench report $(OUT)/validate.csv -o $(OUT)/validate.html && echo "Bounds and verdicts: $(OUT)/validate.html"; exit $$status
 
-demo: ## record a trace of a real model with kvdump and replay it (fetches the model and builds llama.cpp once)
+demo: ## record a trace of a real model with kvdump and replay it (downloads the model and builds llama.cpp once)
 	@scripts/demo
 
 lint: setup ## check formatting and run clang-tidy on the library
@@ -66,10 +66,10 @@ nightly: setup ## run all tests under AddressSanitizer and UBSan, and under Thre
 gpu-check: ## build and test the CUDA kernels on a machine with an NVIDIA GPU, with sanitizer and benchmarks
 	@scripts/gpu-check
 
-slurm-check: program ## test sweeps as a Slurm job array, on a Slurm that it starts on this machine (installs its packages)
+slurm-check: program ## test sweeps as a Slurm job array; installs Slurm and starts it on this machine
 	@scripts/slurm-check
 
-parallel-check: program ## test sweeps in shards under GNU parallel (installs its package)
+parallel-check: program ## test sweeps in shards under GNU parallel; installs its package
 	@scripts/parallel-check
 
 install: build ## install into PREFIX (default /usr/local), below DESTDIR if given; the prefix may be moved later

@@ -1,8 +1,8 @@
-# KVBENCH_CUDA: AUTO builds the CUDA back end where nvcc is found, ON requires it, OFF leaves it out. It is a module, libkvbench_cuda.so,
+# KVBENCH_CUDA: AUTO builds the CUDA back end where nvcc is found, ON requires it, OFF does not build it. It is a module, libkvbench_cuda.so,
 # which tests and benchmarks load from the build folder; the program loads it from its own folder, or from the library folder of an
 # installation.
 set(CMAKE_BUILD_RPATH ${PROJECT_BINARY_DIR})
-set(KVBENCH_CUDA AUTO CACHE STRING "CUDA backend: AUTO, ON or OFF")
+set(KVBENCH_CUDA AUTO CACHE STRING "CUDA back end: AUTO, ON or OFF")
 set_property(CACHE KVBENCH_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(KVBENCH_WITH_CUDA OFF)
 if(NOT KVBENCH_CUDA STREQUAL "OFF")
@@ -13,7 +13,7 @@ if(NOT KVBENCH_CUDA STREQUAL "OFF")
       set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "GPU architectures")
     endif()
     enable_language(CUDA)
-    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)   # CMake 3.25 does not know that nvcc 12 and later speak C++20
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)   # CMake 3.25 has no C++20 option for nvcc, which supports it from version 12 on
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     endif()
@@ -25,4 +25,4 @@ if(NOT KVBENCH_CUDA STREQUAL "OFF")
                         "PATH, or configure with -DKVBENCH_CUDA=OFF.")
   endif()
 endif()
-message(STATUS "kvbench: CUDA backend ${KVBENCH_WITH_CUDA}")
+message(STATUS "kvbench: CUDA back end ${KVBENCH_WITH_CUDA}")

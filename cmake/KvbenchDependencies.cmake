@@ -1,5 +1,5 @@
-# The header-only dependencies: the installed package where CMake finds one, else a folder that holds the headers
-# (-DKVBENCH_HEADERS=DIR with DIR/fmt, DIR/Eigen, DIR/doctest; `scripts/gpu-check --collect DIR` fills one).
+# The header-only dependencies: the installed package where CMake finds one, else a folder with the headers (-DKVBENCH_HEADERS=DIR with
+# DIR/fmt, DIR/Eigen, DIR/doctest; `scripts/gpu-check --collect DIR` creates it).
 set(KVBENCH_HEADERS "" CACHE PATH "Folder of header-only dependencies, used where no package is found")
 
 # kvbench_header_only(PACKAGE TARGET HEADER DEBIAN_PACKAGE [definitions...])
@@ -9,7 +9,7 @@ function(kvbench_header_only package target header debian)
     return()
   endif()
   if(NOT EXISTS "${KVBENCH_HEADERS}/${header}")
-    message(FATAL_ERROR "${package} was not found. Install the Debian package ${debian}, or name a folder that holds ${header} "
+    message(FATAL_ERROR "${package} was not found. Install the Debian package ${debian}, or give a folder that contains ${header} "
                         "with -DKVBENCH_HEADERS=DIR (now: '${KVBENCH_HEADERS}').")
   endif()
   add_library(${target} INTERFACE IMPORTED)
@@ -23,7 +23,7 @@ if(KVBENCH_TESTS)
   kvbench_header_only(doctest doctest::doctest doctest/doctest.h doctest-dev)
 endif()
 
-# fmt as headers alone where nothing compiled may be needed; elsewhere its library, which halves the build time.
+# Header-only fmt where no compiled dependency is allowed; elsewhere its library, which halves the build time.
 if(KVBENCH_BARE OR NOT TARGET fmt::fmt)
   set(KVBENCH_FMT fmt::fmt-header-only)
 else()

@@ -1,6 +1,6 @@
-# make install: the programs, the libraries with their headers, and a package for find_package(kvbench). Nothing that is installed
-# knows where it is: the prefix may be moved. share/kvbench has the layout of the repository, so that links between pages, paths
-# in commands and the traces of sweep files hold there too.
+# make install: the programs, the libraries with their headers, and a package for find_package(kvbench). No installed file
+# contains the prefix, so that it may be moved. share/kvbench has the layout of the repository, so that links between pages, paths in
+# commands and the traces of sweep files are valid there.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -17,7 +17,7 @@ if(KVBENCH_WITH_CUDA)
   install(TARGETS kvbench_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 install(DIRECTORY traces configs docs python DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench
-  USE_SOURCE_PERMISSIONS  # configs/slurm/submit runs
+  USE_SOURCE_PERMISSIONS  # configs/slurm/submit is executable
   PATTERN __pycache__ EXCLUDE PATTERN "*.egg-info" EXCLUDE PATTERN build EXCLUDE)
 install(FILES README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md HACKING.md LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/kvbench)
 

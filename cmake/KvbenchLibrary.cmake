@@ -1,5 +1,5 @@
-# kvbench_library(NAME LINKS targets... [SOURCES generated files...]) makes kvbench_NAME and kvbench::NAME of all sources below the folder.
-# <kvbench/NAME/x.hpp> is the file lib/kvbench/NAME/x.hpp. tests/architecture says which library may include which.
+# kvbench_library(NAME LINKS targets... [SOURCES generated files...]) creates kvbench_NAME and kvbench::NAME from all sources below the folder.
+# <kvbench/NAME/x.hpp> is the file lib/kvbench/NAME/x.hpp. tests/architecture checks which library may include which.
 function(kvbench_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINKS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cpp)

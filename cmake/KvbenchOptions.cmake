@@ -1,9 +1,9 @@
-# Options of the build, and the one target that carries warnings and language level.
+# Options of the build, and the target kvbench_flags with the warnings.
 option(KVBENCH_TESTS "Build the tests" ON)
 option(KVBENCH_BENCH "Build the benchmarks" OFF)
 option(KVBENCH_KVDUMP "Build kvdump (needs llama.cpp: find_package(llama))" OFF)
-option(KVBENCH_BARE "Only kernels, core, methods and their tests: no compiled dependency (GPU machines)" OFF)
-option(KVBENCH_UNITY "Compile the sources of a library several at a time: a third of the time; off, each file must include what it uses" OFF)
+option(KVBENCH_BARE "Build only kernels, core, methods and their tests, without compiled dependencies (GPU machines)" OFF)
+option(KVBENCH_UNITY "Compile several sources of a library at a time, in a third of the time; off, every file must include what it uses" OFF)
 option(KVBENCH_WERROR "Treat warnings as errors" OFF)
 set(KVBENCH_SANITIZE "" CACHE STRING "Sanitizers, comma separated: address,undefined or thread")
 
@@ -24,9 +24,9 @@ if(KVBENCH_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${KVBENCH_CCACHE})
 endif()
 
-# -ffp-contract=off: results must not depend on what the compiler chooses to fuse; kernels that want FMA say so.
+# -ffp-contract=off: results must not depend on the compiler's choice of fused operations; kernels use FMA explicitly.
 add_library(kvbench_flags INTERFACE)
-# -Wno-restrict: GCC 12 sees overlaps in std::string where there are none (GCC bug 105651).
+# -Wno-restrict: GCC 12 reports overlaps in std::string that do not exist (GCC bug 105651).
 target_compile_options(kvbench_flags INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-sign-conversion;-Wno-missing-field-initializers;-ffp-contract=off>

@@ -1,10 +1,10 @@
 # Run at build time (cmake -P): writes OUTPUT from TEMPLATE when the commit has changed.
-set(KVBENCH_COMMIT "$Format:%H$")   # in an archive of the sources: filled in by git archive (.gitattributes)
+set(KVBENCH_COMMIT "$Format:%H$")   # set by git archive (.gitattributes)
 string(SUBSTRING "${KVBENCH_COMMIT}" 0 10 KVBENCH_COMMIT)
 if(NOT KVBENCH_COMMIT MATCHES "^[0-9a-f]+$")
   set(KVBENCH_COMMIT unknown)
 endif()
-# Only of a checkout of its own: sources unpacked inside another repository have not the commit of that.
+# Only in a checkout of kvbench: sources that were unpacked inside another repository must not get its commit.
 if(EXISTS ${SOURCE_DIR}/.git)
   execute_process(COMMAND git -C ${SOURCE_DIR} describe --always --dirty --exclude=* --abbrev=10
     OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE status)

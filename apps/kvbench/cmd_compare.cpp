@@ -38,7 +38,7 @@ Metric metric_of(const std::string& name) {
 
 int run(const CompareFlags& o) {
   if (o.files.empty())
-    throw Error("name a file of results: one written with replay --raw, a CSV with --rows query, or the cells of a sweep");
+    throw Error("give a file of results: one written with replay --raw, a CSV with --rows query, or the cells file of a sweep");
   ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = metric_of(o.metric), .span = o.span};
   if (!o.a.empty()) request.a = parse_configuration(o.a, "--a");
   if (!o.b.empty()) request.b = parse_configuration(o.b, "--b");

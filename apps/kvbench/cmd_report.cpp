@@ -80,7 +80,7 @@ Command add_report(CLI::App& app) {
   auto options = std::make_shared<ReportFlags>();
   ReportFlags& o = *options;
   flags->add_option("tables", o.tables, "CSV files written by replay, sweep (rows or measures) and validate")->required();
-  flags->add_option("-o,--output", o.output, "File to write, .html or .md, atomically; -: standard output")->required();
+  flags->add_option("-o,--output", o.output, "Output file (.html or .md), written atomically; -: standard output")->required();
   flags->add_option("--format", o.format, "html or md (default: implied by the name of the output)")
       ->check(CLI::IsMember({"html", "md"}));
   flags->add_option("--sweep", o.sweep,

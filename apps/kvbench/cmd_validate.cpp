@@ -43,7 +43,7 @@ int run(const ValidateFlags& o) {
     print(checks_list());
     return done;
   }
-  if (o.trace.empty() && !o.synthetic) throw Error("name a trace, or give --synthetic for the built-in streams, or both");
+  if (o.trace.empty() && !o.synthetic) throw Error("give a trace, or --synthetic for the built-in streams, or both");
   const std::vector<const Claim*> claims = find_claims(split_list(o.claims, "--claim"), split_list(o.methods, "--method"));
   std::optional<trace::Reader> reader;
   std::vector<SubjectSource> subjects;

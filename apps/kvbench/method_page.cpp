@@ -76,7 +76,7 @@ std::string needs_text(const MethodInfo& method) {
         break;
     }
   }
-  return out + "; with some parameters more, which the row then names";
+  return out + "; some parameters need more, which is stated in the row";
 }
 
 std::string facts(const MethodInfo& method) {
@@ -87,7 +87,7 @@ std::string facts(const MethodInfo& method) {
   if (!method.aliases.empty()) add("aliases", fmt::format("`{}`", fmt::join(method.aliases, "`, `")));
   add("kind", fmt::format("{}: {}", name_of(method.kind), kind_text(method.kind)));
   add("selection", fmt::format("per {}: {}", granularity_name(method.granularity), granularity_text(method.granularity)));
-  add("of a trace", needs_text(method));
+  add("data of the trace", needs_text(method));
   add("sliding windows", yes(method.windowed, "such layers are replayed", "rows of such layers are `skipped`"));
   add("protocols", yes(method.streaming, "`prefill`, `decode`, `stream`", "`prefill`, `decode`"));
   add("while decoding",

@@ -42,7 +42,7 @@ std::string by_run(std::span<const Record> records, const char* heading, F text)
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {
   flags->add_option("--format", format, "csv, md or table (default: table on a terminal, else csv)")
       ->check(CLI::IsMember({"csv", "md", "table"}));
-  flags->add_option("-o,--output", output, "File to write, atomically (default: standard output)");
+  flags->add_option("-o,--output", output, "Output file, written atomically (default: standard output)");
 }
 
 void add_table_flags(CLI::App* flags, TableFlags& o) {

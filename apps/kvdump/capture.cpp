@@ -14,10 +14,10 @@ namespace {
 
 std::int64_t& reached(std::array<std::int64_t, 8>& by_role, Role role) { return by_role[static_cast<std::size_t>(role)]; }
 
-/// Measured: 0, in fp32 and with quantised weights, in batches and steps; a misread bias, norm or rotation gives 1e-2 and more.
+/// Measured error: 0, in fp32 and with quantised weights, in batches and steps. An error in bias, norm or rotation gives at least 1e-2.
 constexpr double path_tolerance = 1e-5;
 
-constexpr const char* no_rotated_queries = "its graph shows no queries with rotary position embedding (RoPE)";
+constexpr const char* no_rotated_queries = "its graph has no queries with rotary position embedding (RoPE)";
 
 }  // namespace
 
@@ -66,10 +66,10 @@ void Capture::end_batch() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   static constexpr std::pair<Role, const char*> needed[] = {
       {Role::query, no_rotated_queries},
-      {Role::key, "its graph shows no keys with rotary position embedding (RoPE)"},
-      {Role::value, "its graph shows no values in the model's number of kv heads"},
-      {Role::softmax, "its graph shows no softmax attention"},
-      {Role::output, "its graph shows no attention output"},
+      {Role::key, "its graph has no keys with rotary position embedding (RoPE)"},
+      {Role::value, "its graph has no values with the number of kv heads of the model"},
+      {Role::softmax, "its graph has no softmax attention"},
+      {Role::output, "its graph has no attention output"},
   };
   for (Layer& layer : layers_) {
     for (const auto& [role, missing] : needed) {
@@ -87,8 +87,10 @@ std::vector<LayerCapture> Capture::take() {
     const LayerCapture &first = captures.front(), &last = captures.back();
     if (last.query_heads != first.query_heads || last.kv_heads != first.kv_heads || last.head_dim != first.head_dim ||
         last.value_dim != first.value_dim || last.parameters.rope_layout != first.parameters.rope_layout) {
-      throw Error("layers {} and {} differ in heads or dimensions; a trace holds layers of one shape: choose with --layers",
-                  first.layer, last.layer);
+      throw Error(
+          "layers {} and {} differ in heads or dimensions; all layers of a trace must have the same shape: select layers with "
+          "--layers",
+          first.layer, last.layer);
     }
   }
   layers_.clear();
@@ -156,7 +158,7 @@ void Capture::take_node(const ggml_tensor* node) {
     case Role::normed_query:
     case Role::normed_key:
       return take_rope_input(layer, role, node);
-    case Role::value: {  // the last of the nodes of this name wins
+    case Role::value: {  // the last node of this name is used
       const HeadRows rows(node);
       layer.data.value_dim = rows.dim;
       rows.scatter(key_rows_, num_tokens_, layer.data.values);
@@ -176,7 +178,7 @@ void Capture::take_node(const ggml_tensor* node) {
 
 void Capture::take_rope_input(Layer& layer, Role role, const ggml_tensor* node) {
   const bool query = role == Role::query || role == Role::normed_query;
-  if (reached(layer.reached, query ? Role::query : Role::key) == offset_ + count_) return;  // comes after RoPE
+  if (reached(layer.reached, query ? Role::query : Role::key) == offset_ + count_) return;  // this node is computed after RoPE
   (query ? layer.query_input : layer.key_input) = node;
   if (query) return HeadRows(node).scatter(query_rows_, std::ssize(query_positions_), layer.data.queries_pre_rope);
   HeadRows(node).scatter(key_rows_, num_tokens_, layer.data.keys_pre_rope);
@@ -185,7 +187,7 @@ void Capture::take_rope_input(Layer& layer, Role role, const ggml_tensor* node) 
 void Capture::take_rotated(Layer& layer, Role role, const ggml_tensor* node) {
   const bool query = role == Role::query;
   if (options_.pre_rope && node->src[0] != (query ? layer.query_input : layer.key_input)) {
-    throw Error("layer {}: the {} before RoPE could not be found in this model's graph; leave out --pre-rope", layer.data.layer,
+    throw Error("layer {}: the {} before RoPE were not found in the graph of this model; omit --pre-rope", layer.data.layer,
                 query ? "queries" : "keys");
   }
   const HeadRows rows(node);
@@ -213,14 +215,14 @@ void Capture::take_attention_input(const ggml_tensor* node, int layer) {
   }
 }
 
-// The layer's own input goes along: what it gives must be the layer's own queries, or the path was misread.
+// As a check, the queries are also computed from the input of the layer itself; they must equal the queries of the layer.
 void Capture::speculate(Layer& layer, const ggml_tensor* rope) {
   if (stored_.empty()) return;
   const AttentionInput &before = inputs_[layer.data.layer - 1], &own = inputs_[layer.data.layer];
   if (before.node == nullptr || own.node == nullptr) {
     throw Error(
-        "layer {}: its queries cannot be speculated: the graph shows no normed input of attention (attn_norm) for layer {}. "
-        "Leave out --speculated, or the layer with --layers.",
+        "layer {}: its queries cannot be speculated: the graph has no normalised attention input (attn_norm) for layer {}. "
+        "Omit --speculated, or exclude the layer with --layers.",
         layer.data.layer, layer.data.layer - (before.node == nullptr));
   }
   std::vector<float> inputs = before.rows;
@@ -252,8 +254,9 @@ void Capture::store_speculated(LayerCapture& data, const std::vector<float>& que
   }
   if (difference <= std::pow(path_tolerance, 2) * size) return;
   throw Error(
-      "layer {}: its queries cannot be speculated: computed again from its own input they differ by {:.2g} (tolerance "
-      "{:.0e}). Leave out --speculated, or report the model.",
+      "layer {}: its queries cannot be speculated: computed from the input of the layer itself they differ by {:.2g} "
+      "(tolerance "
+      "{:.0e}). Omit --speculated, or report the model.",
       data.layer, std::sqrt(difference / size), path_tolerance);
 }
 
@@ -261,7 +264,7 @@ void Capture::take_softmax(Layer& layer, const ggml_tensor* node) {
   if (reached(layer.reached, Role::query) != offset_ + count_) refuse_layer(layer.data.layer, no_rotated_queries);
   const auto found = read_attention(node, layer.data.layer, options_.rope_scaling);
   if (found.rope != layer.query_rope) {
-    refuse_layer(layer.data.layer, "its softmax does not use the queries that are named so");
+    refuse_layer(layer.data.layer, "its softmax does not use the node that is named as its queries");
   }
   layer.data.parameters = found.parameters;
   if (node->src[1] != mask_node_) {
@@ -272,9 +275,9 @@ void Capture::take_softmax(Layer& layer, const ggml_tensor* node) {
   if (options_.column_sums) add_column_sums(layer, node);
 }
 
-// The model has computed the attention rows anyway: probabilities [cells, tokens, heads] in fp32, summed here in fp64.
+// Uses the probabilities of the model, [cells, tokens, heads] in fp32, and sums them in fp64.
 void Capture::add_column_sums(Layer& layer, const ggml_tensor* node) {
-  const HeadRows rows(node);  // its heads are the tokens and its tokens the heads
+  const HeadRows rows(node);  // the dimensions of tokens and heads are exchanged
   const std::int64_t tokens = std::clamp<std::int64_t>(column_sums_end_ - offset_, 0, count_);
   layer.data.column_sums.resize(static_cast<std::size_t>(rows.tokens * num_tokens_));
 #pragma omp parallel for

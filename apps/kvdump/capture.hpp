@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Picks queries, keys, values and attention outputs out of llama.cpp's graph while it runs.
+// Captures queries, keys, values and attention outputs from the graph of llama.cpp while it runs.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace kvbench::kvdump {
 struct CaptureOptions {
   std::vector<int> layers;
   std::int64_t query_heads = 0, kv_heads = 0;
-  std::string rope_scaling;  ///< the model's metadata <arch>.rope.scaling.type
+  std::string rope_scaling;  ///< metadata <arch>.rope.scaling.type of the model
   bool pre_rope = false;
   bool column_sums = false;
   bool speculated = false;
@@ -37,12 +37,12 @@ class Capture {
   /// column_sums_end: queries at earlier positions count in the column sums.
   void start_prompt(std::int64_t num_tokens, std::vector<std::int64_t> query_positions, std::int64_t column_sums_end);
   void begin_batch(std::int64_t offset, int count);
-  /// Rethrows what went wrong inside the graph. Throws Error naming the layer where an array did not appear.
+  /// Rethrows errors of the callbacks. Throws Error with the layer where an array did not appear.
   void end_batch();
   /// Throws Error where the layers differ in heads or dimensions.
   std::vector<LayerCapture> take();
 
-  /// The callbacks of a llama context; `self` is a Capture. Nothing is thrown through llama.cpp: see end_batch().
+  /// The callbacks of a llama context; `self` is a Capture. They throw nothing through llama.cpp; end_batch() rethrows.
   static bool on_node(ggml_tensor* node, bool ask, void* self);
   static bool stop(void* self);
 
@@ -51,7 +51,7 @@ class Capture {
     LayerCapture data;
     MaskSummary mask;
     const ggml_tensor* query_rope = nullptr;
-    std::array<std::int64_t, 8> reached = {};                        ///< tokens seen so far, by role
+    std::array<std::int64_t, 8> reached = {};                        ///< number of captured tokens, by role
     const ggml_tensor *query_input = nullptr, *key_input = nullptr;  ///< the last node that may feed RoPE
   };
 
@@ -73,16 +73,17 @@ class Capture {
   std::vector<std::int64_t> query_positions_;
   std::int64_t offset_ = 0, count_ = 0;
   std::vector<std::int64_t> key_rows_, query_rows_;  ///< by token of the batch; -1: not stored
-  const ggml_tensor* mask_node_ = nullptr;           ///< layers share masks: each is read once a batch
+  const ggml_tensor* mask_node_ =
+      nullptr;  ///< last mask that was read; layers share masks, so that each is read once per batch
   MaskSummary mask_;
-  /// Input of a layer's attention in this batch: the node, and the rows of the tokens whose queries are stored.
+  /// Attention input of a layer in this batch: the node, and the rows of the tokens whose queries are stored.
   struct AttentionInput {
     const ggml_tensor* node = nullptr;
     std::vector<float> rows;
   };
-  std::map<int, AttentionInput> inputs_;  ///< by layer: those before recorded layers, and those of recorded layers
+  std::map<int, AttentionInput> inputs_;  ///< by layer: recorded layers and the layers before them
   std::vector<std::int32_t> stored_;      ///< tokens of the batch whose queries are stored
-  std::optional<QueryPath> query_path_;   ///< --speculated
+  std::optional<QueryPath> query_path_;   ///< for --speculated
   std::exception_ptr error_;
 };
 

@@ -22,18 +22,17 @@
 namespace kvbench::kvdump {
 namespace {
 
-/// Before minutes of work, not after them.
+/// Checks the output path before the model runs, which takes minutes.
 void check_output(const Options& options) {
   const std::filesystem::path path(options.output);
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   std::error_code error;
-  if (std::filesystem::is_directory(path, error))
-    throw Error("-o {}: this is a folder; give the name of a file", options.output);
+  if (std::filesystem::is_directory(path, error)) throw Error("-o {}: is a folder; give the name of a file", options.output);
   if (std::filesystem::exists(path, error) && !options.force) {
-    throw Error("-o {}: this file exists; pass --force to replace it, or another name", options.output);
+    throw Error("-o {}: this file exists; give --force to replace it, or another name", options.output);
   }
   if (!std::filesystem::is_directory(folder, error)) {
-    throw IoError("-o {}: there is no folder {}; make it first", options.output, folder.string());
+    throw IoError("-o {}: there is no folder {}; create it first", options.output, folder.string());
   }
   if (access(folder.c_str(), W_OK) != 0) throw IoError("-o {}: the folder {} is not writable", options.output, folder.string());
 }
@@ -42,7 +41,7 @@ int thread_count(const Options& options) {
   return options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// Longest first: it shows every layer's window, and shorter prompts share the parameters that it showed.
+/// The longest prompt is first, because it exceeds the window of each layer and so determines the parameters for shorter prompts.
 std::vector<std::size_t> running_order(const std::vector<Prompt>& prompts) {
   std::vector<std::size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), 0);
@@ -79,9 +78,9 @@ double check_layers(const std::vector<LayerCapture>& layers, const Prompt& promp
       if (!(errors[head] <= check_tolerance)) {
         throw CheckFailed(
             "the self check failed: prompt '{}', layer {}, query head {}: attention over the captured queries, keys and values "
-            "differs from the model's own output by {:.2g} (tolerance {:.0e}). This model's attention is not what kvdump takes "
-            "it "
-            "for; no trace was written. Leave the layer out with --layers, or report the model.",
+            "differs from the output of the model by {:.2g} (tolerance {:.0e}). kvdump does not support the attention of this "
+            "model; "
+            "no trace was written. Exclude the layer with --layers, or report the model.",
             prompt.name, layer.layer, head, errors[head], check_tolerance);
       }
       largest = std::max(largest, errors[head]);
@@ -90,14 +89,14 @@ double check_layers(const std::vector<LayerCapture>& layers, const Prompt& promp
   return largest;
 }
 
-/// A shorter prompt never sees the edge of a window that it fits into.
+/// A prompt that fits into the window does not show the length of the window.
 void require_same_parameters(const std::vector<LayerCapture>& first, const std::vector<LayerCapture>& layers) {
   for (std::size_t slot = 0; slot < layers.size(); ++slot) {
     LayerParameters seen = layers[slot].parameters;
     const auto& expected = first[slot].parameters;
     if (seen.window == 0 && expected.window >= layers[slot].num_tokens) seen.window = expected.window;
     if (seen != expected) {
-      throw Error("layer {}: the model's attention parameters change between prompts; dump one prompt a trace",
+      throw Error("layer {}: the attention parameters of the model change between prompts; write one trace per prompt",
                   layers[slot].layer);
     }
   }
@@ -151,7 +150,7 @@ void dump(const Options& options) {
   for (const std::size_t index : order) {
     auto layers = run_prompt(prompts[index], context, capture, progress);
     if (options.check) {
-      progress.stage("checking against the model's own attention output");
+      progress.stage("checking against the attention output of the model");
       largest_error = std::max(largest_error, check_layers(layers, prompts[index], threads));
     }
     if (!options.attention_output) {
@@ -171,8 +170,8 @@ void dump(const Options& options) {
   writer->commit();
   if (options.quiet) return;
   fmt::print(stderr, "kvdump: {}: {} tokens, {} layers; {}\n", options.output, total, wanted.layers.size(),
-             options.check ? fmt::format("largest difference from the model's own attention {:.1e}", largest_error)
-                           : std::string("not checked against the model's own attention"));
+             options.check ? fmt::format("largest difference from the attention of the model {:.1e}", largest_error)
+                           : std::string("not checked against the attention of the model"));
 }
 
 }  // namespace kvbench::kvdump

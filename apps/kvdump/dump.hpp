@@ -7,7 +7,7 @@
 
 namespace kvbench::kvdump {
 
-/// The captured arrays do not give the model's own attention output. Exit code 1.
+/// Attention over the captured arrays differs from the attention output of the model. Exit code 1.
 class CheckFailed : public std::runtime_error {
  public:
   template <class... Args>
@@ -15,8 +15,8 @@ class CheckFailed : public std::runtime_error {
       : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
-/// Runs the model on every prompt and writes the trace. Throws Error, IoError, Interrupted or CheckFailed; then no trace is
-/// left.
+/// Runs the model on every prompt and writes the trace. Throws Error, IoError, Interrupted or CheckFailed, and then writes no
+/// trace.
 void dump(const Options& options);
 
 }  // namespace kvbench::kvdump

@@ -21,7 +21,7 @@ double scale_factor(const ggml_tensor* node, int layer) {
   return float_parameter(node, 0);
 }
 
-/// Parameter indices: ggml_rope_ext in ggml.c.
+/// Parameter indices as in ggml_rope_ext in ggml.c.
 void read_rope(const ggml_tensor* rope, const std::string& scaling_metadata, LayerParameters& parameters) {
   const std::int32_t dims = rope->op_params[1], mode = rope->op_params[2];
   parameters.rope_theta = float_parameter(rope, 5);
@@ -45,7 +45,7 @@ float float_parameter(const ggml_tensor* node, int index) {
 }
 
 void refuse_layer(int layer, const std::string& reason) {
-  throw Error("layer {} of this model cannot be recorded: {}. Leave it out with --layers.", layer, reason);
+  throw Error("layer {} of this model cannot be recorded: {}. Exclude it with --layers.", layer, reason);
 }
 
 HeadRows::HeadRows(const ggml_tensor* node)
@@ -56,7 +56,7 @@ HeadRows::HeadRows(const ggml_tensor* node)
       head_stride_(static_cast<std::int64_t>(node->nb[1])),
       data_(static_cast<const char*>(node->data)) {
   if (node->type != GGML_TYPE_F32 || node->nb[0] != sizeof(float)) {
-    throw Error("node '{}' holds {} instead of contiguous f32 rows", node->name, ggml_type_name(node->type));
+    throw Error("node '{}' has the type {} instead of contiguous f32 rows", node->name, ggml_type_name(node->type));
   }
   if (node->buffer != nullptr && !ggml_backend_buffer_is_host(node->buffer)) {
     copy_.resize(ggml_nbytes(node));
@@ -96,7 +96,7 @@ AttentionNodes read_attention(const ggml_tensor* softmax, int layer, const std::
       } else if (found.rope->op == GGML_OP_UNARY && ggml_get_unary_op(found.rope) == GGML_UNARY_OP_TANH && !capped) {
         capped = true;
       } else if (!moves_no_value(found.rope->op) || found.rope->src[0] == nullptr) {
-        refuse_layer(layer, fmt::format("the operation {} stands between the rotated queries and the softmax",
+        refuse_layer(layer, fmt::format("the operation {} is applied between the rotated queries and the softmax",
                                         ggml_op_desc(found.rope)));
       }
     }
@@ -117,13 +117,13 @@ void MaskSummary::merge(const MaskSummary& other, int layer) {
   window = std::max(window, other.window);
   unlimited = std::max(unlimited, other.unlimited);
   if (window != 0 && unlimited >= window) {
-    refuse_layer(
-        layer, fmt::format("its attention mask is no sliding window: position {} sees more than {} tokens", unlimited, window));
+    refuse_layer(layer, fmt::format("its attention mask is not a sliding window: position {} attends to more than {} tokens",
+                                    unlimited, window));
   }
 }
 
 MaskSummary read_mask(const ggml_tensor* mask, std::int64_t offset, std::int64_t count, int layer) {
-  if (mask == nullptr) refuse_layer(layer, "it attends without a causal mask");
+  if (mask == nullptr) refuse_layer(layer, "its attention has no causal mask");
   const HeadRows rows(mask, 1);
   MaskSummary summary;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// kvdump: runs a GGUF model with llama.cpp and writes the queries, keys and values that it really used as a trace. Exit code: 0
-// done, 1 the self check failed, 2 bad usage or input, 3 input/output or memory, 130 interrupted. Errors are one sentence on
-// stderr.
+// kvdump: runs a GGUF model with llama.cpp and writes the queries, keys and values that the model used as a trace. Exit codes:
+// 0 success, 1 the self check failed, 2 bad usage or bad input, 3 input/output or memory failure, 130 interrupted. Errors are one
+// sentence on stderr.
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -36,7 +36,7 @@ int run(int argc, char** argv) {
     return fail(3, error.what());
   } catch (const std::bad_alloc&) {
     return fail(3,
-                "out of memory: the captured arrays are held until their prompt is done. Dump fewer --layers, fewer "
+                "out of memory: the captured arrays of a prompt are in memory until it is finished. Dump fewer --layers, fewer "
                 "--queries or a shorter --ctx.");
   } catch (const std::exception& error) {
     return fail(2, error.what());
@@ -47,11 +47,11 @@ int run(int argc, char** argv) {
 }  // namespace kvbench::kvdump
 
 int main(int argc, char** argv) {
-  // libgomp reads this once, before main(). Spinning barriers collapse where other processes use the cores: 240 ms a token
-  // instead of 20 measured.
+  // libgomp reads this once, before main(). Spinning barriers are slow where other processes use the cores: 240 ms per token
+  // instead of 20 ms, measured.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) {
     setenv("OMP_WAIT_POLICY", "passive", 1);
-    execv("/proc/self/exe", argv);  // where it fails, the dump is only slower
+    execv("/proc/self/exe", argv);  // if this fails, the dump is only slower
   }
   return kvbench::kvdump::run(argc, argv);
 }

@@ -21,7 +21,7 @@ std::string& llama_error() {
 }
 
 void keep_errors(ggml_log_level level, const char* text, void*) {
-  if (level != GGML_LOG_LEVEL_ERROR) return;  // an exact test: CONT is larger than ERROR
+  if (level != GGML_LOG_LEVEL_ERROR) return;  // compared exactly, because CONT is larger than ERROR
   llama_error() = text;
   while (!llama_error().empty() && llama_error().back() == '\n') llama_error().pop_back();
 }
@@ -42,25 +42,26 @@ std::string last_llama_error() { return llama_error().empty() ? "" : fmt::format
 Model::Model(const std::string& path) : path_(path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    throw Error("{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model fetches a small one)",
+    throw Error("{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model downloads a small one)",
                 path);
   }
   model_.reset(load(path));
   stop_if_interrupted();
-  if (!model_) throw Error("{}: not a GGUF model that this llama.cpp can load{}", path, last_llama_error());
+  if (!model_) throw Error("{}: is not a GGUF model that this llama.cpp can load{}", path, last_llama_error());
 }
 
 void Model::refuse_unsupported() const {
   const auto refuse = [&](std::string_view why) { throw Error("{}: architecture '{}' {}", path_, arch(), why); };
   llama_model* model = model_.get();
   if (llama_model_has_encoder(model) || !llama_model_has_decoder(model) || metadata("{arch}.attention.causal") == "false") {
-    refuse("has an encoder; a trace holds the attention of decoder-only models");
+    refuse("has an encoder; only decoder-only models are supported");
   }
-  if (llama_model_is_diffusion(model)) refuse("is a diffusion model, which attends in both directions; a trace is causal");
+  if (llama_model_is_diffusion(model))
+    refuse("is a diffusion model with bidirectional attention; only causal attention is supported");
   if (llama_model_is_recurrent(model)) refuse("is recurrent and has no KV cache");
   if (llama_model_is_hybrid(model)) refuse("is hybrid (recurrent and attention layers); only attention layers can be recorded");
   if (metadata("{arch}.attention.kv_lora_rank")) {
-    refuse("uses latent attention (MLA): its cache holds no keys and values per head");
+    refuse("uses latent attention (MLA): its cache has no keys and values per head");
   }
   if (llama_model_rope_type(model) == LLAMA_ROPE_TYPE_NONE) {
     refuse("has no rotary position embedding (RoPE); a trace needs post-RoPE queries and keys");
@@ -95,20 +96,20 @@ Context::Context(const Model& model, std::int64_t num_tokens, int threads, ggml_
                  void* user_data, ggml_abort_callback stop) {
   llama_context_params params = llama_context_default_params();
   params.n_ctx = static_cast<std::uint32_t>(num_tokens);
-  params.n_batch = params.n_ubatch = batch;  // one graph a decode call: the callback knows no positions
+  params.n_batch = params.n_ubatch = batch;  // one graph per decode call, because the callback does not get positions
   params.n_threads = params.n_threads_batch = threads;
   params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.type_k = params.type_v = GGML_TYPE_F32;
   params.offload_kqv = params.op_offload = false;
-  params.swa_full = true;  // cell j of the cache is position j in sliding-window layers too
+  params.swa_full = true;  // cell j of the cache is position j also in sliding-window layers
   params.cb_eval = on_node;
   params.cb_eval_user_data = user_data;
   params.abort_callback = stop;
   params.abort_callback_data = user_data;
   context_.reset(llama_init_from_model(model.handle(), params));
   if (!context_) {
-    throw IoError("{}: no context of {} tokens could be made; memory may be short: give a smaller --ctx{}", model.path(),
-                  num_tokens, last_llama_error());
+    throw IoError("{}: a context of {} tokens could not be created, perhaps for lack of memory: give a smaller --ctx{}",
+                  model.path(), num_tokens, last_llama_error());
   }
 }
 

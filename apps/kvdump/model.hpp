@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RAII over the handles of llama.cpp, and what kvdump asks of a model.
+// RAII wrappers of the handles of llama.cpp, and the properties of a model that kvdump reads.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace kvbench::kvdump {
 
-/// Silences llama.cpp but for its errors, which go to stderr.
+/// Suppresses messages of llama.cpp except errors, which are printed on stderr.
 void quiet_llama();
 
-/// The last error that llama.cpp reported, as a clause to append to a sentence; empty where there was none.
+/// The last error of llama.cpp as a clause to append to a sentence; empty if there was none.
 std::string last_llama_error();
 
 class Model {
  public:
-  /// Loads the weights. Throws Error where the file is missing or no GGUF model, Interrupted where a signal asks to stop.
+  /// Loads the weights. Throws Error where the file is missing or not a GGUF model, Interrupted after a signal.
   explicit Model(const std::string& path);
 
-  /// Throws Error by name for a model whose attention a trace cannot hold: encoders, diffusion, recurrent and hybrid models,
-  /// latent attention (MLA), models without RoPE.
+  /// Throws Error with the reason for unsupported models: encoders, diffusion, recurrent and hybrid models, latent attention (MLA),
+  /// models without RoPE.
   void refuse_unsupported() const;
 
-  /// A scalar of the GGUF metadata; "{arch}" in the key stands for the architecture.
+  /// A scalar of the GGUF metadata; "{arch}" in the key is replaced by the architecture.
   std::optional<std::string> metadata(std::string key) const;
 
   bool has_tokenizer() const;
@@ -52,18 +52,18 @@ class Model {
   std::unique_ptr<llama_model, Free> model_;
 };
 
-/// A context of llama.cpp as a dump needs it: fp32 KV cache, no flash attention (it rounds to f16), on the host, one batch at a
-/// time, every graph node shown to `on_node`.
+/// A context of llama.cpp for a dump: fp32 KV cache, no flash attention (it rounds to f16), on the host, one batch at a time;
+/// `on_node` is called for every graph node.
 class Context {
  public:
   static constexpr int batch = 512;
 
-  /// Throws IoError where memory is short.
+  /// Throws IoError where memory is insufficient.
   Context(const Model& model, std::int64_t num_tokens, int threads, ggml_backend_sched_eval_callback on_node, void* user_data,
           ggml_abort_callback stop);
 
-  void clear();  ///< forgets all tokens
-  /// Feeds the next tokens (at most `batch`). Throws Error where llama.cpp fails; returns false where `stop` ended it.
+  void clear();  ///< removes all tokens from the cache
+  /// Decodes the next tokens (at most `batch`). Throws Error where llama.cpp fails; returns false where `stop` ended the call.
   bool decode(std::vector<std::int32_t>& tokens, std::int64_t begin, int count);
 
  private:

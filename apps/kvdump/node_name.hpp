@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that llama.cpp gives to the nodes of an attention layer. Several nodes in a row share a name; capture.cpp tells
-// them apart by operation and shape.
+// The names that llama.cpp gives to the nodes of an attention layer. Consecutive nodes may share a name; capture.cpp
+// distinguishes them by operation and shape.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct NodeName {
   int layer;
 };
 
-/// "Qcur-7" -> {query, 7}. An exact match: "Qcur-7 (view)" and "Qcur-7 (reshaped)" are other nodes.
+/// "Qcur-7" -> {query, 7}. The match is exact, because "Qcur-7 (view)" and "Qcur-7 (reshaped)" are other nodes.
 std::optional<NodeName> parse_node_name(std::string_view name);
 
 }  // namespace kvbench::kvdump

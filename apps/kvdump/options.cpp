@@ -15,7 +15,7 @@ namespace {
 const CLI::Validator positive(
     [](const std::string& text) {
       const bool digits = !text.empty() && text.size() < 18 && text.find_first_not_of("0123456789") == text.npos;
-      return digits && std::stoll(text) > 0 ? std::string() : "'" + text + "' is no whole number of at least 1";
+      return digits && std::stoll(text) > 0 ? std::string() : "'" + text + "' is not a whole number of at least 1";
     },
     "");
 
@@ -32,7 +32,7 @@ void declare_input(CLI::App& app, Options& options) {
   app.add_option("--ids", options.ids, "File of whitespace-separated token ids; repeat for several prompts")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  app.add_option("--ctx", options.ctx, "Tokens to take from each prompt; default: all, up to the model's training context")
+  app.add_option("--ctx", options.ctx, "Tokens to use of each prompt; default: all, up to the training context of the model")
       ->type_name("N")
       ->check(positive);
   app.add_flag("--f32", options.f32, "Convert the weights to fp32 once (cached), so that activations are not quantised");
@@ -42,24 +42,28 @@ void declare_input(CLI::App& app, Options& options) {
 void declare_output(CLI::App& app, Options& options, std::string& queries, std::string& dtype) {
   app.add_option("-o,--output", options.output, "Trace to write")->type_name("FILE")->required();
   app.add_option("--layers", options.layers, "Layers to record, such as 0,1,8 or 0-3; default: all")->type_name("LIST");
-  app.add_option("--queries", queries,
-                 "Positions whose queries are kept: last:N, all, every:N, or decode:N (the last N tokens are fed one at a "
-                 "time); default: 128 before the end of the context and all after it")
+  app.add_option(
+         "--queries", queries,
+         "Positions whose queries are stored: last:N, all, every:N, or decode:N (the last N tokens are decoded one at a "
+         "time); default: 128 before the end of the context and all after it")
       ->type_name("SPEC");
   app.add_option("--prompt-tokens", options.prompt_tokens,
-                 "Where the context ends; default: 256 tokens (at most a quarter) before the end")
+                 "Length of the context in tokens; default: all but the last 256 tokens (at most a quarter)")
       ->type_name("N")
       ->check(positive);
   app.add_option("--dtype", dtype, "Element type: f32, f16 or bf16; default: f32")->type_name("TYPE");
   app.add_flag("--pre-rope", options.pre_rope, "Also store queries and keys before RoPE");
-  app.add_flag("--column-sums", options.column_sums, "Also store the attention mass of each key over the context's queries");
-  app.add_flag("--speculated", options.speculated,
-               "Also store the queries that each layer but the first would have of the attention input of the layer before it");
-  app.add_flag("--attention-output", options.attention_output, "Also store what the model's attention computed");
+  app.add_flag("--column-sums", options.column_sums,
+               "Also store the attention mass of each key over the queries of the context");
+  app.add_flag(
+      "--speculated", options.speculated,
+      "Also store speculated queries: those that each layer would compute from the attention input of the previous layer");
+  app.add_flag("--attention-output", options.attention_output, "Also store the attention output of the model");
   app.add_flag("--compress", options.compress, "Compress the trace");
-  app.add_flag("--check,!--no-check", options.check, "Recompute the model's attention from the captured arrays; default: on");
-  app.add_flag("--force", options.force, "Replace the output where it exists");
-  app.add_flag("--quiet", options.quiet, "No progress");
+  app.add_flag("--check,!--no-check", options.check,
+               "Compare attention over the captured arrays with the attention output of the model; default: on");
+  app.add_flag("--force", options.force, "Replace an existing output file");
+  app.add_flag("--quiet", options.quiet, "Do not show progress");
 }
 
 }  // namespace
@@ -83,10 +87,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   options.queries = parse_queries(queries);
   options.dtype = parse_dtype(dtype);
   if (options.texts.empty() && options.ids.empty()) {
-    throw Error("no prompt was given: pass --text FILE or --ids FILE");
+    throw Error("no prompt was given: give --text FILE or --ids FILE");
   }
   if (options.queries.kind == QuerySpec::decode && options.prompt_tokens) {
-    throw Error("--queries decode:N fixes where the context ends: leave out --prompt-tokens");
+    throw Error("--queries decode:N determines the length of the context: omit --prompt-tokens");
   }
   return {options, 0};
 }

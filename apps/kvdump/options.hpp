@@ -34,7 +34,7 @@ struct Options {
 };
 
 struct ParsedOptions {
-  std::optional<Options> options;  ///< absent: nothing to do (--help, --version) or bad usage; leave with exit_code
+  std::optional<Options> options;  ///< absent after --help, --version or bad usage: exit with exit_code
   int exit_code = 0;
 };
 

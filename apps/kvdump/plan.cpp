@@ -53,7 +53,7 @@ std::vector<int> parse_layers(std::string_view text, int num_layers) {
     const auto first = parse_number<int>(item.substr(0, dash));
     const auto last = dash == item.npos ? first : parse_number<int>(item.substr(dash + 1));
     if (!first || !last || *first > *last) {
-      throw Error("--layers {}: '{}' is no layer or range; give numbers such as 0,1,8 or 0-3", text, item);
+      throw Error("--layers {}: '{}' is not a layer or range; give numbers such as 0,1,8 or 0-3", text, item);
     }
     if (*last >= num_layers) {
       throw Error("--layers {}: there is no layer {}; this model has layers 0 to {}", text, *last, num_layers - 1);
@@ -68,7 +68,7 @@ std::int64_t default_prompt_tokens(const QuerySpec& spec, std::int64_t num_token
   if (spec.kind != QuerySpec::decode) return num_tokens - std::min<std::int64_t>(256, num_tokens / 4);
   if (spec.count >= num_tokens) {
     throw Error(
-        "--queries decode:{}: the prompt has only {} tokens, so no context would be left; give fewer decode steps or a "
+        "--queries decode:{}: the prompt has only {} tokens, which leaves no context; give fewer decode steps or a "
         "longer prompt",
         spec.count, num_tokens);
   }

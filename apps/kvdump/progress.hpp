@@ -6,8 +6,8 @@
 
 namespace kvbench::kvdump {
 
-/// One line on stderr with rate and time left, rewritten at most five times a second. Silent where stderr is no terminal, where
-/// NO_COLOR or CI is set, and where `quiet`.
+/// One line on stderr with rate and remaining time, updated at most five times per second. Not shown where stderr is not a terminal,
+/// where NO_COLOR or CI is set, and where `quiet`.
 class Progress {
  public:
   Progress(std::int64_t total_tokens, bool quiet);
@@ -15,7 +15,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   void advance(std::int64_t tokens);
-  void stage(const char* what);  ///< names work that is not counted in tokens
+  void stage(const char* what);  ///< shows the name of work that is not counted in tokens
 
  private:
   using Clock = std::chrono::steady_clock;

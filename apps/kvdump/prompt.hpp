@@ -10,16 +10,16 @@
 
 namespace kvbench::kvdump {
 
-/// One prompt, ready to be fed.
+/// One tokenised prompt.
 struct Prompt {
-  std::string name;  ///< the file's name without its ending
+  std::string name;  ///< file name without extension
   std::vector<std::int32_t> tokens;
-  std::int64_t prompt_tokens = 0;             ///< where the context ends
-  std::vector<std::int64_t> query_positions;  ///< whose queries are kept
+  std::int64_t prompt_tokens = 0;             ///< length of the context
+  std::vector<std::int64_t> query_positions;  ///< positions whose queries are stored
   std::vector<int> batches;
 };
 
-/// Reads and tokenises every --text and --ids file. Throws Error naming file and remedy.
+/// Reads and tokenises every --text and --ids file. Throws Error with file and remedy.
 std::vector<Prompt> read_prompts(const Options& options, const Model& model);
 
 }  // namespace kvbench::kvdump

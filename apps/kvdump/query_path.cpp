@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t most_nodes = 64;
 
-/// Builds the path again, for another number of tokens, in a context of its own. Weights are used where they are.
+/// Rebuilds the operations for another number of tokens in a separate ggml context. Weights are not copied.
 class Rebuilder {
  public:
   Rebuilder(ggml_context* context, const ggml_tensor* input, std::int64_t tokens, int layer, std::int64_t count)
@@ -33,7 +33,7 @@ class Rebuilder {
       case GGML_OP_ROPE:
         return rope(node);
       case GGML_OP_MUL_MAT:
-        if (node->src[1] != input_) refuse("its query projection does not read the normed input of its attention (attn_norm)");
+        if (node->src[1] != input_) refuse("its query projection does not read the normalised attention input (attn_norm)");
         return ggml_mul_mat(context_, weight(node->src[0]), rows);
       case GGML_OP_ADD:
         return ggml_add(context_, build(node->src[0]), weight(node->src[1]));
@@ -54,33 +54,33 @@ class Rebuilder {
       case GGML_OP_VIEW:
         return view(node);
       default:
-        refuse(fmt::format("the operation {} stands between its attention's input and its queries", ggml_op_desc(node)));
+        refuse(fmt::format("the operation {} is applied between its attention input and its queries", ggml_op_desc(node)));
     }
   }
 
  private:
   [[noreturn]] void refuse(const std::string& reason) const {
-    throw Error("layer {}: its queries cannot be speculated: {}. Leave out --speculated, or the layer with --layers.", layer_,
-                reason);
+    throw Error("layer {}: its queries cannot be speculated: {}. Omit --speculated, or exclude the layer with --layers.",
+                layer_, reason);
   }
 
   ggml_tensor* weight(ggml_tensor* node) const {
     if (node->op != GGML_OP_NONE || (node->flags & GGML_TENSOR_FLAG_INPUT) != 0) {
-      refuse(fmt::format("'{}' enters its queries and is no weight", node->name));
+      refuse(fmt::format("'{}' affects its queries and is not a weight", node->name));
     }
     return node;
   }
 
   ggml_tensor* rope(const ggml_tensor* node) {
     const std::int32_t* p = node->op_params;
-    if ((p[2] & GGML_ROPE_TYPE_MROPE) != 0) refuse("it rotates by several positions a token (M-RoPE)");
+    if ((p[2] & GGML_ROPE_TYPE_MROPE) != 0) refuse("it rotates by several positions per token (M-RoPE)");
     ggml_tensor* factors = node->src[2] == nullptr ? nullptr : weight(node->src[2]);
     return ggml_rope_ext(context_, build(node->src[0]), positions, factors, p[1], p[2], p[4], float_parameter(node, 5),
                          float_parameter(node, 6), float_parameter(node, 7), float_parameter(node, 8), float_parameter(node, 9),
                          float_parameter(node, 10));
   }
 
-  /// Tokens are the last dimension of every node here, heads the one before it where they are apart.
+  /// In every node here the last dimension is tokens; where heads are a separate dimension, it is the one before.
   bool by_heads(const ggml_tensor* node) const { return node->ne[2] == tokens_; }
 
   ggml_tensor* reshape(const ggml_tensor* node) {
@@ -89,7 +89,7 @@ class Rebuilder {
                           : ggml_reshape_2d(context_, from, node->ne[0], count_);
   }
 
-  /// A part of a fused projection: the same bytes of each token's row.
+  /// A part of a fused projection: the same bytes of the row of each token.
   ggml_tensor* view(const ggml_tensor* node) {
     ggml_tensor* from = build(node->src[0]);
     std::size_t offset;
@@ -112,7 +112,7 @@ class Rebuilder {
 }  // namespace
 
 QueryPath::QueryPath(int threads) : backend_(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr)) {
-  if (!backend_) throw Error("llama.cpp offers no CPU backend; speculated queries need one");
+  if (!backend_) throw Error("llama.cpp has no CPU back end, which speculated queries need");
   ggml_backend_reg_t registry = ggml_backend_dev_backend_reg(ggml_backend_get_device(backend_.get()));
   void* set_threads = ggml_backend_reg_get_proc_address(registry, "ggml_backend_set_n_threads");
   if (set_threads != nullptr) reinterpret_cast<ggml_backend_set_n_threads_t>(set_threads)(backend_.get(), threads);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns what was captured into a trace.
+// Writes the captured arrays as a trace.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@
 namespace kvbench::kvdump {
 
 /// The description of a trace of `prompts`, whose layers all have the shapes and parameters of `layers`.
-/// source_quantisation: of the model file given, where --f32 ran a conversion of it instead.
+/// source_quantisation: quantisation of the given model file, which --f32 converts.
 trace::TraceInfo describe(const Options& options, const Model& model, const std::string& source_quantisation,
                           const std::vector<Prompt>& prompts, const std::vector<LayerCapture>& layers);
 
-/// Writes one prompt's arrays. Throws Error where a number does not fit the trace's element type.
+/// Writes the arrays of one prompt. Throws Error where a value does not fit the element type of the trace.
 void write_prompt(trace::Writer& writer, std::size_t prompt, const std::vector<LayerCapture>& layers);
 
 }  // namespace kvbench::kvdump

@@ -14,13 +14,13 @@ namespace {
 #define KVDUMP_CLONES
 #endif
 
-/// out[j] += factor * in[j] in fp64, so that what is measured is the model's rounding and not this one's. The one inner loop of
-/// both products; it vectorises without reordering any sum.
+/// out[j] += factor * in[j] in fp64, so that the measured error is that of the model. Inner loop of both products; it is vectorised
+/// without reordering sums.
 inline void add_scaled(double factor, const float* in, double* out, std::int64_t count) {
   for (std::int64_t j = 0; j < count; ++j) out[j] += factor * static_cast<double>(in[j]);
 }
 
-/// <q, k> for the keys [first, first + dots.size()), stored transposed [d, n]; tile by tile so that the sums stay in cache.
+/// <q, k> for the keys [first, first + dots.size()), stored transposed [d, n], in tiles whose sums stay in the cache.
 KVDUMP_CLONES void dot_products(const float* query, const std::vector<float>& transposed, std::int64_t n, std::int64_t d,
                                 std::int64_t first, std::span<double> dots) {
   constexpr std::int64_t tile = 1024;
@@ -33,7 +33,7 @@ KVDUMP_CLONES void dot_products(const float* query, const std::vector<float>& tr
   }
 }
 
-/// Replaces <q, k> by unnormalised softmax weights, returns their sum.
+/// Replaces <q, k> by unnormalised softmax weights and returns their sum.
 double weights_of(const LayerParameters& parameters, std::span<double> dots) {
   const double cap = parameters.softcap;
   for (double& logit : dots) {

@@ -180,7 +180,7 @@ class BadFlags(CliTest):
 
     def test_synth_options(self):
         out = os.path.join(self.folder, "bad.h5")
-        self.fails(2, "--query-heads is 3, which is no multiple of --kv-heads, 2", args=["synth", "-o", out, "--query-heads", 3, "--kv-heads", 2])
+        self.fails(2, "--query-heads is 3, which is not a multiple of --kv-heads, 2", args=["synth", "-o", out, "--query-heads", 3, "--kv-heads", 2])
         self.fails(2, "--queries is 900, more than --tokens", args=["synth", "-o", out, "--tokens", 800, "--prompt-tokens", 700, "--queries", 900])
         self.fails(2, "--prompt-tokens is 900, more than --tokens", args=["synth", "-o", out, "--tokens", 800, "--prompt-tokens", 900])
         for flag in ("--layers", "--query-heads", "--kv-heads", "--head-dim", "--value-dim", "--prompts", "--clusters"):

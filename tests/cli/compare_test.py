@@ -82,7 +82,7 @@ class Compare(CliTest):
 
     def test_forms(self):
         text = run("compare", self.raw, "--a", "exact", "--b", "random", "--format", "table").stdout
-        self.assertTrue(text.endswith("exact is better in 4 of 4 cells, random in 0, 0 not distinguishable; Holm over 4 hypotheses at 5 %.\n"))
+        self.assertTrue(text.endswith("exact is better in 4 of 4 groups, random in 0, 0 not distinguishable; Holm over 4 hypotheses at 5 %.\n"))
         text = run("compare", self.raw, "--a", "exact", "--b", "random", "--format", "md").stdout
         self.assertIn("| prompt 0, layer 0 | exact |", text)
         out = os.path.join(self.folder, "c.csv")
@@ -109,7 +109,7 @@ class Compare(CliTest):
         self.fails(2, "method", args=["compare", table])
         with open(self.csv) as whole, open(table, "w") as cut:
             cut.writelines(whole.readlines()[:-5])
-        self.fails(2, "cut short", args=["compare", table])
+        self.fails(2, "incomplete", args=["compare", table])
         os.remove(table)
 
 

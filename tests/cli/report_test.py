@@ -148,16 +148,16 @@ class Report(CliTest):
         cases = [("empty.csv", "", "empty.csv: the file is empty"),
                  ("header.csv", head + "\n", "no rows"),
                  ("short.csv", head + "\n" + first + "\n1,2\n", "short.csv:3: 2 fields"),
-                 ("quote.csv", head + "\n\"" + first + "\n", "quote.csv:2: the quote that begins here never ends"),
+                 ("quote.csv", head + "\n\"" + first + "\n", "quote.csv:2: the quote that begins here is not closed"),
                  ("number.csv", good.replace(first, re.sub(r",ok,,(\d+),", r",ok,,\1,x", first)),
                   "number.csv:2: column"),
                  ("column.csv", good.replace("rel_err_lo", "rel_err_low", 1), "column.csv: lacks the column 'rel_err_lo'"),
-                 ("other.csv", "a,b\n1,2\n", "none of the tables that kvbench writes")]
+                 ("other.csv", "a,b\n1,2\n", "is not a table of kvbench")]
         for name, text, complaint in cases:
             with self.subTest(name):
                 self.fails(2, complaint, args=["report", self.write(name, text), *out])
         self.fails(2, "nowhere.csv: no such file", args=["report", self.path("nowhere.csv"), *out])
-        self.fails(2, "t.h5:1: holds bytes that are no text", args=["report", self.trace, *out])
+        self.fails(2, "t.h5:1: has bytes that are not UTF-8 text", args=["report", self.trace, *out])
         self.fails(2, "named twice", args=["report", self.csv, self.csv, *out])
         self.fails(2, "end it with .html or .md", args=["report", self.csv, "-o", self.path("never.pdf")])
         self.fails(3, "nowhere", args=["report", self.csv, "-o", self.path("nowhere/never.html")])

@@ -1,4 +1,4 @@
-# cmake -D BUILD=... -D WORK=... -P moved.cmake: installs below DESTDIR, moves the prefix elsewhere, and works from there.
+# cmake -D BUILD=... -D WORK=... -P moved.cmake: installs below DESTDIR, moves the prefix, and runs kvbench there.
 function(run)
   execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${WORK} OUTPUT_VARIABLE out ERROR_VARIABLE err RESULT_VARIABLE code)
   if(NOT code EQUAL 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_corpus FOLDER: small good traces for the fuzzer to start from, with and without the checksums of newer HDF5 formats.
+// make_corpus FOLDER: writes small valid traces as seeds for the fuzzer, with and without the checksums of newer HDF5 formats.
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace kvbench::trace;
 
-/// h5py writes the oldest format that serves.
+/// h5py writes the oldest format that supports the content.
 void write_old_format(const std::string& path, const TraceInfo& info, bool compress) {
   const h5::Session session;
   h5::Object file = create(path, path, info, compress, H5F_LIBVER_EARLIEST);
@@ -34,7 +34,7 @@ void write_old_format(const std::string& path, const TraceInfo& info, bool compr
   file.close();
 }
 
-/// As small as it can be: fuzzing speed goes with size.
+/// As small as possible, because the speed of fuzzing depends on the size.
 TraceInfo tiny(TraceInfo info) {
   info.prompts.erase(info.prompts.begin());
   info.prompts[0].layers.erase(info.prompts[0].layers.begin());

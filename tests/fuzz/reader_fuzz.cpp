@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: any bytes are a trace, or Error, or IoError.
+// libFuzzer target: for any bytes the reader returns a trace or throws Error or IoError.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +15,7 @@
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/reader.hpp>
 
-std::size_t inputs_read = 0;  // without fault: replay.cpp asks, so that a target that never gets anywhere is noticed
+std::size_t inputs_read = 0;  // number of valid traces, which replay.cpp prints, so that a target that reads none is detected
 
 namespace {
 
@@ -34,7 +34,7 @@ void read_everything(const std::string& path) {
   }
 }
 
-// A real file: HDF5 resolves the path, which an anonymous one has not.
+// A named file, because HDF5 resolves the path.
 const std::string& scratch() {
   static const std::string path = [] {
     const std::string folder =
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return 0;
 }
 
-/// Mutates in place: bytes that move would break every address of an HDF5 file, and nothing deeper would ever be reached.
+/// Mutates in place: moved bytes would invalidate every address in an HDF5 file, so that only the first checks would be tested.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t, unsigned int seed) {
   std::minstd_rand random(seed);
   if (size < 16) return size;

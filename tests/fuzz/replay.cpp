@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the fuzz target over the files and folders named: a regression test where there is no libFuzzer.
+// Runs the fuzz target on the given files and folders: a regression test without libFuzzer.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run_fuzzer.py FUZZER SECONDS FOUND CORPUS: fuzzes the reader for a bounded time and judges what it finds.
+"""run_fuzzer.py FUZZER SECONDS FOUND CORPUS: fuzzes the reader for a bounded time and evaluates the findings.
 
-HDF5 1.10 itself reads out of bounds on some hostile metadata. The reader looks at a file in a child process first for that reason
-(lib/kvbench/trace/untrusted_file.hpp); the fuzzer is built without that guard and goes on after a crash. Each crash is run once more: one whose innermost frame is
-the HDF5 library is counted and kept, one in the code of kvbench fails the test."""
+HDF5 1.10 itself reads out of bounds on some hostile metadata. For this reason the reader checks a file in a child process first
+(lib/kvbench/trace/untrusted_file.hpp). The fuzzer is built without this guard and continues after a crash. Each crash is repeated: a crash
+whose innermost frame is in the HDF5 library is counted and stored, a crash in the code of kvbench fails the test."""
 import pathlib
 import re
 import subprocess
@@ -13,7 +13,7 @@ FLAGS = ["-timeout=10", "-rss_limit_mb=2048", "-detect_leaks=0"]
 
 
 def innermost_frame(log):
-    """The first frame in the HDF5 library or in kvbench; sanitizer and C library frames above it only carry out its calls."""
+    """The first frame in the HDF5 library or in kvbench; sanitizer and C library frames above it belong to its calls."""
     frames = re.findall(r"^\s+#\d+ 0x[0-9a-f]+ (.*)$", log, re.M)
     return next((frame for frame in frames if "libhdf5" in frame or "kvbench::" in frame), "")
 

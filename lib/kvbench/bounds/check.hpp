@@ -19,7 +19,7 @@ enum class CheckKind {
   law,      ///< an identity or a distribution that holds exactly; a small p-value is a fault
   exact,    ///< a deterministic statement; one exception is a fault
   theorem,  ///< holds with a stated probability; failures are counted over independent seeds
-  data,     ///< a quantity to read beside the bounds; it cannot be violated
+  data,     ///< a quantity for comparison with the bounds; it cannot be violated
   claim,    ///< a figure, table or sentence of a paper, tested on this trace; `violated` is a finding, not a fault
   cost,     ///< the declared number of operations against the stated complexity; no times
 };
@@ -49,7 +49,7 @@ struct CheckRow {
   std::optional<std::int64_t> failures, trials;  ///< independent seeds
   double allowed = NAN;                          ///< failure probability that the statement allows; 0: none
   double p_value = NAN;  ///< of the data if the statement holds; judge() computes it where failures are counted
-  std::string text;      ///< the numbers in words, or why there is no verdict
+  std::string text;      ///< the values in a sentence, or the reason why there is no verdict
   // Set by judge().
   Interval failure_interval{NAN, NAN};  ///< Clopper-Pearson, 95 %
   double p_adjusted = NAN;              ///< Holm over the faults that one run could report

@@ -43,7 +43,7 @@ HeadPrompt head_of(Index n, Backend& backend) {
   return head;
 }
 
-/// Queries after the context, which see all of it.
+/// Queries after the context, which attend to all of it.
 QueryBlock queries_of(Index n, Backend& backend) {
   QueryBlock block{.queries = backend.adopt(stream_rows(stream_queries, 3, false), stream_queries, stream_dim)};
   for (Index i = 0; i < stream_queries; ++i) block.positions.push_back(static_cast<std::int32_t>(n + i));
@@ -107,8 +107,9 @@ void add_growth(CheckContext& context, const std::string& part, const CostCase& 
   row.measured = growth(lengths, y);
   row.bound = stated + exponent_tolerance;
   row.count_exceptions(!(row.measured <= row.bound), 1);
-  row.text = fmt::format("stated {}, exponent {:.2f}; fitted exponent {:.3f} over n = {} to {}, where the value goes from {:.4g} to {:.4g}", complexity, stated,
-                         row.measured, lengths.front(), lengths.back(), y.front(), y.back());
+  row.text = fmt::format(
+      "stated {}, exponent {:.2f}; fitted exponent {:.3f} over n = {} to {}, where the value goes from {:.4g} to {:.4g}",
+      complexity, stated, row.measured, lengths.front(), lengths.back(), y.front(), y.back());
 }
 
 }  // namespace kvbench

@@ -144,7 +144,7 @@ void run_chelsea_cost(CheckContext& context) {
   fixed.row(context, "a query at a fixed budget", &Work::query_flops, 0, "O(B d)");
   fixed.row(context, "memory at a fixed budget", &Work::bytes, 0, "O(B d)");
 
-  // Table 1 orders the methods; its formulas are missing in our copy. The order is checked at every length; each holds at least
+  // Table 1 orders the methods; its formulas are missing in the available copy of the paper. The order is checked at every length; each holds at least
   // two chunks.
   CheckRow& row = context.add(CheckKind::cost, "a round: chunked < bipartite < mesh, at every n");
   row.source = "synthetic:cost";
@@ -153,7 +153,8 @@ void run_chelsea_cost(CheckContext& context) {
   row.count_exceptions(out_of_order, std::ssize(context_lengths));
   row.measured = chunked.back() / whole.back();
   row.text = fmt::format(
-      "operations at n = {}: chunked {:.3g}, bipartite {:.3g}, mesh {:.3g}, an iteration of k-means {:.3g}; chunked over bipartite "
+      "operations at n = {}: chunked {:.3g}, bipartite {:.3g}, mesh {:.3g}, an iteration of k-means {:.3g}; chunked over "
+      "bipartite "
       "{:.3f}",
       all, chunked.back(), whole.back(), mesh.back(), kmeans.work.back().compress_flops, row.measured);
 }
@@ -182,7 +183,7 @@ Claim balancekv_cost() {
 
 Claim clusterkv_cost() {
   return cost_claim("clusterkv", "ClusterKV, arXiv 2412.03213, section III-C",
-                    "clustering takes O(i C L d), selection O(C d) a query", run_clusterkv_cost);
+                    "clustering takes O(i C L d), selection O(C d) per query", run_clusterkv_cost);
 }
 
 Claim chelsea_cost() {

@@ -12,7 +12,7 @@
 
 namespace kvbench {
 
-/// A context, and queries that see all of it. Both are fixed before any random number is drawn, as every theorem assumes.
+/// A context, and queries that attend to all of it. Both are fixed before any random number is drawn, as every theorem assumes.
 struct Subject {
   std::string source, prompt;  ///< as in CheckRow
   HeadPrompt head;             ///< the context as methods see it; layer and kv head of the trace

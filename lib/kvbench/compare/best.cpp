@@ -17,7 +17,7 @@ using Group = std::vector<Record*>;
 
 double error_of(const Record& r) { return r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean; }
 
-/// Queries behind the row, of one seed.
+/// Number of answered queries per seed.
 double answered(const Record& r) {
   return std::accumulate(r.sums.block_counts.begin(), r.sums.block_counts.end(), 0.0) / static_cast<double>(r.sums.seeds);
 }
@@ -27,7 +27,7 @@ bool is_candidate(const Record& r) {
          !std::isnan(error_of(r));
 }
 
-/// [rows][seeds] of `from` seeds as they pair with `seeds`: who has one value pairs it with each.
+/// Extends [rows][from] to [rows][seeds]; a row with one value repeats it for every seed.
 std::vector<double> spread(const std::vector<double>& values, std::size_t from, std::size_t seeds) {
   if (from == seeds) return values;
   std::vector<double> out;
@@ -35,7 +35,7 @@ std::vector<double> spread(const std::vector<double>& values, std::size_t from, 
   return out;
 }
 
-/// Pairs of two rows, or none where they did not answer the same.
+/// The paired sums of two rows, or none where they answered different queries.
 std::optional<PairedSums> pair(const Record& a, const Record& b) {
   const std::size_t seeds = std::max(a.sums.seeds, b.sums.seeds);
   if ((a.sums.seeds != seeds && a.sums.seeds != 1) || (b.sums.seeds != seeds && b.sums.seeds != 1)) return std::nullopt;

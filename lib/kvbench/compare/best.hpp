@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows of a replay the trace can tell from the best of their group, and which it cannot.
+// Tests which rows of a replay are distinguishable from the best row of their group.
 #pragma once
 
 #include <span>
@@ -8,12 +8,11 @@
 
 namespace kvbench {
 
-/// Fills best, diff_best, diff_best_interval and tied of the rows over heads. A group is what has the same run, trace, prompt,
-/// layer, budget, protocol and device; its candidates are the rows that are ok and not dense, without `exact` and `oracle-topk`
-/// (is_reference()), and that answered the same queries of the same heads as the best one, the lowest mean rel_err among those
-/// that answered the most. Differences are paired by block of queries, head and seed; Holm counts all pairs of candidates,
-/// because the best is chosen by the data that test it. Call it when the records are complete: parts of a replay may miss the
-/// best.
+/// Sets best, diff_best, diff_best_interval and tied of the rows over heads. A group has the same run, trace, prompt, layer,
+/// budget, protocol and device. Its best row has the lowest mean rel_err among the rows with the most answered queries. Candidates
+/// are the rows that are ok, not dense and not references (is_reference()), and that answered the same queries of the same heads as
+/// the best row. Differences are paired by block of queries, head and seed. Holm counts all pairs of candidates, because the data
+/// that select the best also test it. The records must be complete: the best row may be missing from a part of a replay.
 void mark_best(std::span<Record> records);
 
 }  // namespace kvbench

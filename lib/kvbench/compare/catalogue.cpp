@@ -30,7 +30,7 @@ Catalogue::Catalogue(std::vector<const QueryResults*> files) : files_(std::move(
         places_.push_back(place);
         place_sources_.emplace_back();
       } else if (places_[at->second].positions != place.positions) {
-        throw Error("{} and {} answer different queries of prompt '{}', layer {}; replay both with the same --window.",
+        throw Error("{} and {} have different queries of prompt '{}', layer {}; replay both with the same --window.",
                     files_[place_sources_[at->second][0].file]->path(), files_[f]->path(), place.prompt, place.layer);
       }
       place_sources_[at->second].push_back({f, p});
@@ -83,7 +83,7 @@ void Catalogue::add_value(const Side& side, std::size_t place, const Source& sou
     if (std::ranges::any_of(out.seeds, same)) {
       const QueryPlace& p = places_[place];
       throw Error(
-          "several files hold '{}' at budget {}, seed {}, of prompt '{}', layer {}; name the one that you mean by its number, "
+          "several files hold '{}' at budget {}, seed {}, of prompt '{}', layer {}; select one by its number, "
           "such as {}:{}",
           side.label(), one.budget, seed, p.prompt, p.layer, source.file + 1, side.label());
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of results by query seen as one: which places they answer, with which configurations.
+// Joins several files of results per query: their places and configurations.
 #pragma once
 
 #include <span>
@@ -10,39 +10,39 @@ namespace kvbench {
 
 /// A method with its parameters and budget, in all files or in one of them.
 struct Side {
-  QueryConfiguration configuration;  ///< its seed says nothing
-  std::optional<std::size_t> file;
-  std::string label() const;  ///< "subgen[t=4]", "2:subgen"
+  QueryConfiguration configuration;  ///< its seed is not used
+  std::optional<std::size_t> file;   ///< from 0; absent: all files
+  std::string label() const;         ///< "subgen[t=4]", "2:subgen"
   friend bool operator==(const Side& x, const Side& y) {
     return x.file == y.file && x.configuration.method == y.configuration.method &&
            x.configuration.params == y.configuration.params && x.configuration.budget == y.configuration.budget;
   }
 };
 
-/// What a side scored at a place.
+/// The values of a side at a place.
 struct SideValues {
-  bool found = false;  ///< a file holds something of it
+  bool found = false;  ///< whether any file has values of the side at the place
   Status status = Status::ok;
   std::string reason;
   bool dense = false;
-  std::vector<std::pair<std::uint32_t, std::vector<float>>> seeds;  ///< ascending; one where the method does not draw
+  std::vector<std::pair<std::uint32_t, std::vector<float>>> seeds;  ///< ascending; one where the method uses no random numbers
 };
 
 class Catalogue {
  public:
-  /// Throws Error where files answer different queries of the same place.
+  /// Throws Error where two files have different queries of the same place.
   explicit Catalogue(std::vector<const QueryResults*> files);
 
-  /// Places of all files, those of the same run, trace, prompt, protocol, layer and head as one.
+  /// The places of all files. Places of the same run, trace, prompt, protocol, layer and head are one place.
   const std::vector<QueryPlace>& places() const { return places_; }
-  /// One a method with parameters and budget, in order of appearance.
+  /// One side per method, parameters and budget, in order of appearance.
   const std::vector<Side>& sides() const { return sides_; }
 
-  /// Sides that `name` stands for: one a budget. Throws Error with the remedy where there is none, or more than one method with
-  /// parameters.
+  /// The sides that match `name`, one per budget. Throws Error with the remedy where none matches, or where several sets of
+  /// parameters match.
   std::vector<Side> find(const ConfigurationName& name, std::string_view flag) const;
 
-  /// Throws Error where several files hold the same seed of it.
+  /// Throws Error where several files have the same seed of the side.
   SideValues read(const Side& side, std::size_t place) const;
 
  private:

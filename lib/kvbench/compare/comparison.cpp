@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kvbench/compare/cell_comparer.hpp>
+#include <kvbench/compare/group_comparer.hpp>
 #include <kvbench/core/error.hpp>
 
 namespace kvbench {
@@ -13,7 +13,7 @@ namespace {
 class Comparer {
  public:
   explicit Comparer(const ComparisonRequest& request)
-      : request_(request), catalogue_(request.files), cells_(cells_of(catalogue_.places(), request.span)) {
+      : request_(request), catalogue_(request.files), groups_(groups_of(catalogue_.places(), request.span)) {
     if (request.a) a_ = catalogue_.find(*request.a, "`a`");
     if (request.b) b_ = catalogue_.find(*request.b, "`b`");
     if (request.a && request.b) {
@@ -34,8 +34,8 @@ class Comparer {
 
   std::vector<Comparison> run() {
     const int flips = enough_flips(most_hypotheses());
-    for (const ComparisonCell& cell : cells_) {
-      const CellComparer comparer(catalogue_, cell, request_.metric, flips);
+    for (const ComparisonGroup& group : groups_) {
+      const GroupComparer comparer(catalogue_, group, request_.metric, flips);
       if (request_.a || request_.b)
         compare_pairs(comparer);
       else
@@ -48,11 +48,11 @@ class Comparer {
  private:
   std::size_t most_hypotheses() const {
     const std::size_t candidates = catalogue_.sides().size();
-    const std::size_t a_cell = request_.a || request_.b ? pairs_.size() : candidates * candidates / 2;
-    return a_cell * cells_.size();
+    const std::size_t per_group = request_.a || request_.b ? pairs_.size() : candidates * candidates / 2;
+    return per_group * groups_.size();
   }
 
-  /// Equal budgets, unless one of the names says which.
+  /// Whether two sides are compared: at equal budgets, or where the names state the budgets.
   bool together(const Side& a, const Side& b) const {
     if (a == b) return false;
     return a.configuration.budget == b.configuration.budget || request_.b->budget || (request_.a->budget && b_.size() == 1);
@@ -76,9 +76,9 @@ class Comparer {
     rows_.push_back(std::move(row));
   }
 
-  void compare_pairs(const CellComparer& comparer) {
+  void compare_pairs(const GroupComparer& comparer) {
     std::optional<Side> last_a, last_b;
-    SideCell in_a, in_b;
+    GroupValues in_a, in_b;
     for (const auto& [a, b] : pairs_) {
       if (!(last_a == a)) in_a = comparer.read(a), last_a = a;
       if (!(last_b == b)) in_b = comparer.read(b), last_b = b;
@@ -86,14 +86,14 @@ class Comparer {
     }
   }
 
-  /// What a side can be the best by.
+  /// A side that may be the best, with its mean.
   struct Candidate {
     Side side;
     double mean = 0;
-    std::size_t places = 0;  ///< that are ok
+    std::size_t places = 0;  ///< number of places that are ok
   };
 
-  std::vector<Candidate> candidates(const CellComparer& comparer, const std::string& budget) const {
+  std::vector<Candidate> candidates(const GroupComparer& comparer, const std::string& budget) const {
     std::vector<Candidate> all;
     for (const Side& side : catalogue_.sides()) {
       if (side.configuration.budget != budget || is_reference(side.configuration.method)) continue;
@@ -113,8 +113,8 @@ class Comparer {
     return all;
   }
 
-  /// Each candidate against the best of those that answered the most places: a mean over fewer says something else.
-  void compare_with_best(const CellComparer& comparer) {
+  /// Compares each candidate with the best among those with the most places, because means over fewer places are not comparable.
+  void compare_with_best(const GroupComparer& comparer) {
     std::vector<std::string> budgets;
     for (const Side& side : catalogue_.sides()) {
       if (std::ranges::find(budgets, side.configuration.budget) == budgets.end()) budgets.push_back(side.configuration.budget);
@@ -134,26 +134,25 @@ class Comparer {
     }
   }
 
-  void compare_all(const CellComparer& comparer, const std::vector<Candidate>& all, const Candidate& best) {
-    const SideCell in_b = comparer.read(best.side);
+  void compare_all(const GroupComparer& comparer, const std::vector<Candidate>& all, const Candidate& best) {
+    const GroupValues in_b = comparer.read(best.side);
     const std::size_t before = family_;
     for (const Candidate& one : all) {
       if (&one == &best) continue;
-      const SideCell in_a = comparer.read(one.side);
+      const GroupValues in_a = comparer.read(one.side);
       if (found(in_a)) add(comparer.compare(one.side, in_a, best.side, in_b));
     }
-    const std::size_t count = family_ - before;  // tested against the best: with it count + 1 candidates
+    const std::size_t count = family_ - before;  // tested against the best, so that there are count + 1 candidates
     family_ = before + count * (count + 1) / 2;
   }
 
-  /// Says where the blocks gave all that they can, and Holm takes it: a difference may well be real.
+  /// Explains a row whose p-value is the smallest that its blocks allow but not significant after Holm.
   static void explain_holm(Comparison& row) {
     if (row.test.p_value > row.test.p_least || row.test.p_least > decided_at) return;
     if (!row.reason.empty()) row.reason += "; ";
     row.reason += fmt::format(
-        "{} blocks give no smaller p-value, and Holm over {} hypotheses asks for one: compare fewer at a time (--a, --b, "
-        "--by), "
-        "or replay more queries",
+        "{} blocks give no smaller p-value, and Holm over {} hypotheses requires one: compare fewer configurations at a time "
+        "(--a, --b, --by), or replay more queries",
         row.test.blocks, row.family);
   }
 
@@ -179,10 +178,10 @@ class Comparer {
 
   const ComparisonRequest& request_;
   Catalogue catalogue_;
-  std::vector<ComparisonCell> cells_;
+  std::vector<ComparisonGroup> groups_;
   std::vector<Side> a_, b_;
   std::vector<std::pair<Side, Side>> pairs_;
-  std::size_t family_ = 0;  // hypotheses that Holm counts
+  std::size_t family_ = 0;  // number of hypotheses that Holm counts
   std::vector<Comparison> rows_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which differences between configurations are real: paired comparisons on results by query.
+// Tests which differences between configurations are significant: paired comparisons on results per query.
 #pragma once
 
 #include <cmath>
@@ -9,18 +9,19 @@
 
 namespace kvbench {
 
-inline constexpr double decided_at = 0.05;  ///< adjusted p-values up to this one are differences
+inline constexpr double decided_at = 0.05;  ///< largest adjusted p-value of a significant difference
 
-/// Methods that others are measured by: `exact`, and `oracle-topk`, which looks at every key. They never count as the best.
+/// Reference methods, which are never the best: `exact`, and `oracle-topk`, which reads every key.
 bool is_reference(std::string_view method);
 
 /// Recall, attention mass and hit rates are better when higher, errors when lower (log_z_err: nearer to zero).
 bool higher_is_better(Metric metric);
 
-/// So many sign flips that the smallest p-value passes Holm over `hypotheses`, twice over; at least 9999, at most a million.
+/// Number of random sign patterns: twice as many as the smallest p-value needs to pass Holm over `hypotheses`; from 9999 to
+/// 999999.
 int enough_flips(std::size_t hypotheses);
 
-/// What one comparison stands for: everything of a layer, of a query head, of a prompt, or of a trace.
+/// The scope of one comparison: a layer, a query head, a prompt, or a trace.
 enum class Span { layer, head, prompt, all };
 
 enum class Outcome { a_better, b_better, tied, skipped };
@@ -34,25 +35,25 @@ struct ComparisonRequest {
 };
 
 struct Comparison {
-  std::string run, trace, sha256, model, prompt, protocol;  ///< prompt: "all" where the span has all
+  std::string run, trace, sha256, model, prompt, protocol;  ///< prompt: "all" for Span::all
   std::optional<std::int64_t> layer;                        ///< absent: all
   std::optional<Index> query_head;                          ///< absent: all
   Metric metric = Metric::rel_err;
   std::string a, budget_a, b, budget_b;
   Outcome outcome = Outcome::skipped;
-  std::string reason;  ///< why there is no verdict; else what to know about it
+  std::string reason;  ///< why there is no verdict, or a note on the verdict
   PairedTest test;
   double p_adjusted = 1;          ///< by Holm over all comparisons of the call
-  Index pairs = 0, left_out = 0;  ///< (query, query head, seed) triples, and those to which the metric does not apply
+  Index pairs = 0, left_out = 0;  ///< number of (query, query head, seed) triples with both values, and of those without
   std::size_t family = 0;         ///< hypotheses that Holm counted
-  std::size_t seeds = 0;          ///< that both sides have in common; 0 where neither draws
+  std::size_t seeds = 0;          ///< number of pairs of seeds; 0 where neither side uses random numbers
 };
 
-/// Rows in order of places. Throws Error where a name stands for nothing, or for more than one configuration.
+/// Rows in the order of the groups. Throws Error where a name matches no configuration, or several sets of parameters.
 ///
-/// A method with seeds against one without pairs the one value with each seed; two with seeds pair equal seeds, or, where they
-/// have none in common, the k-th with the k-th. The best of a cell is chosen by the data that then test it: Holm counts all
-/// k (k - 1) / 2 pairs of its k candidates, which holds whichever of them comes out best.
+/// A method without seeds pairs its value with every seed of the other; two methods with seeds pair equal seeds, or, where they
+/// have none in common, the k-th with the k-th. The data that select the best of a group also test it, so Holm counts all
+/// k (k - 1) / 2 pairs of its k candidates; this is valid whichever candidate is the best.
 std::vector<Comparison> compare(const ComparisonRequest& request);
 
 }  // namespace kvbench

@@ -47,11 +47,11 @@ ConfigurationName parse_configuration(std::string_view text, std::string_view fl
   std::size_t number = 0;
   const auto [end, code] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
   if (code == std::errc{} && end != rest.data() + rest.size() && *end == ':') {
-    if (number == 0) reject("files count from 1");
+    if (number == 0) reject("files are numbered from 1");
     name.file = number - 1;
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()) + 1);
   }
-  // Values of parameters may hold an @, and budgets no bracket.
+  // Values of parameters may contain an @, but budgets contain no bracket.
   const std::size_t at = rest.rfind('@');
   if (at != std::string_view::npos && (rest.rfind(']') == std::string_view::npos || at > rest.rfind(']'))) {
     name.budget = std::string(rest.substr(at + 1));
@@ -64,7 +64,7 @@ ConfigurationName parse_configuration(std::string_view text, std::string_view fl
     rest = rest.substr(0, open);
   }
   name.method = std::string(rest);
-  if (name.method.empty()) reject("it names no method");
+  if (name.method.empty()) reject("the method is missing");
   return name;
 }
 
@@ -88,8 +88,8 @@ void check_known(const ConfigurationName& name, std::span<const QueryConfigurati
   });
   if (right.empty()) refuse("configuration", fmt::format("{}[{}]", name.method, *name.params), labels);
   if (right.size() > 1) {
-    throw Error("{}: '{}' stands for {} configurations; name one of {} ({}[] has the defaults).", flag, name.method,
-                right.size(), fmt::join(right, ", "), name.method);
+    throw Error("{}: '{}' matches {} configurations; give one of {} ({}[] has the defaults).", flag, name.method, right.size(),
+                fmt::join(right, ", "), name.method);
   }
   if (!name.budget) return;
   refuse("budget", *name.budget,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a user names a configuration among results: [FILE:]METHOD[PARAMS][@BUDGET], such as subgen, subgen[t=4;delta=2],
-// uniform@25% or 2:uniform@256. FILE counts the files given, from 1. Without [PARAMS] the method must stand there with one set
-// of parameters only; [] are the defaults.
+// Names of configurations in results: [FILE:]METHOD[PARAMS][@BUDGET], such as subgen, subgen[t=4;delta=2], uniform@25% or
+// 2:uniform@256. FILE is the number of the file on the command line, from 1. Without [PARAMS] the results must have the method with
+// only one set of parameters; [] are the defaults.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,14 @@ struct ConfigurationName {
   std::optional<std::string> budget;
 };
 
-/// Throws Error naming `flag` where the text is no such name.
+/// Throws Error with `flag` where the text is not such a name.
 ConfigurationName parse_configuration(std::string_view text, std::string_view flag);
 
-/// Throws Error, with the nearest name or all of them, unless `name` stands for configurations of one method with one set of
-/// parameters among `known`.
+/// Throws Error, with the nearest name or all names, unless `name` matches configurations in `known`, all of one method and one set
+/// of parameters.
 void check_known(const ConfigurationName& name, std::span<const QueryConfiguration> known, std::string_view flag);
 
-/// Whether `name` may stand for this one, whatever the file.
+/// Whether `name` matches this configuration; the file is ignored.
 bool matches(const ConfigurationName& name, const QueryConfiguration& configuration);
 
 /// "subgen", "subgen[t=4]"

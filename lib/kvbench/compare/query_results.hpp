@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of one metric by query, as they were kept: what a comparison of methods reads, from whatever kind of file.
+// Values of one metric per query, which comparisons read from any kind of result file.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace kvbench {
 
-/// A query head of a layer of a prompt, as one run replayed it. Texts are empty where the file does not say.
+/// One query head in one layer, prompt and run. Texts are empty where the file does not have them.
 struct QueryPlace {
   std::string run, trace, sha256, model, prompt, protocol;  ///< sha256: its first 12 digits
   std::int64_t layer = 0;
   Index kv_head = 0, query_head = 0;
-  std::vector<std::int32_t> positions;  ///< of the queries
+  std::vector<std::int32_t> positions;  ///< positions of the queries in the prompt
 };
 
 /// A method with its parameters, at one budget and seed.
@@ -27,7 +27,7 @@ struct QueryConfiguration {
   bool seeded = false;
 };
 
-/// The status of this name, or nothing where there is none.
+/// The status of this name, if there is one.
 inline std::optional<Status> find_status(std::string_view name) {
   for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::infeasible}) {
     if (name == name_of(status)) return status;
@@ -35,12 +35,12 @@ inline std::optional<Status> find_status(std::string_view name) {
   return std::nullopt;
 }
 
-/// What a configuration scored at a place.
+/// The values of a configuration at a place.
 struct QueryValues {
   Status status = Status::ok;
   std::string reason;
-  bool dense = false;         ///< the layer was kept exact
-  std::vector<float> values;  ///< one for each position where the status is ok; NaN where the metric does not apply
+  bool dense = false;         ///< whether the layer was kept exact
+  std::vector<float> values;  ///< one per position where the status is ok; NaN where the metric does not apply
 };
 
 class QueryResults {
@@ -49,7 +49,7 @@ class QueryResults {
   virtual const std::string& path() const = 0;
   virtual const std::vector<QueryPlace>& places() const = 0;
   virtual const std::vector<QueryConfiguration>& configurations() const = 0;
-  /// Absent where the file holds nothing of this configuration at this place.
+  /// Absent where the file has no results of this configuration at this place.
   virtual std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const = 0;
 };
 

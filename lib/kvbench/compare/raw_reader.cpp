@@ -36,7 +36,7 @@ std::string text_of(const Object& object, const char* attribute) {
 Status status_of(const Object& cell) {
   const std::string text = text_of(cell, "status");
   if (const auto status = find_status(text)) return *status;
-  throw Error("{}: its status is '{}', which this kvbench does not know.", cell.where(), text);
+  throw Error("{}: '{}' is not a status of this version of kvbench.", cell.where(), text);
 }
 
 bool same_but_seed(const QueryConfiguration& a, const QueryConfiguration& b) {
@@ -44,7 +44,7 @@ bool same_but_seed(const QueryConfiguration& a, const QueryConfiguration& b) {
 }
 
 std::vector<QueryConfiguration> read_configurations(const Object& root) {
-  require(root.has("cells"), root, "it has no /cells, so it holds entries, not the results of --raw");
+  require(root.has("cells"), root, "it has no /cells, so it is a file of entries, not of results of --raw");
   const Object cells = root.group("cells");
   std::vector<QueryConfiguration> all;
   for (std::size_t c = 0; cells.has(std::to_string(c)); ++c) {
@@ -52,13 +52,14 @@ std::vector<QueryConfiguration> read_configurations(const Object& root) {
     all.push_back({text_of(cell, "method"), text_of(cell, "params"), text_of(cell, "budget"),
                    static_cast<std::uint32_t>(integer_of(cell, "seed", 0)), integer_of(cell, "seeded", 0) != 0});
   }
-  for (QueryConfiguration& one : all) {  // files from before the attribute `seeded`: who has two seeds draws
+  for (QueryConfiguration& one :
+       all) {  // files without the attribute `seeded`: a configuration with two seeds uses random numbers
     one.seeded |= std::ranges::count_if(all, [&](const QueryConfiguration& other) { return same_but_seed(one, other); }) > 1;
   }
   return all;
 }
 
-/// Query heads a kv head, of the first answer that the file holds.
+/// Query heads per kv head, from the first results in the file.
 Index read_group(const Object& heads, std::size_t configurations) {
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
     const Object head = heads.group(std::to_string(h));
@@ -70,7 +71,7 @@ Index read_group(const Object& heads, std::size_t configurations) {
       return static_cast<Index>(dims[0]);
     }
   }
-  return 1;  // nothing was answered, so that it does not matter
+  return 1;  // no results, so that the value is not used
 }
 
 void add_places(const Object& head, const QueryPlace& common, std::uint64_t length, RawLayout& layout) {
@@ -93,7 +94,8 @@ RawLayout read_layout(const std::string& path, std::string_view metric, std::uin
   const std::vector<std::string> names = split_names(text_of(root, "metrics"));
   const auto found = std::ranges::find(names, metric);
   if (found == names.end()) {
-    throw Error("{}: keeps no metric '{}'.{} It has: {}.", path, metric, did_you_mean(metric, names), fmt::join(names, ", "));
+    throw Error("{}: there is no metric '{}' in the file.{} It has: {}.", path, metric, did_you_mean(metric, names),
+                fmt::join(names, ", "));
   }
   RawLayout layout{.metrics = names.size(), .metric = static_cast<std::size_t>(found - names.begin())};
   layout.configurations = read_configurations(root);
@@ -109,7 +111,8 @@ RawLayout read_layout(const std::string& path, std::string_view metric, std::uin
   return layout;
 }
 
-/// Opens all that read() may ever open, for what it does to the library. Contiguous numbers have no metadata beyond that.
+/// Opens every object that read() may open, so that the HDF5 library fails here and not later. Contiguous arrays have no further
+/// metadata; others are read.
 void touch_all(const std::string& path, std::uint64_t length) {
   const Object heads = Object::open_file(path).group("heads");
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
@@ -133,7 +136,7 @@ QueryValues read_values(const Object& cell, const RawLayout& layout, std::size_t
   const std::size_t queries = layout.places[place].positions.size();
   const std::vector<hsize_t> expected = {static_cast<hsize_t>(layout.group), queries, layout.metrics};
   require(metrics.dims() == expected, cell,
-          fmt::format("'metrics' is [{}], and heads, positions and names of metrics ask for [{}]",
+          fmt::format("'metrics' has the shape [{}], but heads, positions and names of metrics require [{}]",
                       fmt::join(metrics.dims(), ", "), fmt::join(expected, ", ")));
   out.values.resize(queries);
   const hsize_t g = place % expected[0];

@@ -146,8 +146,7 @@ class SweepReader {
       check_zip(run);
       const auto twin = std::ranges::find(sweep_.runs, run.name, &SweepRun::name);
       if (twin != sweep_.runs.end()) {
-        fail_at(run.place, "the run at {1} has the name '{0}' too; give each run a name of its own", run.name,
-                twin->place.text());
+        fail_at(run.place, "the run at {1} also has the name '{0}'; give each run a unique name", run.name, twin->place.text());
       }
       sweep_.runs.push_back(std::move(run));
     }

@@ -11,7 +11,7 @@
 namespace kvbench {
 namespace {
 
-constexpr double tick_slack = 1e-9;  // of a tick that rounding puts just outside
+constexpr double tick_slack = 1e-9;  // relative; keeps ticks that rounding puts just outside the range
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of `kvbench validate`: verdicts by claim, what is violated, bounds beside what was measured, what could not be tested.
+// Rows of `kvbench validate`: verdicts per claim, violations, bounds next to measured values, statements that were not applicable.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -21,10 +21,10 @@ struct CheckLine {
   const std::string& text(const char* column) const { return table->text(*row, column); }
   double number(const char* column) const { return table->number(*row, column); }
   bool is(const char* verdict) const { return text("verdict") == verdict; }
-  bool finding() const { return text("kind") == "claim"; }  // about the trace; a violation of another kind is a fault
+  bool finding() const { return text("kind") == "claim"; }  // about the trace; a violation of any other kind is a fault
 };
 
-/// Rows of one statement on all its subjects.
+/// Rows of one statement, one per subject.
 struct Statement {
   std::vector<CheckLine> lines;
   const std::string& text(const char* column) const { return lines.front().text(column); }
@@ -111,7 +111,7 @@ DocTable claim_table(const std::vector<CheckLine>& lines) {
 }
 
 DocTable bound_table(const std::vector<CheckLine>& lines) {
-  DocTable table{.title = "Bounds and what was measured (over subjects: smallest … largest)",
+  DocTable table{.title = "Bounds and measured values (smallest … largest over the subjects)",
                  .columns = {{"claim"}, {"statement", false, true}, {"kind"}, {"rows", true}, {"verdict"}},
                  .rows = {},
                  .merged = 1};
@@ -121,7 +121,7 @@ DocTable bound_table(const std::vector<CheckLine>& lines) {
       {"failures allowed", "allowed"}};
   for (const auto& [title, column] : numbers) table.columns.push_back({title, true});
   table.columns.push_back({"failures", true});
-  table.columns.push_back({"least p, adjusted", true});
+  table.columns.push_back({"smallest adjusted p", true});
   for (const Statement& g : grouped(lines, {"claim", "part", "kind"})) {
     std::vector<TableCell> cells = {g.text("claim"), g.text("part"), g.text("kind"), fmt::format("{}", g.lines.size()),
                                     verdict_cell(g)};
@@ -133,15 +133,15 @@ DocTable bound_table(const std::vector<CheckLine>& lines) {
   return table;
 }
 
-/// Faults, then findings; rows that say the same of several subjects as one, in the words of the first.
+/// Faults or findings, one row per statement, with the first of its subjects.
 DocTable violated_table(const std::vector<CheckLine>& lines, bool findings) {
-  DocTable table{.title = findings ? "Findings: claims of papers that this data contradicts"
-                                   : "Faults: statements that must hold and do not",
+  DocTable table{.title = findings ? "Findings: claims of papers that the data contradict"
+                                   : "Faults: statements that must hold but do not",
                  .columns = {{"claim"},
                              {"statement", false, true},
                              {"subjects", true},
-                             {"the first of them", false, true},
-                             {"in numbers", false, true}},
+                             {"first subject", false, true},
+                             {"values", false, true}},
                  .rows = {},
                  .merged = 1};
   std::vector<CheckLine> bad;
@@ -154,7 +154,7 @@ DocTable violated_table(const std::vector<CheckLine>& lines, bool findings) {
 }
 
 DocTable untested_table(const std::vector<CheckLine>& lines) {
-  DocTable table{.title = "Not applicable, and why",
+  DocTable table{.title = "Statements that were not applicable",
                  .columns = {{"claim"}, {"statement", false, true}, {"rows", true}, {"reason", false, true}},
                  .rows = {},
                  .folded = true,
@@ -176,18 +176,17 @@ std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
   for (const CsvTable* table : tables) {
     for (const CsvRow& row : table->rows) {
       if (std::ranges::find(verdicts, table->text(row, "verdict")) == verdicts.end())
-        throw Error("{}:{}: column 'verdict' holds '{}', which is no verdict of kvbench validate", table->file, row.line,
+        throw Error("{}:{}: column 'verdict' holds '{}', which is not a verdict of kvbench validate", table->file, row.line,
                     table->text(row, "verdict"));
       lines.push_back({table, &row});
     }
   }
   std::vector<Block> blocks = {
       Heading{2, "Bounds and claims"},
-      Paragraph{"Each statement was tested on every subject (a kv head, a stream, or the whole trace). Consistent: nothing "
-                "speaks against it. Violated: its "
-                "assumptions are met and the data contradict it, which is a fault where the statement is a theorem, an "
-                "identity or a stated cost, and a "
-                "finding about this data where it is a claim. Vacuous: the bound is above what holds anyway."}};
+      Paragraph{"Each statement was tested on every subject (a kv head, a stream, or the whole trace). Consistent: the data do "
+                "not contradict the statement. Violated: its assumptions hold and the data contradict it. A violated theorem, "
+                "identity or stated cost is a fault; a violated claim is a finding about these data. Vacuous: the bound is no "
+                "better than the trivial bound."}};
   blocks.emplace_back(claim_table(lines));
   for (const bool findings : {false, true}) {
     DocTable table = violated_table(lines, findings);

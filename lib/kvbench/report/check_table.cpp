@@ -21,7 +21,7 @@ std::string failures_text(const CheckRow& r) {
   return r.failures && r.trials ? fmt::format("{}/{}", *r.failures, *r.trials) : "-";
 }
 
-/// Faults one by one; findings of a claim's part on many heads as one, with the first of them.
+/// One sentence per fault, and one per statement with findings, which names the first of its subjects.
 std::string violations(std::span<const CheckRow> rows) {
   std::string out;
   std::vector<std::pair<const CheckRow*, int>> findings;
@@ -53,33 +53,33 @@ std::string violations(std::span<const CheckRow> rows) {
 std::span<const Column<CheckRow>> check_columns() {
   static const std::vector<Column<CheckRow>> table = {
       {"claim", "id of the claim (kvbench validate --list)", text_of(&CheckRow::claim)},
-      {"part", "which of its statements, at which sizes", text_of(&CheckRow::part)},
+      {"part", "statement of the claim, with its sizes", text_of(&CheckRow::part)},
       {"kind", "law, exact, theorem, data, claim or cost", text_of(&CheckRow::kind)},
-      {"source", "trace, or synthetic stream", text_of(&CheckRow::source)},
+      {"source", "trace or synthetic stream", text_of(&CheckRow::source)},
       {"prompt", "prompt group", text_of(&CheckRow::prompt)},
       {"layer", "layer of the model", text_of(&CheckRow::layer, "")},
       {"kv_head", "kv head", text_of(&CheckRow::kv_head, "")},
       {"params", "parameters of the method", text_of(&CheckRow::params)},
       {"verdict", "consistent, violated, vacuous or not applicable", text_of(&CheckRow::verdict)},
       {"assumptions", "1 where the theorem's assumptions are met", [](const CheckRow& r) { return r.assumptions ? "1" : "0"; }},
-      {"assumptions_text", "with the values that decide", text_of(&CheckRow::assumptions_text)},
+      {"assumptions_text", "the assumptions with their values", text_of(&CheckRow::assumptions_text)},
       {"literal", "bound with the constants of the paper", text_of(&CheckRow::literal)},
       {"tight", "bound with the constants derived in docs/theory", text_of(&CheckRow::tight)},
-      {"data", "bound with what the data say in place of worst cases", text_of(&CheckRow::data)},
-      {"bound", "the one of them, or the exact value, that decides", text_of(&CheckRow::bound)},
-      {"trivial", "holds without the theorem: a bound at or above it is vacuous", text_of(&CheckRow::trivial)},
+      {"data", "bound with values of the data in place of worst cases", text_of(&CheckRow::data)},
+      {"bound", "the bound or exact value that decides the verdict", text_of(&CheckRow::bound)},
+      {"trivial", "bound that holds without the theorem; a bound at or above it is vacuous", text_of(&CheckRow::trivial)},
       {"measured", "mean over seeds", text_of(&CheckRow::measured)},
       {"measured_q99", "99 % quantile over seeds", text_of(&CheckRow::measured_q99)},
       {"slack", "bound / measured", [](const CheckRow& r) { return number_text(r.slack()); }},
       {"failures", "seeds in which the bound did not hold", text_of(&CheckRow::failures, "")},
       {"trials", "independent seeds", text_of(&CheckRow::trials, "")},
-      {"allowed", "failure probability that the statement grants", text_of(&CheckRow::allowed)},
-      {"failure_lo", "Clopper-Pearson 95 % interval of the failure probability",
+      {"allowed", "failure probability that the statement allows", text_of(&CheckRow::allowed)},
+      {"failure_lo", "lower end of the Clopper-Pearson 95 % interval of the failure probability",
        [](const CheckRow& r) { return number_text(r.failure_interval.lo); }},
-      {"failure_hi", "its upper end", [](const CheckRow& r) { return number_text(r.failure_interval.hi); }},
-      {"p_value", "of the data if the statement holds", text_of(&CheckRow::p_value)},
-      {"p_adjusted", "the same, adjusted by Holm over the run", text_of(&CheckRow::p_adjusted)},
-      {"text", "the numbers in a sentence, or why there is no verdict", text_of(&CheckRow::text)},
+      {"failure_hi", "upper end of this interval", [](const CheckRow& r) { return number_text(r.failure_interval.hi); }},
+      {"p_value", "p-value of the data under the statement", text_of(&CheckRow::p_value)},
+      {"p_adjusted", "p_value adjusted by Holm over the run", text_of(&CheckRow::p_adjusted)},
+      {"text", "the values in a sentence, or the reason why the statement was not tested", text_of(&CheckRow::text)},
       version_column<CheckRow>(),
       commit_column<CheckRow>(),
   };

@@ -14,9 +14,9 @@ std::span<const Column<CheckRow>> check_columns();
 
 /// RFC 4180 quoting, LF, one header line.
 std::string check_csv(std::span<const CheckRow> rows);
-/// One line a row, then the sentences of what is violated.
+/// One line per row, then one sentence per violation.
 std::string check_markdown(std::span<const CheckRow> rows);
-/// For a terminal: one line a claim with the number of rows of each verdict, then faults and findings in a sentence each.
+/// For a terminal: one line per claim with the number of rows per verdict, then one sentence per fault or finding.
 std::string check_summary(std::span<const CheckRow> rows);
 
 }  // namespace kvbench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of the tables that kvbench writes. Each is declared once; the writer of the CSV, --columns, the documentation and the
-// tests read the declaration.
+// Columns of the tables that kvbench writes. Each column is declared once; the CSV writer, --columns, the documentation and the
+// tests use the declaration.
 #pragma once
 
 #include <concepts>
@@ -18,14 +18,14 @@ namespace kvbench {
 
 template <class Row>
 struct Column {
-  std::string key;  ///< header of the CSV; carries the unit where there is one
+  std::string key;  ///< header of the CSV; ends with the unit, if any
   std::string doc;
   std::function<std::string(const Row&)> text;  ///< "" where the row has no value
-  std::string type = "", unit = "";             ///< text, integer or number; tokens, B, flop or s. Empty: not stated
+  std::string type = "", unit = "";             ///< text, integer or number; tokens, B, flop or s; empty: not stated
   bool time = false;                            ///< left out by --no-times
 };
 
-/// A value as it stands in a CSV: numbers as number_text(), enumerations by name.
+/// The text of a value in a CSV: numbers as number_text(), enumerations by name.
 inline std::string value_text(const std::string& value) { return value; }
 inline std::string value_text(double value) { return number_text(value); }
 template <std::integral T>
@@ -40,7 +40,7 @@ template <class Row, class T>
 auto text_of(T Row::*member) {
   return [member](const Row& row) { return value_text(row.*member); };
 }
-/// `absent` where the member has no value.
+/// The same for an optional member; `absent` where it has no value.
 template <class Row, class T>
 auto text_of(std::optional<T> Row::*member, const char* absent) {
   return [member, absent](const Row& row) { return row.*member ? value_text(*(row.*member)) : absent; };

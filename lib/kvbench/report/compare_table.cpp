@@ -9,7 +9,7 @@
 namespace kvbench {
 namespace {
 
-/// A value that exists only where the two were compared.
+/// A value that exists only where the comparison was not skipped.
 template <class F>
 auto where_compared(F value) {
   return [value](const Comparison& row) { return row.outcome == Outcome::skipped ? "" : value_text(value(row)); };
@@ -27,10 +27,10 @@ std::string place_text(const Comparison& r, bool several) {
   return r.query_head ? out + fmt::format(", head {}", *r.query_head) : out;
 }
 
-/// Header and cells of the short tables.
+/// Header and rows of the short tables.
 TextRows brief_comparisons(std::span<const Comparison> rows) {
   TextRows out = {
-      {"cell", "a", "budget", "b", "budget", "mean a", "mean b", "a - b", "95% interval", "p", "adjusted", "verdict", "note"}};
+      {"group", "a", "budget", "b", "budget", "mean a", "mean b", "a - b", "95% interval", "p", "adjusted", "verdict", "note"}};
   const bool several = std::ranges::any_of(rows, [&](const Comparison& r) { return r.sha256 != rows.front().sha256; });
   for (const Comparison& r : rows) {
     std::vector<std::string> cells = {place_text(r, several), r.a, r.budget_a, r.b, r.budget_b};
@@ -49,7 +49,7 @@ TextRows brief_comparisons(std::span<const Comparison> rows) {
   return out;
 }
 
-/// Words stand at the left: cell, a, b, verdict and note.
+/// Text columns are aligned to the left: group, a, b, verdict and note.
 bool is_left_of_comparisons(std::size_t column) { return column < 2 || column == 3 || column > 10; }
 
 /// The label that all rows share, or `otherwise`.
@@ -70,28 +70,29 @@ std::span<const Column<Comparison>> compare_columns() {
       {"layer", "layer of the model, or all", text_of(&Comparison::layer, "all")},
       {"head", "query head, or all", text_of(&Comparison::query_head, "all")},
       {"protocol", "prefill, decode or stream", text_of(&Comparison::protocol)},
-      {"metric", "what is compared", text_of(&Comparison::metric)},
+      {"metric", "metric that is compared", text_of(&Comparison::metric)},
       {"a", "one configuration", text_of(&Comparison::a)},
       {"budget_a", "its budget as given", text_of(&Comparison::budget_a)},
-      {"b", "the other; without --a and --b the best of the cell", text_of(&Comparison::b)},
+      {"b", "the other configuration; without --a and --b the best one of the group", text_of(&Comparison::b)},
       {"budget_b", "its budget as given", text_of(&Comparison::budget_b)},
       {"verdict", "a better, b better, not distinguishable, or skipped", text_of(&Comparison::outcome)},
-      {"reason", "why there is no verdict; else what to know about it", text_of(&Comparison::reason)},
+      {"reason", "why there is no verdict, or a note on the verdict", text_of(&Comparison::reason)},
       {"mean_a", "mean of a over the pairs", of_test(&PairedTest::mean_a)},
       {"mean_b", "mean of b over the pairs", of_test(&PairedTest::mean_b)},
       {"diff", "mean of a - b over the pairs", of_test(&PairedTest::difference)},
       {"diff_lo", "lower end of its 95 % bootstrap interval",
        where_compared([](const Comparison& r) { return r.test.interval.lo; })},
-      {"diff_hi", "upper end of it", where_compared([](const Comparison& r) { return r.test.interval.hi; })},
-      {"p_value", "two-sided, of the data if a and b were equal on average", of_test(&PairedTest::p_value)},
-      {"p_adjusted", "the same, adjusted by Holm over the call",
+      {"diff_hi", "upper end of this interval", where_compared([](const Comparison& r) { return r.test.interval.hi; })},
+      {"p_value", "two-sided p-value of the data, if a and b were equal on average", of_test(&PairedTest::p_value)},
+      {"p_adjusted", "p_value adjusted by Holm over the call",
        where_compared([](const Comparison& r) { return r.p_adjusted; })},
-      {"p_least", "the smallest p_value that so many blocks can give", of_test(&PairedTest::p_least)},
+      {"p_least", "smallest p_value that this number of blocks can give", of_test(&PairedTest::p_least)},
       {"family", "hypotheses that Holm counted", text_of(&Comparison::family)},
-      {"pairs", "(query, query head, seed) triples with both values", text_of(&Comparison::pairs)},
-      {"left_out", "triples to which the metric does not apply", text_of(&Comparison::left_out)},
-      {"blocks", "of 16 neighbouring queries, all heads of a prompt together", of_test(&PairedTest::blocks)},
-      {"seeds", "pairs of seeds; empty where neither draws",
+      {"pairs", "number of (query, query head, seed) triples with both values", text_of(&Comparison::pairs)},
+      {"left_out", "number of triples to which the metric does not apply", text_of(&Comparison::left_out)},
+      {"blocks", "number of blocks of 16 neighbouring queries; all heads of a prompt share a block",
+       of_test(&PairedTest::blocks)},
+      {"seeds", "number of pairs of seeds; empty where neither configuration uses random numbers",
        [](const Comparison& r) { return r.seeds > 0 ? fmt::format("{}", r.seeds) : ""; }},
       version_column<Comparison>(),
       commit_column<Comparison>(),
@@ -117,7 +118,7 @@ std::string compare_summary(std::span<const Comparison> rows) {
   if (a == b) a = "a", b = "b";  // two budgets of one configuration
   const std::size_t family = rows.empty() ? 0 : rows.front().family;
   return fmt::format("{} is better in {} of {} {}, {} in {}, {} not distinguishable{}; Holm over {} {} at 5 %.\n", a, count[0],
-                     rows.size(), one_pair ? "cells" : "comparisons", b, count[1], count[2],
+                     rows.size(), one_pair ? "groups" : "comparisons", b, count[1], count[2],
                      count[3] > 0 ? fmt::format(", {} skipped", count[3]) : "", family,
                      family == 1 ? "hypothesis" : "hypotheses");
 }

@@ -16,7 +16,7 @@
 namespace kvbench {
 namespace {
 
-/// Walks over the text once, a row a call.
+/// Reads the text once, one row per call.
 class Scanner {
  public:
   Scanner(std::string_view text, const std::string& file) : text_(text), file_(file) {
@@ -47,7 +47,7 @@ class Scanner {
     std::string field(text_.substr(at_, end - at_));
     at_ = end;
     if (!done() && text_[at_] == '"')
-      throw Error("{}:{}: a quote inside a field; fields with quotes stand in quotes, doubled inside", file_, line_);
+      throw Error("{}:{}: a quote inside an unquoted field; quote the field and double the quotes inside it", file_, line_);
     return field;
   }
 
@@ -55,7 +55,7 @@ class Scanner {
     const std::size_t begin = line_;
     std::string field;
     for (;;) {
-      if (done()) throw Error("{}:{}: the quote that begins here never ends; is the file cut short?", file_, begin);
+      if (done()) throw Error("{}:{}: the quote that begins here is not closed; is the file incomplete?", file_, begin);
       const char c = text_[at_++];
       line_ += c == '\n';
       if (c != '"') {
@@ -87,18 +87,18 @@ void check_text(std::string_view text, const std::string& file) {
   const std::size_t at = invalid_utf8(text);
   if (at == std::string_view::npos) return;
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  throw Error("{}:{}: holds bytes that are no text; kvbench reads the CSV files that kvbench writes", file, line);
+  throw Error("{}:{}: has bytes that are not UTF-8 text; kvbench reads the CSV files that kvbench writes", file, line);
 }
 
 void add_header(CsvTable& table, std::vector<std::string> columns) {
   table.columns = std::move(columns);
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     if (!table.index.emplace(table.columns[c], c).second)
-      throw Error("{}:1: the column '{}' stands there twice", table.file, table.columns[c]);
+      throw Error("{}:1: the column '{}' appears twice", table.file, table.columns[c]);
   }
 }
 
-/// Hands over each row after the header's; returns the table without rows.
+/// Calls `take` with each row after the header; returns the table without rows.
 template <class F>
 CsvTable scan(std::string_view text, const std::string& file, F take) {
   if (text.empty()) throw Error("{}: the file is empty; was the run that should write it interrupted?", file);
@@ -110,7 +110,7 @@ CsvTable scan(std::string_view text, const std::string& file, F take) {
   while (!scanner.done()) {
     CsvRow row = scanner.row();
     if (row.cells.size() != table.columns.size()) {
-      throw Error("{}:{}: {} fields where the header has {}; is the file cut short or edited?", file, row.line,
+      throw Error("{}:{}: {} fields where the header has {}; is the file incomplete or edited?", file, row.line,
                   row.cells.size(), table.columns.size());
     }
     take(table, std::move(row));

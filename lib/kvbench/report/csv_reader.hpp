@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CSV as RFC 4180 has it, read whole, with complaints that name file and line.
+// Reads CSV files (RFC 4180) as a whole. Errors name file and line.
 #pragma once
 
 #include <cstddef>
@@ -13,34 +13,35 @@
 namespace kvbench {
 
 struct CsvRow {
-  std::size_t line;  ///< of the file, from 1: where the row begins
+  std::size_t line;  ///< line of the file where the row begins, from 1
   std::vector<std::string> cells;
 };
 
 struct CsvTable {
-  std::string file;  ///< as given: for complaints
-  std::string name;  ///< for readers: without its folder
+  std::string file;  ///< path as given, for messages
+  std::string name;  ///< without its folder, for reports
   std::vector<std::string> columns;
   std::vector<CsvRow> rows;  ///< each as long as `columns`
 
   std::optional<std::size_t> find(std::string_view column) const;
   bool has(std::string_view column) const { return find(column).has_value(); }
-  /// The cell of a column that the table has; "" where it has none.
+  /// The cell of a column; "" where the table has no such column.
   const std::string& text(const CsvRow& row, std::string_view column) const;
-  /// NaN for an empty cell or a column that the table lacks; throws Error with file, line and column where it is no number.
+  /// The same as a number. NaN for an empty cell or where the table has no such column; throws Error with file, line and column
+  /// where the cell is not a number.
   double number(const CsvRow& row, std::string_view column) const;
 
   std::unordered_map<std::string, std::size_t> index;  ///< column -> position
 };
 
-/// UTF-8 with LF or CRLF; one header line and at least one row, all of one width. `file` stands in the complaints. Throws
-/// Error.
+/// Parses UTF-8 with LF or CRLF: one header line and at least one row, all with the same number of fields. Throws Error, whose
+/// message names `file`.
 CsvTable parse_csv(std::string_view text, const std::string& file);
 
-/// Throws Error where the file does not exist or is no such CSV, IoError where it cannot be read.
+/// Throws Error where the file does not exist or is not such a CSV, IoError where it cannot be read.
 CsvTable read_csv(const std::string& path);
 
-/// The same for files of many rows: hands over one row after the other, with a table that has the columns and no rows.
+/// The same for large files: calls `take` with one row after the other and a table that has the columns but no rows.
 void scan_csv(const std::string& path, const std::function<void(const CsvTable&, const CsvRow&)>& take);
 
 }  // namespace kvbench

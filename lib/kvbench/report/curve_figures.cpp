@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error against budget and bytes, recall against budget: one drawing, or one a kind of method where there are many.
+// Error against budget and bytes, recall against budget: one drawing, or one per kind of method where there are many methods.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -14,7 +14,7 @@
 namespace kvbench {
 namespace {
 
-/// What a figure shows of a row.
+/// The values of a row that a figure shows.
 struct CurveKind {
   const char *title, *caption, *y_title;
   bool budget;  ///< x: the budget; otherwise bytes
@@ -31,23 +31,23 @@ constexpr CurveKind curves[] = {
      "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds; bars: 95 % bootstrap interval of the mean.",
      "mean relative error", true, true},
     {"Error against bytes",
-     "The same error against what a kv head's arrays take, metadata and slow memory included, as a share of the exact cache. A "
-     "line joins the "
-     "budgets of a method, smallest first.",
+     "The same error against the bytes of the arrays of a kv head, including metadata and slow memory, divided by the bytes of "
+     "the "
+     "exact cache. A line joins the budgets of a method in ascending order.",
      "mean relative error", false, true},
     {"Recall against budget",
-     "Share of the truly most attended tokens among those kept, over the tokens that a method may drop; merging methods have "
-     "none.",
+     "Share of the most attended tokens that were kept, over the tokens that a method may drop. Merging methods have no "
+     "recall.",
      "mean recall", true, false},
 };
 
 const char* explanation(const std::string& kind) {
   if (kind == "eviction") return "eviction: some tokens are kept, the others are dropped";
-  if (kind == "sampling") return "sampling: drawn tokens with weights";
+  if (kind == "sampling") return "sampling: randomly drawn tokens with weights";
   if (kind == "merging") return "merging: tokens merged into weighted entries";
   if (kind == "retrieval") return "retrieval: all tokens are stored, some are read for each query";
-  if (kind == "quantisation") return "quantisation: numbers in fewer bits";
-  return kind == "own" ? "own: entries from a file" : "other methods";
+  if (kind == "quantisation") return "quantisation: numbers with fewer bits";
+  return kind == "own" ? "own: entries read from a file" : "other methods";
 }
 
 template <class F>
@@ -63,7 +63,7 @@ Axis y_axis(const std::vector<Series>& all, const CurveKind& curve) {
   if (!curve.error) return {Scale::linear, 0, 1, linear_ticks(0, 1), curve.y_title};
   std::vector<double> values;
   each_row(all, curve, [&](const Series& series, const ReplayRow& r) {
-    if (series.method == "exact") return;  // rounding error, decades below everything else
+    if (series.method == "exact") return;  // its rounding error is decades below all other errors
     for (const double value : {curve.y(r), curve.lo(r), curve.hi(r)}) values.push_back(value);
   });
   const Extent extent = log_extent(values);
@@ -74,7 +74,7 @@ Axis x_axis(const std::vector<Series>& all, const CurveKind& curve, const std::v
   double lo = INFINITY, hi = 0;
   Axis axis{.scale = Scale::log,
             .ticks = {},
-            .title = curve.budget ? "budget (share of the context, or tokens)" : "bytes held / bytes of the exact cache"};
+            .title = curve.budget ? "budget (share of the context, or tokens)" : "bytes / bytes of the exact cache"};
   std::vector<std::string> marked;
   each_row(all, curve, [&](const Series&, const ReplayRow& r) {
     const double x = curve.x(r);
@@ -97,7 +97,7 @@ Axis x_axis(const std::vector<Series>& all, const CurveKind& curve, const std::v
   const bool shares = std::ranges::all_of(budgets, [](const std::string& b) { return b.ends_with('%'); });
   const bool tokens = std::ranges::none_of(budgets, [](const std::string& b) { return b.ends_with('%'); });
   if (curve.budget && shares) axis.title = "budget, share of the context";
-  if (curve.budget && tokens) axis.title = "budget, tokens a kv head";
+  if (curve.budget && tokens) axis.title = "budget, tokens per kv head";
   return axis;
 }
 
@@ -116,7 +116,7 @@ ChartLine curve_line(const Series& series, const CurveKind& curve, LineRole role
   return line;
 }
 
-/// Where each series is shown in colour: everything in one drawing, or a drawing a kind, or a method where there is one kind.
+/// Name of the drawing in which a series is coloured: one drawing for all, one per kind, or one per method where there is one kind.
 using Group = std::function<std::string(const Series&)>;
 Group grouping(const std::vector<Series>& all) {
   if (!many(all)) return [](const Series&) { return std::string(); };
@@ -166,7 +166,7 @@ std::vector<Drawing> line_drawings(const std::vector<Series>& all, const CurveKi
   return drawings;
 }
 
-/// For a single budget: best first.
+/// For a single budget; the best configuration first.
 Drawing dot_drawing(const std::vector<Series>& all, const CurveKind& curve, const std::string& budget) {
   DotPlot plot{.title = fmt::format("{} at a budget of {}", curve.error ? "Error" : "Recall", budget),
                .description = curve.caption,
@@ -184,7 +184,7 @@ std::string listed(const char* what, const std::vector<std::string>& items) {
   return items.empty() ? "" : fmt::format(" {}{}.", what, fmt::join(items, ", "));
 }
 
-/// What an axis cuts off, by method.
+/// A sentence with the values outside the axis, by series.
 std::string cut_off(const std::vector<Series>& all, const CurveKind& curve) {
   const Axis axis = y_axis(all, curve);
   std::vector<std::string> items;
@@ -195,10 +195,10 @@ std::string cut_off(const std::vector<Series>& all, const CurveKind& curve) {
     }
     if (!beyond.empty()) items.push_back(fmt::format("{} ({})", series.name(), range_text(beyond)));
   }
-  return listed("Beyond the axis, drawn as triangles at its edge: ", items);
+  return listed("Values outside the axis, drawn as triangles at its edge: ", items);
 }
 
-/// What a budget means for most methods: the median.
+/// The budget in tokens that most methods have: the median.
 double usual_tokens(const std::vector<Series>& all, const std::string& budget) {
   std::vector<double> tokens;
   for (const Series& series : all) {
@@ -210,7 +210,7 @@ double usual_tokens(const std::vector<Series>& all, const std::string& budget) {
   return tokens.empty() ? NAN : tokens[tokens.size() / 2];
 }
 
-/// Methods for which a budget means another number of tokens than for most, such as those that divide it among layers.
+/// A sentence with the methods whose budget in tokens differs from the usual one, such as those that divide it among layers.
 std::string uneven(const std::vector<Series>& all) {
   std::vector<std::string> items;
   for (const Series& series : all) {
@@ -221,8 +221,9 @@ std::string uneven(const std::vector<Series>& all) {
     if (std::ranges::any_of(ratios, [](double ratio) { return ratio < 0.95 || ratio > 1.05; }))
       items.push_back(fmt::format("{} ({} times)", series.name(), range_text(ratios)));
   }
-  return listed("The budget is the one asked for; on these layers it means another number of tokens than for most methods in: ",
-                items);
+  return listed(
+      "The axis shows the requested budget. On these layers, the following methods have another number of tokens than most: ",
+      items);
 }
 
 DocTable curve_numbers(const std::vector<Series>& all, std::span<const CurveKind> shown) {
@@ -255,7 +256,7 @@ std::vector<CurveKind> with_points(const std::vector<Series>& all) {
   return shown;
 }
 
-/// A figure a curve, with a drawing a group.
+/// One figure per curve, with one drawing per group.
 std::vector<Block> apart(const std::vector<Series>& all, std::span<const CurveKind> shown,
                          const std::vector<std::string>& budgets) {
   std::vector<Block> blocks;
@@ -264,14 +265,14 @@ std::vector<Block> apart(const std::vector<Series>& all, std::span<const CurveKi
                   .drawings = line_drawings(all, curve, budgets),
                   .caption = curve.caption,
                   .numbers = curve_numbers(all, {&curve, 1})};
-    figure.caption += " Coloured: the methods of a drawing; faint: all others, on the same axes; dotted: references.";
+    figure.caption += " Coloured: the methods of the drawing; faint: all other methods; dotted: references.";
     figure.caption += cut_off(all, curve) + (curve.budget ? uneven(all) : "");
     blocks.emplace_back(std::move(figure));
   }
   return blocks;
 }
 
-/// One figure with a drawing a curve.
+/// One figure with one drawing per curve.
 Figure together(const std::vector<Series>& all, std::span<const CurveKind> shown, const std::vector<std::string>& budgets) {
   Figure figure{.title = "Error and recall", .drawings = {}, .caption = "", .numbers = curve_numbers(all, shown)};
   for (const CurveKind& curve : shown) {

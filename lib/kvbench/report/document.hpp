@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A report before it is HTML or Markdown: what is said, in which order.
+// The contents of a report, from which HTML or Markdown is written.
 #pragma once
 
 #include <string>
@@ -20,19 +20,19 @@ struct TableCell {
 
 struct TableColumn {
   std::string title;
-  bool number = false;  ///< stands at the right
-  bool prose = false;   ///< sentences: wraps, and is given room
+  bool number = false;  ///< aligned to the right
+  bool prose = false;   ///< sentences: wide, with line breaks
 };
 
 struct DocTable {
-  std::string title;  ///< caption; what a folded table is called
+  std::string title;  ///< caption, also of a folded table
   std::vector<TableColumn> columns;
   std::vector<std::vector<TableCell>> rows;
   bool folded = false;
-  std::size_t merged = 0;  ///< so many first columns show a value once where it stands in several rows one below the other
+  std::size_t merged = 0;  ///< number of first columns that show equal values in consecutive rows once
 };
 
-/// Without the columns that are empty throughout.
+/// The table without the columns that are empty in all rows.
 DocTable compact(DocTable table);
 
 struct Heading {
@@ -44,18 +44,18 @@ struct Paragraph {
   std::string text;
 };
 
-/// An SVG element and how wide it wants to be.
+/// An SVG element and its natural width.
 struct Drawing {
   std::string svg;
   int width;           ///< px
-  bool rigid = false;  ///< neither shrinks nor grows; otherwise to 4/5 and 6/5
+  bool rigid = false;  ///< fixed width; otherwise the drawing is scaled between 4/5 and 6/5
 };
 
 struct Figure {
   std::string title;
   std::vector<Drawing> drawings;  ///< side by side where there is room
   std::string caption;
-  DocTable numbers;  ///< what is drawn, to copy
+  DocTable numbers;  ///< the values that are drawn
   bool folded = false;
 };
 
@@ -66,10 +66,10 @@ struct Document {
   std::vector<Block> blocks;
 };
 
-/// One file that needs nothing else: no network, no script; light and dark, on paper and on a narrow screen.
+/// One self-contained file without network access or scripts, for light and dark screens, paper and narrow screens.
 std::string html(const Document& document);
 
-/// The words and tables of a report; of a figure its caption and its numbers.
+/// The text and tables of a report; of a figure the caption and the numbers.
 std::string markdown(const Document& document);
 
 }  // namespace kvbench

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double dot_row_height = 22, dots_top = 30, dots_bottom = 44;
 
-/// Where columns of the plot begin and end, px.
+/// Horizontal positions of the columns of the plot, px.
 struct Columns {
   double details, left, right, end;
 };

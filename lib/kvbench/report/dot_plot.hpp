@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One value a row, with its interval: what a line chart is for one budget.
+// One value per row, with its interval: replaces a line chart where there is one budget.
 #pragma once
 
 #include <cmath>

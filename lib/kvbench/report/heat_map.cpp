@@ -22,7 +22,7 @@ std::string rect(double x, double y, double width, double height, char colour) {
                      svg::px(width), svg::px(height), colour);
 }
 
-/// As few characters as a cell holds: "0.0664", "4e-8".
+/// A number short enough for a cell: "0.0664", "4e-8".
 std::string cell_text(double value) {
   if (value == 0 || value >= 0.001) return three_digits(value);
   std::string text = fmt::format("{:.0e}", value);
@@ -44,7 +44,7 @@ std::string cell(const HeatMap& map, const HeatRow& row, std::size_t c, double x
   return svg::group("cell", fmt::format("{}, layer {}: {}", name, map.columns[c], word), content);
 }
 
-/// The nine colours with the values where they meet.
+/// The nine colours with the values at their boundaries.
 std::string legend(const HeatMap& map, double left, double y) {
   std::string out;
   for (int i = 0; i < heat_colours; ++i) out += rect(left + swatch_width * i, y, swatch_width, 10, static_cast<char>('0' + i));

@@ -15,7 +15,7 @@ const char* tone_class(Tone tone) {
   return names[static_cast<std::size_t>(tone)];
 }
 
-/// How many rows from `row` on show the same text in column `column` and in all before it.
+/// Number of consecutive rows from `row` on with equal text in all columns up to `column`.
 std::size_t rows_alike(const DocTable& table, std::size_t row, std::size_t column) {
   std::size_t count = 1;
   const auto alike = [&](std::size_t other) {
@@ -43,7 +43,7 @@ std::string cell_html(const DocTable& table, std::size_t row, std::size_t column
 
 std::string rows_html(const DocTable& table) {
   std::string out = "<tbody>\n";
-  std::vector<std::size_t> covered(table.merged, 0);  // up to which row a cell above reaches
+  std::vector<std::size_t> covered(table.merged, 0);  // per column: first row that the last merged cell does not span
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     out += "<tr>";
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
@@ -60,7 +60,7 @@ std::string rows_html(const DocTable& table) {
   return out + "</tbody>\n";
 }
 
-/// Its title, and the table in a box that scrolls by itself where the table is wider than the page.
+/// The title, and the table in a box that scrolls where the table is wider than the page.
 std::string table_html(const DocTable& table, bool titled) {
   const std::string title = escape_xml(table.title);
   std::string out = titled ? fmt::format("<p class=\"title\">{}</p>\n", title) : "";
@@ -78,8 +78,8 @@ std::string counted(const DocTable& table) {
   return fmt::format("{} ({} {})", table.title, table.rows.size(), table.rows.size() == 1 ? "row" : "rows");
 }
 
-/// Columns of equal width, as many as the page holds; each drawing in a box that scrolls by itself where the screen is narrower
-/// than the drawing can be.
+/// As many columns of equal width as fit on the page; each drawing in a box that scrolls where the screen is narrower than the
+/// smallest size of the drawing.
 std::string drawings_html(const Figure& figure) {
   int least = 0;
   std::string boxes;

@@ -3,9 +3,9 @@
 
 namespace kvbench {
 
-// c0 .. c6: Okabe and Ito's palette, which readers with any colour vision can tell apart (yellow left out: too faint on white;
-// its place has the text's own colour). Dark: the same hues, lighter. h0 .. h8: one hue from faint to strong, for heat maps; t0
-// .. t8: text that can be read on them.
+// c0 .. c6: palette of Okabe and Ito, distinguishable with any colour vision (the text colour replaces yellow, which is too faint
+// on white). Dark: the same hues, lighter. h0 .. h8: one hue from faint to strong, for heat maps; t0 .. t8: readable text colours on
+// h0 .. h8.
 std::string_view html_style() {
   return R"(:root {
   color-scheme: light dark;

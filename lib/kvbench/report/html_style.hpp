@@ -5,7 +5,7 @@
 
 namespace kvbench {
 
-/// The style sheet of a report. Drawings take their colours from its variables, so that they follow light, dark and paper.
+/// The style sheet of a report. Drawings use its variables as colours, so that they suit light and dark screens and paper.
 std::string_view html_style();
 
 }  // namespace kvbench

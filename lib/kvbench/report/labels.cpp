@@ -7,11 +7,11 @@
 namespace kvbench {
 namespace {
 
-/// Neighbouring labels that touch: moved as one.
+/// Neighbouring labels that touch; they move together.
 struct LabelBlock {
-  double sum;     ///< of the tops that its labels want for the block
-  double count;   ///< of labels
-  double height;  ///< of all
+  double sum;     ///< of the preferred tops of the block, one per label
+  double count;   ///< number of labels
+  double height;  ///< total height
   double top() const { return sum / count; }
 };
 
@@ -20,11 +20,12 @@ struct LabelBlock {
 std::vector<double> spread_labels(std::span<const LabelSlot> slots, double top, double bottom) {
   std::vector<std::size_t> order(slots.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return slots[i].wanted; });
-  // Pool adjacent violators: a block sits at the mean of what its labels want, and swallows the one above while they overlap.
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return slots[i].preferred; });
+  // Pool adjacent violators: a block is placed at the mean of its preferred tops and is merged with the block above while they
+  // overlap.
   std::vector<LabelBlock> blocks;
   for (const std::size_t i : order) {
-    LabelBlock block{slots[i].wanted - slots[i].height / 2, 1, slots[i].height};
+    LabelBlock block{slots[i].preferred - slots[i].height / 2, 1, slots[i].height};
     while (!blocks.empty() && blocks.back().top() + blocks.back().height > block.top()) {
       const LabelBlock above = blocks.back();
       blocks.pop_back();
@@ -53,7 +54,7 @@ std::vector<double> spread_labels(std::span<const LabelSlot> slots, double top, 
 double text_width(const std::string& text, double size) {
   double width = 0;
   for (const char c : text) {
-    if ((static_cast<unsigned char>(c) & 0xC0) == 0x80) continue;  // inside a character
+    if ((static_cast<unsigned char>(c) & 0xC0) == 0x80) continue;  // continuation byte of a UTF-8 character
     width += c == 'm' || c == 'w' || c == 'M' || c == 'W' || c == '%' ? 0.88
              : c == 'i' || c == 'l' || c == ' ' || c == '.'           ? 0.32
                                                                       : 0.58;

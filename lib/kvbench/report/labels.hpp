@@ -8,18 +8,19 @@
 namespace kvbench {
 
 struct LabelSlot {
-  double wanted;  ///< centre
+  double preferred;  ///< centre
   double height;
 };
 
-/// Centres for labels in a column so that none overlaps another, in the order of `wanted` (ties: of the list), as near to what
-/// they want as sums of squares go, within [top, bottom] where all fit; where they do not, from `top` on and beyond.
+/// Centres of labels in a column without overlaps, in the order of `preferred` (ties: in list order), with the smallest sum of
+/// squared distances to the preferred centres. Labels stay within [top, bottom] if all fit; otherwise they start at `top` and
+/// exceed `bottom`.
 std::vector<double> spread_labels(std::span<const LabelSlot> slots, double top, double bottom);
 
-/// Estimated width of a text in a sans-serif font of `size` px: close enough to leave room for it.
+/// Estimated width of a text in a sans-serif font of `size` px.
 double text_width(const std::string& text, double size);
 
-/// "a=1;b=2;c=3" in lines of at most `width` characters, broken after semicolons where that is possible.
+/// Splits "a=1;b=2;c=3" after semicolons into lines of at most `width` characters where possible.
 std::vector<std::string> wrap_params(const std::string& params, std::size_t width);
 
 }  // namespace kvbench

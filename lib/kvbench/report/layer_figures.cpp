@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Error by method and layer as heat maps, one a budget, with the same rows and colours.
+// Error by method and layer as heat maps, one per budget, with the same rows and colours.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -14,8 +14,8 @@
 namespace kvbench {
 namespace {
 
-constexpr std::size_t open_maps = 3;  // that are shown at once where each is narrow
-constexpr std::size_t narrow = 10;    // layers
+constexpr std::size_t most_maps = 3;              // shown side by side if each is narrow
+constexpr std::size_t layers_of_narrow_map = 10;  // at most
 
 std::vector<std::string> layers_of(const std::vector<Series>& all) {
   std::vector<std::string> layers;
@@ -37,7 +37,7 @@ const ReplayRow* find_row(const std::vector<const ReplayRow*>& rows, const std::
   return at == rows.end() ? nullptr : *at;
 }
 
-/// Best first at `budget`; without a value last.
+/// In ascending order of the error at `budget`; series without a value last.
 std::vector<const Series*> ranked(const std::vector<Series>& all, const std::string& budget) {
   std::vector<const Series*> order;
   for (const Series& series : all) {
@@ -112,16 +112,17 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
   const auto figure = [&](std::span<const std::string> shown, std::string title, bool folded) {
     Figure f{.title = std::move(title),
              .drawings = {},
-             .caption = fmt::format("Mean relative error; rows from the smallest error over all layers at {} to the largest. "
-                                    "Colours follow the logarithm; "
-                                    "values beyond the ends have the colour of the end. A dash: no row, or one that is not ok.",
-                                    middle),
+             .caption =
+                 fmt::format("Mean relative error. Rows are in ascending order of the error over all layers at {}. The colour "
+                             "scale is logarithmic; values outside it have the colour of its end. A dash: no row, or a row "
+                             "that is not ok.",
+                             middle),
              .numbers = layer_numbers(order, shown, layers),
              .folded = folded};
     for (const std::string& budget : shown) f.drawings.push_back(draw(map_of(order, budget, layers, extent)));
     return f;
   };
-  if (budgets.size() <= open_maps && layers.size() <= narrow) return {figure(budgets, "Error by layer", false)};
+  if (budgets.size() <= most_maps && layers.size() <= layers_of_narrow_map) return {figure(budgets, "Error by layer", false)};
   std::vector<Block> blocks = {figure({&middle, 1}, fmt::format("Error by layer at a budget of {}", middle), false)};
   for (const std::string& budget : budgets) {
     if (budget != middle)

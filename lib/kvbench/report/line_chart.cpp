@@ -13,7 +13,7 @@ namespace kvbench {
 namespace {
 
 constexpr double plot_left = 46, plot_heading = 20, plot_bottom = 44, leader_length = 30, name_height = 15, detail_height = 13;
-constexpr int lone_reference = 3;  // marker where a reference has no line: a ring
+constexpr int lone_reference = 3;  // marker of a reference with a single point: a ring
 constexpr std::size_t detail_characters = 26, many_points = 24;
 
 /// The name of a line at its right end.
@@ -31,7 +31,7 @@ struct Label {
 
 bool drawable(const ChartPoint& point) { return !std::isnan(point.x) && !std::isnan(point.y); }
 
-/// "▲ 5.41 to 27.4": what the axis does not reach.
+/// "▲ 5.41 to 27.4": the values of a line outside the axis.
 std::vector<std::string> beyond_axis(const Axis& y, const ChartLine& line) {
   std::vector<double> below, above;
   for (const ChartPoint& p : line.points) {
@@ -83,7 +83,7 @@ class Plot {
   double x_of(double value) const { return plot_left + (right_ - plot_left) * std::clamp(c_.x.at(value), 0., 1.); }
   double y_of(double value) const { return base_ - c_.plot_height * std::clamp(c_.y.at(value), 0., 1.); }
 
-  /// Sideways shift of a line among those that show intervals.
+  /// Horizontal shift of a line, so that intervals at equal x do not overlap.
   double shift(const ChartLine& line) const {
     if (!c_.apart || line.role != LineRole::shown) return 0;
     double rank = 0, count = 0;
@@ -98,7 +98,7 @@ class Plot {
     using svg::Anchor;
     std::string out = svg::text(0, top_ - 12, c_.y.title, "soft small");
     if (!c_.title.empty()) out += svg::text(0, 15, c_.title, "head");
-    double free_from = -1e9;  // where the text of the tick before ends
+    double free_from = -1e9;  // right end of the previous label
     for (const Tick& tick : c_.x.ticks) {
       const double x = x_of(tick.value), half = text_width(tick.label, 11) / 2;
       out += svg::line(x, top_, x, base_, "grid");
@@ -115,7 +115,7 @@ class Plot {
     return out + svg::text((plot_left + right_) / 2, base_ + 34, c_.x.title, "soft small", Anchor::middle);
   }
 
-  /// Joined where neighbouring points have values.
+  /// The points joined by lines, with a gap at points without a value.
   std::string path(const ChartLine& line, double dx) const {
     std::string d;
     bool pen_down = false;
@@ -178,7 +178,7 @@ class Plot {
     return out;
   }
 
-  /// A thin line from the end of the line to its name.
+  /// The name of a line, with a thin connector from the end of the line.
   std::string name(const Label& label, double centre) const {
     const bool shown = label.line->role == LineRole::shown;
     const double first = centre - label.height() / 2 + name_height / 2, x = right_ + leader_length;

@@ -14,20 +14,20 @@ namespace kvbench {
 struct ChartPoint {
   double x, y;
   double lo = NAN, hi = NAN;  ///< interval of y
-  std::string tip;            ///< shown when pointed at
+  std::string tip;            ///< tooltip
 };
 
 enum class LineRole {
   shown,      ///< colour, markers, interval, name
-  reference,  ///< grey and dotted, with its name: something to compare with
-  context,    ///< faint, without a name: what stands elsewhere
+  reference,  ///< grey and dotted, with its name: exact, random, oracle-topk
+  context,    ///< faint, without a name: shown in another drawing
 };
 
 struct ChartLine {
   std::string name, detail;  ///< detail: parameters, in smaller text below the name
   LineRole role = LineRole::shown;
-  int style = 0;        ///< colour, marker and dashes; 35 of them
-  bool tinted = false;  ///< context: in the colour of its style
+  int style = 0;        ///< selects colour, marker and dashes; there are 35
+  bool tinted = false;  ///< role context: faint, but in the colour of the style
   std::vector<ChartPoint> points;
 };
 
@@ -35,16 +35,16 @@ struct LineChart {
   std::string title, description;  ///< title: may be empty
   Axis x, y;
   std::vector<ChartLine> lines;
-  bool apart = false;  ///< lines have the same x: a hair of sideways shift keeps their intervals apart
+  bool apart = false;  ///< lines share their x values: shift them slightly so that intervals do not overlap
   double width = 456;  ///< px
   double plot_height = 250;
 };
 
-/// Plot height at which the names fit one below the other.
+/// Plot height at which the names of all lines fit below each other.
 double height_for_labels(const LineChart& chart);
 
-/// A point beyond the axes, or one that a log axis cannot show, is drawn as a triangle at the edge, and the name of its line
-/// says how far it goes.
+/// A point outside the axes, or one that a log axis cannot show, is drawn as a triangle at the edge; the label of its line gives
+/// the values.
 Drawing draw(const LineChart& chart);
 
 }  // namespace kvbench

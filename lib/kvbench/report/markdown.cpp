@@ -7,7 +7,7 @@
 namespace kvbench {
 namespace {
 
-/// Nothing in the text opens a cell, a line, code, emphasis, a link or a tag.
+/// Escapes everything that would start a cell, a line, code, emphasis, a link or a tag.
 std::string escaped(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

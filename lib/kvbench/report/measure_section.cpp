@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures as curves: a drawing a layer, a line an array (its mean over heads and prompts), the single heads faint behind it.
+// Measures as curves: one drawing per layer, one line per array (mean over heads and prompts), single heads faint behind it.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -67,7 +67,7 @@ int style_of(const MeasureSeries& m, const std::string& array) {
   return static_cast<int>(std::ranges::find(m.arrays, array) - m.arrays.begin());
 }
 
-/// The single heads of a layer, without names.
+/// The lines of the single heads of a layer, without names.
 std::vector<ChartLine> head_lines(const MeasureSeries& m, const std::string& layer) {
   std::map<std::vector<std::string>, ChartLine> heads;
   for (const MeasureLine& l : m.lines) {
@@ -128,7 +128,7 @@ void add(MeasureSeries& m, const MeasureLine& line) {
   m.x_hi = std::max(m.x_hi, line.x);
 }
 
-/// A little room around what is drawn; zero is shown where it is near.
+/// Adds margins to the range of the drawing, and includes zero where it is near.
 void round_range(MeasureSeries& m) {
   if (m.lo > m.hi) m.lo = 0, m.hi = 1, m.x_lo = 0, m.x_hi = 1;
   if (m.lo > 0 && m.lo < 0.5 * m.hi) m.lo = 0;

@@ -16,7 +16,7 @@ std::span<const Column<MeasureRow>> measure_columns() {
       {"array", "keys, values, or both joined", text_of(&MeasureRow::array)},
       {"x", "number of centres, or distance in tokens", text_of(&MeasureRow::x)},
       {"value", "covering radius relative to the spread, or mean cosine", text_of(&MeasureRow::value)},
-      {"count", "points or pairs behind the value", text_of(&MeasureRow::count)},
+      {"count", "number of points or pairs behind the value", text_of(&MeasureRow::count)},
       version_column<MeasureRow>(),
       commit_column<MeasureRow>(),
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that papers print, beside the rows of ours that they are to be compared with.
+// Published numbers next to the rows that they are compared with.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ bool names(const Published::Filter& filter, std::string_view column) {
   return std::ranges::any_of(filter, [&](const auto& pair) { return pair.first == column; });
 }
 
-/// Every column of the filter has its value.
+/// Whether every column of the filter has its value.
 bool agrees(const CsvTable& table, const CsvRow& row, const Published::Filter& filter) {
   return std::ranges::all_of(
       filter, [&](const auto& pair) { return table.has(pair.first) && table.text(row, pair.first) == pair.second; });
@@ -32,7 +32,7 @@ bool matches(const CsvTable& table, const CsvRow& row, const Published::Filter& 
   return agrees(table, row, filter);
 }
 
-/// Rows of a filter. Where it names no prompt and some are over all prompts, only those.
+/// Rows that match the filter. Where it names no prompt and some rows are over all prompts, only those.
 std::vector<std::pair<const CsvTable*, const CsvRow*>> found(std::span<const CsvTable* const> tables,
                                                              const Published::Filter& filter) {
   std::vector<std::pair<const CsvTable*, const CsvRow*>> rows;
@@ -47,7 +47,7 @@ std::vector<std::pair<const CsvTable*, const CsvRow*>> found(std::span<const Csv
   return rows;
 }
 
-/// "0.117 [0.112, 0.122]" where NAME_mean has NAME_lo and NAME_hi beside it.
+/// "0.117 [0.112, 0.122]" where the table also has NAME_lo and NAME_hi for NAME_mean.
 std::string ours(const CsvTable& table, const CsvRow& row, const std::string& metric) {
   if (!table.has(metric))
     throw Error("{}: lacks the column '{}', which a published number is compared with", table.file, metric);
@@ -66,7 +66,7 @@ std::string filter_text(const Published::Filter& filter) {
   return out;
 }
 
-/// The mean over heads of a measure for each trace, with its extremes.
+/// The mean of a measure over heads per trace, with its extremes.
 std::vector<std::pair<std::string, std::string>> measured_means(std::span<const CsvTable* const> tables,
                                                                 const Published::Filter& filter) {
   std::vector<std::pair<std::string, std::vector<double>>> traces;
@@ -92,19 +92,17 @@ std::vector<std::pair<std::string, std::string>> measured_means(std::span<const 
 
 std::vector<Block> published_blocks(std::span<const Published> published, std::span<const CsvTable* const> replays,
                                     std::span<const CsvTable* const> measures) {
-  std::vector<Block> blocks = {Heading{2, "What the paper says"}};
+  std::vector<Block> blocks = {Heading{2, "Comparison with the paper"}};
   for (std::size_t i = 0; i < published.size(); ++i) {
     const Published& p = published[i];
     const auto same_claim = [&](const Published& other) { return other.claim == p.claim && other.why == p.why; };
     if (i == 0 || !same_claim(published[i - 1])) {
-      blocks.push_back(DocTable{.title = p.claim,
-                                .columns = {{"the paper prints", false, true},
-                                            {"our row", false, true},
-                                            {"trace"},
-                                            {"metric"},
-                                            {"ours, mean [95 % interval]", true}},
-                                .rows = {},
-                                .merged = 1});
+      blocks.push_back(DocTable{
+          .title = p.claim,
+          .columns =
+              {{"paper", false, true}, {"row", false, true}, {"trace"}, {"metric"}, {"kvbench, mean [95 % interval]", true}},
+          .rows = {},
+          .merged = 1});
     }
     auto& rows = std::get<DocTable>(blocks.back()).rows;
     for (const Published::Filter& filter : p.rows) {
@@ -119,7 +117,7 @@ std::vector<Block> published_blocks(std::span<const Published> published, std::s
       for (const auto& [trace, value] : heads) add(trace, value);
     }
     const bool last = i + 1 == published.size() || !same_claim(published[i + 1]);
-    if (last && !p.why.empty()) blocks.push_back(Paragraph{"Why they may differ: " + p.why + "."});
+    if (last && !p.why.empty()) blocks.push_back(Paragraph{"Possible reasons for differences: " + p.why + "."});
   }
   return blocks;
 }

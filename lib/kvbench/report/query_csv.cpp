@@ -11,7 +11,7 @@
 namespace kvbench {
 namespace {
 
-/// Column by column what makes a place and a configuration.
+/// The columns that identify a place and a configuration.
 constexpr const char* place_columns[] = {"run", "trace", "sha256", "model", "prompt", "device", "protocol", "layer", "head"};
 constexpr const char* configuration_columns[] = {"method", "params", "budget", "seed"};
 
@@ -25,14 +25,14 @@ std::vector<std::string> texts(const CsvTable& table, const CsvRow& row, const c
 Status status_of(const CsvTable& table, const CsvRow& row) {
   const std::string& text = table.text(row, "status");
   if (const auto status = find_status(text)) return *status;
-  throw Error("{}:{}: the status '{}' is none that kvbench knows", table.file, row.line, text);
+  throw Error("{}:{}: '{}' is not a status of kvbench", table.file, row.line, text);
 }
 
 template <class T>
 T integer(const CsvTable& table, const CsvRow& row, const char* column) {
   const double value = table.number(row, column);
   if (!(std::abs(value) <= 2147483647.0) || value != std::floor(value)) {
-    throw Error("{}:{}: column '{}' holds '{}', which is no number of a layer, head, query or seed", table.file, row.line,
+    throw Error("{}:{}: column '{}' holds '{}', which is not the number of a layer, head, query or seed", table.file, row.line,
                 column, table.text(row, column));
   }
   return static_cast<T>(value);
@@ -46,21 +46,22 @@ QueryCsv::QueryCsv(std::string path, std::string_view metric)
   scan_csv(path_, [&](const CsvTable& table, const CsvRow& row) {
     for (const char* needed : {"method", "status", "query", column_.c_str()}) {
       if (!checked && !table.has(needed)) {
-        throw Error("{}: has no column '{}', so it is no table of kvbench replay; see docs/results.md.", path_, needed);
+        throw Error("{}: has no column '{}', so it is not a table of kvbench replay; see docs/results.md.", path_, needed);
       }
     }
     checked = true;
     if (table.text(row, "query") != "all") add(table, row);
   });
   if (values_.empty()) {
-    throw Error("{}: has no rows by query; write it with --rows query, or keep the results of the replay with --raw.", path_);
+    throw Error("{}: has no rows per query; write it with --rows query, or store the results of the replay with --raw.", path_);
   }
   for (const auto& [key, values] : values_) {
     const QueryPlace& place = places_[key.first];
     if (values.values.size() == place.positions.size()) continue;
-    throw Error("{}: '{}' has {} queries of prompt '{}', layer {}, head {}, and others have {}; is the file cut short?", path_,
-                configurations_[key.second].method, values.values.size(), place.prompt, place.layer, place.query_head,
-                place.positions.size());
+    throw Error(
+        "{}: '{}' has {} queries of prompt '{}', layer {}, head {}, but other configurations have {}; is the file incomplete?",
+        path_, configurations_[key.second].method, values.values.size(), place.prompt, place.layer, place.query_head,
+        place.positions.size());
   }
 }
 
@@ -97,8 +98,8 @@ void QueryCsv::add(const CsvTable& table, const CsvRow& row) {
   const std::size_t next = values.values.size();
   if (next == place.positions.size()) place.positions.push_back(query);
   if (place.positions[next] != query) {
-    throw Error("{}:{}: query {} where {} was expected; rows of a head must follow each other as kvbench wrote them", path_,
-                row.line, query, place.positions[next]);
+    throw Error("{}:{}: query {} where {} was expected; the rows of a head must stay in the order in which kvbench wrote them",
+                path_, row.line, query, place.positions[next]);
   }
   values.values.push_back(static_cast<float>(table.number(row, column_)));
   values.dense |= table.text(row, "dense") == "1";

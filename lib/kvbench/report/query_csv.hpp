@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results by query from the CSV that `--rows query` writes, and from whichever file holds some.
+// Results per query from a CSV of `--rows query`, or from any file with such results.
 #pragma once
 
 #include <map>
@@ -10,10 +10,10 @@
 
 namespace kvbench {
 
-/// One metric of a CSV, in memory.
+/// One metric of a CSV, held in memory.
 class QueryCsv : public QueryResults {
  public:
-  /// Throws Error naming file, line or column and the remedy where it is no such CSV, or has no rows by query.
+  /// Throws Error with file, line or column and the remedy where the file is not such a CSV or has no rows per query.
   QueryCsv(std::string path, std::string_view metric);
 
   const std::string& path() const override { return path_; }
@@ -30,10 +30,10 @@ class QueryCsv : public QueryResults {
   std::vector<QueryPlace> places_;
   std::vector<QueryConfiguration> configurations_;
   std::map<std::vector<std::string>, std::size_t> known_places_, known_configurations_;
-  std::map<std::pair<std::size_t, std::size_t>, QueryValues> values_;  // place and configuration
+  std::map<std::pair<std::size_t, std::size_t>, QueryValues> values_;  // by place and configuration
 };
 
-/// RawReader for an HDF5 file, QueryCsv for any other. Throws Error and IoError as they do.
+/// A RawReader for an HDF5 file, a QueryCsv for any other file. Throws what their constructors throw.
 std::unique_ptr<QueryResults> open_query_results(const std::string& path, std::string_view metric);
 
 }  // namespace kvbench

@@ -11,7 +11,7 @@ namespace {
 
 using RecordColumn = Column<Record>;
 
-/// A number that exists only where the row is ok.
+/// A number that only rows with status ok have.
 template <class F>
 auto where_ok(F value) {
   return [value](const Record& r) { return r.status == Status::ok ? number_text(std::invoke(value, r)) : ""; };
@@ -29,7 +29,7 @@ void add_identity(std::vector<RecordColumn>& c) {
       {"head", "query head, or all", text_of(&Record::query_head, "all"), "integer"},
       {"query", "position of the query, or all", text_of(&Record::query, "all"), "integer"},
       {"protocol", "prefill, decode or stream", text_of(&Record::protocol), "text"},
-      {"device", "backend that computed the row; of a GPU its model too", text_of(&Record::device), "text"},
+      {"device", "back end that computed the row; for a GPU also its model", text_of(&Record::device), "text"},
       {"method", "name in the registry", text_of(&Record::method), "text"},
       {"params", "parameters that differ from their defaults", text_of(&Record::params), "text"},
       {"budget", "budget as given", text_of(&Record::budget), "text"},
@@ -38,8 +38,7 @@ void add_identity(std::vector<RecordColumn>& c) {
       {"dense", "1 where the layer was kept exact by --dense-layers", [](const Record& r) { return r.dense ? "1" : "0"; },
        "integer"},
       {"status", "ok, skipped, failed or infeasible", text_of(&Record::status), "text"},
-      {"reason", "why a row is not ok; else what it leaves out, and what the method has to say", text_of(&Record::reason),
-       "text"},
+      {"reason", "why the row is not ok, or what it leaves out, and notes of the method", text_of(&Record::reason), "text"},
   };
 }
 
@@ -50,8 +49,9 @@ void add_kept(std::vector<RecordColumn>& c) {
   c.push_back(
       {"query_rows", "number of (query, query head, seed) triples behind the row", text_of(&Record::query_rows), "integer"});
   add("context_tokens", "tokens", "tokens that were compressed", &Record::context_tokens);
-  add("budget_tokens", "tokens", "what the budget means in tokens", &Record::budget_tokens);
-  add("kept_tokens", "tokens", "entries that answer a query, without what the harness keeps exactly", &Record::kept_tokens);
+  add("budget_tokens", "tokens", "the budget in tokens", &Record::budget_tokens);
+  add("kept_tokens", "tokens", "entries that answer a query, without those that the harness keeps exactly",
+      &Record::kept_tokens);
   add("kept_fraction", "", "kept_tokens / context_tokens", [](const Record& r) { return r.kept_tokens / r.context_tokens; });
   add("kv_bytes", "B", "keys and values held per kv head", [](const Record& r) { return r.bytes.kv; });
   add("meta_bytes", "B", "weights, counts, ids, centroids, bounds held per kv head",
@@ -60,18 +60,21 @@ void add_kept(std::vector<RecordColumn>& c) {
   add("full_bytes", "B", "the exact cache of the same tokens", [](const Record& r) { return r.bytes.full; });
   add("compression", "", "full_bytes / total_bytes",
       [](const Record& r) { return r.bytes.full / (r.bytes.kv + r.bytes.meta); });
-  add("fast_bytes", "B", "part of total_bytes beside the processor", [](const Record& r) { return r.bytes.fast; });
-  add("slow_bytes", "B", "part of total_bytes where a full cache is left for recall",
+  add("fast_bytes", "B", "part of total_bytes in the fast memory of the processor",
+      [](const Record& r) { return r.bytes.fast; });
+  add("slow_bytes", "B", "part of total_bytes in slower memory (the full cache of retrieval methods)",
       [](const Record& r) { return r.bytes.slow; });
-  add("bytes_read", "B", "read for one query of a kv head, all its query heads", [](const Record& r) { return r.bytes.read; });
-  add("peak_bytes", "B", "most memory taken while compressing one head, beside the trace's own arrays (fp32)",
+  add("bytes_read", "B", "bytes that one query of a kv head reads, over all its query heads",
+      [](const Record& r) { return r.bytes.read; });
+  add("peak_bytes", "B", "largest memory allocated while compressing one head, in addition to the arrays of the trace (fp32)",
       &Record::peak_bytes);
-  c.push_back({"costs",
-               "alone: seconds, flops and peak_bytes are those of the configuration by itself; shared: it ran with other budgets or "
-               "seeds of its method, and work in common counts for the one that was computed first (see --standalone)",
-               [](const Record& r) { return std::string(r.alone ? "alone" : "shared"); }, "text"});
-  add("compress_flops", "flop", "declared work of compressing, sum over heads, mean over seeds", &Record::compress_flops);
-  add("attend_flops", "flop", "declared work of answering, sum over heads, mean over seeds", &Record::attend_flops);
+  c.push_back(
+      {"costs",
+       "alone: seconds, flops and peak_bytes are those of the configuration by itself; shared: it ran with other budgets or "
+       "seeds of its method, and work in common counts for the one that was computed first (see --standalone)",
+       [](const Record& r) { return std::string(r.alone ? "alone" : "shared"); }, "text"});
+  add("compress_flops", "flop", "declared operations of compression, sum over heads, mean over seeds", &Record::compress_flops);
+  add("attend_flops", "flop", "declared operations of answering, sum over heads, mean over seeds", &Record::attend_flops);
 }
 
 template <class F>
@@ -89,29 +92,30 @@ void add_summary(std::vector<RecordColumn>& c, const std::string& name, const st
   add("_hi", ": upper end of the 95 % bootstrap interval of the mean", &Summary::hi);
 }
 
-/// The paired comparison with the best row of the group.
+/// Columns of the paired comparison with the best row of the group.
 void add_best(std::vector<RecordColumn>& c) {
   c.push_back(
       {"best",
-       "of this trace, prompt, layer and budget the configuration with the lowest rel_err_mean, exact and oracle-topk aside",
+       "configuration with the lowest rel_err_mean for this trace, prompt, layer and budget, except exact and oracle-topk",
        text_of(&Record::best), "text"});
-  c.push_back({"diff_best", "mean of rel_err less that of the best, paired by query, query head and seed",
+  c.push_back({"diff_best", "mean of rel_err minus that of the best, paired by query, query head and seed",
                where_ok(&Record::diff_best), "number"});
   c.push_back({"diff_best_lo", "lower end of its 95 % bootstrap interval",
                where_ok([](const Record& r) { return r.diff_best_interval.lo; }), "number"});
-  c.push_back({"diff_best_hi", "upper end of it", where_ok([](const Record& r) { return r.diff_best_interval.hi; }), "number"});
-  c.push_back({"tied", "1 where the trace cannot tell the row from the best (Holm over the group at 5 %), else 0",
+  c.push_back({"diff_best_hi", "upper end of this interval", where_ok([](const Record& r) { return r.diff_best_interval.hi; }),
+               "number"});
+  c.push_back({"tied", "1 where the row is not distinguishable from the best (Holm over the group at 5 %), else 0",
                [](const Record& r) { return r.tied ? (*r.tied ? "1" : "0") : ""; }, "integer"});
 }
 
-/// `by_tokens` is the metric of the same number of steps that counts tokens.
+/// `by_tokens`: the metric for the same number of steps that counts tokens.
 std::string cache_doc(Metric metric, Metric by_tokens, int steps) {
   const std::string_view name = name_of(metric);
   if (name.ends_with("_belady")) {
-    return fmt::format("share of a step's clusters that the best cache of as many clusters as {} step(s) need would hold",
+    return fmt::format("share of a step's clusters that the optimal cache would hold, with room for the clusters of {} step(s)",
                        steps);
   }
-  return fmt::format("share of a step's {} that the last {} step(s) selected too",
+  return fmt::format("share of a step's {} that the last {} step(s) also selected",
                      metric == by_tokens ? "recalled tokens in clusters" : "clusters", steps);
 }
 
@@ -126,9 +130,9 @@ std::string doc_of_metric(Metric metric) {
     case Metric::err_bound_fro:
       return "|z - z*| / (|p|_2 |V|_F), BalanceKV Eq. 2";
     case Metric::mass_err:
-      return "part of rel_err from lost or gained attention mass";
+      return "part of rel_err due to lost or gained attention mass";
     case Metric::dir_err:
-      return "part of rel_err from the direction of what replaces the dropped tokens";
+      return "part of rel_err due to the direction of the entries that replace dropped tokens";
     case Metric::log_z_err:
       return "ln(estimated / exact partition function)";
     case Metric::recall:
@@ -173,12 +177,13 @@ std::vector<RecordColumn> make_record_columns() {
   const auto time = [&](const char* key, const char* doc, double Record::*field) {
     c.push_back({key, doc, where_ok(field), "number", "s", true});
   };
-  time("compress_s", "compressing, sum over heads, mean over seeds", &Record::compress_s);
+  time("compress_s", "time of compression, sum over heads, mean over seeds", &Record::compress_s);
   time("attend_s",
-       "answering beyond the shared exact pass, 0 where all tokens are kept; attention that budgets share is divided among them by "
-       "their entries; sum over heads, mean over seeds",
+       "time of answering in addition to the exact pass, 0 where all tokens are kept; the time of attention that several "
+       "budgets "
+       "share is divided in proportion to their entries; sum over heads, mean over seeds",
        &Record::attend_s);
-  time("exact_s", "the shared exact pass, sum over heads", &Record::exact_s);
+  time("exact_s", "time of the exact pass, sum over heads", &Record::exact_s);
   return c;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A section of a replay or sweep: figures, the table of errors, what was not computed, notes, and all columns.
+// A section of a replay or sweep: figures, the table of errors, rows without results, notes, and all columns.
 #include <algorithm>
 #include <cmath>
 
@@ -23,7 +23,7 @@ std::string heading_of(const ReplaySection& s) {
 std::string introduction(const ReplaySection& s) {
   std::string out = fmt::format("Attention of {} ({}, sha256 {}), protocol {}, computed on {} ({}).", s.model, s.trace,
                                 s.sha256, s.protocol, s.device, s.isa);
-  if (s.finer > 0) out += fmt::format(" {} finer rows, by head, query or single prompt, are not shown.", s.finer);
+  if (s.finer > 0) out += fmt::format(" {} rows per head, query or single prompt are not shown.", s.finer);
   return out;
 }
 
@@ -47,7 +47,7 @@ DocTable error_table(const std::vector<Series>& all, const std::vector<std::stri
   return compact(std::move(table));
 }
 
-/// Rows of equal method, status and reason as one, with their budgets and layers.
+/// One row per method, status and reason, with the budgets and layers.
 DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
   struct Entry {
     const ReplayRow* first;
@@ -90,7 +90,7 @@ DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
   return compact(std::move(table));
 }
 
-/// Every column that is not empty throughout.
+/// All columns that have a value in some row.
 DocTable all_columns(const ReplaySection& section) {
   DocTable out{.title = "All columns of the rows over all layers", .columns = {}, .rows = {}, .folded = true};
   std::vector<std::string> names = {"method", "params", "budget"};
@@ -121,7 +121,7 @@ std::vector<Block> replay_blocks(const ReplaySection& section) {
   if (!section.broken.empty()) {
     std::vector<const ReplayRow*> rows;
     for (const ReplayRow& r : section.broken) rows.push_back(&r);
-    blocks.emplace_back(reasons(rows, "Not computed, and why"));
+    blocks.emplace_back(reasons(rows, "Rows without results"));
   }
   add(curve_figures(all, budgets));
   if (!section.overall.empty()) blocks.emplace_back(error_table(all, budgets));
@@ -130,7 +130,7 @@ std::vector<Block> replay_blocks(const ReplaySection& section) {
   for (const ReplayRow& r : section.overall) {
     if (r.ok() && !r.reason.empty()) notes.push_back(&r);
   }
-  if (!notes.empty()) blocks.emplace_back(reasons(notes, "What rows leave out, and what methods have to say"));
+  if (!notes.empty()) blocks.emplace_back(reasons(notes, "Notes on rows with results"));
   if (!section.overall.empty()) blocks.emplace_back(all_columns(section));
   return blocks;
 }

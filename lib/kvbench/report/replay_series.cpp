@@ -9,7 +9,7 @@
 namespace kvbench {
 namespace {
 
-constexpr std::size_t most_lines = 8;  // that one drawing holds
+constexpr std::size_t most_lines = 8;  // in one drawing
 
 std::string kind_of_method(const std::string& method) {
   if (method.starts_with("file:")) return "own";

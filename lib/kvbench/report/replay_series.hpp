@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A method with its parameters over its budgets, and the figures of several of them.
+// Series (a method with parameters over its budgets) and their figures.
 #pragma once
 
 #include <string>
@@ -12,28 +12,28 @@ namespace kvbench {
 
 struct Series {
   std::string method, params;
-  std::string kind;        ///< "eviction", "merging", ...; "own" for entries from a file, "other" for names that the registry lacks
+  std::string kind;        ///< "eviction", "merging", ...; "own": entries from a file; "other": not in the registry
   bool reference = false;  ///< exact, random, oracle-topk
   int style = 0;
-  std::vector<const ReplayRow*> rows;    ///< over all layers, smallest budget first; not ok ones too
-  std::vector<const ReplayRow*> layers;  ///< by layer
+  std::vector<const ReplayRow*> rows;    ///< over all layers, smallest budget first, including rows that are not ok
+  std::vector<const ReplayRow*> layers;  ///< per layer
 
   std::string name() const { return params.empty() ? method : method + " " + params; }
 };
 
-/// Of methods that were asked for, in the order of the CSV.
+/// The series of a section, in the order of the CSV.
 std::vector<Series> series_of(const ReplaySection& section);
 
-/// Budgets as written, smallest first.
+/// Budgets as given, smallest first.
 std::vector<std::string> budgets_of(const ReplaySection& section);
 
-/// More lines than a reader can tell apart in one drawing: one drawing a kind, or a method.
+/// Whether there are more lines than a reader can distinguish in one drawing: then one drawing per kind or per method.
 bool many(const std::vector<Series>& all);
 
-/// Error against budget, error against bytes, recall against budget; those that have points.
+/// Error against budget, error against bytes, recall against budget, as far as they have points.
 std::vector<Block> curve_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets);
 
-/// Error by method and layer, a map a budget.
+/// Error by method and layer, one map per budget.
 std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets);
 
 }  // namespace kvbench

@@ -37,7 +37,7 @@ void append(std::vector<Block>& blocks, std::vector<Block> more) {
 
 DocTable provenance_table(std::span<const CsvTable> tables) {
   const std::vector<const char*> keys = {"run", "trace", "sha256", "model", "protocol", "device", "isa", "version", "commit"};
-  DocTable out{.title = "What was run on what",
+  DocTable out{.title = "Input files and their rows",
                .columns = {{"file"},
                            {"table"},
                            {"run"},
@@ -82,9 +82,9 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   Document document{
       .title = options.title,
       .description = options.description,
-      .made_by = fmt::format("Made by kvbench {} ({}). Errors and bytes are defined in docs/results.md.", version(), commit()),
+      .made_by = fmt::format("Written by kvbench {} ({}). docs/results.md defines the metrics.", version(), commit()),
       .blocks = {}};
-  document.blocks.emplace_back(Heading{2, "What was run"});
+  document.blocks.emplace_back(Heading{2, "Inputs"});
   document.blocks.emplace_back(provenance_table(tables));
   if (!options.published.empty()) append(document.blocks, published_blocks(options.published, of_kind[0], of_kind[2]));
   for (const ReplaySection& section : replay_sections(of_kind[0])) append(document.blocks, replay_blocks(section));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the CSV files that kvbench writes to a report for readers.
+// Makes a report from CSV files that kvbench wrote.
 #pragma once
 
 #include <span>
@@ -12,16 +12,16 @@
 
 namespace kvbench {
 
-/// A number that a paper prints, and where ours stands.
+/// A published number, and the rows that it is compared with.
 struct Published {
   using Filter = std::vector<std::pair<std::string, std::string>>;  ///< column = value: run, method, params, budget, layer, ...
   std::string claim;
-  std::string paper;   ///< the number as the paper prints it, or that it prints none
+  std::string paper;   ///< the number as printed in the paper, or a note that it prints none
   std::string metric;  ///< column of the CSV, such as rel_err_mean
-  /// Layer, kv_head, head and query are `all` where a filter does not name them. A filter that names a `measure` is of the
-  /// table of measures, and means the mean over all its layers and heads.
+  /// Where a filter does not name layer, kv_head, head or query, they are `all`. A filter that names a `measure` applies to the
+  /// table of measures and selects the mean over all layers and heads.
   std::vector<Filter> rows;
-  std::string why;  ///< why ours may differ
+  std::string why;  ///< possible reasons for differences
 };
 
 struct ReportOptions {
@@ -29,9 +29,9 @@ struct ReportOptions {
   std::vector<Published> published;
 };
 
-/// Tables of replays and sweeps, of checks (`kvbench validate`) and of measures, in any order and number; which is which shows
-/// in their columns. Columns are found by name, and others than those needed may be there. Throws Error that names file, line
-/// and column where one cannot be used.
+/// Takes tables of replays and sweeps, of checks (`kvbench validate`) and of measures, in any order and number; the kind is
+/// recognised from the columns. Columns are found by name, and additional columns are ignored. Throws Error with file, line and
+/// column where a table cannot be used.
 Document make_report(std::span<const CsvTable> tables, const ReportOptions& options);
 
 }  // namespace kvbench

@@ -81,7 +81,7 @@ ReplayRow replay_row(const CsvTable& table, const CsvRow& row) {
   return r;
 }
 
-/// All rows of a section before it is known which prompts it shows.
+/// A section and all its rows, before the prompts that it shows are selected.
 struct Gathered {
   ReplaySection section;
   std::vector<ReplayRow> rows;
@@ -89,7 +89,7 @@ struct Gathered {
 
 /// Sections in which two files have the same configuration. Throws Error where one file has it twice.
 std::set<Key> ambiguous(std::span<const CsvTable* const> tables) {
-  std::map<Key, std::vector<const CsvTable*>> holders;  // of a configuration
+  std::map<Key, std::vector<const CsvTable*>> holders;  // tables with a configuration
   std::set<Key> keys;
   for (const CsvTable* table : tables) {
     for (const CsvRow& row : table->rows) {
@@ -99,7 +99,7 @@ std::set<Key> ambiguous(std::span<const CsvTable* const> tables) {
       for (const char* column : {"prompt", "layer", "method", "params", "budget"}) whole.push_back(table->text(row, column));
       std::vector<const CsvTable*>& known = holders[whole];
       if (std::ranges::count(known, table) > 0) {
-        throw Error("{}:{}: the row of {} {} at {} stands there twice", table->file, row.line, table->text(row, "method"),
+        throw Error("{}:{}: the row of {} {} at {} appears twice", table->file, row.line, table->text(row, "method"),
                     table->text(row, "params"), table->text(row, "budget"));
       }
       if (!known.empty()) keys.insert(key);
@@ -109,7 +109,7 @@ std::set<Key> ambiguous(std::span<const CsvTable* const> tables) {
   return keys;
 }
 
-/// A section shows the rows over all prompts; where there are none, it becomes one section a prompt.
+/// A section shows the rows over all prompts; without such rows it is split into one section per prompt.
 void finish(Gathered gathered, std::vector<ReplaySection>& out) {
   std::vector<std::string> prompts;
   for (const ReplayRow& r : gathered.rows) add_distinct(prompts, r.prompt);
@@ -145,8 +145,8 @@ TableKind kind_of(const CsvTable& table) {
     return TableKind::replay;
   }
   throw Error(
-      "{}: has the columns of none of the tables that kvbench writes (replay and sweep: 'method'; validate: 'claim'; "
-      "measures: 'measure')",
+      "{}: is not a table of kvbench; its header has none of the columns 'method' (replay and sweep), 'claim' (validate) and "
+      "'measure' (measures)",
       table.file);
 }
 

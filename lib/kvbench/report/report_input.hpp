@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of CSV files as a report needs them: which table is which, and what of it is shown where.
+// Sorts the rows of CSV files into the sections of a report.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace kvbench {
 
 enum class TableKind { replay, checks, measures };
 
-/// From the header. Throws Error that names file and column where it is none of them, or lacks a column that is needed.
+/// The kind of a table, from its header. Throws Error with file and column where it is of no kind or lacks a required column.
 TableKind kind_of(const CsvTable& table);
 
 /// A row of a replay or sweep over all heads and queries.
@@ -22,7 +22,7 @@ struct ReplayRow {
   const CsvRow* row;
   std::string method, params, budget, layer, prompt, status, reason;
   bool dense = false;
-  double share = NAN;  ///< of the context that the budget means as it is written
+  double share = NAN;  ///< the requested budget as a share of the context
   double context_tokens = NAN, budget_tokens = NAN, bytes_share = NAN;
   double error = NAN, error_lo = NAN, error_hi = NAN, recall = NAN;
 
@@ -30,16 +30,17 @@ struct ReplayRow {
   const std::string& text(const char* column) const { return table->text(*row, column); }
 };
 
-/// Rows that can be compared: of one run, trace, protocol and device (and prompt, where no row is over all prompts).
+/// Comparable rows: those of one run, trace, protocol and device (and prompt, where no row is over all prompts).
 struct ReplaySection {
-  std::string run, trace, sha256, model, protocol, device, isa, prompt, file;  ///< file: only where it tells sections apart
-  std::vector<ReplayRow> overall;                                              ///< over all layers
-  std::vector<ReplayRow> layers;                                               ///< by layer
-  std::vector<ReplayRow> broken;                                               ///< not ok: of any prompt, over layers or not
-  std::size_t finer = 0;  ///< rows by head, query or prompt, which are counted only
+  std::string run, trace, sha256, model, protocol, device, isa, prompt,
+      file;                        ///< file: "" unless needed to distinguish sections
+  std::vector<ReplayRow> overall;  ///< over all layers
+  std::vector<ReplayRow> layers;   ///< per layer
+  std::vector<ReplayRow> broken;   ///< rows that are not ok, of any prompt, per layer and over layers
+  std::size_t finer = 0;           ///< number of rows per head, query or prompt, which are not shown
 };
 
-/// In the order of the files. Where two files have the same configuration in the same section, each file gets its own.
+/// Sections in the order of the files. Where two files have the same configuration in a section, each file gets its own section.
 std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables);
 
 }  // namespace kvbench

@@ -10,19 +10,19 @@
 
 namespace kvbench {
 
-/// What was run on what: one row a file and configuration of trace, protocol, machine and program.
+/// Inputs: one row per file, trace, protocol, machine and program version.
 DocTable provenance_table(std::span<const CsvTable> tables);
 
-/// A heading of level 2 a section, its figures and its tables.
+/// The heading (level 2), figures and tables of a section.
 std::vector<Block> replay_blocks(const ReplaySection& section);
 
 /// Bounds and claims with their verdicts.
 std::vector<Block> check_blocks(std::span<const CsvTable* const> tables);
 
-/// One figure a run, trace and measure.
+/// One figure per run, trace and measure.
 std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables);
 
-/// What papers print beside rows of replays, and beside means over heads of measures.
+/// Published numbers next to rows of replays, and next to means of measures over heads.
 std::vector<Block> published_blocks(std::span<const Published> published, std::span<const CsvTable* const> replays,
                                     std::span<const CsvTable* const> measures);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of SVG. Colours, strokes and fonts come from the classes of html_style().
+// Elements of SVG. The classes of html_style() set colours, strokes and fonts.
 #pragma once
 
 #include <string>
 
 namespace kvbench::svg {
 
-/// Two decimals at most, none where none is needed: files stay small and equal.
+/// A coordinate with at most two decimals, which keeps files small and reproducible.
 std::string px(double value);
 
 enum class Anchor { start, middle, end };
@@ -15,20 +15,20 @@ std::string line(double x1, double y1, double x2, double y2, const std::string& 
 /// `classes` may be empty.
 std::string text(double x, double y, const std::string& content, const std::string& classes, Anchor anchor = Anchor::start);
 
-/// Marker of a style, centred.
+/// The marker of a style, centred at (x, y).
 std::string marker(int style, double x, double y);
-/// Triangle at an edge: what it stands for lies beyond, in the direction (dx, dy).
+/// A triangle at an edge for a value outside it, in the direction (dx, dy).
 std::string beyond(double x, double y, int dx, int dy);
-/// stroke-dasharray attribute of a style; "" = solid.
+/// The stroke-dasharray attribute of a style; "": solid.
 std::string dashes(int style);
-/// Class that gives a style its colour.
+/// The class that sets the colour of a style.
 std::string colour(int style);
 
-/// The element itself, with a name and a description for those who do not see it.
+/// The <svg> element, with a name and a description for screen readers.
 std::string element(double width, double height, const std::string& title, const std::string& description,
                     const std::string& content);
 
-/// <g class=... > with a text that is shown when pointed at.
+/// A <g class=...> element with a tooltip.
 std::string group(const std::string& classes, const std::string& tip, const std::string& content);
 
 }  // namespace kvbench::svg

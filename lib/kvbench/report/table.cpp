@@ -15,7 +15,7 @@ namespace {
 
 double metric_mean(const Record& r, Metric metric) { return r.metrics[static_cast<std::size_t>(metric)].mean; }
 
-/// The columns of the short tables: a header and its text.
+/// A column of the short tables.
 struct Brief {
   const char* header;
   std::string (*text)(const Record&);
@@ -40,13 +40,13 @@ constexpr Brief brief_columns[] = {
 };
 static_assert(static_cast<int>(Metric::rel_err) == 0);
 
-/// Shown behind the error of rows that are tied with the best.
+/// Whether `~` is shown after the error: the row is tied with the best and is not the best itself.
 bool has_tie(const Record& r) { return r.tied == true && r.best != label_of({r.method, r.params, {}}); }
 constexpr const char* tie_note =
-    "~ the trace cannot tell this row from the best of its budget (paired test, Holm at 5 %; columns best, diff_best, tied)\n";
+    "~ not distinguishable from the best row of its budget (paired test, Holm at 5 %; columns best, diff_best, tied)\n";
 constexpr std::size_t error_column = 4;
 
-/// Cells of the short table, header first. Rows that are not ok keep their name and show their reason after it.
+/// Rows of the short table, header first. Rows that are not ok show their status and reason instead of numbers.
 TextRows brief_records(std::span<const Record> records, bool layers) {
   TextRows rows(1);
   for (const Brief& column : brief_columns) rows[0].emplace_back(column.header);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records as text.
+// Tables of records as text.
 #pragma once
 
 #include <span>
@@ -15,10 +15,10 @@ std::span<const Column<Record>> record_columns();
 /// RFC 4180 quoting, LF, one header line.
 std::string csv_table(std::span<const Record> records, bool times);
 
-/// A Markdown table of the columns that a reader looks at first.
+/// A Markdown table of the most important columns.
 std::string markdown_table(std::span<const Record> records);
 
-/// The same columns aligned for a terminal: one line a method and budget over all layers, best error first.
+/// The same columns aligned for a terminal: one line per configuration over all layers, in ascending order of the error.
 std::string terminal_table(std::span<const Record> records);
 
 }  // namespace kvbench

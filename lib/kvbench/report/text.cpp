@@ -19,7 +19,7 @@ std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
-/// Bytes of the character that begins with `lead`; 0: none does.
+/// Length in bytes of the character that begins with `lead`; 0 where none does.
 std::size_t utf8_length(unsigned char lead) {
   if (lead < 0x80) return lead >= 0x20 || lead == '\t' || lead == '\n' || lead == '\r' ? 1 : 0;
   if (lead >= 0xC2 && lead < 0xE0) return 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces that every table of text is made of.
+// Building blocks of text tables.
 #pragma once
 
 #include <cstddef>
@@ -10,43 +10,43 @@
 
 namespace kvbench {
 
-/// One CSV line with LF, quoted as RFC 4180 says.
+/// One CSV line with LF, quoted as in RFC 4180.
 std::string csv_line(std::span<const std::string> fields);
 
 /// Rows of a short table, header first.
 using TextRows = std::vector<std::vector<std::string>>;
 
-/// One line of a Markdown table, of cells that are escaped already.
+/// One line of a Markdown table; the cells must be escaped.
 std::string markdown_line(std::span<const std::string> cells);
 /// A Markdown table; columns for which `is_left` holds are aligned to the left, the others to the right.
 std::string markdown_rows(const TextRows& rows, bool (*is_left)(std::size_t column));
-/// The same aligned for a terminal. A row that is shorter than the header ends in a sentence, which takes no part in the widths;
-/// its cells stand at the left.
+/// The same aligned for a terminal. A row that is shorter than the header is aligned to the left and ends in a sentence, which
+/// does not affect the column widths.
 std::string aligned_rows(const TextRows& rows, bool (*is_left)(std::size_t column));
 
 /// Shortest decimal text that reads back as the same double; "" for NaN, "inf" for infinity.
 std::string number_text(double value);
 
-/// Three digits, for people; "-" for NaN.
+/// Three significant digits; "-" for NaN.
 std::string short_number(double value);
 
-/// Three digits, zeros at the end too, so that columns of numbers are equally precise: "0.480"; "2.50e+07" from a
-/// million on; "" for NaN.
+/// Three significant digits including trailing zeros: "0.480"; "2.50e+07" from a million on; "" for NaN.
 std::string three_digits(double value);
 
 /// "0.117 [0.112, 0.122]", or the mean alone where there is no interval.
 std::string interval_text(double mean, double lo, double hi);
 
-/// "5.41 to 27.4", or the one number that all are; `values` are not empty.
+/// "5.41 to 27.4", or one number where all values are equal. `values` must not be empty.
 std::string range_text(std::span<const double> values);
 
 /// Appends an item unless the list holds it.
 void add_distinct(std::vector<std::string>& list, const std::string& item);
 
-/// Position of the first byte that is not UTF-8 text (control characters but tab and line ends are none); npos: all is well.
+/// Position of the first byte that is not UTF-8 text, npos if there is none. Control characters other than tab and line ends are
+/// not text.
 std::size_t invalid_utf8(std::string_view text);
 
-/// For HTML and SVG, in text and in quoted attributes.
+/// Escapes a text for HTML and SVG, in content and in quoted attributes.
 std::string escape_xml(std::string_view text);
 
 }  // namespace kvbench

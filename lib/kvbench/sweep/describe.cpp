@@ -46,20 +46,20 @@ std::string replay_text(const SweepStep& step) {
   std::string out =
       fmt::format("  protocol {}, {} prompt{}, context {} of {} tokens", name_of(prompt.protocol), step.replay.prompts.size(),
                   step.replay.prompts.size() == 1 ? "" : "s", prompt.context, prompt.tokens);
-  if (request.decoded == Decoded::keep) out += ", decoded tokens kept";
+  if (request.decoded == Decoded::keep) out += ", decoded tokens kept exactly";
   if (prompt.protect_first + prompt.protect_last > 0) {
-    out += fmt::format(", protects {} first and {} last {} the budget", prompt.protect_first, prompt.protect_last,
-                       request.protect_outside ? "outside" : "inside");
+    out += fmt::format(", protects the first {} and the last {} tokens {} the budget", prompt.protect_first,
+                       prompt.protect_last, request.protect_outside ? "outside" : "inside");
   }
   if (request.dense_layers > 0) out += fmt::format(", {} dense layers", request.dense_layers);
   out += fmt::format("\n  methods  {}\n  budgets  {}\n", fmt::join(methods, ", "), budgets_text(step, request));
-  return out + fmt::format("  results  {} configurations x {} heads = {}\n", step.replay.configurations.size(),
+  return out + fmt::format("  results  {} configurations x {} kv heads = {}\n", step.replay.configurations.size(),
                            step.replay.heads.size(), step.replay.configurations.size() * step.replay.heads.size());
 }
 
 std::string step_text(const SweepStep& step, const SweepRun& run) {
   std::string out = fmt::format("run {} on {}{}\n", run.name, std::filesystem::path(step.reader->path()).filename().string(),
-                                step.options.backend == "cpu" ? "" : fmt::format(", computed by {}", step.options.backend));
+                                step.options.backend == "cpu" ? "" : fmt::format(", computed on {}", step.options.backend));
   out += fmt::format("  layers   {}\n", layers_text(step));
   if (!step.request.methods.empty()) out += replay_text(step);
   if (!run.measures.empty()) {
@@ -82,7 +82,7 @@ std::string describe(const SweepPlan& plan) {
     heads += step.measured.size();
   }
   out += fmt::format("\n{} runs, {} results", plan.sweep.runs.size(), results);
-  if (heads > 0) out += fmt::format(", {} heads to measure", heads);
+  if (heads > 0) out += fmt::format(", {} kv heads to measure", heads);
   return out + "\n";
 }
 

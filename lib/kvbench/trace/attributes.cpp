@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes and strings. h5py writes str as a variable-length UTF-8 scalar, bytes as a fixed-length one; both are read.
+// Attributes and strings. h5py writes str as a variable-length UTF-8 scalar and bytes as a fixed-length scalar; both are read.
 #include <kvbench/trace/hdf5.hpp>
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ std::optional<Handle> Object::attribute(const char* name) const {
   if (require(H5Aexists(id(), name), doing) == 0) return std::nullopt;
   Handle found = own(H5Aopen(id(), name, H5P_DEFAULT), &H5Aclose, doing);
   const Handle space = own(H5Aget_space(found.get()), &H5Sclose, doing);
-  if (H5Sget_simple_extent_npoints(space.get()) != 1) fail(fmt::format("attribute '{}' must hold one value", name));
+  if (H5Sget_simple_extent_npoints(space.get()) != 1) fail(fmt::format("attribute '{}' must be one value", name));
   return found;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of the schema that concern what a trace says about itself. Reader and Writer apply the same ones.
+// Checks of the description of a trace against the schema. Reader and Writer apply the same rules.
 #include <cmath>
 #include <set>
 
@@ -21,11 +21,12 @@ void check_model(const TraceInfo& info, const std::string& file) {
   positive(info.value_dim, "value_dim");
   if (info.num_query_heads % info.num_kv_heads != 0) {
     throw Error(
-        "{}: num_query_heads = {} is no multiple of num_kv_heads = {}; every kv head must serve equally many query heads.",
+        "{}: num_query_heads = {} is not a multiple of num_kv_heads = {}; every kv head must have the same number of query "
+        "heads.",
         file, info.num_query_heads, info.num_kv_heads);
   }
   if (info.rope_type.empty()) {
-    throw Error("{}: attribute 'rope_type' is empty; write 'default', 'none' or the model's own type.", file);
+    throw Error("{}: attribute 'rope_type' is empty; write 'default', 'none' or the type of the model.", file);
   }
   if (info.rope_layout != "half" && info.rope_layout != "interleaved") {
     throw Error("{}: attribute 'rope_layout' is '{}'; it must be 'half' or 'interleaved'.", file, info.rope_layout);
@@ -40,7 +41,7 @@ void check_prompt(const PromptInfo& prompt, const std::string& file) {
   const std::int64_t n = prompt.num_tokens;
   if (n < 1) throw Error("{}: num_tokens is {}; a prompt needs at least one token.", at, n);
   if (static_cast<std::int64_t>(prompt.tokens.size()) != n) {
-    throw Error("{}: dataset 'tokens' has {} entries, attribute num_tokens says {}.", at, prompt.tokens.size(), n);
+    throw Error("{}: dataset 'tokens' has {} entries, but attribute num_tokens is {}.", at, prompt.tokens.size(), n);
   }
   if (prompt.prompt_tokens < 1 || prompt.prompt_tokens > n) {
     throw Error("{}: prompt_tokens is {}; the context must end between 1 and num_tokens = {}.", at, prompt.prompt_tokens, n);
@@ -48,7 +49,7 @@ void check_prompt(const PromptInfo& prompt, const std::string& file) {
   const std::int64_t start = prompt.answer_start.value_or(0);
   const std::int64_t end = prompt.answer_end.value_or(n);
   if (start < 0 || end > n || start > end) {
-    throw Error("{}: answer_start = {} and answer_end = {} do not lie in order in [0, {}].", at, start, end, n);
+    throw Error("{}: answer_start = {} and answer_end = {} must be in order and in [0, {}].", at, start, end, n);
   }
   if (prompt.layers.empty()) throw Error("{}: no layers were recorded; dump at least one.", at);
 }

@@ -8,7 +8,7 @@
 
 namespace kvbench::trace {
 
-/// Which rows of a slab were written: disjoint half-open intervals, neighbours merged.
+/// The rows of a slab that were written, as disjoint half-open intervals; adjacent intervals are merged.
 class Coverage {
  public:
   void add(std::int64_t begin, std::int64_t end) {

@@ -13,7 +13,7 @@
 namespace kvbench::trace {
 namespace {
 
-/// ISO 8601, UTC. SOURCE_DATE_EPOCH makes it reproducible (reproducible-builds.org).
+/// Current time, or SOURCE_DATE_EPOCH for reproducible files (reproducible-builds.org), in ISO 8601, UTC.
 std::string now() {
   std::time_t time = std::time(nullptr);
   if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH")) time = static_cast<std::time_t>(std::strtoll(epoch, nullptr, 10));
@@ -50,7 +50,7 @@ void write_integers(const h5::Object& group, const char* name, const std::vector
   dataset.close();
 }
 
-// Fixed length: the bytes lie in one piece whose size can be checked before they are read.
+// Fixed length: the size of the contiguous bytes can be checked before they are read.
 void write_text(const h5::Object& group, const std::string& text) {
   const h5::Handle type(H5Tcopy(H5T_C_S1), &H5Tclose);
   H5Tset_size(type.get(), std::max<std::size_t>(1, text.size()));
@@ -61,7 +61,7 @@ void write_text(const h5::Object& group, const std::string& text) {
   dataset.close();
 }
 
-/// One head's slab; HDF5 holds chunks below 4 GiB, so longer heads are cut.
+/// One chunk per head; longer heads are split, because HDF5 limits chunks to 4 GiB.
 std::vector<hsize_t> chunk_of(const Shape& shape, int rank, std::size_t element) {
   constexpr std::uint64_t limit = (std::uint64_t{1} << 32) - 1;
   const auto dim = static_cast<hsize_t>(shape.dim);

@@ -16,7 +16,7 @@ std::uint64_t little_endian(const unsigned char* bytes, std::size_t count) {
   return value;
 }
 
-/// A "conversion" from stored variable-length strings to 16 opaque bytes: the stored form, as it is.
+/// A conversion from variable-length strings to 16 opaque bytes that keeps the stored bytes.
 herr_t keep_bytes(hid_t source, hid_t target, H5T_cdata_t* data, size_t, size_t, size_t, void*, void*, hid_t) {
   if (data->command != H5T_CONV_INIT) return 0;
   data->need_bkg = H5T_BKG_NO;
@@ -24,7 +24,7 @@ herr_t keep_bytes(hid_t source, hid_t target, H5T_cdata_t* data, size_t, size_t,
   return fits ? 0 : -1;
 }
 
-/// Bytes [at, at + count) of the file; false where they do not exist.
+/// Reads the bytes [at, at + count) of the file; false where the file is shorter.
 bool fetch(std::ifstream& in, std::uint64_t at, void* out, std::uint64_t count) {
   in.clear();
   in.seekg(static_cast<std::streamoff>(at));

@@ -18,7 +18,7 @@ herr_t keep_innermost(unsigned n, const H5E_error2_t* error, void* out) {
   return 0;
 }
 
-// "file write failed: time = ..., errno = 28, error message = 'No space left on device', buf = 0x..." says it in the quotes.
+// "file write failed: time = ..., errno = 28, error message = 'No space left on device', buf = 0x..." has the reason in the quotes.
 std::string shorten(const std::string& reason) {
   static const std::string mark = "error message = '";
   const std::size_t begin = reason.find(mark);
@@ -45,7 +45,7 @@ Handle creation_properties(hid_t kind) {
 }  // namespace
 
 Session::Session() : lock_(library_mutex()) {
-  // Everything is closed by its owner. HDF5's own clean-up at exit would crash over what a full disk kept it from closing.
+  // Every object is closed by its owner. The clean-up of HDF5 at exit would crash on files that a full disk kept it from closing.
   H5dont_atexit();
   H5open();
   H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
@@ -106,7 +106,7 @@ Object Object::open(const std::string& member, H5I_type_t kind, const char* kind
   if (!has(member)) found.fail(fmt::format("{} is missing", kind_name));
   H5L_info_t link;
   found.require(H5Lget_info(id(), member.c_str(), &link, H5P_DEFAULT), "cannot inspect the link");
-  if (link.type != H5L_TYPE_HARD) found.fail("is a link to elsewhere; a trace must hold its own data");
+  if (link.type != H5L_TYPE_HARD) found.fail("is a soft or external link; a trace must contain its data");
   found.handle_ = found.own(H5Oopen(id(), member.c_str(), H5P_DEFAULT), &H5Oclose, "cannot open");
   if (H5Iget_type(found.id()) != kind) found.fail(fmt::format("is not a {}", kind_name));
   return found;
@@ -147,7 +147,7 @@ std::vector<hsize_t> Object::dims() const {
   const Handle space = own(H5Dget_space(id()), &H5Sclose, "cannot read the shape");
   const H5S_class_t kind = H5Sget_simple_extent_type(space.get());
   if (kind == H5S_SCALAR) return {};
-  if (kind != H5S_SIMPLE) fail("holds no array");
+  if (kind != H5S_SIMPLE) fail("is not an array");
   std::vector<hsize_t> dims(static_cast<std::size_t>(require(H5Sget_simple_extent_ndims(space.get()), "cannot read the rank")));
   require(H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr), "cannot read the shape");
   return dims;
@@ -212,14 +212,14 @@ void Object::write_slab(hid_t memory_type, const std::vector<hsize_t>& start, co
 }
 
 std::string Object::read_string() const {
-  if (!dims().empty()) fail("must hold one string, not an array");
+  if (!dims().empty()) fail("must be one string, not an array");
   const auto read = [](hid_t object, hid_t type, void* out) {
     return H5Dread(object, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
   };
   return read_string_value(type().get(), file_, where(), read, id());
 }
 
-void Object::flush() const { require(H5Fflush(id(), H5F_SCOPE_GLOBAL), "cannot be written out"); }
+void Object::flush() const { require(H5Fflush(id(), H5F_SCOPE_GLOBAL), "cannot be flushed"); }
 
 std::uint64_t Object::size() const {
   hsize_t size = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few HDF5 calls that a trace needs: owning handles, one exception, objects that know where they are.
+// Wrappers of the HDF5 calls for traces: owning handles, one exception, objects with their path for messages.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 
 namespace kvbench::trace::h5 {
 
-/// A call of the HDF5 library failed. The message names file, object and the library's innermost reason.
+/// A failed call of the HDF5 library. The message has the file, the object and the innermost reason of the library.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Every use of HDF5 happens inside a session: the library is not thread-safe, and it must not print.
+/// Serialises all use of HDF5, which is not thread-safe, and keeps the library from printing.
 class Session {
  public:
   Session();
@@ -51,7 +51,7 @@ class Handle {
   ~Handle() { close(); }
 
   hid_t get() const { return id_; }
-  /// The closer's result, for those who must know that buffered data reached the file.
+  /// Returns the result of the closer, which is negative where buffered data could not be written.
   herr_t close() { return id_ < 0 ? 0 : closer_(std::exchange(id_, -1)); }
 
  private:
@@ -59,25 +59,25 @@ class Handle {
   Closer closer_ = nullptr;
 };
 
-/// The stored element type: IEEE single, IEEE half, or bfloat16, little-endian. HDF5 1.10 has no 16-bit floats of its own.
+/// The stored element type: IEEE single, IEEE half, or bfloat16, little-endian. HDF5 1.10 has no predefined 16-bit float types.
 Handle float_type(Dtype dtype);
 
-/// How a dataset's bytes lie in the file.
+/// Storage of the bytes of a dataset in the file.
 struct Storage {
   H5D_layout_t layout = H5D_LAYOUT_ERROR;
-  std::uint64_t offset = 0;         ///< contiguous only; HADDR_UNDEF where nothing was written
-  std::uint64_t bytes = 0;          ///< stored, after compression
-  std::uint64_t chunks = 0;         ///< chunked only: allocated ones
+  std::uint64_t offset = 0;         ///< contiguous only; HADDR_UNDEF if nothing was written
+  std::uint64_t bytes = 0;          ///< stored bytes, after compression
+  std::uint64_t chunks = 0;         ///< chunked only: number of allocated chunks
   std::vector<hsize_t> chunk_dims;  ///< chunked only
   std::vector<H5Z_filter_t> filters;
-  bool external = false;  ///< lies in other files
+  bool external = false;  ///< stored in other files
 };
 
-/// A file (standing for its root group), group or dataset. Every failure names it.
+/// A file (as its root group), group or dataset. The message of every Failure names it.
 class Object {
  public:
   static Object open_file(const std::string& path);
-  /// A new file without times, large datasets aligned to 4096 bytes. From format V110 on, metadata carry checksums.
+  /// Creates a file without times, with large datasets aligned to 4096 bytes. From format V110 on, metadata have checksums.
   static Object create_file(const std::string& path, const std::string& final_name, H5F_libver_t format);
 
   const std::string& name() const { return name_; }
@@ -87,11 +87,11 @@ class Object {
 
   std::vector<std::string> members() const;
   bool has(const std::string& member) const;
-  /// Opens a member through a hard link only: other links could lead out of the file.
+  /// Opens a member through a hard link only, because other links can lead out of the file.
   Object group(const std::string& member) const;
   Object dataset(const std::string& member) const;
   Object create_group(const std::string& member) const;
-  /// `chunk` empty: contiguous. Else shuffle + deflate.
+  /// Contiguous where `chunk` is empty, else chunked with shuffle + deflate.
   Object create_dataset(const std::string& member, hid_t type, const std::vector<hsize_t>& dims,
                         const std::vector<hsize_t>& chunk) const;
 
@@ -113,7 +113,7 @@ class Object {
                   const void* data) const;
 
   void flush() const;
-  /// Bytes of the open file that are allocated, on disk or not yet.
+  /// Allocated bytes of the open file, written to disk or not.
   std::uint64_t size() const;
   void close();
 
@@ -137,7 +137,7 @@ class Object {
   std::string file_, name_;
 };
 
-/// One string of `type` (class string, fixed or variable length). `read` fills a buffer of the memory type it is given.
+/// Reads one string of `type` (class string, fixed or variable length). `read` fills a buffer of the given memory type.
 std::string read_string_value(hid_t type, const std::string& file, const std::string& where,
                               herr_t (*read)(hid_t object, hid_t type, void* out), hid_t object);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each array of a trace lies and what shape it has: the one source for reader, writer and generator.
+// Path and shape of each array of a trace, for reader, writer and generator.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ inline Dtype dtype_of(const TraceInfo& info, Array array) { return array == Arra
 inline std::size_t size_of(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
 bool holds(const LayerInfo& layer, Array array);
 
-/// A value in a 16-bit type, and back.
+/// Converts a value to a 16-bit type and back.
 inline std::uint16_t narrow(float value, Dtype dtype) { return dtype == Dtype::f16 ? narrow_f16(value) : narrow_bf16(value); }
 inline float widen(std::uint16_t half, Dtype dtype) { return dtype == Dtype::f16 ? widen_f16(half) : widen_bf16(half); }
 
@@ -38,7 +38,7 @@ std::string path_of(const PromptInfo& prompt);
 std::string path_of(const PromptInfo& prompt, const LayerInfo& layer);
 std::string path_of(const PromptInfo& prompt, const LayerInfo& layer, Array array);
 
-/// Throws Error, naming `file` and the object, where `info` contradicts itself or the schema. Looks at no dataset.
+/// Throws Error with `file` and the object where `info` is inconsistent or violates the schema. Reads no dataset.
 void check(const TraceInfo& info, const std::string& file);
 
 }  // namespace kvbench::trace

@@ -42,7 +42,7 @@ std::optional<std::int64_t> decimal(const std::string& name) {
 
 void check_version(const h5::Object& file, const std::string& path) {
   const auto version = file.text("kvbench_trace");
-  if (!version) throw Error("{}: an HDF5 file but no trace: the root attribute 'kvbench_trace' is missing.", path);
+  if (!version) throw Error("{}: is an HDF5 file but not a trace: the root attribute 'kvbench_trace' is missing.", path);
   const std::size_t dot = version->find('.');
   const auto major = decimal(version->substr(0, dot));
   const auto minor = dot == std::string::npos ? std::nullopt : decimal(version->substr(dot + 1));
@@ -79,10 +79,10 @@ class Parser {
 
   const std::string& path_;
   std::uint64_t length_;
-  std::uint64_t claimed_ = 0;  ///< stored bytes of the datasets seen so far: none may be counted twice
+  std::uint64_t claimed_ = 0;  ///< sum of the stored bytes of the datasets so far; detects datasets that share bytes
 };
 
-// Deflate cannot shrink anything more than 1032-fold, so a small file cannot make us allocate a lot.
+// Deflate compresses by at most a factor of 1032, so a small file cannot cause a large allocation.
 constexpr std::uint64_t max_inflation = 1032;
 
 void check_filters(const h5::Object& dataset, const h5::Storage& storage) {
@@ -99,7 +99,7 @@ void check_chunks(const h5::Object& dataset, const h5::Storage& storage, const s
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const hsize_t chunk = storage.chunk_dims.at(i);
     if (chunk == 0 || chunk > std::max<hsize_t>(dims[i], 1 << 20))
-      throw Error("{}: damaged: impossible chunks.", dataset.where());
+      throw Error("{}: the sizes of its chunks are invalid; it is damaged.", dataset.where());
     expected *= (dims[i] + chunk - 1) / chunk;
   }
   if (storage.chunks != expected) {
@@ -117,20 +117,20 @@ void Parser::check_storage(const h5::Object& dataset, const std::vector<hsize_t>
   }
   const h5::Storage storage = dataset.storage();
   if (storage.external || storage.layout == H5D_VIRTUAL)
-    throw Error("{}: lies in another file; copy it in with h5repack.", dataset.where());
+    throw Error("{}: is stored in another file; copy it into this file with h5repack.", dataset.where());
   if (storage.layout != H5D_CONTIGUOUS && storage.layout != H5D_CHUNKED) {
-    throw Error("{}: is stored in an unknown way; copy it with h5repack -l CONTI.", dataset.where());
+    throw Error("{}: has an unsupported storage layout; copy it with h5repack -l CONTI.", dataset.where());
   }
   check_filters(dataset, storage);
   if (storage.layout == H5D_CHUNKED) check_chunks(dataset, storage, dims);
   if (storage.layout == H5D_CONTIGUOUS && bytes > 0) {
     if (storage.offset == HADDR_UNDEF) throw Error("{}: was never written; the trace is incomplete.", dataset.where());
     if (storage.bytes != bytes || storage.offset > length_ || bytes > length_ - storage.offset) {
-      throw Error("{}: its {} bytes reach beyond the end of the file; it is truncated or damaged.", dataset.where(), bytes);
+      throw Error("{}: its {} bytes extend beyond the end of the file; it is truncated or damaged.", dataset.where(), bytes);
     }
   }
   if (storage.bytes > length_ - claimed_) {
-    throw Error("{}: the datasets up to here claim more bytes than the file has; it is damaged.", dataset.where());
+    throw Error("{}: the datasets up to this one claim more bytes than the file has; it is damaged.", dataset.where());
   }
   claimed_ += storage.bytes;
 }
@@ -141,7 +141,7 @@ std::vector<T> Parser::integers(const h5::Object& dataset) {
   if (dims.size() != 1) throw Error("{}: has {} dimensions; it must have one.", dataset.where(), dims.size());
   const h5::Handle type = dataset.type();
   if (H5Tget_class(type.get()) != H5T_INTEGER || H5Tget_size(type.get()) > 8)
-    throw Error("{}: must hold integers.", dataset.where());
+    throw Error("{}: must have integer elements.", dataset.where());
   check_storage(dataset, dims, H5Tget_size(type.get()));
   std::vector<std::int64_t> wide(dims[0]);
   dataset.read(H5T_NATIVE_INT64, wide.data());
@@ -153,8 +153,8 @@ std::vector<T> Parser::integers(const h5::Object& dataset) {
 
 std::string Parser::long_text(const h5::Object& dataset) {
   const h5::Handle type = dataset.type();
-  if (H5Tget_class(type.get()) != H5T_STRING) throw Error("{}: must hold a string.", dataset.where());
-  // In memory a string of variable length is a pointer; the file holds a reference into its heap.
+  if (H5Tget_class(type.get()) != H5T_STRING) throw Error("{}: must be a string.", dataset.where());
+  // In memory a variable-length string is a pointer; the file stores a reference into its heap.
   const bool variable = H5Tis_variable_str(type.get()) > 0;
   check_storage(dataset, {}, variable ? std::tuple_size_v<h5::HeapReference> : H5Tget_size(type.get()));
   return dataset.read_string();
@@ -169,7 +169,7 @@ void Parser::arrays(const h5::Object& group, const TraceInfo& info, const Prompt
     if (rank_of(array) == 3) expected.push_back(static_cast<hsize_t>(shape.dim));
     const std::vector<hsize_t> dims = dataset.dims();
     if (dims != expected) {
-      throw Error("{}: has shape [{}], the attributes ask for [{}].", dataset.where(), fmt::join(dims, ", "),
+      throw Error("{}: has the shape [{}], but the attributes require [{}].", dataset.where(), fmt::join(dims, ", "),
                   fmt::join(expected, ", "));
     }
     const Dtype dtype = dtype_of(info, array);
@@ -220,7 +220,7 @@ PromptInfo Parser::prompt(const h5::Object& group, const std::string& id, const 
   return prompt;
 }
 
-/// Numeric names by value, then the others by the alphabet.
+/// Numeric names by value, then the others in alphabetic order.
 bool comes_before(const std::string& a, const std::string& b) {
   const auto x = decimal(a), y = decimal(b);
   if (x && y) return *x < *y;

@@ -8,8 +8,8 @@
 
 namespace kvbench::trace {
 
-/// Reads and validates everything but the float arrays, and the type, shape and storage of those.
-/// `length` is the file's: no dataset may claim more than it, nor all of them together. Throws Error or h5::Failure.
+/// Reads and validates everything except the float arrays, and validates type, shape and storage of the float arrays. `length` is
+/// the length of the file: the sum of the sizes of all datasets must not exceed it. Throws Error or h5::Failure.
 TraceInfo parse(const h5::Object& file, const std::string& path, std::uint64_t length);
 
 }  // namespace kvbench::trace

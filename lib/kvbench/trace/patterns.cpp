@@ -25,7 +25,7 @@ class SynthHead::Generator {
     speculation
   };
 
-  /// Counter-based draws: (stream, head, row, column) gives the same number in any order.
+  /// Counter-based random numbers: each (stream, head, row, column) has its number, in any order of evaluation.
   class Draws {
    public:
     Draws(std::uint32_t seed, Place place) : key_{seed, 0x73796e74U /* "synt" */}, place_(place) {}
@@ -34,7 +34,7 @@ class SynthHead::Generator {
       const PhiloxBlock block = draw(stream, head, row, 0);
       return uniform52(block.x[0], block.x[1]);
     }
-    /// out[c] ~ N(0, sigma^2), added to what is there. Box and Muller's transform, two numbers a block.
+    /// Adds N(0, sigma^2) to out[c] (Box-Muller transform, two numbers per block).
     void add_normals(Stream stream, std::uint32_t head, std::int64_t row, double sigma, std::vector<double>& out) const {
       for (std::size_t c = 0; c < out.size(); c += 2) {
         const PhiloxBlock block = draw(stream, head, row, static_cast<std::uint32_t>(c / 2));
@@ -100,7 +100,7 @@ class SynthHead::Generator {
     return rows(range, options_.value_dim, [&](std::int64_t i, std::vector<double>& value) {
       spread[0] = 0;
       draws_.add_normals(Stream::value_norm, place_.kv_head, i, 0.3, spread);
-      // Trained models keep what they say about sinks small.
+      // In trained models, sinks have small values.
       const bool sink = options_.pattern == Pattern::sinks && i < 4;
       value = mean;
       draws_.add_normals(Stream::values, place_.kv_head, i, 1, value);
@@ -131,11 +131,11 @@ class SynthHead::Generator {
     return !marked_.empty();
   }
 
-  /// How far queries lean towards the marked keys.
+  /// Component of queries in the direction of the marked keys.
   double pull() const { return options_.key_norm / 2; }
 
-  /// Length of the marked keys that gives all of them together four fifths of the attention: their logit must exceed the log of
-  /// the others' sum, log n + var / 2 for Gaussian logits, by log(4 / marks).
+  /// Length of the marked keys for which they get four fifths of the attention together: their logit must exceed the logarithm of
+  /// the sum over the other keys, log n + var / 2 for Gaussian logits, by log(4 / marks).
   double mark_length() const {
     const double deviation = options_.key_norm * options_.key_norm / dim();
     const double background = std::log(static_cast<double>(options_.num_tokens)) + deviation * deviation * 0.5 * 1.25;
@@ -147,7 +147,7 @@ class SynthHead::Generator {
     if (options_.pattern != Pattern::clusters) return draws_.add_normals(stream, head, i, sigma_, out);
     const auto centre = static_cast<std::int64_t>(draws_.uniform(membership, head, i) * static_cast<double>(options_.clusters));
     draws_.add_normals(Stream::centre, place_.kv_head, centre, sigma_, out);
-    draws_.add_normals(stream, head, i, options_.spread * std::numbers::sqrt2 * sigma_, out);  // centres lie sqrt(2) |k| apart
+    draws_.add_normals(stream, head, i, options_.spread * std::numbers::sqrt2 * sigma_, out);  // centres are sqrt(2) |k| apart
   }
 
   std::vector<float> rows(Rows range, std::int64_t dim,
@@ -167,7 +167,7 @@ class SynthHead::Generator {
   Draws draws_;
   Place place_;
   double sigma_;
-  std::vector<double> direction_;     ///< unit vector that marked keys share and queries lean towards
+  std::vector<double> direction_;     ///< unit vector of the marked keys; queries have a component in this direction
   std::vector<std::int64_t> marked_;  ///< ascending
 };
 
@@ -186,7 +186,7 @@ std::vector<float> SynthHead::guesses(std::int64_t head, Rows rows, const std::v
 
 std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries,
                                const std::vector<std::int64_t>& positions, std::int64_t dim, double scale, double weight) {
-  constexpr std::size_t tile = 256, block = 8;  // keys and queries at a time: their logits stay in the first-level cache
+  constexpr std::size_t tile = 256, block = 8;  // keys and queries per step, so that their logits stay in the first-level cache
   const auto d = static_cast<std::size_t>(dim), count = positions.size();
   const std::size_t m = count == 0 ? 0 : static_cast<std::size_t>(positions.back()) + 1;
   const std::size_t padded = (m + tile - 1) / tile * tile;

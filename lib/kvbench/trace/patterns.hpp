@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The draws behind a synthetic trace: one kv head with its query heads.
+// Random arrays of a synthetic trace: one kv head with its query heads.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kvbench::trace {
 
-/// Which draws: independent for every prompt, layer and head.
+/// Identifies the random numbers, which are independent for every prompt, layer and head.
 struct Place {
   std::uint32_t prompt = 0, layer = 0, kv_head = 0;
 };
@@ -20,9 +20,9 @@ struct Rows {
   std::int64_t begin = 0, end = 0;
 };
 
-/// One head in the making: any rows of any of its arrays, in any order, the same numbers each time. Values have a mean of their
-/// own and norms that differ by some 30 %, as in trained models. Queries share the keys' norm, so that logits have a deviation
-/// of key_norm^2 / head_dim.
+/// Generates any rows of the arrays of one head, in any order, reproducibly. Values have a non-zero mean and norms that vary by
+/// about 30 %, as in trained models. Queries have the norm of the keys, so that logits have a standard deviation of
+/// key_norm^2 / head_dim.
 class SynthHead {
  public:
   SynthHead(const SynthOptions& options, Place place);
@@ -32,7 +32,7 @@ class SynthHead {
   std::vector<float> values(Rows rows) const;  ///< [rows, dv]
   /// [rows, d] of query head `head` of the layer.
   std::vector<float> queries(std::int64_t head, Rows rows) const;
-  /// Guesses of `queries` (those rows of that head), off by Gaussian errors of `error` times a query's typical norm.
+  /// The same rows as `queries`, with Gaussian errors of `error` times the typical norm of a query.
   std::vector<float> guesses(std::int64_t head, Rows rows, const std::vector<float>& queries, double error) const;
 
  private:
@@ -40,9 +40,9 @@ class SynthHead {
   std::unique_ptr<const Generator> generator_;
 };
 
-/// Attention mass that each key gets from causal queries at the given positions and scale, each counted `weight` times.
-/// keys [n, d], queries [positions, d], positions increasing and below n -> [n]. fp32 logits, fp64 sums; beside its arguments
-/// it holds a copy of the keys.
+/// Attention mass of each key from causal queries at the given positions and scale, each counted `weight` times.
+/// keys [n, d], queries [positions, d], positions increasing and below n -> [n]. fp32 logits, fp64 sums; allocates a copy of the
+/// keys.
 std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries,
                                const std::vector<std::int64_t>& positions, std::int64_t dim, double scale, double weight = 1);
 

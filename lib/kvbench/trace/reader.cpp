@@ -16,7 +16,7 @@
 namespace kvbench::trace {
 namespace {
 
-/// Index of the first value that is NaN or infinite, or -1. The inner loop has no branch, so that it vectorises.
+/// Index of the first value that is NaN or infinite, or -1. The inner loop has no branch, so that it is vectorised.
 std::ptrdiff_t find_not_finite(const std::vector<float>& values) {
   constexpr std::size_t block = 4096;
   const auto bad = [](float value) { return (bits_of(value) & 0x7f800000U) == 0x7f800000U; };
@@ -29,8 +29,8 @@ std::ptrdiff_t find_not_finite(const std::vector<float>& values) {
   return -1;
 }
 
-/// Widens 16-bit values that fill the second half of `values` to all of it, in place: a head's slab is held once. A value
-/// is written where only values before it were read, and those are widened already.
+/// Widens the 16-bit values in the second half of `values` to fp32 in place, so that the slab of a head is stored once. No value
+/// is overwritten before it is widened.
 void widen_all(std::vector<float>& values, Dtype dtype) {
   constexpr std::size_t block = 1024;
   std::array<std::uint16_t, block> halves;
@@ -67,7 +67,7 @@ struct Reader::Impl {
       info = parse(opened, path, length);
       file = std::move(opened);
     } catch (const h5::Failure& failure) {
-      throw Error("{}. The file is damaged or no trace; see docs/traces.md.", failure.what());
+      throw Error("{}. The file is damaged or not a trace; see docs/traces.md.", failure.what());
     } catch (const std::bad_alloc&) {
       throw Error("{}: its description does not fit into memory; it is damaged.", path);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a trace. This is the trust boundary: everything is checked here, once, before it is allocated or believed.
+// Reads a trace. This is the trust boundary: everything is checked once, before memory is allocated or a value is used.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,13 @@
 
 namespace kvbench::trace {
 
-/// An open trace file. Only what is asked for is read: a trace may be far larger than memory. Safe to use from several threads
-/// (reads are serialised).
+/// An open trace file. Only requested arrays are read, because a trace may be far larger than memory. Thread-safe (reads are
+/// serialised).
 class Reader {
  public:
-  /// Opens and validates `path`: version, attributes, shapes, types, positions, and dataset sizes against the file's length.
-  /// Throws Error (exit 2) naming file and dataset where the file is missing, truncated, corrupt, of another format or version,
-  /// or inconsistent.
+  /// Opens and validates `path`: version, attributes, shapes, types, positions, and dataset sizes against the length of the file.
+  /// Throws Error (exit 2) with file and dataset where the file is missing, truncated, corrupt, inconsistent, or of another format
+  /// or version.
   explicit Reader(const std::string& path);
   ~Reader();
   Reader(Reader&&) noexcept;
@@ -28,11 +28,11 @@ class Reader {
   /// One head's slab of an array of layer `layer` (an entry of prompt.layers), row-major, widened to fp32:
   /// keys, values, keys_pre_rope of kv head `head`: [n, d or dv]; queries, queries_pre_rope, speculated_queries,
   /// attention_output of query head `head`: [m, d or dv]; column_sums of query head `head`: [n].
-  /// Throws Error naming the dataset where a value is NaN or infinite, IoError where reading fails.
+  /// Throws Error with the dataset where a value is NaN or infinite, IoError where reading fails.
   std::vector<float> read_head(const PromptInfo& prompt, const LayerInfo& layer, Array array, std::int64_t head) const;
 
-  /// SHA-256 of the file's bytes in lower-case hex: what PATH.sha256 states (stated_sha256()), else computed at the first call
-  /// and remembered.
+  /// SHA-256 of the bytes of the file in lower-case hex: the digest in PATH.sha256 (stated_sha256()), else computed at the first
+  /// call and stored.
   const std::string& sha256() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trace file holds (schema 1.0): one model, one or more prompts; per layer the post-RoPE queries, keys and values that
-// the model really used. docs/traces.md is the prose; these structs are what a file says about itself.
+// Contents of a trace file (schema 1.0): one model and one or more prompts; per layer the post-RoPE queries, keys and values that
+// the model used. These structs are the description in the file; docs/traces.md explains the schema.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ enum class Dtype { f32, f16, bf16 };
 struct LayerInfo {
   int layer = 0;
   std::int64_t window = 0;                    ///< sliding-window length in tokens; 0 = full causal attention
-  double rope_theta = 0;                      ///< base of the rotary embedding; 0 where there is none
+  double rope_theta = 0;                      ///< base of the rotary embedding; 0: no rotary embedding
   double scale = 0;                           ///< logits are scale * <q, k>
   double softcap = 0;                         ///< logits become softcap * tanh(logit / softcap); 0 = none
   std::vector<std::int64_t> query_positions;  ///< strictly increasing, each in [0, n)
@@ -35,7 +35,7 @@ struct PromptInfo {
   std::string id;                  ///< name of the group below /prompts
   std::string name;                ///< attribute `name`
   std::int64_t num_tokens = 0;     ///< n
-  std::int64_t prompt_tokens = 0;  ///< where the context ends and decoding begins; n where nothing was decoded
+  std::int64_t prompt_tokens = 0;  ///< length of the context, after which decoding begins; n where nothing was decoded
   std::optional<std::int64_t> answer_start, answer_end;
   std::optional<std::string> text;
   std::vector<std::int32_t> tokens;  ///< [n]
@@ -44,7 +44,7 @@ struct PromptInfo {
 
 struct TraceInfo {
   std::string model, arch, quantisation, source_tool, source_version, created;
-  std::int64_t num_layers = 0;  ///< of the model, however few are in the trace
+  std::int64_t num_layers = 0;  ///< of the model; the trace may have fewer
   std::int64_t num_query_heads = 0;
   std::int64_t num_kv_heads = 0;  ///< query head h uses kv head h / (num_query_heads / num_kv_heads)
   std::int64_t head_dim = 0;      ///< d
@@ -57,7 +57,7 @@ struct TraceInfo {
   std::int64_t group() const { return num_query_heads / num_kv_heads; }
 };
 
-/// Every array of one layer, by the name of its dataset. Heads is num_kv_heads or num_query_heads as the schema says.
+/// The arrays of one layer, by dataset name. The number of heads is num_kv_heads or num_query_heads, depending on the array.
 enum class Array { keys, values, queries, column_sums, keys_pre_rope, queries_pre_rope, speculated_queries, attention_output };
 
 const char* name_of(Array array);

@@ -15,7 +15,7 @@ namespace kvbench::trace {
 namespace {
 
 void check(bool good) {
-  if (!good) throw IoError("OpenSSL refused to compute SHA-256.");
+  if (!good) throw IoError("OpenSSL failed to compute SHA-256.");
 }
 
 }  // namespace

@@ -7,13 +7,13 @@
 
 namespace kvbench::trace {
 
-/// SHA-256 of bytes that come in pieces. Throws IoError where OpenSSL refuses to compute it.
+/// SHA-256 of bytes that are added in pieces. Throws IoError where OpenSSL fails.
 class Sha256 {
  public:
   Sha256();
   ~Sha256();
   Sha256& add(std::string_view bytes);
-  std::string hex();  ///< 64 digits in lower case; ends the sum
+  std::string hex();  ///< 64 digits in lower case; finishes the digest
 
  private:
   struct Context;
@@ -23,8 +23,8 @@ class Sha256 {
 /// SHA-256 of the bytes of the file `path`, in lower-case hex. Throws IoError where it cannot be read.
 std::string sha256_of_file(const std::string& path);
 
-/// The digest that PATH.sha256 states for `path`, as `sha256sum FILE > FILE.sha256` writes it, where that file is no older than
-/// `path`; else "".
+/// The digest for `path` in PATH.sha256 (written with `sha256sum FILE > FILE.sha256`) if that file is not older than `path`,
+/// else "".
 std::string stated_sha256(const std::string& path);
 
 }  // namespace kvbench::trace

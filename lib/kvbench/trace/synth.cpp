@@ -28,7 +28,7 @@ void check_options(const SynthOptions& o) {
   at_least(o.value_dim, 1, "`value_dim`");
   at_least(o.prompts, 1, "`prompts`");
   at_least(o.clusters, 1, "`clusters`");
-  if (o.layers > 65535 || o.query_heads > 65535) throw Error("`layers` and `query_heads` must stay below 65536.");
+  if (o.layers > 65535 || o.query_heads > 65535) throw Error("`layers` and `query_heads` must be below 65536.");
   if (o.prompt_tokens > o.num_tokens) {
     throw Error("`prompt_tokens` is {}, more than `num_tokens`, which is {}; lower it.", o.prompt_tokens, o.num_tokens);
   }
@@ -36,7 +36,7 @@ void check_options(const SynthOptions& o) {
     throw Error("`num_queries` is {}, more than `num_tokens`, which is {}; lower it.", o.num_queries, o.num_tokens);
   }
   if (o.query_heads % o.kv_heads != 0) {
-    throw Error("`query_heads` is {}, which is no multiple of `kv_heads`, {}.", o.query_heads, o.kv_heads);
+    throw Error("`query_heads` is {}, which is not a multiple of `kv_heads`, {}.", o.query_heads, o.kv_heads);
   }
   if (o.column_queries < 0) throw Error("`column_queries` is {}; it must be at least 0.", o.column_queries);
   if (!std::isfinite(o.spread) || o.spread < 0) throw Error("`spread` is {}; it must be finite and at least 0.", o.spread);
@@ -131,7 +131,7 @@ class HeadWriter {
     writer_.write_rows(place_.prompt, place_.layer, array, head, first, data);
   }
 
-  /// draw(rows) for blocks of `range`, which is row 0 and those after it of the array.
+  /// Writes draw(rows) for blocks of `range`; its first row is row 0 of the array.
   template <class F>
   void write_blocks(Array array, std::int64_t head, Rows range, F draw) const {
     constexpr std::int64_t block = 16384;  // 8 MiB at d = 128: large writes, small buffers
@@ -147,14 +147,14 @@ class HeadWriter {
                  [&](Rows rows) { return head_.guesses(head, rows, head_.queries(head, rows), *options_.speculation_error); });
   }
 
-  /// What a reader of the trace will see, so that what is derived from it belongs to it.
+  /// Rounds the values to the type of the trace, so that derived arrays match what a reader gets.
   std::vector<float> stored(std::vector<float> values) const {
     if (options_.dtype == Dtype::f32) return values;
     for (float& x : values) x = widen(narrow(x, options_.dtype), options_.dtype);
     return values;
   }
 
-  /// Positions of the queries that are summed: the last of each of `count` equal stretches of the context.
+  /// Positions of the queries in the column sums: the last of each of `count` equal parts of the context.
   std::vector<std::int64_t> summed_positions() const {
     const std::int64_t end = options_.prompt_tokens;
     const std::int64_t count = options_.column_queries > 0 ? std::min(options_.column_queries, end) : end;
@@ -185,7 +185,7 @@ class HeadWriter {
   const SynthOptions& options_;
   Place place_;
   SynthHead head_;
-  Rows asked_;  ///< tokens whose queries are kept
+  Rows asked_;  ///< tokens whose queries are stored
 };
 
 }  // namespace

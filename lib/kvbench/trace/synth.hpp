@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synthetic traces with a known structure, for tests and for checks of theory: seeded, the same bytes on every machine.
+// Synthetic traces with a known structure, for tests and for checks of theory. Equal seeds give equal bytes on every machine.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace kvbench::trace {
 enum class Pattern {
   gaussian,       ///< independent Gaussian keys, values and queries
   clusters,       ///< keys near `clusters` centres, queries near the same centres
-  sinks,          ///< the first few tokens draw most of the attention, as in trained models
-  heavy_hitters,  ///< a small random set of tokens draws attention from every query
-  needle,         ///< one token in the middle that the last queries look for
+  sinks,          ///< the first few tokens get most of the attention, as in trained models
+  heavy_hitters,  ///< a small random set of tokens gets attention from every query
+  needle,         ///< one token in the middle gets the attention of the last queries
 };
 
 struct SynthOptions {
@@ -33,19 +33,19 @@ struct SynthOptions {
   std::int64_t clusters = 32;
   double spread = 0.3;      ///< within-cluster standard deviation relative to the distance between centres
   double key_norm = 8;      ///< typical |k|; logits have standard deviation of about key_norm^2 / head_dim
-  bool column_sums = true;  ///< of the prompt's queries, by exact attention
-  /// Estimate the column sums from this many evenly spaced queries, each standing for those up to the one before: exact sums
-  /// take time in proportion to num_tokens^2. 0: exact, of all queries. The trace's source_version says so.
+  bool column_sums = true;  ///< write column sums of the exact attention of the context's queries
+  /// Number of evenly spaced queries from which column sums are estimated; each also counts for the queries since the previous
+  /// one. Exact sums take time proportional to num_tokens^2. 0: exact, over all queries. Recorded in source_version.
   std::int64_t column_queries = 0;
-  std::optional<double> speculation_error;  ///< also write speculated queries, off by this share of a query's typical norm
+  std::optional<double>
+      speculation_error;  ///< also write speculated queries, with errors of this share of the typical norm of a query
   Dtype dtype = Dtype::f32;
   bool compress = false;
   std::uint32_t seed = 0;
 };
 
-/// Writes a synthetic trace, block of rows by block of rows: a trace may be far larger than memory, and with exact or estimated
-/// column sums the keys and queries of one head at a time are held. Throws Error for options that do not fit together, naming
-/// field and remedy.
+/// Writes a synthetic trace in blocks of rows, because a trace may be far larger than memory. With column sums, the keys and
+/// queries of one head are in memory at a time. Throws Error with field and remedy for invalid options.
 void synthesize(const std::string& path, const SynthOptions& options);
 
 }  // namespace kvbench::trace

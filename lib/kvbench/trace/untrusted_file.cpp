@@ -51,19 +51,19 @@ void check_head(const Head& head, std::uint64_t length, const std::string& path)
   const std::size_t base = version == 0 ? 24 : version == 1 ? 28 : 12;
   if (little_endian(head, base) != 0) throw Error("{}: the HDF5 data do not begin at byte 0; copy them with h5repack.", path);
   if (old && little_endian(head, base + 24) != undefined_address) {
-    throw Error("{}: the data lie in several files; copy them into one with h5repack.", path);
+    throw Error("{}: the data are stored in several files; copy them into one with h5repack.", path);
   }
   if (version == 3 && (head[11] & 1U) != 0) {
-    throw Error("{}: its writer has not closed it; wait until it has finished, or write it again.", path);
+    throw Error("{}: the writer has not closed the file; wait until it has finished, or write the file again.", path);
   }
   const std::uint64_t end = little_endian(head, base + 16);
-  if (end > length) throw Error("{}: truncated: {} of {} bytes are there; copy or write it again.", path, length, end);
+  if (end > length) throw Error("{}: truncated: it has {} of {} bytes; copy or write it again.", path, length, end);
 }
 
 [[noreturn]] void run_as_child(const std::function<void()>& read) {
   const rlimit no_core = {0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  const int null = ::open("/dev/null", O_WRONLY);  // a C library that notices a broken heap prints before it aborts
+  const int null = ::open("/dev/null", O_WRONLY);  // a C library that detects heap corruption prints before it aborts
   if (null >= 0) ::dup2(null, STDERR_FILENO);
   ::alarm(60);
   try {
@@ -85,14 +85,14 @@ std::uint64_t check_superblock(const std::string& path) {
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw Error("{}: cannot be inspected: {}.", path, std::strerror(errno));
   if (S_ISDIR(status.st_mode)) throw Error("{}: is a directory; name a trace file in it.", path);
-  if (!S_ISREG(status.st_mode)) throw Error("{}: is no regular file; a trace needs random access.", path);
+  if (!S_ISREG(status.st_mode)) throw Error("{}: is not a regular file; a trace needs random access.", path);
   Head head{};
   const ssize_t got = ::pread(file.get(), head.data(), head.size(), 0);
   if (got < 0) throw Error("{}: cannot be read: {}.", path, std::strerror(errno));
   if (got == 0) throw Error("{}: the file is empty.", path);
   const std::size_t compared = std::min(hdf5_signature.size(), static_cast<std::size_t>(got));
   if (std::memcmp(head.data(), hdf5_signature.data(), compared) != 0) {
-    throw Error("{}: is not an HDF5 file, so no trace.", path);
+    throw Error("{}: is not an HDF5 file and therefore not a trace.", path);
   }
   const auto length = static_cast<std::uint64_t>(status.st_size);
   if (static_cast<std::size_t>(got) < head.size())

@@ -15,7 +15,7 @@
 namespace kvbench::trace {
 namespace {
 
-/// `data` in the trace's 16-bit type.
+/// Converts `data` to the 16-bit type of the trace.
 std::vector<std::uint16_t> narrow_all(std::span<const float> data, Dtype dtype) {
   std::vector<std::uint16_t> halves;
   halves.reserve(data.size());
@@ -25,7 +25,7 @@ std::vector<std::uint16_t> narrow_all(std::span<const float> data, Dtype dtype) 
 
 IoError write_error(const h5::Failure& failure) {
   return IoError(
-      "{}. Free some space, raise the file size limit or write to another disk; nothing was left under the final name.",
+      "{}. Free some space, raise the file size limit or write to another disk; no file was created under the final name.",
       failure.what());
 }
 
@@ -51,7 +51,8 @@ struct Writer::Impl {
   TraceInfo info;
   WriteOptions options;
   AtomicFile target;
-  std::optional<h5::Object> file;  ///< uncompressed until commit(): rows come in any order and pieces, chunks must not
+  std::optional<h5::Object>
+      file;  ///< uncompressed until commit(), because rows arrive in any order and pieces, which compressed chunks do not support
   std::map<std::tuple<std::size_t, std::size_t, Array, std::int64_t>, Coverage> written;
 
   Impl(std::string name, const TraceInfo& description, WriteOptions chosen)
@@ -75,7 +76,7 @@ struct Writer::Impl {
     abandon();
   }
 
-  /// Closing writes what HDF5 still holds, which fails for good on a full disk: make room first, the file is lost anyway.
+  /// Empties the discarded file before it is closed, because closing flushes the buffers of HDF5, which would fail on a full disk.
   void abandon() {
     if (!file) return;
     target.empty();
@@ -152,7 +153,7 @@ void Writer::write_rows(std::size_t prompt, std::size_t layer, Array array, std:
   const std::string at = impl_->path + ": " + path_of(p, l, array);
   const Shape shape = shape_of(impl_->info, p, l, array);
   if (!impl_->file) throw Error("{}: commit() was already called.", impl_->path);
-  if (!holds(l, array)) throw Error("{}: was not declared; set it in the layer's description.", at);
+  if (!holds(l, array)) throw Error("{}: was not declared; set it in the description of the layer.", at);
   const std::int64_t rows = static_cast<std::int64_t>(data.size()) / shape.dim;
   if (rows * shape.dim != static_cast<std::int64_t>(data.size()) || head < 0 || head >= shape.heads || row_begin < 0 ||
       rows > shape.rows - row_begin) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a trace. Shapes are declared first; rows then arrive in any order and any pieces, as a running model produces them.
+// Writes a trace. Shapes are declared first; rows are then written in any order and any pieces, as a running model produces them.
 #pragma once
 
 #include <memory>
@@ -11,28 +11,28 @@
 namespace kvbench::trace {
 
 struct WriteOptions {
-  bool compress = false;  ///< shuffle + deflate in chunks of one head; else contiguous, 4096-aligned, mmap-able
+  bool compress = false;  ///< shuffle + deflate in chunks of one head; else contiguous and aligned to 4096 bytes for mmap
 };
 
-/// Writes to NAME.tmp.PID and renames at commit(): a reader sees the whole file or none, whenever the process dies.
-/// Destroyed without commit(), it removes the temporary file. Throws IoError (exit 3) naming file, cause and remedy where the
-/// disk is full or the folder is not writable.
+/// Writes to NAME.tmp.PID and renames it at commit(), so that a trace is written atomically. The destructor removes the temporary
+/// file if commit() was not called. Throws IoError (exit 3) with file, cause and remedy where the disk is full or the folder is not
+/// writable.
 class Writer {
  public:
-  /// Creates every group, attribute and dataset that `info` describes. Arrays of [heads, rows, dim] start out unwritten.
+  /// Creates all groups, attributes and datasets of `info`. Arrays of [heads, rows, dim] are unwritten at first.
   Writer(std::string path, const TraceInfo& info, WriteOptions options = {});
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  /// Writes rows [row_begin, row_begin + rows) of one head, narrowed to the trace's dtype (column_sums stay f32).
+  /// Writes rows [row_begin, row_begin + rows) of one head, narrowed to the dtype of the trace (column_sums stay f32).
   /// `data` is [rows, dim] row-major, fp32; for column_sums dim = 1. `prompt` indexes info.prompts, `layer` its layers.
-  /// Throws Error where a value is not finite, or does not fit the dtype (f16 overflow), naming dataset and value.
+  /// Throws Error with dataset and value where a value is not finite or does not fit the dtype (f16 overflow).
   void write_rows(std::size_t prompt, std::size_t layer, Array array, std::int64_t head, std::int64_t row_begin,
                   std::span<const float> data);
 
-  /// Checks that every row of every array was written, flushes, closes, syncs the file, renames it to its final name and syncs
-  /// the folder.
+  /// Checks that every row of every array was written, closes and syncs the file, renames it to its final name and syncs the
+  /// folder.
   void commit();
 
  private:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other architectures than the bundled model's: what is recorded must pass the self check, what cannot be is refused by name."""
+"""Tests other architectures than that of the bundled model: recorded layers must pass the self check, unsupported ones are refused."""
 
 import harness
 
@@ -85,7 +85,7 @@ def test_phi3_projects_q_k_v_at_once(folder):
 
 
 def silence_layer_0(path):
-    """Layer 0 adds nothing and both layers normalise alike: layer 1 reads what layer 0 read, so its guess is its query."""
+    """Layer 0 adds nothing and both layers normalise alike, so that layer 1 has the input of layer 0 and its speculated query is exact."""
     tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(path).tensors}
     with open(path, "r+b") as file:
         def put(name, data):
@@ -99,7 +99,7 @@ def silence_layer_0(path):
 
 
 def test_speculated_queries(folder):
-    """Bias (qwen2), norm (qwen3, gemma3), scaled RoPE, a fused projection (phi3): whatever makes a query makes its guess."""
+    """Bias (qwen2), norm (qwen3, gemma3), scaled RoPE, a fused projection (phi3): speculated queries use the operations of the queries."""
     norms = {name: (tiny.EMBD,) for name in tiny.NORMS}
     models = [
         ("llama", tiny.LLAMA, {"rope.freq_base": 1e4}, ()),
@@ -119,7 +119,7 @@ def test_speculated_queries(folder):
 
 
 def test_speculation_that_is_not_known_is_refused_by_name(folder):
-    """olmo2 projects what the layer before it left, without a norm between them."""
+    """olmo2 projects the output of the previous layer without a norm between them."""
     shapes = SQUARE | tiny.FFN | {name: (tiny.EMBD,) for name in ("post_attention_norm", "post_ffw_norm", "attn_q_norm")}
     model = tiny.write(folder / "m.gguf", "olmo2", shapes | {"attn_k_norm": (tiny.KV_HEADS * 16,)}, 2, SQUARE_SIZES,
                        top=("output_norm", "output"))

@@ -174,16 +174,16 @@ def test_bad_input_is_named(folder):
     cases = [
         (2, "no such model file", dict(model="nowhere.gguf"), ["--ids", ids]),
         (2, "not a GGUF model", dict(model=str(folder / "junk.gguf")), ["--ids", ids]),
-        (2, "no such file", {}, ["--text", "nowhere.txt"]),
-        (2, "this is a folder", {}, ["--text", folder]),
-        (2, "'x3' (item 2) is no token id", {}, ["--ids", folder / "word"]),
-        (2, "'999999' (item 3) is no token id", {}, ["--ids", folder / "large"]),
-        (2, "0 tokens are no prompt", {}, ["--ids", folder / "empty"]),
-        (2, "--ctx 64 asks for more than its 32 tokens", {}, ["--ids", ids, "--ctx", 64]),
+        (2, "no such prompt file", {}, ["--text", "nowhere.txt"]),
+        (2, "is a folder; a prompt must be a file", {}, ["--text", folder]),
+        (2, "'x3' (item 2) is not a token id", {}, ["--ids", folder / "word"]),
+        (2, "'999999' (item 3) is not a token id", {}, ["--ids", folder / "large"]),
+        (2, "a prompt of 0 tokens is too short", {}, ["--ids", folder / "empty"]),
+        (2, "--ctx 64 is more than its 32 tokens", {}, ["--ids", ids, "--ctx", 64]),
         (2, "was trained on 8192 tokens", {}, ["--ids", ids, "--ctx", 9000]),
-        (2, "--prompt-tokens 33 lies beyond the 32 tokens", {}, ["--ids", ids, "--prompt-tokens", 33]),
+        (2, "--prompt-tokens 33 exceeds the 32 tokens", {}, ["--ids", ids, "--prompt-tokens", 33]),
         (2, "there is no layer 30; this model has layers 0 to 29", {}, ["--ids", ids, "--layers", "0,30"]),
-        (2, "so no context would be left", {}, ["--ids", ids, "--queries", "decode:32"]),
+        (2, "which leaves no context", {}, ["--ids", ids, "--queries", "decode:32"]),
         (2, "expected last:N, all, every:N or decode:N", {}, ["--ids", ids, "--queries", "first:3"]),
         (2, "no prompt was given", {}, []),
         (2, "--nonsense", {}, ["--ids", ids, "--nonsense"]),
@@ -201,14 +201,14 @@ def test_output_is_guarded(folder):
     assert output.read_text() == "precious"
     kvdump("--ids", ids, "--layers", "0", "-o", output, "--force")
     assert Trace(output).info["prompts"][0]["n"] == 32
-    assert "make it first" in kvdump("--ids", ids, "-o", folder / "no" / "t.h5", expect=3)
-    assert "this is a folder" in kvdump("--ids", ids, "-o", folder, expect=2)
+    assert "create it first" in kvdump("--ids", ids, "-o", folder / "no" / "t.h5", expect=3)
+    assert "is a folder" in kvdump("--ids", ids, "-o", folder, expect=2)
     if os.path.isdir("/proc"):
         kvdump("--ids", ids, "--layers", "0", "-o", "/proc/t.h5", expect=3)
 
 
 def start_long_dump(folder):
-    """Two prompts: the trace is begun after the first (the longer) one, and the second is still being fed."""
+    """Starts a dump of two prompts, and waits until the trace is begun: after the first, longer prompt, while the second is decoded."""
     arguments = ["--ids", write_ids(folder / "a", 700), "--ids", write_ids(folder / "b", 690), "--queries", "decode:600"]
     command = [KVDUMP, MODEL, *arguments, "--no-check", "--layers", "0", "-o", str(folder / "t.h5")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

@@ -75,7 +75,7 @@ TEST_CASE("repeated prompts and every flag") {
   CHECK_FALSE(options.check);
 }
 
-TEST_CASE("bad usage leaves with 2") {
+TEST_CASE("bad usage gives exit code 2") {
   CHECK(parse({}).exit_code == 2);
   CHECK(parse({"m.gguf", "--text", "t"}).exit_code == 2);
   CHECK(parse({"m.gguf", "--text", "t", "-o", "t.h5", "--nonsense"}).exit_code == 2);

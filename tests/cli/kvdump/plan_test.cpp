@@ -8,13 +8,13 @@
 using namespace kvbench::kvdump;
 using Positions = std::vector<std::int64_t>;
 
-TEST_CASE("layers are numbers and ranges, sorted, each once") {
+TEST_CASE("layers are numbers and ranges, sorted and without duplicates") {
   CHECK(parse_layers("all", 3) == std::vector{0, 1, 2});
   CHECK(parse_layers("8,0,1", 9) == std::vector{0, 1, 8});
   CHECK(parse_layers("0-2,1,5", 6) == std::vector{0, 1, 2, 5});
 }
 
-TEST_CASE("layers that are no layers are refused") {
+TEST_CASE("invalid layers are refused") {
   for (const char* text : {"", "x", "1,", ",1", "-1", "3-1", "1-", "0 1", "99999999999"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_layers(text, 4), kvbench::Error);
@@ -36,7 +36,7 @@ TEST_CASE("query specifications") {
   }
 }
 
-TEST_CASE("kept positions") {
+TEST_CASE("positions of stored queries") {
   CHECK(query_positions({QuerySpec::all, 0}, 4, 2) == Positions{0, 1, 2, 3});
   CHECK(query_positions({QuerySpec::last, 2}, 5, 3) == Positions{3, 4});
   CHECK(query_positions({QuerySpec::last, 9}, 2, 1) == Positions{0, 1});
@@ -44,21 +44,21 @@ TEST_CASE("kept positions") {
   CHECK(query_positions({QuerySpec::every, 100}, 8, 4) == Positions{7});
   CHECK(query_positions({QuerySpec::tail, 0}, 3, 1) == Positions{0, 1, 2});
 
-  const auto tail = query_positions({QuerySpec::tail, 0}, 4096, 3840);  // 128 positions of observation window
+  const auto tail = query_positions({QuerySpec::tail, 0}, 4096, 3840);  // the observation window has 128 positions
   CHECK(tail.front() == 3712);
   CHECK(tail.back() == 4095);
   CHECK(tail.size() == 384);
   CHECK(query_positions({QuerySpec::decode, 256}, 4096, 3840) == tail);
 }
 
-TEST_CASE("where the context ends by default") {
+TEST_CASE("default length of the context") {
   CHECK(default_prompt_tokens({}, 4096) == 3840);
   CHECK(default_prompt_tokens({}, 100) == 75);
   CHECK(default_prompt_tokens({QuerySpec::decode, 10}, 100) == 90);
   CHECK_THROWS_AS(default_prompt_tokens({QuerySpec::decode, 100}, 100), kvbench::Error);
 }
 
-TEST_CASE("batches: full ones, a rest, then decode steps") {
+TEST_CASE("batches: full batches, a remainder, then decode steps") {
   CHECK(batch_sizes({}, 10, 4) == std::vector{4, 4, 2});
   CHECK(batch_sizes({}, 8, 4) == std::vector{4, 4});
   CHECK(batch_sizes({QuerySpec::decode, 3}, 8, 4) == std::vector{4, 1, 1, 1, 1});

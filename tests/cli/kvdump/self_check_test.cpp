@@ -33,16 +33,16 @@ TEST_CASE("hand-computed attention passes") {
   CHECK(output_error(layer, 1) < 1e-6);
 }
 
-TEST_CASE("a wrong value is found") {
+TEST_CASE("a wrong value is detected") {
   auto layer = example();
   layer.values[2] = 11;
   CHECK(output_error(layer, 0) == doctest::Approx(0.2 / std::sqrt(7 * 7 + 7.6 * 7.6)));
 }
 
-TEST_CASE("a sliding window hides what lies before it") {
+TEST_CASE("a sliding window excludes earlier tokens") {
   auto layer = example();
   layer.parameters.window = 2;
-  layer.output = {7, 8.5f, 6, 9};  // position 2 sees tokens 1 and 2: (3*8 + 10)/4, (8 + 10)/2
+  layer.output = {7, 8.5f, 6, 9};  // position 2 attends to tokens 1 and 2: (3*8 + 10)/4, (8 + 10)/2
   CHECK(output_error(layer, 0) < 1e-6);
   CHECK(output_error(layer, 1) < 1e-6);
 }
@@ -57,7 +57,7 @@ TEST_CASE("scale and softcap") {
   CHECK(output_error(layer, 0) < 1e-6);
 }
 
-TEST_CASE("long contexts do not add up rounding of the check itself") {
+TEST_CASE("the check does not accumulate rounding errors over long contexts") {
   LayerCapture layer;
   layer.num_tokens = 20000;
   layer.query_positions = {19999};
@@ -70,7 +70,7 @@ TEST_CASE("long contexts do not add up rounding of the check itself") {
   CHECK(output_error(layer, 0) < 1e-7);
 }
 
-TEST_CASE("NaN never passes") {
+TEST_CASE("NaN does not pass") {
   auto layer = example();
   layer.values[0] = NAN;
   CHECK_FALSE(output_error(layer, 0) <= check_tolerance);

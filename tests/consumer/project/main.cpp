@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's program: lists the methods of an installed kvbench.
+// Example of a user's program: lists the methods of an installed kvbench.
 #include <cstdio>
 
 #include <kvbench/methods/registry.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams for the checks of BalanceKV, and what a check says about a planted fault.
+// Streams for the checks of BalanceKV, and the rows of a check with a planted fault.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class CheckRun {
 
 inline bool any_fault(const std::vector<CheckRow>& rows) { return std::ranges::any_of(rows, is_fault); }
 
-/// The first row whose part starts so.
+/// The first row whose part begins with the text.
 inline const CheckRow& row_of(const std::vector<CheckRow>& rows, const std::string& part) {
   const auto found = std::ranges::find_if(rows, [&](const CheckRow& row) { return row.part.starts_with(part); });
   REQUIRE(found != rows.end());

@@ -10,7 +10,7 @@ using namespace kvbench;
 using namespace kvbench::testing;
 using doctest::Approx;
 
-TEST_CASE("Theorem 3.1: the method holds its bounds; wrong weights and lost logits do not") {
+TEST_CASE("Theorem 3.1: the method satisfies its bounds; wrong weights and lost logits violate them") {
   CheckRun run(200);
   const Subject subject = synthetic("short-keys", 3, run.backend());
   const WalkSample sample = walk_sample(subject, 256, true);
@@ -23,7 +23,7 @@ TEST_CASE("Theorem 3.1: the method holds its bounds; wrong weights and lost logi
   CHECK_FALSE(any_fault(rows));
   CHECK(row_of(rows, "|D'/D - 1|").verdict == Verdict::consistent);
   CHECK(row_of(rows, "D e^{a r^2} / j").measured > 1);
-  // Levels taken for one too high: every weight of D doubled.
+  // All levels are one too high, so that every weight of D is doubled.
   const auto doubled = rows_of([&](std::uint32_t seed) {
     StreamWeights weights = stream(seed);
     for (double& weight : weights.den) weight *= 2;
@@ -32,7 +32,7 @@ TEST_CASE("Theorem 3.1: the method holds its bounds; wrong weights and lost logi
   CHECK(row_of(doubled, "|D'/D - 1|").verdict == Verdict::violated);
 }
 
-TEST_CASE("the stream of the check is the one that the registry makes: weights sum to the tokens") {
+TEST_CASE("the check runs the method of the registry: weights sum to the number of tokens") {
   const auto backend = make_cpu_backend();
   const Subject subject = synthetic("uneven-values", 1, *backend);
   const Theorem31Setup setup{.t = 8, .levels = 2};
@@ -46,11 +46,11 @@ TEST_CASE("the stream of the check is the one that the registry makes: weights s
 
 namespace {
 
-/// Fair coins: half of a list at random.
+/// A random half of a list.
 std::vector<std::int32_t> coins(const WalkSample& list, const std::vector<std::int32_t>&, std::uint32_t draw) {
   const Draws draws(draw, "coins", HeadPrompt{});
   std::vector<std::int32_t> signs;
-  // One of each pair of neighbours, so that no weight is lost.
+  // One token of each pair of neighbours, so that the sum of the weights is kept.
   for (Index i = 0; i < list.n; ++i) {
     const std::int32_t first = draws.uniform(i / 2) < 0.5 ? 1 : -1;
     signs.push_back(i % 2 == 0 ? first : -first);
@@ -58,7 +58,7 @@ std::vector<std::int32_t> coins(const WalkSample& list, const std::vector<std::i
   return signs;
 }
 
-/// n equal tokens of one dimension but for a trend in the values, so that alternating signs are nearly exact.
+/// n tokens of one dimension, equal except for a trend in the values, so that alternating signs are nearly exact.
 WalkSample trend(Index n) {
   WalkSample sample{.n = n, .d = 1, .dv = 1, .scale = 1};
   for (Index i = 0; i < n; ++i) {
@@ -70,7 +70,7 @@ WalkSample trend(Index n) {
 
 }  // namespace
 
-TEST_CASE("slopes: coins give -1/2, every second token of a trend gives -1") {
+TEST_CASE("slopes: random halves give -1/2, every second token of a trend gives -1") {
   CheckRun run(30);
   const Subject subject = synthetic("short-keys", 8, run.backend());
   const ExponentSetup setup{.tokens = 1024, .rounds = 5, .seeds = 60};

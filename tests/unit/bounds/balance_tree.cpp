@@ -38,7 +38,7 @@ TEST_CASE("the data bound of pairs by hand") {
   CHECK(tree_bound_of_pairs(sample, settings, 1).tight == Approx(std::sqrt(2.0) * sub_gaussian_norm(1, 1)));
 }
 
-TEST_CASE("Theorem 3.3: the tight bounds say something and hold") {
+TEST_CASE("Theorem 3.3: the tight bounds are not vacuous, and hold") {
   CheckRun run(200);
   const Subject subject = synthetic("short-keys", 3, run.backend());
   for (const bool with_values : {false, true}) {
@@ -54,11 +54,11 @@ TEST_CASE("Theorem 3.3: the tight bounds say something and hold") {
   }
 }
 
-TEST_CASE("a wrong weight and a batch that grew too long are found") {
+TEST_CASE("a wrong weight and a batch that is too long are violations") {
   CheckRun run(200);
   const Subject subject = synthetic("short-keys", 3, run.backend());
   const TreeSketch tree = library_tree(run.backend());
-  // Tokens that were halved twice count three times in place of four.
+  // Tokens that were halved twice have the weight 3 instead of 4.
   const auto light = rows_of(run, subject, false, [&](const WalkSample& s, const TreeSettings& settings, std::uint32_t seed) {
     TreeOutcome outcome = tree(s, settings, seed);
     for (double& weight : outcome.weights) weight = weight == 4 ? 3 : weight;
@@ -81,12 +81,13 @@ TEST_CASE("a wrong weight and a batch that grew too long are found") {
 }
 
 // Means of 100 numbers, 1000 times: below 1 % about 10 times, more than 30 with probability 1e-7.
-TEST_CASE("the test of a mean raises few false alarms and finds a mean that is off") {
+TEST_CASE("the test of a mean has few false alarms and detects a wrong mean") {
   int alarms = 0, found = 0;
   for (std::uint32_t trial = 0; trial < 1000; ++trial) {
     const Draws draws(trial, "mean", HeadPrompt{});
     std::vector<double> values;
-    for (Index i = 0; i < 200; ++i) values.push_back(draws.uniform(i) < 0.25 ? 4 : 0);  // one token in four stays, times 4
+    for (Index i = 0; i < 200; ++i)
+      values.push_back(draws.uniform(i) < 0.25 ? 4 : 0);  // one token in four is kept, with weight 4
     alarms += mean_test(values, 1) < 0.01;
     found += mean_test(values, 1.6) < 0.01;
   }

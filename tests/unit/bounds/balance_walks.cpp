@@ -11,7 +11,7 @@ using doctest::Approx;
 
 namespace {
 
-/// A fair coin at every step, whatever the sum: the threshold is never looked at.
+/// A fair coin at every step: the threshold is not used.
 WalkSigns coins(const WalkSample& sample, std::uint32_t seed) {
   const Draws draws(seed, "coins", HeadPrompt{});
   WalkSigns walked{.steps = sample.n};
@@ -68,13 +68,13 @@ TEST_CASE("the variance of a walk by hand") {
   CHECK(sub_gaussian_norm(4, 1) == Approx(std::sqrt(10.0)));
 }
 
-TEST_CASE("a matrix that is no matrix of products is found") {
+TEST_CASE("a matrix that is not a Gram matrix is detected") {
   CHECK(negative_pivot({1, 0.5, 0.5, 1}, 2) == 0);
   CHECK(negative_pivot({1, 1, 1, 1}, 2) == 0);
   CHECK(negative_pivot({1, 2, 2, 1}, 2) == Approx(-3));
 }
 
-TEST_CASE("the law of a step holds for the walk and not for faulty ones") {
+TEST_CASE("the law of a step holds for the walk and not for faulty walks") {
   CheckRun run(400);
   for (const bool with_values : {false, true}) {
     CAPTURE(with_values);
@@ -85,7 +85,7 @@ TEST_CASE("the law of a step holds for the walk and not for faulty ones") {
       return run([&](CheckContext& context) { check_walk(context, sample, tested); });
     };
     CHECK_FALSE(any_fault(rows_of(walk)));
-    // A threshold twice as high or half as high.
+    // Thresholds of twice and half the correct value.
     for (const double factor : {2.0, 0.5}) {
       CAPTURE(factor);
       const auto rows = rows_of(with_constant(walk, factor));
@@ -98,7 +98,7 @@ TEST_CASE("the law of a step holds for the walk and not for faulty ones") {
   }
 }
 
-TEST_CASE("a logit that is scaled wrongly is found") {
+TEST_CASE("a wrongly scaled logit is detected") {
   CheckRun run(400);
   const Subject subject = synthetic("tight-clusters", 1, run.backend());
   const WalkSample sample = with_short_keys(walk_sample(subject, 48, false), 0.5);
@@ -110,7 +110,7 @@ TEST_CASE("a logit that is scaled wrongly is found") {
 }
 
 // 300 runs of the true walk, 60 seeds each: p-values below 1 % in about 3 of them, in 12 with probability 1e-4.
-TEST_CASE("the tests of a step raise few false alarms") {
+TEST_CASE("the tests of a step have few false alarms") {
   const auto backend = make_cpu_backend();
   const Subject subject = synthetic("tight-clusters", 1, *backend);
   const WalkSample sample = with_short_keys(walk_sample(subject, 24, false), 0.5);
@@ -128,7 +128,7 @@ TEST_CASE("the tests of a step raise few false alarms") {
   CHECK(drift < 12);
 }
 
-TEST_CASE("Theorem 3.2: the tight bound says something and holds; signs without balance break it") {
+TEST_CASE("Theorem 3.2: the tight bound is not vacuous and holds; unbalanced signs violate it") {
   CheckRun run(100);
   const Subject subject = synthetic("short-keys", 4, run.backend());
   const WalkSample sample = walk_sample(subject, 128, true);

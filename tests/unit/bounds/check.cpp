@@ -25,20 +25,20 @@ Verdict verdict(CheckRow row) {
 
 }  // namespace
 
-TEST_CASE("failures within what the statement grants are consistent, more are a violation") {
+TEST_CASE("failures within the allowed probability are consistent, more are a violation") {
   CHECK(verdict(theorem(0)) == Verdict::consistent);
   CHECK(verdict(theorem(40)) == Verdict::consistent);  // just what is granted
   CHECK(verdict(theorem(58)) == Verdict::consistent);  // p = 0.002: more, but not beyond chance
   CHECK(verdict(theorem(80)) == Verdict::violated);
 }
 
-TEST_CASE("a bound above the trivial one is vacuous, whatever was counted") {
+TEST_CASE("a bound above the trivial one is vacuous for any number of failures") {
   CheckRow row = theorem(400);
   row.bound = 1.5;
   CHECK(verdict(row) == Verdict::vacuous);
 }
 
-TEST_CASE("unmet assumptions and missing figures leave no verdict") {
+TEST_CASE("violated assumptions and missing figures give no verdict") {
   CheckRow row = theorem(400);
   row.assumptions = false;
   CHECK(verdict(row) == Verdict::not_applicable);
@@ -56,10 +56,10 @@ TEST_CASE("one failure of a deterministic statement is a fault") {
   CHECK(verdict(row) == Verdict::consistent);
 }
 
-TEST_CASE("Holm spreads the level over the run; findings do not share it with faults") {
+TEST_CASE("Holm adjusts over the run, separately for findings and faults") {
   std::vector<CheckRow> rows(10, CheckRow{.kind = CheckKind::law});
   for (CheckRow& row : rows) row.p_value = 0.5;
-  rows[0].p_value = 3e-4;  // below the level alone, not among ten
+  rows[0].p_value = 3e-4;  // significant alone, but not among ten rows
   rows.push_back({.kind = CheckKind::claim});
   rows.back().p_value = 3e-4;  // the only claim
   judge(rows, 1e-3);

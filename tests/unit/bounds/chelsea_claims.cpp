@@ -57,8 +57,8 @@ Subject clustered(Backend& backend) {
 
 }  // namespace
 
-// Keys at angles 0, 60 and 120 degrees, over and over: cosines of neighbours 1/2, 1/2, -1/2 (from 120 to 0), and so on.
-TEST_CASE("curves of blocks are means of cosines, lengths aside") {
+// Keys at angles 0, 60 and 120 degrees, repeated: cosines of neighbours 1/2, 1/2, -1/2 (from 120 to 0), and so on.
+TEST_CASE("curves of blocks are means of cosines, independent of lengths") {
   std::vector<float> keys;
   for (int i = 0; i < 12; ++i) {
     const double angle = (i % 3) * 3.14159265358979 / 3, length = 1 + i;
@@ -90,14 +90,14 @@ TEST_CASE("a convex falling curve passes both tests, a rising one and a concave 
   CHECK(judged(test_shape(convex_by_octave(concave))) == Verdict::violated);
 }
 
-TEST_CASE("a ripple breaks single distances and not the trend") {
+TEST_CASE("a ripple violates single inequalities but not the trend") {
   const LagCurves ripple = curves_of(shape_of([](double l) { return 0.3 + 0.5 / l + 0.01 * std::cos(2 * l); }));
   CHECK(judged(test_shape(falls_by_octave(ripple))) == Verdict::consistent);
   CHECK(judged(test_shape(falls_by_lag(ripple))) == Verdict::violated);
 }
 
-// 4, 2, 3, 1: the best decreasing fit pools 2 and 3; total 5, lost 0.5. Below 0, 1, 0 lies the line 0: gap 1 of range 1.
-TEST_CASE("distance of a curve from the nearest decreasing and from the largest convex one below it") {
+// 4, 2, 3, 1: the best decreasing fit pools 2 and 3; total 5, lost 0.5. The largest convex curve below 0, 1, 0 is 0: gap 1 of range 1.
+TEST_CASE("distance of a curve from the nearest decreasing curve and from the largest convex curve below it") {
   CHECK(decreasing_r2({4, 2, 3, 1}) == Approx(0.9));
   CHECK(decreasing_r2({4, 3, 2, 1}) == Approx(1));
   CHECK(decreasing_r2({1, 2, 3}) == Approx(0));
@@ -120,7 +120,7 @@ TEST_CASE("chelsea's entries conserve keys and mass, and never have more than th
   }
 }
 
-// 600 tokens merged to 75: one degree too many, a logit 2 % too large, means that forget the degrees.
+// 600 tokens merged to 75: one degree too many, a logit 2 % too large, means without the degrees.
 TEST_CASE("a wrong degree, a mis-scaled logit and an unweighted mean are violations") {
   const auto backend = make_cpu_backend();
   const Subject subject = clustered(*backend);
@@ -138,7 +138,7 @@ TEST_CASE("a wrong degree, a mis-scaled logit and an unweighted mean are violati
   CHECK(count_bias(problem, mean).broken_sums > 0);
 }
 
-TEST_CASE("a logit off on single tokens alone is seen") {
+TEST_CASE("a logit that is wrong only for single tokens is detected") {
   const auto backend = make_cpu_backend();
   const Subject subject = clustered(*backend);
   const MassProblem problem = mass_problem(subject);

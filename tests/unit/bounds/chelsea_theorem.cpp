@@ -7,7 +7,7 @@ using namespace kvbench;
 
 TEST_CASE("partitions of three tokens by hand") {
   // Rays of n = 3: (2 - x)_+ counts pairs at distance 1, the constant all pairs between A and B. With token 0 in A:
-  // AAA 0, 0; ABA 2, 2; AAB 1, 2; ABB 1, 2. ABA is best on both, and alone.
+  // AAA 0, 0; ABA 2, 2; AAB 1, 2; ABB 1, 2. ABA is the only best partition for both.
   const PartitionCount count = compare_partitions(3, alternating_partition(3));
   CHECK(count.partitions == 4);
   CHECK(count.better == 0);
@@ -24,8 +24,8 @@ TEST_CASE("alternating is optimal up to n = 14; halves and a swapped pair are no
   }
 }
 
-TEST_CASE("the algorithm's objective is another one") {
-  // With equal sides ABAB and ABBA tie: each A token has a B beside it.
+TEST_CASE("the objective of the algorithm differs") {
+  // With equal sides ABAB and ABBA tie: each A token has a B neighbour.
   const PartitionCount equal = compare_best_edges(4, alternating_partition(4), true);
   CHECK(equal.partitions == 6);
   CHECK(equal.better == 0);

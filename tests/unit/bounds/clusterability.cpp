@@ -30,7 +30,7 @@ TEST_CASE("the covering radius of k centres in units of the spread") {
   CHECK(radius[3] == 0);
 }
 
-TEST_CASE("a curve of fewer centres is the start of a longer one") {
+TEST_CASE("a curve of fewer centres is the beginning of a longer one") {
   const auto all = curve({0, 10, 4, 7}, 1, 4), some = curve({0, 10, 4, 7}, 1, 2);
   CHECK(some == std::vector<double>(all.begin(), all.begin() + 2));
 }
@@ -43,7 +43,7 @@ TEST_CASE("the radius falls once every cluster has a centre") {
   CHECK(radius[2] < 0.01);
 }
 
-TEST_CASE("neither scale nor position matters") {
+TEST_CASE("the curve does not depend on scale and position") {
   const auto a = curve({1, 2, 3, 5, 8, 13, -4, 0}, 2, 64), b = curve({20, 40, 60, 100, 160, 260, -80, 0}, 2, 64),
              c = curve({17, 2, 19, 5, 24, 13, 12, 0}, 2, 64);
   for (std::size_t k = 0; k < a.size(); ++k) {

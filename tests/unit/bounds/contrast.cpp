@@ -40,7 +40,7 @@ TEST_CASE("the p-value is Hoeffding's bound for random signs") {
   CHECK(contrast(down).p_for == 1);
 }
 
-TEST_CASE("units without a value are left out; no units, no verdict; equal ones decide nothing") {
+TEST_CASE("units without a value are left out; no verdict without units or for equal units") {
   const std::vector<double> some = {NAN, 4, NAN}, none = {NAN}, equal = {0, 0, 0};
   CHECK(contrast(some).units == 1);
   CHECK(contrast(some).mean == 4);
@@ -58,7 +58,7 @@ TEST_CASE("a clear difference in the wrong direction is a finding, one in the ri
   CHECK(judged(contrast(down)) == Verdict::violated);
 }
 
-// 4000 trials of no difference, symmetric and skewed: at most the level of them may cross it, and a difference must be seen.
+// 4000 trials of no difference, symmetric and skewed: at most the share of the level may be significant, and a difference must be detected.
 TEST_CASE("false alarms stay below the level, for few units, heavy tails and skewed differences") {
   for (const int law : {0, 1, 2}) {
     for (const std::uint32_t units : {5u, 40u, 240u}) {
@@ -70,7 +70,7 @@ TEST_CASE("false alarms stay below the level, for few units, heavy tails and ske
         std::vector<double> differences;
         for (std::uint32_t u = 0; u < units; ++u) {
           const double x = draw(trial, u + 1000 * static_cast<std::uint32_t>(law)) - 0.5;
-          const double skewed = -std::log(x + 0.5) - 1;  // exponential less its mean
+          const double skewed = -std::log(x + 0.5) - 1;  // exponential minus its mean
           differences.push_back(law == 0 ? x : law == 1 ? x / (0.501 - std::abs(x)) : skewed);
         }
         alarms += contrast(differences, 0).p_against < 0.05;

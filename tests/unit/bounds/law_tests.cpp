@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tests behind the checks: hand-worked values, and how often each raises a false alarm.
+// The statistical tests of the checks: hand-computed values, and rates of false alarms.
 #include <kvbench/bounds/law_tests.hpp>
 
 #include <array>
@@ -21,7 +21,7 @@ TEST_CASE("Bernstein's radius is where its tail is the probability") {
   CHECK(bernstein_tail(0.1, 0, 0) == 0);
 }
 
-TEST_CASE("equal runs cut where the weight does") {
+TEST_CASE("runs of equal weight are divided by weight") {
   const std::array weights = {1.0, 1.0, 1.0, 1.0, 4.0, 4.0};
   CHECK(equal_runs(weights, 3) == std::vector<std::size_t>{0, 0, 0, 0, 1, 2});
 }
@@ -30,7 +30,7 @@ namespace {
 
 constexpr int repeats = 20000;
 
-/// Share of p-values below `level`, over it; a right test gives at most 1, and this allows five standard errors of chance.
+/// Share of p-values below `level`, divided by `level`; at most 1 for a valid test. Allows five standard errors.
 void check_false_alarms(const std::vector<double>& p_values, double level) {
   double alarms = 0;
   for (const double p : p_values) alarms += p < level ? 1 : 0;

@@ -6,8 +6,8 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/clusterability.hpp>
 #include <kvbench/bounds/chelsea/similarity_by_distance.hpp>
+#include <kvbench/bounds/clusterability.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <support/small_trace.hpp>
@@ -30,7 +30,7 @@ std::vector<double> curve_of(const std::vector<MeasureRow>& rows, std::int64_t l
   return values;
 }
 
-/// Of all heads of the small trace, in order.
+/// Measures of all heads of the small trace, in order.
 std::vector<MeasureRow> measure_all(const SmallTrace& trace, const std::string& device) {
   const auto backend = make_backend({.backend = device});
   std::vector<MeasureRow> rows;
@@ -64,7 +64,7 @@ TEST_CASE("every head has a curve of each measure") {
   CHECK(rows.back().count == 1);  // one pair of tokens is 39 apart
 }
 
-TEST_CASE("rows say whose they are") {
+TEST_CASE("rows identify their head and measure") {
   const SmallTrace trace;
   const auto backend = make_cpu_backend(best_isa());
   const auto rows = measure_head(trace.reader(), {0, 1, 1}, {Measure::similarity_by_distance}, *backend);

@@ -43,8 +43,8 @@ std::vector<float> noise(std::size_t count) {
 
 }  // namespace
 
-// Rows east, north, east, north-east: cosines (0, 0, s) at distance 1, (1, s) at 2, (s) at 3, s = 1/sqrt(2). Lengths do not
-// count.
+// Rows east, north, east, north-east: cosines (0, 0, s) at distance 1, (1, s) at 2, (s) at 3, s = 1/sqrt(2). Lengths do
+// not matter.
 TEST_CASE("mean cosine of the pairs at each distance") {
   const auto backend = make_ref_backend();
   const double s = std::sqrt(0.5);
@@ -55,7 +55,7 @@ TEST_CASE("mean cosine of the pairs at each distance") {
   CHECK(means[2] == Approx(s));
 }
 
-TEST_CASE("a row of zeros is similar to nothing") {
+TEST_CASE("a row of zeros has similarity 0") {
   const auto backend = make_ref_backend();
   CHECK(curve(*backend, {1, 0, 1}, 1, 255) == std::vector<double>{0, 1});
 }
@@ -66,8 +66,8 @@ TEST_CASE("no pairs, no curve") {
   CHECK(curve(*backend, {}, 2, 255).empty());
 }
 
-// Sizes around those of the blocks that the products are computed in.
-TEST_CASE("blocks leave no pair out and count none twice") {
+// Sizes around the block size of the products.
+TEST_CASE("blocks count every pair once") {
   for (const std::size_t n : {255u, 256u, 257u, 258u, 511u, 513u, 700u}) {
     for (const Index distances : {1, 3, 255, 600}) {
       CAPTURE(n);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often the p-values of SubGen's law rows fall below a level when nothing is wrong: the checks run again and again on the
-// true method, each time with other seeds.
+// Rate of false alarms of SubGen's law rows: the checks run repeatedly on the correct method with different seeds.
 #include "subgen_fixture.hpp"
 
 #include <cmath>
@@ -10,13 +9,13 @@
 #include <kvbench/bounds/subgen/subgen_lemma1.hpp>
 #include <kvbench/bounds/subgen/subgen_lemma2.hpp>
 #include <kvbench/bounds/subgen/subgen_partition.hpp>
-#include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/sampling/reservoir.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 
 using namespace kvbench;
 using namespace kvbench::testing;
 
-TEST_CASE("law rows raise false alarms no more often than their level") {
+TEST_CASE("the rate of false alarms of law rows is at most their level") {
   constexpr std::uint32_t repeats = 100, seeds = 100;
   const auto backend = make_cpu_backend();
   const Subject subject = subgen_subject(*backend);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small subject for SubGen's checks, and the verdicts of what they find.
+// A small subject for SubGen's checks, and their verdicts.
 #pragma once
 
 #include <random>
@@ -41,7 +41,7 @@ class Judged {
     judge(rows_, options.alpha);
   }
   const std::vector<CheckRow>& rows() const { return rows_; }
-  /// The worst verdict of the rows whose part starts so.
+  /// The worst verdict of the rows whose part begins with the text.
   Verdict verdict(const std::string& part) const {
     std::vector<const CheckRow*> found;
     for (const CheckRow& row : rows_) {

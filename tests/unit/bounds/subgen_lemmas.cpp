@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SubGen's Lemmas 1 and 2: the method is consistent with them, planted faults are not.
+// SubGen's Lemmas 1 and 2: the method is consistent with them, planted faults are violations.
 #include "subgen_fixture.hpp"
 
 #include <cmath>
@@ -42,7 +42,7 @@ struct Case {
   }
 };
 
-/// Algorithm 1's coins, with a probability that may be wrong and coins that slots may share.
+/// The random numbers of Algorithm 1, optionally with a wrong probability or shared between slots.
 template <class F>
 SlotHistory coins(const Case& c, F probability, bool shared) {
   return [&c, probability, shared](std::uint32_t seed, std::span<const Index> times) {
@@ -82,7 +82,7 @@ TokenId quantile_token(const Case& c, double u, Index first, Index last) {
 
 }  // namespace
 
-TEST_CASE("the claims find the method consistent") {
+TEST_CASE("the method is consistent with the claims") {
   const Case c;
   for (const Claim& claim : {subgen_lemma1(), subgen_lemma2()}) {
     const Judged judged = c.judged(claim.run);
@@ -107,7 +107,7 @@ TEST_CASE("lemma 1: slots that share coins are not independent") {
   CHECK(c.slots(coins(c, right, true)).verdict("slots are independent") == Verdict::violated);
 }
 
-TEST_CASE("lemma 1: slots that are lawful at each time but reuse their draws are found") {
+TEST_CASE("lemma 1: slots that reuse their draws are violations, although the law holds at each time") {
   const Case c;
   const auto reuse = [&](bool redraw) -> SlotHistory {
     return [&c, redraw](std::uint32_t seed, std::span<const Index> times) {
@@ -135,7 +135,7 @@ TEST_CASE("lemma 1: slots that are lawful at each time but reuse their draws are
   }
 }
 
-TEST_CASE("lemma 1: mu without the newest token, and weights that are off") {
+TEST_CASE("lemma 1: mu without the newest token and wrong weights are violations") {
   const Case c;
   const std::vector<Index> tokens = {240};
   std::vector<SubgenSketch> sketches = {c.runner.kept(0)};

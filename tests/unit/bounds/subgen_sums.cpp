@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SubGen's tau, z and z/tau: laws by hand, the method is consistent with the bounds, planted faults are not.
+// SubGen's tau, z and z/tau: laws by hand; the method is consistent with the bounds, planted faults are violations.
 #include "subgen_fixture.hpp"
 
 #include <cmath>
@@ -44,7 +44,7 @@ struct Case {
   }
 };
 
-/// All logits without the 1/sqrt(d) that the subject has, by the kernel itself.
+/// All logits without the factor 1/sqrt(d) of the subject, computed by the kernel.
 struct Misscaled {
   explicit Misscaled(const Case& c) : subject(c.subject) { subject.head.scale = 1; }
   Subject subject;
@@ -84,7 +84,7 @@ TEST_CASE("the law of z by hand") {
   CHECK(law.kurtosis == doctest::Approx(263.25 / 81));
 }
 
-TEST_CASE("the claims find the method consistent, and say something") {
+TEST_CASE("the method is consistent with the claims, which are not vacuous") {
   const Case c;
   for (const Claim& claim :
        {subgen_partition(), subgen_amm(), subgen_theorem1(), subgen_size(), subgen_corollary1(), subgen_quantities()}) {
@@ -182,8 +182,8 @@ TEST_CASE("tiny and degenerate subjects give rows or a reason, and no violation"
 }
 
 TEST_CASE("m' of nested radii brackets the least partition of a small set") {
-  // 0, 1, 2, 3 on a line, delta = 1: the leaders 0 and 2 open two clusters; pairs {0,1}, {2,3} are a partition of diameter 1.
-  // At delta/2 each key opens its own.
+  // 0, 1, 2, 3 on a line, delta = 1: the leaders 0 and 2 begin two clusters; pairs {0,1}, {2,3} are a partition of diameter 1.
+  // At delta/2 each key begins a cluster.
   const auto backend = make_ref_backend();
   const Subject subject = make_subject("line", {0, 1, 2, 3}, {1, 1, 1, 1}, {1}, 1, 1, 1, *backend);
   const auto at = [&](float delta) { return leader_partition(*backend, subject.head.keys, delta, 4)->clusters(); };

@@ -24,7 +24,7 @@ std::vector<CheckRow> rows_of(const std::string& id, const trace::Reader* reader
 
 }  // namespace
 
-TEST_CASE("important tokens, their overlap and how many stand on a page") {
+TEST_CASE("important tokens, their overlap and their number per page") {
   const std::vector<double> scores = {1, 5, 5, 2, 9};
   CHECK(most_important(scores, 1) == std::vector<Index>{4});
   CHECK(most_important(scores, 2) == std::vector<Index>{1, 4});  // of equals the lower
@@ -90,7 +90,7 @@ TEST_CASE("a cost above what a paper states is a fault") {
 }
 
 // Each A token of the 256 - 80 middle ones has one chunk of partners: 88 x 88 cosines of 16 numbers.
-TEST_CASE("work is what kernels declare and what the footprint holds") {
+TEST_CASE("costs are the declared work of kernels and the bytes of the footprint") {
   const auto backend = make_cpu_backend();
   const CostCase exact{"exact", {}, [](Index n) { return n; }};
   const Work work = work_of(exact, 256, *backend);

@@ -9,7 +9,7 @@ using namespace kvbench;
 
 namespace {
 
-/// A claim that a fixed number of seeds fails on every subject.
+/// A claim with a fixed number of failed seeds on every subject.
 Claim counted(std::string id, Scope scope, std::int64_t failures) {
   return {.id = std::move(id), .scope = scope, .run = [failures](CheckContext& context) {
             CheckRow& row = context.add(CheckKind::theorem, "counted");
@@ -35,7 +35,7 @@ TEST_CASE("claims run on every subject, in order, whatever the number of threads
   }
 }
 
-TEST_CASE("what a check cannot do becomes a row with the reason") {
+TEST_CASE("a check that cannot run gives a row with the reason") {
   const Claim claim{.id = "x", .scope = Scope::once, .run = [](CheckContext&) { throw Unavailable("no data"); }};
   const Claim* const claims[] = {&claim};
   const ValidateResult result = validate(claims, {}, nullptr, {});
@@ -60,7 +60,7 @@ TEST_CASE("an interruption keeps finished rows") {
   CHECK(result.rows[0].verdict == Verdict::consistent);
 }
 
-TEST_CASE("synthetic streams are the same each time, and as long as they say") {
+TEST_CASE("synthetic streams are reproducible and have their stated length") {
   const auto backend = make_cpu_backend();
   for (const SubjectSource& source : synthetic_subjects(3)) {
     const Subject a = source.load(*backend), b = source.load(*backend);

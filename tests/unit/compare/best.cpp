@@ -18,7 +18,7 @@ namespace {
 
 using Value = std::function<float(std::size_t query, std::uint32_t seed)>;
 
-/// Results of one layer with two kv heads of one query head and 128 queries (8 blocks), made of functions.
+/// Results of one layer with two kv heads of one query head and 128 queries (8 blocks), computed by functions.
 struct Made {
   ReplayResults results;
 
@@ -64,10 +64,10 @@ Value constant(float value) {
 }  // namespace
 
 TEST_CASE("differences to the best by hand") {
-  // Over 8 blocks; 3 candidates, so that Holm starts with 3 pairs: 3 * 2 / 2^8 is below 5 %.
+  // 8 blocks and 3 candidates, so that Holm starts with 3 pairs: 3 * 2 / 2^8 is below 5 %.
   Made made;
   made.with("exact", constant(0)).with("oracle-topk", constant(0.5f)).with("a", constant(3)).with("b", constant(1));
-  made.with("c", [](std::size_t q, auto) { return q / 16 % 2 == 0 ? 0.5f : 1.75f; });  // -0.5 and 0.75 by turns
+  made.with("c", [](std::size_t q, auto) { return q / 16 % 2 == 0 ? 0.5f : 1.75f; });  // -0.5 and 0.75 alternately
   const auto rows = made.rows();
   for (const std::size_t reference : {0, 1}) {
     CHECK(rows[reference].best.empty());
@@ -87,7 +87,7 @@ TEST_CASE("differences to the best by hand") {
   CHECK(rows[4].tied == true);
 }
 
-TEST_CASE("the one value of a method without seeds pairs with each seed") {
+TEST_CASE("the value of a method without seeds pairs with each seed") {
   Made made;
   made.with("fixed", constant(5)).with("drawn", [](auto, std::uint32_t seed) { return static_cast<float>(seed); }, {1, 2, 3});
   const auto rows = made.rows();
@@ -97,10 +97,10 @@ TEST_CASE("the one value of a method without seeds pairs with each seed") {
   CHECK(rows[0].diff_best_interval.hi == Approx(4));
 }
 
-TEST_CASE("what cannot be compared has no flag") {
+TEST_CASE("rows that cannot be compared have no flag") {
   Made made;
   made.with("a", constant(1)).with("partial", constant(0.5f)).with("broken", constant(2)).with("endless", constant(2));
-  made.results.heads[1].cells[1].status = Status::skipped;  // answers one of two heads
+  made.results.heads[1].cells[1].status = Status::skipped;  // has results for one of two heads
   for (HeadResult& head : made.results.heads) {
     head.cells[2].status = Status::failed;
     head.cells[3].metrics[5].fill(std::numeric_limits<float>::infinity());
@@ -123,7 +123,7 @@ TEST_CASE("too few blocks and single seeds leave rows tied") {
   CHECK(one.rows()[1].tied == true);
 }
 
-TEST_CASE("parts of a replay are marked as the whole, once they are joined") {
+TEST_CASE("joined parts of a replay are marked like the whole replay") {
   Made made, first, second;
   made.with("a", constant(3)).with("b", constant(1));
   first.with("a", constant(3));
@@ -139,8 +139,8 @@ TEST_CASE("parts of a replay are marked as the whole, once they are joined") {
   }
 }
 
-TEST_CASE("of methods that are the same, none is told from the best that chance chose") {
-  // 8 methods of equal law on 24 blocks; in 200 traces at most 5 % have a row that is not tied: 10, with a deviation of 3.
+TEST_CASE("of methods with equal laws, none is distinguishable from the best, which is best by chance") {
+  // 8 methods with equal laws on 24 blocks. At most 5 % of 200 traces have a row that is not tied: 10, with a standard deviation of 3.
   int wrong = 0;
   for (std::uint32_t trace = 0; trace < 200; ++trace) {
     Made made(384);

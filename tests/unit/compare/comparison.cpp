@@ -20,7 +20,7 @@ namespace {
 constexpr float none = std::numeric_limits<float>::quiet_NaN();
 using Value = std::function<float(std::size_t query, std::uint32_t seed)>;
 
-/// Results of 128 queries (8 blocks) on one layer with two query heads, made of functions.
+/// Results of 128 queries (8 blocks) on one layer with two query heads, computed by functions.
 class Made : public QueryResults {
  public:
   explicit Made(std::string path, std::size_t queries = 128) : path_(std::move(path)) {
@@ -132,14 +132,14 @@ TEST_CASE("values that do not apply are left out and counted") {
   CHECK(std::isnan(nothing.p_adjusted));
 }
 
-TEST_CASE("rows that are not ok make a skipped cell with the reason") {
+TEST_CASE("rows that are not ok give a skipped comparison with the reason") {
   const Made made = std::move(Made("m").with("x", constant(1)).failing("y", Status::infeasible));
   const Comparison r = compared({&made}, "x", "y")[0];
   CHECK(r.outcome == Outcome::skipped);
   CHECK(r.reason == "y infeasible: it cannot");
 }
 
-TEST_CASE("few blocks and single seeds say what they cannot show") {
+TEST_CASE("comparisons with few blocks or a single seed state their limits") {
   const Made few = std::move(Made("m", 50).with("x", constant(1)).with("y", constant(3)));  // 4 blocks: 2 / 2^4
   const Comparison r = compared({&few}, "x", "y")[0];
   CHECK(r.outcome == Outcome::tied);
@@ -152,7 +152,7 @@ TEST_CASE("few blocks and single seeds say what they cannot show") {
   CHECK(std::isnan(single.p_adjusted));
 }
 
-TEST_CASE("blocks that Holm asks too much of say so") {
+TEST_CASE("comparisons with too few blocks for Holm state it") {
   Made made("m");  // 8 blocks: 2 / 2^8 for each of 7, and Holm starts with 7
   for (int i = 0; i < 8; ++i) made.with(fmt::format("m{}", i), constant(static_cast<float>(i)));
   for (const Comparison& r : compared({&made}, "m0", nullptr)) {
@@ -162,7 +162,7 @@ TEST_CASE("blocks that Holm asks too much of say so") {
   }
 }
 
-TEST_CASE("seeds pair with equal seeds, or one by one, or with the one value") {
+TEST_CASE("seeds pair with equal seeds, in order, or with a single value") {
   const Value by_seed = [](auto, std::uint32_t seed) { return static_cast<float>(seed); };
   const Made one = std::move(Made("1").with("x", by_seed, {1, 2, 3}).with("y", by_seed, {2, 3, 4}).with("z", constant(5)));
   const Comparison common = compared({&one}, "x", "y")[0];
@@ -179,7 +179,7 @@ TEST_CASE("seeds pair with equal seeds, or one by one, or with the one value") {
   CHECK(in_order.test.difference == Approx(-10));
 }
 
-TEST_CASE("without b all others, without both all against the best, references left out") {
+TEST_CASE("without b a is compared with all others, without both all with the best, without references") {
   const Made made = std::move(Made("m")
                                   .with("exact", constant(0))
                                   .with("oracle-topk", constant(0.1f))
@@ -222,11 +222,11 @@ TEST_CASE("names of configurations") {
   CHECK(contains(complaint("2:h2o", nullptr), "no file 2"));
   CHECK(contains(complaint("h2o", "h2o"), "are the same"));
   CHECK(contains(complaint("h2o[", nullptr), "bracket"));
-  CHECK(contains(complaint("@25%", nullptr), "names no method"));
+  CHECK(contains(complaint("@25%", nullptr), "method is missing"));
   CHECK(contains(message_of<Error>([&] { compared({&made, &made}, "h2o", "subgen[]"); }), "2:h2o"));
 }
 
-TEST_CASE("files must answer the same queries") {
+TEST_CASE("files must have the same queries") {
   const Made one("one.h5"), two("two.h5", 100);
   CHECK(contains(message_of<Error>([&] { compared({&one, &two}, nullptr, nullptr); }), "different queries"));
 }

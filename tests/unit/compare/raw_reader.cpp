@@ -14,7 +14,7 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// A replay of two methods on the small trace, one of them with two seeds, kept by write_raw().
+/// Results of two methods on the small trace, one of them with two seeds, stored by write_raw().
 struct Kept {
   SmallTrace trace;
   trace::test::TempFolder folder;
@@ -76,7 +76,7 @@ TEST_CASE("raw results read back as they were written") {
   CHECK(!raw.read(0, 3));
 }
 
-TEST_CASE("what is no file of raw results is refused by name") {
+TEST_CASE("a file without raw results is refused by name") {
   const Kept kept;
   const auto complaint = [](const std::string& path, const char* metric) {
     return message_of<Error>([&] { const RawReader raw(path, metric); });

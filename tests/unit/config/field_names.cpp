@@ -18,7 +18,7 @@ std::string renamed(const std::string& message) {
 
 }  // namespace
 
-TEST_CASE("fields in backquotes get their names, and what is no field stays") {
+TEST_CASE("fields in backquotes are replaced by their names, other words are not") {
   CHECK(renamed("") == "");
   CHECK(renamed("no field") == "no field");
   CHECK(renamed("`window` is 3; lower `window`") == "--window is 3; lower --window");
@@ -27,7 +27,7 @@ TEST_CASE("fields in backquotes get their names, and what is no field stays") {
   CHECK(renamed("`window") == "`window");
 }
 
-TEST_CASE("two fields with one name are named once") {
+TEST_CASE("two fields with the same name are named once") {
   CHECK(renamed("leave `protect_first` and `protect_last` out") == "leave --protect out");
   CHECK(renamed("`protect_first` and `window`") == "--protect and --window");
 }

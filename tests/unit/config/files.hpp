@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sweep files out of texts.
+// Writes sweep files from texts.
 #pragma once
 
 #include <fstream>
@@ -20,7 +20,7 @@ class SweepFiles {
     return folder / name;
   }
   config::Sweep read(const std::string& text) const { return config::read_sweep(write(text)); }
-  /// The message of the Error, less the folder.
+  /// The message of the Error, without the folder.
   std::string refusal(const std::string& text) const {
     const std::string path = write(text), message = trace::test::message_of<Error>([&] { config::read_sweep(path); });
     REQUIRE(message.starts_with(folder.path() + "/"));

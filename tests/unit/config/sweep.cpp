@@ -12,7 +12,7 @@ using namespace kvbench::testing;
 using trace::test::contains;
 using trace::test::message_of;
 
-TEST_CASE("a run takes what it does not say from the defaults") {
+TEST_CASE("a run has the values of [defaults] for keys that it does not set") {
   const SweepFiles files;
   const Sweep sweep = files.read(R"(
 name = "figure"
@@ -200,7 +200,7 @@ TEST_CASE("a published number has a claim, a metric and rows") {
   CHECK(contains(files.refusal(start + "rows = 3\n"), "'rows' takes a list of tables, not the number 3"));
 }
 
-TEST_CASE("the example is a sweep, and so is every line of it that is commented out") {
+TEST_CASE("the example is valid, also with any of its commented lines") {
   const SweepFiles files;
   const std::string example = example_sweep();
   const Sweep sweep = files.read(example);

@@ -23,7 +23,7 @@ bool snake_case(const std::string& key) {
 
 }  // namespace
 
-TEST_CASE("every column has a key of its own, a type and a sentence") {
+TEST_CASE("every column has a unique key, a type and a description") {
   std::set<std::string> keys;
   for (const Column<Record>& column : record_columns()) {
     CAPTURE(column.key);
@@ -36,7 +36,7 @@ TEST_CASE("every column has a key of its own, a type and a sentence") {
   CHECK(keys.contains("rel_err_mean"));
 }
 
-TEST_CASE("names carry the unit") {
+TEST_CASE("names contain the unit") {
   for (const Column<Record>& column : record_columns()) {
     CAPTURE(column.key);
     CHECK((column.key.find("bytes") != std::string::npos) == (column.unit == "B"));
@@ -47,7 +47,7 @@ TEST_CASE("names carry the unit") {
   }
 }
 
-TEST_CASE("times stand last") {
+TEST_CASE("times are the last columns") {
   const auto first = std::ranges::find_if(record_columns(), &Column<Record>::time);
   REQUIRE(first != record_columns().end());
   CHECK(std::all_of(first, record_columns().end(), [](const Column<Record>& c) { return c.time; }));
@@ -87,7 +87,7 @@ TEST_CASE("numbers read back as the same double") {
   }
 }
 
-TEST_CASE("short numbers, and those that are none") {
+TEST_CASE("short numbers, infinity and NaN") {
   CHECK(number_text(256) == "256");
   CHECK(number_text(0.25) == "0.25");
   CHECK(number_text(0.1) == "0.1");

@@ -13,8 +13,8 @@ namespace {
 
 std::vector<std::string> cells(const std::string& text, std::size_t row) { return parse_csv(text, "f.csv").rows.at(row).cells; }
 
-/// The complaint about a text.
-std::string complaint(std::string_view text) {
+/// The message of the error for a text.
+std::string message(std::string_view text) {
   try {
     parse_csv(text, "f.csv");
   } catch (const Error& error) {
@@ -33,7 +33,7 @@ TEST_CASE("quoted fields hold commas, quotes and line ends") {
   CHECK(cells("a,b\n\"\",\n", 0) == std::vector<std::string>{"", ""});
 }
 
-TEST_CASE("line ends, a missing last one, and a byte order mark") {
+TEST_CASE("line ends, a missing last line end, and a byte order mark") {
   CHECK(cells("a,b\r\n1,2\r\n", 0) == std::vector<std::string>{"1", "2"});
   CHECK(cells("a,b\n1,2", 0) == std::vector<std::string>{"1", "2"});
   CHECK(parse_csv("\xEF\xBB\xBF"
@@ -42,7 +42,7 @@ TEST_CASE("line ends, a missing last one, and a byte order mark") {
             .has("a"));
 }
 
-TEST_CASE("rows know their lines, also after a field of several lines") {
+TEST_CASE("rows have their line numbers, also after a field of several lines") {
   const CsvTable table = parse_csv("a,b\n1,\"x\ny\nz\"\n3,4\n", "f.csv");
   REQUIRE(table.rows.size() == 2);
   CHECK(table.rows[0].line == 2);
@@ -57,7 +57,7 @@ TEST_CASE("columns are found by name") {
   CHECK(table.name == "f.csv");
 }
 
-TEST_CASE("numbers: shortest text, infinities, nothing, and what is none") {
+TEST_CASE("numbers: shortest text, infinities, empty cells, and text that is not a number") {
   const CsvTable table = parse_csv("v\n0.25\ninf\n-inf\n\"\"\n1.5x\n1e-7\n", "f.csv");
   const auto number = [&](std::size_t row) { return table.number(table.rows[row], "v"); };
   CHECK(number(0) == 0.25);
@@ -69,24 +69,24 @@ TEST_CASE("numbers: shortest text, infinities, nothing, and what is none") {
   CHECK(std::isnan(table.number(table.rows[0], "w")));
 }
 
-TEST_CASE("what is no CSV is refused with its file and line") {
-  CHECK(begins(complaint(""), "f.csv: the file is empty"));
-  CHECK(begins(complaint("a,b\n"), "f.csv: has a header but no rows"));
-  CHECK(begins(complaint("a,b\n1,2\n3\n"), "f.csv:3: 1 fields where the header has 2"));
-  CHECK(begins(complaint("a,b\n1,2,3\n"), "f.csv:2: 3 fields where the header has 2"));
-  CHECK(begins(complaint("a,b\n1,\"x\n2,3\n"), "f.csv:2: the quote that begins here never ends"));
-  CHECK(begins(complaint("a,b\n1,x\"y\n"), "f.csv:2: a quote inside a field"));
-  CHECK(begins(complaint("a,b\n1,\"x\"y\n"), "f.csv:2: text after the closing quote"));
-  CHECK(begins(complaint("a,b\n1,x\ry\n"), "f.csv:2: a carriage return inside a line"));
-  CHECK(begins(complaint("a,a\n1,2\n"), "f.csv:1: the column 'a' stands there twice"));
-  CHECK(begins(complaint(std::string_view("a,b\n1,\0\n", 8)), "f.csv:2: holds bytes that are no text"));
-  CHECK(begins(complaint("a,b\n1,\xC3\n"), "f.csv:2: holds bytes that are no text"));
-  CHECK(complaint("a,b\n1,\xC3\xA9\n") == "none");
+TEST_CASE("malformed CSV is refused with file and line") {
+  CHECK(begins(message(""), "f.csv: the file is empty"));
+  CHECK(begins(message("a,b\n"), "f.csv: has a header but no rows"));
+  CHECK(begins(message("a,b\n1,2\n3\n"), "f.csv:3: 1 fields where the header has 2"));
+  CHECK(begins(message("a,b\n1,2,3\n"), "f.csv:2: 3 fields where the header has 2"));
+  CHECK(begins(message("a,b\n1,\"x\n2,3\n"), "f.csv:2: the quote that begins here is not closed"));
+  CHECK(begins(message("a,b\n1,x\"y\n"), "f.csv:2: a quote inside an unquoted field"));
+  CHECK(begins(message("a,b\n1,\"x\"y\n"), "f.csv:2: text after the closing quote"));
+  CHECK(begins(message("a,b\n1,x\ry\n"), "f.csv:2: a carriage return inside a line"));
+  CHECK(begins(message("a,a\n1,2\n"), "f.csv:1: the column 'a' appears twice"));
+  CHECK(begins(message(std::string_view("a,b\n1,\0\n", 8)), "f.csv:2: has bytes that are not UTF-8 text"));
+  CHECK(begins(message("a,b\n1,\xC3\n"), "f.csv:2: has bytes that are not UTF-8 text"));
+  CHECK(message("a,b\n1,\xC3\xA9\n") == "none");
 }
 
-TEST_CASE("a blank line is a row of one empty field") { CHECK(begins(complaint("a,b\n1,2\n\n"), "f.csv:3: 1 fields")); }
+TEST_CASE("a blank line is a row of one empty field") { CHECK(begins(message("a,b\n1,2\n\n"), "f.csv:3: 1 fields")); }
 
-TEST_CASE("a file that is not there") {
+TEST_CASE("a file that does not exist") {
   CHECK_THROWS_WITH_AS(read_csv("nowhere.csv"), "nowhere.csv: no such file; check the name.", Error);
   CHECK_THROWS_AS(read_csv("."), Error);
 }

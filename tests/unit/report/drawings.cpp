@@ -44,12 +44,12 @@ LineChart chart(std::vector<ChartPoint> points) {
 TEST_CASE("log ticks are 1, 2 and 5 times powers of ten") {
   CHECK(labels(log_ticks(0.1, 1)) == std::vector<std::string>{"0.1", "0.2", "0.5", "1"});
   CHECK(labels(log_ticks(0.06, 0.7)) == std::vector<std::string>{"0.1", "0.2", "0.5"});
-  // Four decades: text at the powers alone.
+  // Four decades: labels at the powers only.
   CHECK(labels(log_ticks(1, 1e4)) ==
         std::vector<std::string>{"1", "", "", "10", "", "", "100", "", "", "1000", "", "", "10000"});
-  // Nineteen decades: every third power, and nothing between.
+  // Nineteen decades: every third power, no ticks between.
   CHECK(labels(log_ticks(1e-9, 1e10)) == std::vector<std::string>{"1e-09", "1e-06", "0.001", "1", "1000", "1e+06", "1e+09"});
-  // A quarter of a decade would have one such tick: those of a linear axis instead.
+  // A quarter of a decade would have one such tick; it has linear ticks instead.
   CHECK(labels(log_ticks(0.09, 0.16)) == std::vector<std::string>{"0.1", "0.12", "0.14", "0.16"});
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("linear ticks are round and include zero as 0") {
   CHECK(labels(linear_ticks(0, 255)) == std::vector<std::string>{"0", "100", "200"});
 }
 
-TEST_CASE("places on an axis") {
+TEST_CASE("positions on an axis") {
   const Axis log{Scale::log, 0.1, 10, {}, ""}, linear{Scale::linear, -1, 3, {}, ""};
   CHECK(log.at(0.1) == doctest::Approx(0));
   CHECK(log.at(1) == doctest::Approx(0.5));
@@ -88,18 +88,18 @@ TEST_CASE("a huge mean, zeros and infinities do not stretch a log axis") {
   CHECK(one.hi > 0.5);
 }
 
-TEST_CASE("labels that do not touch stay where they want to be") {
+TEST_CASE("labels that do not touch keep their preferred positions") {
   const std::vector<LabelSlot> slots = {{20, 10}, {50, 10}};
   CHECK(spread_labels(slots, 0, 100) == std::vector<double>{20, 50});
 }
 
-TEST_CASE("labels that overlap move apart by as little as possible, in their order") {
-  // Both want to stand at 50: 45 and 55. The one that wants to be lower stays below.
+TEST_CASE("overlapping labels move apart by as little as possible and keep their order") {
+  // Both prefer 50: 45 and 55. The label with the lower preferred position stays below.
   const std::vector<LabelSlot> pair = {{50, 10}, {50, 10}};
   CHECK(spread_labels(pair, 0, 100) == std::vector<double>{45, 55});
   const std::vector<LabelSlot> crossed = {{52, 10}, {48, 10}};
   CHECK(spread_labels(crossed, 0, 100) == std::vector<double>{55, 45});
-  // 40, 41 and 46 with heights 10, 20, 10. Tops wanted: 35, 31, 41; less the heights above them: 35, 21, 11, mean 22.33.
+  // 40, 41 and 46 with heights 10, 20, 10. Preferred tops: 35, 31, 41; minus the heights above them: 35, 21, 11, mean 22.33.
   const std::vector<LabelSlot> three = {{40, 10}, {41, 20}, {46, 10}};
   const std::vector<double> placed = spread_labels(three, 0, 100);
   CHECK(placed[0] == doctest::Approx(22.3333 + 5));
@@ -107,7 +107,7 @@ TEST_CASE("labels that overlap move apart by as little as possible, in their ord
   CHECK(placed[2] == doctest::Approx(52.3333 + 5));
 }
 
-TEST_CASE("labels stay within the column, and overflow downwards where they cannot") {
+TEST_CASE("labels stay within the column, or overflow downwards if they do not fit") {
   const std::vector<LabelSlot> low = {{98, 10}, {99, 10}, {30, 10}};
   CHECK(spread_labels(low, 0, 100) == std::vector<double>{85, 95, 30});
   const std::vector<LabelSlot> high = {{1, 10}, {2, 10}};
@@ -146,7 +146,7 @@ TEST_CASE("a point has its marker and its interval; a gap breaks the line") {
   const std::string whole = draw(chart({{1, 1, 0.5, 2, "tip <1>"}, {10, 2, NAN, NAN, ""}, {100, 3, NAN, NAN, ""}})).svg;
   CHECK(whole.find("<title>tip &lt;1&gt;</title>") != std::string::npos);
   CHECK(count(whole, "class=\"whisker\"") == 3);  // the bar and its two ends
-  CHECK(count(whole, "<circle") == 4);            // three points and the name's
+  CHECK(count(whole, "<circle") == 4);            // three points and the marker of the name
   CHECK(count(whole, "L") >= 2);
   const std::string broken = draw(chart({{1, 1, NAN, NAN, ""}, {10, NAN, NAN, NAN, ""}, {100, 3, NAN, NAN, ""}})).svg;
   CHECK(count(broken, "<circle") == 3);
@@ -154,7 +154,7 @@ TEST_CASE("a point has its marker and its interval; a gap breaks the line") {
   CHECK(broken.substr(path, broken.find("\" class=\"line\"") - path).find('L') == std::string::npos);
 }
 
-TEST_CASE("what an axis cannot show is a triangle at its edge and is said beside the name") {
+TEST_CASE("values outside an axis are triangles at its edge and listed at the name") {
   const std::string svg = draw(chart({{1, 0, NAN, NAN, ""}, {10, 270, NAN, NAN, ""}, {100, inf, NAN, NAN, ""}})).svg;
   CHECK(svg.find("▲ 270 to inf") != std::string::npos);
   CHECK(svg.find("▼ 0<") != std::string::npos);
@@ -163,7 +163,7 @@ TEST_CASE("what an axis cannot show is a triangle at its edge and is said beside
   CHECK(count(svg, "inf") == 1);  // in the name only, never as a coordinate
 }
 
-TEST_CASE("colours of a heat map follow the logarithm and clip") {
+TEST_CASE("colours of a heat map are logarithmic and clipped") {
   CHECK(heat_class(0.1, 0.1, 10) == '0');
   CHECK(heat_class(1, 0.1, 10) == '4');  // half way of nine
   CHECK(heat_class(10, 0.1, 10) == '8');
@@ -173,7 +173,7 @@ TEST_CASE("colours of a heat map follow the logarithm and clip") {
   CHECK(heat_class(NAN, 0.1, 10) == 'x');
 }
 
-TEST_CASE("a heat map says its numbers in the cells and where one points, and why one is missing") {
+TEST_CASE("a heat map shows numbers in cells and tooltips, and why a number is missing") {
   const HeatMap map{.title = "t",
                     .description = "d",
                     .columns = {"0", "7"},

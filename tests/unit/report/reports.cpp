@@ -54,7 +54,7 @@ const std::string measure_header = "run,trace,sha256,model,prompt,layer,kv_head,
 
 }  // namespace
 
-TEST_CASE("the header says which table it is, and a missing column is named with its file") {
+TEST_CASE("the kind of a table comes from its header; an error names a missing column and its file") {
   CHECK(kind_of(replay({{}})) == TableKind::replay);
   CHECK(kind_of(parse_csv(check_header + std::string(23, ',') + "\n", "c.csv")) == TableKind::checks);
   CHECK(kind_of(parse_csv(measure_header + std::string(13, ',') + "\n", "m.csv")) == TableKind::measures);
@@ -65,7 +65,7 @@ TEST_CASE("the header says which table it is, and a missing column is named with
   CHECK_THROWS_AS(kind_of(parse_csv("x,y\n1,2\n", "o.csv")), Error);
 }
 
-TEST_CASE("columns that nobody asked for are no obstacle") {
+TEST_CASE("additional columns are accepted") {
   std::string csv = replay_header + text({});
   csv.insert(csv.find('\n'), ",new_column");
   csv.insert(csv.size() - 1, ",17");
@@ -73,10 +73,10 @@ TEST_CASE("columns that nobody asked for are no obstacle") {
   CHECK(has(html(report(tables)), "<th scope=\"col\" class=\"n\">new_column</th>"));  // in the table of all columns
 }
 
-TEST_CASE("a mean, its interval and its row stand in the table of errors") {
+TEST_CASE("the table of errors has the mean, the interval and the row") {
   const std::string page = html(report({replay({{}})}));
   CHECK(has(page, "<tr><th scope=\"row\">sink</th><td>eviction</td><td class=\"n\">0.500 [0.400, 0.600]</td></tr>"));
-  CHECK(has(page, "<td class=\"n\">0.4</td>"));  // the CSV's own text, to copy
+  CHECK(has(page, "<td class=\"n\">0.4</td>"));  // the text of the CSV, unchanged
 }
 
 TEST_CASE("a row that is not ok is shown with its reason") {
@@ -93,12 +93,12 @@ TEST_CASE("texts of the CSV are escaped everywhere") {
   CHECK(has(page, "a&lt;b&gt;&amp;&#39;c"));
 }
 
-TEST_CASE("a section for each run, trace and protocol") {
+TEST_CASE("one section per run, trace and protocol") {
   CHECK(headings(report(
             {replay({{.run = "a"}, {.run = "b"}, {.run = "b", .trace = "u.h5"}, {.run = "b", .protocol = "decode"}})})) == 5);
 }
 
-TEST_CASE("of several prompts the row over all of them is shown; without one, a section each") {
+TEST_CASE("with several prompts the row over all prompts is shown; without it, one section per prompt") {
   const std::vector<ReplaySection> with = [] {
     static const CsvTable table = replay({{.prompt = "0"}, {.prompt = "1"}, {.prompt = "all", .error = "0.7,0.6,0.8"}});
     const CsvTable* tables[] = {&table};
@@ -111,7 +111,7 @@ TEST_CASE("of several prompts the row over all of them is shown; without one, a 
   CHECK(headings(report({replay({{.prompt = "0"}, {.prompt = "1"}})})) == 3);
 }
 
-TEST_CASE("rows by head are counted, not drawn") {
+TEST_CASE("rows per head are counted, not drawn") {
   static const CsvTable table = replay({{}, {.layer = "0", .kv_head = "1"}});
   const CsvTable* tables[] = {&table};
   const auto sections = replay_sections(tables);
@@ -120,7 +120,7 @@ TEST_CASE("rows by head are counted, not drawn") {
   CHECK(sections[0].finer == 1);
 }
 
-TEST_CASE("files of one configuration stay apart, and join where they have different methods") {
+TEST_CASE("files with the same configuration get separate sections, files with different methods share one") {
   CHECK(headings(report({replay({{}}, "a.csv"), replay({{.method = "h2o"}}, "b.csv")})) == 2);
   const Document apart = report({replay({{}}, "a.csv"), replay({{}}, "b.csv")});
   CHECK(headings(apart) == 3);
@@ -128,23 +128,23 @@ TEST_CASE("files of one configuration stay apart, and join where they have diffe
   CHECK_THROWS_AS(report({replay({{}, {}})}), Error);
 }
 
-TEST_CASE("a budget that is none, a number that is none") {
+TEST_CASE("invalid budgets and numbers are refused") {
   CHECK_THROWS_WITH_AS(report({replay({{.budget = "lots"}})}),
                        "r.csv:2: column 'budget' holds 'lots', which is neither tokens nor a share such as 25%", Error);
   CHECK_THROWS_AS(report({replay({{.error = "x,0.4,0.6"}})}), Error);
 }
 
-TEST_CASE("zero, infinite and empty errors leave no coordinate behind that is none") {
+TEST_CASE("zero, infinite and empty errors give no invalid coordinates") {
   const std::string page = html(report({replay({{.budget = "10%", .error = "inf,0.1,inf"},
                                                 {.budget = "20%", .error = "0,0,0"},
                                                 {.budget = "30%", .error = ",,"},
                                                 {.budget = "40%"}})}));
   CHECK(!has(page, "=\"inf"));
   CHECK(!has(page, "nan"));
-  CHECK(has(page, "Beyond the axis, drawn as triangles at its edge: sink (0 to inf)."));
+  CHECK(has(page, "Values outside the axis, drawn as triangles at its edge: sink (0 to inf)."));
 }
 
-TEST_CASE("many methods: a drawing a kind; few: one drawing") {
+TEST_CASE("many methods: one drawing per kind; few: one drawing") {
   const std::vector<std::string> names = {"sink", "h2o", "snapkv", "uniform", "subgen", "cam", "chelsea", "quest", "clusterkv"};
   std::vector<Line> lines;
   for (const std::string& name : names) {
@@ -158,7 +158,7 @@ TEST_CASE("many methods: a drawing a kind; few: one drawing") {
   };
   CHECK(drawings(report({replay(lines)})) == 4);  // eviction, sampling, merging, retrieval
   lines.resize(16);
-  CHECK(drawings(report({replay(lines)})) == 3);  // one a curve
+  CHECK(drawings(report({replay(lines)})) == 3);  // one per curve
 }
 
 TEST_CASE("the same input gives the same bytes") {
@@ -166,7 +166,7 @@ TEST_CASE("the same input gives the same bytes") {
   CHECK(page() == page());
 }
 
-TEST_CASE("checks: verdicts, ranges over subjects, findings apart from faults") {
+TEST_CASE("checks: verdicts, ranges over subjects, findings separate from faults") {
   const std::string rows =
       "a.b,part one,theorem,t.h5,0,0,0,,consistent,,2000000,,,2000000,9,0.5,0.75,1,10,0.1,1,fine,0.1,c\n"
       "a.b,part one,theorem,t.h5,0,0,1,,vacuous,,3e7,,,3e7,9,0.25,0.5,2,10,0.1,1,fine,0.1,c\n"
@@ -197,7 +197,7 @@ TEST_CASE("measures: the mean over heads with its extremes") {
   CHECK(has(text, "| 2 | keys | 2 | 1 | 1 | 1 | 1 |"));
 }
 
-TEST_CASE("a published number of a measure stands beside the mean over heads") {
+TEST_CASE("a published number of a measure is shown next to the mean over heads") {
   const std::string rows =
       ",t.h5,abc,tiny,0,2,0,clusterability,keys,16,1.5,9,0.1,c\n,t.h5,abc,tiny,0,3,1,clusterability,keys,16,2.5,9,0.1,c\n"
       ",t.h5,abc,tiny,0,2,0,clusterability,keys,17,9,9,0.1,c\n";
@@ -213,7 +213,7 @@ TEST_CASE("a published number of a measure stands beside the mean over heads") {
   CHECK(has(text, "array values, x 16 |  | value | **no such row** |"));
 }
 
-TEST_CASE("published numbers stand beside our rows; layer is all unless it is named") {
+TEST_CASE("published numbers are shown next to the rows; layer is all unless it is named") {
   const CsvTable table = replay({{},
                                  {.layer = "3", .error = "0.9,0.8,1"},
                                  {.method = "cam", .status = "failed", .reason = "fault", .error = ",,", .recall = ""}});
@@ -235,15 +235,15 @@ TEST_CASE("published numbers stand beside our rows; layer is all unless it is na
   CHECK(has(text, "| method cam | t.h5 | rel_err_mean | failed: fault |"));
   CHECK(has(text, "| method quest |  | rel_err_mean | **no such row** |"));
   CHECK(has(text, "| no number in the text | method sink, params (none) | t.h5 | recall_mean | 0.300 |"));
-  CHECK(text.find("sink errs by half") < text.find("Why they may differ: another model."));
+  CHECK(text.find("sink errs by half") < text.find("Possible reasons for differences: another model."));
   CHECK(text.find("another model.") < text.find("it recalls little"));
-  CHECK(has(text, "Why they may differ: short."));
+  CHECK(has(text, "Possible reasons for differences: short."));
   options.published[0].metric = "speed_mean";
   CHECK_THROWS_WITH_AS(report({table}, options),
                        "r.csv: lacks the column 'speed_mean', which a published number is compared with", Error);
 }
 
-TEST_CASE("cells that repeat are shown once in HTML where the table says so") {
+TEST_CASE("repeated cells of merged columns are shown once in HTML") {
   const DocTable table{.title = "t", .columns = {{"a"}, {"b"}}, .rows = {{"x", "1"}, {"x", "2"}, {"y", "3"}}, .merged = 1};
   const std::string page = html({.title = "t", .description = "", .made_by = "", .blocks = {table}});
   CHECK(has(page,

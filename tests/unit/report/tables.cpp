@@ -33,7 +33,7 @@ Record broken(std::string method, Status status, std::string reason) {
   return r;
 }
 
-/// RFC 4180: rows of fields. Quotes stand at the ends of a field and doubled inside.
+/// Parses RFC 4180: a quoted field has quotes at both ends and doubled quotes inside.
 std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
   std::vector<std::vector<std::string>> rows = {{""}};
   bool quoted = false;
@@ -51,7 +51,7 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
       rows.back().back() += c;
     }
   }
-  rows.pop_back();  // after the last line's end
+  rows.pop_back();  // empty row after the last line end
   return rows;
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("fields with commas, quotes and line ends are quoted") {
   CHECK(rows[1][column_of("trace")] == r.trace);
 }
 
-TEST_CASE("without times exactly the time columns are gone") {
+TEST_CASE("without times exactly the time columns are missing") {
   const Record r = record("a", 0.5);
   const auto with = parse_csv(csv_table({&r, 1}, true)), without = parse_csv(csv_table({&r, 1}, false));
   std::vector<std::vector<std::string>> expected(2);
@@ -189,13 +189,13 @@ TEST_CASE("rows that are tied with the best are marked, and the mark is explaine
   CHECK(lines[2].find("0.25~") != std::string::npos);
   CHECK(lines[3].find("0.5 ") != std::string::npos);
   CHECK(lines[2].size() == lines[1].size());
-  CHECK(lines[5].starts_with("~ the trace cannot tell"));
+  CHECK(lines[5].starts_with("~ not distinguishable"));
   CHECK(markdown_table(records).find("| 0.25~ |") != std::string::npos);
-  CHECK(markdown_table(records).find("\n\n~ the trace") != std::string::npos);
+  CHECK(markdown_table(records).find("\n\n~ not") != std::string::npos);
   const auto rows = parse_csv(csv_table(records, false));
   CHECK(rows[2][column_of("tied")] == "1");
   CHECK(rows[3][column_of("tied")] == "0");
   CHECK(rows[4][column_of("tied")].empty());
   records[1].tied = false;
-  CHECK(terminal_table(records).find('~') == std::string::npos);  // the best itself bears no mark
+  CHECK(terminal_table(records).find('~') == std::string::npos);  // the best row itself has no mark
 }

@@ -67,7 +67,7 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
   }
 }
 
-TEST_CASE("cells that are not there are absent, and a file without a sweep is refused") {
+TEST_CASE("missing cells have no values, and a file without a sweep is refused") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\n");
   const SweepLayout layout = layout_of(plan);

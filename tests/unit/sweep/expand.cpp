@@ -88,7 +88,7 @@ TEST_CASE("an excluded budget has no configuration, and each head is measured on
 }
 
 TEST_CASE("budgets in bytes become tokens of the trace") {
-  const Sweeps sweeps;  // a key of 8 and a value of 6 numbers of 2 bytes: 28 bytes a token
+  const Sweeps sweeps;  // a key of 8 and a value of 6 numbers of 2 bytes: 28 bytes per token
   const SweepPlan plan = sweeps.plan("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = [\"280B\"]\n");
   CHECK(budget_tokens(plan.steps[0].replay.prompts[0], plan.steps[0].request.budgets[0], false) == 10);
   CHECK(contains(sweeps.plan_refusal("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = \"27B\"\n"),

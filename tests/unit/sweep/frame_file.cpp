@@ -57,7 +57,7 @@ TEST_CASE("frames come back in order with kind, key and bytes") {
 TEST_CASE("a file that is cut anywhere keeps its complete frames, and frames are appended after them") {
   const TempFolder folder;
   const std::string whole = three_frames(folder / "f");
-  const std::size_t header = 16 + 128;  // before each payload; 8 bytes begin the file
+  const std::size_t header = 16 + 128;  // before each payload; the file begins with 8 bytes
   const std::size_t ends[] = {8 + header + 3, 8 + 2 * header + 3, 8 + 3 * header + 8};
   REQUIRE(whole.size() == ends[2]);
   for (std::size_t size = 0; size <= whole.size(); ++size) {
@@ -90,7 +90,7 @@ TEST_CASE("any single damaged byte costs at most its own frame") {
     CHECK(file.read(file.frames()[1]) == "three");
     CHECK(file.torn_bytes() == 16 + 128 + 3);
   }
-  for (std::size_t at = 8; at < whole.size(); ++at) {  // headers too: never a frame with other bytes
+  for (std::size_t at = 8; at < whole.size(); ++at) {  // including headers: never a frame with other bytes
     std::string damaged = whole;
     damaged[at] ^= 1;
     write(folder / "d", damaged);
@@ -103,7 +103,7 @@ TEST_CASE("any single damaged byte costs at most its own frame") {
   }
 }
 
-TEST_CASE("what is no file of frames is refused") {
+TEST_CASE("a file without frames is refused") {
   const TempFolder folder;
   write(folder / "csv", "run,trace\n");
   CHECK(contains(message_of<Error>([&] { FrameFile(folder / "csv", Mode::append); }), "is not a file of cells"));
@@ -113,7 +113,7 @@ TEST_CASE("what is no file of frames is refused") {
   CHECK(contains(message_of<IoError>([&] { FrameFile(folder / "csv", Mode::create); }), "cannot be written"));
 }
 
-TEST_CASE("two writers do not meet") {
+TEST_CASE("a second writer is refused") {
   const TempFolder folder;
   const FrameFile first(folder / "f", Mode::append);
   CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::append); }), "another sweep is writing it"));

@@ -37,8 +37,8 @@ measure = "clusterability"
   CHECK(has_measures(plan));
   const std::string text = describe(plan);
   for (const char* part :
-       {"run 1 on t.h5", "run 1 on u.h5", "uniform x 3 seeds", "8 (8), 12 (12)", "results  8 configurations x 4 heads = 32",
-        "clusterability of 2 kv heads", "2 runs, 64 results, 2 heads to measure"}) {
+       {"run 1 on t.h5", "run 1 on u.h5", "uniform x 3 seeds", "8 (8), 12 (12)", "results  8 configurations x 4 kv heads = 32",
+        "clusterability of 2 kv heads", "2 runs, 64 results, 2 kv heads to measure"}) {
     CAPTURE(part);
     CHECK(contains(text, part));
   }

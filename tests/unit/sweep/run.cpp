@@ -86,7 +86,7 @@ TEST_CASE("a sweep gives the records and measures of its runs, named and in orde
   CHECK(runs.back() == "second u.h5 exact 25%");
   CHECK(results.measures.size() == 4 * 39);
   CHECK(results.measures.front().run == "first");
-  // Work items: 4 heads to replay for those methods that see a head, 4 for infinigen, and 4 to measure; then 4 and 4 to replay.
+  // Work items: 4 heads to replay for methods of one head, 4 for infinigen, and 4 to measure; then 4 and 4 to replay.
   REQUIRE(progress.size() == 20);
   for (std::size_t i = 0; i < progress.size(); ++i) CHECK(progress[i] == std::pair<Index, Index>(i + 1, 20));
 
@@ -226,7 +226,7 @@ TEST_CASE("cells are used by another sweep where their keys are equal") {
   CHECK(finished(one) == Pair{0, 4});  // another trace under the same name
 }
 
-TEST_CASE("keys depend on what is computed and on which instructions, not on threads, memory and what is kept") {
+TEST_CASE("keys depend on the computation and the instruction set, not on threads, memory and raw results") {
   const Sweeps sweeps;
   const auto layout = [&](const RunOptions& options) {
     return encode_layout(layout_of(plan_sweep(sweeps.read(two_runs), options)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reader sees the whole file or none, whatever happens to the writer.
+// Traces are written atomically, whatever happens to the writer.
 #include <csignal>
 #include <fstream>
 
@@ -22,7 +22,7 @@ std::size_t files_in(const TempFolder& folder) {
   return count;
 }
 
-/// Lets no file grow beyond `bytes` in this scope, as a full disk would.
+/// Limits the size of files to `bytes` in this scope, like a full disk.
 class SizeLimit {
  public:
   explicit SizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -51,7 +51,7 @@ TraceInfo large_info() {
   return info;
 }
 
-TEST_CASE("without commit() nothing is left") {
+TEST_CASE("without commit() no file is left") {
   const TempFolder folder;
   for (const bool compress : {false, true}) {
     Writer writer(folder / "t.h5", sample_info(), {.compress = compress});
@@ -62,7 +62,7 @@ TEST_CASE("without commit() nothing is left") {
   CHECK(files_in(folder) == 0);
 }
 
-TEST_CASE("the old file survives until the new one is complete") {
+TEST_CASE("the old file is kept until the new one is complete") {
   const TempFolder folder;
   write_sample(folder / "t.h5");
   const std::string before = Reader(folder / "t.h5").sha256();
@@ -112,7 +112,7 @@ TEST_CASE("commit() refuses a trace with a missing row") {
   CHECK(contains(message_of<Error>([&] { writer.commit(); }), "already called"));
 }
 
-TEST_CASE("a description that breaks the schema is refused before a file is made") {
+TEST_CASE("a description that violates the schema is refused before a file is created") {
   const TempFolder folder;
   TraceInfo info = sample_info();
   info.prompts[0].layers[1].query_positions = {3, 3};
@@ -120,7 +120,7 @@ TEST_CASE("a description that breaks the schema is refused before a file is made
   CHECK(files_in(folder) == 0);
 }
 
-TEST_CASE("rows that do not fit the shape") {
+TEST_CASE("rows that do not fit the shape are refused") {
   const TempFolder folder;
   Writer writer(folder / "t.h5", sample_info());
   const auto write = [&](Array array, std::int64_t head, std::int64_t row, std::size_t values) {
@@ -133,7 +133,7 @@ TEST_CASE("rows that do not fit the shape") {
   CHECK(contains(write(Array::keys_pre_rope, 0, 0, 4), "was not declared"));
 }
 
-TEST_CASE("folders that cannot be written to") {
+TEST_CASE("folders that cannot be written to are refused") {
   const TempFolder folder;
   const auto open = [&](const std::string& path) {
     return message_of<IoError>([&] { const Writer writer(path, sample_info()); });
@@ -142,7 +142,7 @@ TEST_CASE("folders that cannot be written to") {
   CHECK(contains(open(folder.path()), "choose another file name"));
   std::filesystem::permissions(folder.path(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec |
                                                   std::filesystem::perms::others_read | std::filesystem::perms::others_exec);
-  const bool root = ::geteuid() == 0;  // root may write anywhere: become somebody else
+  const bool root = ::geteuid() == 0;  // root may write anywhere: become another user
   if (root) REQUIRE(::seteuid(65534) == 0);
   const std::string message = open(folder / "t.h5");
   if (root) REQUIRE(::seteuid(0) == 0);
@@ -159,7 +159,7 @@ TEST_CASE("a disk that is full at the start") {
   CHECK(files_in(folder) == 0);
 }
 
-TEST_CASE("a disk that fills up on the way") {
+TEST_CASE("a disk that fills up while rows are written") {
   const TempFolder folder;
   for (const bool compress : {false, true}) {
     CAPTURE(compress);
@@ -182,7 +182,7 @@ TEST_CASE("a disk that fills up on the way") {
     }
     CHECK(files_in(folder) == 0);
   }
-  write_sample(folder / "t.h5");  // HDF5 has not been harmed
+  write_sample(folder / "t.h5");  // HDF5 still works
   CHECK(Reader(folder / "t.h5").info().prompts.size() == 2);
 }
 

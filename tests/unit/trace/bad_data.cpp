@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data that lie elsewhere, are not there, or were damaged on the way.
+// Data that are stored elsewhere, are missing, or were damaged.
 #include <limits>
 #include <random>
 
@@ -20,7 +20,7 @@ std::string sample_bytes(Dtype dtype = Dtype::f32, bool compress = false) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Opens and reads everything; true where that worked. Anything but Error and IoError leaves the test.
+/// Opens and reads everything; true where that succeeds. Exceptions other than Error and IoError are not caught.
 bool survives(const std::string& path) {
   try {
     const Reader reader(path);
@@ -43,7 +43,7 @@ TEST_CASE("huge dimensions are refused before anything is allocated") {
                  "tokens: claims 4398046511104 bytes"));
 }
 
-TEST_CASE("data that lie elsewhere, were never written or need an unknown filter") {
+TEST_CASE("data that are stored elsewhere, were never written or need an unknown filter are refused") {
   const std::vector<float> zeros(56);
   const auto with = [&](const std::function<void(hid_t)>& choose, const void* data) {
     return complaint([&](RawFile& f) {
@@ -54,7 +54,7 @@ TEST_CASE("data that lie elsewhere, were never written or need an unknown filter
     });
   };
   const hsize_t chunk[] = {1, 7, 4};
-  CHECK(contains(with([](hid_t p) { H5Pset_external(p, "/dev/zero", 0, 224); }, nullptr), "keys: lies in another file"));
+  CHECK(contains(with([](hid_t p) { H5Pset_external(p, "/dev/zero", 0, 224); }, nullptr), "keys: is stored in another file"));
   CHECK(contains(with(
                      [](hid_t p) {
                        const hsize_t dims[] = {2, 7, 4};
@@ -63,8 +63,8 @@ TEST_CASE("data that lie elsewhere, were never written or need an unknown filter
                        H5Sclose(space);
                      },
                      nullptr),
-                 "keys: lies in another file"));
-  CHECK(contains(with([](hid_t p) { H5Pset_layout(p, H5D_COMPACT); }, zeros.data()), "stored in an unknown way"));
+                 "keys: is stored in another file"));
+  CHECK(contains(with([](hid_t p) { H5Pset_layout(p, H5D_COMPACT); }, zeros.data()), "has an unsupported storage layout"));
   CHECK(contains(with([](hid_t) {}, nullptr), "keys: was never written"));
   CHECK(contains(with([&](hid_t p) { H5Pset_chunk(p, 3, chunk); }, nullptr), "keys: 0 of 2 chunks were written"));
   CHECK(with([&](hid_t p) { H5Pset_chunk(p, 3, chunk); }, zeros.data()) == "");
@@ -77,14 +77,14 @@ TEST_CASE("data that lie elsewhere, were never written or need an unknown filter
                  "stored with HDF5 filter 3"));
 }
 
-TEST_CASE("links that lead elsewhere") {
+TEST_CASE("soft links and shared data are refused") {
   CHECK(contains(complaint([](RawFile& f) {
                    f.remove(keys);
                    H5Lcreate_external("/etc/passwd", "/keys", f.id(), keys, H5P_DEFAULT, H5P_DEFAULT);
                  }),
-                 "keys: is a link to elsewhere"));
+                 "keys: is a soft or external link"));
   CHECK(contains(complaint([](RawFile& f) { H5Lcreate_soft("/prompts/0", f.id(), "/prompts/5", H5P_DEFAULT, H5P_DEFAULT); }),
-                 "/prompts/5: is a link to elsewhere"));
+                 "/prompts/5: is a soft or external link"));
   CHECK(contains(complaint([](RawFile& f) {
                    f.remove(keys);
                    H5Lcreate_hard(f.id(), "/prompts/0/layers/3/keys", f.id(), keys, H5P_DEFAULT, H5P_DEFAULT);
@@ -98,7 +98,7 @@ TEST_CASE("links that lead elsewhere") {
                  "claim more bytes than the file has"));
 }
 
-TEST_CASE("values that are not finite name head and index") {
+TEST_CASE("values that are not finite are refused with head and index") {
   for (const float value : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
     const TempFolder folder;
     write_sample(folder / "t.h5");
@@ -127,7 +127,7 @@ TEST_CASE("a truncated file is refused at every length") {
   }
 }
 
-TEST_CASE("flipped bytes are read or refused, never worse") {
+TEST_CASE("files with flipped bytes are read or refused, and never crash the reader") {
   std::mt19937 random(42);
   const TempFolder folder;
   for (const bool compress : {false, true}) {
@@ -140,7 +140,7 @@ TEST_CASE("flipped bytes are read or refused, never worse") {
       std::ofstream(folder / "t.h5", std::ios::binary | std::ios::trunc) << bytes;
       refused += !survives(folder / "t.h5");
     }
-    CHECK(refused > 100);  // the metadata carry checksums
+    CHECK(refused > 100);  // the metadata have checksums
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every rule of the schema, broken once: a sentence that names the place, never a crash and never a silent reading.
+// Violates every rule of the schema once: each gives a message that names the place, never a crash or a wrong result.
 #include <limits>
 
 #include <sys/stat.h>
@@ -48,24 +48,24 @@ TEST_CASE("strings of variable length, as h5py writes them, in attributes and da
   CHECK(reader.info().model == std::string(6000, 'x'));
 }
 
-TEST_CASE("files that are no HDF5 files get a sentence each") {
+TEST_CASE("files that are not HDF5 files are refused with a specific message") {
   const TempFolder folder;
   const auto open = [&](const std::string& path) { return message_of<Error>([&] { const Reader reader(path); }); };
   CHECK(contains(open(folder / "none.h5"), "none.h5: no such file"));
   CHECK(contains(open(folder.path()), "is a directory"));
   ::mkfifo((folder / "pipe").c_str(), 0600);
-  CHECK(contains(open(folder / "pipe"), "is no regular file"));
+  CHECK(contains(open(folder / "pipe"), "is not a regular file"));
   CHECK(contains(complaint_about_bytes(""), "is empty"));
   CHECK(contains(complaint_about_bytes("# a text file, longer than the signature"), "is not an HDF5 file"));
   CHECK(contains(complaint_about_bytes(std::string("\x89HDF\r\n\x1a\n", 8)), "truncated after 8 bytes"));
 }
 
-TEST_CASE("a file without read permission says so") {
+TEST_CASE("a file without read permission is refused") {
   const TempFolder folder;
   write_sample(folder / "t.h5");
   ::chmod((folder / "t.h5").c_str(), 0);
   ::chmod(folder.path().c_str(), 0755);
-  const bool root = ::geteuid() == 0;  // root may read anything: become somebody else
+  const bool root = ::geteuid() == 0;  // root may read anything: become another user
   if (root) REQUIRE(::seteuid(65534) == 0);
   const std::string message = message_of<Error>([&] { const Reader reader(folder / "t.h5"); });
   if (root) REQUIRE(::seteuid(0) == 0);
@@ -73,7 +73,7 @@ TEST_CASE("a file without read permission says so") {
 }
 
 TEST_CASE("versions") {
-  CHECK(contains(complaint([](RawFile& f) { f.remove_attribute("/", "kvbench_trace"); }), "no trace"));
+  CHECK(contains(complaint([](RawFile& f) { f.remove_attribute("/", "kvbench_trace"); }), "not a trace"));
   CHECK(contains(complaint([](RawFile& f) { f.set("/", "kvbench_trace", std::string("2.0")); }),
                  "2.0 is newer than this kvbench"));
   CHECK(contains(complaint([](RawFile& f) { f.set("/", "kvbench_trace", std::string("0.9")); }), "never released"));
@@ -81,7 +81,7 @@ TEST_CASE("versions") {
   CHECK(contains(complaint([](RawFile& f) { f.set("/", "kvbench_trace", std::int64_t{1}); }), "is not a string"));
 }
 
-TEST_CASE("every required attribute is missed by name") {
+TEST_CASE("a missing required attribute is named") {
   for (const char* name : {"model", "num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim", "rope_type",
                            "rope_layout", "dtype"}) {
     CAPTURE(name);
@@ -111,7 +111,7 @@ TEST_CASE("attributes of the wrong type or size") {
                    const std::vector<std::int64_t> two{4, 4};
                    f.set("/", "head_dim", H5T_STD_I64LE, two.data(), {2});
                  }),
-                 "'head_dim' must hold one value"));
+                 "'head_dim' must be one value"));
 }
 
 TEST_CASE("attributes that contradict each other or the schema") {
@@ -122,14 +122,15 @@ TEST_CASE("attributes that contradict each other or the schema") {
   const char* const layer = "/prompts/0/layers/0";
   CHECK(contains(with("/", "num_kv_heads", std::int64_t{0}), "'num_kv_heads' is 0"));
   CHECK(contains(with("/", "num_query_heads", std::int64_t{-4}), "'num_query_heads' is -4"));
-  CHECK(contains(with("/", "num_query_heads", std::int64_t{5}), "no multiple of num_kv_heads = 2"));
+  CHECK(contains(with("/", "num_query_heads", std::int64_t{5}), "not a multiple of num_kv_heads = 2"));
   CHECK(contains(with("/", "num_query_heads", std::int64_t{1} << 62), "which no model has"));
   CHECK(contains(with("/", "num_layers", std::int64_t{3}), "'3' is not a layer number below num_layers = 3"));
-  CHECK(contains(with("/", "head_dim", std::int64_t{8}), "/keys: has shape [2, 7, 4], the attributes ask for [2, 7, 8]"));
+  CHECK(
+      contains(with("/", "head_dim", std::int64_t{8}), "/keys: has the shape [2, 7, 4], but the attributes require [2, 7, 8]"));
   CHECK(contains(with("/", "rope_layout", std::string("sideways")), "must be 'half' or 'interleaved'"));
   CHECK(contains(with("/", "dtype", std::string("f64")), "must be f32, f16 or bf16"));
   CHECK(contains(with("/", "dtype", std::string("f16")), "/keys: its elements are not f16"));
-  CHECK(contains(with("/prompts/0", "num_tokens", std::int64_t{8}), "'tokens' has 7 entries, attribute num_tokens says 8"));
+  CHECK(contains(with("/prompts/0", "num_tokens", std::int64_t{8}), "'tokens' has 7 entries, but attribute num_tokens is 8"));
   CHECK(contains(with("/prompts/0", "prompt_tokens", std::int64_t{8}), "prompt_tokens is 8"));
   CHECK(contains(with("/prompts/0", "prompt_tokens", std::int64_t{0}), "prompt_tokens is 0"));
   CHECK(contains(with("/prompts/10", "answer_end", std::int64_t{4}), "answer_start = 5 and answer_end = 4"));
@@ -144,7 +145,7 @@ TEST_CASE("attributes that contradict each other or the schema") {
   CHECK(contains(with("/prompts/0/layers/3/column_sums", "column_sums_end", std::int64_t{0}), "outside [1, 7]"));
 }
 
-TEST_CASE("datasets that are missing, of another type, shape or kind") {
+TEST_CASE("datasets that are missing or have another type, shape or kind are refused") {
   const std::vector<double> zeros(256);
   for (const char* path :
        {"/prompts/0/tokens", positions, keys, "/prompts/0/layers/3/values", "/prompts/10/layers/0/queries"}) {
@@ -157,16 +158,16 @@ TEST_CASE("datasets that are missing, of another type, shape or kind") {
   CHECK(contains(complaint([&](RawFile& f) {
                    f.replace(keys, H5T_IEEE_F32LE, {2, 6, 4}, zeros.data());
                  }),
-                 "has shape [2, 6, 4]"));
-  CHECK(contains(complaint([&](RawFile& f) { f.replace(keys, H5T_IEEE_F32LE, {56}, zeros.data()); }), "has shape [56]"));
-  CHECK(
-      contains(complaint([&](RawFile& f) { f.replace(positions, H5T_IEEE_F64LE, {3}, zeros.data()); }), "must hold integers"));
+                 "has the shape [2, 6, 4]"));
+  CHECK(contains(complaint([&](RawFile& f) { f.replace(keys, H5T_IEEE_F32LE, {56}, zeros.data()); }), "has the shape [56]"));
+  CHECK(contains(complaint([&](RawFile& f) { f.replace(positions, H5T_IEEE_F64LE, {3}, zeros.data()); }),
+                 "must have integer elements"));
   CHECK(contains(complaint([&](RawFile& f) {
                    f.replace(positions, H5T_STD_I64LE, {1, 3}, zeros.data());
                  }),
                  "has 2 dimensions"));
   CHECK(contains(complaint([&](RawFile& f) { f.replace("/prompts/10/text", H5T_STD_I64LE, {}, zeros.data()); }),
-                 "must hold a string"));
+                 "must be a string"));
   CHECK(contains(complaint([&](RawFile& f) {
                    f.remove(keys);
                    H5Gclose(H5Gcreate2(f.id(), keys, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
@@ -188,7 +189,7 @@ TEST_CASE("positions and token ids") {
   CHECK(contains(with({1, 1, 2}), "entry 1 is 1 after 1"));
   CHECK(contains(with({1, 2, 7}), "entry 2 is 7, outside [0, 7)"));
   CHECK(contains(with({-1, 2, 3}), "entry 0 is -1, outside [0, 7)"));
-  CHECK(contains(with({1, 2}), "queries: has shape [4, 3, 4], the attributes ask for [4, 2, 4]"));
+  CHECK(contains(with({1, 2}), "queries: has the shape [4, 3, 4], but the attributes require [4, 2, 4]"));
   CHECK(contains(complaint([](RawFile& f) {
                    const std::vector<std::int64_t> ids{1, 2, 3, std::int64_t{1} << 31, 5, 6, 7};
                    f.replace("/prompts/0/tokens", H5T_STD_I64LE, {7}, ids.data());

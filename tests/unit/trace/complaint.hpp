@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of damaged traces share.
+// Shared code of the tests of damaged traces.
 #pragma once
 
 #include <fstream>
@@ -15,7 +15,7 @@
 
 namespace kvbench::trace::test {
 
-/// What Reader says about a good trace that `spoil` has changed; "" where it reads it.
+/// The message of Reader for a good trace that `spoil` has changed; "" where it is read.
 inline std::string complaint(const std::function<void(RawFile&)>& spoil) {
   const TempFolder folder;
   write_sample(folder / "t.h5");

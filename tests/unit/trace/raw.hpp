@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spoils traces: the HDF5 C API on a file that Writer made.
+// Changes traces that Writer made through the HDF5 C API.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace kvbench::trace::test {
 
-/// A file opened for changes; closed with everything in it at the end of the scope.
+/// A file opened for changes; it and its objects are closed at the end of the scope.
 class RawFile {
  public:
   explicit RawFile(const std::string& path) : id_(H5Fopen(path.c_str(), H5F_ACC_RDWR, access())) {}
@@ -33,7 +33,7 @@ class RawFile {
   }
   void set(const char* object, const char* name, std::int64_t value) { set(object, name, H5T_STD_I64LE, &value); }
   void set(const char* object, const char* name, double value) { set(object, name, H5T_IEEE_F64LE, &value); }
-  /// As h5py writes bytes: fixed length.
+  /// Fixed length, as h5py writes bytes.
   void set(const char* object, const char* name, const std::string& value) {
     const hid_t type = H5Tcopy(H5T_C_S1);
     H5Tset_size(type, value.size());
@@ -42,7 +42,7 @@ class RawFile {
     H5Tclose(type);
   }
 
-  /// Replaces a dataset. `data` may be null: nothing is written, and HDF5 allocates late.
+  /// Replaces a dataset. With null `data` nothing is written, and HDF5 allocates no storage.
   void replace(const char* path, hid_t type, std::vector<hsize_t> dims, const void* data, hid_t creation = H5P_DEFAULT) {
     if (H5Lexists(id_, path, H5P_DEFAULT) > 0) remove(path);
     const hid_t space = space_of(dims);

@@ -74,7 +74,7 @@ void check_arrays(const Reader& reader) {
   });
 }
 
-TEST_CASE("what was written is read back, for every element type, compressed or not") {
+TEST_CASE("written traces are read back, for every element type, compressed or not") {
   const TempFolder folder;
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
     for (const bool compress : {false, true}) {
@@ -139,11 +139,11 @@ TEST_CASE("equal content gives equal bytes, and SOURCE_DATE_EPOCH fixes the time
   CHECK(bytes_of(folder / "a.h5") == bytes_of(folder / "b.h5"));
 }
 
-TEST_CASE("sha256 is that of the file's bytes") {
+TEST_CASE("sha256 is the digest of the bytes of the file") {
   const TempFolder folder;
   write_sample(folder / "a.h5");
   const std::string before = Reader(folder / "a.h5").sha256();
-  std::ofstream(folder / "a.h5", std::ios::binary | std::ios::app) << '\0';  // HDF5 allows bytes after its end
+  std::ofstream(folder / "a.h5", std::ios::binary | std::ios::app) << '\0';  // HDF5 allows bytes after the end of its data
 
   CHECK(before.size() == 64);
   CHECK(before.find_first_not_of("0123456789abcdef") == std::string::npos);
@@ -168,7 +168,7 @@ TEST_CASE("several threads may read at once") {
   CHECK(equal == std::vector<int>(4, 50));
 }
 
-TEST_CASE("values that the element type cannot hold are refused by name") {
+TEST_CASE("values that do not fit the element type are refused with their position") {
   const TempFolder folder;
   const auto write = [&](Dtype dtype, float value) {
     return message_of<Error>([&] {
@@ -185,7 +185,7 @@ TEST_CASE("values that the element type cannot hold are refused by name") {
   CHECK(write(Dtype::f16, 65504) == "");
 }
 
-TEST_CASE("asking for what is not there is an error that names it") {
+TEST_CASE("reading a missing array or head is an error that names it") {
   const TempFolder folder;
   write_sample(folder / "t.h5");
   const Reader reader(folder / "t.h5");
@@ -198,7 +198,7 @@ TEST_CASE("asking for what is not there is an error that names it") {
   CHECK(contains(read(Array::column_sums, 0), "the trace does not hold this array"));
 }
 
-TEST_CASE("a digest that stands beside the trace is believed unless it is older, of another file, or none") {
+TEST_CASE("the digest in PATH.sha256 is used unless it is older, of another file, or invalid") {
   const TempFolder folder;
   const std::string path = folder / "a.h5", side = path + ".sha256";
   std::ofstream(path) << "bytes";

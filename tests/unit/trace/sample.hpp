@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small trace with every part, and a folder that cleans up after itself.
+// A small trace with every part, and a temporary folder.
 #pragma once
 
 #include <cmath>
@@ -48,7 +48,7 @@ inline LayerInfo sample_layer(int index, bool everything) {
   return layer;
 }
 
-/// 7 tokens, 4 query heads on 2 kv heads, d = 4, dv = 3; layer 0 bare, layer 3 with every optional array.
+/// 7 tokens, 4 query heads on 2 kv heads, d = 4, dv = 3; layer 0 without, layer 3 with every optional array.
 inline TraceInfo sample_info(Dtype dtype = Dtype::f32) {
   TraceInfo info;
   info.model = "sample";
@@ -82,7 +82,7 @@ inline TraceInfo sample_info(Dtype dtype = Dtype::f32) {
   return info;
 }
 
-/// Values that every element type holds exactly, different for each place.
+/// Values that every element type represents exactly, different for each position.
 inline std::vector<float> sample_slab(const Shape& shape, std::size_t prompt, std::size_t layer, Array array,
                                       std::int64_t head) {
   std::vector<float> slab(static_cast<std::size_t>(shape.rows * shape.dim));
@@ -119,7 +119,7 @@ inline void write_sample(const std::string& path, const TraceInfo& info = sample
   writer.commit();
 }
 
-/// The message of what `action` throws, or "" where it throws nothing.
+/// The message of the exception that `action` throws, or "" where it throws none.
 template <class E, class F>
 std::string message_of(F action) {
   try {

@@ -28,7 +28,7 @@ SynthOptions small(Pattern pattern) {
   return options;
 }
 
-/// All rows of one head's arrays.
+/// All rows of the arrays of one head.
 struct Drawn {
   std::vector<float> keys;
   std::vector<std::vector<float>> queries, speculated;
@@ -62,8 +62,8 @@ std::vector<double> attention(const std::vector<float>& keys, const std::vector<
 }
 
 TEST_CASE("column sums of three tokens by hand") {
-  // d = 1, scale = ln 2: logits are q k, weights 2^(q k). Query 0 sees key 0; query 1 weighs 2^1 : 2^2; query 2 weighs 1 : 1
-  // : 1.
+  // d = 1, scale = ln 2: logits are q k, weights 2^(q k). Query 0 reads key 0; query 1 has weights 2^1 : 2^2; query 2 has weights
+  // 1 : 1 : 1.
   const std::vector<float> sums = column_sums({1, 2, 0}, {5, 1, 0}, {0, 1, 2}, 1, std::log(2.0));
 
   CHECK(sums[0] == doctest::Approx(1 + 1.0 / 3 + 1.0 / 3).epsilon(1e-6));
@@ -87,8 +87,8 @@ TEST_CASE("column sums agree with attention in fp64, across block edges") {
   CHECK(std::accumulate(sums.begin(), sums.end(), 0.0) == doctest::Approx(300).epsilon(1e-5));
 }
 
-TEST_CASE("a query that stands for its neighbours counts as often as they are") {
-  // d = 1, scale = ln 2: query 1 (value 1) alone weighs keys 0 and 1 by 2^1 : 2^2 and counts twice; key 2 is not seen.
+TEST_CASE("a query that represents several queries counts once for each") {
+  // d = 1, scale = ln 2: only query 1 (value 1) is used: it weighs keys 0 and 1 by 2^1 : 2^2 and counts twice; it does not read key 2.
   const std::vector<float> sums = column_sums({1, 2, 0}, {1}, {1}, 1, std::log(2.0), 2);
 
   CHECK(sums[0] == doctest::Approx(2.0 / 3).epsilon(1e-6));
@@ -96,7 +96,7 @@ TEST_CASE("a query that stands for its neighbours counts as often as they are") 
   CHECK(sums[2] == 0);
 }
 
-TEST_CASE("rows are the same in whatever blocks they are drawn") {
+TEST_CASE("rows do not depend on the blocks in which they are generated") {
   const SynthOptions options = small(Pattern::clusters);
   const SynthHead head(options, {0, 0, 0});
   std::vector<float> parts = head.values({0, 5});
@@ -110,7 +110,7 @@ TEST_CASE("rows are the same in whatever blocks they are drawn") {
         }()));
 }
 
-TEST_CASE("column sums from a few queries add up to the queries they stand for, and the trace says so") {
+TEST_CASE("column sums from a few queries have the sum of all queries, and the trace records the estimate") {
   const TempFolder folder;
   SynthOptions options = small(Pattern::gaussian);
   options.column_queries = 7;
@@ -123,7 +123,7 @@ TEST_CASE("column sums from a few queries add up to the queries they stand for, 
   CHECK(contains(reader.info().source_version, "column_queries=7"));
 }
 
-TEST_CASE("every pattern makes a readable trace with the declared parts") {
+TEST_CASE("every pattern gives a readable trace with the declared parts") {
   const TempFolder folder;
   for (const Pattern pattern :
        {Pattern::gaussian, Pattern::clusters, Pattern::sinks, Pattern::heavy_hitters, Pattern::needle}) {
@@ -145,7 +145,7 @@ TEST_CASE("every pattern makes a readable trace with the declared parts") {
   }
 }
 
-TEST_CASE("the seed decides, and prompts, layers and heads differ") {
+TEST_CASE("seeds, prompts, layers and heads give different arrays") {
   const SynthOptions options = small(Pattern::gaussian);
   SynthOptions reseeded = options;
   reseeded.seed = 8;
@@ -161,7 +161,7 @@ TEST_CASE("the seed decides, and prompts, layers and heads differ") {
   CHECK(head.queries[0] != head.keys);
 }
 
-TEST_CASE("speculated queries are the queries, off by the asked-for share, and change nothing else") {
+TEST_CASE("speculated queries have the requested error and change no other array") {
   const TempFolder folder;
   SynthOptions options = small(Pattern::sinks);
   options.layers = 2;
@@ -186,13 +186,13 @@ TEST_CASE("speculated queries are the queries, off by the asked-for share, and c
   CHECK(contains(reader.info().source_version, "speculated=0.25"));
 }
 
-TEST_CASE("keys have the asked-for norm") {
+TEST_CASE("keys have the requested norm") {
   const std::vector<float> keys = draw_head(small(Pattern::gaussian), {}).keys;
   const double squares = std::inner_product(keys.begin(), keys.end(), keys.begin(), 0.0);
   CHECK(std::sqrt(squares / 512) == doctest::Approx(8).epsilon(0.02));  // 32768 draws: standard error 0.4 %
 }
 
-TEST_CASE("marked tokens draw most of the attention") {
+TEST_CASE("marked tokens get most of the attention") {
   const auto mass = [](Pattern pattern, std::size_t query, std::size_t tokens) {
     const Drawn head = draw_head(small(pattern), {});
     std::vector<double> weights = attention(head.keys, head.queries[0], query, 64, 0.125);
@@ -208,10 +208,10 @@ TEST_CASE("marked tokens draw most of the attention") {
     CHECK(mass(Pattern::heavy_hitters, query, 8) > 0.4);
     CHECK(mass(Pattern::gaussian, query, 8) < 0.3);
   }
-  CHECK(mass(Pattern::needle, 400, 1) < 0.2);  // earlier queries look elsewhere
+  CHECK(mass(Pattern::needle, 400, 1) < 0.2);  // earlier queries attend to other tokens
 }
 
-TEST_CASE("clustered keys lie closer to their centre than the centres to each other") {
+TEST_CASE("clustered keys are closer to their centre than the centres to each other") {
   SynthOptions options = small(Pattern::clusters);
   options.spread = 0;
   std::vector<std::vector<float>> centres;
@@ -230,7 +230,7 @@ TEST_CASE("clustered keys lie closer to their centre than the centres to each ot
   CHECK(std::sqrt(squares / 512) == doctest::Approx(0.3 * std::sqrt(2) * 8).epsilon(0.02));
 }
 
-TEST_CASE("options that do not fit together name the flag") {
+TEST_CASE("errors for inconsistent options name the field") {
   const auto complain = [](auto change) {
     SynthOptions options = small(Pattern::gaussian);
     change(options);
@@ -242,7 +242,7 @@ TEST_CASE("options that do not fit together name the flag") {
                    o.query_heads = 3;
                    o.kv_heads = 2;
                  }),
-                 "no multiple of `kv_heads`"));
+                 "not a multiple of `kv_heads`"));
   CHECK(contains(complain([](SynthOptions& o) { o.column_queries = -1; }), "`column_queries` is -1"));
   CHECK(contains(complain([](SynthOptions& o) { o.spread = -1; }), "`spread`"));
   CHECK(contains(complain([](SynthOptions& o) { o.key_norm = 0; }), "`key_norm`"));

@@ -5,7 +5,7 @@
 //   chelsea.outliers  at 20 % of the cache, keeping the worst 4 % of the heads whole, at the expense of the budgets of the others,
 //                     lowers the error; and the heads chosen in this way have the largest errors
 // A token of A is unlinked where its best edge in the first round of chunked soft matching has a cosine of at most 0.8 (the number
-// is missing in our copy of the paper; see chelsea.hpp). docs/theory/chelsea.outliers.md.
+// is missing in the available copy of the paper; see chelsea.hpp). docs/theory/chelsea.outliers.md.
 #pragma once
 
 #include <vector>

@@ -81,9 +81,9 @@ void run_clusterkv_importance(CheckContext& context) {
   CheckRow& drift = context.add(
       CheckKind::claim, fmt::format("important tokens drift: steps {} and {} apart", found.stride, found.stride * found.reach));
   drift.params = sizes;
-  set_claim(
-      drift, contrast(found.drift),
-      fmt::format("share of common tokens {:.3f} against {:.3f}, difference", contrast(found.near).mean, contrast(found.far).mean));
+  set_claim(drift, contrast(found.drift),
+            fmt::format("share of common tokens {:.3f} against {:.3f}, difference", contrast(found.near).mean,
+                        contrast(found.far).mean));
   drift.text += fmt::format(
       "; {:.3f} of the important tokens of the last step were not important at the first; this does not show whether the model "
       "needs them",
@@ -92,7 +92,7 @@ void run_clusterkv_importance(CheckContext& context) {
   pages.params = sizes;
   set_claim(pages, contrast(found.pages),
             fmt::format("{:.2f} important tokens per page; 2 less this", 2 - contrast(found.pages).mean));
-  pages.text += "; how many tokens count as important is our choice: the paper shows a picture of one head";
+  pages.text += "; the paper does not define how many tokens are important; it shows a picture of one head";
 }
 
 }  // namespace

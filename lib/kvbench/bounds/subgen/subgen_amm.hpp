@@ -12,7 +12,7 @@
 
 namespace kvbench {
 
-/// What is known of z for numbers x in place of the exponentials.
+/// Moments of z for numbers x in place of the exponentials.
 struct ProductLaw {
   std::vector<double> mean;  ///< V^T x
   double mean2 = 0;          ///< |V^T x|^2

@@ -14,7 +14,7 @@
 
 namespace kvbench {
 
-/// What is known of tau for numbers x in place of the exponentials.
+/// Moments of tau for numbers x in place of the exponentials.
 struct TauLaw {
   double total = 0;          ///< sum of x
   double variance = 0;       ///< E (tau - total)^2

@@ -4,7 +4,7 @@
 // m' clusters are at most m(delta), the least m for which the keys are (m, delta)-clusterable (Definition 1), by the pigeonhole
 // principle. m(delta) is NP-hard; from above, clusters of radius delta/2 have diameter delta, so
 //   m'(delta) <= m(delta) <= m'(delta/2).
-// Corollary 1 asks that delta r = o(log n) and that m grows sublinearly. docs/theory/subgen.size.md, subgen.corollary1.md.
+// Corollary 1 requires that delta r = o(log n) and that m grows sublinearly. docs/theory/subgen.size.md, subgen.corollary1.md.
 #pragma once
 
 #include <kvbench/bounds/subgen/subgen_data.hpp>

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<double> widen(const std::vector<float>& x) { return {x.begin(), x.end()}; }
 
-/// One block that sees all tokens. Its rows are queries of one head: positions only order them.
+/// One block whose queries attend to all tokens. Its rows are queries of one head: positions only order them.
 QueryBlock block_of(const Subject& subject, Backend& backend) {
   const Index m = subject.num_queries();
   const auto last = static_cast<std::int32_t>(subject.tokens());

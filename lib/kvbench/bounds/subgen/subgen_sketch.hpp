@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thing under test in SubGen's checks: what the registry's method `subgen` keeps for one seed, and the logits and answers
-// that the attention kernel makes of it. Checks take it as a function, so that tests can put a faulty one in its place.
+// The object of SubGen's checks: the entries of the method `subgen` of the registry for one seed, and the logits and answers that the
+// attention kernel computes from them. Checks take it as a function, so that tests can replace it by a faulty one.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace kvbench {
 struct SubgenSketch {
   std::vector<TokenId> ids;      ///< entries
   std::vector<double> num, den;  ///< their weights in z and in tau
-  std::vector<double> logits;    ///< [m, entries]; empty where no queries were asked
+  std::vector<double> logits;    ///< [m, entries]; empty without queries
   std::vector<double> answers;   ///< [m, dv] z / tau; empty as above
 };
 using Sketcher = std::function<SubgenSketch(std::uint32_t seed)>;

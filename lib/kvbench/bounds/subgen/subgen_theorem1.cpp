@@ -96,7 +96,7 @@ void at_theorem_sizes(CheckContext& context, const SubgenSetup& setup, const Sub
     CheckRow& row = context.add(CheckKind::theorem, "Eq. 3 at the theorem's t and s");
     row.assumptions = false;
     row.bound = eps;
-    row.assumptions_text = fmt::format("t = {:.4g} and s = {:.4g} ask for {:.3g} samples of {} tokens; not run", sizes.t,
+    row.assumptions_text = fmt::format("t = {:.4g} and s = {:.4g} require {:.3g} samples of {} tokens; not run", sizes.t,
                                        sizes.s, kept, context.subject->tokens());
     return;
   }

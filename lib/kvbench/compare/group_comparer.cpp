@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/compare/cell_comparer.hpp>
+#include <kvbench/compare/group_comparer.hpp>
 
 #include <cmath>
 #include <map>
@@ -21,9 +21,9 @@ Comparison identity_of(const QueryPlace& place, Span span) {
   return c;
 }
 
-std::vector<std::uint32_t> seeds_of(const SideCell& cell) {
+std::vector<std::uint32_t> seeds_of(const GroupValues& group) {
   std::vector<std::uint32_t> seeds;
-  for (const SideValues& values : cell) {
+  for (const SideValues& values : group) {
     for (const auto& [seed, row] : values.seeds) {
       if (std::ranges::find(seeds, seed) == seeds.end()) seeds.push_back(seed);
     }
@@ -32,8 +32,8 @@ std::vector<std::uint32_t> seeds_of(const SideCell& cell) {
   return seeds;
 }
 
-/// Which seed of one side stands beside which of the other; none: the side has one value.
-Seeds pair_seeds(const SideCell& a, bool a_draws, const SideCell& b, bool b_draws) {
+/// The seeds of both sides that are paired; no seed: the side has one value.
+Seeds pair_seeds(const GroupValues& a, bool a_draws, const GroupValues& b, bool b_draws) {
   Seeds pairs;
   const auto of_a = seeds_of(a), of_b = seeds_of(b);
   if (!a_draws && !b_draws) return {{std::nullopt, std::nullopt}};
@@ -60,7 +60,7 @@ const std::vector<float>* row_of(const SideValues& values, std::optional<std::ui
 
 void add_sentence(std::string& text, const std::string& sentence) { text += (text.empty() ? "" : "; ") + sentence; }
 
-/// Sums by block and seed of both sides over the pairs that have both values, and their numbers.
+/// Sums and counts per block and seed of both sides, over the pairs with both values.
 class PairSums {
  public:
   explicit PairSums(const Seeds& seeds) : seeds_(seeds) {}
@@ -99,12 +99,13 @@ class PairSums {
   }
 
   const Seeds& seeds_;
-  std::map<std::pair<std::string, std::size_t>, std::size_t> rows_;            // prompt and block
-  std::map<std::tuple<std::string, std::int64_t, Index>, std::size_t> units_;  // kv heads: each draws for itself
+  std::map<std::pair<std::string, std::size_t>, std::size_t> rows_;  // by prompt and block
+  std::map<std::tuple<std::string, std::int64_t, Index>, std::size_t>
+      units_;  // by kv head, because each has its own random numbers
   PairedSums sums_;
 };
 
-/// What is wrong with a side at a place, or "".
+/// Why a side has no values at a place, or "".
 std::string fault_of(const SideValues& values, const std::string& label) {
   if (!values.found) return fmt::format("{} has no rows here", label);
   return values.status == Status::ok ? "" : fmt::format("{} {}: {}", label, name_of(values.status), values.reason);
@@ -112,8 +113,8 @@ std::string fault_of(const SideValues& values, const std::string& label) {
 
 void explain(Comparison& out) {
   const PairedTest& t = out.test;
-  if (t.infinite) add_sentence(out.reason, "infinite values: the means do not compare");
-  if (t.one_seed) add_sentence(out.reason, "one seed does not show how draws vary: replay with more --seeds");
+  if (t.infinite) add_sentence(out.reason, "infinite values: the means cannot be compared");
+  if (t.one_seed) add_sentence(out.reason, "one seed does not show the variance between seeds: replay with more --seeds");
   if (t.p_least > decided_at && !t.one_seed) {
     add_sentence(out.reason, fmt::format("{} block{} of {} queries: no p-value below {:.2g} is possible", t.blocks,
                                          t.blocks == 1 ? "" : "s", queries_a_block, t.p_least));
@@ -122,21 +123,22 @@ void explain(Comparison& out) {
 
 }  // namespace
 
-std::vector<ComparisonCell> cells_of(const std::vector<QueryPlace>& places, Span span) {
-  std::vector<ComparisonCell> cells;
+std::vector<ComparisonGroup> groups_of(const std::vector<QueryPlace>& places, Span span) {
+  std::vector<ComparisonGroup> groups;
   const auto key = [](const Comparison& c) { return std::tie(c.run, c.sha256, c.prompt, c.protocol, c.layer, c.query_head); };
   for (std::size_t p = 0; p < places.size(); ++p) {
     Comparison identity = identity_of(places[p], span);
-    auto cell = std::ranges::find_if(cells, [&](const ComparisonCell& known) { return key(known.identity) == key(identity); });
-    if (cell == cells.end()) cell = cells.insert(cell, {std::move(identity), {}});
-    cell->places.push_back(p);
+    auto group =
+        std::ranges::find_if(groups, [&](const ComparisonGroup& known) { return key(known.identity) == key(identity); });
+    if (group == groups.end()) group = groups.insert(group, {std::move(identity), {}});
+    group->places.push_back(p);
   }
-  return cells;
+  return groups;
 }
 
-SideCell CellComparer::read(const Side& side) const {
-  SideCell out;
-  for (const std::size_t place : cell_.places) {
+GroupValues GroupComparer::read(const Side& side) const {
+  GroupValues out;
+  for (const std::size_t place : group_.places) {
     out.push_back(catalogue_.read(side, place));
     if (metric_ != Metric::log_z_err) continue;
     for (auto& [seed, row] : out.back().seeds) {
@@ -146,13 +148,13 @@ SideCell CellComparer::read(const Side& side) const {
   return out;
 }
 
-/// Places where both are ok; where that holds for some, dense ones are left out as rows over layers leave them out. A failure
-/// anywhere, or nothing left, leaves the reason in `out`.
-std::vector<std::size_t> CellComparer::usable_places(const SideCell& in_a, const SideCell& in_b, Comparison& out) const {
+/// Places where both sides are ok, without dense layers unless all places are dense (as in rows over layers). Empty, with the
+/// reason in `out`, after a failure or where no place is ok.
+std::vector<std::size_t> GroupComparer::usable_places(const GroupValues& in_a, const GroupValues& in_b, Comparison& out) const {
   std::vector<std::size_t> ok, sparse;
   std::string why;
   std::size_t bad = 0;
-  for (std::size_t i = 0; i < cell_.places.size(); ++i) {
+  for (std::size_t i = 0; i < group_.places.size(); ++i) {
     std::string fault = fault_of(in_a[i], out.a);
     if (const std::string other = fault_of(in_b[i], out.b); !other.empty()) add_sentence(fault, other);
     if (in_a[i].status == Status::failed || in_b[i].status == Status::failed) {
@@ -166,12 +168,12 @@ std::vector<std::size_t> CellComparer::usable_places(const SideCell& in_a, const
       why = fault;
     }
   }
-  if (bad > 0) out.reason = ok.empty() ? why : fmt::format("without {} of {} query heads: {}", bad, cell_.places.size(), why);
+  if (bad > 0) out.reason = ok.empty() ? why : fmt::format("without {} of {} query heads: {}", bad, group_.places.size(), why);
   return sparse.empty() ? ok : sparse;
 }
 
-Comparison CellComparer::compare(const Side& a, const SideCell& in_a, const Side& b, const SideCell& in_b) const {
-  Comparison out = cell_.identity;
+Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const Side& b, const GroupValues& in_b) const {
+  Comparison out = group_.identity;
   out.metric = metric_;
   out.a = a.label(), out.budget_a = a.configuration.budget, out.b = b.label(), out.budget_b = b.configuration.budget;
   const std::vector<std::size_t> usable = usable_places(in_a, in_b, out);
@@ -179,7 +181,7 @@ Comparison CellComparer::compare(const Side& a, const SideCell& in_a, const Side
   const bool a_draws = a.configuration.seeded, b_draws = b.configuration.seeded;
   const Seeds seeds = pair_seeds(in_a, a_draws, in_b, b_draws);
   PairSums sums(seeds);
-  for (const std::size_t i : usable) sums.add(catalogue_.places()[cell_.places[i]], in_a[i], in_b[i]);
+  for (const std::size_t i : usable) sums.add(catalogue_.places()[group_.places[i]], in_a[i], in_b[i]);
   out.seeds = a_draws || b_draws ? seeds.size() : 0;
   out.pairs = sums.pairs, out.left_out = sums.left_out;
   if (out.pairs == 0) {
@@ -187,7 +189,7 @@ Comparison CellComparer::compare(const Side& a, const SideCell& in_a, const Side
     return out;
   }
   out.test = paired_test(sums.sums(a_draws || b_draws), flips_);
-  out.outcome = Outcome::tied;  // until p-values are adjusted
+  out.outcome = Outcome::tied;  // until the p-values are adjusted
   explain(out);
   return out;
 }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares configurations within one group of results: a layer, a query head, a prompt or a trace.
+#pragma once
+
+#include <algorithm>
+
+#include <kvbench/compare/comparison.hpp>
+
+namespace kvbench {
+
+/// Places that are compared together, and the columns that identify them.
+struct ComparisonGroup {
+  Comparison identity;
+  std::vector<std::size_t> places;
+};
+/// Divides the places into groups, in the order of their first places. Every place is in one group.
+std::vector<ComparisonGroup> groups_of(const std::vector<QueryPlace>& places, Span span);
+
+/// The values of a side at all places of a group.
+using GroupValues = std::vector<SideValues>;
+inline bool found(const GroupValues& group) { return std::ranges::any_of(group, &SideValues::found); }
+
+class GroupComparer {
+ public:
+  GroupComparer(const Catalogue& catalogue, const ComparisonGroup& group, Metric metric, int flips)
+      : catalogue_(catalogue), group_(group), metric_(metric), flips_(flips) {}
+
+  /// The values that are compared: log_z_err by its absolute value.
+  GroupValues read(const Side& side) const;
+
+  /// A row without an adjusted p-value: `tied`, or `skipped` with the reason.
+  Comparison compare(const Side& a, const GroupValues& in_a, const Side& b, const GroupValues& in_b) const;
+
+ private:
+  std::vector<std::size_t> usable_places(const GroupValues& in_a, const GroupValues& in_b, Comparison& out) const;
+
+  const Catalogue& catalogue_;
+  const ComparisonGroup& group_;
+  Metric metric_;
+  int flips_;
+};
+
+}  // namespace kvbench
