@@ -157,7 +157,7 @@ MethodInfo chelsea_method() {
           .granularity = Granularity::layer,
           .streaming = true,
           .properties = merging_properties(),
-          .heads_apart = [](const Params& params) { return params.as<ChelseaParams>().outliers == "none"; },
+          .independent_heads = [](const Params& params) { return params.as<ChelseaParams>().outliers == "none"; },
       },
       prepare);
 }

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/retrieval/infinigen_reach.hpp>
 #include <kvbench/methods/retrieval/skew.hpp>
+#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
@@ -132,8 +132,8 @@ class InfinigenCache : public LayerCache {
     return group_scores(scores, block.size(), params_.group, backend_);
   }
 
-  /// The tokens that each row fetches. Where each query head selects by itself, scores are computed for some rows at a time: 33 MB for a
-  /// long context would be slower to write than the rest to compute.
+  /// The tokens that each row fetches. Where each query head selects by itself, scores are computed for some rows at a time: 33
+  /// MB for a long context would be slower to write than the rest to compute.
   EntryTable fetch(std::size_t h, const QueryBlock& block, Buffer<const float> scores, const std::vector<Reach>& reach) const {
     const bool per_head = params_.group.per_head();
     if (!per_head && !scores.present()) scores = speculate(h, block);
@@ -202,7 +202,7 @@ MethodInfo infinigen_method() {
                          .head_permutation = Property::yes(),
                          .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::ones},
-          .heads_apart = [](const Params& p) { return p.as<InfinigenParams>().fetch == InfinigenParams::Fetch::fixed; },
+          .independent_heads = [](const Params& p) { return p.as<InfinigenParams>().fetch == InfinigenParams::Fetch::fixed; },
       },
       prepare);
 }

@@ -142,7 +142,7 @@ struct MethodGroups {
       const MethodChoice& choice = request.methods[m];
       const bool sees_layer = choice.info->granularity == Granularity::layer;
       (sees_layer ? layer : head).push_back(m);
-      if (sees_layer && !(choice.info->heads_apart && choice.info->heads_apart(choice.params))) apart = false;
+      if (sees_layer && !(choice.info->independent_heads && choice.info->independent_heads(choice.params))) apart = false;
     }
   }
 };
