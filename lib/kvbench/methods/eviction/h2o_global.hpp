@@ -13,8 +13,9 @@
 //   per     query_head (default: released code) | kv_head
 //   reduce  mean (default) | max | sum of the column sums of the query group, per=kv_head only (no source)
 // Complexity: O(n log n) once per budget, O(B) per query. Memory: B + 1 keys and values, for each query head where
-// per=query_head. Deviations: the simulation also sums over the evaluated queries; here the columns are those of the context,
-// so that no query contributes to the choice of the tokens that answer it.
+// per=query_head.
+// Deviations: the simulation also sums over the evaluated queries; here the columns are those of the context, so that no query
+// contributes to the choice of the tokens that answer it.
 #pragma once
 
 #include <kvbench/methods/contract/info.hpp>

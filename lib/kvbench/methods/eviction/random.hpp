@@ -5,7 +5,8 @@
 // The B tokens are the first B of one random permutation of the context, so the sets of growing budgets are nested. Decoded
 // tokens are kept exactly. It differs from `uniform` only in the weights: n/m there makes both sums unbiased, 1 here treats the
 // sample as the whole cache.
-// Parameters: none. Complexity: O(n log n) once per seed to order the tokens, O(B d) per query. Memory: B (d + dv) numbers.
+// Parameters: none.
+// Complexity: O(n log n) once per seed to order the tokens, O(B d) per query. Memory: B (d + dv) numbers.
 // Deviations: none (no paper defines it).
 #pragma once
 

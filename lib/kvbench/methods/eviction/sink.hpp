@@ -12,8 +12,8 @@
 //   reposition  auto (default) | true | false: positions inside the cache as in the original, or those of the trace. The keys
 //               of the trace include RoPE, which is a rotation: a sink's key is rotated further by t - (cache size - 1)
 //               positions, the number of tokens evicted before the query at t. The keys of the window do not change, nor do
-//               their distances to the query. auto: true where the trace has an unscaled RoPE over all of an even head dimension, otherwise
-//               false. true: traces without it are `skipped`
+//               their distances to the query. auto: true where the trace has an unscaled RoPE over all of an even head
+//               dimension, otherwise false. true: traces without it are `skipped`
 // Complexity: O(B d) per query, and O(S d) to rotate the sinks. Memory: B (d + dv) numbers.
 // Deviations: the released code keeps keys before RoPE and rotates all of them at every step; the logits are the same. For
 // models without rotary positions the released code re-numbers positions as well; here such traces are `skipped` or keep their

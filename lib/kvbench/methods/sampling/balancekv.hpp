@@ -40,12 +40,12 @@
 // Theorem 3.1 uses it. Line 6 of Algorithm 3 tests j. r_key and r_val are those of the batch in the walk; in bucket i, r_val =
 // 2^i. r and n of the cut are those of the context, or of the calibration keys of a stream, and grow where the stream exceeds
 // them; r covers keys only. Zero values belong to no bucket and add nothing to N. With half=exact R is that of the differences:
-// 2 R, or sqrt(2) R for v = 1. Exponents and thresholds are shifted together against overflow. The smaller class has about m /
-// 2 - 0.4 sqrt(m) of m tokens, and every level of a stream loses that much again: with small t the sets shrink far below the
-// budget and their weights far below n. half=exact loses nothing. N and D of mode=stream are drawn independently: where D lacks
-// the peak of a sharp query that N holds, the quotient has no bound. Complexity: O(n block (d + dv)) per round and seed, about
-// an exact pass over `block` queries; O(t (d + dv)) per streamed token and level; O(B (d + dv)) per query. Memory: B (d + dv)
-// numbers and one weight (batch) or two levels (stream) per token.
+// 2 R, or sqrt(2) R for v = 1. Exponents and thresholds are shifted together against overflow.
+// The smaller class has about m / 2 - 0.4 sqrt(m) of m tokens, and every level of a stream loses that much again: with small t
+// the sets shrink far below the budget and their weights far below n. half=exact loses nothing. N and D of mode=stream are
+// drawn independently: where D lacks the peak of a sharp query that N holds, the quotient has no bound.
+// Complexity: O(n block (d + dv)) per round and seed, about an exact pass over `block` queries; O(t (d + dv)) per streamed
+// token and level; O(B (d + dv)) per query. Memory: B (d + dv) numbers and one weight (batch) or two levels (stream) per token.
 #pragma once
 
 #include <string>

@@ -25,10 +25,11 @@
 // 0, 1, 4; metric `relerr_balancekv`.
 //
 // At temp 1 nearly every sign is forced (|gamma s| > 1/2; the row reports their number), and the set hardly depends on the
-// seed. gamma = 4 is a threshold constant c = 1 / (8 R^2), far below the bounds of the paper. Deviations: sums in fp64 or fp32,
-// where the notebook computes in bf16; exponent and gamma are shifted together against overflow; the code's 1e-8 added to 0.025
-// is kept. Complexity: O(n block (d + dv)) per round and seed, about an exact pass over `block` queries; O(B (d + dv)) per
-// query. Memory: B (d + dv) numbers and two weights per token.
+// seed. gamma = 4 is a threshold constant c = 1 / (8 R^2), far below the bounds of the paper.
+// Deviations: sums in fp64 or fp32, where the notebook computes in bf16; exponent and gamma are shifted together against
+// overflow; the code's 1e-8 added to 0.025 is kept.
+// Complexity: O(n block (d + dv)) per round and seed, about an exact pass over `block` queries; O(B (d + dv)) per query.
+// Memory: B (d + dv) numbers and two weights per token.
 #pragma once
 
 #include <kvbench/methods/contract/info.hpp>

@@ -29,11 +29,12 @@
 //
 // Readings where the text contradicts itself: the preamble of Lemma 1 samples by |k|^2, lemma and listing by |v|^2; this is the
 // latter. Zero values are never held (0/0 in line 29, and they add nothing); where all values are zero, z = 0. The published
-// experiments (section 3.2) measure another algorithm: `subgen-kcenter`. N and D are drawn independently: where the samples of
-// D lack the peak of a sharp query that N holds, z / tau has no bound and can overflow fp32. Medians over queries are more
-// informative than means. Complexity: O(m' d) per token for the nearest representative, once for all seeds; O((s + m't) log n)
-// per seed for the samples; O((s + m't) d) per query. The search for a radius takes several passes over the context: more than
-// an exact pass over a window of queries. Memory: m' (1 + t) d + s (d + dv) numbers, and m' + s + 1 for n_i, |v|^2 and mu.
+// experiments (section 3.2) measure another algorithm: `subgen-kcenter`.
+// N and D are drawn independently: where the samples of D lack the peak of a sharp query that N holds, z / tau has no bound and
+// can overflow fp32. Medians over queries are more informative than means.
+// Complexity: O(m' d) per token for the nearest representative, once for all seeds; O((s + m't) log n) per seed for the
+// samples; O((s + m't) d) per query. The search for a radius takes several passes over the context: more than an exact pass
+// over a window of queries. Memory: m' (1 + t) d + s (d + dv) numbers, and m' + s + 1 for n_i, |v|^2 and mu.
 #pragma once
 
 #include <kvbench/methods/contract/info.hpp>

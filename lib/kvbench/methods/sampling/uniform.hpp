@@ -4,8 +4,9 @@
 //
 // The m tokens are the first m of one random permutation of the context, so the sets of growing budgets are nested. Decoded
 // tokens are kept exactly with weight 1. Deviation: the released script halves blocks instead; see `uniform-repo`.
-// Parameters: none. Complexity: O(n log n) once to order the tokens, O(m d) per query. Memory: m (d + dv) numbers; the common
-// weight n/m is one number.
+// Parameters: none.
+// Complexity: O(n log n) once to order the tokens, O(m d) per query. Memory: m (d + dv) numbers; the common weight n/m is one
+// number.
 #pragma once
 
 #include <kvbench/methods/contract/info.hpp>

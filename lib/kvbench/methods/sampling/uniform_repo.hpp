@@ -11,8 +11,8 @@
 // Parameters:
 //   block   tokens per block, default 256 (paper and notebook); 128 on the command line
 //   rounds  T, default -1: from the budget
-// Protocol of the figure: that of `balancekv-repo`. Complexity: O(n) per seed, O(B (d + dv)) per query. Memory: B (d + dv)
-// numbers and one weight per token.
+// Protocol of the figure: that of `balancekv-repo`.
+// Complexity: O(n) per seed, O(B (d + dv)) per query. Memory: B (d + dv) numbers and one weight per token.
 #pragma once
 
 #include <kvbench/methods/contract/info.hpp>
