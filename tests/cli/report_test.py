@@ -158,7 +158,7 @@ class Report(CliTest):
                 self.fails(2, complaint, args=["report", self.write(name, text), *out])
         self.fails(2, "nowhere.csv: no such file", args=["report", self.path("nowhere.csv"), *out])
         self.fails(2, "t.h5:1: has bytes that are not UTF-8 text", args=["report", self.trace, *out])
-        self.fails(2, "named twice", args=["report", self.csv, self.csv, *out])
+        self.fails(2, "is given twice", args=["report", self.csv, self.csv, *out])
         self.fails(2, "end it with .html or .md", args=["report", self.csv, "-o", self.path("never.pdf")])
         self.fails(3, "nowhere", args=["report", self.csv, "-o", self.path("nowhere/never.html")])
         self.assertFalse(os.path.exists(self.path("never.html")))

@@ -62,7 +62,7 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
   std::string reason = "nothing was replayed";
   bool any = false;
   for (const HeadResult& head : results_.heads) {
-    const std::size_t length = by_draw ? std::max<std::size_t>(1, head.positions.size()) : queries_a_block;
+    const std::size_t length = by_draw ? std::max<std::size_t>(1, head.positions.size()) : queries_per_block;
     const std::size_t blocks = (head.positions.size() + length - 1) / length;
     const std::size_t draws = by_draw ? request_.seeds.size() : 1;
     QueryBlockSums units(blocks * draws);
@@ -99,7 +99,7 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, 
 std::vector<std::size_t> PairedReplay::unit_heads() const {
   std::vector<std::size_t> heads;
   for (std::size_t h = 0; h < results_.heads.size(); ++h) {
-    heads.insert(heads.end(), (results_.heads[h].positions.size() + queries_a_block - 1) / queries_a_block, h);
+    heads.insert(heads.end(), (results_.heads[h].positions.size() + queries_per_block - 1) / queries_per_block, h);
   }
   return heads;
 }

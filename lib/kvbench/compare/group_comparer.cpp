@@ -85,7 +85,7 @@ class PairSums {
       ++left_out;
       return;
     }
-    const std::size_t row = rows_.try_emplace({place.prompt, query / queries_a_block}, rows_.size()).first->second;
+    const std::size_t row = rows_.try_emplace({place.prompt, query / queries_per_block}, rows_.size()).first->second;
     const std::size_t at = row * seeds_.size() + seed;
     for (auto* grid : {&sums_.a, &sums_.b, &sums_.counts}) grid->resize(std::max(grid->size(), (row + 1) * seeds_.size()));
     sums_.a[at] += a, sums_.b[at] += b, sums_.counts[at] += 1;
@@ -117,7 +117,7 @@ void explain(Comparison& out) {
   if (t.one_seed) add_sentence(out.reason, "one seed does not show the variance between seeds: replay with more --seeds");
   if (t.p_least > decided_at && !t.one_seed) {
     add_sentence(out.reason, fmt::format("{} block{} of {} queries: no p-value below {:.2g} is possible", t.blocks,
-                                         t.blocks == 1 ? "" : "s", queries_a_block, t.p_least));
+                                         t.blocks == 1 ? "" : "s", queries_per_block, t.p_least));
   }
 }
 

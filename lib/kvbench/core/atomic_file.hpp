@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All or nothing: a file that grows under NAME.tmp.PID and takes its final name when it is complete and on disk.
+// Atomic writes: a file is written under NAME.tmp.PID and gets its final name when it is complete and on disk.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,20 @@ namespace kvbench {
 
 class AtomicFile {
  public:
-  /// Makes the empty temporary file beside `path`; `suffix` tells several of them apart. Throws IoError with cause and remedy.
+  /// Creates the empty temporary file in the folder of `path`; `suffix` distinguishes several of them. Throws IoError with
+  /// cause and remedy.
   explicit AtomicFile(std::string path, const std::string& suffix = "");
-  /// Removes what was not published.
+  /// Removes the temporary file unless it was published.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   const std::string& temporary() const { return temporary_; }
-  /// Asks the file system for the space now, so that a full disk shows at the start and not after hours.
+  /// Reserves disk space, so that a full disk is reported at the start and not after hours.
   void reserve(std::uint64_t bytes) const;
-  /// Frees the space but keeps the file: whoever still has it open can finish writing.
+  /// Truncates the file but does not remove it, so that writes through an open handle still succeed.
   void empty() const noexcept;
-  /// Syncs the file, renames it and syncs the folder.
+  /// Syncs the file, renames it and syncs its folder.
   void publish();
 
  private:

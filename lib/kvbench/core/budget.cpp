@@ -11,9 +11,8 @@ namespace {
 
 [[noreturn]] void reject(std::string_view text, std::string_view why) {
   throw Error(
-      "budget '{}' {}; write a number of tokens such as 256, a share of the context such as 25% or 12.5%, or bytes of a kv "
-      "head "
-      "such as 512KiB",
+      "budget '{}' {}; write a number of tokens such as 256, a share of the context such as 25% or 12.5%, or bytes per kv "
+      "head such as 512KiB",
       text, why);
 }
 
@@ -48,8 +47,9 @@ struct ByteUnit {
   std::string_view name;
   std::int64_t bytes;
 };
-constexpr ByteUnit byte_units[] = {{"KiB", 1 << 10}, {"MiB", 1 << 20},   {"GiB", 1 << 30}, {"KB", 1000},
-                                   {"MB", 1000000},  {"GB", 1000000000}, {"B", 1}};  // the longest first: B ends them all
+constexpr ByteUnit byte_units[] = {
+    {"KiB", 1 << 10}, {"MiB", 1 << 20},   {"GiB", 1 << 30}, {"KB", 1000},
+    {"MB", 1000000},  {"GB", 1000000000}, {"B", 1}};  // longest first, because all of them end in B
 
 }  // namespace
 

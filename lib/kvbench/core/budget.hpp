@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Budgets: how many tokens per kv head a compressed cache may keep.
+// Budgets: the number of tokens that a compressed cache may keep per kv head.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 
 namespace kvbench {
 
-/// A budget as a user states it: a number of tokens, a share of the context, or bytes of keys and values.
+/// A budget as given by a user: a number of tokens, a share of the context, or bytes of keys and values.
 class Budget {
  public:
-  /// "256" tokens, "25%" / "12.5%" of the context, or "512KiB" / "1.5MB" a kv head (B, KB, MB, GB, KiB, MiB, GiB). Throws Error
-  /// naming the text and the accepted forms; budgets must be positive, shares at most 100 %.
+  /// "256" tokens, "25%" / "12.5%" of the context, or "512KiB" / "1.5MB" per kv head (B, KB, MB, GB, KiB, MiB, GiB). Throws
+  /// Error naming the text and the accepted forms; budgets must be positive, shares at most 100 %.
   static Budget parse(std::string_view text);
   static Budget tokens(std::int64_t count);
 
   /// Tokens for a context of `context` tokens, whose key and value take `token_bytes` together; a share is rounded half up, and
-  /// is at least 1 where the context is not empty; bytes are rounded down, to 0 where not one token fits.
+  /// is at least 1 where the context is not empty; bytes are rounded down, to 0 where no token fits.
   std::int64_t resolve(std::int64_t context, std::int64_t token_bytes) const;
 
   /// As given: "256", "25%", "512KiB".
@@ -30,7 +30,7 @@ class Budget {
   std::string text_;
   Unit unit_ = Unit::tokens;
   std::int64_t count_ = 0;                        // of tokens or bytes
-  std::int64_t numerator_ = 0, denominator_ = 1;  // exact decimal share, so that 12.5 % of 100 is not left to rounding
+  std::int64_t numerator_ = 0, denominator_ = 1;  // exact decimal share, so that 12.5 % of 100 is exact
 };
 
 }  // namespace kvbench

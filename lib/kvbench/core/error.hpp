@@ -9,8 +9,8 @@
 
 namespace kvbench {
 
-/// What a user can mend: bad input or bad usage. The message is a sentence that names the file, dataset, parameter or field (in
-/// backquotes: `window`), what is wrong with it, and what to do. Exit code 2.
+/// A fault that the user can correct: invalid input or usage. The message is a sentence that names the file, dataset, parameter
+/// or field (in backquotes: `window`), the fault, and the remedy. Exit code 2.
 class Error : public std::runtime_error {
  public:
   template <class... Args>
@@ -18,7 +18,7 @@ class Error : public std::runtime_error {
       : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
-/// The machine failed, not the user: disk full, unwritable output, I/O error. Exit code 3.
+/// A failure of the machine: disk full, unwritable output, I/O error. Exit code 3.
 class IoError : public std::runtime_error {
  public:
   template <class... Args>

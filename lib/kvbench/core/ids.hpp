@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that must not be swapped by accident.
+// Typed indices, which the compiler does not convert into each other.
 #pragma once
 
 #include <compare>
@@ -16,7 +16,7 @@ struct StrongId {
 };
 
 using PromptId = StrongId<struct PromptTag>;  ///< index of the prompt in its trace
-using LayerId = StrongId<struct LayerTag>;    ///< layer number of the model, not its place in the trace
+using LayerId = StrongId<struct LayerTag>;    ///< layer number in the model, not its index in the trace
 using KvHeadId = StrongId<struct KvHeadTag>;  ///< kv head within its layer
 /// Position of a token in its prompt.
 using TokenId = std::int32_t;

@@ -17,9 +17,9 @@ namespace kvbench {
 namespace {
 
 constexpr std::size_t most_enumerated = 16;
-constexpr std::uint32_t flip_draws = 2;  // 0 and 1 are the bootstrap's rows and columns
+constexpr std::uint32_t flip_draws = 2;  // 0 and 1: rows and columns of the bootstrap
 
-/// Sums of values under choices of signs, eight values a look-up.
+/// Sums of values under choices of signs, by one table look-up per eight values.
 class SignedSums {
  public:
   explicit SignedSums(std::span<const double> values) : tables_((values.size() + 7) / 8) {
@@ -29,7 +29,7 @@ class SignedSums {
     }
   }
   std::size_t bytes() const { return tables_.size(); }
-  /// byte(k): signs of the values 8 k to 8 k + 7, 1 = turned.
+  /// byte(k): signs of the values 8 k to 8 k + 7, 1 = flipped.
   template <class F>
   double sum(F byte) const {
     double sum = 0;
@@ -41,7 +41,7 @@ class SignedSums {
   std::vector<std::array<double, 256>> tables_;
 };
 
-/// Number of the 2^n choices that reach `least`, of the half in which the last sign stays.
+/// Number of choices that reach `least`, among the half of the 2^n choices that do not flip the last sign.
 double enumerate(const SignedSums& sums, std::size_t n, double least) {
   double reached = 0;
   for (std::uint32_t signs = 0; signs < 1u << (n - 1); ++signs) {
@@ -71,7 +71,7 @@ double student_p(double t, double degrees) { return Eigen::numext::betainc(degre
 /// Variance of a mean as the sum of independent parts, and of each part squared over its degrees of freedom.
 struct Variance {
   double value = 0, squares = 0;
-  /// A part from the residual sums of clusters that depend on each other inside alone.
+  /// Adds a part from the residual sums of independent clusters.
   void add(std::span<const double> clusters, double total) {
     const auto count = static_cast<double>(clusters.size());
     const double sum = std::inner_product(clusters.begin(), clusters.end(), clusters.begin(), 0.0);
@@ -81,7 +81,7 @@ struct Variance {
   }
 };
 
-/// Sums less what their numbers of observations would have at the mean of all.
+/// The sums minus their numbers of observations times the overall mean.
 std::vector<double> residuals(std::span<const double> sums, std::span<const double> counts) {
   const double average = sum_of(sums) / sum_of(counts);
   std::vector<double> out;
@@ -113,12 +113,12 @@ Differences differences(const PairedSums& pairs) {
 }  // namespace
 
 double sign_flip_p(std::span<const double> values, int flips) {
-  std::vector<double> known;  // a zero is the same with either sign
+  std::vector<double> known;  // zeros do not depend on their sign
   std::ranges::copy_if(values, std::back_inserter(known), [](double x) { return x != 0; });
   if (known.empty()) return 1;
   double size = 0;
   for (const double x : known) size += std::abs(x);
-  const double least = std::abs(sum_of(known)) - 1e-12 * size;  // the same sum in another order is not smaller
+  const double least = std::abs(sum_of(known)) - 1e-12 * size;  // tolerance for sums in a different order
   const SignedSums sums(known);
   if (known.size() <= most_enumerated) return enumerate(sums, known.size(), least) / std::exp2(known.size() - 1);
   return (draw(sums, flips, least) + 1) / (flips + 1);

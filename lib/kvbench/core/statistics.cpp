@@ -21,7 +21,7 @@ double quantile(std::vector<double> values, double q) {
   const double weight = rank - static_cast<double>(low);
   if (weight == 0) return at_low;
   const double at_high = *std::min_element(values.begin() + low + 1, values.end());
-  if (at_high == at_low) return at_low;  // also where both are infinite
+  if (at_high == at_low) return at_low;  // also correct where both are infinite
   return at_low + weight * (at_high - at_low);
 }
 
@@ -39,7 +39,7 @@ double standard_error(std::span<const double> values) {
 
 namespace {
 
-/// How often each of `count` things is drawn in one resample; `which` keeps the draws of rows and columns apart.
+/// The number of times that each of `count` items is drawn in one resample; `which` separates the draws of rows and columns.
 std::vector<double> resampled_counts(std::uint32_t count, std::uint32_t resample, std::uint32_t which) {
   std::vector<double> times(count, 0.0);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -63,7 +63,7 @@ Interval bootstrap_mean(std::span<const double> sums, std::span<const double> co
     for (std::size_t i = 0; i < rows; ++i) {
       if (row_times[i] == 0) continue;
       for (std::size_t j = 0; j < cols; ++j) {
-        if (col_times[j] == 0) continue;  // and not 0 * infinity
+        if (col_times[j] == 0) continue;  // avoids 0 * infinity
         sum += row_times[i] * col_times[j] * sums[i * cols + j];
         count += row_times[i] * col_times[j] * counts[i * cols + j];
       }

@@ -14,39 +14,40 @@ double quantile(std::vector<double> values, double q);
 
 double mean(std::span<const double> values);
 
-/// Standard error of the mean of at least two independent values: their standard deviation over the root of their number.
+/// Standard error of the mean of at least two independent values: their standard deviation divided by the square root of their
+/// number.
 double standard_error(std::span<const double> values);
 
 struct Interval {
   double lo = 0, hi = 0;
 };
 
-/// 95 % percentile bootstrap interval of a mean over a grid of observations that depend on each other within a row (a block of
-/// neighbouring queries) and within a column (one seed's sketch). `sums` and `counts` are [rows][cols] row-major: the sum and
-/// the number of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples` times
-/// (Philox key 0). A grid of one cell has no spread: the interval is the point.
+/// 95 % percentile bootstrap interval of a mean over a grid of observations that are correlated within a row (a block of
+/// neighbouring queries) and within a column (one seed). `sums` and `counts` are [rows][cols] row-major: the sum and the number
+/// of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples` times (Philox key
+/// 0). For a grid of one cell the interval is a point.
 Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols, int resamples = 1000);
 
 /// Clopper-Pearson interval of a failure probability after `failures` of `trials`, two-sided level 1 - alpha.
 Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha = 0.05);
 
-/// Holm's step-down adjustment: adjusted p-values in the order given. `family`: number of hypotheses, where the data chose
-/// which of them are given (those of the best against each other: all pairs); 0: as many as are given. A part of a family that
-/// is adjusted like this comes out no smaller than within the whole.
+/// Holm's step-down adjustment: adjusted p-values in the order given. `family`: number of hypotheses, for a subset that was
+/// chosen by the data (comparisons with the best of a group: all pairs of the group); 0: the number given. Adjusted p-values of
+/// such a subset are not smaller than within the whole family.
 std::vector<double> holm(std::span<const double> p_values, std::size_t family = 0);
 
-/// P(X >= failures) for X ~ Binomial(trials, probability): the p-value of "fails at most with this probability".
+/// P(X >= failures) for X ~ Binomial(trials, probability): the p-value of "the failure probability is at most this".
 double binomial_tail(std::int64_t failures, std::int64_t trials, double probability);
 
-/// Draws that fell into cells, and the law that they should follow. The number of draws is given, not random.
+/// Counts of draws by cell, and their distribution under the hypothesis. The number of draws is given, not random.
 struct Stratum {
   std::vector<double> counts;  ///< by cell
   std::vector<double> law;     ///< probabilities that sum to 1
 };
 
-/// p-value of Pearson's test that the draws of all strata follow their laws, strata being independent of each other.
-/// Neighbouring cells are pooled until at least 10 draws are expected in a bin: order cells so that neighbours share a fault. 1
-/// where no stratum leaves two bins, 0 where a cell of probability 0 was drawn.
+/// p-value of Pearson's test that the draws of all strata follow their distributions; strata are independent of each other.
+/// Neighbouring cells are pooled until at least 10 draws are expected per bin, so cells should be ordered such that a fault
+/// shifts neighbours alike. 1 where no stratum has two bins, 0 where a cell of probability 0 was drawn.
 double stratified_chi_square(std::span<const Stratum> strata);
 
 /// Least-squares slope of y over x.

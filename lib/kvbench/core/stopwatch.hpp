@@ -8,9 +8,9 @@
 
 namespace kvbench {
 
-/// Seconds of work since its construction: on a host backend the processor time of this thread, which neighbours on a busy
-/// machine do not change; on a device the time on the clock, from when everything queued before had finished until everything
-/// queued since then has.
+/// Seconds of work since its construction: on a host backend the processor time of this thread, which does not depend on other
+/// load of the machine; on a device the wall time from the completion of all work queued before to the completion of all work
+/// queued since.
 class Stopwatch {
  public:
   explicit Stopwatch(Backend& backend) : backend_(backend), on_host_(backend.device() != "cuda") {
@@ -26,7 +26,7 @@ class Stopwatch {
       clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
       return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
     }
-    backend_.read(word_);  // waits for what is queued
+    backend_.read(word_);  // waits for queued work
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
 

@@ -14,8 +14,8 @@
 namespace kvbench {
 namespace {
 
-/// The size of the largest work item that a thread may read ahead: on a GPU a running work item holds nothing on the host,
-/// elsewhere the memory that is left bounds it.
+/// The size in bytes of the largest work item that a thread may read ahead. It is limited by the spare memory, except on a GPU,
+/// where running work items occupy no host memory.
 std::size_t read_ahead_bytes(const RunOptions& options, const Backend& backend, const ThreadPlan& plan) {
   constexpr std::size_t mib = std::size_t{1} << 20;
   if (options.read_ahead_bytes) return *options.read_ahead_bytes;

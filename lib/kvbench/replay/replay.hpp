@@ -23,8 +23,8 @@ HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std
 /// item's methods are filled.
 using WorkItemSink = std::function<void(std::size_t item, std::vector<HeadResult> heads)>;
 
-/// Replays the work items of `plan`, which may be a part of what make_plan() returned, and passes each to `take` when it is
-/// done, one at a time, in any order. Throws as replay() does, and what `take` throws.
+/// Replays the work items of `plan`, which may be a part of the plan that make_plan() returned, and passes the results of each
+/// to `take` when it is complete, one at a time, in any order. Throws as replay() does, and what `take` throws.
 void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
                        const RunOptions& options, const ReplayHooks& hooks, const WorkItemSink& take);
 

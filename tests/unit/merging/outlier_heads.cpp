@@ -40,8 +40,8 @@ TEST_CASE("a bad file of outlier heads is named with its line") {
   reject("1 x\n", ":1: ");
   reject("1 2 3\n", ":1: ");
   reject("-1 2\n", ":1: ");
-  reject("1 2\n0 1\n1 2\n", ":3: layer 1, kv head 2 stands there twice");
-  reject("# nothing\n", ": names no outlier head");
+  reject("1 2\n0 1\n1 2\n", ":3: layer 1, kv head 2 is listed twice");
+  reject("# nothing\n", " names no outlier head");
   CHECK_THROWS_WITH_AS(read_outlier_heads("/nonexistent/heads.txt"), doctest::Contains("cannot be read"), Error);
 }
 
@@ -85,8 +85,9 @@ TEST_CASE("the other heads pay for those kept whole") {
   CHECK(budget_beside_outliers(4, 3, 1, 8) == 2);
   CHECK(budget_beside_outliers(6, 3, 2, 8) == 2);
   CHECK_THROWS_WITH_AS(budget_beside_outliers(3, 3, 1, 8),
-                       "1 of 3 kv heads kept whole need 8 of the 9 tokens that a budget of 3 gives all of them, and leave less "
-                       "than one to each other head; use chelsea.outliers=none, fewer outlier heads, or a budget of at least 4",
+                       "1 of 3 kv heads kept whole need 8 of the 9 tokens that a budget of 3 gives all heads, which leaves "
+                       "less than one token per other head; use chelsea.outliers=none, fewer outlier heads, or a budget of "
+                       "at least 4",
                        Infeasible);
   CHECK_THROWS_AS(budget_beside_outliers(7, 2, 2, 8), Infeasible);
 }

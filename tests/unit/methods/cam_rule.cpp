@@ -114,9 +114,9 @@ TEST_CASE("cam says what a trace must hold, and form=decode needs nothing") {
   CHECK_THROWS_AS(open_cache("cam", {{"prompt", "stream"}}, prompt, 3, 0, *backend), Unavailable);
   CHECK_NOTHROW(open_cache("cam", {{"form", "decode"}}, prompt, 3, 0, *backend));
   CHECK_THROWS_WITH_AS(open_cache("cam", {}, prompt, 3, 0, *backend),
-                       "cam.form=streaming merges the prompt's values by the attention that they gathered: it needs the query "
-                       "of every token of the context, or its column sums, and the trace has 2 of 5 queries and no column "
-                       "sums; dump with --queries all or --column-sums, or choose cam.form=decode, which merges decoded tokens "
-                       "only",
+                       "cam.form=streaming merges the prompt's values by the attention that they have received and needs the "
+                       "query of every token of the context, or its column sums, and the trace has 2 of 5 queries and no "
+                       "column sums; dump with --queries all or --column-sums, or choose cam.form=decode, which merges "
+                       "decoded tokens only",
                        Unavailable);
 }

@@ -225,10 +225,11 @@ TEST_CASE("h2o says what a trace must hold, and needs only what its form reads")
   no_sums.column_sums = {};
   some_queries.observed_positions = {3, 4};
   some_queries.observed = some_queries.observed.slice(3, 2);
-  CHECK_THROWS_WITH_AS(open_cache("h2o", {}, no_sums, 3, 0, *backend),
-                       "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and the trace has "
-                       "none; dump with --column-sums, or choose h2o.prompt=stream where all queries of the prompt are there",
-                       Unavailable);
+  CHECK_THROWS_WITH_AS(
+      open_cache("h2o", {}, no_sums, 3, 0, *backend),
+      "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and the trace has "
+      "none; dump with --column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
+      Unavailable);
   CHECK_THROWS_WITH_AS(open_cache("h2o", {{"prompt", "stream"}}, some_queries, 3, 0, *backend),
                        "h2o.prompt=stream needs the query of every token of the context, and the trace has 2 of 5; dump with "
                        "--queries all, or choose h2o.prompt=columns",

@@ -142,7 +142,7 @@ TEST_CASE("a stream starts with an empty context and evaluates every recorded qu
   CHECK(contains(refusal(trace_of(40), r.request), "`protect_first` and `protect_last` must be left out"));
   r.request.protect_first = 0;
   r.request.decoded = Decoded::keep;
-  CHECK(contains(refusal(trace_of(40), r.request), "`decoded` is keep, which leaves the method nothing to do"));
+  CHECK(contains(refusal(trace_of(40), r.request), "`decoded` is keep, which would leave no tokens to the method"));
 }
 
 TEST_CASE("a layer without queries after the context is refused") {

@@ -116,7 +116,7 @@ TEST_CASE("a file without frames is refused") {
 TEST_CASE("a second writer is refused") {
   const TempFolder folder;
   const FrameFile first(folder / "f", Mode::append);
-  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::append); }), "another sweep is writing it"));
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::append); }), "another sweep is writing this file"));
   CHECK_NOTHROW(FrameFile(folder / "f", Mode::read));
 }
 

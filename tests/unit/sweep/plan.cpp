@@ -64,7 +64,8 @@ TEST_CASE("errors in the plan have run, trace and place") {
   refused_with("protect = [14, 14]", "5:11", "'protect': 14 + 14 tokens are the whole context");
   refused_with("protect_outside = [14, 14]", "5:19", "'protect_outside': 14 + 14 tokens are the whole context");
   refused_with("protocol = \"prefill\"\nwindow = 40", "6:10", "'window' is 40, which leaves no context");
-  refused_with("decoded = \"keep\"\nprotocol = \"stream\"", "5:11", "'decoded' is keep, which leaves the method nothing to do");
+  refused_with("decoded = \"keep\"\nprotocol = \"stream\"", "5:11",
+               "'decoded' is keep, which would leave no tokens to the method");
 }
 
 TEST_CASE("the place of an error is that of the key in the run or in [defaults], else that of the run") {

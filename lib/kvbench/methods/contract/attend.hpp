@@ -27,7 +27,7 @@ struct AttentionState {
 };
 AttentionState empty_state(Backend& backend, Index rows, Index dv);
 
-/// Adds the entries to `state`. With `logits`, one [R, width] buffer per table is added there.
+/// Adds the entries to `state`. Where `logits` is not null, one buffer [R, width] per table is appended to it.
 void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
             AttentionState& state, std::vector<Buffer<float>>* logits = nullptr);
 

@@ -9,19 +9,19 @@
 
 namespace kvbench {
 
-/// A table of entries with L rows of equal width, L = (per_head ? G : 1) * (per_query ? m : 1); table_row() says which row answers
-/// query head g at query i. The entries of a query are the union of its rows over all tables that a cache returned. Slots whose
-/// token the query may not see yet are skipped.
+/// A table of entries with L rows of equal width, L = (per_head ? G : 1) * (per_query ? m : 1); table_row() says which row
+/// answers query head g at query i. The entries of a query are the union of its rows over all tables that a cache returned.
+/// Slots whose token lies outside the causal mask of the query are skipped.
 struct EntryTable {
   bool per_head = false;
   bool per_query = false;
   Buffer<const std::int32_t> ids;          ///< [L, width] token that the entry is or represents; -1 = unused slot
   Buffer<const float> weight_num;          ///< [L, width] wN >= 0; absent: 1
   Buffer<const float> weight_den;          ///< [L, width] wD; absent: 1
-  Buffer<const float> own_keys;            ///< [L*width, d] keys of merged or quantised entries; absent: the token's own
-  Buffer<const float> own_values;          ///< [L*width, dv] the same for values
-  Buffer<const std::int32_t> cluster_ids;  ///< [L, width] cluster or page of an entry, stable while the cache lives; -1 = none.
-                                           ///< The metrics cache_hit_* are simulated from them. Absent: no clusters
+  Buffer<const float> own_keys;            ///< [L*width, d] keys of merged or quantised entries; absent: the tokens' keys
+  Buffer<const float> own_values;          ///< [L*width, dv] the same for the values
+  Buffer<const std::int32_t> cluster_ids;  ///< [L, width] cluster or page of an entry, constant over the life of the cache;
+                                           ///< -1 = none; absent: no clusters. Input of the metrics cache_hit_*
 };
 using EntryTables = std::vector<EntryTable>;
 

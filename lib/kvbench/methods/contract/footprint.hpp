@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a deployment of a method would hold in memory, array by array. The harness sums the bytes.
+// The arrays that a deployment of a method would hold in memory. The harness sums their bytes.
 #pragma once
 
 #include <string>
@@ -27,9 +27,9 @@ constexpr double element_bytes(Element element, Element kv) {
   return 0;
 }
 
-/// fast: the memory beside the processor; slow: where retrieval methods leave the full cache.
+/// fast: the memory of the device that computes; slow: the memory that holds the full cache of retrieval methods.
 enum class Tier { fast, slow };
-/// Which part of an array a query reads: all of it, the rows of the entries that answer it, or nothing.
+/// Which part of an array is read per query: all of it, the rows of the entries that answer the query, or nothing.
 enum class Read { every_query, with_entry, never };
 
 struct FootprintArray {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods of single heads as methods of a layer: the one place where the two are adapted to each other.
+// Adapters between methods of single heads and methods of a layer.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace kvbench {
 
-/// The layer whose heads have these caches. All of them must take the same number of tokens.
+/// The cache of a layer whose heads have these caches. Their append() must take the same number of tokens.
 std::unique_ptr<LayerCache> layer_of(std::vector<std::unique_ptr<CompressedCache>> heads);
 
-/// Gives each head of a layer a cache of its own.
+/// Makes the cache of a layer from one independent cache per head.
 MakeLayerCache each_head(std::vector<MakeCache> heads);
 
-/// A layer of one kv head as a single head.
+/// Makes the cache of a single head from a layer of one kv head.
 MakeCache single_head(MakeLayerCache layer);
 
 }  // namespace kvbench

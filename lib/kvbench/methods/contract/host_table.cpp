@@ -27,7 +27,8 @@ void check_shape(const EntryTable& t, const HeadTokens& tokens, Index num_querie
           "own values that are not [slots, dv]");
 }
 
-// These loops have no early exit, so that they run on vectors: all keys and values of merged entries are checked for every block.
+// These loops have no early exit, so that compilers vectorise them: all keys and values of merged entries are checked in every
+// block.
 bool all_finite(const HostView<float>& values) {
   constexpr std::uint32_t exponent = 0x7f800000;
   std::uint32_t bad = 0;
@@ -49,7 +50,7 @@ void check_numbers(const HostTable& t, Index limit) {
 }
 
 /// A sufficient condition for distinct ids that is fast to check: rows increase, and none begins before another ends.
-bool plainly_distinct(std::span<const std::span<const std::int32_t>> rows) {
+bool clearly_distinct(std::span<const std::span<const std::int32_t>> rows) {
   std::vector<std::pair<std::int32_t, std::int32_t>> ranges;
   for (const auto& row : rows) {
     const auto ids = increasing_ids(row);
@@ -60,11 +61,13 @@ bool plainly_distinct(std::span<const std::span<const std::int32_t>> rows) {
   return std::ranges::adjacent_find(ranges, [](const auto& a, const auto& b) { return a.second >= b.first; }) == ranges.end();
 }
 
-/// Which (query head, query) used a token last in each sum.
+/// Records which (query head, query) last used each token in each sum.
 class Uses {
  public:
   Uses(std::span<const HostTable> tables, Index limit)
-      : tables_(tables), weighted_(std::ranges::any_of(tables, &HostTable::weighted)), num_(static_cast<std::size_t>(limit), -1) {
+      : tables_(tables),
+        weighted_(std::ranges::any_of(tables, &HostTable::weighted)),
+        num_(static_cast<std::size_t>(limit), -1) {
     if (weighted_) den_ = num_;
   }
 
@@ -81,18 +84,19 @@ class Uses {
 
  private:
   std::span<const HostTable> tables_;
-  bool weighted_;  ///< without weights both sums hold the same tokens
+  bool weighted_;  ///< without weights both sums are over the same tokens
   std::vector<std::int32_t> num_, den_;
 };
 
 void check_distinct(std::span<const HostTable> tables, Index group, Index num_queries, Index limit) {
-  const bool per_head = std::ranges::any_of(tables, &HostTable::per_head), per_query = std::ranges::any_of(tables, &HostTable::per_query);
+  const bool per_head = std::ranges::any_of(tables, &HostTable::per_head),
+             per_query = std::ranges::any_of(tables, &HostTable::per_query);
   std::optional<Uses> uses;
   std::vector<std::span<const std::int32_t>> rows(tables.size());
   for (Index g = 0; g < (per_head ? group : 1); ++g) {
     for (Index i = 0; i < (per_query ? num_queries : 1); ++i) {
       for (std::size_t k = 0; k < tables.size(); ++k) rows[k] = tables[k].row(table_row(tables[k], g, i, num_queries));
-      if (plainly_distinct(rows)) continue;
+      if (clearly_distinct(rows)) continue;
       if (!uses) uses.emplace(tables, limit);
       uses->check(rows, static_cast<std::int32_t>(g * num_queries + i));
     }

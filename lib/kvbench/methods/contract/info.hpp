@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of the registry: what commands, documentation and property tests need to know of a method.
+// A row of the registry: the description of a method that commands, documentation and property tests read.
 #pragma once
 
 #include <functional>
@@ -14,22 +14,22 @@
 
 namespace kvbench {
 
-/// exact: everything is kept. eviction: a subset of the tokens. sampling: a weighted subset. merging: tokens are replaced by means.
-/// retrieval: a subset chosen per query from the full cache. quantisation: all tokens in fewer bits.
+/// exact: everything is kept. eviction: a subset of the tokens. sampling: a weighted subset. merging: tokens are replaced by
+/// means. retrieval: a subset chosen per query from the full cache. quantisation: all tokens in fewer bits.
 enum class Kind { exact, eviction, sampling, merging, retrieval, quantisation };
 
-/// What one selection of tokens serves, and what one instance of the method sees.
+/// The scope of one selection of tokens and of one instance of the method.
 enum class Granularity {
   kv_head,     ///< one cache per kv head, one selection for its query heads
-  query_head,  ///< one cache per kv head, a selection for each query head
-  layer,       ///< one instance sees all kv heads of a layer
-  model,       ///< as kv_head or query_head, with a plan that gives each layer a budget of its own
+  query_head,  ///< one cache per kv head, one selection per query head
+  layer,       ///< one instance for all kv heads of a layer
+  model,       ///< as kv_head or query_head, with a plan that assigns a budget to each layer
 };
 
-/// Optional parts of a trace that a method cannot do without.
+/// Optional parts of a trace that a method requires.
 enum class Part { observed_queries, column_sums, keys_pre_rope, speculated_queries };
 
-/// A property that the property tests hold a method to, or the reason why it does not apply.
+/// Whether a method has a property, which the property tests verify, or the reason why it does not.
 struct Property {
   bool holds = false;
   std::string reason;  ///< one line, where the property does not hold
@@ -41,13 +41,14 @@ enum class WeightSum { ones, context, at_most_context, free };
 struct Properties {
   Property full_budget_exact;  ///< a budget of the whole context gives the exact output
   Property value_scaling;      ///< scaling all values by a constant scales the output by it
-  Property key_shift;          ///< adding one vector to all keys changes nothing
-  Property head_permutation;   ///< results do not depend on the number of the head
-  Property nested_budgets;     ///< what a budget keeps, every larger budget keeps too
+  Property key_shift;          ///< adding one vector to all keys does not change the output
+  Property head_permutation;   ///< results do not depend on the index of the head
+  Property nested_budgets;     ///< tokens kept at a budget are kept at every larger budget
   WeightSum weight_sum = WeightSum::ones;
 };
 
-/// Asymptotic cost, in the symbols of the method's banner: n tokens of the context, budget B, d and dv dimensions, G query heads.
+/// Asymptotic cost, in the symbols of the method's banner: n tokens of the context, budget B, d and dv dimensions, G query
+/// heads.
 struct Complexity {
   std::string compress;  ///< time to compress a context
   std::string query;     ///< time to answer one query of one query head
@@ -71,18 +72,18 @@ struct MethodInfo {
   bool seeded = false;         ///< results depend on the seed
   bool observes = false;       ///< observe() is called after each decode step
   bool windowed = false;       ///< supports layers with a sliding window
-  bool whole_context = false;  ///< cannot run where the harness keeps tokens of the context itself (--protect)
+  bool whole_context = false;  ///< not available where the harness keeps tokens of the context itself (--protect)
   Properties properties;
-  /// Granularity::layer only: whether, with these parameters, no head of the layer looks at another, so that heads can be computed one
-  /// by one. Absent: never.
-  std::function<bool(const Params&)> heads_apart;
+  /// Granularity::layer only: whether, with these parameters, the heads of a layer do not affect each other, so that each can
+  /// be computed alone. Absent: never.
+  std::function<bool(const Params&)> independent_heads;
 
   std::vector<ParamSpec> params;
   std::function<Params(std::span<const Assignment>)> bind;  ///< parses settings; throws Error for unknown names and bad values
 
-  /// Heads are all kv heads of a layer for Granularity::layer, else any number of heads that do not affect each other.
+  /// The heads are all kv heads of a layer for Granularity::layer, otherwise any number of heads that do not affect each other.
   std::function<MakeLayerCache(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
-  /// Granularity::model only: budget of each layer 0 .. num_layers - 1 for a context of n tokens.
+  /// Granularity::model only: the budget of each layer 0 .. num_layers - 1 for a context of n tokens.
   std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
 
   /// prepare() for a single head.

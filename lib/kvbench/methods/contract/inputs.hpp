@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a method is given: the context of a kv head, queries to answer, decoded tokens. An absent buffer means that the trace does not
-// hold the array.
+// What a method is given: the context of a kv head, queries to answer, decoded tokens. An absent buffer means that the trace
+// does not hold the array.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace kvbench {
 
-/// Rotary embedding of the trace, where it is the plain one.
+/// Rotary embedding (RoPE) of the trace, without scaling.
 struct Rope {
   double theta = 10000;
   bool interleaved = false;
 };
 
-/// Everything that a method may see of one kv head's context of n tokens. No evaluated query is among the observed ones.
+/// The input of a method for one kv head: its context of n tokens. No evaluated query is among the observed queries.
 struct HeadPrompt {
   PromptId prompt;
   std::string prompt_group;  ///< name of the prompt in the trace
@@ -33,13 +33,13 @@ struct HeadPrompt {
   Buffer<const float> keys;                      ///< [n, d] after RoPE
   Buffer<const float> values;                    ///< [n, dv]
   Buffer<const float> observed;                  ///< [G*n_obs, d] queries inside the context, row g*n_obs + i
-  std::vector<std::int32_t> observed_positions;  ///< [n_obs] increasing; a position >= n belongs to a token that the harness keeps
-                                                 ///< outside this context and that sees all of it
+  std::vector<std::int32_t> observed_positions;  ///< [n_obs] increasing; a position >= n is that of a token that the harness
+                                                 ///< keeps outside this context and that attends to all of it
   std::optional<Rope> rope;                      ///< absent where the model's RoPE is scaled or missing
   Buffer<const float> column_sums;               ///< [G, n] attention mass from all queries of the context
   Buffer<const float> keys_pre_rope;             ///< [n, d]
-  /// [n', d] the first n' keys to come, where the context is empty (protocol `stream`). Only scalars that a user would have tuned
-  /// beforehand may depend on them (SubGen's radius).
+  /// [n', d] the first n' keys of the stream, where the context is empty (protocol `stream`). Only scalars that a user would
+  /// tune beforehand (SubGen's radius) may depend on them.
   Buffer<const float> calibration_keys;
 
   Index tokens() const { return keys.rows(); }

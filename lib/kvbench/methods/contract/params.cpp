@@ -42,7 +42,7 @@ class SchemaVisitor : public ParamVisitor {
   }
 };
 
-/// Looks for one parameter by name and sets it from text.
+/// Finds one parameter by name and sets it from text.
 class AssignVisitor : public ParamVisitor {
  public:
   AssignVisitor(std::string_view method, const Assignment& setting) : method_(method), setting_(setting) {}
@@ -124,7 +124,7 @@ std::string assign(std::string_view method, Visit visit, void* value, void* defa
     visit(visitor, value);
     visitor.require_found();
   }
-  // The schema of the changed struct shows the values it holds now.
+  // The "defaults" in the schema of the changed struct are its present values.
   const auto before = schema_of(visit, defaults), after = schema_of(visit, value);
   std::string text;
   for (std::size_t i = 0; i < after.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parameters of a method: a plain struct with defaults, and one function `void fields(ParamVisitor&, P&)` beside it that names
-// each field once. Help, docs, parsing and validation all come from that function. What a range cannot say goes into an
-// optional `void check(const P&)` beside it, which throws Error.
+// each field once. Help, documentation, parsing and validation all use that function. Constraints that a range cannot express
+// are checked by an optional `void check(const P&)` beside it, which throws Error.
 #pragma once
 
 #include <initializer_list>
@@ -24,7 +24,7 @@ struct ParamRange {
   double min = -unbounded, max = unbounded;
 };
 
-/// What `kvbench methods NAME` shows of a parameter.
+/// The description of a parameter that `kvbench methods NAME` prints.
 struct ParamSpec {
   std::string name, type, default_value, range, doc;
 };
@@ -65,7 +65,7 @@ class Params {
   const P& as() const {
     return *static_cast<const P*>(value_.get());
   }
-  /// Canonical text of what differs from the defaults, in declaration order: "delta=4;s=8", "" for all defaults.
+  /// Canonical text of the parameters that differ from their defaults, in declaration order: "delta=4;s=8"; "" where none does.
   const std::string& text() const { return text_; }
 
  private:
@@ -76,7 +76,8 @@ class Params {
 namespace detail {
 using Visit = void (*)(ParamVisitor&, void*);
 std::vector<ParamSpec> schema_of(Visit visit, void* defaults);
-/// Applies settings in order; returns the canonical text. Throws Error naming method, parameter, value and what is accepted.
+/// Applies settings in order; returns the canonical text. Throws Error, naming the method, the parameter, the value and the
+/// accepted values.
 std::string assign(std::string_view method, Visit visit, void* value, void* defaults, std::span<const Assignment> settings);
 template <class P>
 void visit_fields(ParamVisitor& visitor, void* value) {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include <kvbench/methods/eviction/heavy_hitters.hpp>
-#include <kvbench/methods/stages/prompt_steps.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/prompt_steps.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
@@ -26,7 +26,7 @@ class H2oCache : public CompressedCache {
         slots_(state_.held()) {}
 
   Index append(const TokenBlock&) override {
-    state_.evict();  // a step that nobody observed
+    state_.evict();  // in case observe() was not called for the last token
     state_.add(static_cast<TokenId>(tokens_++));
     slots_ = state_.held();
     return 1;
@@ -48,7 +48,7 @@ class H2oCache : public CompressedCache {
 
   Footprint footprint() const override {
     const Index copies = state_.rows() * slots_;
-    // Sums may be kept reduced, the largest of sums may not.
+    // Sums and means can be stored reduced over the query group; a maximum of sums cannot.
     const bool by_head = choice_.per_head() || choice_.reduce == kernels::Reduction::max;
     Footprint arrays = kept_footprint(copies, d_, dv_);
     arrays.push_back({.name = "scores",
@@ -87,7 +87,7 @@ void check_parts(const HeadPrompt& head, H2oParams::Prompt prompt) {
   if (prompt == H2oParams::Prompt::columns && !head.column_sums.present()) {
     throw Unavailable(fmt::format(
         "h2o.prompt=columns needs the column sums up to the end of the context ({} tokens), and the trace has none; "
-        "dump with --column-sums, or choose h2o.prompt=stream where all queries of the prompt are there",
+        "dump with --column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
         head.tokens()));
   }
   if (prompt == H2oParams::Prompt::stream && !has_all_queries(head)) {
@@ -117,9 +117,9 @@ MakeCache prepare(const HeadPrompt& head, const H2oParams& params, Backend& back
 
 void fields(ParamVisitor& visitor, H2oParams& params) {
   visitor.real("heavy", params.heavy, {.min = 0, .max = 1},
-               "share of the budget for heavy hitters, rounded down; rest: recent");
+               "share of the budget for heavy hitters, rounded down; the rest is the recent window");
   visitor.choice("prompt", params.prompt, {"columns", "stream"},
-                 "scores of the prompt: sums of its full attention map, or greedy eviction from its first token on");
+                 "prompt: column sums of its full attention map, or greedy eviction from its first token on");
   fields(visitor, params.group);
 }
 
@@ -133,12 +133,12 @@ MethodInfo h2o_method() {
           .name = "h2o",
           .aliases = {},
           .paper = "H2O, arXiv 2306.14048, section 4 and Algorithm 1",
-          .summary = "tokens that have gathered the most attention so far, and the most recent ones",
+          .summary = "keeps the tokens with the largest accumulated attention, and the most recent ones",
           .notes =
-              "Algorithm 1 evicts greedily from the first token on (prompt=stream, which needs the query of every token of the "
-              "context); the released real-drop code sums the prompt's full attention map and cuts once (prompt=columns, "
-              "default, which needs its column sums). Both then evict one token a step. The released evaluation code simulates "
-              "another rule: `h2o-global`.",
+              "Algorithm 1 evicts greedily from the first token on (prompt=stream, which needs the query of every token of "
+              "the context); the released real-drop code sums the prompt's full attention map and evicts once "
+              "(prompt=columns, default, which needs its column sums). Both then evict one token per step. The released "
+              "evaluation code simulates another rule: `h2o-global`.",
           .complexity = {.compress = "O(G n); prompt=stream O(n^2 d)",
                          .query = "O(B (d + dv))",
                          .memory = "G B (d + dv + 1)",
@@ -151,8 +151,7 @@ MethodInfo h2o_method() {
                          .value_scaling = Property::yes(),
                          .key_shift = Property::yes(),
                          .head_permutation = Property::yes(),
-                         .nested_budgets =
-                             Property::no("prompt=stream: a larger budget attends to other tokens, and scores differ"),
+                         .nested_budgets = Property::no("prompt=stream: scores depend on the tokens that the budget holds"),
                          .weight_sum = WeightSum::ones},
       },
       prepare);

@@ -31,7 +31,7 @@ class H2oGlobalCache : public CompressedCache {
     std::vector<Index> begins;  // of each query's band
     for (const std::int32_t position : queries.positions) begins.push_back(band_begin(position));
     if (begins.empty() || tokens_ == 0) return {};
-    // Causal masking makes one row do for all queries whose bands begin at the same token.
+    // Causal masking lets all queries whose bands begin at the same token share one row.
     const bool per_query = begins.front() != begins.back();
     if (!per_query) begins = {begins.back()};
     EntryTables tables = {band_table(begins, per_query)};
@@ -47,7 +47,7 @@ class H2oGlobalCache : public CompressedCache {
   Protected protected_tokens() const override { return {.recent = std::min(recent_, context_)}; }
 
  private:
-  /// A query that comes after all tokens held, as in prefill, has its own token elsewhere.
+  /// First token of the band. A query after all tokens of the cache, as in prefill, has its own token outside the cache.
   Index band_begin(Index position) const { return std::max<Index>(0, std::min(position, tokens_) - recent_); }
 
   EntryTable band_table(const std::vector<Index>& begins, bool per_query) const {
@@ -59,7 +59,7 @@ class H2oGlobalCache : public CompressedCache {
     return {.per_query = per_query, .ids = backend_.adopt(std::move(ids), std::ssize(begins), width)};
   }
 
-  /// Without the columns that lie in the query's band.
+  /// The heavy columns, without those that lie in the band of the query.
   EntryTable heavy_table(const std::vector<Index>& begins, bool per_query) const {
     const Index count = std::ssize(heavy_) / rows_;
     std::vector<TokenId> ids;
@@ -102,7 +102,8 @@ MakeCache prepare(const HeadPrompt& head, const H2oGlobalParams& params, Backend
 }  // namespace
 
 void fields(ParamVisitor& visitor, H2oGlobalParams& params) {
-  visitor.real("heavy", params.heavy, {.min = 0, .max = 1}, "share of the budget for columns, rounded down; rest: the band");
+  visitor.real("heavy", params.heavy, {.min = 0, .max = 1},
+               "share of the budget for columns, rounded down; the rest is the band");
   fields(visitor, params.group);
 }
 
@@ -114,9 +115,9 @@ MethodInfo h2o_global_method() {
           .paper = "H2O, arXiv 2306.14048, evaluation by masks",
           .summary = "columns of the context's attention map with the largest sums, and a band of recent tokens",
           .notes =
-              "A simulation, not an eviction policy: columns are chosen over the whole map, so a token may be read before the "
-              "attention that makes it heavy was paid. The public code sums over evaluated queries too; here the context's "
-              "alone.",
+              "A simulation, not an eviction policy: columns are chosen over the whole map, so a token may be read before it "
+              "has received the attention that makes it heavy. The public code sums over evaluated queries too; here the "
+              "context's alone.",
           .complexity = {.compress = "O(G n log n)",
                          .query = "O(B (d + dv))",
                          .memory = "G B (d + dv)",
@@ -124,7 +125,8 @@ MethodInfo h2o_global_method() {
           .kind = Kind::eviction,
           .granularity = Granularity::query_head,
           .needs = {Part::column_sums},
-          .properties = {.full_budget_exact = Property::no("heavy columns may lie in the band: fewer than B tokens are read"),
+          .properties = {.full_budget_exact =
+                             Property::no("heavy columns may lie in the band, and then fewer than B tokens are read"),
                          .value_scaling = Property::yes(),
                          .key_shift = Property::yes(),
                          .head_permutation = Property::yes(),

@@ -9,7 +9,7 @@
 namespace kvbench {
 namespace {
 
-/// The positions of the `count` least scores, among equals the first, as a mask.
+/// A mask of the `count` lowest scores, ties to the first.
 std::vector<bool> least(const std::vector<double>& scores, Index count) {
   std::vector<std::size_t> order(scores.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -19,7 +19,7 @@ std::vector<bool> least(const std::vector<double>& scores, Index count) {
   return chosen;
 }
 
-/// Drops the elements that the mask marks; what lies beyond the mask stays.
+/// Drops the elements that the mask marks; elements beyond the mask are kept.
 template <class T>
 void drop(std::vector<T>& list, const std::vector<bool>& mask) {
   std::size_t kept = 0;
@@ -67,7 +67,7 @@ std::vector<double> HeavyHitters::decisive_scores(std::size_t row, std::size_t c
       decisive[i] = choice_.reduce == kernels::Reduction::max ? std::max(decisive[i], score) : decisive[i] + score;
     }
   }
-  return decisive;  // the sum orders tokens as the mean does
+  return decisive;  // sum and mean order tokens alike
 }
 
 void HeavyHitters::evict() {

@@ -28,7 +28,8 @@ Buffer<const float> score(const HeadPrompt& head, const PyramidkvParams& params,
 }  // namespace
 
 void fields(ParamVisitor& visitor, PyramidkvParams& params) {
-  visitor.integer("beta", params.beta, {.min = 1}, "the last layer keeps past / beta tokens before the window");
+  visitor.integer("beta", params.beta, {.min = 1},
+                  "the last layer keeps past / beta tokens before the window, past = B - window");
   fields(visitor, static_cast<WindowVoteParams&>(params));
 }
 
@@ -40,14 +41,15 @@ MethodInfo pyramidkv_method() {
           .name = "pyramidkv",
           .aliases = {},
           .paper = "PyramidKV, arXiv 2406.02069, section 4",
-          .summary = "SnapKV's vote with a budget that falls from the first layer to the last",
-          .notes = "Integer rules of the released code; its steps round down, so the mean over layers may exceed the budget by "
-                   "a few tokens. The released script gives pyramidkv a window of 8 and the methods beside it 32; here both have 32.",
+          .summary = "the votes of SnapKV with a budget that falls from the first layer to the last",
+          .notes = "Integer rules of the released code; its step is rounded down, so the mean over layers may exceed the "
+                   "budget by a few tokens. The released script gives pyramidkv a window of 8 and the other methods 32; here "
+                   "both have 32.",
           .complexity = {.compress = "O(G W n d + G n log n)", .growth = {.compress = 1}},
           .granularity = Granularity::model,
           .needs = {Part::observed_queries},
-          .properties = {.nested_budgets = Property::no(
-                             "a larger mean budget can leave a layer with less: rounded steps, the uniform fallback")},
+          .properties = {.nested_budgets =
+                             Property::no("a larger mean budget can give a layer less: rounded steps, the uniform fallback")},
       },
       score);
   info.plan = plan;

@@ -22,7 +22,7 @@ MethodInfo random_method() {
           .name = "random",
           .aliases = {},
           .paper = "reference",
-          .summary = "random tokens without replacement, weight 1: the floor of selection",
+          .summary = "random tokens without replacement, weight 1: the lower reference of selection",
           .notes = "Every budget keeps a prefix of one random permutation, so budgets are nested.",
           .complexity = {.compress = "O(n log n)",
                          .query = "O(B (d + dv))",

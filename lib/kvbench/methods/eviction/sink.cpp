@@ -11,7 +11,7 @@ namespace {
 
 class SinkCache : public CompressedCache {
  public:
-  /// `rope` is absent where positions stay as they are.
+  /// `rope` is absent where positions do not change.
   SinkCache(const HeadPrompt& head, Index budget, Index sinks, std::optional<Rope> rope, Backend& backend)
       : backend_(backend), rope_(rope), sinks_(std::min(sinks, budget - 1)), recent_(budget - sinks_), dv_(head.values.cols()) {
     sink_keys_ = backend.allocate<float>(sinks_, head.keys.cols());
@@ -24,10 +24,10 @@ class SinkCache : public CompressedCache {
   }
 
   EntryTables entries(const QueryBlock& queries) const override {
-    std::vector<Index> ends;  // tokens before it were in the stream when the query was answered
+    std::vector<Index> ends;  // per query: tokens of the stream when it is answered
     for (const std::int32_t position : queries.positions) ends.push_back(std::min<Index>(position + 1, tokens_));
     if (ends.empty()) return {};
-    // Causal masking makes one row do for all queries that have lost the same tokens.
+    // Causal masking lets all queries with the same number of evicted tokens share one row.
     const bool per_query = evicted(ends.front()) != evicted(ends.back());
     if (!per_query) ends = {ends.back()};
 
@@ -38,7 +38,7 @@ class SinkCache : public CompressedCache {
   }
 
   Footprint footprint() const override { return kept_footprint(std::min(tokens_, sinks_ + recent_), sink_keys_.cols(), dv_); }
-  /// The window is what this method selects; only the sinks stay whatever happens.
+  /// The window is the selection of this method; only the sinks are always kept.
   Protected protected_tokens() const override { return {.sinks = sinks_}; }
 
  private:
@@ -88,16 +88,16 @@ class SinkCache : public CompressedCache {
   Backend& backend_;
   std::optional<Rope> rope_;
   Index sinks_, recent_, dv_;
-  Index tokens_ = 0;         ///< seen so far
-  Buffer<float> sink_keys_;  ///< [sinks, d], rows in use: those of the tokens seen
+  Index tokens_ = 0;         ///< of the stream so far
+  Buffer<float> sink_keys_;  ///< [sinks, d], rows in use: those of the stream so far
 };
 
 MakeCache prepare(const HeadPrompt& head, const SinkParams& params, Backend& backend) {
   const bool possible = head.rope && head.keys.cols() % 2 == 0;
   if (params.reposition == SinkParams::Reposition::yes && !possible) {
     throw Unavailable(
-        "sink.reposition=true turns keys by the model's RoPE, and this trace has no plain one (missing, scaled, or not over an "
-        "even head dimension); use sink.reposition=auto or false");
+        "sink.reposition=true rotates keys by the model's RoPE, and this trace has no unscaled RoPE over an even head "
+        "dimension; use sink.reposition=auto or false");
   }
   const bool turn = possible && params.reposition != SinkParams::Reposition::no;
   return [head, sinks = params.sinks, rope = turn ? head.rope : std::nullopt, &backend](Index budget, std::uint32_t) {
@@ -108,9 +108,10 @@ MakeCache prepare(const HeadPrompt& head, const SinkParams& params, Backend& bac
 }  // namespace
 
 void fields(ParamVisitor& visitor, SinkParams& params) {
-  visitor.integer("sinks", params.sinks, {.min = 0}, "first tokens to keep; at least one of the budget stays for recent ones");
+  visitor.integer("sinks", params.sinks, {.min = 0},
+                  "first tokens to keep; at least one token of the budget remains for recent ones");
   visitor.choice("reposition", params.reposition, {"auto", "true", "false"},
-                 "count positions inside the cache; auto: where the trace has a plain RoPE");
+                 "count positions inside the cache; auto: where the trace has an unscaled RoPE");
 }
 
 MethodInfo sink_method() {
@@ -120,10 +121,10 @@ MethodInfo sink_method() {
           .aliases = {"streamingllm"},
           .paper = "StreamingLLM, arXiv 2309.17453, section 3.2",
           .summary = "the first tokens and a sliding window of the most recent ones",
-          .notes =
-              "Positions inside the cache as paper and released code wherever the trace has a plain RoPE (reposition=auto); "
-              "comparisons that leave positions alone are reposition=false. The released code rotates cached keys at each "
-              "step, this one turns the sinks on by the number of evicted tokens: the same logits.",
+          .notes = "Positions inside the cache as in paper and released code where the trace has an unscaled RoPE "
+                   "(reposition=auto); comparisons that keep the positions use reposition=false. The released code rotates all "
+                   "cached keys at each step; here the sinks are rotated by the number of evicted tokens, which gives the same "
+                   "logits.",
           .complexity = {.compress = "O(1)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv)",
@@ -132,7 +133,7 @@ MethodInfo sink_method() {
           .streaming = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),
-                         .key_shift = Property::no("sinks are turned by RoPE, and a shift of their keys with them"),
+                         .key_shift = Property::no("sinks are rotated, and a shift of their keys would be rotated with them"),
                          .head_permutation = Property::yes(),
                          .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::ones},

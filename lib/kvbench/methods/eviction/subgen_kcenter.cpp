@@ -12,7 +12,7 @@ namespace {
 
 class KCenterCache : public CompressedCache {
  public:
-  /// Centres are tokens before `candidates`; what they leave of the budget is the window.
+  /// Centres are tokens before `candidates`; the rest of the budget is the window.
   KCenterCache(Backend& backend, const HeadPrompt& head, std::vector<TokenId> centres, Index candidates, Index budget)
       : backend_(backend),
         d_(head.keys.cols()),
@@ -47,7 +47,7 @@ class KCenterCache : public CompressedCache {
     for (const std::int32_t position : queries.positions) {
       begins.push_back(std::max(candidates_, std::min<Index>(position + 1, tokens_) - window_));
     }
-    // Causal masking makes one row do for all queries whose windows begin at the same token.
+    // Causal masking lets all queries whose windows begin at the same token share one row.
     const bool per_query = begins.front() != begins.back();
     if (!per_query) begins.resize(1);
     std::vector<TokenId> ids;
@@ -79,7 +79,7 @@ Buffer<const float> concatenate(Backend& backend, const Buffer<const float>& a, 
   return backend.adopt(std::move(both), a.rows(), a.cols() + b.cols());
 }
 
-/// Greedy k-center of the context's first tokens, computed for the largest k that was asked for: fewer centres are a prefix.
+/// Greedy k-center of the first tokens of the context, computed for the largest k requested; fewer centres are a prefix.
 class Centres {
  public:
   Centres(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend)
@@ -112,7 +112,7 @@ class Centres {
 MakeCache prepare(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend) {
   const auto centres = std::make_shared<Centres>(head, params, backend);
   return [head, centres, share = params.recent, &backend](Index budget, std::uint32_t /*seed*/) {
-    // 1e-9: a share such as 0.1 of 30 must not round up for its last bit.
+    // 1e-9: a product such as 0.1 * 30 must not round up because of its rounding error.
     const auto rounded = static_cast<Index>(std::ceil(share * static_cast<double>(budget) - 1e-9));
     const Index recent = std::max<Index>(1, rounded), candidates = std::max<Index>(0, head.tokens() - recent);
     std::vector<TokenId> kept = centres->first(candidates, std::min(budget - recent, candidates));
@@ -123,8 +123,7 @@ MakeCache prepare(const HeadPrompt& head, const SubgenKCenterParams& params, Bac
 }  // namespace
 
 void fields(ParamVisitor& visitor, SubgenKCenterParams& params) {
-  visitor.real("recent", params.recent, {.min = 0, .max = 1},
-               "share of the budget kept for the most recent tokens, rounded up");
+  visitor.real("recent", params.recent, {.min = 0, .max = 1}, "share of the budget for the most recent tokens, rounded up");
   visitor.flag("values", params.values, "cluster keys and values together instead of keys");
   fields(visitor, params.limit);
 }
@@ -135,9 +134,9 @@ MethodInfo subgen_kcenter_method() {
           .name = "subgen-kcenter",
           .aliases = {"clustergen"},
           .paper = "SubGen, arXiv 2402.06082, section 3.2 and Table 1",
-          .summary = "greedy k-center tokens of the context and a window of the most recent ones",
-          .notes =
-              "The split between window and centres is not in the text; half each by default, the odd token to the window.",
+          .summary = "keeps k-center tokens of the context and a window of the most recent ones",
+          .notes = "The text does not give the split between window and centres; the default is half each, with an odd token "
+                   "for the window.",
           .complexity = {.compress = "O(n k d), k = B - r",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv)",
@@ -147,7 +146,7 @@ MethodInfo subgen_kcenter_method() {
                          .value_scaling = Property::yes(),
                          .key_shift = Property::yes(),
                          .head_permutation = Property::yes(),
-                         .nested_budgets = Property::no("a wider window takes candidates away, and the centres change"),
+                         .nested_budgets = Property::no("a wider window leaves fewer candidates, and the centres change"),
                          .weight_sum = WeightSum::ones},
       },
       prepare);

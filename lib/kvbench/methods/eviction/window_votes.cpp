@@ -16,7 +16,7 @@ struct Window {
   Buffer<const float> queries;          ///< [G*W, d]
 };
 
-/// Finds the queries of the last W positions. Throws Unavailable where the trace lacks one.
+/// The queries of the last W positions. Throws Unavailable where the trace lacks one.
 Window find_window(const HeadPrompt& head, std::string_view method, Index size, Backend& backend) {
   const Index n = head.tokens();
   const auto& positions = head.observed_positions;
@@ -86,7 +86,8 @@ void fields(ParamVisitor& visitor, WindowVoteParams& params) {
   visitor.integer("kernel", params.selection.kernel, {.min = 1}, "pooling width in tokens, odd");
   visitor.choice("pooling", params.selection.pooling, {"none", "max", "mean"}, "pooling of the votes along the context");
   fields(visitor, params.selection.group);
-  visitor.choice("order", params.selection.order, {"reduce_first", "pool_first"}, "reduction and pooling, per=kv_head only");
+  visitor.choice("order", params.selection.order, {"reduce_first", "pool_first"},
+                 "order of reduction and pooling, per=kv_head only");
 }
 
 Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index size, Backend& backend) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The votes of the last prompt queries for the tokens before them, as SnapKV (arXiv 2404.14469) counts them: the scores of the methods
-// that differ only in how the budget is spread over the layers.
+// The votes of the last prompt queries for the tokens before them, as in SnapKV (arXiv 2404.14469): the scores of methods that
+// differ only in the distribution of the budget over layers.
 #pragma once
 
 #include <string_view>
@@ -16,9 +16,9 @@ struct WindowVoteParams {
 };
 void fields(ParamVisitor& visitor, WindowVoteParams& params);
 
-/// Attention that each of the n - W tokens before the voting window receives from the window's queries, summed over them: [G, n - W].
-/// The window's own tokens take their part of each softmax and have no column. Throws Unavailable, naming the method, where the trace
-/// lacks a query of the window.
+/// Attention that each of the n - W tokens before the voting window receives from the window's queries, summed over them: [G, n
+/// - W]. The tokens of the window take part in each softmax but have no column. Throws Unavailable, naming the method, where
+/// the trace lacks a query of the window.
 Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index window, Backend& backend);
 
 }  // namespace kvbench

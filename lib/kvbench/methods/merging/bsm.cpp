@@ -23,9 +23,9 @@ MethodInfo bsm_method() {
           .name = "bsm",
           .aliases = {"tome"},
           .paper = "ToMe, arXiv 2210.09461, section 3; as in Chelsea, arXiv 2506.11418, Table 1",
-          .summary = "bipartite soft matching of keys over the whole context, merged by degree",
-          .notes = "One chunk; rounds, sinks, recent tokens and decoding as `chelsea`. Released ToMe leaves A before B after a "
-                   "round (order=concat); the default keeps the order of the text.",
+          .summary = "bipartite soft matching of keys over the whole context, weighted by degree",
+          .notes = "One chunk; rounds, sinks, recent tokens and decoding as in `chelsea`. The released ToMe places A before "
+                   "B after a round (order=concat); the default keeps the order of the text.",
           .complexity = {.compress = "O(n^2 d / 4)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",

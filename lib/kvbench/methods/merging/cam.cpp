@@ -15,7 +15,7 @@ using Prompt = CamParams::Prompt;
 
 constexpr Index streaming_merge = 16, decode_merge = 32;  // m of the released code
 
-/// Whether column sums stand for a replay of the prompt. Throws Unavailable where neither can run.
+/// Whether column sums replace a replay of the prompt. Throws Unavailable where the trace allows neither.
 bool uses_columns(const HeadPrompt& head, const CamParams& params) {
   if (head.tokens() == 0 || params.form == CamForm::decode) return false;
   if (params.prompt != Prompt::columns && has_all_queries(head)) return false;
@@ -24,16 +24,16 @@ bool uses_columns(const HeadPrompt& head, const CamParams& params) {
                       : params.prompt == Prompt::stream ? "the query of every token of the context (cam.prompt=stream)"
                                                         : "the query of every token of the context, or its column sums";
   throw Unavailable(
-      fmt::format("cam.form={} merges the prompt's values by the attention that they gathered: it needs {}, and {} queries and "
-                  "{} column sums; dump with --queries all or --column-sums, or choose cam.form=decode, which merges decoded "
-                  "tokens only",
+      fmt::format("cam.form={} merges the prompt's values by the attention that they have received and needs {}, and {} "
+                  "queries and {} column sums; dump with --queries all or --column-sums, or choose cam.form=decode, which "
+                  "merges decoded tokens only",
                   params.form == CamForm::eval ? "eval" : "streaming", lacks, observed_share(head),
                   head.column_sums.present() ? "has" : "no"));
 }
 
 MakeCache prepare(const HeadPrompt& head, const CamParams& params, Backend& backend) {
   const bool columns = uses_columns(head, params);
-  const auto prompts = std::make_shared<std::map<Index, CamPrompt>>();  // by budget, for all seeds
+  const auto prompts = std::make_shared<std::map<Index, CamPrompt>>();  // by budget, shared by seeds
   return [head, params, columns, prompts, &backend](Index budget, std::uint32_t seed) {
     const CamRule rule = cam_rule(params, budget);
     const CamPrompt& prompt = computed_once(*prompts, budget, [&] { return cam_prompt(head, rule, columns, backend); });
@@ -46,20 +46,22 @@ MakeCache prepare(const HeadPrompt& head, const CamParams& params, Backend& back
 }  // namespace
 
 void fields(ParamVisitor& visitor, CamParams& params) {
-  visitor.choice("form", params.form, {"streaming", "eval", "decode"}, "which of the released forms");
-  visitor.integer("start", params.start, {.min = 0}, "first tokens to keep; at least one of the budget stays for recent ones");
+  visitor.choice("form", params.form, {"streaming", "eval", "decode"}, "released form");
+  visitor.integer("start", params.start, {.min = 0},
+                  "first tokens to keep; at least one token of the budget remains for recent ones");
   visitor.real("start_share", params.start_share, {.min = 0, .max = 1}, "the same as a share of the budget; 0: not given");
   visitor.integer("merge", params.merge, {.min = 0},
-                  "m: values that take over one; 0: 16 streaming, the window eval, 32 decode");
-  visitor.choice("prompt", params.prompt, {"auto", "stream", "columns"},
-                 "attention of the prompt: replayed from its queries, or column sums; auto: replayed where they are all there");
+                  "m: values that receive a share of a merged value; 0: 16 (streaming), the window (eval), 32 (decode)");
+  visitor.choice(
+      "prompt", params.prompt, {"auto", "stream", "columns"},
+      "attention of the prompt: replayed from its queries, or column sums; auto: replayed where the trace has all queries");
   fields(visitor, params.group);
 }
 
 CamRule cam_rule(const CamParams& params, Index budget) {
   CamRule rule{.form = params.form, .group = params.group, .start = params.start};
   if (params.start_share > 0) {
-    // 1e-9: a share such as 0.1 of 30 must not round for its last bit.
+    // 1e-9: a product such as 0.1 * 30 must not round because of its rounding error.
     const double share = params.start_share * static_cast<double>(budget);
     rule.start = static_cast<Index>(params.form == CamForm::eval ? std::ceil(share - 1e-9) : std::floor(share + 1e-9));
   }
@@ -78,12 +80,11 @@ MethodInfo cam_method() {
           .name = "cam",
           .aliases = {},
           .paper = "CaM, ICML 2024, and its released code",
-          .summary = "first tokens and a window; values that leave it are merged, by chance, into those that follow",
+          .summary = "first tokens and a window; values that leave it are merged at random into the values after them",
           .notes =
-              "The released code has three forms that differ in the attention they count, the normaliser, m, and when a token "
-              "is "
-              "merged (form). Two of them merge in the prompt too and need its attention: every query of the context, or its "
-              "column sums. Positions are the trace's own: compare with sink.reposition=false.",
+              "The released code has three forms (form), which differ in the attention that they sum, the normaliser, m, and "
+              "the time of a merge. Two of them also merge in the prompt and need its attention: every query of the context, "
+              "or its column sums. Positions are those of the trace: compare with sink.reposition=false.",
           .complexity = {.compress = "O(G n (R + m dv)); prompt=stream O(G n^2 d)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + G dv) + G B (attention)",
@@ -97,7 +98,7 @@ MethodInfo cam_method() {
                          .value_scaling = Property::yes(),
                          .key_shift = Property::yes(),
                          .head_permutation = Property::no("draws are keyed by the head"),
-                         .nested_budgets = Property::no("tokens are nested, the values merged into them are not"),
+                         .nested_budgets = Property::no("tokens are nested, but the values merged into them are not"),
                          .weight_sum = WeightSum::ones},
       },
       prepare);

@@ -56,7 +56,7 @@ void CamCache::make_room() {
 }
 
 Index CamCache::append(const TokenBlock& tokens) {
-  slide();  // after a step that nobody observed
+  slide();  // in case observe() was not called for the last token
   const Index token = tokens_;
   if (token >= rule_.start) make_room();
   ++tokens_;
@@ -123,7 +123,7 @@ Footprint CamCache::footprint() const {
       {.name = "window values", .rows = rows_ * slots_, .cols = dv_},
   };
   if (rule_.form == CamForm::decode) return arrays;
-  // Sums over the group may be kept in place of those of its heads, the largest of sums may not.
+  // Sums and means can be stored reduced over the query group; a maximum of sums cannot.
   const bool by_head = rule_.group.per_head() || rule_.group.reduce == kernels::Reduction::max;
   const Index counted = slots_ + (rule_.form == CamForm::eval ? sinks() : 0);
   arrays.push_back({.name = "attention sums",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache of `cam`: first tokens as they are, and a window whose values take over those that leave it.
+// The cache of `cam`: unchanged first tokens, and a window into whose values the values that leave it are merged.
 #pragma once
 
 #include <memory>
@@ -24,14 +24,14 @@ class CamCache : public CompressedCache {
  private:
   Index sinks() const { return std::min(rule_.start, tokens_); }
   Index window() const { return std::max<Index>(0, tokens_ - begin_); }
-  /// Storage of a row's window, of the tokens base_ .. tokens_ - 1.
+  /// Stored values of a row, of the tokens base_ .. tokens_ - 1.
   Buffer<float> stored(Index row) const { return values_.slice(row * capacity_, std::max<Index>(0, tokens_ - base_)); }
 
-  /// Values of a row's window after every merge of the prompt.
+  /// Stores the values of a row's window after all merges of the prompt.
   void take_prompt(const HeadPrompt& head, const CamPrompt& prompt, Index row);
   void make_room();
   void slide() { begin_ = std::max(begin_, tokens_ - rule_.recent); }
-  /// Draws for every row whether the value of token i is merged, and merges it.
+  /// For every row: draws whether the value of token i is merged, and if so merges it.
   void merge(Index i);
   bool drawn(Index row, Index i, double chance) const { return draws_.uniform(i, static_cast<std::uint32_t>(row)) < chance; }
   float share() const { return 1 / static_cast<float>(rule_.divisor); }
@@ -41,13 +41,13 @@ class CamCache : public CompressedCache {
   Draws draws_;
   std::vector<Note> notes_;
   Index d_, dv_, rows_;
-  Gathered attention_;  ///< sums so far; form=decode: that of the last step
+  Gathered attention_;  ///< sums so far; form=decode: attention of the last step
   Index tokens_;        ///< of the stream so far
   Index begin_;         ///< first token of the window
   Index base_;          ///< token of each row's first stored value
-  Index capacity_;      ///< stored values a row
+  Index capacity_;      ///< stored values per row
   Buffer<float> values_;
-  Index slots_;  ///< tokens of the window while the last query was answered
+  Index slots_;  ///< tokens of the window when the last query was answered
 };
 
 }  // namespace kvbench

@@ -9,7 +9,7 @@
 namespace kvbench {
 namespace {
 
-/// Attention of token j to the row that decides: a query head's own, or the group's.
+/// Attention that token j has received in a row: that of the query head, or of the query group.
 double decisive(const CamRule& rule, const Gathered& attention, Index row, Index j) {
   const auto token = static_cast<std::size_t>(j);
   if (rule.group.per_head()) return attention[static_cast<std::size_t>(row)][token];
@@ -18,10 +18,10 @@ double decisive(const CamRule& rule, const Gathered& attention, Index row, Index
     sum += of_head[token];
     max = std::max(max, of_head[token]);
   }
-  return rule.group.reduce == kernels::Reduction::max ? max : sum;  // of sums and means the ratios are the same
+  return rule.group.reduce == kernels::Reduction::max ? max : sum;  // sums and means have the same ratios
 }
 
-/// numerator / denominator in [0, 1]; 0/0 is 0, as the released code has it.
+/// numerator / denominator in [0, 1]; 0/0 is 0, as in the released code.
 double clamped_ratio(double numerator, double denominator) {
   if (numerator >= denominator) return numerator > 0 ? 1 : 0;
   return numerator / denominator;
@@ -66,7 +66,7 @@ double merge_chance(const CamRule& rule, const Gathered& attention, Index row, I
     for (Index j = i; j < i + rule.recent; ++j) largest = std::max(largest, of(j));
     return clamped_ratio(of(i), largest);
   }
-  // streaming: the next m; decode: all of the window that is left.
+  // streaming: the next m tokens; decode: the rest of the window.
   const Index count = rule.form == CamForm::streaming ? rule.receivers() : rule.after();
   if (count < 1) return 0;
   double sum = 0;

@@ -10,7 +10,8 @@
 namespace kvbench {
 namespace {
 
-/// The heads of a layer: those that merge, which take equally many decoded tokens at a time, and outliers that keep everything.
+/// The heads of a layer: those that merge, all of which take the same number of decoded tokens, and outliers that keep all
+/// tokens.
 class ChelseaCache : public LayerCache {
  public:
   ChelseaCache(std::vector<std::unique_ptr<CompressedCache>> heads, std::vector<const MergingCache*> merging, bool model_wide)
@@ -34,8 +35,10 @@ class ChelseaCache : public LayerCache {
 
   std::vector<Note> notes() const override {
     std::vector<Note> notes;
-    if (whole_ > 0) notes.push_back({"outlier heads kept whole (recall is of them alone)", static_cast<double>(whole_)});
-    if (model_wide_) notes.push_back({"outlier heads are paid for by all heads of the model, layers outside the trace too"});
+    if (whole_ > 0)
+      notes.push_back({"outlier heads kept whole (recall is that of these heads only)", static_cast<double>(whole_)});
+    if (model_wide_)
+      notes.push_back({"the budget of outlier heads is taken from all heads of the model, including layers outside the trace"});
     return notes;
   }
 
@@ -46,7 +49,7 @@ class ChelseaCache : public LayerCache {
   std::unique_ptr<LayerCache> heads_;
 };
 
-/// Which heads of the layer are kept whole, and of how many heads how many pay for it.
+/// The heads of the layer that are kept whole, and the numbers from which the budget of the others follows.
 struct Outliers {
   std::vector<bool> whole;  ///< by kv head of the layer
   Index full = 0, heads = 0;
@@ -88,7 +91,7 @@ Outliers outliers_of(std::span<const HeadPrompt> heads, std::vector<ContextRound
   if (params.outliers == "none") return {.whole = std::vector<bool>(heads.size()), .heads = std::ssize(heads)};
   if (heads.front().tokens() == 0) {
     throw Unavailable(
-        "outlier heads keep the whole context and the others pay for it, and a stream starts without one; use "
+        "outlier heads keep the whole context at the cost of the other heads, but a stream has no context; use "
         "chelsea.outliers=none");
   }
   return params.outliers == "auto" ? worst_outliers(rounds, params) : listed_outliers(heads, params.outliers);
@@ -125,10 +128,10 @@ MakeLayerCache prepare(std::span<const HeadPrompt> heads, const ChelseaParams& p
 
 void fields(ParamVisitor& visitor, ChelseaParams& params) {
   fields(visitor, params.merging);
-  visitor.integer("chunk", params.chunk, {.min = 2}, "entries in which partners are searched");
+  visitor.integer("chunk", params.chunk, {.min = 2}, "entries among which partners are searched");
   fields(visitor, params.order);
   visitor.text("outliers", params.outliers, "none, auto, or a file of lines \"layer kv_head\"",
-               "heads that keep every token while the others pay");
+               "heads that keep every token, at the cost of the others");
   visitor.real("outlier_ratio", params.outlier_ratio, {.min = 0, .max = 1}, "share of the layer's heads, rounded up (auto)");
   visitor.real("outlier_threshold", params.outlier_threshold, {.min = -1, .max = 1},
                "cosine above which a token counts as linked (auto)");
@@ -144,11 +147,11 @@ MethodInfo chelsea_method() {
           .name = "chelsea",
           .aliases = {"csm", "centroidkv"},
           .paper = "Chelsea (CentroidKV), arXiv 2506.11418, section 5 and Algorithm 1",
-          .summary = "similar keys of a chunk merged to centroids that answer with their number of tokens",
+          .summary = "merges similar keys of a chunk into centroids weighted by their number of tokens",
           .notes =
               "Numbers lost in the text are parameters: the schedule of rounds (ratio, decay, floor), the slack of decoding "
               "and the threshold of outlier heads. The paper keeps 4 % of the model's heads whole by offline calibration "
-              "(outliers=FILE); the default keeps none, as one layer has too few heads for a share of 4 %.",
+              "(outliers=FILE); the default keeps none, because one layer has too few heads for a share of 4 %.",
           .complexity = {.compress = "O(n chunk d / 4)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
@@ -157,7 +160,7 @@ MethodInfo chelsea_method() {
           .granularity = Granularity::layer,
           .streaming = true,
           .properties = merging_properties(),
-          .heads_apart = [](const Params& params) { return params.as<ChelseaParams>().outliers == "none"; },
+          .independent_heads = [](const Params& params) { return params.as<ChelseaParams>().outliers == "none"; },
       },
       prepare);
 }

@@ -9,9 +9,9 @@
 namespace kvbench {
 namespace {
 
-/// The clusters that have tokens.
+/// The non-empty clusters.
 struct Members {
-  std::vector<TokenId> clusters;  ///< their numbers
+  std::vector<TokenId> clusters;  ///< ids of the clusters
   std::vector<TokenId> last;      ///< the last token of each
   std::vector<float> count;       ///< tokens of each
 };
@@ -34,7 +34,7 @@ Members members_of(const std::vector<std::int32_t>& labels, Index clusters) {
   return members;
 }
 
-/// Clusters that stand for the context, and decoded tokens as they are.
+/// Clusters of the context, and decoded tokens kept exactly.
 class CentroidCache : public CompressedCache {
  public:
   CentroidCache(const HeadPrompt& head, const Clustering& clustering, Backend& backend)
@@ -96,8 +96,8 @@ MakeCache prepare(const HeadPrompt& head, const KmeansParams& params, Backend& b
 }  // namespace
 
 void fields(ParamVisitor& visitor, KmeansParams& params) {
-  visitor.choice("distance", params.distance, {"cosine", "l2"}, "what makes a centroid the nearest to a key");
-  visitor.integer("iterations", params.iterations, {.min = 1}, "of k-means, at most");
+  visitor.choice("distance", params.distance, {"cosine", "l2"}, "distance between keys and centroids");
+  visitor.integer("iterations", params.iterations, {.min = 1}, "maximum iterations of k-means");
   fields(visitor, params.limit);
 }
 
@@ -107,8 +107,9 @@ MethodInfo kmeans_method() {
           .name = "kmeans",
           .aliases = {},
           .paper = "Chelsea, arXiv 2506.11418, Table 1",
-          .summary = "k-means centroids of keys and values in place of the context's tokens, weighted by their degrees",
-          .notes = "Chelsea's text names the baseline without its distance, start or number of iterations.",
+          .summary = "k-means centroids in place of the tokens of the context, weighted by their number of tokens",
+          .notes =
+              "Chelsea's text does not give the distance, the initial centroids or the number of iterations of this baseline.",
           .complexity = {.compress = "O(i n B d), i iterations",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
@@ -116,9 +117,9 @@ MethodInfo kmeans_method() {
           .kind = Kind::merging,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),
-                         .key_shift = Property::no("directions of keys depend on where their origin is"),
+                         .key_shift = Property::no("directions of keys depend on the origin"),
                          .head_permutation = Property::yes(),
-                         .nested_budgets = Property::no("another number of clusters has other clusters"),
+                         .nested_budgets = Property::no("the clusters depend on their number"),
                          .weight_sum = WeightSum::context},
       },
       prepare);

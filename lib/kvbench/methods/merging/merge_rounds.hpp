@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds of merging, one after the other. On the way to a number of entries there are whole rounds, in which the schedule binds, and a
-// last one that merges what is left to merge. Whole rounds do not depend on the target, so that falling targets continue from the round
-// that the one before has reached.
+// The sequence of merge rounds from some entries to a target number. In whole rounds the schedule binds; a last round merges
+// what remains to be merged. Whole rounds do not depend on the target, so that for decreasing targets they continue from the
+// round that was reached before.
 #pragma once
 
 #include <kvbench/methods/merging/soft_matching.hpp>
@@ -10,7 +10,7 @@ namespace kvbench {
 
 class MergeRounds {
  public:
-  /// The next round of `entries` is number `round`. The backend outlives this.
+  /// `round` is the number of the first round. The backend must outlive this object.
   MergeRounds(const MergeRule& rule, const MergeSchedule& schedule, MergedEntries entries, Index round, Backend& backend);
 
   /// The links of the first round. Throws Infeasible as merge_links() does.
@@ -18,11 +18,11 @@ class MergeRounds {
 
   struct LastRound {
     const MergedEntries& entries;  ///< before it; valid until the next call
-    MergedGroups groups;           ///< that it leaves
+    MergedGroups groups;           ///< the groups after it
     Index rounds;                  ///< number of the round after it
   };
-  /// The last round towards `target` entries, fewer than at first. A target above the entries of the round reached begins anew. Throws
-  /// Infeasible as merge_links() does.
+  /// Runs whole rounds and returns the last round towards `target` entries, which must be fewer than the initial ones. A target
+  /// above the number of entries reached starts again from the initial entries. Throws Infeasible as merge_links() does.
   LastRound last_round(Index target);
 
  private:
@@ -33,9 +33,9 @@ class MergeRounds {
   MergeRule rule_;
   MergeSchedule schedule_;
   Backend* backend_;
-  MergedEntries start_, entries_;  ///< at first, and before the round reached
+  MergedEntries start_, entries_;  ///< initial entries, and entries before the next round
   Index first_, round_;
-  std::vector<MergeLink> links_;  ///< of the round reached; empty: not computed yet
+  std::vector<MergeLink> links_;  ///< of the next round; empty: not computed yet
 };
 
 }  // namespace kvbench

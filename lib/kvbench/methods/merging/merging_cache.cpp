@@ -21,7 +21,7 @@ MergedEntries slice(const MergedEntries& all, Index first, Index count) {
           .degrees = part(all.degrees, first, count)};
 }
 
-/// All but the sinks and the recent tokens.
+/// All entries except the sinks and the recent tokens.
 MergedEntries middle_of(const MergedEntries& whole, const MergingParts& parts) {
   return slice(whole, parts.sinks, std::max<Index>(0, whole.size() - parts.sinks - parts.recent));
 }
@@ -40,17 +40,17 @@ MergedEntries tokens_of(const HeadPrompt& head) {
 
 void fields(ParamVisitor& visitor, MergingParams& params) {
   visitor.integer("sinks", params.sinks, {.min = 0}, "first tokens that are never merged; at most a quarter of the budget");
-  visitor.integer("recent", params.recent, {.min = 0}, "last tokens that are not merged yet; at most half of the budget");
+  visitor.integer("recent", params.recent, {.min = 0}, "last tokens, which are not merged; at most half of the budget");
   visitor.integer("slack", params.slack, {.min = 0},
-                  "entries freed at once when decoding overflows the budget; at most half of its middle");
+                  "entries freed at once when decoding exceeds the budget; at most half of the middle");
   visitor.real("ratio", params.schedule.ratio, {.min = 0.01, .max = 0.5}, "share of the middle that the first round removes");
-  visitor.real("decay", params.schedule.decay, {.min = 0, .max = 0.5}, "by which the share falls from round to round");
-  visitor.real("floor", params.schedule.floor, {.min = 0.01, .max = 0.5}, "below which the share does not fall");
+  visitor.real("decay", params.schedule.decay, {.min = 0, .max = 0.5}, "decrease of the share per round");
+  visitor.real("floor", params.schedule.floor, {.min = 0.01, .max = 0.5}, "lower limit of the share");
 }
 
 void fields(ParamVisitor& visitor, MergeRule::Order& order) {
   visitor.choice("order", order, {"place", "concat"},
-                 "of the entries after a round: groups at the place of their B token, or what is left of A before B");
+                 "order of entries after a round: groups at the place of their B token, or the rest of A before B");
 }
 
 MergingParts merging_parts(const MergingParams& params, Index budget) {
@@ -112,7 +112,7 @@ void MergingCache::hold_all(const MergedEntries& whole) {
   refresh_merged();
 }
 
-/// The sinks of `whole`, what the round leaves of the middle, and the recent ones of `whole`.
+/// Holds the sinks of `whole`, the groups of the round, and the recent tokens of `whole`.
 void MergingCache::hold(const MergedEntries& whole, const MergeRounds::LastRound& last) {
   const Index sinks = parts_.sinks, recent = parts_.recent, from = whole.size() - recent, middle = last.groups.size();
   const auto around = [&](const Buffer<const float>& rows, const Buffer<const float>& merging) {
@@ -134,7 +134,7 @@ void MergingCache::hold(const MergedEntries& whole, const MergeRounds::LastRound
   refresh_merged();
 }
 
-/// Room for `rows` entries; grows by doubling, as the budget may be far above what will come.
+/// Reserves memory for `rows` entries. It grows by doubling, as the budget may be far above the number of tokens.
 void MergingCache::reserve(Index rows) {
   if (rows <= keys_.rows()) return;
   const Index capacity = std::max(rows, std::min(2 * rows, budget_ + 1));
@@ -169,7 +169,7 @@ void MergingCache::refresh_merged() {
 EntryTables MergingCache::entries(const QueryBlock&) const {
   EntryTables tables;
   if (merged_.ids.present()) tables.push_back(merged_);
-  // An entry of one token is that token, to the bit.
+  // An entry of one token refers to that token, so that its answer is exact.
   std::vector<TokenId> single;
   for (std::size_t i = 0; i < ids_.size(); ++i) {
     if (degrees_[i] == 1) single.push_back(ids_[i]);
@@ -190,7 +190,7 @@ Properties merging_properties() {
           .value_scaling = Property::yes(),
           .key_shift = Property::no("cosines change when all keys move"),
           .head_permutation = Property::yes(),
-          .nested_budgets = Property::no("a smaller budget merges more, and other tokens stand for the groups"),
+          .nested_budgets = Property::no("a smaller budget merges more, and other tokens represent the groups"),
           .weight_sum = WeightSum::context};
 }
 

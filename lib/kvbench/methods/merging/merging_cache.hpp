@@ -19,22 +19,23 @@ void fields(ParamVisitor& visitor, MergingParams& params);
 /// The parameter `order` of bipartite matching.
 void fields(ParamVisitor& visitor, MergeRule::Order& order);
 
-/// Tokens of each part at a budget of B >= 1. Sinks and recent tokens are never merged.
+/// Sizes of the parts of a cache at a budget of B >= 1. Sinks and recent tokens are never merged.
 struct MergingParts {
   Index sinks = 0, recent = 0;
   Index slack = 0;  ///< when decoding overflows B, rounds bring the cache to B - slack
 };
-/// At most a quarter of B are sinks and at most half of it is recent, so that a quarter is left for merged entries; with the
-/// defaults this binds below B = 128. The slack is at most half of the middle, which one round can free (below B = 336).
+/// At most a quarter of B is used for sinks and at most half of B for recent tokens, which leaves a quarter for merged entries;
+/// with the defaults this limit applies below B = 128. The slack is at most half of the middle, which one round can free; with
+/// the defaults this limit applies below B = 336.
 MergingParts merging_parts(const MergingParams& params, Index budget);
 
-/// A context with the rounds of merging on its middle, which budgets share as long as their sinks and recent tokens are as many.
+/// A context with the merge rounds on its middle. Budgets with equal numbers of sinks and recent tokens share the rounds.
 class ContextRounds {
  public:
   ContextRounds(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params, Backend& backend)
       : head_(head), rule_(rule), params_(params), backend_(backend) {}
 
-  /// The rounds on the middle between these parts.
+  /// The rounds on the middle, the tokens between the sinks and the recent tokens of `parts`.
   MergeRounds& rounds(const MergingParts& parts);
 
   const HeadPrompt& head() const { return head_; }
@@ -55,7 +56,7 @@ class MergingCache : public CompressedCache {
  public:
   MergingCache(ContextRounds& context, Index budget);
 
-  /// How many of `offered` tokens append() would take.
+  /// Number of tokens that append() takes where `offered` tokens are given.
   Index takes(Index offered) const;
   Index append(const TokenBlock& tokens) override;
   EntryTables entries(const QueryBlock& queries) const override;
@@ -74,20 +75,20 @@ class MergingCache : public CompressedCache {
   MergeSchedule schedule_;
   MergingParts parts_;
   Index budget_;
-  Index tokens_;              ///< seen so far
+  Index tokens_;              ///< of the stream so far
   Index rounds_ = 0;          ///< run so far
   Buffer<float> keys_;        ///< [capacity, d] in cache order, rows in use: size()
   Buffer<float> values_;      ///< [capacity, dv]
-  std::vector<TokenId> ids_;  ///< of the B of each merged group; all of its tokens had been seen when it was formed
+  std::vector<TokenId> ids_;  ///< of the B token of each merged group; all of its tokens were visible when it was formed
   std::vector<float> degrees_;
-  EntryTable merged_;  ///< entries of more than one token; without ids where there are none
+  EntryTable merged_;  ///< entries of more than one token; absent ids: none
   Protected fixed_;
 };
 
-/// Those of every method that answers with this cache.
+/// The properties of all methods that return this cache.
 Properties merging_properties();
 
-/// Methods of single heads that are nothing but this cache.
+/// The prepare function of methods for single heads that consist of this cache.
 MakeCache prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params, Backend& backend);
 
 }  // namespace kvbench

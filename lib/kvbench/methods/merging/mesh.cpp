@@ -22,9 +22,9 @@ MethodInfo mesh_method() {
           .name = "mesh",
           .aliases = {},
           .paper = "Chelsea, arXiv 2506.11418, section 5.2 and Table 1",
-          .summary = "every token linked to its most similar one, all pairs compared, merged by degree",
-          .notes = "The text gives the matching's complexity alone; how links chain and where a group stands is this project's "
-                   "reading. Quadratic: infeasible above mesh.max_pairs.",
+          .summary = "links every token to its most similar one among all pairs, and merges by degree",
+          .notes = "The text gives only the complexity of the matching; the chaining of links and the place of a group are "
+                   "this project's reading. Quadratic: `infeasible` above mesh.max_pairs.",
           .complexity = {.compress = "O(n^2 d)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",

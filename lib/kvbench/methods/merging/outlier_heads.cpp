@@ -17,8 +17,7 @@ std::optional<OutlierHead> parse_line(std::string line, const std::string& path,
   if ((words >> std::ws).eof()) return {};
   OutlierHead head;
   if (!(words >> head.layer >> head.kv_head) || !(words >> std::ws).eof() || head.layer < 0 || head.kv_head < 0) {
-    throw Error("{}:{}: '{}' is no outlier head; write the layer's number and the kv head's, such as \"0 3\"", path, number,
-                line);
+    throw Error("{}:{}: '{}' is no outlier head; write the indices of layer and kv head, such as \"0 3\"", path, number, line);
   }
   return head;
 }
@@ -35,11 +34,11 @@ std::vector<OutlierHead> read_outlier_heads(const std::string& path) {
     const std::optional<OutlierHead> head = parse_line(line, path, number);
     if (!head) continue;
     if (std::ranges::find(heads, *head) != heads.end()) {
-      throw Error("{}:{}: layer {}, kv head {} stands there twice", path, number, head->layer, head->kv_head);
+      throw Error("{}:{}: layer {}, kv head {} is listed twice", path, number, head->layer, head->kv_head);
     }
     heads.push_back(*head);
   }
-  if (heads.empty()) throw Error("{}: names no outlier head; use chelsea.outliers=none", path);
+  if (heads.empty()) throw Error("{} names no outlier head; use chelsea.outliers=none", path);
   std::ranges::sort(heads);
   return heads;
 }
@@ -60,7 +59,7 @@ std::vector<Index> worst_linked(const std::vector<LinkQuality>& heads, double ra
     const LinkQuality &x = heads[static_cast<std::size_t>(a)], &y = heads[static_cast<std::size_t>(b)];
     return x.unlinked != y.unlinked ? x.unlinked > y.unlinked : x.mean < y.mean;
   });
-  // 1e-9: a share such as 0.07 of 100 must not round up for its last bit.
+  // 1e-9: a product such as 0.07 * 100 must not round up because of its rounding error.
   order.resize(static_cast<std::size_t>(std::ceil(ratio * static_cast<double>(heads.size()) - 1e-9)));
   std::ranges::sort(order);
   return order;
@@ -71,8 +70,8 @@ Index budget_beside_outliers(Index budget, Index heads, Index full, Index tokens
   const Index left = budget * heads - full * tokens;
   if (full < heads && left >= heads - full) return left / (heads - full);
   throw Infeasible(fmt::format(
-      "{} of {} kv heads kept whole need {} of the {} tokens that a budget of {} gives all of them, and leave less than one to "
-      "each other head; use chelsea.outliers=none, fewer outlier heads, or a budget of at least {}",
+      "{} of {} kv heads kept whole need {} of the {} tokens that a budget of {} gives all heads, which leaves less than one "
+      "token per other head; use chelsea.outliers=none, fewer outlier heads, or a budget of at least {}",
       full, heads, full * tokens, budget * heads, budget,
       std::min(tokens, (full * tokens + heads - full + heads - 1) / heads)));
 }

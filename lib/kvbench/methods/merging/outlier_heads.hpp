@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads that `chelsea` keeps whole, and what that costs the others. Chelsea, arXiv 2506.11418, appendices B and C.2.
+// The heads that `chelsea` keeps whole, and the budget of the other heads. Chelsea, arXiv 2506.11418, appendices B and C.2.
 #pragma once
 
 #include <compare>
@@ -15,11 +15,11 @@ struct OutlierHead {
   friend auto operator<=>(const OutlierHead&, const OutlierHead&) = default;
 };
 
-/// Reads lines "layer kv_head"; '#' starts a comment. Sorted. Throws Error, naming file and line, where a line is something
-/// else, stands twice, or the file cannot be read or names no head.
+/// Reads lines "layer kv_head"; '#' starts a comment. The result is sorted. Throws Error, naming file and line, where a line
+/// has another form or occurs twice, or where the file cannot be read or names no head.
 std::vector<OutlierHead> read_outlier_heads(const std::string& path);
 
-/// How badly the first round's links fit a head.
+/// The quality of the links of a head in the first round.
 struct LinkQuality {
   double unlinked = 0;  ///< share of the A tokens without a link above the threshold
   double mean = 0;      ///< similarity of all links; 1 where there are none
@@ -30,7 +30,7 @@ LinkQuality link_quality(const std::vector<MergeLink>& links, Index linking, dou
 /// increasing.
 std::vector<Index> worst_linked(const std::vector<LinkQuality>& heads, double ratio);
 
-/// What is left to a head that is not kept whole: (budget * heads - full * tokens) / (heads - full), rounded down, and not
+/// The budget of a head that is not kept whole: (budget * heads - full * tokens) / (heads - full), rounded down, and not
 /// more than the budget. Throws Infeasible below 1.
 Index budget_beside_outliers(Index budget, Index heads, Index full, Index tokens);
 

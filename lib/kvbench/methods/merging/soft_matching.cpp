@@ -13,7 +13,7 @@ namespace {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
-/// Entries of a chunk: a whole middle in one chunk where the rule says 0.
+/// Entries per chunk; rule.chunk = 0 puts the whole middle into one chunk.
 Index chunk_size(const MergeRule& rule, Index entries) { return rule.chunk == 0 ? std::max<Index>(1, entries) : rule.chunk; }
 
 /// The slots of A and of B, and for each A the range of B that lies in its chunk.
@@ -36,7 +36,7 @@ Partition partition(const MergeRule& rule, Index entries) {
   return sets;
 }
 
-/// Copies of the rows that slots name, each of length one.
+/// Copies of the rows at `slots`, normalised to length one.
 Buffer<const float> unit_rows(const Buffer<const float>& keys, const std::vector<std::int32_t>& slots, Backend& backend) {
   const Buffer<float> unit = gathered(keys, slots, backend);
   backend.run(kernels::NormalizeRows<Buffer>{.rows = unit, .out = unit});
@@ -48,7 +48,7 @@ struct Matches {
   std::vector<float> score;
 };
 
-/// Runs `match`, whose results are still to be allocated.
+/// Allocates the results of `match` and runs it.
 Matches run(kernels::BestMatch<Buffer> match, Backend& backend) {
   const auto best = backend.allocate<std::int32_t>(match.points.rows());
   const auto score = backend.allocate<float>(match.points.rows());
@@ -58,7 +58,7 @@ Matches run(kernels::BestMatch<Buffer> match, Backend& backend) {
   return {backend.read(best), backend.read(score)};
 }
 
-/// Links between the rows of some whole chunks.
+/// Links within the rows of one or more whole chunks.
 std::vector<MergeLink> bipartite_links(const MergeRule& rule, const Buffer<const float>& keys, Backend& backend) {
   const Partition sets = partition(rule, keys.rows());
   const auto count = static_cast<Index>(sets.a.size());
@@ -88,13 +88,13 @@ std::vector<MergeLink> mesh_links(const Buffer<const float>& keys, Backend& back
   return links;
 }
 
-/// The slot where the group of `slot` stands; shortens the way there.
+/// The slot of the group of `slot`; compresses the path to it.
 Index root(std::vector<Index>& group_of, Index slot) {
   while (group_of[at(slot)] != slot) slot = group_of[at(slot)] = group_of[at(group_of[at(slot)])];
   return slot;
 }
 
-/// All slots in the order in which a round leaves them.
+/// All slots in the order after a round.
 std::vector<std::int32_t> left_order(const MergeRule& rule, Index entries) {
   if (rule.order == MergeRule::Order::concat) {
     Partition sets = partition(rule, entries);
@@ -110,7 +110,7 @@ std::vector<std::int32_t> left_order(const MergeRule& rule, Index entries) {
 
 Index merge_count(const MergeSchedule& schedule, Index entries, Index excess, Index round) {
   const double share = std::max(schedule.ratio - schedule.decay * static_cast<double>(round), schedule.floor);
-  // 1e-9: a share such as 0.29 of 100 must not round down for its last bit.
+  // 1e-9: a product such as 0.29 * 100 must not round down because of its rounding error.
   const auto allowed = static_cast<Index>(std::floor(share * static_cast<double>(entries) + 1e-9));
   return std::min(excess, std::clamp<Index>(allowed, 1, entries / 2));
 }
@@ -123,7 +123,7 @@ std::vector<MergeLink> merge_links(const MergeRule& rule, const Buffer<const flo
   check_pairs(rule.limit, rule.method, entries * candidates,
               "take a shorter context, or chelsea, which compares inside chunks");
   if (rule.matching == MergeRule::Matching::mesh) return mesh_links(keys, backend);
-  // Some chunks at a time: copies of all keys would double what a long head holds.
+  // A few chunks at a time: copies of all keys would double the memory of a long head.
   constexpr Index some = 16384;
   const Index chunk = chunk_size(rule, keys.rows()), step = std::max(chunk, some / chunk * chunk);
   std::vector<MergeLink> links;
@@ -175,7 +175,7 @@ MergedGroups merged_groups(const MergeRule& rule, const MergedEntries& entries, 
     ++members[group];
     if (group_of[slot] == static_cast<Index>(slot)) out.ids[group] = entries.ids[slot];
   }
-  // Groups of one carry no label: MeanRows leaves their gathered rows as they are.
+  // Groups of one entry have label -1: MeanRows does not change their gathered rows.
   std::vector<std::int32_t> label(group_of.size(), -1);
   for (std::size_t slot = 0; slot < group_of.size(); ++slot) {
     const std::int32_t group = new_slot[at(group_of[slot])];
@@ -199,7 +199,7 @@ void merge_rows(const MergedGroups& groups, const Buffer<const float>& rows, con
 MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const std::vector<Index>& group_of,
                             Backend& backend) {
   MergedGroups groups = merged_groups(rule, entries, group_of, backend);
-  // Keys first and values after them: what was merged is given back as soon as it is.
+  // Keys before values, so that the memory of the merged keys is released before the values are copied.
   const auto merged = [&](Buffer<const float> rows) -> Buffer<const float> {
     const auto means = backend.allocate<float>(groups.size(), rows.cols());
     merge_rows(groups, rows, means, backend);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One round of merging, shared by `chelsea`, `bsm` and `mesh`: each candidate is linked to its most similar partner by the
-// cosine of their keys, the best links are kept, and what they connect becomes one entry, the degree-weighted mean of keys and
-// of values. Links and groups are steered on the host (loops over entries); everything over dimensions is a kernel.
+// cosine of their keys, the best links are kept, and the entries that they connect become one entry, the degree-weighted mean
+// of keys and of values. Links and groups are computed on the host (loops over entries); kernels run all loops over dimensions.
 #pragma once
 
 #include <vector>
@@ -10,16 +10,16 @@
 
 namespace kvbench {
 
-/// What a merging cache holds, in cache order: merged entries and single tokens alike.
+/// The entries of a merging cache, in cache order: merged entries and single tokens.
 struct MergedEntries {
   Buffer<const float> keys;    ///< [m, d]
   Buffer<const float> values;  ///< [m, dv]
-  std::vector<TokenId> ids;    ///< [m] token that the entry is or stands for
+  std::vector<TokenId> ids;    ///< [m] token that the entry is or represents
   std::vector<float> degrees;  ///< [m] tokens merged in it, whole numbers
   Index size() const { return static_cast<Index>(ids.size()); }
 };
 
-/// The entry in slot `from` would join the one in slot `to`.
+/// A link of the entry in slot `from` to the entry in slot `to`.
 struct MergeLink {
   Index from = 0, to = 0;
   float similarity = 0;  ///< cosine
@@ -29,12 +29,12 @@ struct MergeLink {
 struct MergeRule {
   /// bipartite: in each chunk the even offsets (A) are linked to odd ones (B). mesh: every entry to any other.
   enum class Matching { bipartite, mesh };
-  /// place: a group stands where its B stood. concat: what is left of A, then B, over all chunks.
+  /// place: a group takes the place of its B entry. concat: the remaining entries of A, then B, over all chunks.
   enum class Order { place, concat };
   Matching matching = Matching::bipartite;
-  Index chunk = 0;  ///< entries, bipartite only; 0: all in one
+  Index chunk = 0;  ///< entries, bipartite only; 0: one chunk of all entries
   Order order = Order::place;
-  std::string_view method = {};  ///< whose rule it is, for the limit's message
+  std::string_view method = {};  ///< name of the method, for the message of the limit
   PairLimit limit = {.pairs = unbounded};
 };
 
@@ -51,29 +51,29 @@ Index merge_count(const MergeSchedule& schedule, Index entries, Index excess, In
 /// Infeasible above the rule's limit.
 std::vector<MergeLink> merge_links(const MergeRule& rule, const Buffer<const float>& keys, Backend& backend);
 
-/// A slots of `entries` entries: those that look for a partner.
+/// Number of A slots among `entries` slots: those that are linked to a partner.
 Index linking_slots(const MergeRule& rule, Index entries);
 
-/// Keeps the most similar links, ties to the lower `from`, until they take `count` entries away; links between slots that are
-/// connected already take none away and are passed over. Returns, for every slot, the slot where its group stands: that of its
-/// B; in a mesh that of its first entry.
+/// Keeps the most similar links, ties to the lower `from`, until they remove `count` entries; links between slots that are
+/// already connected remove none and are skipped. Returns, for every slot, the slot of its group: that of its B entry; in a
+/// mesh that of its first entry.
 std::vector<Index> merge_groups(const MergeRule& rule, std::vector<MergeLink> links, Index slots, Index count);
 
-/// What a round leaves of some entries, in the new order.
+/// The entries after a round, in the new order.
 struct MergedGroups {
   std::vector<TokenId> ids;             ///< [left]
   std::vector<float> degrees;           ///< [left]
-  Buffer<const std::int32_t> slots;     ///< [left, 1] where the groups stand
-  Buffer<const std::int32_t> group_of;  ///< [m, 1] group of each entry; -1: it is one by itself
+  Buffer<const std::int32_t> slots;     ///< [left, 1] slot of each group before the round
+  Buffer<const std::int32_t> group_of;  ///< [m, 1] group of each entry; -1: a group of one entry
   Buffer<const float> weights;          ///< [m, 1] degrees before the round
   Index size() const { return static_cast<Index>(ids.size()); }
 };
 MergedGroups merged_groups(const MergeRule& rule, const MergedEntries& entries, const std::vector<Index>& group_of,
                            Backend& backend);
-/// The means of the groups' rows of `rows` [m, c] over `out` [left, c]; rows of groups of one are copied bit by bit.
+/// Writes the means of `rows` [m, c] over each group to `out` [left, c]; rows of groups of one entry are copied exactly.
 void merge_rows(const MergedGroups& groups, const Buffer<const float>& rows, const Buffer<float>& out, Backend& backend);
 
-/// Merges each group into one entry; the others are copied bit by bit.
+/// Merges each group into one entry; groups of one entry are copied exactly.
 MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const std::vector<Index>& group_of, Backend& backend);
 
 }  // namespace kvbench

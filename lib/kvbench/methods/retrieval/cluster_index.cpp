@@ -15,7 +15,7 @@ void ClusterIndex::add(const Clustering& clustering, Index first, Backend& backe
   copy_rows(clustering.centroids, all.slice(old, added), backend);
   centroids_ = all;
 
-  // A counting sort by label keeps the tokens of a cluster in increasing order.
+  // A counting sort by label leaves the tokens of each cluster in increasing order.
   std::vector<Index> next(static_cast<std::size_t>(added), 0);
   for (const std::int32_t label : clustering.labels) ++next[static_cast<std::size_t>(label)];
   for (Index& count : next) {

@@ -6,28 +6,28 @@
 #include <span>
 #include <vector>
 
+#include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/stages/group.hpp>
 #include <kvbench/methods/stages/lloyd.hpp>
-#include <kvbench/methods/contract/method.hpp>
 
 namespace kvbench {
 
-/// What happens to the last cluster where it does not fit the budget any more: cut to its earliest tokens, or taken whole.
+/// Treatment of the last cluster where it exceeds the budget: trim cuts it to its earliest tokens, pad takes it whole.
 enum class Fill { trim, pad };
 
-/// Copies share the centroids.
+/// A copy shares the centroids of the original.
 class ClusterIndex {
  public:
   explicit ClusterIndex(Index d) : d_(d) {}
 
-  /// Adds the clusters of the tokens first, first + 1, ... They get the next cluster numbers.
+  /// Adds the clusters of the tokens first, first + 1, ... They get the next cluster ids.
   void add(const Clustering& clustering, Index first, Backend& backend);
 
   Index tokens() const { return static_cast<Index>(members_.size()); }
   Index clusters() const { return static_cast<Index>(begin_.size()) - 1; }
 
-  /// The tokens that answer each query, with their cluster ids: the best clusters until `budget` tokens are taken; ties go to the lower
-  /// cluster, clusters without tokens are passed over.
+  /// The tokens that answer each query, with their cluster ids: those of the best clusters until `budget` tokens are selected.
+  /// Ties go to the lower cluster; clusters without tokens are skipped.
   EntryTable select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice, Backend& backend) const;
 
  private:
@@ -38,13 +38,13 @@ class ClusterIndex {
   }
   /// Clusters in falling order of their scores, until they hold `budget` tokens together.
   Clusters best(std::span<const float> scores, Index budget) const;
-  /// Tokens that a budget takes of clusters, one after the other.
+  /// Number of tokens that a budget takes of these clusters, in order.
   Index taken(const Clusters& clusters, Index budget, Fill fill) const;
 
   Index d_;
-  Buffer<const float> centroids_;   ///< [clusters, d], absent where there is none
-  std::vector<TokenId> members_;    ///< by cluster, in increasing order inside each
-  std::vector<Index> begin_ = {0};  ///< [clusters + 1] where the members of each begin
+  Buffer<const float> centroids_;   ///< [clusters, d]; absent without clusters
+  std::vector<TokenId> members_;    ///< by cluster, in increasing order within each
+  std::vector<Index> begin_ = {0};  ///< [clusters + 1] first member of each cluster
 };
 
 }  // namespace kvbench

@@ -12,7 +12,7 @@
 namespace kvbench {
 namespace {
 
-/// What the caches of one head, method and seed share.
+/// The input of the clusterings of one head, method and seed.
 struct ClusteredHead {
   HeadPrompt head;
   ClusterkvParams params;
@@ -20,7 +20,7 @@ struct ClusteredHead {
   Draws draws;
   Backend& backend;
 
-  /// Clusters of `keys`, those of the tokens first, first + 1, ...: starts from the tokens with the lowest draws.
+  /// Clusters `keys`, the keys of the tokens first, first + 1, ...; the initial centroids are the tokens with the lowest draws.
   Clustering cluster(const Buffer<const float>& keys, Index first, Index count) const {
     check_pairs(params.limit, method,
                 static_cast<double>(params.iterations) * static_cast<double>(keys.rows()) * static_cast<double>(count),
@@ -83,7 +83,7 @@ class ClusterkvCache : public CompressedCache {
     const Index d = head_.head.keys.cols(), dv = head_.head.values.cols(), clusters = index_.clusters();
     const Index recalled = index_.tokens(), kept = sinks_ + tail_;
     const Index lists = head_.params.group.per_head() ? head_.head.group : 1;
-    // Entries are read from either tier; the arrays of the slow one stand for all of those reads.
+    // Entries are read from both tiers; all of these reads are counted at the arrays of the slow tier.
     return {
         {.name = "recallable keys", .rows = recalled, .cols = d, .tier = Tier::slow, .read = Read::with_entry},
         {.name = "recallable values", .rows = recalled, .cols = dv, .tier = Tier::slow, .read = Read::with_entry},
@@ -105,7 +105,7 @@ class ClusterkvCache : public CompressedCache {
     };
   }
 
-  /// Until the first clustering of decoded tokens all of them answer; later none is safe for good.
+  /// Until the first clustering of decoded tokens all of them are kept; afterwards any of them may be dropped.
   Protected protected_tokens() const override { return {.sinks = sinks_, .decoded = !clustered_decoded_}; }
 
   std::vector<Note> notes() const override {
@@ -130,9 +130,9 @@ class ClusterkvCache : public CompressedCache {
   ClusterIndex index_;
   Index capped_;
   Index budget_;
-  Index sinks_;              ///< tokens of it that always answer
-  Index tokens_;             ///< seen so far
-  Index tail_ = 0;           ///< of them, decoded and not clustered yet
+  Index sinks_;              ///< tokens of the context that answer every query
+  Index tokens_;             ///< of the stream so far
+  Index tail_ = 0;           ///< decoded tokens that are not clustered yet
   Buffer<float> tail_keys_;  ///< [every, d], rows in use: tail_
   bool clustered_decoded_ = false;
 };
@@ -177,22 +177,22 @@ MakeCache prepare_repo(const HeadPrompt& head, const ClusterkvRepoParams& repo, 
   return prepare_as("clusterkv-repo", head, params, backend);
 }
 
-/// The parameters that both methods have, after their numbers of clusters.
+/// The parameters of both methods after their numbers of clusters.
 template <class P>
 void selection_fields(ParamVisitor& visitor, P& params) {
-  visitor.choice("distance", params.distance, {"cosine", "l2", "ip"}, "what makes a centroid the nearest to a key");
-  visitor.integer("iterations", params.iterations, {.min = 1}, "of k-means, at most");
-  visitor.choice("fill", params.fill, {"trim", "pad"}, "the last cluster: cut to the budget, or taken whole");
+  visitor.choice("distance", params.distance, {"cosine", "l2", "ip"}, "distance between keys and centroids");
+  visitor.integer("iterations", params.iterations, {.min = 1}, "maximum iterations of k-means");
+  visitor.choice("fill", params.fill, {"trim", "pad"}, "last cluster: trim cuts it to the budget, pad takes it whole");
   fields(visitor, params.group);
   fields(visitor, params.limit);
 }
 
-constexpr const char* sinks_doc = "first tokens that always answer and are not clustered";
+constexpr const char* sinks_doc = "first tokens that answer every query and are not clustered";
 
 Properties properties() {
   return {.full_budget_exact = Property::yes(),
           .value_scaling = Property::yes(),
-          .key_shift = Property::no("directions of keys depend on where their origin is"),
+          .key_shift = Property::no("directions of keys depend on the origin"),
           .head_permutation = Property::no("draws are keyed by the head"),
           .nested_budgets = Property::yes(),
           .weight_sum = WeightSum::ones};
@@ -202,10 +202,10 @@ Properties properties() {
 
 void fields(ParamVisitor& visitor, ClusterkvParams& params) {
   visitor.integer("sinks", params.sinks, {.min = 0}, sinks_doc);
-  visitor.integer("clusters", params.clusters, {.min = 0}, "clusters of the prompt; 0: by tokens_per_cluster");
-  visitor.integer("tokens_per_cluster", params.tokens_per_cluster, {.min = 1}, "tokens of the prompt for each of its clusters");
+  visitor.integer("clusters", params.clusters, {.min = 0}, "clusters of the prompt; 0: one per tokens_per_cluster tokens");
+  visitor.integer("tokens_per_cluster", params.tokens_per_cluster, {.min = 1}, "tokens of the prompt per cluster");
   visitor.integer("every", params.every, {.min = 0}, "decoded tokens that are clustered together; 0: never");
-  visitor.integer("added", params.added, {.min = 1}, "clusters that they form");
+  visitor.integer("added", params.added, {.min = 1}, "clusters of `every` decoded tokens");
   selection_fields(visitor, params);
 }
 
@@ -221,9 +221,10 @@ MethodInfo clusterkv_method() {
           .name = "clusterkv",
           .aliases = {},
           .paper = "ClusterKV, arXiv 2412.03213, sections III and IV",
-          .summary = "clusters of keys, recalled for each query by the inner product with their centroids",
-          .notes = "L/80 clusters until labels are fixed, and 4 more for every 320 generated tokens, as the text. The released "
-                   "accuracy code is `clusterkv-repo`; the released efficiency code counts the sinks outside the budget.",
+          .summary = "clusters of keys, recalled per query by the inner product with their centroids",
+          .notes = "L/80 clusters, iterated until labels are fixed, and 4 more for every 320 generated tokens, as in the "
+                   "text. The released accuracy code is `clusterkv-repo`; the released efficiency code counts the sinks "
+                   "outside the budget.",
           .complexity = {.compress = "O(i n C d), C = n/80, i iterations",
                          .query = "O(C d + B (d + dv))",
                          .memory = "n (d + dv) + C d",
@@ -243,9 +244,8 @@ MethodInfo clusterkv_repo_method() {
           .aliases = {},
           .paper = "ClusterKV, arXiv 2412.03213, released accuracy code",
           .summary = "clusterkv with 400 clusters for any length, 20 iterations, and generated tokens never clustered",
-          .notes =
-              "All generated tokens answer every query, beyond the budget. fill=pad takes the last cluster whole; the released "
-              "kernel path cuts it all the same.",
+          .notes = "All generated tokens answer every query, beyond the budget. fill=pad takes the last cluster whole; the "
+                   "released kernel path cuts it nevertheless.",
           .complexity = {.compress = "O(i n C d), C = 400, i iterations",
                          .query = "O(C d + B (d + dv))",
                          .memory = "n (d + dv) + C d",

@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/retrieval/infinigen_reach.hpp>
 #include <kvbench/methods/retrieval/skew.hpp>
+#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
 
-/// One kv head: its partials, by query head or one for all.
+/// The partial keys of one kv head: one per query head, or one for all of them.
 std::vector<Partial> make_partials(const HeadPrompt& head, const InfinigenParams& params, Backend& backend) {
   if (!head.observed.present() || head.observed.rows() == 0) {
     throw Unavailable(
@@ -38,7 +38,7 @@ class InfinigenCache : public LayerCache {
  public:
   InfinigenCache(const std::vector<HeadPrompt>& heads, const std::vector<std::vector<Partial>>& partials,
                  const InfinigenParams& params, Index budget, Backend& backend)
-      : backend_(backend), params_(params), budget_(budget), tokens_(heads.front().tokens()), guessed_(heads.size(), true) {
+      : backend_(backend), params_(params), budget_(budget), tokens_(heads.front().tokens()), speculated_(heads.size(), true) {
     for (std::size_t h = 0; h < heads.size(); ++h) {
       HeadState& state = heads_.emplace_back(HeadState{heads[h], {}, {}});
       for (const Partial& partial : partials[h]) {
@@ -98,28 +98,28 @@ class InfinigenCache : public LayerCache {
   std::vector<Protected> protected_tokens() const override { return std::vector<Protected>(heads_.size()); }
 
   std::vector<Note> notes() const override {
-    const auto heads = std::ranges::count(guessed_, false);
+    const auto heads = std::ranges::count(speculated_, false);
     if (heads == 0) return {};
     return {{.text = "query=true (upper bound), kv heads", .count = static_cast<double>(heads)}};
   }
 
  private:
-  /// The queries that a deployment would have when it fetches.
-  const Buffer<const float>& asked(std::size_t h, const QueryBlock& block) const {
+  /// The queries that score the tokens.
+  const Buffer<const float>& scoring_queries(std::size_t h, const QueryBlock& block) const {
     if (block.speculated.present() && params_.query != InfinigenParams::Query::truth) return block.speculated;
     if (params_.query == InfinigenParams::Query::speculated) {
       throw Unavailable(
-          "the trace has no speculated queries for this layer (the first layer never has); dump with --speculated, or use "
+          "the trace has no speculated queries for this layer (the first layer never has any); dump with --speculated, or use "
           "infinigen.query=auto");
     }
-    guessed_[h] = false;
+    speculated_[h] = false;
     return block.queries;
   }
 
   /// Speculated scores without their scale, [G*m or m, tokens].
   Buffer<const float> speculate(std::size_t h, const QueryBlock& block) const {
     const HeadState& head = heads_[h];
-    const Buffer<const float>& queries = asked(h, block);
+    const Buffer<const float>& queries = scoring_queries(h, block);
     const Index sets = std::ssize(head.keys), rows = queries.rows() / sets;
     const auto scores = backend_.allocate<float>(queries.rows(), tokens_);
     for (Index s = 0; s < sets; ++s) {
@@ -132,15 +132,15 @@ class InfinigenCache : public LayerCache {
     return group_scores(scores, block.size(), params_.group, backend_);
   }
 
-  /// The tokens that each row fetches. Where each query head selects by itself, scores are computed for some rows at a time: 33 MB for a
-  /// long context would be slower to write than the rest to compute.
+  /// The tokens that each row fetches. With per=query_head, scores are computed for a few rows at a time: writing all of them
+  /// (33 MB for a long context) would take longer than the rest of the computation.
   EntryTable fetch(std::size_t h, const QueryBlock& block, Buffer<const float> scores, const std::vector<Reach>& reach) const {
     const bool per_head = params_.group.per_head();
     if (!per_head && !scores.present()) scores = speculate(h, block);
     const auto rows_of = [&](Index begin, Index count) -> Buffer<const float> {
       if (scores.present()) return scores.slice(begin, count);
       const auto set = static_cast<std::size_t>(begin / block.size());
-      const auto directed = inner_products(asked(h, block).slice(begin, count), heads_[h].directions[set], backend_);
+      const auto directed = inner_products(scoring_queries(h, block).slice(begin, count), heads_[h].directions[set], backend_);
       return inner_products(directed, heads_[h].keys[set].rows(), backend_);
     };
     const Index rows = per_head ? block.queries.rows() : block.size();
@@ -153,7 +153,7 @@ class InfinigenCache : public LayerCache {
   InfinigenParams params_;
   Index budget_, tokens_;
   std::vector<HeadState> heads_;
-  mutable std::vector<bool> guessed_;  ///< by head: no true query was used. Set by entries(), reported by notes()
+  mutable std::vector<bool> speculated_;  ///< per head: no true query was used. Set by entries(), reported by notes()
 };
 
 MakeLayerCache prepare(std::span<const HeadPrompt> layer, const InfinigenParams& params, Backend& backend) {
@@ -168,13 +168,17 @@ MakeLayerCache prepare(std::span<const HeadPrompt> layer, const InfinigenParams&
 }  // namespace
 
 void fields(ParamVisitor& visitor, InfinigenParams& params) {
-  visitor.choice("query", params.query, {"auto", "speculated", "true"}, "what scores the tokens; auto: speculated if present");
-  visitor.choice("columns", params.columns, {"q", "union"}, "columns by the size of the queries, or of queries and keys");
+  visitor.choice("query", params.query, {"auto", "speculated", "true"},
+                 "queries that score the tokens; auto: speculated if present");
+  visitor.choice("columns", params.columns, {"q", "union"},
+                 "columns with the largest queries, or the largest queries and keys");
   visitor.real("ratio", params.ratio, {.min = 0, .max = 1}, "share of the head's channels that scores use");
-  visitor.choice("fetch", params.fetch, {"fixed", "dynamic"}, "the budget, or as many as score within alpha of the best");
+  visitor.choice("fetch", params.fetch, {"fixed", "dynamic"},
+                 "number of tokens: the budget, or those with a score within alpha of the best");
   visitor.real("alpha", params.alpha, {.min = 0}, "distance from the largest score, in logits, fetch=dynamic");
-  visitor.real("max_share", params.max_share, {.min = 0, .max = 1}, "of the visible tokens, at most fetched, fetch=dynamic");
-  visitor.choice("threshold", params.threshold, {"head", "head0"}, "whose largest score counts, fetch=dynamic");
+  visitor.real("max_share", params.max_share, {.min = 0, .max = 1}, "maximum share of the visible tokens, fetch=dynamic");
+  visitor.choice("threshold", params.threshold, {"head", "head0"},
+                 "head of the largest score: the head itself or head 0, fetch=dynamic");
   fields(visitor, params.group);
 }
 
@@ -184,11 +188,11 @@ MethodInfo infinigen_method() {
           .name = "infinigen",
           .aliases = {},
           .paper = "InfiniGen, arXiv 2406.19707, section 4",
-          .summary = "tokens fetched from slow memory by scores of a guessed query in a few skewed channels",
+          .summary = "fetches tokens from slow memory by scores of a speculated query in a few skewed channels",
           .notes =
               "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. Both fetch "
-              "at most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). ClusterKV compares at a fixed "
-              "budget. Without speculated queries in the trace the true ones are used, and the row says so.",
+              "at most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). The comparison of ClusterKV "
+              "uses a fixed budget. Without speculated queries in the trace the true ones are used, and the row reports that.",
           .complexity = {.compress = "O((n + m) d^2), m observed queries",
                          .query = "O(n c + B (d + dv)), c columns",
                          .memory = "n (d + dv) + G n c",
@@ -198,11 +202,11 @@ MethodInfo infinigen_method() {
           .needs = {Part::observed_queries},
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),
-                         .key_shift = Property::no("columns=union looks at the size of the keys"),
+                         .key_shift = Property::no("columns=union depends on the magnitude of the keys"),
                          .head_permutation = Property::yes(),
                          .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::ones},
-          .heads_apart = [](const Params& p) { return p.as<InfinigenParams>().fetch == InfinigenParams::Fetch::fixed; },
+          .independent_heads = [](const Params& p) { return p.as<InfinigenParams>().fetch == InfinigenParams::Fetch::fixed; },
       },
       prepare);
 }

@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// infinigen: the whole cache lies in slow memory; one layer ahead, a guess of the query and a few skewed channels of the keys
-// tell which tokens to fetch. InfiniGen, arXiv 2406.19707, section 4.
+// infinigen: the whole cache is in slow memory. One layer ahead, a speculated query and a few skewed channels of the keys
+// determine which tokens to fetch. InfiniGen, arXiv 2406.19707, section 4.
 //
-// Skewing: A = right singular vectors of the observed queries of a head, by increasing singular value; <q A, k A> = <q, k>.
-// Of the columns of A those with the largest sum of |q A| are kept, and with them the partial keys of every token. The guess q'
-// of a query is the query weight of its layer applied to the attention input of the layer before it, rotated: the trace's
-// `speculated_queries`. Scores are scale * <q' A, k A> over the kept columns. The highest of them are fetched, ties to the
-// lower token; the query's own token, whose key is there anyway, is always attended, inside the budget.
+// Skewing: A = right singular vectors of the observed queries of a head, by increasing singular value; <q A, k A> = <q, k>. The
+// columns of A with the largest sum of |q A| are kept, with the partial keys of every token. The speculated query q' is the
+// query weight of the layer applied to the attention input of the layer before it, rotated: the trace's `speculated_queries`.
+// Scores are scale * <q' A, k A> over the kept columns. The tokens with the highest scores are fetched, ties to the lower
+// token; the query's own token, whose key is available in any case, is always attended to, inside the budget.
 //
 // Parameters:
-//   query      auto (default: the speculated query where the trace has it, else the true one, which the row's `reason` says) |
-//              speculated (skipped without) | true (an upper bound)
+//   query      auto (default: the speculated query where the trace has it, otherwise the true one, which the row's `reason`
+//              reports) | speculated (`skipped` without it) | true (an upper bound)
 //   columns    q (default, speed code): int(ratio d) columns by |q A| | union (accuracy code): these and as many by |k A|
 //   ratio      default 0.2 (speed code and the setup of the accuracy code); at least one column
-//   fetch      fixed (default): B tokens, as ClusterKV (arXiv 2412.03213) compares | dynamic: as many as have a score of at
-//              least max - alpha, on average over all heads of the layer, rounded down, the same number for all heads
+//   fetch      fixed (default): B tokens, as in the comparison of ClusterKV (arXiv 2412.03213) | dynamic: the number of tokens
+//              with a score of at least max - alpha, averaged over all heads of the layer and rounded down; the same number
+//              for all heads
 //   alpha      default 4 (speed code; accuracy code 5), fetch=dynamic
-//   max_share  of the visible tokens, default 0.2 (both codes): int(max_share n) bounds a dynamic fetch; so does B
-//   threshold  head (default, speed code): max over the head's own scores | head0 (accuracy code for Llama): over head 0's
-//   per        query_head (default) | kv_head: one skewing, one set of columns and one choice for the group
+//   max_share  of the visible tokens, default 0.2 (both codes): int(max_share n) and B limit a dynamic fetch
+//   threshold  head (default, speed code): max over the scores of the head itself | head0 (accuracy code for Llama): of head 0
+//   per        query_head (default) | kv_head: one skewing, one set of columns and one selection for the query group
 //   reduce     mean (default) | max | sum over the group's query heads, per=kv_head only (no source)
-// Complexity: O(n c + B d) a query and query head for c columns, on rows of its own (see quest); once O((m + n) d^2) and an
-// eigenproblem of d x d a head. Memory: the full cache on the slow tier, c numbers a token and query head on the fast one.
-// Deviations: A comes from the queries that the trace has observed in this context, not from a sample text. Where G query heads
-// share a kv head (the paper has none), each has its own A and partial keys. Layers 0 and 1 are dense in the released code:
-// --dense-layers 2. The limit on the slow tier, which evicts from it, is not replayed. In the accuracy code the query's own
-// token competes like the others.
+// Complexity: O(n c + B d) per query and query head for c columns, where each query reads rows of its own (see quest); once per
+// head O((m + n) d^2) and an eigenproblem of d x d.
+// Memory: the full cache on the slow tier, c numbers per token and query head on the fast one.
+// Deviations: A is computed from the observed queries of this context, not from a sample text. Where G query heads share a kv
+// head (not in the paper), each has its own A and partial keys. Layers 0 and 1 are dense in the released code: --dense-layers
+// 2. The limit of the slow tier and its evictions are not replayed. In the accuracy code the query's own token competes like
+// the others.
 #pragma once
 
-#include <kvbench/methods/stages/group.hpp>
 #include <kvbench/methods/contract/info.hpp>
+#include <kvbench/methods/stages/group.hpp>
 
 namespace kvbench {
 

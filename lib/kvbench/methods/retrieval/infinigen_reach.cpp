@@ -9,7 +9,7 @@
 namespace kvbench {
 namespace {
 
-/// Tokens above the threshold of each query, averaged over all heads of the layer.
+/// Number of tokens above the threshold of each query, averaged over all heads of the layer.
 std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, const std::vector<Reach>& reach, Index tokens,
                                 const InfinigenParams& params, Backend& backend) {
   const auto m = std::ssize(reach);
@@ -35,7 +35,7 @@ std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, cons
   return counts;
 }
 
-/// The best tokens of rows begin, begin + 1, ..., whose scores are given; one top-k for each number of tokens that occurs.
+/// The best tokens of rows begin, begin + 1, ... by `scores`; one top-k per number of tokens that occurs.
 void choose(const Buffer<const float>& scores, Index begin, const std::vector<Reach>& reach,
             std::vector<std::vector<TokenId>>& chosen, Backend& backend) {
   const auto reach_of_row = [&](Index row) { return reach[static_cast<std::size_t>((begin + row) % std::ssize(reach))]; };
@@ -80,7 +80,7 @@ std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<Speculate
 }
 
 EntryTable fetched_tokens(Index rows, const RowScores& scores, const std::vector<Reach>& reach, Backend& backend) {
-  constexpr Index part = 64;  // few enough rows that their scores stay in the processor's cache
+  constexpr Index part = 64;  // rows whose scores fit into the processor's cache
   std::vector<std::vector<TokenId>> chosen(static_cast<std::size_t>(rows));
   for (Index begin = 0, count; begin < rows; begin += count) {
     count = std::min(part, std::ssize(reach) - begin % std::ssize(reach));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many tokens the queries of a block fetch in InfiniGen, and which where the numbers differ (infinigen.hpp: fetch, alpha,
-// max_share, threshold).
+// The number of tokens that each query of a block fetches in InfiniGen, and their selection where the numbers differ
+// (infinigen.hpp: fetch, alpha, max_share, threshold).
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace kvbench {
 
-/// What a query may fetch: tokens [0, candidates), and its own where that is in the cache.
+/// The tokens that a query may fetch: [0, candidates), and its own token where the cache holds it.
 struct Reach {
   Index candidates = 0;
   bool own = false;
-  Index fetched = 0;  ///< of the candidates
+  Index fetched = 0;  ///< number of candidates that are fetched
 };
 
 /// Speculated scores of one kv head, without their scale: [G*m or m, tokens].
@@ -23,14 +23,16 @@ struct SpeculatedScores {
   float scale = 1;
 };
 
-/// By query of the block, the same for all kv heads of the layer, `heads`. `tokens` = those in the cache.
+/// The reach of each query of the block, the same for all kv heads of the layer. `heads` [kv heads]; `tokens` = tokens in the
+/// cache.
 std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<SpeculatedScores>& heads, Index tokens, Index budget,
                             const InfinigenParams& params, Backend& backend);
 
-/// Speculated scores of rows begin, ..., begin + count - 1, [count, tokens]. They are rows of one query head.
+/// Speculated scores of rows begin, ..., begin + count - 1, [count, tokens]. All rows belong to one query head.
 using RowScores = std::function<Buffer<const float>(Index begin, Index count)>;
 
-/// The tokens of each of `rows` rows (g*m + i, or i): as many as its query fetches, those with the highest scores, and the query's own.
+/// For each of `rows` rows (g*m + i, or i): the tokens with the highest scores, as many as the query fetches, and the query's
+/// own token.
 EntryTable fetched_tokens(Index rows, const RowScores& scores, const std::vector<Reach>& reach, Backend& backend);
 
 }  // namespace kvbench

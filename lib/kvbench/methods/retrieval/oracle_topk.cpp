@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <stdexcept>
 
-
 namespace kvbench {
 namespace {
 
-/// Each of the m bounds, not above `limit`, once for every query head.
+/// The m bounds, limited to `limit`, repeated for every query head.
 std::vector<std::int32_t> repeated(const std::vector<std::int32_t>& bounds, Index group, Index limit) {
   std::vector<std::int32_t> rows;
   for (Index g = 0; g < group; ++g) {
@@ -74,8 +73,8 @@ MethodInfo oracle_topk_method() {
           .name = "oracle-topk",
           .aliases = {"topk"},
           .paper = "reference",
-          .summary = "the B largest exact logits of each query and query head: the ceiling of selection",
-          .notes = "Reads every key to choose: the figure to compare with is its error, not its bytes.",
+          .summary = "the B largest exact logits of each query and query head: the upper reference of selection",
+          .notes = "It reads every key to select: compare other methods with its error, not with its bytes.",
           .complexity = {.compress = "O(1)",
                          .query = "O(n), on the logits of the exact pass",
                          .memory = "n (d + dv) + G B",

@@ -10,7 +10,7 @@
 namespace kvbench {
 namespace {
 
-/// Tokens of the pages before the one that holds the last of `tokens` tokens.
+/// Number of tokens in the pages before the page of the last of `tokens` tokens.
 Index closed_tokens(Index tokens, Index page) { return tokens == 0 ? 0 : (tokens - 1) / page * page; }
 
 class QuestCache : public CompressedCache {
@@ -68,21 +68,21 @@ class QuestCache : public CompressedCache {
     filled_ = 0;
   }
 
-  /// How many tokens each query sees. All of them end in the open page: append() never goes beyond it.
+  /// Number of visible tokens of each query. All of them end in the open page, as append() never goes beyond it.
   std::vector<Index> visible_ends(const QueryBlock& queries) const {
     std::vector<Index> ends;
     for (const std::int32_t last : backend_.read(queries.last)) {
       ends.push_back(std::min<Index>(last, tokens()));
       if (ends.back() <= closed() * params_.page) {
-        throw std::logic_error("quest was asked for a query before the page that is being filled");
+        throw std::logic_error("quest cannot answer a query before the open page");
       }
     }
     return ends;
   }
 
-  /// Bounds of the open page as the tokens before each of `ends` make them: [ends, 2d].
+  /// Bounds of the open page over the tokens before each of `ends`: [ends, 2d].
   Buffer<const float> open_bounds(const std::vector<Index>& ends) const {
-    std::vector<std::int32_t> rows;  // the last visible token again and again instead of those after it
+    std::vector<std::int32_t> rows;  // tokens after the end are replaced by the last visible one
     for (const Index end : ends) {
       const Index seen = end - closed() * params_.page;
       for (Index j = 0; j < params_.page; ++j) rows.push_back(static_cast<std::int32_t>(std::min(j, seen - 1)));
@@ -117,8 +117,8 @@ class QuestCache : public CompressedCache {
     return backend_.adopt(std::move(scores), rows, pages + 1);
   }
 
-  /// The pages that answer each row, g*m + i, or i where the kv head selects. A query that sees no more tokens than the budget gets
-  /// all of them.
+  /// The pages that answer each row, g*m + i, or i with per=kv_head. A query with no more visible tokens than the budget gets
+  /// all pages.
   std::vector<Pages> choose(const QueryBlock& queries, const std::vector<Index>& ends) const {
     const Index m = queries.size(), all = closed() + 1, rows = params_.group.per_head() ? group_ * m : m;
     std::vector<Pages> chosen(static_cast<std::size_t>(rows), token_range(0, all));
@@ -158,8 +158,8 @@ class QuestCache : public CompressedCache {
   QuestParams params_;
   Index group_, dv_, budget_;
   GrowingRows bounds_;  ///< of the closed pages, [closed, 2d]
-  Buffer<float> open_;  ///< [page, d] keys of the page that is being filled; the newest token is always in it
-  Index filled_ = 0;    ///< rows of it in use
+  Buffer<float> open_;  ///< [page, d] keys of the open page, which always contains the newest token
+  Index filled_ = 0;    ///< rows of open_ in use
 };
 
 MakeCache prepare(const HeadPrompt& head, const QuestParams& params, Backend& backend) {
@@ -180,8 +180,8 @@ MakeCache prepare(const HeadPrompt& head, const QuestParams& params, Backend& ba
 }  // namespace
 
 void fields(ParamVisitor& visitor, QuestParams& params) {
-  visitor.integer("page", params.page, {.min = 1, .max = 65536}, "tokens of a page");
-  visitor.integer("min_pages", params.min_pages, {.min = 1, .max = 65536}, "pages that a query takes at least");
+  visitor.integer("page", params.page, {.min = 1, .max = 65536}, "tokens per page");
+  visitor.integer("min_pages", params.min_pages, {.min = 1, .max = 65536}, "minimum number of pages per query");
   visitor.flag("last_page", params.last_page, "always take the newest page, as one of them");
   fields(visitor, params.group);
 }
@@ -192,12 +192,11 @@ MethodInfo quest_method() {
           .name = "quest",
           .aliases = {},
           .paper = "Quest, arXiv 2406.10774, section 3",
-          .summary = "pages of tokens, chosen for each query by a bound on its logits from channel-wise extremes of the keys",
+          .summary = "pages of tokens, selected per query by a bound on its logits from channel-wise extremes of the keys",
           .notes =
               "Evaluation code: the newest page competes (last_page=false); CUDA path: it is always taken (last_page=true). "
-              "The "
-              "cache stays whole on the fast tier: compare the bytes read, not those held. Both leave the first two layers "
-              "dense (--dense-layers 2).",
+              "The whole cache stays on the fast tier: compare the bytes read, not the bytes stored. Both keep the first two "
+              "layers dense (--dense-layers 2).",
           .complexity = {.compress = "O(n d)",
                          .query = "O(2 d n / page + B (d + dv))",
                          .memory = "n (d + dv) + 2 d n / page",

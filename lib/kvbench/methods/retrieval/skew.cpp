@@ -28,8 +28,8 @@ Buffer<const float> skewing(const Buffer<const float>& queries, Backend& backend
   const Index d = queries.cols();
   const auto columns = transposed(queries, backend);
   const std::vector<float> gram = backend.read(inner_products(columns, columns, backend));
-  // Right singular vectors of Q are the eigenvectors of Q'Q, and Eigen sorts them as wanted. fp32 products blur only directions
-  // whose singular value is below a thousandth of the largest; those are never chosen.
+  // The right singular vectors of Q are the eigenvectors of Q'Q, which Eigen sorts by increasing eigenvalue. The error of fp32
+  // products affects only directions whose singular value is below a thousandth of the largest; those are never chosen.
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(Eigen::Map<const Matrix>(gram.data(), d, d).cast<double>());
   std::vector<float> rows(gram.size());
   Eigen::Map<Matrix>(rows.data(), d, d) = solver.eigenvectors().transpose().cast<float>();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few directions that carry most of a head's logits: the orthogonal skewing of InfiniGen (arXiv 2406.19707, section 4).
-// For orthogonal A, <q A, k A> = <q, k>; with the right singular vectors of the queries as A, a few columns hold most of it.
+// A few directions that carry most of a head's logits: the orthogonal skewing of InfiniGen (arXiv 2406.19707, section 4). For
+// orthogonal A, <q A, k A> = <q, k>; where A is the right singular vectors of the queries, a few columns carry most of the sum.
 #pragma once
 
 #include <span>
@@ -14,19 +14,19 @@ namespace kvbench {
 /// the queries span less than d dimensions, the first rows are any orthonormal ones.
 Buffer<const float> skewing(const Buffer<const float>& queries, Backend& backend);
 
-/// Sum of |<row, direction>| over the rows, up to a common factor: one number a direction [d, d'].
+/// Sum of |<row, direction>| over the rows [n, d], up to a common factor: one number per direction [c, d].
 std::vector<float> column_weights(const Buffer<const float>& rows, const Buffer<const float>& directions, Backend& backend);
 
-/// The numbers of the `count` largest weights, increasing; ties: the lower number.
+/// The indices of the `count` largest weights, increasing; ties: the lower index.
 std::vector<std::int32_t> heaviest(std::span<const float> weights, Index count);
 
-/// What one query head speculates with, or all of a kv head.
+/// The partial keys of one query head, or of all query heads of a kv head.
 struct Partial {
   Buffer<const float> directions;  ///< [c, d] the chosen columns of the skewing matrix, as rows
-  Buffer<const float> keys;        ///< [n, c] the keys along them
+  Buffer<const float> keys;        ///< [n, c] inner products of the keys with them
 };
-/// int(ratio d) columns, at least one, by the weight of the observed queries [m, d], and with `by_keys` as many by that of the
-/// keys [n, d].
+/// int(ratio d) columns, at least one, by the weights of the observed queries [m, d], and with `by_keys` as many by the
+/// weights of the keys [n, d].
 Partial make_partial(const Buffer<const float>& observed, const Buffer<const float>& keys, double ratio, bool by_keys,
                      Backend& backend);
 

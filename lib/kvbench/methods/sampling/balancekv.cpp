@@ -13,13 +13,13 @@ namespace {
 
 using Half = BalancekvParams::Half;
 
-/// Halves the first tokens of a context again and again.
+/// Halves the first tokens of a context in rounds.
 class Halving {
  public:
   Halving(const HeadPrompt& head, const BalancekvParams& params, std::uint32_t seed, Backend& backend)
       : head_(head), params_(params), draws_(seed, "balancekv", head), backend_(backend) {}
 
-  /// What `rounds` rounds leave of the first `tokens` tokens.
+  /// The tokens left of the first `tokens` after `rounds` rounds.
   WeightedTokens run(Index tokens, Index rounds) {
     WeightedTokens list, aside;
     list.add_range(0, tokens);
@@ -48,7 +48,7 @@ class Halving {
     fails_ += walk.fails;
     steps_ += params_.half == Half::exact ? (n + 1) / 2 : n;
     if (params_.half == Half::released) return list.at(released_half(walk.signs));
-    // Exact pairs have one +1 each.
+    // With half=exact each pair has one +1, so that this keeps half of the tokens.
     KeptPlaces kept{smaller_halves(walk.signs, starts), {}};
     kept.factors.assign(kept.places.size(), 2);
     return list.at(kept);
@@ -59,7 +59,7 @@ class Halving {
                   .values = rows_at(head_.values, list.ids, backend_),
                   .starts = starts,
                   .uniforms = token_uniforms(draws_, list.ids, round)};
-    // One weight of all scales the vectors and their largest alike.
+    // Equal weights would scale the vectors and their largest norm alike, and change no sign.
     if (params_.half == Half::released) rows.weights = list.weights;
     return softmax_balance(rows, walk_settings(params_, head_.scale), backend_);
   }
@@ -89,14 +89,14 @@ std::unique_ptr<CompressedCache> make_batch(const HeadPrompt& head, const Balanc
 
 MakeCache prepare(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
   using Mode = BalancekvParams::Mode;
-  const bool from_nothing = head.calibration_keys.present();
-  if (params.mode == Mode::stream || (params.mode == Mode::automatic && from_nothing && params.half != Half::released)) {
+  const bool empty_context = head.calibration_keys.present();
+  if (params.mode == Mode::stream || (params.mode == Mode::automatic && empty_context && params.half != Half::released)) {
     return prepare_balancekv_stream(head, params, backend);
   }
-  if (from_nothing) {
+  if (empty_context) {
     throw Unavailable(
-        "balancekv.mode=batch (and half=released, which is of that mode) compresses a context once and keeps every later "
-        "token, and this stream starts from none; set balancekv.mode=stream");
+        "balancekv.mode=batch (and half=released, which implies it) compresses the context and keeps every later token, but "
+        "the context of this stream is empty; set balancekv.mode=stream");
   }
   return [head, params, &backend](Index budget, std::uint32_t seed) { return make_batch(head, params, budget, seed, backend); };
 }
@@ -105,26 +105,28 @@ MakeCache prepare(const HeadPrompt& head, const BalancekvParams& params, Backend
 
 void fields(ParamVisitor& visitor, BalancekvParams& params) {
   visitor.text("constants", params.constants, "paper|tight|greedy|NUMBER", "c of the walk's threshold c R^2");
-  visitor.real("delta", params.delta, {.min = 0, .max = 1}, "failure probability of a call; 0: 1 / its tokens");
+  visitor.real("delta", params.delta, {.min = 0, .max = 1}, "failure probability of a call; 0: 1 / the tokens of the call");
   visitor.choice("half", params.half, {"smaller", "exact", "released"},
-                 "what stays: the smaller sign class of each block, one of each pair, or the released rule");
+                 "tokens kept: the smaller sign class of each block, one of each pair, or the released rule");
   visitor.choice("mode", params.mode, {"auto", "batch", "stream"},
-                 "halve the context in blocks, or merge and reduce a stream; auto: batch wherever there is a context");
+                 "halve the context in blocks, or merge and reduce a stream; auto: batch unless the context is empty");
   visitor.integer("rounds", params.rounds, {.min = -1, .max = 40}, "T; -1: from the budget");
-  visitor.integer("block", params.block, {.min = 2}, "tokens of a block (mode=batch)");
-  visitor.integer("t", params.t, {.min = 0}, "batch size of a stream (mode=stream); 0: the largest that fits the budget");
+  visitor.integer("block", params.block, {.min = 2}, "tokens per block (mode=batch)");
+  visitor.integer("t", params.t, {.min = 0}, "batch size of a stream (mode=stream); 0: the largest size that fits the budget");
   visitor.real("eps", params.eps, {.min = 0}, "precision of the bucket cut (mode=stream)");
-  visitor.integer("buckets", params.buckets, {.min = 1}, "buckets that values to come are taken to spread over (mode=stream)");
+  visitor.integer("buckets", params.buckets, {.min = 1}, "assumed number of buckets of future values (mode=stream)");
 }
 
 void check(const BalancekvParams& params) {
   parse_walk_constant("balancekv.constants", params.constants);
   const bool stream = params.mode == BalancekvParams::Mode::stream;
   if (stream && params.half == Half::released) {
-    throw Error("balancekv.half=released is a rule over all blocks of a context; mode=stream takes smaller or exact");
+    throw Error("balancekv.half=released is a rule over all blocks of a context; mode=stream requires smaller or exact");
   }
-  if (!stream && params.t > 0) throw Error("balancekv.t={} is the batch size of mode=stream; set that too, or block", params.t);
-  if (params.t == 1) throw Error("balancekv.t=1 leaves nothing of any batch; it must be 0, or 2 and more");
+  if (!stream && params.t > 0)
+    throw Error("balancekv.t={} is the batch size of mode=stream; set balancekv.mode=stream, or balancekv.block instead",
+                params.t);
+  if (params.t == 1) throw Error("balancekv.t=1 would keep nothing; it must be 0 or at least 2");
   if (params.half == Half::exact && (stream ? params.t : params.block) % 2 != 0) {
     throw Error("balancekv.half=exact pairs neighbours, so balancekv.{} must be even", stream ? "t" : "block");
   }
@@ -143,11 +145,11 @@ MethodInfo balancekv_method() {
           .name = "balancekv",
           .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
-          .summary = "tokens halved by a self-balancing walk, in blocks of the context or as a stream",
+          .summary = "halves tokens by a self-balancing walk, in blocks of the context or as a stream",
           .notes =
-              "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. Steps beyond the threshold "
-              "(FAIL) are counted in the row. With the paper's constant the signs are all but fair coins; the released code "
-              "is `balancekv-repo`.",
+              "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. The row reports the "
+              "number of steps beyond the threshold (FAIL). With the paper's constant the signs are nearly fair coins. The "
+              "released code is `balancekv-repo`.",
           .complexity = {.compress = "O(n block (d + dv)), mode=stream O(n t (d + dv) T)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
@@ -159,7 +161,7 @@ MethodInfo balancekv_method() {
                          .value_scaling = Property::yes(),
                          .key_shift = Property::no("the walk balances exp of inner products of the keys"),
                          .head_permutation = Property::no("draws are keyed by the head"),
-                         .nested_budgets = Property::no("another number of rounds is another walk"),
+                         .nested_budgets = Property::no("a different number of rounds gives a different walk"),
                          .weight_sum = WeightSum::at_most_context},
       },
       prepare);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double value_offset = 0.025 + 1e-8;
 
-/// What all budgets and seeds read.
+/// Input of all budgets and seeds.
 struct WalkedHead {
   HeadPrompt head;
   BalancekvRepoParams params;
@@ -71,7 +71,7 @@ class ReleasedWalk {
     return backend.read(signs);
   }
 
-  /// Off all exponents, and into the step: at most 80, which fp32 holds.
+  /// The shift subtracted from all exponents and added to that of the step: at most 80, so that fp32 does not overflow.
   double shift_of(const WeightedTokens& list) const {
     double largest = 0;
     for (const TokenId id : list.ids) largest = std::max(largest, shared_.norms2[static_cast<std::size_t>(id)]);
@@ -118,8 +118,8 @@ void fields(ParamVisitor& visitor, BalancekvRepoParams& params) {
   visitor.choice("mass", params.mass, {"released", "consistent"}, "weights of the denominator: 2^T, or those of the numerator");
   visitor.real("temp", params.temp, {.min = 0}, "factor of the walk's exponent");
   visitor.real("gamma", params.gamma, {.min = 0, .max = 1000}, "step of the walk");
-  visitor.real("beta", params.beta, {.min = -50, .max = 50}, "taken off the walk's exponent");
-  visitor.integer("block", params.block, {.min = 2}, "tokens of a block");
+  visitor.real("beta", params.beta, {.min = -50, .max = 50}, "subtracted from the walk's exponent");
+  visitor.integer("block", params.block, {.min = 2}, "tokens per block");
   visitor.integer("rounds", params.rounds, {.min = -1, .max = 40}, "T; -1: from the budget");
 }
 
@@ -129,11 +129,11 @@ MethodInfo balancekv_repo_method() {
           .name = "balancekv-repo",
           .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, released code of Fig. 2",
-          .summary = "the released halving walk: centred keys, step 4, exactly half stays",
+          .summary = "the released halving walk: centred keys, step 4, keeps exactly half",
           .notes =
-              "Differs from the paper's listing in kernel, step and choice of the half. Numerator weights are 1 or 2 a round, "
-              "the denominator takes 2 a round for all: mass=consistent mends that. The row counts the signs that no draw "
-              "could change.",
+              "Differs from the paper's listing in kernel, step and choice of the half. Per round, numerator weights are "
+              "multiplied by 1 or 2 and all denominator weights by 2; mass=consistent removes that mismatch. The row reports "
+              "the number of forced signs, which no draw could change.",
           .complexity = {.compress = "O(n block (d + dv))",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + 2 B",
@@ -142,9 +142,9 @@ MethodInfo balancekv_repo_method() {
           .seeded = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::no("0.025 is added to inner products of values"),
-                         .key_shift = Property::no("the padding zeros of the last block enter the mean that is taken off"),
+                         .key_shift = Property::no("the padding zeros of the last block enter the mean that is subtracted"),
                          .head_permutation = Property::no("draws are keyed by the head"),
-                         .nested_budgets = Property::no("another number of rounds is another walk"),
+                         .nested_budgets = Property::no("a different number of rounds gives a different walk"),
                          .weight_sum = WeightSum::at_most_context},
       },
       prepare);

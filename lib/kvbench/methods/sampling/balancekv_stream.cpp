@@ -12,8 +12,9 @@
 namespace kvbench {
 namespace {
 
-/// Draw numbers of an instance of MergeAndReduce: D counts from 0, those of N follow as they are opened.
-constexpr std::uint32_t draws_an_instance = 64;
+/// Draw numbers reserved per instance of MergeAndReduce: D begins at 0, the instances of N follow in the order in which they
+/// open.
+constexpr std::uint32_t draws_per_instance = 64;
 
 std::vector<double> norms(const Buffer<const float>& rows, Backend& backend) {
   if (rows.rows() == 0) return {};
@@ -24,7 +25,7 @@ std::vector<double> norms(const Buffer<const float>& rows, Backend& backend) {
   return all;
 }
 
-/// What is known of a stream before it flows.
+/// Length and largest key norm that the cut assumes.
 struct Horizon {
   Index tokens = 0;
   double key_norm = 0;
@@ -80,7 +81,7 @@ class StreamCache : public CompressedCache {
              .weight_den = backend_.adopt(std::move(den), 1, width)}};
   }
 
-  /// A token of both sets is held once, with a level in each.
+  /// A token of both sets is stored once, with one level per set.
   Footprint footprint() const override {
     const Index tokens = std::ssize(weights());
     Index valued = 0;
@@ -120,19 +121,20 @@ class StreamCache : public CompressedCache {
     return merged;
   }
 
-  /// Buckets with 2^i at most this are dropped.
+  /// Buckets with 2^i <= cut are dropped.
   double cut(double largest_value) const {
     const double r = horizon_.key_norm, n = static_cast<double>(horizon_.tokens);
     return params_.eps / (2 * n) * std::exp(-double{walk_.scale} * r * r) * largest_value;
   }
 
-  bool erases(double largest_value) const {
+  /// Whether a largest value norm so far drops the lowest bucket.
+  bool drops_bucket(double largest_value) const {
     return !numerators_.empty() && std::ldexp(1.0, numerators_.begin()->first) <= cut(largest_value);
   }
 
-  /// The next token does more than join level 0 of its instances.
+  /// Whether the next token does more than join level 0 of its instances.
   bool changes_state(double value_norm) const {
-    if (denominator_.next_reduces() || erases(std::max(largest_value_, value_norm))) return true;
+    if (denominator_.next_reduces() || drops_bucket(std::max(largest_value_, value_norm))) return true;
     if (value_norm == 0) return false;
     const auto bucket = numerators_.find(norm_bucket(value_norm));
     return bucket == numerators_.end() ? false : bucket->second.next_reduces();
@@ -145,7 +147,7 @@ class StreamCache : public CompressedCache {
     horizon_.key_norm = std::max(horizon_.key_norm, key_norm);
     if (value_norm > 0) numerator(norm_bucket(value_norm)).take(token, local, keys, values, draws_);
     largest_value_ = std::max(largest_value_, value_norm);
-    while (erases(largest_value_)) {
+    while (drops_bucket(largest_value_)) {
       fails_ += numerators_.begin()->second.fails();
       steps_ += numerators_.begin()->second.steps();
       numerators_.erase(numerators_.begin());
@@ -161,7 +163,7 @@ class StreamCache : public CompressedCache {
                                             .levels = plan_.levels,
                                             .walk = walk_,
                                             .value_radius = std::ldexp(1.0, bucket),
-                                            .first_draw = draws_an_instance * opened_};
+                                            .first_draw = draws_per_instance * opened_};
     return numerators_.try_emplace(bucket, settings, d_, dv_, backend_).first->second;
   }
 
@@ -185,7 +187,7 @@ class StreamCache : public CompressedCache {
   Index fails_ = 0, steps_ = 0;               ///< of instances that were dropped
 };
 
-/// Numbers that the plan holds at most.
+/// Upper bound of the numbers that the plan stores.
 Index numbers_held(const StreamSizes& sizes, const StreamPlan& plan, Index d, Index dv) {
   if (plan.levels == 0) return sizes.tokens * (d + dv);  // N and D are the same tokens
   const auto held = sizes.seen ? held_after : held_up_to;
@@ -194,7 +196,7 @@ Index numbers_held(const StreamSizes& sizes, const StreamPlan& plan, Index d, In
   return numbers;
 }
 
-/// The smallest T that fits for this t, else the largest that changes anything.
+/// The smallest T that fits for this t, otherwise the largest that has an effect.
 StreamPlan smallest_tree(const StreamSizes& sizes, Index t, Index budget, Index d, Index dv) {
   Index levels = 0;
   while (t << levels < sizes.tokens && numbers_held(sizes, {t, levels}, d, dv) > budget * (d + dv)) ++levels;
@@ -208,7 +210,7 @@ Index whole_tree(Index tokens, Index t) {
   return levels;
 }
 
-/// What a stream is planned for.
+/// The assumptions from which a stream is planned.
 struct StreamOutlook {
   Horizon horizon;
   StreamSizes sizes;
@@ -250,10 +252,10 @@ StreamPlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, 
     if (!any_t) break;
   }
   throw Infeasible(fmt::format(
-      "balancekv mode=stream needs the room of {} tokens for its sets N and D{}, more than the budget of {}; give a "
+      "balancekv mode=stream needs the memory of {} tokens for its sets N and D{}, more than the budget of {}; give a "
       "larger budget{}",
       (least + d + dv - 1) / (d + dv), any_t ? fmt::format(", in {} norm buckets,", std::ssize(sizes.buckets)) : "", budget,
-      any_t ? "" : ", or leave balancekv.t to it"));
+      any_t ? "" : ", or do not set balancekv.t"));
 }
 
 MakeCache prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {

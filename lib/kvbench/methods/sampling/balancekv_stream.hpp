@@ -19,11 +19,11 @@ struct StreamPlan {
   Index t = 2;
   Index levels = 0;  ///< T
 };
-/// The sizes of the buckets of N that the plan must hold, and the tokens of D.
+/// The number of tokens in each bucket of N, and the number of tokens of D, that the plan must hold.
 struct StreamSizes {
   Index tokens = 0;
   std::vector<Index> buckets;
-  bool seen = true;  ///< they are the context's; false: those of a stream to come, which must fit all the time
+  bool seen = true;  ///< the sizes are those of the context; false: those of a future stream, which must fit at every time
 };
 /// The largest even t (or params.t) with T = log2(tokens / t), rounded up, (or params.rounds) that fits `budget` tokens of d +
 /// dv numbers. Throws Infeasible where none does.

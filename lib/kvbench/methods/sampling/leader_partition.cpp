@@ -11,14 +11,14 @@ namespace {
 constexpr int max_steps = 40;
 constexpr float tolerance = 1e-3f;
 
-/// A radius within which the first key reaches all others, rounding of distances included.
+/// A radius that covers all keys from the first one, with a margin for the rounding of distances.
 float covering_radius(Backend& backend, const Buffer<const float>& keys) {
   auto distances = backend.allocate<float>(keys.rows());
   backend.run(kernels::SquaredDistances<Buffer>{.points = keys, .centres = keys.slice(0, 1), .out = distances});
   return std::sqrt(std::ranges::max(backend.read(distances))) * (1 + tolerance);
 }
 
-/// The number of clusters at one radius after the other.
+/// Counts the clusters at a sequence of radii.
 class ClusterCounter {
  public:
   ClusterCounter(Backend& backend, const Buffer<const float>& keys, Index capacity)
@@ -27,7 +27,7 @@ class ClusterCounter {
         representatives_(backend.allocate<float>(std::min(capacity, keys.rows()), keys.cols())),
         count_(backend.allocate<std::int32_t>(1)) {}
 
-  /// More than the capacity where there are too many, not how many more.
+  /// The number of clusters, or any number above the capacity where there are more than that.
   Index count(float radius) {
     if (keys_.rows() == 0) return 0;
     backend_.fill(count_, 0);

@@ -28,7 +28,7 @@ void MergeAndReduce::take(TokenId id, std::int32_t row, const Buffer<const float
 }
 
 void MergeAndReduce::flush(const Buffer<const float>& keys, const Buffer<const float>& values) {
-  if (settings_.levels > 0) {  // the last level is never walked
+  if (settings_.levels > 0) {  // level T is never reduced
     levels_[0].keys.append(keys, pending_);
     if (has_values()) levels_[0].values.append(values, pending_);
   }

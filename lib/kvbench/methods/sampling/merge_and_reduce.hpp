@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/sampling/softmax_balance.hpp>
+#include <kvbench/methods/stages/growing_rows.hpp>
 
 namespace kvbench {
 
@@ -17,15 +17,15 @@ class MergeAndReduce {
     Index t = 256;
     Index levels = 0;  ///< T
     WalkSettings walk;
-    double value_radius = 0;       ///< r_val; 0: v = 1, no values are held
-    std::uint32_t first_draw = 0;  ///< of the token's draws, one a level
+    double value_radius = 0;       ///< r_val; 0: v = 1, and no values are stored
+    std::uint32_t first_draw = 0;  ///< first draw number of a token; one draw per level
   };
   /// For keys [*, d] and values [*, dv].
   MergeAndReduce(const Settings& settings, Index d, Index dv, Backend& backend);
 
-  /// The next token reduces levels.
+  /// Whether the next token reduces a level.
   bool next_reduces() const { return settings_.levels > 0 && (tokens_ + 1) % settings_.t == 0; }
-  /// Takes row `row` of the source as token `id`. Its numbers are copied by the next reduction or flush(), from the same
+  /// Adds row `row` of the source as token `id`. The next reduction or flush() copies the row; it must be given the same
   /// source.
   void take(TokenId id, std::int32_t row, const Buffer<const float>& keys, const Buffer<const float>& values,
             const Draws& draws);
@@ -54,9 +54,9 @@ class MergeAndReduce {
   Index fails_ = 0, steps_ = 0;
 };
 
-/// At most how many tokens an instance holds after `tokens` of them.
+/// Upper bound of the tokens that an instance holds after `tokens` tokens.
 Index held_after(Index tokens, Index t, Index levels);
-/// At most how many it ever holds up to then.
+/// Upper bound of the tokens that it holds at any time up to then.
 Index held_up_to(Index tokens, Index t, Index levels);
 
 }  // namespace kvbench

@@ -19,7 +19,7 @@ Reservoir::Reservoir(Index slots, std::uint32_t first_draw) {
 void Reservoir::offer(const Draws& draws, TokenId token, double weight) {
   if (weight == 0) return;
   total_ += weight;
-  // M/U may round to M itself; a slot must not give way twice to one token.
+  // M/U may round to M itself, and a slot must not be refilled twice by one token.
   const double earliest = std::nextafter(total_, std::numeric_limits<double>::infinity());
   while (slots_.front().next <= total_) {
     std::ranges::pop_heap(slots_, later);

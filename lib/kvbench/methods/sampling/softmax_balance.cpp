@@ -12,7 +12,7 @@ namespace {
 
 constexpr Index most_rounds = 62;
 
-/// The largest of each block.
+/// The largest value of each block.
 std::vector<double> block_maxima(const std::vector<double>& values, const std::vector<std::int32_t>& starts) {
   std::vector<double> maxima;
   for (std::size_t b = 0; b + 1 < starts.size(); ++b) {
@@ -37,7 +37,7 @@ std::vector<double> value_radii(const WalkRows& rows, Backend& backend) {
   return block_maxima(norms2, rows.starts);
 }
 
-/// Shifts and steps 1 / (2 c R^2), R for kernels as shifted.
+/// Per block: the shift of the exponents, and the step 1 / (2 c R^2) with R of the shifted kernel.
 struct Thresholds {
   std::vector<float> shift, step;
 };
@@ -54,7 +54,7 @@ Thresholds thresholds(const WalkRows& rows, const WalkSettings& settings, Backen
         settings.constant.of(n, settings.delta > 0 ? settings.delta : 1 / static_cast<double>(std::max<Index>(n, 1)));
     const double threshold = c * widened * std::exp(largest - shift) * value2[b];
     all.shift.push_back(static_cast<float>(shift));
-    // Values of zero have sums of zero: any finite step gives p = 1/2.
+    // Zero values have zero sums: any finite step gives probability 1/2.
     all.step.push_back(static_cast<float>(std::min(1e38, threshold > 0 ? 1 / (2 * threshold) : 0)));
   }
   return all;
@@ -153,7 +153,7 @@ KeptPlaces released_half(const std::vector<std::int32_t>& signs) {
   for (Index i = 0; i < n; ++i) {
     const bool positive = signs[static_cast<std::size_t>(i)] > 0;
     plus += positive;
-    // Counts of a class change only where it has a member, so this is where it first reaches m.
+    // The count of a class changes only at its members, so this is the index at which it first reaches m.
     if ((positive ? plus : i + 1 - plus) == m) c = i;
   }
   const std::int32_t dropped = signs[static_cast<std::size_t>(c)];
@@ -205,8 +205,8 @@ HalvingPlan plan_halving(const std::string& method, Index tokens, Index budget, 
   }
   throw Infeasible(fmt::format("{} keeps about {} of {} tokens{}, more than the budget of {}; give a larger budget{}", method,
                                left(tokens, last), tokens,
-                               rounds >= 0 ? fmt::format(" after {} rounds", rounds) : " however often it halves", budget,
-                               rounds >= 0 ? fmt::format(", or leave {}.rounds to it", method) : ""));
+                               rounds >= 0 ? fmt::format(" after {} rounds", rounds) : " after any number of rounds", budget,
+                               rounds >= 0 ? fmt::format(", or do not set {}.rounds", method) : ""));
 }
 
 }  // namespace kvbench

@@ -16,7 +16,7 @@
 namespace kvbench {
 namespace {
 
-/// Draw numbers of a token: value slots count from 0, the samples of its cluster from here.
+/// Draw numbers of a token: those of value slots begin at 0, those of the samples of its cluster here.
 constexpr std::uint32_t cluster_draws = 0x80000000u;
 
 /// The representatives of a partition in one buffer, extended as decoded keys arrive.
@@ -101,7 +101,7 @@ class SubgenCache : public CompressedCache {
              .weight_den = backend_.adopt(std::move(den), 1, width)}};
   }
 
-  /// The lists of Algorithm 1 as they are, repeated samples included.
+  /// The lists of Algorithm 1, with repeated samples.
   Footprint footprint() const override {
     const Index m = static_cast<Index>(clusters_.size()), s = values_.size();
     return {{.name = "slot keys", .rows = s, .cols = d_},
@@ -115,7 +115,7 @@ class SubgenCache : public CompressedCache {
 
   std::vector<Note> notes() const override {
     if (!hindsight_) return {};
-    return {{.text = "radius chosen with hindsight, to fit the budget at the end of the prompt"}};
+    return {{.text = "radius chosen from the whole prompt, so that it fits the budget at the end of the prompt"}};
   }
 
  private:
@@ -131,7 +131,7 @@ class SubgenCache : public CompressedCache {
     values_.offer(draws_, token, norm2);
   }
 
-  /// By token; what was drawn several times is summed.
+  /// The entries by token, with summed weights.
   std::vector<Entry> merged_entries() const {
     std::vector<Entry> all;
     const double share = values_.total() / static_cast<double>(values_.size());
@@ -154,7 +154,7 @@ class SubgenCache : public CompressedCache {
   }
 
   Backend& backend_;
-  bool hindsight_;  ///< the radius is one that only the whole prompt tells
+  bool hindsight_;  ///< the radius was chosen from keys of the whole prompt
   Index d_, dv_, t_;
   Index tokens_ = 0;  ///< taken so far
   Draws draws_;
@@ -163,14 +163,14 @@ class SubgenCache : public CompressedCache {
   Representatives representatives_;
 };
 
-/// Infeasible, with the least budget that would do.
+/// Throws Infeasible, naming the smallest budget that suffices.
 [[noreturn]] void reject_budget(const SubgenParams& params, Index budget, Index d, Index dv) {
   Index enough = budget + 1;
   while (subgen_cluster_capacity(params, enough, d, dv) == 0) ++enough;
   throw Infeasible(
       fmt::format("subgen keeps s = {} value slots and a representative and t = {} samples of each cluster, and a budget of {} "
-                  "tokens has no "
-                  "room for one cluster; give at least {} tokens, smaller s or t, or a radius (subgen.delta or subgen.delta_r)",
+                  "tokens has no room for one cluster; give at least {} tokens, smaller s or t, or a radius (subgen.delta or "
+                  "subgen.delta_r)",
                   subgen_value_slots(params, budget), params.t, budget, enough));
 }
 
@@ -180,7 +180,7 @@ class Partitions {
   Partitions(const HeadPrompt& head, const SubgenParams& params, float radius, Backend& backend)
       : head_(head), params_(params), radius_(radius), backend_(backend) {}
 
-  /// Whether the stream has not begun, and the radius must fit the budget at the end of its prompt.
+  /// Whether the radius is chosen from the calibration keys of a stream, so that it fits the budget at the end of its prompt.
   bool calibrated() const { return budgeted() && head_.tokens() == 0 && head_.calibration_keys.present(); }
 
   std::shared_ptr<const LeaderPartition> of(Index budget) {
@@ -196,19 +196,19 @@ class Partitions {
   bool budgeted() const { return params_.delta == 0 && params_.delta_r == 0; }
 
   std::shared_ptr<const LeaderPartition> compute(const Buffer<const float>& keys, Index capacity) const {
-    // About ten passes of the bisection for the radius.
+    // The bisection for the radius takes about ten passes.
     const double pairs = 10 * static_cast<double>(keys.rows() * capacity);
     if (budgeted()) check_pairs(params_.limit, "subgen", pairs, "lower the budget, or give subgen.delta");
     auto found = budgeted() ? smallest_leader_partition(backend_, keys, capacity)
                             : leader_partition(backend_, keys, radius_, capacity).value();
-    // Nothing but the radius is taken from tokens that are still to come.
+    // Only the radius may depend on future tokens.
     if (calibrated()) found = {.radius = found.radius};
     return std::make_shared<const LeaderPartition>(std::move(found));
   }
 
   HeadPrompt head_;
   SubgenParams params_;
-  float radius_;  ///< where the budget does not choose it
+  float radius_;  ///< used where the budget does not determine it
   Backend& backend_;
   std::map<Index, std::shared_ptr<const LeaderPartition>> by_capacity_;
 };
@@ -217,8 +217,8 @@ class Partitions {
 double radius_from_queries(const HeadPrompt& head, double delta_r, Backend& backend) {
   if (!head.observed.present() || head.observed.rows() == 0) {
     throw Unavailable(
-        "subgen.delta_r divides by the norm of the observed queries, and there are none inside the context; record a trace "
-        "with observed queries, or give subgen.delta or neither");
+        "subgen.delta_r is divided by the norm of the observed queries, and there are none inside the context; record a trace "
+        "with observed queries, or give subgen.delta, or neither");
   }
   auto norms2 = backend.allocate<double>(head.observed.rows());
   backend.run(kernels::SquaredNorms<Buffer>{.rows = head.observed, .out = norms2});
@@ -234,7 +234,7 @@ std::vector<double> value_norms2(const HeadPrompt& head, Backend& backend) {
 
 MakeCache prepare(const HeadPrompt& head, const SubgenParams& params, Backend& backend) {
   const double radius = params.delta_r > 0 ? radius_from_queries(head, params.delta_r, backend) : params.delta;
-  // Queries that are all zero allow any radius.
+  // Zero queries allow any radius.
   const double largest = std::sqrt(std::numeric_limits<float>::max());
   const auto partitions = std::make_shared<Partitions>(head, params, static_cast<float>(std::min(radius, largest)), backend);
   const auto norms2 = std::make_shared<const std::vector<double>>(value_norms2(head, backend));
@@ -257,7 +257,8 @@ void fields(ParamVisitor& visitor, SubgenParams& params) {
 void check(const SubgenParams& params) {
   if (params.delta > 0 && params.delta_r > 0) {
     throw Error(
-        "subgen.delta={} and subgen.delta_r={} both set the radius; give one of them, or neither to let the budget choose",
+        "subgen.delta={} and subgen.delta_r={} both set the radius; give one of them, or neither for a radius that fits the "
+        "budget",
         params.delta, params.delta_r);
   }
 }
@@ -278,12 +279,10 @@ MethodInfo subgen_method() {
           .aliases = {},
           .paper = "SubGen, arXiv 2402.06082, Algorithm 1",
           .summary = "online key clusters for the denominator, value-norm samples for the numerator",
-          .notes =
-              "The radius is chosen so that the sets fit the budget when the context ends (in a stream: with hindsight, when "
-              "its "
-              "prompt ends); subgen.delta or subgen.delta_r fix "
-              "it instead, and then the budget does not bind. Decoded tokens may open clusters beyond the budget. Values are "
-              "sampled by |v|^2; Lemma 1's preamble says |k|^2. The paper's own experiments are `subgen-kcenter`.",
+          .notes = "The radius is chosen so that the sets fit the budget at the end of the context (in a stream: with "
+                   "hindsight, at the end of its prompt); subgen.delta or subgen.delta_r fix it instead, and then the budget "
+                   "does not bind. Decoded tokens may open clusters beyond the budget. Values are sampled by |v|^2; Lemma 1's "
+                   "preamble says |k|^2. The paper's own experiments are `subgen-kcenter`.",
           .complexity = {.compress = "O(p n m' d), p passes for the radius",
                          .query = "O((s + m' t) (d + dv))",
                          .memory = "m' (1 + t) d + s (d + dv)",
@@ -295,7 +294,7 @@ MethodInfo subgen_method() {
                          .value_scaling = Property::yes(),
                          .key_shift = Property::yes(),
                          .head_permutation = Property::no("draws are keyed by the head"),
-                         .nested_budgets = Property::no("another budget has other clusters and another number of slots"),
+                         .nested_budgets = Property::no("the clusters and the number of slots depend on the budget"),
                          .weight_sum = WeightSum::context},
       },
       prepare);

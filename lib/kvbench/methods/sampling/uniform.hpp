@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // uniform: m of the n context tokens, drawn uniformly without replacement, each weighted n/m in numerator and denominator.
-// The baseline of BalanceKV (arXiv 2502.07861, Fig. 2): what sampling buys without looking at keys, values or queries.
+// The baseline of BalanceKV (arXiv 2502.07861, Fig. 2): sampling that ignores keys, values and queries.
 //
 // The m tokens are the first m of one random permutation of the context, so the sets of growing budgets are nested. Decoded
-// tokens are kept exactly with weight 1. Deviation from the released script: that one halves blocks; see `uniform-repo`.
-// Parameters: none. Complexity: O(n log n) once to order the tokens, O(m d) a query. Memory: m (d + dv) numbers; the common
-// weight n/m is one number.
+// tokens are kept exactly with weight 1. Deviation: the released script halves blocks instead; see `uniform-repo`.
+// Parameters: none.
+// Complexity: O(n log n) once to order the tokens, O(m d) per query. Memory: m (d + dv) numbers; the common weight n/m is one
+// number.
 #pragma once
 
 #include <kvbench/methods/contract/info.hpp>

@@ -11,7 +11,7 @@
 namespace kvbench {
 namespace {
 
-/// The first half of the tokens in stable order of their signs.
+/// The first half of the tokens after a stable sort by sign.
 std::vector<TokenId> halve(const std::vector<TokenId>& tokens, const std::vector<double>& uniforms, Index block) {
   std::vector<TokenId> order, positive;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -45,7 +45,7 @@ MakeCache prepare(const HeadPrompt& head, const UniformRepoParams& params, Backe
 }  // namespace
 
 void fields(ParamVisitor& visitor, UniformRepoParams& params) {
-  visitor.integer("block", params.block, {.min = 2}, "tokens of a block, the first of which is +1");
+  visitor.integer("block", params.block, {.min = 2}, "tokens per block, the first of which gets +1");
   visitor.integer("rounds", params.rounds, {.min = -1, .max = 40}, "T; -1: from the budget");
 }
 
@@ -55,7 +55,7 @@ MethodInfo uniform_repo_method() {
           .name = "uniform-repo",
           .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, released baseline of Fig. 2",
-          .summary = "halving by fair coins, as the released code of BalanceKV compares with",
+          .summary = "halving by fair coins, the baseline of the released code of BalanceKV",
           .notes = "Rates are powers of 1/2, and the first token of each block is kept last; `uniform` is uniform.",
           .complexity = {.compress = "O(n)",
                          .query = "O(B (d + dv))",
@@ -67,7 +67,7 @@ MethodInfo uniform_repo_method() {
                          .value_scaling = Property::yes(),
                          .key_shift = Property::yes(),
                          .head_permutation = Property::no("draws are keyed by the head"),
-                         .nested_budgets = Property::no("another number of rounds is another sample"),
+                         .nested_budgets = Property::no("a different number of rounds gives a different sample"),
                          .weight_sum = WeightSum::at_most_context},
       },
       prepare);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// uniform-repo: the uniform sampling that the released BalanceKV code compares with: fair coins in place of its walk.
+// uniform-repo: the uniform sampling that the released BalanceKV code uses as its baseline: fair coins in place of the walk.
 // BalanceKV, arXiv 2502.07861, the code of Fig. 2.
 //
-// Each of T rounds gives its n tokens fair signs, +1 to the first of each block, and keeps the first floor(n / 2) in the order
-// "-1 before +1, then as they came". All weigh 2^T in both sums. So rates are powers of 1/2, the tokens with the earliest
-// places of the -1 class are preferred, and the first of a block is kept last: not quite uniform; `uniform` is. A budget of B
-// tokens means the smallest T that fits, and a window of the most recent tokens, kept exactly, of what it leaves. Decoded
-// tokens are kept exactly.
+// Each of T rounds gives its n tokens fair signs, except +1 to the first of each block. It keeps the first floor(n / 2) tokens
+// after a stable sort that places -1 before +1. All have weight 2^T in both sums. Rates are therefore powers of 1/2, early
+// tokens of the -1 class are preferred, and the first token of a block is kept last: the sampling is not quite uniform, unlike
+// `uniform`. A budget of B tokens gives the smallest T that fits; the rest of B is a window of the most recent tokens, kept
+// exactly. Decoded tokens are kept exactly.
 //
 // Parameters:
-//   block   tokens of a block, default 256 (paper and notebook); 128 on the command line
+//   block   tokens per block, default 256 (paper and notebook); 128 on the command line
 //   rounds  T, default -1: from the budget
-// Figure protocol: that of `balancekv-repo`. Complexity: O(n) a seed, O(B (d + dv)) a query. Memory: B (d + dv) numbers and a
-// weight a token.
+// Protocol of the figure: that of `balancekv-repo`.
+// Complexity: O(n) per seed, O(B (d + dv)) per query. Memory: B (d + dv) numbers and one weight per token.
 #pragma once
 
 #include <kvbench/methods/contract/info.hpp>

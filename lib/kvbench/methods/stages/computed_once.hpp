@@ -3,7 +3,7 @@
 
 namespace kvbench {
 
-/// The value at `key`, which compute() returns where there is none yet. Nothing is stored where compute() throws.
+/// Returns the value at `key`. Where there is none, stores the result of compute(); nothing is stored where compute() throws.
 template <class Map, class F>
 typename Map::mapped_type& computed_once(Map& values, const typename Map::key_type& key, F compute) {
   auto found = values.find(key);

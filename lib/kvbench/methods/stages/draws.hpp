@@ -26,7 +26,7 @@ class Draws {
         head_(static_cast<std::uint32_t>(head.layer.value) << 16 | static_cast<std::uint32_t>(head.head.value)),
         prompt_(static_cast<std::uint32_t>(head.prompt.value)) {}
 
-  /// Four words that belong to this token and draw number.
+  /// The four words of this token and draw number.
   PhiloxBlock block(Index token, std::uint32_t draw = 0) const {
     return philox4x32({{head_, prompt_, static_cast<std::uint32_t>(token), draw}}, key_);
   }
@@ -42,8 +42,8 @@ class Draws {
   std::uint32_t prompt_;
 };
 
-/// min(count, tokens) random tokens of 0 .. tokens - 1 in increasing order: those with the lowest draws, ties (probability 2^-52) by
-/// index. A larger count adds tokens to those of a smaller one.
+/// min(count, tokens) random tokens of 0 .. tokens - 1 in increasing order: those with the lowest draws, ties (probability
+/// 2^-52) by index. The tokens of a count are a subset of those of every larger count.
 std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count);
 
 }  // namespace kvbench

@@ -4,8 +4,10 @@
 namespace kvbench {
 
 void fields(ParamVisitor& visitor, GroupChoice& choice) {
-  visitor.choice("per", choice.per, {"query_head", "kv_head"}, "what selects: each query head, or the kv head for all of them");
-  visitor.choice("reduce", choice.reduce, {"mean", "max", "sum"}, "scores of the group to one, per=kv_head only");
+  visitor.choice("per", choice.per, {"query_head", "kv_head"},
+                 "scope of a selection: each query head, or the kv head for its query group");
+  visitor.choice("reduce", choice.reduce, {"mean", "max", "sum"},
+                 "how scores of the query group are combined, per=kv_head only");
 }
 
 Buffer<const float> group_scores(const Buffer<const float>& scores, Index m, const GroupChoice& choice, Backend& backend) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who selects where G query heads share one kv head: a stage that every method with scores by query head offers.
+// The scope of a selection where G query heads share one kv head: parameters of all methods with scores per query head.
 #pragma once
 
 #include <kvbench/kernels/backend.hpp>
@@ -10,7 +10,7 @@ namespace kvbench {
 struct GroupChoice {
   enum class Per { query_head, kv_head };
   Per per = Per::query_head;
-  kernels::Reduction reduce = kernels::Reduction::mean;  ///< of the group's scores to one, per=kv_head only
+  kernels::Reduction reduce = kernels::Reduction::mean;  ///< of the scores of the query group, per=kv_head only
 
   bool per_head() const { return per == Per::query_head; }
 };
@@ -18,7 +18,7 @@ struct GroupChoice {
 /// The parameters `per` and `reduce`.
 void fields(ParamVisitor& visitor, GroupChoice& choice);
 
-/// Scores [G*m, n], row g*m + i, as they are where each query head selects, else reduced over the group to [m, n].
+/// `scores` [G*m, n], row g*m + i, unchanged where each query head selects, otherwise reduced over the query group to [m, n].
 Buffer<const float> group_scores(const Buffer<const float>& scores, Index m, const GroupChoice& choice, Backend& backend);
 
 }  // namespace kvbench

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of tokens that keep coming: added at the end, of what a context has prepared or of nothing.
+// Rows of a growing number of tokens. New rows are appended to the rows of a context, or to no rows.
 #pragma once
 
 #include <cstdint>

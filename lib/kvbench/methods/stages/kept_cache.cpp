@@ -47,7 +47,7 @@ EntryTables KeptCache::entries(const QueryBlock&) const {
 }
 
 Footprint KeptCache::footprint() const {
-  // Decoded tokens are stored once for every row of the selection table: a per-head cache grows per head.
+  // With a selection per query head, every query head stores the decoded tokens.
   const Index rows = held_ + appended_ * (context_.per_head ? context_.ids.rows() : 1);
   Footprint arrays = kept_footprint(rows, d_, dv_);
   if (context_.weight_num.present()) {

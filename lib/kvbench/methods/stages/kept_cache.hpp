@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache of most eviction and sampling methods: a fixed selection of the context, to which decoded tokens are added exactly. What was
-// dropped from the prompt is gone, what is generated stays.
+// The cache of most eviction and sampling methods: a fixed selection of the context, to which decoded tokens are added exactly.
+// No decoded token is dropped.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 
 namespace kvbench {
 
-/// What is kept of a context.
+/// The tokens of a context that are kept.
 struct KeptTokens {
-  bool per_head = false;               ///< a selection for each query head (L = G), else one for the kv head (L = 1)
+  bool per_head = false;               ///< one selection per query head (L = G), otherwise one for the kv head (L = 1)
   Index rows = 1;                      ///< L
   std::vector<TokenId> ids;            ///< [L, width], -1 = unused slot
   std::vector<float> weight = {};      ///< [L, width] in both sums; empty: 1
-  Protected fixed = {};                ///< tokens among them that are kept in any case
-  std::vector<float> weight_den = {};  ///< [L, width] in the denominator, where it differs; empty: `weight`
+  Protected fixed = {};                ///< tokens among them that are always kept
+  std::vector<float> weight_den = {};  ///< [L, width] in the denominator; empty: `weight`
   std::vector<Note> notes = {};        ///< about the selection
 };
 
@@ -37,7 +37,7 @@ class KeptCache : public CompressedCache {
   Index d_, dv_, context_tokens_;
   Index held_ = 0;  ///< slots in use, over all rows
   Index appended_ = 0;
-  Index weights_ = 1;  ///< weights stored per token, where there are any: one for both sums, or two
+  Index weights_ = 1;  ///< weights stored per token, if any: one for both sums, or one for each
   Protected fixed_;
   std::vector<Note> notes_;
 };

@@ -24,8 +24,8 @@ Buffer<const float> l2_bias(const Buffer<const float>& centroids, Backend& backe
   return backend.adopt(std::move(bias), centroids.rows());
 }
 
-/// Gives points to centroids. A point is compared again only with centroids that moved, and with all where its own did: the
-/// labels are those of comparing everything.
+/// Assigns points to centroids. A point is compared only with centroids that moved since the last call, and with all centroids
+/// where its own moved; the labels equal those of a full search.
 class NearestCentroid {
  public:
   NearestCentroid(const Buffer<const float>& points, Distance distance, Backend& backend)
@@ -35,12 +35,12 @@ class NearestCentroid {
         labels_(backend.allocate<std::int32_t>(points.rows())),
         memory_(backend.allocate<std::uint8_t>(kernels::match_memory(points.rows(), points.cols()))) {}
 
-  /// Labels of all points. `moved` [c]: whether a centroid differs from that of the last call; all do at the first.
+  /// Labels of all points. `moved` [c]: whether a centroid differs from that of the last call; all 1 at the first call.
   std::vector<std::int32_t> to(const Buffer<const float>& centroids, const std::vector<std::int32_t>& moved,
                                const std::vector<std::int32_t>& labels) {
     kernels::BestMatch<Buffer> search{.points = points_,
                                       .candidates = distance_ == Distance::cosine ? normalized(centroids, backend_) : centroids,
-                                      .pairs = pairs(moved, labels),
+                                      .pairs = compared_pairs(moved, labels),
                                       .memory = memory_,
                                       .best = labels_};
     if (distance_ == Distance::l2) search.bias = l2_bias(centroids, backend_);
@@ -50,8 +50,8 @@ class NearestCentroid {
   }
 
  private:
-  /// Compared, for the declared cost.
-  static Index pairs(const std::vector<std::int32_t>& moved, const std::vector<std::int32_t>& labels) {
+  /// Number of compared pairs, for the declared cost.
+  static Index compared_pairs(const std::vector<std::int32_t>& moved, const std::vector<std::int32_t>& labels) {
     const auto movers = std::ranges::count(moved, 1);
     Index sum = 0;
     for (const std::int32_t label : labels) sum += moved[static_cast<std::size_t>(label)] != 0 ? std::ssize(moved) : movers;
@@ -65,7 +65,7 @@ class NearestCentroid {
   Buffer<std::uint8_t> memory_;
 };
 
-/// Centroids [c] that the means of these labels move: those that won or lost a point.
+/// Flags [c] of the centroids that a change of labels moves: those that gained or lost a point.
 std::vector<std::int32_t> moved_by(const std::vector<std::int32_t>& old, const std::vector<std::int32_t>& now,
                                    std::size_t centroids) {
   std::vector<std::int32_t> moved(centroids, old.empty() ? 1 : 0);
@@ -97,7 +97,8 @@ Clustering lloyd(const Buffer<const float>& points, const std::vector<TokenId>& 
     assign();
     if (result.fixed) return result;
     std::vector<std::int32_t> labels = result.labels;
-    for (std::int32_t& label : labels) label = moved[static_cast<std::size_t>(label)] != 0 ? label : -1;  // means that stay
+    // -1: the centroid does not move.
+    for (std::int32_t& label : labels) label = moved[static_cast<std::size_t>(label)] != 0 ? label : -1;
     backend.run(kernels::MeanRows<Buffer>{
         .rows = points, .labels = backend.adopt(std::move(labels), points.rows()), .out = centroids, .mass = mass});
     ++result.iterations;

@@ -6,7 +6,7 @@
 namespace kvbench {
 
 void fields(ParamVisitor& visitor, PairLimit& limit) {
-  visitor.real("max_pairs", limit.pairs, {.min = 1}, "pairs of rows that may be compared for a head; above: infeasible");
+  visitor.real("max_pairs", limit.pairs, {.min = 1}, "pairs of rows that may be compared per head; above: infeasible");
 }
 
 void check_pairs(const PairLimit& limit, std::string_view method, double pairs, std::string_view remedy) {

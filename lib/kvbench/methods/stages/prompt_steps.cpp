@@ -10,9 +10,9 @@
 namespace kvbench {
 namespace {
 
-constexpr Index block_logits = Index{1} << 24;  // kept at once: 64 MiB
+constexpr Index block_logits = Index{1} << 24;  // held at a time: 64 MiB
 
-/// Logits [G*m, end] of the queries begin .. end - 1 for the tokens before `end`; -inf where a query does not see a token.
+/// Logits [G*m, end] of the queries begin .. end - 1 for the tokens before `end`; -inf outside the causal mask.
 std::vector<float> logits_of(const HeadPrompt& head, Index begin, Index end, Backend& backend) {
   const Index queries = end - begin, rows = head.group * queries;
   std::vector<std::int32_t> picked;
@@ -42,7 +42,7 @@ std::vector<float> logits_of(const HeadPrompt& head, Index begin, Index end, Bac
 bool has_all_queries(const HeadPrompt& head) {
   const auto n = static_cast<std::size_t>(head.tokens());
   if (n == 0) return true;
-  // Positions increase: n of them, from 0 to n - 1, leave no gap.
+  // Positions increase, so n of them from 0 to n - 1 leave no gap.
   const auto& positions = head.observed_positions;
   return head.observed.present() && positions.size() >= n && positions.front() == 0 &&
          positions[n - 1] == static_cast<std::int32_t>(n) - 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The context's own queries one after the other: for methods that replay the prompt as a stream of tokens.
+// The queries of the context in order, for methods that replay the prompt as a stream of tokens.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ bool has_all_queries(const HeadPrompt& head);
 /// "the trace has 128 of 3840", for messages of Unavailable.
 std::string observed_share(const HeadPrompt& head);
 
-/// Logits of query t for the tokens 0 .. t, one span a query head.
+/// Logits of query t for the tokens 0 .. t, one span per query head.
 using StepLogits = std::vector<std::span<const float>>;
 /// Calls step(t, logits) for t = 0 .. n-1 in order. has_all_queries(head) must hold.
 void for_each_prompt_step(const HeadPrompt& head, Backend& backend,

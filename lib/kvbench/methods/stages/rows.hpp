@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of buffers moved, multiplied and selected.
+// Copies, products and selections of rows of buffers.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ std::vector<TokenId> token_range(Index first, Index count);
 /// The rows `ids` [k, 1] of `source` [n, c], in this order, as a new buffer [k, c].
 Buffer<float> gathered(const Buffer<const float>& source, const Buffer<const std::int32_t>& ids, Backend& backend);
 Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids, Backend& backend);
-/// The same for reading only: consecutive rows are not copied.
+/// The same, read-only: where `ids` are consecutive, the result is a slice and not a copy.
 Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend);
 /// Copies `source` [k, c] to `out` [k, c]. Either may be a slice, and both may be empty.
 void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend);

@@ -27,19 +27,20 @@ Buffer<const float> reduced_and_pooled(const Buffer<const float>& scores, const 
 }  // namespace
 
 void fields(ParamVisitor& visitor, SelectionParams& params) {
-  visitor.integer("sinks", params.sinks, {.min = 0}, "first tokens that are kept in any case");
-  visitor.integer("recent", params.recent, {.min = 0}, "last tokens that are kept in any case");
+  visitor.integer("sinks", params.sinks, {.min = 0}, "first tokens that are always kept");
+  visitor.integer("recent", params.recent, {.min = 0}, "last tokens that are always kept");
   visitor.integer("kernel", params.kernel, {.min = 1}, "pooling width in tokens, odd");
   visitor.choice("pooling", params.pooling, {"none", "max", "mean"}, "pooling of the scores along the context");
   fields(visitor, params.group);
-  visitor.choice("order", params.order, {"reduce_first", "pool_first"}, "reduction and pooling, per=kv_head only");
+  visitor.choice("order", params.order, {"reduce_first", "pool_first"}, "order of reduction and pooling, per=kv_head only");
 }
 
 void check_selection(std::string_view method, const SelectionParams& params) {
   if (params.kernel % 2 == 0) throw Error("parameter '{}.kernel' is {}; it must be odd", method, params.kernel);
 }
 
-MakeCache keep_best(const HeadPrompt& head, const Buffer<const float>& scores, const SelectionParams& params, Backend& backend) {
+MakeCache keep_best(const HeadPrompt& head, const Buffer<const float>& scores, const SelectionParams& params,
+                    Backend& backend) {
   const Index n = head.tokens(), recent = std::clamp(params.recent, n - scores.cols(), n);
   const Index sinks = std::min(params.sinks, n - recent);
   const Buffer<const float> ranked = reduced_and_pooled(scores, params, backend);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of queries of one kv head, as all configurations of a work item share it.
+// A block of queries of one kv head, shared by all configurations of a work item.
 #pragma once
 
 #include <map>
@@ -14,19 +14,19 @@ struct BlockPart {
   QueryBlock global, local;
 };
 
-/// The exact pass over a block, and the state over the tokens that the harness itself keeps exactly (the tail after the context,
-/// protected ends).
+/// The exact pass over a block, and the state over the tokens that the harness itself keeps exactly (the tail after the
+/// context, protected ends).
 class HeadBlock {
  public:
-  /// `fixed` = trace numbers of the tokens that the harness keeps. `head` outlives this.
+  /// `fixed` = trace numbers of the tokens that the harness keeps. `head` must outlive this object.
   HeadBlock(const Head& head, Index begin, Index count, const std::vector<TokenId>& fixed, Backend& backend);
 
   ExactBlock exact;
 
   const Head& head() const { return *head_; }
   const BlockPart& part(QueryRun run, Backend& backend);  ///< computed once for all configurations
-  HostState fixed(QueryRun run) const;                    ///< of the run's rows over the tokens that the harness keeps
-  HostState whole(QueryRun run) const;                    ///< over all tokens: the exact pass
+  HostState fixed(QueryRun run) const;                    ///< rows of the run over the tokens that the harness keeps
+  HostState whole(QueryRun run) const;                    ///< rows of the run over all tokens: the exact pass
 
  private:
   std::vector<float> rows(const std::vector<float>& all, QueryRun run) const;

@@ -10,10 +10,10 @@
 namespace kvbench {
 namespace {
 
-constexpr double worthwhile = 0.9;        ///< slots of all segments over slots of all sets, at most
-constexpr std::size_t max_segments = 16;  ///< more are not worth a pass of attention each
+constexpr double worthwhile = 0.9;        ///< upper limit of (slots of all segments) / (slots of all sets)
+constexpr std::size_t max_segments = 16;  ///< beyond this number, one pass of attention per segment does not save work
 
-/// The places of the bits that are set in a mask of 8, and how many there are.
+/// The positions of the bits that are set in a mask of 8 bits, and their number.
 struct MarkedOf8 {
   std::array<std::int32_t, 8> place{};
   std::size_t count = 0;
@@ -28,12 +28,12 @@ std::array<MarkedOf8, 256> marked_by_mask() {
   return table;
 }
 
-/// Splits the tables of one scope: those with equal per_head and per_query.
+/// Splits the tables of one scope, which have equal per_head and per_query, into segments.
 class ScopeSplitter {
  public:
   ScopeSplitter(std::span<const HostEntries* const> sets, Index tokens, bool per_head, bool per_query)
       : sets_(sets), per_head_(per_head), per_query_(per_query), steps_(sets.size()) {
-    combination(std::vector<SetWeight>(sets.size()));  // number 0: in no set
+    combination(std::vector<SetWeight>(sets.size()));  // code 0: in no set
     for (const HostEntries* set : sets) {
       for (const ReadTable& table : set->tables()) {
         if (in_scope(table)) rows_ = table.rows;
@@ -44,7 +44,7 @@ class ScopeSplitter {
     marked_.resize(codes_.size() + 8);
   }
 
-  /// False where the weights make too many combinations.
+  /// Returns false where the weights give too many combinations.
   bool split() {
     for (Index row = 0; row < rows_; ++row) {
       for (std::size_t s = 0; s < sets_.size(); ++s) {
@@ -76,10 +76,10 @@ class ScopeSplitter {
   }
 
  private:
-  using Code = std::uint8_t;  ///< number of a combination of weights
+  using Code = std::uint8_t;  ///< index of a combination of weights
   static constexpr Code unknown = 255;
 
-  /// What one more set with this weight makes of a combination.
+  /// The transition of a combination when one more set adds this weight.
   struct Step {
     Code from;
     SetWeight weight;
@@ -117,8 +117,8 @@ class ScopeSplitter {
   void mark(std::size_t set, const ReadTable& table, Index row) {
     const auto begin = static_cast<std::size_t>(row * table.width);
     const std::span<const std::int32_t> ids = table.row(row);
-    Code* const codes = codes_.data();  // a local: bytes may alias every member
-    // Neighbouring slots mostly have the same weight: what it makes of each combination is kept until the weight changes.
+    Code* const codes = codes_.data();  // a local variable, because bytes may alias every member
+    // Neighbouring slots mostly have the same weight: the transitions of that weight are stored until the weight changes.
     std::array<Code, max_segments + 2> next;
     next.fill(unknown);
     SetWeight weight{1, 1};
@@ -161,8 +161,8 @@ class ScopeSplitter {
     std::ranges::fill(codes_, Code{0});
   }
 
-  /// Writes the tokens that have a code to marked_, in increasing order, and returns how many: eight tokens at a time and without a
-  /// branch for each, because which of them are marked is hard to predict.
+  /// Writes the tokens that have a code to marked_, in increasing order, and returns their number. Eight tokens are read at a
+  /// time and without a branch per token, because branches on marks would be mispredicted.
   std::size_t list_marked() {
     static const std::array<MarkedOf8, 256> by_mask = marked_by_mask();
     const Code* const codes = codes_.data();
@@ -172,7 +172,7 @@ class ScopeSplitter {
       std::uint64_t eight;
       std::memcpy(&eight, codes + i, sizeof eight);
       if (eight == 0) continue;
-      // The top bit of each byte that is not 0 (codes lie below 128), then these bits side by side.
+      // The top bit of each non-zero byte (codes are below 128); then these bits are packed into one byte.
       const std::uint64_t tops = (eight + 0x7f7f7f7f7f7f7f7f) >> 7 & 0x0101010101010101;
       const MarkedOf8& of = by_mask[tops * 0x0102040810204080 >> 56];
       for (std::size_t k = 0; k < 8; ++k) marked[count + k] = static_cast<std::int32_t>(i) + of.place[k];
@@ -186,7 +186,7 @@ class ScopeSplitter {
   Index rows_ = 0, slots_ = 0;
   std::vector<std::vector<SetWeight>> weights_;  ///< by code, by set
   std::vector<std::vector<Step>> steps_;         ///< by set
-  std::vector<Code> codes_;                      ///< by token: its combination so far
+  std::vector<Code> codes_;                      ///< by token: its combination over the sets so far
   std::vector<std::int32_t> marked_;
   std::vector<List> lists_;  ///< by code, without 0
 };

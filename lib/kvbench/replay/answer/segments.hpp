@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of entries that answer the same queries, such as those of one method at several budgets, mostly hold the same tokens. A segment
-// holds the tokens that have equal weights in every set, so that attention over it is computed once for all sets:
-// N_c = sum_s w_cs N_s, D_c = sum_s w'_cs D_s for set c and segments s.
+// Sets of entries that answer the same queries, such as those of one method at several budgets, mostly contain the same tokens.
+// A segment is a group of tokens with equal weights in every set. Attention over it is computed once for all sets: N_c = sum_s
+// w_cs N_s, D_c = sum_s w'_cs D_s for set c and segments s.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,19 @@
 
 namespace kvbench {
 
-/// Weights of a token in one set; both 0: the set does not hold it.
+/// Weights of a token in one set; both 0: the token is not in the set.
 struct SetWeight {
   float num = 0, den = 0;
   friend bool operator==(const SetWeight&, const SetWeight&) = default;
 };
 
 struct Segment {
-  EntryTable table;                ///< ids alone, increasing in each row
+  EntryTable table;                ///< ids only, increasing in each row
   std::vector<SetWeight> weights;  ///< by set
 };
 
-/// The segments of these sets, whose token numbers lie below `tokens`. Empty where attention over them would not save work: entries with
-/// keys or values of their own, weights that differ from token to token, or sets that hold different tokens.
+/// The segments of these sets, whose token numbers are below `tokens`. Absent where attention over segments would not save
+/// work: entries with keys or values of their own, too many different weights, or sets with few tokens in common.
 std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* const> sets, Index tokens, Backend& backend);
 
 }  // namespace kvbench

@@ -12,12 +12,12 @@
 namespace kvbench {
 namespace {
 
-/// Fewer query rows do not earn back the splitting of entries into segments.
+/// With fewer query rows, splitting the entries into segments costs more than it saves.
 constexpr Index min_shared_rows = 8;
 
 float shrink(float max, float larger) { return max == larger ? 1 : std::exp(max - larger); }
 
-/// state += part with these weights.
+/// state += weight * part.
 void add(const HostState& part, SetWeight weight, HostState& state) {
   const std::size_t rows = state.max.size(), dv = state.num.size() / rows;
   for (std::size_t r = 0; r < rows; ++r) {

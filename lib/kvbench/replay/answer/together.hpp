@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configurations of one method and seed on one work item: they differ in their budget and answer each block of queries together, so
-// that attention over the tokens that their entries have in common is computed once.
+// The configurations of one method and seed on one work item, which differ in their budget. They answer each block of queries
+// together, so that attention over the tokens that their entries have in common is computed once.
 #pragma once
 
 #include <functional>
@@ -11,17 +11,19 @@
 
 namespace kvbench {
 
-/// What the sets answer to a run of queries of one head, each on top of `fixed`, with its share of the time by its number of entries.
-/// Empty where computing them together would not save work.
+/// The answer of each set to a run of queries of one head, with `fixed` included. The time is divided among the sets in
+/// proportion to their numbers of entries. Empty where computing them together would not save work.
 std::vector<ConfigurationRun::Shared> attend_together(std::span<const HostEntries* const> sets, const BlockPart& part,
                                                       const HostState& fixed, const HeadTokens& tokens, Backend& backend);
 
 class Together {
  public:
-  /// Runs `work` for a configuration (its index in the plan); false where it failed and the configuration is over.
+  /// Runs `work` for a configuration (its index in the plan); returns false where it failed and the configuration ends.
   using Guard = std::function<bool(std::size_t configuration, const std::function<void()>& work)>;
 
-  void add(std::size_t configuration, std::unique_ptr<ConfigurationRun> run) { members_.push_back({configuration, std::move(run)}); }
+  void add(std::size_t configuration, std::unique_ptr<ConfigurationRun> run) {
+    members_.push_back({configuration, std::move(run)});
+  }
 
   /// Calls visit(configuration) for each one that has not failed.
   template <class F>
@@ -29,10 +31,10 @@ class Together {
     for (const Member& member : members_) visit(member.configuration);
   }
 
-  /// Answers the queries of a block (one HeadBlock per head), appending the decoded tokens up to each.
+  /// Answers the queries of a block (one HeadBlock per head), after appending the decoded tokens up to each query.
   void answer(std::span<HeadBlock> blocks, const Guard& guard, Backend& backend);
 
-  /// After the last block.
+  /// Finishes the runs, after the last block.
   void finish(const Guard& guard);
 
  private:

@@ -16,7 +16,7 @@
 namespace kvbench {
 namespace {
 
-/// What prepare() returned for a method, or why it could not.
+/// The result of prepare() for a method, or its failure.
 struct PreparedMethod {
   std::size_t method = 0;
   MakeLayerCache make;
@@ -24,7 +24,8 @@ struct PreparedMethod {
   Spent spent;
 };
 
-/// Runs `work`; what a method may throw becomes a status. Memory exhaustion, I/O errors and interruption pass through.
+/// Runs `work`; exceptions that a method may throw become a status. Memory exhaustion, I/O errors and interruption pass
+/// through.
 template <class F>
 void guard(Status& status, std::string& reason, F work) {
   try {
@@ -75,7 +76,7 @@ class WorkItemRun {
   }
 
  private:
-  /// Configurations that are answered together: those of a method and seed. Standalone ones are alone.
+  /// The configurations of a method and seed, which are answered together. With `standalone` each configuration is a group.
   using Groups = std::map<std::tuple<std::size_t, std::uint32_t, std::size_t>, Together>;
 
   Together::Guard status_guard() {
@@ -103,29 +104,29 @@ class WorkItemRun {
     return false;
   }
 
-  /// Throws Unavailable where this layer or trace cannot feed the method.
+  /// Throws Unavailable where the layer or the trace lacks an input of the method.
   void check_needs(const MethodInfo& info) const {
     if (item_.prompt.protocol == Protocol::stream && !info.streaming) {
       throw Unavailable(fmt::format("{} compresses a whole context at once; it is not a streaming algorithm", info.name));
     }
     const TokenMap& map = heads_.front().map;
     if (info.whole_context && !map.identity()) {
-      throw Unavailable(fmt::format("{} names tokens of the whole context; leave --protect out", info.name));
+      throw Unavailable(fmt::format("{} refers to tokens of the whole context; omit --protect", info.name));
     }
     if (const auto reason = lacking(info, layer(), map.first, item_.prompt.context)) throw Unavailable(*reason);
     if (info.observes && decodes()) {
       const auto steps = static_cast<Index>(heads_.front().positions.size());
       if (steps != heads_.front().positions.back() + 1 - item_.prompt.context) {
         throw Unavailable(
-            "the method observes every decode step, and the trace lacks queries of some; dump with --queries all");
+            "the method observes every decode step, but the trace lacks queries of some steps; dump with --queries all");
       }
     }
   }
 
   bool decodes() const { return item_.prompt.appends() && request_.decoded == Decoded::method; }
 
-  /// Configurations method by method and seed by seed, the largest budget first: what a method computes when it is first needed then
-  /// serves the others.
+  /// The configurations ordered by method, seed and falling budget: results that a method computes on first use, at the largest
+  /// budget, are then reused at the others.
   std::vector<std::size_t> order_of_making() const {
     std::vector<std::size_t> order;
     for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
@@ -139,7 +140,7 @@ class WorkItemRun {
     return order;
   }
 
-  /// The configuration's method, prepared once for all configurations, or for each where they are standalone.
+  /// The method of the configuration, prepared once for all of its configurations, or with `standalone` for each.
   const PreparedMethod& prepared(std::size_t c) {
     const std::size_t m = plan_.configurations[c].method;
     if (prepared_ && prepared_->method == m && !request_.standalone) return *prepared_;
@@ -159,7 +160,7 @@ class WorkItemRun {
     return out;
   }
 
-  /// Tokens that the method itself may keep.
+  /// The budget without the tokens that the harness protects. Throws Infeasible where none is left.
   Index method_budget(std::size_t c) {
     const MethodChoice& choice = method_of(c);
     const PromptPlan& prompt = item_.prompt;
@@ -167,7 +168,7 @@ class WorkItemRun {
     const bool too_large = budget > prompt.base;
     if (choice.info->plan && !too_large) {
       const auto layers = choice.info->plan(reader_.info().num_layers, prompt.base, budget, choice.params);
-      // A plan may give a layer more than there is: the mean is what was asked for, and that fits.
+      // A plan may give a layer more than the context; the mean over the layers is the budget and fits.
       budget = std::min(layers.at(static_cast<std::size_t>(layer().layer)), prompt.base);
     }
     for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = budget;
@@ -176,7 +177,7 @@ class WorkItemRun {
       throw Infeasible(fmt::format("the budget of {} tokens is larger than the context of {}", budget, prompt.base));
     }
     if (own < 1) {
-      throw Infeasible(fmt::format("the budget of {} tokens does not exceed the {} protected ones", budget, budget - own));
+      throw Infeasible(fmt::format("the budget of {} tokens does not exceed the {} protected tokens", budget, budget - own));
     }
     return own;
   }
@@ -217,7 +218,7 @@ class WorkItemRun {
             .kv_element = request_.kv_element};
   }
 
-  /// Tokens that the harness keeps exactly whatever the method does.
+  /// The tokens that the harness keeps exactly.
   std::vector<TokenId> fixed_tokens() const {
     const PromptPlan& prompt = item_.prompt;
     std::vector<TokenId> ids;

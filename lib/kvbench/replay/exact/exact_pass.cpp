@@ -9,7 +9,7 @@
 namespace kvbench {
 namespace {
 
-/// Stacked rows g*m + i of queries [begin, begin + count), as row numbers of the block.
+/// Row numbers g*m + i in the block of the queries [begin, begin + count) of each query head.
 std::vector<std::int32_t> row_numbers(Index group, Index queries, Index begin, Index count) {
   std::vector<std::int32_t> rows;
   for (Index g = 0; g < group; ++g) {

@@ -7,10 +7,10 @@
 
 namespace kvbench {
 
-/// Of a block's kept scores: bounds what a head in flight holds beside its own slabs.
+/// Maximum bytes of the scores of a block, which limits the memory of a head beyond its slabs.
 inline constexpr double score_bytes = 40e6;
 
-/// A block of consecutive evaluated queries of one kv head with everything exact about them. Rows: g*m + i.
+/// The exact results of a block of consecutive evaluated queries of one kv head. Rows: g*m + i.
 struct ExactBlock {
   Index begin = 0;                                        ///< index of its first query among the head's evaluated queries
   QueryBlock block;                                       ///< in the trace's token numbers, scores kept
@@ -22,22 +22,22 @@ struct ExactBlock {
   std::vector<float> p_norm;                              ///< [R] |p|_2 of the exact softmax row
   double seconds = 0;                                     ///< of the exact pass itself
 
-  /// Of the k best tokens of a row by exact logit among columns [first, min(last, visible end)); there must be so many.
+  /// The k best tokens of a row by exact logit among columns [first, min(last, visible end)), which must contain at least k.
   BestTokens best(Backend& backend, Index k, Index first, Index last, Index row);
 
  private:
   Ranking ranking_;
 };
 
-/// Rows g*count + i of queries [begin, begin + count) out of the stacked rows g*m + i of `all`, of whatever width.
+/// Rows g*count + i of the queries [begin, begin + count), from the stacked rows g*m + i of `all`, of any width.
 std::vector<float> query_rows(const std::vector<float>& all, Index group, Index m, Index begin, Index count);
 
-/// How many queries a block may hold so that its scores stay within `bytes`.
+/// The number of queries of a block whose scores fit into `bytes`.
 Index block_queries(const Head& head, double bytes);
 
 ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& backend);
 
-/// The part of a block that covers queries [begin, begin + count) of it.
+/// The queries [begin, begin + count) of a block.
 QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index count, Backend& backend);
 
 /// The block in the method's token numbers (see TokenMap).

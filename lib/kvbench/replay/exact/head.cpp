@@ -37,9 +37,9 @@ std::vector<float> context_column_sums(const trace::Reader& reader, const trace:
   return sums;
 }
 
-/// Numbers of the queries that a method may see, and of those to evaluate, among the layer's query_positions.
+/// Indices into the layer's query_positions: the queries that a method may see, and those to evaluate.
 struct QueryRange {
-  std::size_t first = 0;  ///< earlier queries see none of the method's context
+  std::size_t first = 0;  ///< earlier queries attend to no token of the method's context
   std::size_t split = 0;  ///< [first, split) are observed, [split, end) evaluated
   std::size_t end = 0;
 };
@@ -51,7 +51,7 @@ QueryRange query_range(const trace::LayerInfo& layer, const PromptPlan& plan) {
   return {number(plan.protect_first), number(plan.context), positions.size()};
 }
 
-/// The first token that a query at this position sees.
+/// The first visible token of a query at this position.
 Index first_seen_by(std::int64_t position, Index window) { return window > 0 ? std::max<Index>(0, position + 1 - window) : 0; }
 
 void measure_values(const std::vector<float>& values, Index dv, const trace::LayerInfo& layer, const QueryRange& range,
@@ -65,7 +65,7 @@ void measure_values(const std::vector<float>& values, Index dv, const trace::Lay
   }
 }
 
-/// What the method knows of its head beside the arrays.
+/// The fields of HeadPrompt other than the arrays.
 void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const Head& head, HeadPrompt& view) {
   view.prompt = PromptId(static_cast<Index>(head.place.prompt));
   view.prompt_group = info.prompts[head.place.prompt].id;
@@ -80,7 +80,7 @@ void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const
     view.rope = Rope{layer.rope_theta, info.rope_layout == "interleaved"};
 }
 
-/// The method's view: the context without what the harness protects.
+/// The method's view: the context without the tokens that the harness protects.
 void set_prompt(const trace::TraceInfo& info, const PromptPlan& plan, const trace::LayerInfo& layer, HeadSlabs& slabs,
                 Head& head, Backend& backend) {
   HeadPrompt& view = head.prompt;

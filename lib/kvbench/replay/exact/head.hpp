@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kv head in memory: what the harness knows of it, and what a method may see of it.
+// One kv head in memory: the data of the harness, and the part that a method sees.
 #pragma once
 
 #include <kvbench/methods/contract/attend.hpp>
@@ -7,8 +7,8 @@
 
 namespace kvbench {
 
-/// Token numbers as a method sees them (its context starts at 0 and ends where decoding starts) and as the trace numbers them.
-/// They differ by the tokens that the harness protects at both ends of the context.
+/// The map between the token numbers of a method (its context starts at 0 and ends where decoding starts) and those of the
+/// trace. They differ by the tokens that the harness protects at both ends of the context.
 struct TokenMap {
   Index first = 0;   ///< protected tokens before the method's context
   Index middle = 0;  ///< tokens of the method's context
@@ -30,19 +30,19 @@ struct Head {
   std::vector<std::int32_t> positions;  ///< [m] of the queries to evaluate
   std::vector<float> queries;           ///< [G*m, d] row g*m + i
   std::vector<float> speculated;        ///< the same, empty where the trace has none
-  std::vector<double> v_op, v_fro;      ///< [m] operator and Frobenius norm of V over the tokens that each query sees
+  std::vector<double> v_op, v_fro;      ///< [m] operator and Frobenius norm of V over the visible tokens of each query
 
   Index num_tokens() const { return tokens.keys.rows(); }
-  /// The first token that a query at this position sees.
+  /// The first visible token of a query at this position.
   Index first_seen(std::int32_t position) const;
   Index queries_per_head() const { return static_cast<Index>(positions.size()); }
 };
 
-/// What a trace holds of one kv head as far as a replay needs it, on its way to a backend.
+/// The arrays of one kv head that a replay needs, read from the trace for a backend.
 struct HeadSlabs {
   Uploaded<float> keys, values;            ///< [n, d], [n, dv]
   Uploaded<float> keys_pre_rope;           ///< [n, d]; absent: not in the trace
-  Uploaded<float> column_sums;             ///< [G, middle]; absent: not of this context
+  Uploaded<float> column_sums;             ///< [G, middle]; absent: the trace has none for this context
   Uploaded<float> observed;                ///< as HeadPrompt::observed
   std::vector<float> queries, speculated;  ///< as in Head
   std::vector<double> v_op, v_fro;         ///< as in Head
@@ -51,14 +51,15 @@ struct HeadSlabs {
 /// Bytes that read_head() leaves in the uploader's memory.
 std::size_t slab_bytes(const trace::TraceInfo& info, const HeadPlace& place);
 
-/// Reads one head: any thread, beside whatever backends compute. Holds at most one array in the trace's element type at a time.
+/// Reads one head. May be called from any thread while backends compute. Holds at most one array in the trace's element type at
+/// a time.
 HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Uploader& uploader);
 
-/// Gives a head that was read to the backend that computes it.
+/// Moves a head that was read to the backend that computes it.
 Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const HeadPlace& place, HeadSlabs slabs,
                 Backend& backend);
 
-/// Both, one after the other.
+/// read_head() and place_head().
 Head load_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Backend& backend);
 
 }  // namespace kvbench

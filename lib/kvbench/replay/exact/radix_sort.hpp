@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting by numbers where comparisons would be guessed wrong half the time.
+// Radix sort, which has no branches that depend on comparisons: half of them would be mispredicted.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace kvbench {
 
-/// Sorts by key_of(item), a std::uint32_t, the smallest first; equal keys stay in the order given. Least significant digit
+/// Sorts by key_of(item), a std::uint32_t, the smallest first; equal keys keep their order. Least significant digit
 /// first, with no more digits than the range of the keys needs: O(digits * (items + 2^11)).
 template <class T, class KeyOf>
 void radix_sort(std::vector<T>& items, KeyOf key_of) {

@@ -10,7 +10,7 @@
 namespace kvbench {
 namespace {
 
-/// Increases where the logit falls; -0 equals +0.
+/// A key that increases as the logit decreases; -0 equals +0.
 std::uint32_t falling(float logit) {
   const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);
   return (bits & 0x80000000u) != 0 ? bits : ~bits & 0x7fffffffu;
@@ -35,7 +35,7 @@ BestTokens Ranking::best(Backend& backend, const ExactRows& rows, Index k, Index
     if (++met == k) return {token.logit, token.id, at.mass};
     if (met == (static_cast<Index>(marks.size()) + 1) * stride) marks.push_back(at);
   }
-  throw std::logic_error("fewer tokens in the range than were kept of it");
+  throw std::logic_error("fewer than k visible tokens in the range");
 }
 
 void Ranking::select(Backend& backend, const ExactRows& exact, Index count) {
@@ -66,7 +66,7 @@ const std::vector<Ranking::Ranked>& Ranking::sorted(const ExactRows& rows, Index
   for (const std::int32_t id : std::span(ids, static_cast<std::size_t>(count))) {
     ranked.push_back({id, logits[id], shares[id]});
   }
-  // By increasing number so far, which is the order among equal logits.
+  // The tokens are in increasing order, which the stable sort keeps among equal logits.
   radix_sort(ranked, [](const Ranked& token) { return falling(token.logit); });
   return ranked;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokens of a block's query rows in falling order of their exact logits, which answers "the best k of any range" for every
-// method and budget without another look at all scores.
+// The tokens of the query rows of a block in falling order of their exact logits, from which the best k of any range are
+// computed for every method and budget without another scan of all scores.
 #pragma once
 
 #include <map>
@@ -28,10 +28,10 @@ struct ExactRows {
   std::span<const std::int32_t> last;
 };
 
-/// Of the same rows at every call. Equal logits: the lower token is the better one.
+/// Every call must pass the same rows. Of equal logits the lower token is the better one.
 class Ranking {
  public:
-  /// Of the k best visible tokens of a row within [first, last). There must be so many, 1 <= k.
+  /// The k best visible tokens of a row within [first, last), which must contain at least k >= 1.
   BestTokens best(Backend& backend, const ExactRows& rows, Index k, Index first, Index last, Index row);
 
  private:
@@ -39,10 +39,10 @@ class Ranking {
     std::int32_t id;
     float logit, share;
   };
-  /// How far a walk over a row's ranking has come, each time another `stride` tokens of the range were met.
+  /// The state of a walk over the ranking of a row, stored after every `stride` tokens of the range.
   struct Mark {
-    std::size_t position = 0;  ///< of the next token to look at
-    double mass = 0;           ///< of those met
+    std::size_t position = 0;  ///< of the next token
+    double mass = 0;           ///< of the tokens of the range so far
   };
   using Range = std::pair<Index, Index>;
   static constexpr Index stride = 16;
@@ -50,9 +50,9 @@ class Ranking {
   void select(Backend& backend, const ExactRows& rows, Index count);
   const std::vector<Ranked>& sorted(const ExactRows& rows, Index row);
 
-  Index selected_ = 0;                                     ///< how many tokens of each row are in chosen_
+  Index selected_ = 0;                                     ///< tokens of each row in chosen_
   HostView<std::int32_t> chosen_;                          ///< [R, selected_] by number, then -1
-  std::vector<std::vector<Ranked>> by_rank_;               ///< by row: chosen_, the best first; empty: not asked for yet
+  std::vector<std::vector<Ranked>> by_rank_;               ///< by row: chosen_, the best first; empty: not computed yet
   std::map<Range, std::vector<std::vector<Mark>>> marks_;  ///< by row; [c]: after (c + 1) * stride tokens of the range
 };
 

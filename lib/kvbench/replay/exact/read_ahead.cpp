@@ -35,7 +35,7 @@ ReadAhead::Slabs ReadAhead::read(std::size_t u, Uploader& uploader) const {
   return slabs;
 }
 
-/// Memory that is short now may suffice once the work item at work has let go of its own: then the taker reads.
+/// Absent where memory is exhausted: after the running work item has released its memory, take() reads the work item itself.
 std::optional<ReadAhead::Slabs> ReadAhead::read_if_it_fits(std::size_t u, Uploader& uploader) const {
   try {
     return read(u, uploader);
@@ -65,7 +65,7 @@ void ReadAhead::start_next(const Backend& backend) {
     ahead_[next_] = std::async(std::launch::async, [this, u = next_] { return read_if_it_fits(u, *uploader_); });
     ++next_;
   } catch (const std::system_error&) {
-    ahead_.erase(next_);  // no more threads: whoever takes the work item reads it
+    ahead_.erase(next_);  // no more threads: take() reads the work item
   }
 }
 

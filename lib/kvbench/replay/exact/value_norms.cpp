@@ -7,8 +7,8 @@
 namespace kvbench {
 namespace {
 
-/// A unit vector without the symmetries of real data: equal or opposite coordinates, as all ones have, can make it orthogonal
-/// to the direction that is looked for.
+/// A unit vector without the symmetries of real data: a vector with equal or opposite coordinates can be orthogonal to the
+/// dominant direction.
 Eigen::VectorXd irregular_direction(Index dv) {
   Eigen::VectorXd direction(dv);
   for (Index c = 0; c < dv; ++c) direction[c] = 1.5 + std::sin(static_cast<double>(c * c + c + 1));
@@ -30,7 +30,7 @@ void ValueNorms::update(Index token, double sign) {
 }
 
 void ValueNorms::move_to(Index first, Index last) {
-  constexpr Index block = 256;  // whole blocks as one matrix product: the first range is the whole context
+  constexpr Index block = 256;  // one matrix product per block, because the first range is the whole context
   for (; last_ + block <= last; last_ += block) {
     const Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> rows(
         values_.data() + last_ * dv_, block, dv_);
@@ -42,7 +42,7 @@ void ValueNorms::move_to(Index first, Index last) {
 
 double ValueNorms::operator_norm() {
   const auto symmetric = gram_.selfadjointView<Eigen::Lower>();
-  // Some of every direction, so that one that has overtaken the last range's is found.
+  // Components in every direction, so that a new dominant direction is found.
   vector_ += 0.1 * start_;
   double value = 0;
   for (int i = 0; i < 1000; ++i) {

@@ -16,10 +16,10 @@ class ValueNorms {
   /// `values` is [n, dv] row-major and must outlive this object.
   ValueNorms(std::span<const float> values, Index dv);
 
-  /// Makes the range [first, last). Both ends may only move forward.
+  /// Sets the range to [first, last). Both ends may only move forward.
   void move_to(Index first, Index last);
 
-  /// |V|_op by power iteration, warm-started from the range before, to 1e-9 relative change.
+  /// |V|_op by power iteration, started from the vector of the previous range, to 1e-9 relative change.
   double operator_norm();
   double frobenius_norm() const;
 
@@ -30,7 +30,7 @@ class ValueNorms {
   Index dv_;
   Index first_ = 0, last_ = 0;
   Eigen::MatrixXd gram_;
-  Eigen::VectorXd start_;   ///< some of every direction
+  Eigen::VectorXd start_;   ///< a vector with components in every direction
   Eigen::VectorXd vector_;  ///< iterate
 };
 

@@ -24,12 +24,12 @@ struct Limits {
   std::uint64_t length;
 };
 
-/// Numbers beside the ids: `width` per slot, or none.
+/// Numbers that accompany the ids, `width` per slot; may be absent.
 HostView<float> read_beside(const Object& group, const char* name, Index slots, Index width, const Limits& limits) {
   Numbers<float> numbers = read_numbers<float>(group, name, limits.length);
   if (numbers.values.empty()) return {};
   require(static_cast<Index>(numbers.values.size()) == slots * width, group,
-          fmt::format("'{}' holds {} numbers, and the ids ask for {}", name, numbers.values.size(), slots * width));
+          fmt::format("'{}' holds {} numbers, but the ids require {}", name, numbers.values.size(), slots * width));
   require(std::ranges::all_of(numbers.values, [](float x) { return std::isfinite(x); }), group,
           fmt::format("'{}' holds a number that is not finite", name));
   return HostView(std::move(numbers.values));
@@ -40,7 +40,8 @@ HostTable read_table(const Object& group, const Limits& limits) {
   table.per_head = integer_of(group, "per_head", 0) != 0;
   table.per_query = integer_of(group, "per_query", 0) != 0;
   Numbers<std::int32_t> ids = read_numbers<std::int32_t>(group, "ids", limits.length);
-  require(ids.dims.size() == 1 || ids.dims.size() == 2, group, "a table needs a dataset 'ids' of [rows, width], or [width]");
+  require(ids.dims.size() == 1 || ids.dims.size() == 2, group,
+          "a table needs a dataset 'ids' of shape [rows, width] or [width]");
   table.rows = ids.dims.size() == 2 ? ids.dims[0] : 1;
   table.width = ids.dims.back();
   table.ids = HostView(std::move(ids.values));
@@ -48,7 +49,7 @@ HostTable read_table(const Object& group, const Limits& limits) {
   require(table.per_query ? table.rows % heads == 0 : table.rows == heads, group,
           fmt::format("'ids' has {} rows, which do not fit {} query heads", table.rows, limits.group));
   require(std::ranges::all_of(table.ids, [](std::int32_t id) { return id >= -1; }), group,
-          "an id is below -1, which marks unused slots");
+          "an id is below -1 (-1 marks unused slots)");
   const Index slots = table.rows * table.width;
   table.weight_num = read_beside(group, "weight_num", slots, 1, limits);
   table.weight_den = read_beside(group, "weight_den", slots, 1, limits);
@@ -66,12 +67,12 @@ KeptHead read_head(const Object& head, const Object& entries, const Limits& limi
     kept.tables.push_back(read_table(entries.group(std::to_string(t)), limits));
     by_query |= kept.tables.back().per_query;
   }
-  require(!kept.tables.empty(), entries, "it holds no table; the first one is the group '0'");
+  require(!kept.tables.empty(), entries, "it holds no table; the first table is the group '0'");
   require(!by_query || !kept.positions.empty(), head, "tables by query need the dataset 'positions' of the queries");
   return kept;
 }
 
-/// Reads all that read_head() may ever read below `heads`, for what it does to the library.
+/// Reads everything below `heads` that read_head() may read, so that faults of the HDF5 library on a damaged file occur here.
 void touch_all(const Object& heads, std::uint64_t length) {
   for (const std::string& name : heads.members()) {
     const Object head = heads.group(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody else's selection as a method: entries from an HDF5 file in the schema of --raw (docs/results.md), scored like any
-// other. `--method file:kept.h5`.
+// An external selection as a method: entries from an HDF5 file in the schema of --raw (docs/results.md), measured like those of
+// any other method. `--method file:kept.h5`.
 #pragma once
 
 #include <string>
@@ -15,17 +15,17 @@ namespace kvbench {
 struct KeptHead {
   std::vector<std::int32_t> positions;  ///< [m] of the queries that tables by query refer to; may be empty where there are none
   Index first_query = 0;                ///< index in `positions` of the query of row 0 of tables by query
-  std::vector<HostTable> tables;         ///< in the trace's token numbers
+  std::vector<HostTable> tables;        ///< in the trace's token numbers
 };
 
-/// An open file, described and checked. Reading is thread-safe.
+/// A file of kept entries whose structure was checked. Reading is thread-safe.
 class KeptFile {
  public:
-  /// Throws Error naming file, object and remedy where it is no such file.
+  /// Throws Error, naming file, object and remedy, where the file does not have the schema.
   explicit KeptFile(std::string path);
 
-  /// Entries of this cell (/heads/<h>/<cell>). Throws Unavailable where the file has none for the head, Error where what it
-  /// has cannot be used: wrong shapes, ids below -1, numbers that are not finite. d, dv, group: those of the trace.
+  /// Entries of this cell (/heads/<h>/<cell>). Throws Unavailable where the file has none for the head, Error where they
+  /// cannot be used: wrong shapes, ids below -1, numbers that are not finite. d, dv, group: those of the trace.
   KeptHead read(std::string_view prompt, std::int64_t layer, Index kv_head, Index cell, Index d, Index dv, Index group) const;
 
  private:
@@ -39,8 +39,8 @@ class KeptFile {
   std::vector<Place> heads_;
 };
 
-/// The method that answers with the entries of a file; `name` is "file:PATH". It lives as long as the program. Its parameters
-/// are set under the name `file`.
+/// The method that answers with the entries of a file; `name` is "file:PATH". The reference is valid until the program ends.
+/// Its parameters are set under the name `file`.
 const MethodInfo& kept_file_method(const std::string& name);
 
 /// A method of the registry, or of a file. Throws Error as find_method() and KeptFile do.

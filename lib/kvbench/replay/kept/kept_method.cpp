@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The method `file:PATH`: what KeptFile reads, behind the contract of a method.
+// The method `file:PATH`: entries read by KeptFile, as a method.
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -16,10 +16,10 @@ struct FileParams {
   Index cell = 0;
 };
 void fields(ParamVisitor& visitor, FileParams& params) {
-  visitor.integer("cell", params.cell, {.min = 0}, "which cell of the file: /heads/<h>/<cell>");
+  visitor.integer("cell", params.cell, {.min = 0}, "cell of the file: /heads/<h>/<cell>");
 }
 
-/// Rows of `width` numbers of a table, one a (query head, query) of the block, out of those of the file's queries.
+/// The rows `rows`, of `width` numbers, of a table of the file: one per (query head, query) of the block.
 template <class T>
 std::vector<T> rows_of(const HostView<T>& all, Index width, const std::vector<Index>& rows) {
   std::vector<T> out;
@@ -60,7 +60,7 @@ class FileCache : public CompressedCache {
       weights += static_cast<Index>(table.weight_num.size() + table.weight_den.size());
       by_query |= table.per_query;
     }
-    if (by_query) {  // a selection of each query needs all tokens within reach
+    if (by_query) {  // a selection per query may refer to any token
       return {{.name = "keys", .rows = tokens_, .cols = head_.keys.cols(), .tier = Tier::slow, .read = Read::with_entry},
               {.name = "values", .rows = tokens_, .cols = head_.values.cols(), .tier = Tier::slow, .read = Read::with_entry}};
     }
@@ -75,11 +75,11 @@ class FileCache : public CompressedCache {
   Protected protected_tokens() const override { return {.decoded = !lists_decoded_}; }
   std::vector<Note> notes() const override {
     if (tokens_ == head_.tokens()) return {};
-    return {{.text = lists_decoded_ ? "decoded tokens as the file lists them" : "decoded tokens kept exactly"}};
+    return {{.text = lists_decoded_ ? "decoded tokens as listed in the file" : "decoded tokens kept exactly"}};
   }
 
  private:
-  /// Rows of the table that answer these queries.
+  /// Indices of the rows of the table that answer these queries.
   std::vector<Index> rows_for(const HostTable& table, const QueryBlock& queries) const {
     std::vector<Index> rows;
     const Index heads = table.per_head ? head_.group : 1;
@@ -93,7 +93,7 @@ class FileCache : public CompressedCache {
         const auto found = std::ranges::lower_bound(kept_->positions, position);
         const Index i = found - kept_->positions.begin() - kept_->first_query;
         if (found == kept_->positions.end() || *found != position || i < 0 || i >= stored) {
-          throw Unavailable(fmt::format("the file's tables by query do not cover the query at position {}", position));
+          throw Unavailable(fmt::format("the tables by query of the file do not cover the query at position {}", position));
         }
         rows.push_back(g * stored + i);
       }
@@ -113,7 +113,7 @@ class FileCache : public CompressedCache {
     };
     std::vector<std::int32_t> ids = rows_of(table.ids, table.width, rows);
     std::ranges::replace_if(
-        ids, [&](std::int32_t id) { return id >= tokens_; }, -1);  // not there yet
+        ids, [&](std::int32_t id) { return id >= tokens_; }, -1);  // tokens that are not decoded yet
     return {.per_head = table.per_head,
             .per_query = table.per_query,
             .ids = backend_.adopt(std::move(ids), count, table.width),
@@ -127,7 +127,7 @@ class FileCache : public CompressedCache {
   HeadPrompt head_;
   std::shared_ptr<const KeptHead> kept_;
   Index tokens_;
-  bool lists_decoded_ = false;  ///< else decoded tokens are kept exactly
+  bool lists_decoded_ = false;  ///< otherwise decoded tokens are kept exactly
 };
 
 MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> file) {
@@ -135,13 +135,13 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
       .name = name,
       .aliases = {"file"},
       .paper = "a file of kept entries",
-      .summary = "the entries that a file holds, in the schema of --raw",
+      .summary = "the entries of a file in the schema of --raw",
       .notes =
-          "The file fixes what is kept; the budget only stands in the row. Decoded tokens are kept exactly unless the file "
-          "lists ids of them.",
+          "The file determines the entries; the budget only appears in the row. Decoded tokens are kept exactly unless the "
+          "file lists their ids.",
       .kind = Kind::eviction,
       .whole_context = true,
-      .properties = {.full_budget_exact = Property::no("the file fixes what is kept"),
+      .properties = {.full_budget_exact = Property::no("the file determines the entries"),
                      .value_scaling = Property::yes(),
                      .key_shift = Property::yes(),
                      .head_permutation = Property::no("entries belong to a head"),
@@ -153,7 +153,8 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
     std::vector<MakeCache> caches;
     for (const HeadPrompt& head : heads) {
       auto kept = std::make_shared<KeptHead>(file->read(head.prompt_group, head.layer.value, head.head.value,
-                                                        params.as<FileParams>().cell, head.keys.cols(), head.values.cols(), head.group));
+                                                        params.as<FileParams>().cell, head.keys.cols(), head.values.cols(),
+                                                        head.group));
       caches.push_back([head, kept, &backend](Index /*budget*/, std::uint32_t /*seed*/) {
         return std::make_unique<FileCache>(head, kept, backend);
       });

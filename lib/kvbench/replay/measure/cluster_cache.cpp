@@ -23,8 +23,8 @@ struct Run {
     Index next = never;  ///< the next step that selects the cluster
   };
   std::size_t first = 0;           ///< among all steps
-  std::vector<Use> uses;           ///< step by step
-  std::vector<std::size_t> begin;  ///< of each step's uses, and the end
+  std::vector<Use> uses;           ///< ordered by step
+  std::vector<std::size_t> begin;  ///< first use of each step, and the end
   std::size_t clusters = 0;
 
   Index length() const { return static_cast<Index>(begin.size()) - 1; }
@@ -68,11 +68,11 @@ std::vector<Run> make_runs(std::span<const ClusterStep> steps) {
   return runs;
 }
 
-/// Shares that the window of the last R steps gives; returns the largest number of clusters that it held before a step with a
+/// Computes the shares of a cache of the last R steps; returns the largest number of clusters that it held before a step with a
 /// rate.
 Index simulate_window(const Run& run, Index window, std::span<CacheHits> hits) {
-  std::vector<Index> last(run.clusters, -1);        // step that selected each cluster last, -1: none
-  std::vector<Index> leaving(run.begin.size(), 0);  // clusters selected last at each step
+  std::vector<Index> last(run.clusters, -1);        // last step that selected each cluster, -1: none
+  std::vector<Index> leaving(run.begin.size(), 0);  // number of clusters whose last selection is at each step
   Index held = 0, largest = 0;
   for (Index t = 0; t < run.length(); ++t) {
     if (t > window) held -= leaving[static_cast<std::size_t>(t - window - 1)];
@@ -103,12 +103,11 @@ Index simulate_window(const Run& run, Index window, std::span<CacheHits> hits) {
   return largest;
 }
 
-/// After each step, of the clusters at hand those stay whose next uses come first: each stay from one use to the next is an
-/// interval worth one hit where the next use has a rate, at most `capacity` of them may overlap, and dropping the one that ends
-/// last is optimal.
+/// After each step the cache keeps the clusters whose next uses are earliest. Each interval from one use to the next gives one
+/// hit where the next use has a rate. At most `capacity` intervals may overlap, and dropping the one that ends last is optimal.
 void simulate_belady(const Run& run, Index window, Index capacity, std::span<CacheHits> hits) {
   std::vector<Index> held(run.begin.size(), 0);  // clusters in the cache by the step that uses them next
-  Index total = 0, furthest = 0;                 // of all steps; no later one holds any
+  Index total = 0, furthest = 0;                 // of all steps; no later step holds a cluster
   for (Index t = 0; t < run.length(); ++t) {
     const Index hit = std::exchange(held[static_cast<std::size_t>(t)], 0);
     total -= hit;
@@ -143,7 +142,7 @@ std::vector<CacheHits> hits_of(const std::vector<Run>& runs, std::size_t steps, 
 }  // namespace
 
 ClusterStep cluster_step(const HostEntries& entries, Index g, Index i, std::int32_t first, std::int32_t last) {
-  // Neighbours are often of one cluster, or in order already.
+  // Neighbouring slots are often in one cluster, or already in order.
   std::vector<ClusterUse> uses;
   entries.each(g, i, first, last, [&](std::int32_t, std::size_t table, std::size_t slot) {
     const std::int32_t cluster = entries.cluster_id(table, slot);

@@ -1,43 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often the clusters that answer a query are on the device already: the cache of ClusterKV (arXiv 2412.03213, section
-// IV-D), which keeps the clusters of the last R decode steps, simulated from the clusters that a method selected. Pages count
-// as clusters.
+// Hit rates of the device cache of ClusterKV (arXiv 2412.03213, section IV-D), which keeps the clusters of the last R decode
+// steps, simulated from the clusters that a method selected. Pages count as clusters.
 //
 // Steps are the queries of one query head at consecutive positions; where a position is missing, a new run starts with an empty
-// cache. The first R steps of a run have no full window behind them: they have no rate, though the cache holds what they
-// loaded. A cluster is loaded and kept whole, so it hits even where it was cut to a budget when it was loaded.
+// cache. The first R steps of a run have no full window before them and therefore no rate, but the cache holds the clusters
+// that they loaded. A cluster is loaded and kept whole, so that it hits even where it was cut to a budget when it was loaded.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include <kvbench/replay/records/results.hpp>
 #include <kvbench/replay/measure/host_entries.hpp>
+#include <kvbench/replay/records/results.hpp>
 
 namespace kvbench {
 
 struct ClusterUse {
   std::int32_t cluster = 0;
-  std::int32_t tokens = 0;  ///< of it that answer, > 0
+  std::int32_t tokens = 0;  ///< number of its tokens that answer, > 0
 };
 
-/// What answered one query of one query head.
+/// The clusters that answered one query of one query head.
 struct ClusterStep {
   std::int32_t position = 0;
   Index query = 0;                   ///< index among the head's evaluated queries
-  std::vector<ClusterUse> clusters;  ///< in increasing order, each once; tokens that are in no cluster are left out
+  std::vector<ClusterUse> clusters;  ///< in increasing order, each once; tokens without a cluster are omitted
 };
 
-/// The clusters of query head g at query i of these entries, over the tokens first <= id < last that the query sees.
+/// The clusters of query head g at query i of these entries, over the visible tokens first <= id < last.
 ClusterStep cluster_step(const HostEntries& entries, Index g, Index i, std::int32_t first, std::int32_t last);
 
 /// Shares of one step, in [0, 1]; NaN where it has none.
 struct CacheHits {
   double tokens = 0;    ///< of its tokens in clusters, those in clusters that one of the R steps before it selected
   double clusters = 0;  ///< of its clusters, those that one of the R steps before it selected
-  /// Of its clusters, those held by a cache that knows the future and has room for M clusters of any size, where M is the
-  /// largest number of clusters that the window of R steps ever held before a step with a rate. No cache of M clusters has
-  /// more hits over the steps of a run that have rates; a single step may have fewer than the window has.
+  /// Of its clusters, those in an optimal cache (Belady) with space for M clusters of any size, where M is the largest number
+  /// of clusters that the window of R steps held before any step with a rate. No cache of M clusters has more hits over the
+  /// steps of a run that have rates; a single step may have fewer hits than with the window.
   double belady = 0;
 };
 

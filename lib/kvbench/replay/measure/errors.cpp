@@ -41,13 +41,14 @@ void set_decomposition(const RowTruth& truth, const RowState& answer, const RowS
     set(row, Metric::dir_err, NAN);
     return;
   }
-  // Shares of the mass that T has exactly (w) and in the answer (w_hat).
+  // Share of T in the exact mass (w) and in the mass of the answer (w_hat).
   const double w = std::max(0.0, -std::expm1(std::log(plain.den) + plain.max - truth.log_sum_exp));
   const double w_hat = std::max(0.0, -std::expm1(std::log(plain.den) + plain.max - std::log(answer.den) - answer.max));
   double mass = 0, direction = 0, exact = 0;
   for (std::size_t c = 0; c < truth.out.size(); ++c) {
     const double z_exact = truth.out[c], mu_h = component(plain, c), z = component(answer, c);
-    // w (mu_T - mu_H) = z* - mu_H, so nothing is divided by a small w unless the answer gives T mass that it does not have.
+    // w (mu_T - mu_H) = z* - mu_H, so that nothing is divided by a small w unless the answer gives T mass that it does not
+    // have.
     const double toward_t = z_exact - mu_h;
     const double mass_c = (w > 0 ? w_hat / w - 1 : 0) * toward_t;
     mass += mass_c * mass_c;

@@ -78,7 +78,7 @@ HostEntries::Count HostEntries::count(Index g, Index i, std::int32_t first, std:
 }
 
 Index count_inside(std::span<const std::int32_t> ids, std::int32_t first, std::int32_t last) {
-  std::int32_t count = 0;  // as wide as an id, so that the loop runs on vectors
+  std::int32_t count = 0;  // as wide as an id, so that compilers vectorise the loop
   for (const std::int32_t id : ids) count += (id >= first) & (id < last);
   return count;
 }

@@ -12,14 +12,15 @@ namespace kvbench {
 /// The table in the trace's token numbers.
 EntryTable to_global(EntryTable table, const TokenMap& map, Backend& backend);
 
-/// A table and what the harness needs to know of its slots.
+/// A table and the properties of its slots.
 struct ReadTable : HostTable {
   explicit ReadTable(HostTable table);
 
-  std::vector<std::uint8_t> plain;  ///< by slot: its own token with unit weights; empty: all slots in use are, or none is
-  std::size_t used = 0;             ///< slots in use
-  std::size_t plain_count = 0;      ///< plain ones among them
-  bool two_sets = false;            ///< numerator and denominator hold different tokens
+  std::vector<std::uint8_t>
+      plain;                    ///< by slot: its own token with unit weights; empty: all slots in use or none, see plain_count
+  std::size_t used = 0;         ///< slots in use
+  std::size_t plain_count = 0;  ///< plain ones among them
+  bool two_sets = false;        ///< numerator and denominator hold different tokens
 };
 
 class HostEntries {
@@ -49,14 +50,14 @@ class HostEntries {
     });
   }
 
-  /// How many slots each() would visit: in all tables, and in those with keys or values of their own.
+  /// The number of slots that each() visits: in all tables, and in those with keys or values of their own.
   struct Count {
     Index all = 0, own = 0;
   };
   Count count(Index g, Index i, std::int32_t first, std::int32_t last) const;
 
   bool two_sets() const { return two_sets_; }          ///< numerator and denominator hold different tokens
-  bool has_clusters() const { return has_clusters_; }  ///< some table numbers clusters or pages
+  bool has_clusters() const { return has_clusters_; }  ///< some table has ids of clusters or pages
   /// Cluster or page of a slot; -1: none.
   std::int32_t cluster_id(std::size_t table, std::size_t slot) const {
     return tables_[table].cluster_ids.empty() ? -1 : tables_[table].cluster_ids[slot];
@@ -66,7 +67,7 @@ class HostEntries {
   /// Whether every query has all of `tokens` tokens, each plain. No id may occur twice.
   bool complete(Index tokens) const;
 
-  /// The tables of ids reduced to their plain entries (H in the decomposition of errors); tables without any are left out.
+  /// The tables reduced to the ids of their plain entries (H in the decomposition of errors); tables without any are omitted.
   EntryTables plain_part(Backend& backend) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measurements of one configuration on one kv head: its answers are compared with the exact ones, query by query.
+// The measurements of one configuration on one kv head: its answers are compared with the exact outputs per query.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,8 @@ struct HostState {
   }
 };
 
-/// What a configuration answers: over all its entries, and over its plain entries alone (their token's key and value, unit weights).
+/// The answer of a configuration over all its entries, and over its plain entries only (their token's key and value, unit
+/// weights).
 struct Answer {
   HostState all, plain;
 };
@@ -35,19 +36,19 @@ struct QueryRun {
 
 class Measurements {
  public:
-  /// Stores in `result`, which outlives this, as does `head`. keep_outputs: also what was answered.
+  /// Stores into `result`, which must outlive this object, as must `head`. keep_outputs: also stores the outputs.
   Measurements(const Head& head, bool keep_outputs, CellResult& result);
 
-  /// Measures the answers to the queries of `run`, which these entries gave. Rows of `answer`: g*run.size() + i.
+  /// Measures the answers that `entries` gave to the queries of `run`. Rows of `answer`: g*run.size() + i.
   void add(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall, const Answer& answer,
            Backend& backend);
 
-  /// After the last query. `cached`: tokens that the exact cache would hold.
+  /// Call after the last query. `cached`: tokens that the exact cache would hold.
   void finish(const Footprint& footprint, Element kv_element, Index cached);
 
  private:
-  void add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall, const Answer& answer, Index g,
-               Index i, Backend& backend);
+  void add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall, const Answer& answer,
+               Index g, Index i, Backend& backend);
   void count_entries(const ExactBlock& exact, QueryRun run, const HostEntries& entries, Index g, Index i);
   std::size_t row_of(const ExactBlock& exact, QueryRun run, Index g, Index i) const {
     return static_cast<std::size_t>(g * head_->queries_per_head() + exact.begin + run.begin + i);
@@ -56,8 +57,8 @@ class Measurements {
   const Head* head_;
   CellResult* result_;
   bool keep_outputs_;
-  double entries_ = 0;    ///< that answered, over query rows
-  double rows_read_ = 0;  ///< of arrays read with the entry, over queries
+  double entries_ = 0;    ///< entries that answered, summed over query rows
+  double rows_read_ = 0;  ///< rows of arrays with Read::with_entry, summed over queries
   double query_rows_ = 0;
   std::vector<SquaredError> squares_;            ///< by query head
   std::vector<std::vector<ClusterStep>> steps_;  ///< by query head, in query order; none where entries have no clusters

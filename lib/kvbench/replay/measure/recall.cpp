@@ -8,13 +8,13 @@
 namespace kvbench {
 namespace {
 
-/// Of tokens of one query row.
+/// The overlap of some tokens of one query row with the best tokens.
 struct Overlap {
-  Index common = 0;  ///< those among the best
-  double mass = 0;   ///< their shares, summed in the order given
+  Index common = 0;  ///< tokens among the best
+  double mass = 0;   ///< sum of their shares, in the order given
 };
 
-/// Adds these tokens. Logits and shares are prefetched, and no branch depends on a token: half of all predictions would be wrong.
+/// Adds these tokens. Logits and shares are prefetched, and no branch depends on a token: half of them would be mispredicted.
 void add(std::span<const std::int32_t> ids, const BestTokens& best, const float* logits, const float* shares,
          Overlap& overlap) {
   constexpr std::size_t ahead = 64;
@@ -31,7 +31,7 @@ void add(std::span<const std::int32_t> ids, const BestTokens& best, const float*
   for (const std::int32_t id : ids.subspan(fetching)) take(id);
 }
 
-/// Those of `ids` that lie in [first, last), which is not empty.
+/// Adds those of `ids` that are in [first, last), which is not empty.
 void add_inside(std::span<const std::int32_t> ids, std::int32_t first, std::int32_t last, const BestTokens& best,
                 const float* logits, const float* shares, Overlap& overlap) {
   if (count_inside(ids, first, last) == std::ssize(ids)) return add(ids, best, logits, shares, overlap);
@@ -60,7 +60,7 @@ void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange
   const auto last = std::min(static_cast<std::int32_t>(range.last), exact.visible_last[at]);
   const auto [kept, merged] = entries.count(g, entries_i, first, last);
   if (kept == 0 || merged > 0) return;
-  if (kept == last - first) {  // nothing is left out, and no ranking is needed
+  if (kept == last - first) {  // all tokens are kept, and no ranking is needed
     recall = mass_recall = 1;
     return;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recall: how many of the best tokens, by exact logit, answer a query.
+// Recall: the share of the best tokens, by exact logit, among the entries that answer a query.
 #pragma once
 
 #include <kvbench/replay/exact/exact_pass.hpp>
@@ -8,13 +8,12 @@
 
 namespace kvbench {
 
-/// Tokens over which recall counts: those that the method may drop. Empty: recall does not apply.
+/// The tokens over which recall is computed: those that the method may drop. Empty: recall does not apply.
 struct RecallRange {
   Index first = 0, last = 0;
 };
 
-/// Sets recall and mass_recall of query head g at query i of `exact` (the block's own query number), which is query `entries_i` of the
-/// entries' run.
+/// Sets recall and mass_recall of query head g at query i of `exact`, which is query `entries_i` of the run of `entries`.
 void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i, Index entries_i,
                 Backend& backend, MetricRow& row);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stage of compression costs, as the backend and the clock see it.
+// The cost of a stage of compression: time, operations and memory.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace kvbench {
 
 struct Spent {
   double seconds = 0, flops = 0;
-  Index peak_bytes = 0, held_bytes = 0;  ///< beyond what was held before the stage; it may hold less than that afterwards
+  Index peak_bytes = 0, held_bytes = 0;  ///< relative to the memory before the stage; held_bytes may be negative
 };
 
 /// Runs `stage` and measures it.
@@ -25,7 +25,7 @@ Spent measured(Backend& backend, F stage) {
   return {watch.seconds(), backend.cost().flops - flops, beyond(backend.peak_bytes()), beyond(backend.held_bytes())};
 }
 
-/// One stage after the other.
+/// The cost of two stages in sequence.
 inline Spent operator+(const Spent& first, const Spent& second) {
   return {first.seconds + second.seconds, first.flops + second.flops,
           std::max(first.peak_bytes, first.held_bytes + second.peak_bytes), first.held_bytes + second.held_bytes};

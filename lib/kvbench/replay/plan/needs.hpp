@@ -9,8 +9,8 @@
 
 namespace kvbench {
 
-/// Why the method cannot run on this layer of a trace, with the remedy; nothing where it can. The method's context is the
-/// tokens [begin, end).
+/// The reason why the method cannot run on this layer of a trace, with the remedy; absent where it can. The context of the
+/// method is the tokens [begin, end).
 std::optional<std::string> lacking(const MethodInfo& info, const trace::LayerInfo& layer, Index begin, Index end);
 
 }  // namespace kvbench

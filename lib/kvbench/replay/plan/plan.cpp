@@ -23,7 +23,7 @@ Index prefill_window(const trace::PromptInfo& prompt, const ReplayRequest& reque
   return prompt.prompt_tokens < n ? n - prompt.prompt_tokens : std::min(default_window, n / 2);
 }
 
-/// The fields that ask for protected tokens.
+/// The names of the fields that set protected tokens.
 const char* protection(const ReplayRequest& request) {
   return request.protect_outside ? "`protect_outside`" : "`protect_first` and `protect_last`";
 }
@@ -34,7 +34,8 @@ PromptPlan stream_prompt(PromptPlan plan, const trace::PromptInfo& prompt, const
                 protection(request));
   }
   if (request.decoded == Decoded::keep) {
-    throw Error("`decoded` is keep, which leaves the method nothing to do: `protocol` is stream, where every token is decoded");
+    throw Error(
+        "`decoded` is keep, which would leave no tokens to the method: `protocol` is stream, where every token is decoded");
   }
   plan.base = prompt.prompt_tokens;
   return plan;
@@ -47,8 +48,7 @@ PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const
   if (plan.protocol == Protocol::decode && !decoded) {
     throw Error(
         "`protocol` is decode, and prompt '{}' has no tokens after its context (prompt_tokens = num_tokens = {}); set "
-        "`protocol` "
-        "to prefill, or dump the trace with decode steps",
+        "`protocol` to prefill, or dump the trace with decode steps",
         prompt.id, prompt.num_tokens);
   }
   if (plan.protocol == Protocol::stream) return stream_prompt(plan, prompt, request);
@@ -131,17 +131,17 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
   }
 }
 
-/// The methods of a request, as indices, by what they see: a kv head or a layer.
+/// The methods of a request (indices): those that see a kv head, and those that see a layer.
 struct MethodGroups {
   std::vector<std::size_t> head, layer;
-  bool apart = true;  ///< whether all methods that see the layer can run on its kv heads one by one
+  bool independent = true;  ///< whether all methods that see the layer can run on each of its kv heads alone
 
   explicit MethodGroups(const ReplayRequest& request) {
     for (std::size_t m = 0; m < request.methods.size(); ++m) {
       const MethodChoice& choice = request.methods[m];
       const bool sees_layer = choice.info->granularity == Granularity::layer;
       (sees_layer ? layer : head).push_back(m);
-      if (sees_layer && !(choice.info->heads_apart && choice.info->heads_apart(choice.params))) apart = false;
+      if (sees_layer && !(choice.info->independent_heads && choice.info->independent_heads(choice.params))) independent = false;
     }
   }
 };
@@ -154,10 +154,10 @@ void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::size_t laye
   };
   for (const Index head : heads) {
     add({head}, methods.head, false, plan.heads.size());
-    if (methods.apart) add({head}, methods.layer, true, plan.heads.size());
+    if (methods.independent) add({head}, methods.layer, true, plan.heads.size());
     plan.heads.push_back({prompt.prompt, layer, head});
   }
-  if (!methods.apart) add(heads, methods.layer, true, first);
+  if (!methods.independent) add(heads, methods.layer, true, first);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ struct PromptPlan {
   Index protect_first = 0;  ///< first tokens of the context that the harness keeps exactly
   Index protect_last = 0;   ///< last tokens of the context that the harness keeps exactly
   Index middle() const { return context - protect_first - protect_last; }
-  /// Whether the tokens after the context are appended one after the other; otherwise all of them are present from the start.
+  /// Whether the tokens after the context are appended in order; otherwise all of them are present from the start.
   bool appends() const { return protocol == Protocol::decode || protocol == Protocol::stream; }
 };
 
@@ -47,7 +47,7 @@ struct WorkItem {
   std::size_t layer = 0;  ///< index into PromptInfo::layers
   std::vector<Index> kv_heads;
   std::vector<std::size_t> methods;  ///< indices into ReplayRequest::methods of those that run on this work item
-  bool layer_methods = false;        ///< whether these have granularity `layer` (also where they run on single heads)
+  bool layer_methods = false;        ///< whether they have granularity `layer`, also where they run on single heads
   std::size_t first_result = 0;      ///< index of the first head in ReplayPlan::heads
 
   bool runs(std::size_t method) const { return std::ranges::find(methods, method) != methods.end(); }
@@ -71,7 +71,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
 /// them, or no head is selected.
 std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request);
 
-/// The number of tokens that `budget` stands for in this prompt, protected tokens included.
+/// The number of tokens that `budget` means in this prompt, protected tokens included.
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside);
 
 }  // namespace kvbench

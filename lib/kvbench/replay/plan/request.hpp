@@ -20,11 +20,11 @@ namespace kvbench {
 ///   prefill    the context is compressed once; the queries of the last `window` tokens are evaluated
 ///   decode     the context is compressed once; every later token is appended, and its query is evaluated
 ///   stream     every token is appended, beginning with the first, and every recorded query is evaluated
-///   automatic  decode where the trace has tokens after its prompt, else prefill
+///   automatic  decode where the trace has tokens after its prompt, otherwise prefill
 enum class Protocol { automatic, prefill, decode, stream };
 std::string_view name_of(Protocol protocol);
-/// What happens to decoded tokens. method: the method compresses them as its paper says. keep: they are kept exactly, on top of
-/// the budget.
+/// The treatment of decoded tokens. method: the method compresses them as in its paper. keep: they are kept exactly, in
+/// addition to the budget.
 enum class Decoded { method, keep };
 
 /// A method with its parameters.
@@ -54,12 +54,12 @@ struct ReplayRequest {
   Element kv_element = Element::f16;
 };
 
-/// How a replay runs, and what of it is kept for output. These options do not change results, except that `backend` and
+/// How a replay runs, and which outputs it keeps. These options do not change results, except that `backend` and
 /// `isa` may change the last bits.
 struct RunOptions {
   std::string backend = "cpu";  ///< cpu, cuda or ref; see choose_device()
   std::optional<Isa> isa;       ///< instruction set of the cpu back end; default: the best available
-  int threads = 0;              ///< 0: OMP_NUM_THREADS, else all processors; on cuda 1
+  int threads = 0;              ///< 0: OMP_NUM_THREADS, otherwise all processors; on cuda 1
   double memory = 0;            ///< bytes for all work items that are computed at the same time; 0: default_memory()
   /// Bytes of the largest work item that is read while another is computed; default: 256 MiB as far as `memory` allows, on a
   /// GPU 2 GiB.

@@ -107,7 +107,7 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
 
 void write_raw(const std::string& path, const trace::Reader& reader, const ReplayRequest& request,
                const ReplayResults& results) {
-  reader.sha256();  // before the session: it reads through one of its own
+  reader.sha256();  // before the session, as it opens a session itself
   AtomicFile file(path);
   {
     const trace::h5::Session session;
@@ -118,7 +118,7 @@ void write_raw(const std::string& path, const trace::Reader& reader, const Repla
       root.close();
     } catch (const trace::h5::Failure& failure) {
       file.empty();
-      throw IoError("{}. Free some space or write to another disk; nothing was left under the final name.", failure.what());
+      throw IoError("{}. Free some space or write to another disk; no file was written under the final name.", failure.what());
     }
   }
   file.publish();

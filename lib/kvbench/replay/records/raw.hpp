@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The raw results of a replay as HDF5 (schema kvbench_raw 1.0, docs/results.md): a new metric or a paired comparison needs no
-// replay.
+// The raw results of a replay as HDF5 (schema kvbench_raw 1.0, docs/results.md), from which new metrics and paired comparisons
+// are computed without a replay.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace kvbench {
 
-/// Writes `path` all or nothing. The replay must have run with RunOptions::keep_raw. Throws IoError.
+/// Writes `path` atomically. The replay must have run with RunOptions::keep_raw. Throws IoError.
 void write_raw(const std::string& path, const trace::Reader& reader, const ReplayRequest& request,
                const ReplayResults& results);
 

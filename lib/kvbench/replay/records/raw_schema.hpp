@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What readers of the schema kvbench_raw (docs/results.md) share.
+// Functions shared by the readers of the schema kvbench_raw (docs/results.md).
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct Numbers {
   std::vector<T> values;
 };
 
-/// The dataset `name` of a group, or nothing where there is none. `length` of the file bounds what a dataset may claim: nothing
-/// is allocated for a size that the file cannot hold, compressed or not.
+/// The dataset `name` of a group; empty where there is none. `length` of the file in bytes limits the size of a dataset:
+/// nothing is allocated for a size that the file cannot hold, compressed or not.
 template <class T>
 Numbers<T> read_numbers(const Object& group, const char* name, std::uint64_t length) {
   constexpr double compression = 1100;  // deflate reaches 1032
@@ -34,7 +34,8 @@ Numbers<T> read_numbers(const Object& group, const char* name, std::uint64_t len
     count *= static_cast<double>(size);
   }
   if (count > compression * static_cast<double>(length)) {
-    throw Error("{} claims {} numbers, more than the file can hold; it is damaged, write it again.", dataset.where(), count);
+    throw Error("{} claims {} numbers, more than the file can hold; the file is damaged, write it again.", dataset.where(),
+                count);
   }
   out.values.resize(static_cast<std::size_t>(count));
   if (!out.values.empty()) {
@@ -47,21 +48,21 @@ inline std::int64_t integer_of(const Object& object, const char* name, std::int6
   return object.integer(name).value_or(otherwise);
 }
 
-/// Throws Error naming the object where something does not hold.
+/// Throws Error, naming the object and the fault, where `holds` is false.
 void require(bool holds, const Object& where, const std::string& fault);
 
-/// Throws Error where the file is of another schema, or of a version that this program does not read. `holds`: what was looked
-/// for in it, such as "kept entries".
+/// Throws Error where the file has another schema, or a version that this program does not read. `holds`: the expected content,
+/// such as "kept entries".
 void check_schema(const Object& root, const std::string& path, const char* holds);
 
-/// Runs `work` in an HDF5 session; what the library refuses becomes an Error.
+/// Runs `work` in an HDF5 session; failures of the library become Errors.
 template <class F>
 auto in_session(const char* holds, F work) {
   const trace::h5::Session session;
   try {
     return work();
   } catch (const trace::h5::Failure& failure) {
-    throw Error("{}. The file is damaged, or no file of {}; see docs/results.md.", failure.what(), holds);
+    throw Error("{}. The file is damaged, or does not hold {}; see docs/results.md.", failure.what(), holds);
   }
 }
 

@@ -17,11 +17,11 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 struct Sample {
   const HeadResult* head;
   const CellResult* cell;
-  std::size_t seed;  // index among the row's seeds
+  std::size_t seed;  // index among the seeds of the row
   Index g = 0, heads = 0, i = 0, queries = 0;
 };
 
-/// Means and sums of everything but the metrics.
+/// Means and sums of all figures except the metrics.
 void add_costs(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
   const double count = static_cast<double>(samples.size()), per_seed = 1 / static_cast<double>(seeds);
   for (const Sample& sample : samples) {
@@ -42,7 +42,7 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, Record& re
   }
 }
 
-/// Notes of equal text become one, with their counts summed; they follow what the reason says already.
+/// Appends the notes to the reason; notes of equal text become one, with their counts summed.
 void add_notes(const std::vector<Sample>& samples, Record& record) {
   std::vector<Note> merged;
   for (const Sample& sample : samples) {
@@ -61,7 +61,7 @@ void add_notes(const std::vector<Sample>& samples, Record& record) {
   }
 }
 
-/// Sums of rel_err by kv head and seed; samples of a head follow each other.
+/// Sums of rel_err by kv head and seed; the samples of a head are adjacent.
 void add_head_sums(const std::vector<Sample>& samples, ErrorSums& sums) {
   const HeadResult* last = nullptr;
   for (const Sample& s : samples) {
@@ -105,8 +105,8 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
   record.rel_err_fro = fro.summary(false);
 }
 
-/// Leaves only samples that are ok; says in the record what the others were. A failure anywhere fails the row; skipped and
-/// dense parts stay out of it as long as something remains.
+/// Keeps only samples with status ok and reports the others in the record. One failed sample fails the row; skipped and dense
+/// samples are left out as long as any other remains.
 std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) {
   std::vector<Sample> ok, sparse;
   std::vector<const CellResult*> bad;
@@ -207,7 +207,8 @@ class Summarizer {
     records_.push_back(std::move(record));
   }
 
-  /// One row a (method, budget) over these heads and all seeds. Cells of one configuration are neighbours in the plan.
+  /// One row per (method, budget) over these heads and all seeds. Configurations of one method and budget are adjacent in the
+  /// plan.
   void add_group(const Heads& heads, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
     for (std::size_t c = 0; c < results_.configurations.size();) {
       std::size_t end = c;
@@ -225,7 +226,7 @@ class Summarizer {
     }
   }
 
-  /// One row a query head and seed, and a query where asked.
+  /// One row per query head and seed, and one per query with Grain::query.
   void add_heads(const Heads& heads, std::size_t prompt, std::int64_t layer) {
     order_[2] = 1;
     for (const HeadResult* head : heads) {
@@ -251,7 +252,7 @@ class Summarizer {
 
   const ReplayResults& results_;
   Grain grain_;
-  std::array<Index, 7> order_{};  // of the next row, but for what its cell says
+  std::array<Index, 7> order_{};  // of the next row, except for its method and budget
   std::vector<Record> records_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: results summarised over heads, queries and seeds. A record is plain numbers; lib/kvbench/report gives them names and text.
+// Rows: results summarised over heads, queries and seeds. A record is plain numbers; lib/kvbench/report gives them names and
+// text.
 #pragma once
 
 #include <array>
@@ -13,8 +14,8 @@
 
 namespace kvbench {
 
-/// The finest rows asked for. trace: over all layers; layer: also one a layer; head: also one a query head and seed; query:
-/// also one a query. Rows over layers and traces summarise all seeds.
+/// The finest rows requested. trace: over all layers; layer: also one per layer; head: also one per query head and seed; query:
+/// also one per query. Rows over layers and traces summarise all seeds.
 enum class Grain { trace, layer, head, query };
 
 /// NaN = the metric does not apply.
@@ -23,7 +24,7 @@ struct Summary {
   double lo, hi;  ///< 95 % bootstrap interval of the mean
 };
 
-/// Sums of rel_err behind a row over heads, and the numbers of values in them, row-major: what paired comparisons need.
+/// The sums of rel_err of a row over heads, and the numbers of values in them, row-major: the input of paired comparisons.
 struct ErrorSums {
   std::size_t seeds = 0;                     ///< 0: no sums
   std::vector<double> blocks, block_counts;  ///< [blocks of neighbouring queries][seeds], the heads of a prompt together
@@ -43,26 +44,26 @@ struct Record {
   bool dense = false;
   Status status = Status::ok;
   std::string reason;
-  Index query_rows = 0;  ///< (query, query head, seed) triples behind the row
+  Index query_rows = 0;  ///< (query, query head, seed) triples that the row summarises
   double context_tokens = 0, budget_tokens = 0, kept_tokens = 0;
   Bytes bytes;  ///< per kv head, mean
   double peak_bytes = 0;
-  bool alone = true;  ///< costs are those of the configuration by itself; otherwise it ran with others of its method, which share work
+  bool alone = true;  ///< the configuration ran alone; otherwise it shared work with others of its method, and so do its costs
   double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                               ///< over query heads
   ErrorSums sums;                                    ///< of rows over heads that are ok
   std::string best;                                  ///< see mark_best(); empty where it does not apply
-  double diff_best = NAN;                            ///< mean rel_err less that of the best
+  double diff_best = NAN;                            ///< mean rel_err minus that of the best
   Interval diff_best_interval{NAN, NAN};             ///< 95 %
-  std::optional<bool> tied;                          ///< the trace cannot tell the row from the best
+  std::optional<bool> tied;                          ///< the trace does not distinguish the row from the best
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
-  /// Place among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
+  /// Position among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
   std::array<Index, 7> order{};
 };
 
-/// All rows in order. `results` may hold some of the methods only (their cells, on all heads): put_in_order() then joins the
-/// rows of the parts as they would stand in one summary.
+/// All rows in order. `results` may hold only some of the methods (their configurations, on all heads): put_in_order() then
+/// restores the order of one summary over the rows of all parts.
 std::vector<Record> summarize(const ReplayResults& results, Grain grain);
 void put_in_order(std::vector<Record>& records);
 

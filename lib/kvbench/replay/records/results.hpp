@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a replay measured, before anybody formats it.
+// The measurements of a replay, before they are summarised and formatted.
 #pragma once
 
 #include <array>
@@ -24,11 +24,12 @@ enum class Metric {
   err_bound_op,      ///< |z - z*| / (|p|_2 |V|_op), SubGen Eq. 3 (arXiv 2402.06082)
   err_bound_fro,     ///< |z - z*| / (|p|_2 |V|_F), BalanceKV Eq. 2 (arXiv 2502.07861)
   mass_err,          ///< |(w_hat - w)(mu_T - mu_H)| / |z*|: error by lost or gained mass
-  dir_err,           ///< |w_hat (mu_T_hat - mu_T)| / |z*|: error by a wrong direction
+  dir_err,           ///< |w_hat (mu_T_hat - mu_T)| / |z*|: error by a changed direction
   log_z_err,         ///< ln(Z_hat / Z)
   recall,            ///< |I n I*| / |I*|
   mass_recall,       ///< sum of p over I / sum of p over I*
-  // Hit rates of a cache of the last R steps' clusters (cluster_cache.hpp), by tokens, by clusters, and with the future known.
+  // Hit rates of a cache of the clusters of the last R steps (cluster_cache.hpp): by tokens, by clusters, and of the optimal
+  // cache.
   cache_hit_r1,
   cache_hit_r2,
   cache_hit_r4,
@@ -50,20 +51,20 @@ struct Bytes {
   double kv = 0, meta = 0, fast = 0, slow = 0, read = 0, full = 0;
 };
 
-/// What --raw keeps of a cell on one kv head.
+/// The raw results of a configuration on one kv head.
 struct RawCell {
-  std::vector<float> output;  ///< [G * m, dv] row g*m + i
-  Index entries_query = 0;    ///< index of the first of the queries that `entries` answered: the last part of the run
+  std::vector<float> output;       ///< [G * m, dv] row g*m + i
+  Index entries_query = 0;         ///< index of the first query that `entries` answered; they cover the last part of the run
   std::vector<HostTable> entries;  ///< in the trace's token numbers
 };
 
-/// One method with its parameters, at one budget and seed, on one kv head.
+/// The result of one configuration on one kv head.
 struct CellResult {
   Status status = Status::ok;
   std::string reason;
-  std::vector<Note> notes;  ///< of a row that is ok; those of a method that sees the layer stand at its first head
+  std::vector<Note> notes;  ///< of status ok; for a method that sees the layer, at its first head
   bool dense = false;
-  Index budget_tokens = 0;  ///< what the budget means here, protected tokens included
+  Index budget_tokens = 0;  ///< the budget in tokens, protected tokens included
   double kept_tokens = 0;   ///< entries that answer a query, mean over queries and query heads, exact tail excluded
   Index context_tokens = 0;
   Bytes bytes;            ///< at the end of the run
@@ -79,10 +80,10 @@ struct HeadResult {
   HeadPlace place;
   std::int64_t layer = 0;               ///< number of the layer in the model
   std::vector<std::int32_t> positions;  ///< [m] of the queries evaluated
-  std::vector<CellResult> cells;        ///< by ReplayFrame::configurations
+  std::vector<CellResult> cells;        ///< one per element of ReplayFrame::configurations
 };
 
-/// What a replay is of and with: what rows say beside their figures. Neither the trace nor the registry is needed to read it.
+/// The inputs of a replay that rows report with their figures. Neither the trace nor the registry is needed to read it.
 struct ReplayFrame {
   struct Prompt {
     std::string id;
@@ -93,7 +94,7 @@ struct ReplayFrame {
     bool seeded = false;
   };
   std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
-  Index group = 1;                   ///< query heads of a kv head
+  Index group = 1;                   ///< query heads per kv head
   std::vector<Prompt> prompts;       ///< by HeadPlace::prompt
   std::vector<Method> methods;       ///< by Configuration::method
   std::vector<std::string> budgets;  ///< by Configuration::budget
@@ -103,7 +104,7 @@ struct ReplayFrame {
 };
 
 struct ReplayResults : ReplayFrame {
-  std::vector<HeadResult> heads;  ///< in plan order, whatever thread computed them
+  std::vector<HeadResult> heads;  ///< in plan order
 };
 
 }  // namespace kvbench

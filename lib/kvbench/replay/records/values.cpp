@@ -10,7 +10,7 @@ namespace kvbench {
 void Values::add(std::size_t prompt, Index query, std::size_t seed, double value) {
   if (std::isnan(value)) return;
   all_.push_back(value);
-  auto& row = grid_[{prompt, query / queries_a_block}];
+  auto& row = grid_[{prompt, query / queries_per_block}];
   row.resize(seeds_);
   row[seed].first += value;
   row[seed].second += 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of one metric behind a row, summarised.
+// The values of one metric in a row, and their summary.
 #pragma once
 
 #include <map>
@@ -12,11 +12,11 @@ namespace kvbench {
 class Values {
  public:
   explicit Values(std::size_t seeds) : seeds_(seeds) {}
-  /// NaN is left out. query: index among those of the prompt; seed: index among the row's.
+  /// NaN is ignored. query: index among those of the prompt; seed: index among the row's.
   void add(std::size_t prompt, Index query, std::size_t seed, double value);
-  /// NaN where there is no value, and for the interval where none is asked for.
+  /// NaN where there is no value, and for the interval where it is not requested.
   Summary summary(bool interval) const;
-  /// Sums by block alone.
+  /// Sums by block only.
   ErrorSums block_sums() const;
 
  private:

@@ -14,10 +14,10 @@
 namespace kvbench {
 namespace {
 
-/// A method's own copies at their peak, relative to the head's keys and values: a round of merging copies five eighths
-/// (chelsea), walks and clusterings one half. State that is kept from one budget to the next is at most one half.
+/// Peak size of a method's copies relative to the keys and values of the head: a merge round copies five eighths (chelsea),
+/// walks and clusterings one half. State that budgets share is at most one half.
 constexpr double method_share = 0.625;
-/// The program itself, HDF5, the back end, tables of ids and labels.
+/// Bytes of the program itself, HDF5, the back end, and tables of ids and labels.
 constexpr double fixed_bytes = 64e6;
 
 double in_gib(double bytes) { return bytes / (1 << 30); }
@@ -30,7 +30,7 @@ double control_group_limit(double none) {
     if (!line.starts_with("0::/")) continue;  // version 2
     for (std::string path = line.substr(3); !path.empty(); path.resize(path.rfind('/'))) {
       std::ifstream file("/sys/fs/cgroup" + path + "/memory.max");
-      if (double limit = 0; file >> limit) least = std::min(least, limit);  // "max" is no number
+      if (double limit = 0; file >> limit) least = std::min(least, limit);  // "max" is not parsed: no limit
     }
   }
   return least;
@@ -48,8 +48,8 @@ double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item) {
   const double columns = layer.column_sums_end ? group * n : 0;
   const double unrotated = layer.keys_pre_rope ? n * d : 0;
   const double head = sizeof(float) * (slabs * (1 + method_share) + unrotated + columns + 2 * queries);
-  // Four arrays of the size of a block's scores: scores, softmax rows, the scores of a run of queries, and those in a method's
-  // token ids. A block has at least one query.
+  // Four arrays have the size of a block's scores: scores, softmax rows, the scores of a run of queries, and the scores in the
+  // token ids of a method. A block has at least one query.
   const double heads = number(item.kv_heads.size());
   const double scores = 4 * std::max(score_bytes, heads * group * n * sizeof(float));
   return fixed_bytes + scores + heads * head;
@@ -80,8 +80,8 @@ ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, c
   }
   if (largest->kv_heads.size() > 1) {
     throw Error(
-        "all {} kv heads of a layer, which some methods see at once (infinigen, chelsea with outlier heads), need up to {:.2f} "
-        "GiB, and `memory` allows {:.2f} GiB; raise `memory`, select fewer `kv_heads`, or leave these methods out",
+        "all {} kv heads of a layer, which some methods need together (infinigen, chelsea with outlier heads), need up to "
+        "{:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, select fewer `kv_heads`, or leave these methods out",
         largest->kv_heads.size(), in_gib(need), in_gib(memory));
   }
   throw Error(

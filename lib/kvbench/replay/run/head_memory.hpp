@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the work items that are computed at the same time, and how many of them fit: a trace may be far larger than memory.
+// The memory of concurrent work items, and the number of them that fit: a trace may be far larger than memory.
 #pragma once
 
 #include <limits>
@@ -13,17 +13,17 @@ namespace kvbench {
 /// head keys and values in fp32 and the optional arrays of the trace, the scores of a block of queries, and a method's copies.
 double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item);
 
-/// Bytes that this process may use: three quarters of the machine's memory, or of what its control group (cgroup v2) grants.
+/// Bytes that this process may use: three quarters of the machine's memory, or of the limit of its control group (cgroup v2).
 double default_memory();
 
 struct ThreadPlan {
   int threads = 1;
-  std::string note;  ///< why there are fewer than thread_count(); else empty
+  std::string note;  ///< why there are fewer than thread_count(); otherwise empty
   /// Bytes of host memory that remain for reading ahead while all threads compute.
   double spare = std::numeric_limits<double>::infinity();
 };
 
-/// thread_count() threads, or as many as have work items that together fit into options.memory (0: default_memory()). Throws
+/// thread_count() threads, or as many as have work items that fit together into options.memory (0: default_memory()). Throws
 /// Error with the memory needed and the remedy where not even one work item fits.
 ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options);
 

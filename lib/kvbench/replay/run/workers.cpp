@@ -14,10 +14,10 @@
 namespace kvbench {
 namespace {
 
-/// Keeps the first exception of any thread.
+/// Stores the first exception of any thread.
 class Failure {
  public:
-  /// Calls `work` unless an exception has been kept; keeps its exception, as none may leave a parallel region.
+  /// Calls `work` unless an exception has been stored. Stores its exception, because none may leave a parallel region.
   template <class F>
   void guard(F work) {
     if (failed_) return;
@@ -41,12 +41,12 @@ class Failure {
 
 }  // namespace
 
-DeviceChoice choose_device(const std::string& asked) {
-  if (asked != "cuda" && asked != "auto") return {asked, ""};
+DeviceChoice choose_device(const std::string& requested) {
+  if (requested != "cuda" && requested != "auto") return {requested, ""};
   const std::string reason = cuda_unusable();
   if (reason.empty()) return {"cuda", ""};
-  if (asked == "cuda")
-    throw Error("`backend` is cuda, which cannot be used: {}; set `backend` to cpu, or to auto for whatever there is", reason);
+  if (requested == "cuda")
+    throw Error("`backend` is cuda, which cannot be used: {}; set `backend` to cpu, or to auto for the best available", reason);
   return {"cpu", fmt::format("`backend` is auto, and cuda cannot be used: {}; computing on the processor", reason)};
 }
 
@@ -72,7 +72,7 @@ void run_work_items(std::size_t count, const RunOptions& options, const ReplayHo
   {
     std::unique_ptr<Backend> backend;
     failure.guard([&] { backend = make_backend(options); });
-    // "monotonic": work items start in ascending order, on which reading ahead relies.
+    // "monotonic": work items start in ascending order, as reading ahead requires.
 #pragma omp for schedule(monotonic : dynamic) nowait
     for (std::size_t i = 0; i < count; ++i) {
       failure.guard([&] {
