@@ -56,7 +56,7 @@ TEST_CASE("decreasing targets continue from the round reached") {
   CHECK(flops([&] { rounds.last_round(5); }) == 0);
   CHECK(flops([&] { rounds.last_round(3); }) == round + links_of_four);
   CHECK(flops([&] { rounds.last_round(3); }) == 0);
-  CHECK(flops([&] { rounds.last_round(6); }) == links_of_eight);  // begins anew
+  CHECK(flops([&] { rounds.last_round(6); }) == links_of_eight);  // starts again
 }
 
 TEST_CASE("round numbers continue from the first one") {

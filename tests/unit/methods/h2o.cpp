@@ -70,8 +70,8 @@ TEST_CASE("h2o selects per query head, or per kv head by the mean, maximum or su
   }
 }
 
-// Keys equal: every step attends evenly. Sums 5 3 3 1, budget 4 = 2 heavy + 2 recent, nothing is cut before decoding.
-// Step 4 reads 0 .. 4, a fifth each: 1 and 2 have 3.2 both, the older goes. Step 5: 5.4 3.4 1.4 | .4 .2, token 3 goes.
+// Keys equal: every step attends evenly. Sums 5 3 3 1, budget 4 = 2 heavy + 2 recent, nothing is cut before decoding. Step 4
+// reads 0 .. 4, a fifth each: 1 and 2 have 3.2 both, the older is evicted. Step 5: 5.4 3.4 1.4 | .4 .2, token 3 is evicted.
 // Step 6: 5.6 3.6 .6 | .4 .2: token 4 started with its own attention, not with an average of others, and is evicted.
 TEST_CASE("h2o reads B + 1 tokens per step and evicts one afterwards, ties to the oldest") {
   const auto backend = make_ref_backend();
@@ -84,8 +84,8 @@ TEST_CASE("h2o reads B + 1 tokens per step and evicts one afterwards, ties to th
   CHECK(decode_step(*cache, head, 7, *backend).ids() == Ids{0, 2, 5, 6, 7});
 }
 
-// Weights 1 1 | 98, budget 2: step 2 gives token 2 .98 as its first score; token 1 (.5 + .01) goes at that step. At step 3
-// (weight 1) token 0 has 1.5 + .01 + .01, token 2 .98 + .98: token 0 goes, which a first score of zero would keep.
+// Weights 1 1 | 98, budget 2: step 2 gives token 2 .98 as its first score; token 1 (.5 + .01) is evicted at that step. At step
+// 3 (weight 1) token 0 has 1.5 + .01 + .01, token 2 .98 + .98: token 0 is evicted, which a first score of zero would keep.
 TEST_CASE("h2o: the first score of a new token is the attention of its own query") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 1, 98, 1, 1}), 2);

@@ -110,5 +110,5 @@ TEST_CASE("sink takes sinks from decoded tokens where the context has fewer toke
   const auto entries = visible_entries(head, cache->entries(block), block, *backend)[0];
 
   CHECK(ids_of(entries) == Ids{0, 1, 5});
-  CHECK(entries[1].key[0] == doctest::Approx(-0.989992));  // cos 3: 6 - 3 tokens are gone
+  CHECK(entries[1].key[0] == doctest::Approx(-0.989992));  // cos 3: 6 - 3 tokens are evicted
 }

@@ -84,7 +84,7 @@ TEST_CASE("a row over the trace is the mean over heads, queries and seeds") {
   CHECK(rel_err(rows[0]).lo <= rel_err(rows[0]).mean);
   CHECK(rel_err(rows[0]).hi >= rel_err(rows[0]).mean);
   CHECK(rel_err(rows[0]).lo < rel_err(rows[0]).hi);  // two seeds
-  CHECK(std::isnan(rows[0].metrics[1].lo));          // intervals for rel_err alone
+  CHECK(std::isnan(rows[0].metrics[1].lo));          // intervals for rel_err only
 }
 
 TEST_CASE("quantiles interpolate between order statistics") {

@@ -202,7 +202,7 @@ TEST_CASE("evaluated queries change errors but no kept set") {
   request.methods[0].params = find_method("snapkv").bind(std::vector<Assignment>{{"window", "3"}});
   const ReplayResults a = replay(trace.reader(), request, serial), b = replay(*other, request, serial);
   for (std::size_t h = 0; h < a.heads.size(); ++h) {
-    for (std::size_t c = 0; c < a.cells.size(); ++c) {
+    for (std::size_t c = 0; c < a.configurations.size(); ++c) {
       CAPTURE(c);
       const CellResult &one = a.heads[h].cells[c], &two = b.heads[h].cells[c];
       REQUIRE_MESSAGE(one.status == Status::ok, one.reason);
