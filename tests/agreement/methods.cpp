@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every method on a pair of backends through the same method files: the same random draws, the same decisions except where a
-// margin is too small to settle them, and answers within 1e-4 where the decisions agree.
+// Every method on a pair of backends, from the same method sources: equal random draws, equal decisions except where a margin
+// is too small, and answers within 1e-4 where the decisions agree.
 #include <agreement/outcome.hpp>
 
 using namespace kvbench;
@@ -8,7 +8,7 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// Counts of what was compared, so that excuses cannot become the rule.
+/// Counts of compared runs, which limit the share of excused differences.
 struct Tally {
   int runs = 0, excused = 0;
 };
@@ -24,10 +24,10 @@ void check_agreement(const Run& run, const Heads& heads, Pair& pair, Tally& tall
     return;
   }
   ++tally.excused;
-  CHECK_MESSAGE(undecided(run, heads, expected, *pair.trusted), "other decisions, though the margins are not small");
+  CHECK_MESSAGE(undecided(run, heads, expected, *pair.trusted), "other decisions, although the margins are not small");
 }
 
-/// Calls check(row, pair) for all rows and pairs, naming both where it fails.
+/// Calls check(row, pair) for all rows and pairs, and reports both on failure.
 template <class Check>
 void for_each_row_and_pair(Check check) {
   for (Pair& pair : pairs_under_test()) {
@@ -62,7 +62,7 @@ TEST_CASE("backends agree on contexts of many tiles, odd in every dimension") {
   check_rows({.n = many_tokens(), .decoded = 5, .d = 20, .dv = 17, .group = 2}, {many_tokens() * 97 / 331}, false);
 }
 
-TEST_CASE("methods that draw keep the same tokens to the last one") {
+TEST_CASE("methods that draw keep exactly the same tokens") {
   for_each_row_and_pair([&](const Row& row, Pair& pair) {
     if (row.info->name != "random" && row.info->name != "uniform") return;
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
@@ -73,7 +73,7 @@ TEST_CASE("methods that draw keep the same tokens to the last one") {
   });
 }
 
-TEST_CASE("planted faults are seen") {
+TEST_CASE("planted faults are detected") {
   const auto backend = make_ref_backend();
   const MethodInfo &sink = find_method("sink"), &oracle = find_method("oracle-topk");
   const Run plain{{&sink, sink.bind({})}, 12}, selecting{{&oracle, oracle.bind({})}, 12};
@@ -85,7 +85,7 @@ TEST_CASE("planted faults are seen") {
   CHECK(same_decisions(right, wrong));
   CHECK_FALSE(difference(wrong, right).empty());
   CHECK(difference(right, right).empty());
-  // Keys off by a tenth: other tokens are chosen, which small nudges of the inputs do not explain.
+  // Keys off by a tenth: other tokens are chosen, which small perturbations of the inputs do not explain.
   Heads other = heads;
   for (std::size_t i = 0; i < other[0].keys.size(); i += 3) other[0].keys[i] *= 1.1f;
   const Outcome chosen = outcome_of(selecting, heads, *backend);
@@ -98,7 +98,7 @@ TEST_CASE("a tie is undecided") {
   const MethodInfo& oracle = find_method("oracle-topk");
   const Run run{{&oracle, oracle.bind({})}, 12};
   Heads heads = heads_for(run.row, {}, *backend);
-  for (Index token = 1; token < heads[0].n; ++token) {  // all keys are the first one
+  for (Index token = 1; token < heads[0].n; ++token) {  // all keys equal the first one
     std::copy_n(heads[0].keys.begin(), heads[0].d, heads[0].keys.begin() + token * heads[0].d);
   }
   CHECK(undecided(run, heads, outcome_of(run, heads, *backend), *backend));

@@ -12,23 +12,23 @@ constexpr double tolerance = 1e-4;
 constexpr float margin = 1e-5f;
 
 /// Every number times 1 + margin * u, u uniform in (-1, 1).
-void nudge(std::vector<float>& numbers, std::uint32_t stream, std::uint32_t part) {
+void perturb(std::vector<float>& numbers, std::uint32_t stream, std::uint32_t part) {
   const std::vector<float> u = random_numbers(static_cast<Index>(numbers.size()), stream, part);  // in (-2, 2)
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] *= 1 + margin * u[i] / 2;
 }
 
-Heads nudged(Heads heads, std::uint32_t trial) {
+Heads perturbed(Heads heads, std::uint32_t trial) {
   for (std::size_t h = 0; h < heads.size(); ++h) {
     const auto stream = 1000 + 10 * trial + static_cast<std::uint32_t>(h);
-    nudge(heads[h].keys, stream, 0);
-    nudge(heads[h].pre_rope, stream, 1);
-    nudge(heads[h].values, stream, 2);
-    nudge(heads[h].queries, stream, 3);
+    perturb(heads[h].keys, stream, 0);
+    perturb(heads[h].pre_rope, stream, 1);
+    perturb(heads[h].values, stream, 2);
+    perturb(heads[h].queries, stream, 3);
   }
   return heads;
 }
 
-/// Which sums an entry counts in, and for which token.
+/// Whether two entries have the same token and weights in the same sums.
 bool same_entry(const Entry& a, const Entry& b) {
   return a.id == b.id && (a.num == 0) == (b.num == 0) && (a.den == 0) == (b.den == 0);
 }
@@ -64,8 +64,8 @@ std::string result_difference(const Result& a, const Result& b) {
   return answer_difference(a, b);
 }
 
-/// test(result of a, result of b) for all steps of all heads, until it returns false. False too where the numbers of results
-/// differ.
+/// Calls test(result of a, result of b) for all steps of all heads until it returns false. Also false where the numbers of
+/// results differ.
 template <class Test>
 bool all_results(const Outcome& a, const Outcome& b, Test test) {
   return std::ranges::equal(*a, *b, [&](const auto& x, const auto& y) { return std::ranges::equal(x, y, test); });
@@ -100,7 +100,7 @@ std::string difference(const Outcome& a, const Outcome& b) {
 bool undecided(const Run& run, const Heads& heads, const Outcome& outcome, Backend& backend) {
   constexpr std::uint32_t trials = 32;
   for (std::uint32_t trial = 0; trial < trials; ++trial) {
-    if (!same_decisions(outcome, outcome_of(run, nudged(heads, trial), backend))) return true;
+    if (!same_decisions(outcome, outcome_of(run, perturbed(heads, trial), backend))) return true;
   }
   return false;
 }

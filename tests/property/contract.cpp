@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the contract that few or no rows of the registry use, proved on methods made for it.
+// The parts of the contract that few or no rows of the registry use, tested with methods written for this purpose.
 #include <algorithm>
 #include <numeric>
 
@@ -14,7 +14,7 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// The answer of one query over entries given as host rows, in double.
+/// The answer to one query over entries in host rows, in fp64.
 double expected(const HeadData& head, Index position, const std::vector<Entry>& entries) {
   double num = 0, den = 0;
   for (const Entry& entry : entries) {
@@ -32,7 +32,7 @@ Row row_of(const MethodInfo& info) { return {&info, info.bind({})}; }
 
 }  // namespace
 
-TEST_CASE("every part of the contract runs in prefill and decode, in blocks as token by token") {
+TEST_CASE("every part of the contract works in prefill and decode, in blocks and token by token") {
   const auto backend = make_ref_backend();
   for (const MethodInfo& info : all_fakes()) {
     CAPTURE(info.name);
@@ -55,7 +55,7 @@ TEST_CASE("every part of the contract runs in prefill and decode, in blocks as t
   }
 }
 
-TEST_CASE("an instance of a layer shares its budget among heads, which keep different numbers of tokens") {
+TEST_CASE("heads of a layer share a budget and may keep different numbers of tokens") {
   const auto backend = make_ref_backend();
   const MethodInfo info = fake_shared_layer();
   const Row row = row_of(info);
@@ -73,12 +73,12 @@ TEST_CASE("an instance of a layer shares its budget among heads, which keep diff
   CHECK(ids[0].size() + ids[1].size() + ids[2].size() == 30);
   CHECK_FALSE((ids[0].size() == 10 && ids[1].size() == 10));
   CHECK(kept({heads[2], heads[0], heads[1]}) == std::vector<Ids>{ids[2], ids[0], ids[1]});
-  // Heads on their own would keep other tokens: the instance really sees all of them.
+  // Single heads would keep other tokens: the instance sees all heads.
   CHECK((kept({heads[0]})[0] != ids[0] || kept({heads[1]})[0] != ids[1]));
 }
 
-// Values 1 2 4 8, window 2: 1 is halved over 2 and 4, what 2 then holds (2.5) over 4 and 8.
-TEST_CASE("own values replace the token's, own keys do not follow") {
+// Values 1 2 4 8, window 2: 1 is added in halves to 2 and 4; then 2, now 2.5, is added in halves to 4 and 8.
+TEST_CASE("own values replace those of tokens, whose keys remain") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 1, 3, 1}), 3);
   const MethodInfo info = fake_spread_values();
@@ -119,9 +119,9 @@ TEST_CASE("numerator and denominator may be different sets") {
   CHECK(expected(head, 4, visible_entries(head, tables, block, *backend)[0]) == doctest::Approx(18.0 / 17));
 }
 
-// Weights 1 5 2 | 4 3, budget 2. Position 3 asks tokens 1 2 3: shares 5/11 2/11 4/11, token 2 goes. Position 4 asks 1 3 4:
-// shares 5/12 4/12 3/12, token 4 has gathered least and goes, new as it is.
-TEST_CASE("a method that observes is told the attention of every step") {
+// Weights 1 5 2 | 4 3, budget 2. Position 3 attends to 1 2 3: shares 5/11 2/11 4/11, token 2 is evicted. Position 4 attends to
+// 1 3 4: shares 5/12 4/12 3/12, token 4 has the lowest score and is evicted, although it is the newest.
+TEST_CASE("observe() gets the attention of every step") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 5, 2, 4, 3}), 3);
   const MethodInfo info = fake_observer();
@@ -134,7 +134,7 @@ TEST_CASE("a method that observes is told the attention of every step") {
   CHECK(ids_of(visible_entries(head, instance.cache->entries(last)[0], last[0], *backend)[0]) == Ids{1, 3});
 }
 
-// Query head 0 at position 4 reads j % 3 == 1, at position 5 j % 3 == 2; query head 1 one stripe further.
+// Query head 0 at position 4 reads j % 3 == 1, at position 5 j % 3 == 2; query head 1 reads the next stripe.
 TEST_CASE("a table may differ for every query head and query") {
   const auto backend = make_ref_backend();
   HeadData head = small_head(logs({1, 2, 3, 4, 5, 6}), 4, 2);
@@ -146,7 +146,7 @@ TEST_CASE("a table may differ for every query head and query") {
   const auto rows = visible_entries(head, tables, block, *backend);
   CHECK(ids_of(rows[0]) == Ids{0, 1, 4});
   CHECK(ids_of(rows[1]) == Ids{0, 2, 5});
-  CHECK(ids_of(rows[2]) == Ids{0, 2});  // position 4 may not see token 5
+  CHECK(ids_of(rows[2]) == Ids{0, 2});  // token 5 is not visible at position 4
   CHECK(ids_of(rows[3]) == Ids{0, 3});
 
   const auto z = answer(head, block, tables, *backend);

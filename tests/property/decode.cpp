@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decoding: blocks of any size give what single tokens give, and nothing from the future is used.
+// Decoding: blocks of any size give the results of single tokens, and no future token is used.
 #include <support/rows.hpp>
 
 using namespace kvbench;

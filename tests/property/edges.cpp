@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts that break careless code: one or two tokens, one dimension, equal keys, duplicates, zero values, huge logits.
+// Edge cases: one or two tokens, one dimension, equal keys, duplicates, zero values, very large logits.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// Every token from the first `repeat` ones again and again.
+/// Replaces all tokens by repetitions of the first `repeat` ones.
 void repeat_tokens(HeadData& head, Index repeat) {
   for (Index j = repeat; j < head.total; ++j) {
     const Index from = j % repeat;
@@ -21,15 +21,15 @@ void repeat_tokens(HeadData& head, Index repeat) {
 
 void check_finite(const Result& result) { CHECK(all_finite(result.answers)); }
 
-/// N and D drawn apart: some entry counts in one sum only.
+/// N and D are different sets: some entry has a weight in one sum only.
 bool two_sets(const Result& result) {
   return std::ranges::any_of(result.entries, [](const auto& row) {
     return std::ranges::any_of(row, [](const Entry& entry) { return (entry.num != 0) != (entry.den != 0); });
   });
 }
 
-/// Runs prefill and decode at small, half, full and larger budgets; every entry must be sound. Calls check(result) for each
-/// block of queries.
+/// Runs prefill and decode at small, half, full and larger budgets; every entry must satisfy the contract. Calls check(result)
+/// for each block of queries.
 template <class Change, class Check>
 void run_all(const Shape& shape, Change change, Check check) {
   for_each_row([&](const Row& row, Backend& backend) {
@@ -93,7 +93,7 @@ TEST_CASE("logits of several hundreds") {
     for (float& x : head.queries) x *= 200;
   };
   run_all({.n = 40, .decoded = 5}, sharp, [](const Result& result) {
-    // Where D misses the peak that N holds, the quotient of two sets drawn apart has no bound and can leave fp32.
+    // Where N and D are drawn independently and D lacks the peak that N holds, the quotient has no bound and can overflow fp32.
     if (two_sets(result)) {
       CHECK(std::ranges::none_of(result.answers, [](float x) { return std::isnan(x); }));
     } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every row owes the harness: entries within budget and footprint, determinism, declared weights, nested budgets.
+// Requirements on every row: entries within budget and footprint, determinism, declared weights, nested budgets.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr Index budgets[] = {1, 2, 5, 13, 33, 40, 47, 48, 60};
 
-bool stores_numbers_as_they_are(const FootprintArray& array) {
+bool stores_plain_numbers(const FootprintArray& array) {
   return array.element == Element::kv || array.element == Element::f32 || array.element == Element::f16;
 }
 
@@ -53,7 +53,7 @@ void check_footprint(const Footprint& arrays, const std::vector<std::vector<Entr
     CHECK_FALSE(array.name.empty());
     CHECK(array.rows >= 0);
     CHECK(array.cols >= 0);
-    if (!array.meta && stores_numbers_as_they_are(array)) numbers += array.rows * array.cols;
+    if (!array.meta && stores_plain_numbers(array)) numbers += array.rows * array.cols;
     meta |= array.meta && array.rows * array.cols > 0;
   }
   if (kind != Kind::quantisation) {
@@ -62,7 +62,7 @@ void check_footprint(const Footprint& arrays, const std::vector<std::vector<Entr
   if (weighted(rows)) CHECK(meta);
 }
 
-/// Kinds that promise a budget keep it: per kv head, or on average over the heads of a layer.
+/// Checks the budget of kinds that are bound by it: per kv head, or on average over the heads of a layer.
 void check_budget(const Row& row, const std::vector<Footprint>& arrays, const std::vector<Result>& results, const Heads& heads,
                   Index budget) {
   const Kind kind = row.info->kind;
@@ -83,7 +83,7 @@ void check_budget(const Row& row, const std::vector<Footprint>& arrays, const st
 
 }  // namespace
 
-TEST_CASE("entries are sound, within the budget, and the footprint holds them") {
+TEST_CASE("entries satisfy the contract and the budget, and the footprint holds them") {
   for_each_row([](const Row& row, Backend& backend) {
     const Heads heads = heads_for(row, {}, backend);
     bool ran = false;
@@ -102,7 +102,7 @@ TEST_CASE("entries are sound, within the budget, and the footprint holds them") 
         CHECK(fixed.recent >= 0);
         if (row.info->plan == nullptr) CHECK(fixed.sinks + fixed.recent <= budget);
       }
-      // A plan may hand this layer more than the mean.
+      // A plan may give this layer more than the mean.
       if (row.info->plan == nullptr) check_budget(row, footprints, results, heads, budget);
       const auto decoded = decode(instance, heads, 5, row.info->observes, backend);
       for (std::size_t h = 0; h < heads.size(); ++h) {
@@ -113,7 +113,7 @@ TEST_CASE("entries are sound, within the budget, and the footprint holds them") 
   });
 }
 
-TEST_CASE("plans hand out the budget that they were given") {
+TEST_CASE("the layers of a plan hold the budget on average") {
   for_each_row([](const Row& row, Backend&) {
     if (row.info->plan == nullptr) return;
     for (const Index budget : {8, 40, 100}) {
@@ -124,17 +124,17 @@ TEST_CASE("plans hand out the budget that they were given") {
         CHECK(layer >= 1);
         sum += std::min<Index>(layer, 48);
       }
-      // Equal steps rounded down may miss the last layer's share by two tokens, the mean by one.
+      // Equal steps rounded down may miss the share of the last layer by two tokens, the mean by one.
       CHECK(sum <= 4 * budget + 4);
     }
   });
 }
 
-/// Whether another seed gives other entries or answers, in prefill or, as a method may draw for decoded tokens alone, in
-/// decode. Checks that the same seed, and any seed where the method has none, gives the same.
+/// Whether another seed gives other entries or answers, in prefill, or in decode, because a method may draw for decoded tokens
+/// only. Checks that the same seed gives the same results.
 bool depends_on_seed(const Row& row, Index n, Backend& backend) {
   Heads heads = heads_for(row, {.n = n}, backend);
-  // With larger values the step of balancekv-repo makes every sign certain.
+  // With larger values the step of balancekv-repo forces every sign.
   for (HeadData& head : heads) std::ranges::for_each(head.values, [](float& x) { x /= 16; });
   const auto run = [&](std::uint32_t seed) {
     auto results = prefill(open(row, heads, 24, seed, backend), heads, backend);
@@ -157,14 +157,14 @@ bool depends_on_seed(const Row& row, Index n, Backend& backend) {
   return differs;
 }
 
-TEST_CASE("the same seed gives the same bytes, and only seeded methods depend on it") {
+TEST_CASE("the same seed gives the same results, and only seeded methods depend on it") {
   for_each_row([](const Row& row, Backend& backend) {
-    // A method that draws clusters may have none to choose from in a short context.
+    // In a short context a method that draws initial centroids may have no choice.
     CHECK((depends_on_seed(row, 48, backend) || (row.info->seeded && depends_on_seed(row, 480, backend))) == row.info->seeded);
   });
 }
 
-TEST_CASE("weights add up as declared") {
+TEST_CASE("sums of weights are as declared") {
   for_each_row([](const Row& row, Backend& backend) {
     const Heads heads = heads_for(row, {}, backend);
     for (const Index budget : budgets) {
@@ -190,7 +190,7 @@ TEST_CASE("weights add up as declared") {
   });
 }
 
-TEST_CASE("larger budgets keep what smaller ones keep, where declared") {
+TEST_CASE("larger budgets keep the tokens of smaller ones, where declared") {
   for_each_row([](const Row& row, Backend& backend) {
     const Property& nested = row.info->properties.nested_budgets;
     if (!nested.holds) {

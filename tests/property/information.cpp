@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a method may know: no query that it is evaluated on, and only those parts of a trace that it asked for.
+// The information that a method may use: no evaluated query, and only the parts of a trace that it declares in `needs`.
 #include <algorithm>
 
 #include <support/rows.hpp>
@@ -29,7 +29,7 @@ void remove(Part part, HeadPrompt& prompt) {
 
 }  // namespace
 
-TEST_CASE("the queries to be answered choose nothing, unless the method selects for each of them") {
+TEST_CASE("evaluated queries do not affect the entries, unless the method selects per query") {
   for_each_row([](const Row& row, Backend& backend) {
     if (row.info->kind == Kind::retrieval) return;
     const Heads heads = heads_for(row, {}, backend);
@@ -46,7 +46,7 @@ TEST_CASE("the queries to be answered choose nothing, unless the method selects 
   });
 }
 
-TEST_CASE("a part of the trace that is missing is in `needs`, or refused, or not needed") {
+TEST_CASE("a missing part of the trace is in `needs`, or an error, or not needed") {
   for_each_row([](const Row& row, Backend& backend) {
     const Heads heads = heads_for(row, {}, backend);
     const auto runs = [&](auto change) {

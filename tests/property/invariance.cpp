@@ -11,7 +11,7 @@ namespace {
 
 constexpr double tolerance = 1e-4;  // answers are of size 1, sums in fp32
 
-/// Runs test(row, heads, backend) where the property is declared; elsewhere the row must say why it is not.
+/// Runs test(row, heads, backend) where the property is declared; otherwise the row must give a reason.
 template <class Test>
 void for_each_row_with(Property Properties::*property, Test test) {
   for_each_row([&](const Row& row, Backend& backend) {
@@ -40,7 +40,7 @@ TEST_CASE("a budget of the whole context answers exactly, where declared") {
         CHECK(max_difference(results[h].answers, exact_answer(heads[h], block, backend)) < tolerance);
       }
     }
-    // With room for the decoded tokens too, nothing is ever dropped.
+    // A budget of context and decoded tokens drops no token.
     const auto decoded = decode(open(row, heads, 500, 1, backend), heads, 5, row.info->observes, backend);
     for (std::size_t h = 0; h < heads.size(); ++h) {
       for (std::size_t i = 0; i < decoded[h].size(); ++i) {
@@ -82,7 +82,7 @@ TEST_CASE("adding one vector to all keys changes no answer, where declared") {
   });
 }
 
-TEST_CASE("results do not depend on the numbers of the heads, where declared") {
+TEST_CASE("results do not depend on the indices of the heads, where declared") {
   for_each_row_with(&Properties::head_permutation, [](const Row& row, const Heads& heads, Backend& backend) {
     Heads moved(heads.rbegin(), heads.rend());
     for (std::size_t h = 0; h < moved.size(); ++h) moved[h].head = KvHeadId(static_cast<std::int64_t>(h) + 4);

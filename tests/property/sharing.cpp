@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a method computes when it is first needed serves other budgets and seeds: their caches must not depend on it.
+// Results that a method computes on first use are shared by other budgets and seeds: a cache must not depend on the caches made
+// before.
 #include <map>
 #include <optional>
 
@@ -10,7 +11,7 @@ using namespace kvbench::testing;
 
 namespace {
 
-using Asked = std::pair<Index, std::uint32_t>;  ///< budget and seed
+using Request = std::pair<Index, std::uint32_t>;  ///< budget and seed
 
 struct Made {
   std::vector<Result> results;                                ///< of prefill
@@ -18,11 +19,11 @@ struct Made {
   std::vector<std::vector<std::pair<std::string, double>>> notes;
 };
 
-/// Nothing where the method refuses.
-std::optional<Made> make(const PreparedRow& prepared, Asked asked, const Row& row, const Heads& heads, Backend& backend) {
+/// Absent where the method is infeasible.
+std::optional<Made> make(const PreparedRow& prepared, Request request, const Row& row, const Heads& heads, Backend& backend) {
   Made made;
   try {
-    const Instance instance = prepared.make(asked.first, asked.second);
+    const Instance instance = prepared.make(request.first, request.second);
     made.results = prefill(instance, heads, backend);
     for (auto& head : decode(instance, heads, 5, row.info->observes, backend)) made.after_decode.push_back(head.back().entries);
     auto& notes = made.notes.emplace_back();
@@ -46,24 +47,24 @@ void check_equal(const std::optional<Made>& made, const std::optional<Made>& alo
 
 }  // namespace
 
-TEST_CASE("a cache is the one made alone, to the bit, whatever was made before it") {
-  const std::vector<Asked> falling = {{110, 1}, {90, 1}, {50, 1}, {41, 1}, {13, 1}, {5, 1},
-                                      {110, 2}, {90, 2}, {50, 2}, {41, 2}, {13, 2}, {5, 2}};
-  const std::vector<Asked> rising(falling.rbegin(), falling.rend());
-  const std::vector<Asked> mixed = {{41, 1}, {110, 2}, {13, 1}, {13, 1}, {90, 1}, {5, 2}, {50, 2}, {90, 1}};
+TEST_CASE("a cache does not depend on the caches made before it") {
+  const std::vector<Request> falling = {{110, 1}, {90, 1}, {50, 1}, {41, 1}, {13, 1}, {5, 1},
+                                        {110, 2}, {90, 2}, {50, 2}, {41, 2}, {13, 2}, {5, 2}};
+  const std::vector<Request> rising(falling.rbegin(), falling.rend());
+  const std::vector<Request> mixed = {{41, 1}, {110, 2}, {13, 1}, {13, 1}, {90, 1}, {5, 2}, {50, 2}, {90, 1}};
   for_each_row([&](const Row& row, Backend& backend) {
     const Heads heads = heads_for(row, {.n = 120}, backend);
     const std::vector<HeadPrompt> prompts = prompts_of(heads, backend);
-    std::map<Asked, std::optional<Made>> alone;
-    for (const Asked& asked : falling) {
-      alone[asked] = make(PreparedRow(row, prompts, backend), asked, row, heads, backend);
+    std::map<Request, std::optional<Made>> alone;
+    for (const Request& request : falling) {
+      alone[request] = make(PreparedRow(row, prompts, backend), request, row, heads, backend);
     }
     for (const auto& order : {falling, rising, mixed}) {
       const PreparedRow prepared(row, prompts, backend);
-      for (const Asked& asked : order) {
-        CAPTURE(asked.first);
-        CAPTURE(asked.second);
-        check_equal(make(prepared, asked, row, heads, backend), alone.at(asked));
+      for (const Request& request : order) {
+        CAPTURE(request.first);
+        CAPTURE(request.second);
+        check_equal(make(prepared, request, row, heads, backend), alone.at(request));
       }
     }
   });

@@ -118,7 +118,7 @@ class SpreadValues : public CompressedCache {
 
   Backend& backend_;
   Index d_, dv_, budget_, tokens_ = 0;
-  std::vector<float> values_;  ///< of all tokens, those in the window with what they took over
+  std::vector<float> values_;  ///< of all tokens; those in the window include merged shares
 };
 
 class MergePairs : public KeptCache {
@@ -284,7 +284,8 @@ MethodInfo fake_spread_values() {
   return fake<SpreadValues>({.name = "fake-spread-values", .kind = Kind::merging, .streaming = true});
 }
 MethodInfo fake_merge_pairs() {
-  return fake<MergePairs>({.name = "fake-merge-pairs", .kind = Kind::merging, .properties = {.weight_sum = WeightSum::context}});
+  return fake<MergePairs>(
+      {.name = "fake-merge-pairs", .kind = Kind::merging, .properties = {.weight_sum = WeightSum::context}});
 }
 MethodInfo fake_two_sets() {
   return fake<TwoSets>({.name = "fake-two-sets", .kind = Kind::sampling, .properties = {.weight_sum = WeightSum::free}});

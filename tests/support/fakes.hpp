@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods that exist to use every part of the contract. They are in no registry; whatever runs methods can be tested with them.
+// Methods that together use every part of the contract. They are not in the registry; tests run them in its place.
 #pragma once
 
 #include <vector>
@@ -8,27 +8,27 @@
 
 namespace kvbench::testing {
 
-/// Granularity layer: the heads share one budget of B tokens a head and one ranking by column sum, so heads keep different
-/// numbers of tokens. Decoded tokens are kept.
+/// Granularity layer: the heads share one budget of B tokens per head and one ranking by column sum, so that heads keep
+/// different numbers of tokens. Decoded tokens are kept.
 MethodInfo fake_shared_layer();
 
 /// Own values (as CaM): a window of the last B tokens; the value of a token that leaves it is added in halves to the next two.
-/// Keys stay. Every token changes the state, so append() takes one.
+/// Keys do not change. Every token changes the state, so append() takes one.
 MethodInfo fake_spread_values();
 
 /// Own keys and values with degrees (as Chelsea): tokens 2i and 2i + 1 become their mean, weight 2, entry id 2i. An odd last
-/// token stays. Keeps ceil(n/2) entries whatever the budget. Decoded tokens are kept.
+/// token is kept. Keeps ceil(n/2) entries at any budget. Decoded tokens are kept.
 MethodInfo fake_merge_pairs();
 
 /// N and D differ (as SubGen): the even tokens with weight 2 in the numerator, the odd ones with weight 2 in the denominator,
 /// and token 0 once more, weight 1, in the denominator. Decoded tokens are kept.
 MethodInfo fake_two_sets();
 
-/// Observes (as H2O): keeps B tokens by the attention that they have gathered, summed over the group; starts from the context's
-/// last B with nothing gathered. A step attends to B + 1 tokens; then the least is evicted, ties the oldest.
+/// Observes (as H2O): keeps B tokens by their accumulated attention, summed over the query group; starts from the last B of the
+/// context with scores of 0. A step attends to B + 1 tokens; then the lowest is evicted, ties to the oldest.
 MethodInfo fake_observer();
 
-/// A table of each query head and query: head g at position t is answered by the tokens j with j % 3 == (t + g) % 3, and by
+/// A table per query head and query: head g at position t is answered by the tokens j with j % 3 == (t + g) % 3, and by
 /// token 0.
 MethodInfo fake_striped();
 

@@ -12,7 +12,7 @@ std::vector<float> rows_of(const std::vector<float>& matrix, Index cols, Index b
   return {matrix.begin() + begin * cols, matrix.begin() + end * cols};
 }
 
-/// Row `slot` of `own`, or nothing where it is the row of token `id`.
+/// Row `slot` of `own`; empty where it equals the row of token `id`.
 std::vector<float> own_row(const std::vector<float>& own, Index slot, const std::vector<float>& tokens, TokenId id,
                            Index cols) {
   std::vector<float> row = rows_of(own, cols, slot, slot + 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kv head on the host, whole, and the views of it that a method and a harness get: a harness of ten lines for tests.
+// One kv head on the host, and the views of it for a method and for a harness: a minimal harness for tests.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace kvbench::testing {
 
-/// Every token of a prompt and the query of every position, of which the first n tokens are the context.
+/// All tokens of a prompt and the queries of all positions; the first n tokens are the context.
 struct HeadData {
   Index n = 0;      ///< context
   Index total = 0;  ///< with the tokens after it
@@ -33,7 +33,7 @@ HeadData random_head(const Shape& shape, std::uint32_t stream, Backend& backend)
 /// Uniform in (-2, 2).
 std::vector<float> random_numbers(Index count, std::uint32_t stream, std::uint32_t part);
 
-/// What a method sees: all queries inside the context are observed, with their column sums.
+/// The input of a method: all queries inside the context are observed, with their column sums.
 HeadPrompt prompt_of(const HeadData& head, Backend& backend);
 /// The tokens 0 .. end - 1.
 HeadTokens tokens_of(const HeadData& head, Index end, Backend& backend);
@@ -42,11 +42,11 @@ TokenBlock token_block(const HeadData& head, Index begin, Index end, Backend& ba
 /// The causal queries at the positions begin .. end - 1, with exact logits for the tokens 0 .. tokens - 1.
 QueryBlock query_block(const HeadData& head, Index begin, Index end, Index tokens, Backend& backend);
 
-/// Answers [G*m, dv] from these entries; 0 where none answers. With `weights`, one [G, width] buffer a table for
-/// observe().
+/// Answers [G*m, dv] from these entries; 0 where there is none. With `weights`, one buffer [G, width] per table
+/// for observe().
 std::vector<float> answer(const HeadData& head, const QueryBlock& queries, const EntryTables& tables, Backend& backend,
                           std::vector<Buffer<const float>>* weights = nullptr);
-/// Answers from all tokens that the queries see.
+/// Answers from all visible tokens of the queries.
 std::vector<float> exact_answer(const HeadData& head, const QueryBlock& queries, Backend& backend);
 /// The tokens begin .. end - 1 as entries of weight 1: the exact tail of prefill.
 EntryTable exact_entries(Index begin, Index end, Backend& backend);
@@ -54,7 +54,7 @@ EntryTable exact_entries(Index begin, Index end, Backend& backend);
 struct Entry {
   TokenId id = 0;
   float num = 1, den = 1;
-  std::vector<float> key, value;  ///< its own ones where they differ from the token's, or empty
+  std::vector<float> key, value;  ///< where they differ from those of the token; otherwise empty
   friend auto operator<=>(const Entry&, const Entry&) = default;
 };
 /// The visible entries of each query row g*m + i, sorted.
@@ -63,7 +63,7 @@ std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const Entr
 
 using Ids = std::vector<TokenId>;
 
-/// Their ids with a weight in either sum, once each, in increasing order.
+/// The ids of entries with a weight in either sum, once each, in increasing order.
 Ids ids_of(const std::vector<Entry>& entries);
 
 }  // namespace kvbench::testing

@@ -10,13 +10,13 @@
 namespace kvbench::testing {
 namespace {
 
-/// Settings instead of the defaults where those need larger budgets than the tests have.
+/// Settings for methods whose defaults need larger budgets than those of the tests.
 std::vector<Assignment> small_settings(const MethodInfo& info) {
   if (info.name == "quest") return {{"page", "4"}};
   return {};
 }
 
-/// The parts of a block's result that belong to query i of m.
+/// The part of the result of a block for query i of m.
 Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t dv) {
   Result result;
   for (std::size_t r = i; r < block.entries.size(); r += m) {

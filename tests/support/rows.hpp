@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every row of the registry, ready to run in a test: configured, on each host backend, behind one interface whether the method
-// holds one kv head or a layer.
+// Every row of the registry, ready to run in a test: configured, on each host backend, with one interface for methods of single
+// kv heads and of layers.
 #pragma once
 
 #include <string>
@@ -19,10 +19,10 @@ struct Row {
   Params params;
 };
 
-/// All rows with their defaults, and those parameters of them that change the way of working.
+/// All rows with their defaults, and with parameters that select other algorithms.
 std::vector<Row> all_rows();
 
-/// Calls test(row, backend) for all rows on the reference and on the fast host backend, naming both where a check fails.
+/// Calls test(row, backend) for all rows on the reference and on the fast host backend, reporting both where a check fails.
 template <class Test>
 void for_each_row(Test test) {
   for (const auto& make : {+[] { return make_ref_backend(); }, +[] { return make_cpu_backend(best_isa()); }}) {
@@ -40,11 +40,11 @@ void for_each_row(Test test) {
 using Heads = std::vector<HeadData>;
 Heads heads_for(const Row& row, const Shape& shape, Backend& backend);
 
-/// A cache over the kv heads of its instance. What it was made from is gone.
+/// A cache over the kv heads of its instance. The objects from which it was made have been destroyed.
 struct Instance {
   std::unique_ptr<LayerCache> cache;
 };
-/// A method prepared for the kv heads of an instance, to make caches one after the other.
+/// A method prepared for the kv heads of an instance, from which caches are made.
 class PreparedRow {
  public:
   PreparedRow(const Row& row, const std::vector<HeadPrompt>& prompts, Backend& backend);
@@ -53,25 +53,25 @@ class PreparedRow {
 
  private:
   const Row& row_;
-  HeadPrompt head_;  ///< the first
+  HeadPrompt head_;  ///< of the first head
   MakeLayerCache make_;
 };
 std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend);
-/// Throws Unavailable or Infeasible as the method does. The budget of a planned method is the plan's for the layer.
+/// Throws Unavailable or Infeasible as the method does. The budget of a planned method is that of the plan for the layer.
 Instance open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend);
 Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed, Backend& backend);
-/// The same without a cache where the method refuses this budget or head, with a reason.
+/// The same, without a cache where the method is infeasible at this budget or unavailable for this head.
 Instance try_open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend);
 
-/// What each kv head did for a run of queries: entries and answers, by query row g*m + i.
+/// The results of a kv head for a run of queries: entries and answers, by query row g*m + i.
 struct Result {
   std::vector<std::vector<Entry>> entries;
   std::vector<float> answers;
 };
 /// Prefill: the context is compressed, the tokens after it are exact, the queries after it are answered. Checks the entries.
 std::vector<Result> prefill(const Instance& instance, const Heads& heads, Backend& backend);
-/// Decode: the tokens after the context are appended in blocks of at most `block`, each asked for. Results are those of single
-/// queries, [head][token], rows g. Checks the entries.
+/// Decode: the tokens after the context are appended in blocks of at most `block`, and the queries of each block are answered.
+/// Results are those of single queries, [head][token], rows g. Checks the entries.
 std::vector<std::vector<Result>> decode(const Instance& instance, const Heads& heads, Index block, bool observes,
                                         Backend& backend);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads small enough to work out by hand.
+// Heads small enough for results computed by hand.
 #pragma once
 
 #include <algorithm>

@@ -36,9 +36,7 @@ std::unique_ptr<trace::Reader> SmallTrace::with_other_queries(std::int64_t begin
   return std::make_unique<trace::Reader>(path);
 }
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 MethodInfo method_of(std::string name, OpenCache open) {
   MethodInfo info;

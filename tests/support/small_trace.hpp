@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trace small enough for serial loops over its arrays, methods made of one function, and answers computed term by term.
+// A trace small enough for serial loops over its arrays, methods that consist of one function, and answers computed term by
+// term.
 #pragma once
 
 #include <functional>
@@ -33,13 +34,13 @@ inline trace::SynthOptions small_options() {
           .key_norm = 3};
 }
 
-/// A synthetic trace in a folder of its own.
+/// A synthetic trace in its own folder.
 class SmallTrace {
  public:
   explicit SmallTrace(const trace::SynthOptions& options = small_options());
   const trace::Reader& reader() const { return *reader_; }
 
-  /// A copy of this trace in which the queries at the positions from `begin` on are other ones.
+  /// A copy of this trace in which the queries at the positions from `begin` on are different.
   std::unique_ptr<trace::Reader> with_other_queries(std::int64_t begin) const;
 
  private:
@@ -47,12 +48,12 @@ class SmallTrace {
   std::unique_ptr<trace::Reader> reader_;
 };
 
-/// What a single-function method sees when it opens a cache, and the cache itself.
+/// The function of a single-function method, which opens a cache.
 using OpenCache =
     std::function<std::unique_ptr<CompressedCache>(const HeadPrompt&, Index budget, std::uint32_t seed, Backend&)>;
 MethodInfo method_of(std::string name, OpenCache open);
 
-/// A cache that answers with what a function says and takes all tokens at once.
+/// A cache whose entries are the result of a function; it takes all tokens at once.
 class FunctionCache : public CompressedCache {
  public:
   using Entries = std::function<EntryTables(const QueryBlock&)>;
@@ -71,14 +72,14 @@ EntryTables ids_table(Backend& backend, std::vector<TokenId> ids);
 /// Tables for `queries` queries, on the host.
 HostEntries host_entries(const EntryTables& tables, Index queries, Backend& backend);
 
-/// One kv head of the small trace as serial loops use it.
+/// One kv head of the small trace, as arrays for serial loops.
 struct Arrays {
   Arrays(const trace::Reader& reader, std::size_t layer, Index kv_head);
 
   Index n, d, dv, group;
   double scale;
   std::vector<float> keys, values;
-  std::vector<std::vector<float>> queries;  ///< by query head of the group, one row a position
+  std::vector<std::vector<float>> queries;  ///< by query head of the group, one row per position
   double logit(Index g, Index position, Index token) const;
   std::vector<double> value(Index token) const;
 };
@@ -86,7 +87,7 @@ struct Arrays {
 struct TermEntry {
   Index id = 0;
   double num = 1, den = 1;
-  std::vector<double> value = {};  ///< empty: the token's own
+  std::vector<double> value = {};  ///< empty: that of the token
 };
 /// Entries that answer query head g at a position.
 using TermEntries = std::function<std::vector<TermEntry>(Index g, Index position)>;
@@ -99,11 +100,11 @@ struct TermAnswer {
 TermAnswer attend_to(const Arrays& head, Index g, Index position, const std::vector<TermEntry>& entries);
 std::vector<TermEntry> tokens_between(Index begin, Index end);
 
-/// Checks rel_err, both bounds, log_z_err, the decomposition and the raw outputs of a cell, term by term.
+/// Checks rel_err, both bounds, log_z_err, the decomposition and the raw outputs of a configuration, term by term.
 void check_cell(const Arrays& head, const HeadResult& result, std::size_t cell, const TermEntries& entries);
 
 ReplayRequest request_of(std::vector<const MethodInfo*> methods, Index budget);
-/// One thread, and outputs and entries are kept.
+/// One thread, with outputs and entries kept.
 inline const RunOptions serial{.threads = 1, .keep_raw = true};
 inline float metric(const CellResult& cell, std::size_t row, Metric which) {
   return cell.metrics.at(row)[static_cast<std::size_t>(which)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One decode step of a cache that observes, as the harness runs it.
+// One decode step of an observing cache, as the harness runs it.
 #pragma once
 
 #include <support/small.hpp>
@@ -14,7 +14,7 @@ struct Step {
   Ids ids(std::size_t g = 0) const { return ids_of(entries[g]); }
 };
 
-/// Appends token t, asks its query, and tells the cache the attention paid.
+/// Appends token t, answers its query, and calls observe() with the attention.
 inline Step decode_step(CompressedCache& cache, const HeadData& head, Index t, Backend& backend) {
   CHECK(cache.append(token_block(head, t, head.total, backend)) == 1);
   const QueryBlock block = query_block(head, t, t + 1, t + 1, backend);
@@ -26,7 +26,7 @@ inline Step decode_step(CompressedCache& cache, const HeadData& head, Index t, B
   return step;
 }
 
-/// What the query after the context is answered by, by query head.
+/// The entries and answers of the query after the context.
 inline Step ask(const CompressedCache& cache, const HeadData& head, Backend& backend) {
   const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
   const EntryTables tables = cache.entries(block);

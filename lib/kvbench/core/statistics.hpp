@@ -46,8 +46,8 @@ struct Stratum {
 };
 
 /// p-value of Pearson's test that the draws of all strata follow their distributions; strata are independent of each other.
-/// Neighbouring cells are pooled until at least 10 draws are expected per bin, so cells should be ordered such that a fault
-/// shifts neighbours alike. 1 where no stratum has two bins, 0 where a cell of probability 0 was drawn.
+/// Neighbouring cells are pooled until at least 10 draws are expected per bin, so order cells such that
+/// neighbours are affected alike by a fault. 1 where no stratum has two bins, 0 where a cell of probability 0 was drawn.
 double stratified_chi_square(std::span<const Stratum> strata);
 
 /// Least-squares slope of y over x.

@@ -14,7 +14,7 @@ namespace {
 
 using Weights = std::map<TokenId, float>;
 
-/// Weights in the denominator by token, which are those in the numerator.
+/// Weights by token, equal in numerator and denominator.
 Weights weights_of(const CompressedCache& cache, const HeadData& head, Index end, Backend& backend) {
   const QueryBlock block = query_block(head, end - 1, end, end, backend);
   Weights weights;
@@ -41,7 +41,7 @@ HeadData ones(Index n, Index total) {
 
 // Equal keys and values 1 2 4 8 1 2: inner products are products of values. Signed sums before each token: 0, 1, 1 - 2, 3, so
 // the signs of a block of four are + - + -, and of the next two + -.
-TEST_CASE("balancekv: greedy signs are against the sum, and the smaller class stays doubled") {
+TEST_CASE("balancekv: greedy signs oppose the sum, and the smaller class is kept with weight 2") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 6);
   head.values = {1, 2, 4, 8, 1, 2, 0};
@@ -54,7 +54,7 @@ TEST_CASE("balancekv: greedy signs are against the sum, and the smaller class st
 }
 
 // Differences of neighbours are 1 - 2 and 4 - 8: the first pair is + -, and (4 - 8)(1 - 2) > 0 makes the second - +.
-TEST_CASE("balancekv: exact pairs keep one of two, and their weights sum to n") {
+TEST_CASE("balancekv: half=exact keeps one of each pair, and the weights sum to n") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 4), odd = small_head({0, 0, 0, 0, 0, 0}, 5);
   const std::vector<Assignment> greedy = {{"constants", "greedy"}, {"half", "exact"}};
@@ -69,8 +69,8 @@ TEST_CASE("balancekv: exact pairs keep one of two, and their weights sum to n") 
   }
 }
 
-// Tokens alike: after + the next sum is 1 > c, so it is certainly -, and so on: every second step FAILs.
-TEST_CASE("balancekv: a FAIL is counted, and the walk goes on") {
+// Equal tokens: after + the next sum is 1 > c, so that the next sign is certainly -, and so on: every second step FAILs.
+TEST_CASE("balancekv: a FAIL is counted, and the walk continues") {
   const auto backend = make_ref_backend();
   const HeadData head = ones(8, 9);
   const auto notes = [&](const std::string& constant) {
@@ -86,16 +86,16 @@ TEST_CASE("balancekv: a FAIL is counted, and the walk goes on") {
   CHECK(notes("1").empty());  // |sum| = 1 is not above c
 }
 
-TEST_CASE("balancekv: half=released takes its weights along") {
+TEST_CASE("balancekv: half=released keeps its weights over rounds") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 6);
-  // Sums 0, -1, 0, ...: + + then 1 - 2 + 1 = 0 and equal values: signs + + + - + -; c = 2, + dropped up to there.
+  // Sums 0, -1, 0, ...: + + then 1 - 2 + 1 = 0 and equal values: signs + + + - + -; c = 2, + is dropped up to c.
   head.values = {1, -2, 1, 1, 1, 1, 0};
   const Weights kept = compress(head, {{"constants", "greedy"}, {"half", "released"}}, 3, *backend);
   CHECK(kept == Weights{{3, 1}, {4, 1}, {5, 1}});
 }
 
-TEST_CASE("balancekv keeps decoded tokens, its window, and nothing that a budget forbids") {
+TEST_CASE("balancekv keeps decoded tokens and its window, and does not exceed the budget") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 48, .decoded = 6, .d = 4, .dv = 3}, 1, *backend);
   const auto cache = open_cache("balancekv", {}, prompt_of(head, *backend), 15, 0, *backend);
@@ -115,7 +115,7 @@ TEST_CASE("balancekv keeps decoded tokens, its window, and nothing that a budget
   CHECK(arrays[2].cols == 1);
 }
 
-TEST_CASE("balancekv refuses parameters that do not go together") {
+TEST_CASE("balancekv rejects parameters that exclude each other") {
   const MethodInfo& info = find_method("balancekv");
   const auto bind = [&](std::vector<Assignment> settings) { return info.bind(settings); };
   CHECK_THROWS_WITH_AS(bind({{"constants", "quick"}}), doctest::Contains("paper, tight, greedy"), Error);

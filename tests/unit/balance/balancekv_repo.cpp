@@ -21,11 +21,11 @@ std::vector<Entry> kept(const HeadData& head, std::vector<Assignment> settings, 
   return visible_entries(head, cache->entries(block), block, backend)[0];
 }
 
-double certain_signs(const HeadData& head, std::vector<Assignment> settings, Index budget, Backend& backend) {
+double forced_signs(const HeadData& head, std::vector<Assignment> settings, Index budget, Backend& backend) {
   return open_cache("balancekv-repo", std::move(settings), prompt_of(head, backend), budget, 0, backend)->notes()[0].count;
 }
 
-/// The released loop in fp64 over padded blocks: token and weight, in the order it leaves them.
+/// The released loop in fp64 over padded blocks: tokens and weights, in its order.
 std::vector<std::pair<TokenId, float>> released_loop(const HeadData& head, Index n, Index rounds, Index block, double temp,
                                                      const Draws& draws) {
   std::vector<std::pair<TokenId, float>> list;
@@ -72,27 +72,28 @@ std::vector<std::pair<TokenId, float>> released_loop(const HeadData& head, Index
 }  // namespace
 
 // Equal keys: K = <v, v'> + 0.025 and gamma = 4. Values 1 2 4 8: sums 2.025, -3.975, 24.025 make + - + -; -1 reaches m = 2
-// last, so + stays, doubled. Values 1 -2 2 5: the sum -1.975 makes + +, which are dropped; the two after them stay, single.
-TEST_CASE("balancekv-repo: weights 1 or 2 above, 2^T below") {
+// last, so that + is kept with factor 2. Values 1 -2 2 5: the sum -1.975 makes + +, which are dropped; the two tokens after
+// them are kept with factor 1.
+TEST_CASE("balancekv-repo: weights 1 or 2 in the numerator, 2^T in the denominator") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0, 0}, 4);
   CHECK(kept(head, {}, 2, 0, *backend) == std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}});
   head.values = {1, -2, 2, 5, 0};
   CHECK(kept(head, {}, 2, 0, *backend) == std::vector<Entry>{{2, 1, 2, {}, {}}, {3, 1, 2, {}, {}}});
   CHECK(kept(head, {{"mass", "consistent"}}, 2, 0, *backend) == std::vector<Entry>{{2, 1, 1, {}, {}}, {3, 1, 1, {}, {}}});
-  // A window beside them weighs 1: of five tokens 0 .. 3 are halved, and 4 is kept.
+  // The window has weight 1: of five tokens 0 .. 3 are halved, and 4 is kept.
   HeadData longer = small_head({0, 0, 0, 0, 0, 0}, 5);
   CHECK(kept(longer, {}, 3, 0, *backend) == std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}, {4, 1, 1, {}, {}}});
 }
 
-// Keys 4 and 0. In a block of 4 the padded mean is 1: exp(3 * -1) (4 + 0.025) * 4 = 0.80 > 1/2, a certain sign. With the mean
+// Keys 4 and 0. In a block of 4 the padded mean is 1: exp(3 * -1) (4 + 0.025) * 4 = 0.80 > 1/2, a forced sign. With the mean
 // of the two it would be exp(2 * -2) ... = 0.29.
 TEST_CASE("balancekv-repo: the zeros of the padding enter the mean") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({4, 0, 0}, 2);
   head.values = {2, 2, 0};
-  CHECK(certain_signs(head, {{"block", "4"}}, 1, *backend) == 1);
-  CHECK(certain_signs(head, {{"block", "2"}}, 1, *backend) == 0);
+  CHECK(forced_signs(head, {{"block", "4"}}, 1, *backend) == 1);
+  CHECK(forced_signs(head, {{"block", "2"}}, 1, *backend) == 0);
 }
 
 TEST_CASE("balancekv-repo: a round over one token keeps nothing") {
@@ -103,7 +104,7 @@ TEST_CASE("balancekv-repo: a round over one token keeps nothing") {
   CHECK(kept(two, {{"rounds", "2"}}, 1, 0, *backend) == std::vector<Entry>{{1, 1, 1, {}, {}}});
 }
 
-TEST_CASE("balancekv-repo: the loop, its order and its weights over rounds and blocks") {
+TEST_CASE("balancekv-repo equals the released loop in order and weights, over rounds and blocks") {
   for (const auto& backend : {make_ref_backend(), make_cpu_backend()}) {
     HeadData head = random_head({.n = 150, .decoded = 1, .d = 4, .dv = 2, .group = 1}, 9, *backend);
     for (float& x : head.values) x *= 0.2f;
@@ -130,7 +131,7 @@ TEST_CASE("balancekv-repo: the loop, its order and its weights over rounds and b
   }
 }
 
-TEST_CASE("balancekv-repo: decoded tokens are exact, and the footprint holds two weights a token") {
+TEST_CASE("balancekv-repo: decoded tokens are exact, and the footprint has two weights per token") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 48, .decoded = 5, .d = 4, .dv = 3, .group = 1}, 1, *backend);
   const auto cache = open_cache("balancekv-repo", {}, prompt_of(head, *backend), 15, 0, *backend);

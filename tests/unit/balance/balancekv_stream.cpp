@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// mode=stream against Algorithms 1 and 3 line by line, token by token, with the same draws.
+// mode=stream compared with a literal transcription of Algorithms 1 and 3 at every token, with the same draws.
 #include <kvbench/methods/sampling/balancekv_stream.hpp>
 
 #include <doctest/doctest.h>
 
 #include <limits>
 
-#include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/sampling/merge_and_reduce.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 #include <support/chi_square.hpp>
 #include <support/small.hpp>
 
@@ -57,7 +57,7 @@ test::Pair pair_of(const HeadData& head, Index i) {
   return pair;
 }
 
-/// Streams the head in blocks and compares the entries of every token with the listing's.
+/// Streams the head in blocks and compares the entries at every token with those of the listing.
 void compare(const HeadData& head, std::vector<Assignment> settings, const test::LiteralBalanceKV::Settings& literal_settings,
              Index block, Backend& backend) {
   settings.push_back({"mode", "stream"});
@@ -77,7 +77,7 @@ void compare(const HeadData& head, std::vector<Assignment> settings, const test:
     }
     begin = end;
   }
-  if (block > 1) CHECK(blocks < (head.total - head.n) * 3 / 4);  // blocks are taken as blocks
+  if (block > 1) CHECK(blocks < (head.total - head.n) * 3 / 4);  // append() takes several tokens at once
   double den = 0;
   for (const auto& [id, weight] : literal.weights()) den += weight.second;
   CHECK(den <= static_cast<double>(head.total));
@@ -91,7 +91,7 @@ double largest_key(const HeadData& head) {
 
 }  // namespace
 
-TEST_CASE("a stream holds at every token what Algorithms 1 and 3 hold") {
+TEST_CASE("a stream equals Algorithms 1 and 3 at every token") {
   for (const auto& backend : {make_ref_backend(), make_cpu_backend()}) {
     for (const Index n : {0, 40}) {
       const HeadData head = uneven_head(n, 120 - n, *backend);
@@ -123,7 +123,7 @@ TEST_CASE("a stream holds at every token what Algorithms 1 and 3 hold") {
   }
 }
 
-TEST_CASE("buckets that the largest value dwarfs are dropped, and opened again") {
+TEST_CASE("buckets far below the largest value are dropped, and may open again") {
   const auto backend = make_ref_backend();
   HeadData head = uneven_head(0, 60, *backend);
   for (float& x : head.keys) x *= 0.1f;
@@ -150,8 +150,8 @@ TEST_CASE("buckets: 2^{i-1} < |v| <= 2^i") {
   CHECK(norm_bucket(0.51) == 0);
 }
 
-// t = 4, T = 2, 22 tokens: five batches and two tokens over. Batch 5 is in level 1 (2 tokens of weight 2), batches 1 to 4 in
-// level 2 (4 of weight 4), 2 in level 0.
+// t = 4, T = 2, 22 tokens: five batches and two remaining tokens. Batch 5 is in level 1 (2 tokens of weight 2), batches 1 to 4
+// in level 2 (4 of weight 4), 2 in level 0.
 TEST_CASE("exact halves of a stream: sizes by formula, weights that sum to the tokens, and the footprint") {
   const auto backend = make_ref_backend();
   HeadData head = random_head({.n = 22, .decoded = 1, .d = 4, .dv = 3, .group = 1}, 2, *backend);
@@ -204,8 +204,8 @@ TEST_CASE("the batch size uses the budget and does not exceed it") {
   CHECK_THROWS_WITH_AS(plan_stream(sizes, {.t = 64}, 10, 64, 64), doctest::Contains("balancekv.t"), Infeasible);
 }
 
-// One batch of four tokens is halved: what stays in D follows Algorithm 2 with v = 1.
-TEST_CASE("the halves of D have the law of the listing") {
+// One batch of four tokens is halved: the tokens that D keeps follow Algorithm 2 with v = 1.
+TEST_CASE("the halves of D have the distribution of the listing") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 4, .decoded = 1, .d = 2, .dv = 1, .group = 1}, 5, *backend);
   test::Pairs pairs;

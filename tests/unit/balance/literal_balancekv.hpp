@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 line by line: lists, fp64, one coin a step. The readings of balancekv.hpp
-// apply.
+// A literal transcription of BalanceKV, arXiv 2502.07861, Algorithms 1 to 4: lists, fp64, one coin per step. The readings of
+// balancekv.hpp apply.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct Balanced {
   Index fails = 0;
 };
 
-/// Algorithm 2. `a` stands for 1 / sqrt(d).
+/// Algorithm 2. `a` is 1 / sqrt(d).
 inline Balanced softmax_balance(const Pairs& stream, double a, double r_key, double r_value, const Constant& constant,
                                 const Coin& coin) {
   Balanced result;
@@ -81,7 +81,7 @@ inline std::vector<int> self_balancing_walk(const Pairs& u, double r, double c, 
   return signs;
 }
 
-/// Algorithm 3. A coin knows its level.
+/// Algorithm 3. A coin depends on its level.
 class LiteralMergeAndReduce {
  public:
   using Balance = std::function<Pairs(const Pairs&, Index level)>;
@@ -152,7 +152,7 @@ class LiteralBalanceKV {
   std::size_t buckets() const { return numerators_.size(); }
 
  private:
-  /// r_value = 0: that of D, which is 1.
+  /// r_value = 0: the instance of D, whose r_value is 1.
   LiteralMergeAndReduce instance(Index number, double r_value) const {
     const auto balance = [this, number, r_value](const Pairs& batch, Index level) {
       double r_key = 0;

@@ -15,7 +15,7 @@ namespace {
 
 using Signs = std::vector<std::int32_t>;
 
-/// The released rule written with counts of both classes at every place.
+/// The released rule, computed from the counts of both classes at every index.
 std::vector<std::pair<std::int32_t, float>> literal_released(const Signs& signs) {
   const int n = static_cast<int>(signs.size()), m = n / 2;
   const auto reaches = [&](int sign) {
@@ -47,7 +47,7 @@ TEST_CASE("constants: natural logarithms, the tokens of the call") {
   }
 }
 
-TEST_CASE("the smaller class of each block stays, of equal classes +1") {
+TEST_CASE("the smaller class of each block is kept, of equal classes +1") {
   //            + - - | + + - - | - | + + -
   const Signs signs = {1, -1, -1, 1, 1, -1, -1, -1, 1, 1, -1};
   CHECK(smaller_halves(signs, {0, 3, 7, 8, 11}) == std::vector<std::int32_t>{0, 3, 4, 10});
@@ -59,11 +59,11 @@ TEST_CASE("the released half, worked by hand") {
     CHECK(half.places == places);
     CHECK(half.factors == weights);
   };
-  // m = 4: -1 gets there at place 5, +1 at place 7 = c, so all +1 are dropped and the -1 weigh 2.
+  // m = 4: -1 reaches m at index 5, +1 at index 7 = c, so all +1 are dropped and the -1 have factor 2.
   check({1, -1, -1, 1, -1, -1, 1, 1}, {1, 2, 4, 5}, {2, 2, 2, 2});
-  // m = 3: +1 gets there at 3 = c, -1 never: +1 dropped up to 3, -1 doubled, the rest single.
+  // m = 3: +1 reaches m at 3 = c, -1 never: +1 is dropped up to 3, -1 has factor 2, the rest factor 1.
   check({1, -1, 1, 1, 1, 1}, {1, 4, 5}, {2, 1, 1});
-  // m = 2: +1 at place 1 = c; nothing of -1 up to there, and of the three after it two stay.
+  // m = 2: +1 at index 1 = c; there is no -1 up to c, and two of the three tokens after it are kept.
   check({1, 1, 1, 1, -1}, {2, 3}, {1, 1});
   check({1, -1}, {0}, {2});
   check({1, 1}, {1}, {1});
@@ -71,7 +71,7 @@ TEST_CASE("the released half, worked by hand") {
   check({}, {}, {});
 }
 
-TEST_CASE("the released half keeps exactly floor(n / 2) places, whose weights sum to at most n") {
+TEST_CASE("the released half keeps exactly floor(n / 2) indices, whose factors sum to at most n") {
   for (int n = 1; n <= 11; ++n) {
     for (int bits = 0; bits < 1 << n; ++bits) {
       Signs signs;
@@ -89,7 +89,7 @@ TEST_CASE("the released half keeps exactly floor(n / 2) places, whose weights su
   }
 }
 
-TEST_CASE("a budget is the fewest rounds that fit, and a window of the rest") {
+TEST_CASE("a budget gives the smallest number of rounds that fits, and a window of the rest") {
   const auto plan = [](Index n, Index budget, Index rounds = -1) {
     const HalvingPlan p = plan_halving("m", n, budget, rounds, left_of_halves);
     return std::pair(p.rounds, p.recent);
@@ -105,7 +105,7 @@ TEST_CASE("a budget is the fewest rounds that fit, and a window of the rest") {
   CHECK(plan(6, 3, 2) == std::pair<Index, Index>(2, 2));  // 2 + 4/4
   CHECK_THROWS_WITH_AS(plan(6, 2, 1), doctest::Contains("3 of 6 tokens after 1 rounds"), Infeasible);
 
-  // Pairs: 7 = 3 pairs and one aside, 3 = 1 pair and one aside.
+  // Pairs: 7 = 3 pairs and one token, 3 = 1 pair and one token.
   CHECK(left_of_pairs(7, 2) == 3);
   CHECK(left_of_pairs(8, 2) == 2);
   CHECK_THROWS_AS(plan_halving("m", 7, 1, -1, left_of_pairs), Infeasible);

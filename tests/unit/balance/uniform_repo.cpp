@@ -20,7 +20,7 @@ std::vector<Entry> kept(const HeadData& head, std::vector<Assignment> settings, 
 
 }  // namespace
 
-TEST_CASE("uniform-repo keeps the -1 class first, the first of a block as +1, and weighs 2^T") {
+TEST_CASE("uniform-repo keeps the -1 class first, gives +1 to the first of a block, and weights 2^T") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 7);
   bool short_class = false, long_class = false;

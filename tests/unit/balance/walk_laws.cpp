@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk against Algorithms 2 and 4 line by line: the law of the signs, by enumeration of all coins, and by chi-square.
+// The distribution of the signs, compared with literal transcriptions of Algorithms 2 and 4 by enumeration of all coins and by
+// chi-square tests.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -78,7 +79,7 @@ std::vector<double> counts_of(const Case& c, double scale, const std::string& co
 
 }  // namespace
 
-TEST_CASE("signs have the law of Algorithm 2, far from fair coins") {
+TEST_CASE("signs have the distribution of Algorithm 2, far from fair coins") {
   const Case c;
   for (const double constant : {0.4, 1.0}) {
     const auto walk = [&](double r_key, double r_value, double number) {
@@ -90,14 +91,14 @@ TEST_CASE("signs have the law of Algorithm 2, far from fair coins") {
     };
     const auto counts = counts_of(c, 0.7, std::to_string(constant));
     CHECK(follows(counts, walk(c.r_key, c.r_value, constant)));
-    // The same counts refute another sign of the step, another constant and fair coins.
+    // The same counts reject the opposite sign of the step, another constant and fair coins.
     CHECK_FALSE(follows(counts, walk(c.r_key, c.r_value, -constant)));
     CHECK_FALSE(follows(counts, walk(c.r_key, c.r_value, 1.3 * constant)));
     CHECK_FALSE(follows(counts, std::vector<double>(32, 1.0 / 32)));
   }
 }
 
-TEST_CASE("coins of the listing have that law too") {
+TEST_CASE("coins of the listing have the same distribution") {
   const Case c;
   std::mt19937_64 engine(5);
   const auto run = [&](const Coin& coin) {
@@ -118,7 +119,7 @@ TEST_CASE("with exponents of zero the walk is Algorithm 4 on the values") {
   CHECK(follows(counts_of(c, 0, "0.6"), law));
 }
 
-TEST_CASE("exact pairs walk over differences, within twice the radius") {
+TEST_CASE("half=exact walks over differences, within twice the radius") {
   // With scale 0 the differences are v_0 - v_1 and v_2 - v_3; the fifth value walks alone. Algorithm 4 with radius 2 r_value.
   const Case c;
   Pairs differences;
@@ -143,12 +144,12 @@ TEST_CASE("the greedy walk is the limit of small constants") {
   const auto greedy = softmax_balance(c.pairs(), 0.7, c.r_key, c.r_value, [](Index) { return 0.0; }, {}).eta;
   const auto counts = counts_of(c, 0.7, "greedy");
   CHECK(counts[pattern(greedy)] == trials);
-  // Only the first sign is left to chance where the constant is tiny.
+  // With a tiny constant only the first sign is random.
   const auto tiny = counts_of(c, 0.7, "1e-9");
   CHECK(tiny[pattern(greedy)] + tiny[31 - pattern(greedy)] == trials);
 }
 
-TEST_CASE("thresholds move with the shift of the exponents: large keys walk as the listing does") {
+TEST_CASE("thresholds are shifted with the exponents: large keys give the signs of the listing") {
   Case c;
   for (float& x : c.keys) x *= 9;  // exponents up to 0.7 * 162: exp of it has 49 digits
   c.r_key *= 9;

@@ -7,7 +7,7 @@
 
 using kvbench::Budget;
 
-TEST_CASE("a number is tokens whatever the context") {
+TEST_CASE("a number is a number of tokens for any context") {
   CHECK(Budget::parse("256").resolve(1000, 256) == 256);
   CHECK(Budget::parse("256").resolve(10, 256) == 256);
   CHECK(Budget::tokens(7).text() == "7");
@@ -23,7 +23,7 @@ TEST_CASE("a share is rounded half up and exact in decimals") {
   CHECK(Budget::parse("100%").resolve(77, 256) == 77);
 }
 
-TEST_CASE("a share of a context that is not empty keeps at least one token") {
+TEST_CASE("a share of a non-empty context is at least one token") {
   CHECK(Budget::parse("1%").resolve(3, 256) == 1);
   CHECK(Budget::parse("1%").resolve(0, 256) == 0);
 }
@@ -41,7 +41,7 @@ TEST_CASE("bytes are tokens rounded down") {
   CHECK(!Budget::parse("64KiB").is_share());
 }
 
-TEST_CASE("what is no budget is refused by name") {
+TEST_CASE("an invalid budget is rejected by name") {
   for (const char* text : {"",           "0",  "-1", "0%",  "101%",  "%",     "1e3", "25 %", "abc",  "1.5",
                            "0.0000001%", ".%", "0B", "KiB", "-1KiB", "1 KiB", "1.5", "1e3B", "1kib", "9999999999999GiB"}) {
     CAPTURE(text);

@@ -28,13 +28,13 @@ class Normal {
   std::uint32_t key_, next_ = 0;
 };
 
-/// Standard deviations of what a difference is made of: a part that all seeds share and that fades from query to query, one
-/// that all queries of a seed share, and one of its own.
+/// Standard deviations of the parts of a difference: a part common to all seeds that is correlated between neighbouring
+/// queries, a part common to all queries of a seed, and an independent part.
 struct Model {
   std::size_t blocks = 40, seeds = 1;
   double query = 1, seed = 0, own = 0, shift = 0;
-  double power = 1;       ///< the shared part is raised to it: heavy tails
-  std::size_t heads = 0;  ///< that draw for themselves; 0: a seed is the same for all
+  double power = 1;       ///< exponent of the part common to all seeds: heavy tails
+  std::size_t heads = 0;  ///< heads with independent draws; 0: the part of a seed is common to all
 };
 
 /// Blocks of 16 queries whose neighbours are correlated by 0.7.
@@ -89,12 +89,12 @@ TEST_CASE("sign flips by hand") {
   CHECK(sign_flip_p(balanced) == 1);
 }
 
-TEST_CASE("sums that differ by rounding alone count as equal") {
+TEST_CASE("sums that differ only by rounding count as equal") {
   const double tenths[] = {0.1, 0.2, 0.3, -0.6, 0.1};  // |sum| = 0.1; sums of +-1 +-2 +-3 +-6 +-1 are odd: all 32 reach 1
   CHECK(sign_flip_p(tenths) == 1);
 }
 
-TEST_CASE("beyond 16 values choices are drawn, and agree with the count of all") {
+TEST_CASE("for more than 16 values choices are drawn, and agree with the count of all choices") {
   const std::vector<double> ones(20, 1.0);  // 2 of 2^20 choices: none of 9999 draws
   CHECK(sign_flip_p(ones) == 1e-4);
   std::vector<double> values;
@@ -114,17 +114,18 @@ TEST_CASE("the variance of a mean over rows and columns") {
     return two_way_t_p({.seeds = 2, .drawn = true, .a = sums, .b = {0, 0, 0, 0}, .counts = {1, 1, 1, 1}});
   };
   // Mean 2, sums of residuals by row 2 and -2, by column 0: V_rows = (4 + 4) / 16 * 2 = 1, V_cols = 0, so V = 1 with one
-  // degree of freedom and t = 2: Student's t is Cauchy's law there, p = 1 - 2 atan(2) / pi.
+  // degree of freedom and t = 2: Student's t is then the Cauchy distribution, p = 1 - 2 atan(2) / pi.
   CHECK(p_value({3, 3, 1, 1}) == Approx(1 - 2 * std::atan(2.0) / std::numbers::pi));
   CHECK(p_value({3, 1, 3, 1}) == Approx(1 - 2 * std::atan(2.0) / std::numbers::pi));
-  // Residuals 1 and -1 in turn: by row and column 0, V_cells = 4 / 16 * 4 / 3, so V = max(0, 0, -1/3) = 0.
+  // Alternating residuals 1 and -1: by row and column 0, V_cells = 4 / 16 * 4 / 3, so V = max(0, 0, -1/3) = 0.
   CHECK(p_value({3, 1, 1, 3}) == 0);
   CHECK(p_value({1, -1, -1, 1}) == 1);
 }
 
-TEST_CASE("seeds vary within units that draw for themselves") {
-  // The grid says nothing (all 2 by block, one pair each; V_blocks = V_cells = 0). Two units of two pairs: seeds differ by 2 in
-  // the first, residuals 1 and -1, and by 0 in the second. V = 2 / 16 * 2 = 1/4 with one degree of freedom: t = 2 / (1/2) = 4.
+TEST_CASE("seeds vary within units with independent draws") {
+  // The grid has no variance (all 2 by block, one pair each; V_blocks = V_cells = 0). Two units of two pairs: seeds differ by 2
+  // in the first, residuals 1 and -1, and by 0 in the second. V = 2 / 16 * 2 = 1/4 with one degree of freedom: t = 2 / (1/2) =
+  // 4.
   PairedSums pairs{.seeds = 2,
                    .drawn = true,
                    .a = {2, 2, 2, 2},
@@ -147,7 +148,7 @@ TEST_CASE("a paired test by hand") {
   CHECK(t.p_value == 2.0 / 8);
   CHECK(t.p_least == 2.0 / 8);
   CHECK(t.blocks == 3);
-  CHECK(t.interval.lo == Approx(1));  // all draws the first block, or the third
+  CHECK(t.interval.lo == Approx(1));  // all draws are the first block, or the third
   CHECK(t.interval.hi == Approx(3));
   CHECK(!t.one_seed);
 }
@@ -159,8 +160,8 @@ TEST_CASE("blocks without a pair do not count") {
   CHECK(t.difference == Approx(2));
 }
 
-TEST_CASE("seeds that disagree weigh more than blocks that agree") {
-  // 20 blocks, all of them alike: seed 0 is better by 1, seed 1 worse by 0.2.
+TEST_CASE("variance between seeds outweighs agreement of blocks") {
+  // 20 equal blocks: seed 0 is better by 1, seed 1 worse by 0.2.
   PairedSums pairs{.seeds = 2, .drawn = true, .a = {}, .b = {}, .counts = {}};
   for (int i = 0; i < 20; ++i) {
     pairs.a.insert(pairs.a.end(), {2, 0.8});
@@ -181,7 +182,7 @@ TEST_CASE("one seed of a randomised side has no p-value") {
   CHECK(t.difference == Approx(1));
 }
 
-TEST_CASE("an infinite value leaves nothing to compare") {
+TEST_CASE("means with an infinite value are not compared") {
   const double inf = std::numeric_limits<double>::infinity();
   const PairedTest t = paired_test({.seeds = 1, .drawn = false, .a = {inf, 2}, .b = {1, 1}, .counts = {1, 1}});
   CHECK(t.infinite);
@@ -190,17 +191,17 @@ TEST_CASE("an infinite value leaves nothing to compare") {
   CHECK(std::isnan(t.interval.lo));
 }
 
-// Of 1000 samples, 5 % is 50 with a standard deviation of 7. Correlation that reaches over the ends of blocks adds a little.
-TEST_CASE("false alarms stay near 5 %, whatever the difference is made of") {
+// Of 1000 samples, 5 % is 50 with a standard deviation of 7. Correlation across the ends of blocks adds a little.
+TEST_CASE("the rate of false alarms is near 5 % for all kinds of differences") {
   CHECK(found({}) == Approx(0.06).epsilon(0.5));
   CHECK(found({.blocks = 8}) == Approx(0.05).epsilon(0.5));
   CHECK(found({.power = 3}) < 0.075);                                       // heavy tails
   CHECK(found({.blocks = 5}) == 0);                                         // 2 / 2^5 is more than 5 %
-  CHECK(found({.seeds = 5}) < 0.075);                                       // seeds that agree
-  CHECK(found({.seeds = 5, .seed = 0.3}) < 0.075);                          // both matter
-  CHECK(found({.seeds = 5, .query = 0.1, .seed = 0.3, .own = 1}) < 0.075);  // draws matter most
+  CHECK(found({.seeds = 5}) < 0.075);                                       // equal seeds
+  CHECK(found({.seeds = 5, .seed = 0.3}) < 0.075);                          // variance of blocks and seeds
+  CHECK(found({.seeds = 5, .query = 0.1, .seed = 0.3, .own = 1}) < 0.075);  // the independent part dominates
   CHECK(found({.seeds = 5, .query = 0, .seed = 0, .own = 1}) < 0.075);
-  CHECK(found({.seeds = 2, .query = 0.1, .seed = 0.3}) < 0.1);  // two seeds say little about their own spread
+  CHECK(found({.seeds = 2, .query = 0.1, .seed = 0.3}) < 0.1);  // two seeds estimate their variance poorly
   CHECK(found({.seeds = 3, .query = 0.1, .seed = 0.3, .heads = 6}) < 0.075);
   CHECK(found({.seeds = 3, .query = 1, .seed = 1, .own = 1, .heads = 6}) < 0.075);
 }
@@ -210,6 +211,7 @@ TEST_CASE("a real difference is found") {
   CHECK(found({.blocks = 8, .shift = 1}) > 0.95);
   CHECK(found({.seeds = 5, .own = 1, .shift = 0.5}) > 0.9);
   CHECK(found({.seeds = 3, .query = 0.1, .seed = 0.5, .shift = 0.5, .heads = 6}) > 0.9);
-  CHECK(found({.seeds = 3, .query = 0.1, .seed = 0.5 / std::sqrt(6), .shift = 0.5}) < 0.9);  // the same spread, as one
+  CHECK(found({.seeds = 3, .query = 0.1, .seed = 0.5 / std::sqrt(6), .shift = 0.5}) <
+        0.9);  // the same variance, common to all heads
   CHECK(found({.seeds = 5, .query = 0.3, .seed = 0.1, .own = 0.3, .shift = 0.4}) > 0.9);
 }

@@ -16,7 +16,7 @@ TEST_CASE("quantiles interpolate between order statistics") {
   CHECK(quantile({1, 2}, 1.0) == 2);
 }
 
-TEST_CASE("one block has no spread, two have") {
+TEST_CASE("one block gives a point, two blocks an interval") {
   const double sum[] = {6, 0}, count[] = {2, 2};
   const Interval one = bootstrap_mean(std::span(sum).first(1), std::span(count).first(1), 1);
   CHECK(one.lo == 3);
@@ -26,7 +26,7 @@ TEST_CASE("one block has no spread, two have") {
   CHECK(two.hi == 3);
 }
 
-TEST_CASE("seeds that agree add no spread, seeds that differ do") {
+TEST_CASE("equal seeds add no variance, different seeds do") {
   const double count[] = {1, 1, 1, 1};
   const double same[] = {1, 1, 1, 1}, by_seed[] = {0, 2, 0, 2};  // [2 blocks][2 seeds]
   CHECK(bootstrap_mean(same, count, 2).lo == 1);
@@ -84,7 +84,7 @@ TEST_CASE("binomial tails") {
   CHECK(binomial_tail(3, 10, 1) == 1);
 }
 
-TEST_CASE("chi-square of counts against a law") {
+TEST_CASE("chi-square of counts against a distribution") {
   const auto p_value = [](const std::vector<double>& counts, const std::vector<double>& law) {
     return stratified_chi_square({{Stratum{counts, law}}});
   };
@@ -92,17 +92,17 @@ TEST_CASE("chi-square of counts against a law") {
   const std::vector<double> fair = {0.25, 0.25, 0.25, 0.25};
   CHECK(p_value({23, 27, 22, 28}, fair) == doctest::Approx(0.7916).epsilon(1e-3));
   CHECK(p_value({50, 20, 15, 15}, fair) < 1e-6);
-  CHECK(p_value({50, 50, 0, 1}, {0.5, 0.5, 0, 0}) == 0);  // the impossible happened
+  CHECK(p_value({50, 50, 0, 1}, {0.5, 0.5, 0, 0}) == 0);  // a draw of probability 0
   CHECK(p_value({3, 2}, {0.5, 0.5}) == 1);                // too few draws for two bins
-  // Four cells of 3 expected each are one bin of 12 beside the first: (0-12)^2/12 + (100-88)^2/88 = 13.636 with one degree.
+  // Four cells of 3 expected each are one bin of 12 next to the first: (0-12)^2/12 + (100-88)^2/88 = 13.636 with one degree.
   CHECK(p_value({100, 0, 0, 0, 0}, {0.88, 0.03, 0.03, 0.03, 0.03}) == doctest::Approx(std::erfc(std::sqrt(13.63636 / 2))));
   // (30-20)^2/20 + (10-20)^2/20 = 10 with one degree, in each of two strata: 20 with two, p = e^-10.
   const Stratum stratum{{30, 10}, {0.5, 0.5}};
   CHECK(stratified_chi_square({{stratum, stratum}}) == doctest::Approx(std::exp(-10.0)));
 }
 
-TEST_CASE("chi-square keeps its level where the law holds") {
-  // 2000 tests of 200 draws from 8 unequal cells: 5 % of the p-values lie below 5 %, give or take 1 %.
+TEST_CASE("chi-square keeps its level where the hypothesis holds") {
+  // 2000 tests of 200 draws from 8 unequal cells: 5 % of the p-values are below 5 %, plus or minus 1 %.
   const std::vector<double> law = {0.3, 0.2, 0.2, 0.1, 0.1, 0.05, 0.03, 0.02};
   int below = 0;
   for (std::uint32_t test = 0; test < 2000; ++test) {

@@ -6,7 +6,7 @@
 using kvbench::did_you_mean;
 using kvbench::nearest_name;
 
-TEST_CASE("the nearest name is suggested when it is near") {
+TEST_CASE("the nearest name is suggested if it is near enough") {
   const std::string known[] = {"subgen", "snapkv", "sink"};
   CHECK(nearest_name("subgem", known) == "subgen");
   CHECK(nearest_name("snakpv", known) == "snapkv");

@@ -8,7 +8,7 @@ namespace {
 
 using Degrees = std::vector<std::pair<TokenId, float>>;
 
-/// What chelsea holds of the eight tokens; a sink and a recent token, chunks of four.
+/// The entries of chelsea for the eight tokens, with one sink, one recent token and chunks of four.
 std::vector<Entry> eight_held(Index budget, Backend& backend) {
   const HeadData head = eight_tokens();
   const auto cache = open_layer("chelsea", {{"sinks", "1"}, {"recent", "1"}, {"chunk", "4"}}, {head}, budget, backend);
@@ -33,17 +33,17 @@ TEST_CASE("chelsea: eight tokens, worked by hand") {
   const auto five = eight_held(5, *backend);
   CHECK(degrees_of(five) == Degrees{{0, 1}, {2, 3}, {4, 1}, {6, 2}, {7, 1}});
   check_merged(five[3], {0.5f, 1}, 48);
-  // Second round on merged keys: A (8,7)/3 and (.5,1), B (0,1). Cosines .659 and .894: token 6's group joins token 4.
+  // Second round, on merged keys: A (8,7)/3 and (.5,1), B (0,1). Cosines .659 and .894: token 6's group joins token 4.
   const auto four = eight_held(4, *backend);
   CHECK(degrees_of(four) == Degrees{{0, 1}, {2, 3}, {4, 3}, {7, 1}});
   check_merged(four[2], {1 / 3.0f, 1}, (16 + 2 * 48) / 3.0f);
 }
 
 // The same with its answer: query (1,1), so logits 10, 5 (degree 3), 1, 1, 2, 10.
-TEST_CASE("chelsea answers with the degrees in both sums") {
+TEST_CASE("chelsea answers with degrees as weights in both sums") {
   const auto backend = make_ref_backend();
   HeadData head = eight_tokens();
-  head.n = 7;  // token 7 is asked for, and stands in no entry
+  head.n = 7;  // the query is that of token 7, which is in no entry
   const auto cache = open_layer("chelsea", {{"sinks", "1"}, {"recent", "0"}, {"chunk", "4"}}, {head}, 5, *backend);
   const QueryBlock block = query_block(head, 7, 8, 8, *backend);
   const auto tables = cache->entries(std::vector<QueryBlock>{block})[0];
@@ -56,8 +56,8 @@ TEST_CASE("chelsea answers with the degrees in both sums") {
   CHECK(answer(head, block, tables, *backend)[0] == doctest::Approx(num / den));
 }
 
-// Five middle tokens, chunks of four: the fifth is alone in its chunk and must neither link nor stop the rounds.
-TEST_CASE("chelsea: a last chunk of one token has no link, and merges once chunks are cut anew") {
+// Five middle tokens, chunks of four: the fifth is alone in its chunk: it must have no link and must not stop the rounds.
+TEST_CASE("chelsea: a last chunk of one token has no link, and merges once chunks are cut again") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(std::vector<float>(6, 1), 5);
   const auto degrees = [&](Index budget) {
@@ -69,8 +69,8 @@ TEST_CASE("chelsea: a last chunk of one token has no link, and merges once chunk
   CHECK(degrees(1) == Degrees{{4, 5}});
 }
 
-// Tokens 0 and 3 are alike, and 1 and 2; chunks of two hide it.
-TEST_CASE("chelsea looks inside chunks only, bsm everywhere") {
+// Tokens 0 and 3 have equal keys, and so have 1 and 2, but in chunks of two they are not compared.
+TEST_CASE("chelsea links inside chunks only, bsm over the whole middle") {
   const auto backend = make_ref_backend();
   const HeadData head = plane_head({{1, 0}, {0, 1}, {0, 1}, {1, 0}, {1, 1}}, 4);
   const std::vector<Assignment> bare = {{"sinks", "0"}, {"recent", "0"}};
@@ -83,7 +83,7 @@ TEST_CASE("chelsea looks inside chunks only, bsm everywhere") {
   const auto cache = open_cache("bsm", bare, prompt_of(head, *backend), 2, 0, *backend);
   const auto far = held(*cache, head, *backend);
   CHECK(degrees_of(far) == Degrees{{1, 2}, {3, 2}});
-  CHECK(far[0].key.empty());  // the mean of equal keys is the B token's
+  CHECK(far[0].key.empty());  // the mean of equal keys is the key of the B token
   CHECK(far[1].value == std::vector<float>{4.5f});
 }
 

@@ -9,7 +9,7 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// Three heads of 24 tokens; the keys of heads 0 and 2 differ little, those of head 1 much.
+/// Three heads of 24 tokens; the keys of heads 0 and 2 are similar, those of head 1 are not.
 std::vector<HeadData> layer(Backend& backend) {
   std::vector<HeadData> heads;
   for (std::uint32_t h = 0; h < 3; ++h) {
@@ -30,7 +30,7 @@ std::vector<std::size_t> sizes(const LayerCache& cache, const std::vector<HeadDa
 }  // namespace
 
 // B' = (16 * 3 - 24) / 2 = 12.
-TEST_CASE("chelsea: outliers=auto keeps the least linked head whole, and the others pay") {
+TEST_CASE("chelsea: outliers=auto keeps the least linked head whole and lowers the budget of the others") {
   const auto backend = make_ref_backend();
   const auto heads = layer(*backend);
   CHECK(sizes(*open_layer("chelsea", {}, heads, 16, *backend), heads, *backend) == std::vector<std::size_t>{16, 16, 16});
@@ -44,7 +44,7 @@ TEST_CASE("chelsea: outliers=auto keeps the least linked head whole, and the oth
 }
 
 // Merging heads go to 12 - (12 - 3 - 6) / 2 = 11 with the first token; the head kept whole could take all six at once.
-TEST_CASE("chelsea: a layer takes as many tokens as its fullest head") {
+TEST_CASE("chelsea: a layer takes as many tokens as the head that takes the fewest") {
   const auto backend = make_ref_backend();
   const auto heads = layer(*backend);
   const auto cache = open_layer("chelsea", {{"outliers", "auto"}}, heads, 16, *backend);
@@ -60,7 +60,7 @@ TEST_CASE("chelsea: a layer takes as many tokens as its fullest head") {
   CHECK(sizes(*cache, heads, *backend) == std::vector<std::size_t>{11, 27, 11});
 }
 
-// Four layers (prompt_of) of three heads, of which two are kept whole; the heads of layer 1 are here:
+// Four layers (prompt_of) of three heads, of which two are kept whole; these are the heads of layer 1:
 // B' = (16 * 12 - 2 * 24) / 10 = 14.
 TEST_CASE("chelsea: outliers=FILE counts the heads of the whole model") {
   const auto backend = make_ref_backend();
@@ -73,7 +73,7 @@ TEST_CASE("chelsea: outliers=FILE counts the heads of the whole model") {
   write("2 2\n3 0\n");
   const auto none_here = open_layer("chelsea", settings, heads, 16, *backend);
   CHECK(sizes(*none_here, heads, *backend) == std::vector<std::size_t>{14, 14, 14});
-  CHECK(none_here->notes().size() == 1);  // that the budget is the model's
+  CHECK(none_here->notes().size() == 1);  // the budget is that of the model
   write("1 3\n");
   CHECK_THROWS_WITH_AS(open_layer("chelsea", settings, heads, 16, *backend),
                        doctest::Contains("4 layers of 3 kv heads, and no layer 1 with kv head 3"), Error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heads with keys in the plane, whose cosines are known, and layers of them.
+// Heads with keys in two dimensions, whose cosines are known, and layers of such heads.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ inline MergedEntries entries_of(const HeadData& head, Backend& backend) {
   return entries;
 }
 
-/// The entries of a cache for a query after everything that it has seen, by token.
+/// The entries of a cache, by token, for a query after all of its tokens.
 inline std::vector<Entry> held(const EntryTables& tables, const HeadData& head, Backend& backend) {
   const QueryBlock block = query_block(head, head.total - 1, head.total, head.total, backend);
   return visible_entries(head, tables, block, backend).front();

@@ -28,15 +28,15 @@ TEST_CASE("whole rounds lead to the last one of each target, in any order of tar
   const auto backend = make_ref_backend();
   MergeRounds rounds = rounds_of_eight(*backend);
   CHECK(sizes(rounds, 7) == std::vector<Index>{8, 7, 1});
-  CHECK(sizes(rounds, 4) == std::vector<Index>{8, 4, 1});  // a whole round, but the last
+  CHECK(sizes(rounds, 4) == std::vector<Index>{8, 4, 1});  // a whole round, which is the last
   CHECK(sizes(rounds, 3) == std::vector<Index>{4, 3, 2});
   CHECK(sizes(rounds, 2) == std::vector<Index>{4, 2, 2});
   CHECK(sizes(rounds, 1) == std::vector<Index>{2, 1, 3});
-  CHECK(sizes(rounds, 5) == std::vector<Index>{8, 5, 1});  // begins anew
+  CHECK(sizes(rounds, 5) == std::vector<Index>{8, 5, 1});  // starts again
   CHECK(sizes(rounds, 2) == std::vector<Index>{4, 2, 2});
 }
 
-TEST_CASE("falling targets continue from the round reached") {
+TEST_CASE("decreasing targets continue from the round reached") {
   const auto backend = make_ref_backend();
   const auto flops = [&](auto work) {
     const double before = backend->cost().flops;
@@ -56,10 +56,10 @@ TEST_CASE("falling targets continue from the round reached") {
   CHECK(flops([&] { rounds.last_round(5); }) == 0);
   CHECK(flops([&] { rounds.last_round(3); }) == round + links_of_four);
   CHECK(flops([&] { rounds.last_round(3); }) == 0);
-  CHECK(flops([&] { rounds.last_round(6); }) == links_of_eight);  // begins anew
+  CHECK(flops([&] { rounds.last_round(6); }) == links_of_eight);  // starts again
 }
 
-TEST_CASE("numbers of rounds go on from the first one") {
+TEST_CASE("round numbers continue from the first one") {
   const auto backend = make_ref_backend();
   MergeRounds rounds = rounds_of_eight(*backend, 5);
   CHECK(rounds.last_round(6).rounds == 6);

@@ -13,7 +13,7 @@ std::unique_ptr<CompressedCache> open_bsm(const HeadData& head, std::vector<Assi
   return open_cache("bsm", std::move(settings), prompt_of(head, backend), budget, 0, backend);
 }
 
-/// Entries as the query at `position` sees them.
+/// Visible entries of the query at `position`.
 std::vector<Entry> seen(const CompressedCache& cache, const HeadData& head, Index position, Index tokens, Backend& backend) {
   const QueryBlock block = query_block(head, position, position + 1, tokens, backend);
   return visible_entries(head, cache.entries(block), block, backend).front();
@@ -35,9 +35,9 @@ TEST_CASE("small budgets cap sinks at a quarter, recent tokens at a half and the
   CHECK(parts(1000) == std::vector<Index>{16, 64, 128});
 }
 
-// Five equal keys, budget 4, nothing protected, slack min(3, 4/2) = 2. Token 4 makes it 5 entries, so rounds go down to 2:
+// Five equal keys, budget 4, nothing protected, slack min(3, 4/2) = 2. Token 4 would be entry 5, so rounds reduce them to 2:
 // A 0 2 4, B 1 3, all links end at 1, half of 5 is 2 of them: (0 1 2) 3 4. Then A (012) 4, B 3: the first joins 3.
-TEST_CASE("decoding merges when the cache would exceed the budget, down to budget - slack, and only adds until then") {
+TEST_CASE("decoding merges down to budget - slack when the cache would exceed the budget, and only adds before") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(std::vector<float>(9, 1), 4);
   const auto cache = open_bsm(head, {{"sinks", "0"}, {"recent", "0"}, {"slack", "3"}}, 4, *backend);
@@ -56,7 +56,7 @@ TEST_CASE("decoding merges when the cache would exceed the budget, down to budge
   CHECK(degrees_of(seen(*cache, head, 7, 8, *backend)) == Degrees{{6, 7}, {7, 1}});
 }
 
-TEST_CASE("sinks and recent tokens stay while decoding, and the recent window slides") {
+TEST_CASE("decoding keeps sinks and recent tokens, and the recent window slides") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 20, .decoded = 20, .d = 4, .dv = 3, .group = 1}, 5, *backend);
   const auto cache = open_bsm(head, {{"sinks", "2"}, {"recent", "3"}, {"slack", "2"}}, 10, *backend);
@@ -70,15 +70,16 @@ TEST_CASE("sinks and recent tokens stay while decoding, and the recent window sl
     for (const Index id : {Index{0}, Index{1}, t - 2, t - 1, t}) CHECK(single(static_cast<TokenId>(id)));
     float sum = 0;
     for (const Entry& entry : entries) sum += entry.den;
-    CHECK(sum == static_cast<float>(t + 1));  // every token in exactly one entry, none from the future
+    CHECK(sum == static_cast<float>(t + 1));  // every token in exactly one entry, and no future token
   }
   CHECK(cache->protected_tokens().sinks == 2);
   CHECK(cache->protected_tokens().recent == 3);
 }
 
-TEST_CASE("rounds are counted on while decoding, so that a falling share goes on falling") {
+TEST_CASE("decoding continues the round number, so that a decreasing share continues to decrease") {
   const auto backend = make_ref_backend();
-  // Decays to the floor at once: a round of M removes floor(0.1 M), at least 1. Ids show which tokens each step merged.
+  // The share falls to the floor after one round: a round of M entries removes floor(0.1 M), at least 1. The ids show which
+  // tokens each step merged.
   const HeadData head = random_head({.n = 40, .decoded = 10, .d = 4, .dv = 2, .group = 1}, 6, *backend);
   const std::vector<Assignment> one_by_one = {
       {"sinks", "0"}, {"recent", "0"}, {"ratio", "0.5"}, {"decay", "0.5"}, {"floor", "0.05"}};
@@ -93,7 +94,7 @@ TEST_CASE("rounds are counted on while decoding, so that a falling share goes on
   CHECK(degrees_of(slow) != degrees_of(fast));
 }
 
-TEST_CASE("an entry of one token is that token, whatever it went through") {
+TEST_CASE("an entry of one token is that token after any number of rounds") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 60, .decoded = 1, .d = 4, .dv = 3, .group = 1}, 7, *backend);
   const auto cache = open_bsm(head, {{"sinks", "1"}, {"recent", "2"}, {"ratio", "0.1"}}, 30, *backend);
@@ -107,7 +108,7 @@ TEST_CASE("an entry of one token is that token, whatever it went through") {
   CHECK(singles > 3);
 }
 
-// d = 8, dv = 6: 24 entries of 14 numbers and a degree each.
+// d = 8, dv = 6: 24 entries of 14 numbers and one degree.
 TEST_CASE("the footprint holds every entry and its degree") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({}, 8, *backend);

@@ -10,7 +10,7 @@ using namespace kvbench;
 
 namespace {
 
-/// A file that is gone when the test is.
+/// A file that is removed at the end of the test.
 class TextFile {
  public:
   explicit TextFile(const std::string& text)
@@ -26,12 +26,12 @@ class TextFile {
 
 }  // namespace
 
-TEST_CASE("a file of outlier heads holds a layer and a kv head a line") {
+TEST_CASE("a file of outlier heads has one layer and kv head per line") {
   const TextFile file("# calibrated\n4 1\n\n 0 0  # first layer\n4 0\n");
   CHECK(read_outlier_heads(file.path()) == std::vector<OutlierHead>{{0, 0}, {4, 0}, {4, 1}});
 }
 
-TEST_CASE("a bad file of outlier heads is named with its line") {
+TEST_CASE("a fault in a file of outlier heads is reported with its line") {
   const auto reject = [](const std::string& text, const std::string& fault) {
     const TextFile file(text);
     CHECK_THROWS_WITH_AS(read_outlier_heads(file.path()), doctest::Contains((file.path() + fault).c_str()), Error);
@@ -45,7 +45,8 @@ TEST_CASE("a bad file of outlier heads is named with its line") {
   CHECK_THROWS_WITH_AS(read_outlier_heads("/nonexistent/heads.txt"), doctest::Contains("cannot be read"), Error);
 }
 
-// Five A slots, one of them alone in its chunk: three links above .8 leave 2/5 unlinked. A link at the threshold is none.
+// Five A slots, one of them alone in its chunk: three links above .8 leave 2/5 unlinked. A link at the threshold does not
+// count.
 TEST_CASE("A tokens without a link above the threshold are unlinked, those without any partner too") {
   const std::vector<MergeLink> links = {{0, 1, 0.9f}, {2, 1, 0.95f}, {4, 5, 0.5f}, {6, 5, 0.85f}};
   const LinkQuality quality = link_quality(links, 5, 0.8);
@@ -56,14 +57,14 @@ TEST_CASE("A tokens without a link above the threshold are unlinked, those witho
   CHECK(link_quality({}, 0, 0.5).unlinked == 0);
 }
 
-TEST_CASE("the number of outlier heads is rounded up, but not for the last bit") {
+TEST_CASE("the number of outlier heads is rounded up, with a tolerance for rounding errors") {
   const auto count = [](double ratio, std::size_t heads) {
     return worst_linked(std::vector<LinkQuality>(heads), ratio).size();
   };
   CHECK(count(0.04, 3) == 1);
   CHECK(count(0.04, 25) == 1);
   CHECK(count(0.04, 26) == 2);
-  CHECK(0.07 * 100 > 7);  // the trap
+  CHECK(0.07 * 100 > 7);  // because of rounding
   CHECK(count(0.07, 100) == 7);
   CHECK(count(0, 8) == 0);
   CHECK(count(1, 8) == 8);
@@ -76,7 +77,7 @@ TEST_CASE("the least linked heads are outliers, ties by the mean similarity, the
   CHECK(worst_linked(heads, 0.6) == std::vector<Index>{1, 2, 4});
 }
 
-TEST_CASE("the other heads pay for those kept whole") {
+TEST_CASE("heads kept whole lower the budget of the other heads") {
   CHECK(budget_beside_outliers(10, 4, 1, 16) == 8);  // (40 - 16) / 3
   CHECK(budget_beside_outliers(10, 4, 1, 15) == 8);  // 8.33
   CHECK(budget_beside_outliers(10, 4, 0, 16) == 10);

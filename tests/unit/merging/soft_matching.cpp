@@ -11,7 +11,7 @@ namespace {
 using Slots = std::vector<Index>;
 constexpr auto mesh = MergeRule::Matching::mesh;
 
-/// The ids that are left when `count` of eight equal entries in chunks of four merge, in cache order.
+/// The remaining ids, in cache order, after `count` of eight equal entries in chunks of four were merged.
 std::vector<TokenId> left_of_eight(MergeRule::Order order, Index count, Backend& backend) {
   const MergeRule rule{.chunk = 4, .order = order};
   const MergedEntries entries = entries_of(small_head(std::vector<float>(8, 1), 8), backend);
@@ -20,9 +20,9 @@ std::vector<TokenId> left_of_eight(MergeRule::Order order, Index count, Backend&
 
 }  // namespace
 
-TEST_CASE("a share of the entries becomes a number that never exceeds it, and never rounds for the last bit") {
+TEST_CASE("a share of the entries is rounded down to a number, with a tolerance for rounding errors") {
   const auto count = [](double ratio, Index entries) { return merge_count({.ratio = ratio}, entries, 1000, 0); };
-  CHECK(0.29 * 100 < 29);  // the trap
+  CHECK(0.29 * 100 < 29);  // because of rounding
   CHECK(count(0.29, 100) == 29);
   CHECK(0.07 * 100 > 7);
   CHECK(count(0.07, 100) == 7);
@@ -30,11 +30,11 @@ TEST_CASE("a share of the entries becomes a number that never exceeds it, and ne
   CHECK(count(0.5, 7) == 3);  // at most half: three links of an odd chunk of 7 stay out
   CHECK(count(0.5, 3) == 1);
   CHECK(count(0.5, 2) == 1);
-  CHECK(count(0.05, 10) == 1);                         // none would never end
+  CHECK(count(0.05, 10) == 1);                         // with 0, rounds would not end
   CHECK(merge_count({.ratio = 0.5}, 100, 4, 0) == 4);  // not more than needed
 }
 
-TEST_CASE("the share falls from round to round down to the floor") {
+TEST_CASE("the share decreases per round down to the floor") {
   const MergeSchedule schedule{.ratio = 0.5, .decay = 0.1, .floor = 0.25};
   Slots counts;
   for (Index round = 0; round < 5; ++round) counts.push_back(merge_count(schedule, 100, 1000, round));
@@ -49,13 +49,13 @@ TEST_CASE("links go from even to odd offsets, to the most similar of the chunk, 
     return [=](const MergeLink& l) { return l.from == from && l.to == to && std::abs(l.similarity - similarity) < 1e-6f; };
   };
 
-  // Chunks 1 2 3 4 | 5 6 of the example: token 5 finds (0,2) alone.
+  // Chunks 1 2 3 4 | 5 6 of the example: the only partner of token 5 is (0,2).
   const auto chunked = merge_links({.chunk = 4}, middle, *backend);
   REQUIRE(chunked.size() == 3);
   CHECK(link(0, 1, 0.8f)(chunked[0]));
   CHECK(link(2, 1, 0.96f)(chunked[1]));
   CHECK(link(4, 5, 0)(chunked[2]));
-  // One chunk: it finds token 2.
+  // One chunk: its partner is token 2.
   const auto whole = merge_links({}, middle, *backend);
   REQUIRE(whole.size() == 3);
   CHECK(link(4, 1, 0.8f)(whole[2]));
@@ -88,14 +88,14 @@ TEST_CASE("an odd chunk has one more A, which links; a chunk of one token has no
   CHECK(linking_slots({.matching = mesh}, 7) == 7);
 }
 
-TEST_CASE("a key of zeros is like no other and still has a partner") {
+TEST_CASE("a zero key has similarity 0 and still has a partner") {
   const auto backend = make_ref_backend();
   const auto links = merge_links({}, rows_of({0, 0, 1, 0}, 2, *backend), *backend);
   REQUIRE(links.size() == 1);
   CHECK(links[0] == MergeLink{0, 1, 0});
 }
 
-TEST_CASE("the most similar links of all chunks are kept, ties to the lower A, and B is where a group stands") {
+TEST_CASE("the most similar links of all chunks are kept, ties to the lower A, and a group has the slot of its B") {
   const std::vector<MergeLink> links = {{0, 1, 0.5f}, {2, 1, 0.9f}, {4, 5, 0.5f}, {6, 5, 0.7f}};
   CHECK(merge_groups({}, links, 8, 0) == Slots{0, 1, 2, 3, 4, 5, 6, 7});
   CHECK(merge_groups({}, links, 8, 1) == Slots{0, 1, 1, 3, 4, 5, 6, 7});
@@ -104,7 +104,7 @@ TEST_CASE("the most similar links of all chunks are kept, ties to the lower A, a
   CHECK(merge_groups({}, links, 8, 4) == Slots{1, 1, 1, 3, 5, 5, 5, 7});
 }
 
-TEST_CASE("in a mesh links chain, mutual ones count once, and a group stands at its first entry") {
+TEST_CASE("in a mesh links chain, mutual links count once, and a group has the slot of its first entry") {
   const auto backend = make_ref_backend();
   // Cosines: 0-1 .8, 1-2 .96, 2-3 .8; the best of 1 is 2 and the best of 2 is 1.
   const auto links = merge_links({.matching = mesh}, rows_of({1, 0, 4, 3, 3, 4, 0, 1}, 2, *backend), *backend);
@@ -116,17 +116,17 @@ TEST_CASE("in a mesh links chain, mutual ones count once, and a group stands at 
   CHECK(merge_groups(rule, links, 4, 3) == Slots{0, 0, 0, 0});
 }
 
-TEST_CASE("order=place keeps the order, order=concat puts what is left of A before B") {
+TEST_CASE("order=place keeps the order, order=concat places the remaining entries of A before B") {
   const auto backend = make_ref_backend();
   // Tokens 0 and 2 join 1: left are A 4 6 and B 1 3 5 7.
   CHECK(left_of_eight(MergeRule::Order::place, 2, *backend) == std::vector<TokenId>{1, 3, 4, 5, 6, 7});
   CHECK(left_of_eight(MergeRule::Order::concat, 2, *backend) == std::vector<TokenId>{4, 6, 1, 3, 5, 7});
-  // When every A is gone they are the same.
+  // Without remaining A entries both orders are the same.
   CHECK(left_of_eight(MergeRule::Order::concat, 4, *backend) == left_of_eight(MergeRule::Order::place, 4, *backend));
 }
 
 // Degrees 1 2 3 | 1, keys 1 4 2 | 9, values 10 40 20 | 90: (1 + 8 + 6) / 6 and (10 + 80 + 60) / 6.
-TEST_CASE("a merge weighs keys and values by degree, adds degrees, and leaves the others bit by bit") {
+TEST_CASE("a merge weights keys and values by degree, adds degrees, and does not change other entries") {
   const auto backend = make_ref_backend();
   const float odd = 0.1f;
   const MergedEntries entries{.keys = rows_of({1, 4, 2, odd}, 1, *backend),
@@ -140,7 +140,7 @@ TEST_CASE("a merge weighs keys and values by degree, adds degrees, and leaves th
   CHECK(backend->read(merged.values) == std::vector<float>{25, odd});
 }
 
-TEST_CASE("by Jensen's inequality a group's mass is never above that of its tokens") {
+TEST_CASE("by Jensen's inequality the mass of a group never exceeds that of its tokens") {
   const auto backend = make_ref_backend();
   for (const MergeRule& rule : {MergeRule{.chunk = 8}, MergeRule{}, MergeRule{.matching = mesh}}) {
     const HeadData head = random_head({.n = 60, .decoded = 0, .d = 4, .dv = 2, .group = 1}, 3, *backend);

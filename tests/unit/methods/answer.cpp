@@ -19,7 +19,7 @@ EntryTable table_of(Backend& backend, Ids ids) {
 
 }  // namespace
 
-// Weights 1 3 4, values 1 2 4. Both sums weigh token 1 twice and token 2 in one sum alone:
+// Weights 1 3 4, values 1 2 4. Token 1 has weight 2 in both sums; token 2 occurs only in the numerator:
 //   numerator 1 * 1 + 2 * 3 * 2 + 4 * 4 = 29, denominator 1 + 2 * 3 = 7.
 TEST_CASE("answers are the weighted sums over all tables") {
   const auto backend = make_ref_backend();
@@ -37,7 +37,7 @@ TEST_CASE("answers are the weighted sums over all tables") {
   CHECK(backend->read(shares[1])[0] == doctest::Approx(6.0 / 7));
 }
 
-TEST_CASE("entries that a query may not see do not answer it") {
+TEST_CASE("entries outside the causal mask of a query do not answer it") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 3, 4}), 3);
   const QueryBlock block = query_block(head, 0, 3, 3, *backend);
@@ -47,7 +47,7 @@ TEST_CASE("entries that a query may not see do not answer it") {
   CHECK(z[2] == doctest::Approx((1 + 3 * 2 + 4 * 4) / 8.0));
 }
 
-TEST_CASE("entries that break the contract are named") {
+TEST_CASE("faults of entries that break the contract are reported") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0}, 3, 2);
   const HeadTokens tokens = tokens_of(head, 3, *backend);
@@ -80,7 +80,7 @@ TEST_CASE("entries that break the contract are named") {
                     })),
                     doctest::Contains("own value"));
 
-  // Rows that increase, one beside or inside the other, in the order of the tables or not.
+  // Increasing rows, disjoint or interleaved, in and out of the order of the tables.
   CHECK_NOTHROW(check({table_of(*backend, {1, 2, -1}), table_of(*backend, {0, -1})}));
   CHECK_NOTHROW(check({table_of(*backend, {0, 2}), table_of(*backend, {1})}));
   CHECK_NOTHROW(check({table_of(*backend, {2, -1, 0}), table_of(*backend, {-1})}));
@@ -88,7 +88,7 @@ TEST_CASE("entries that break the contract are named") {
   CHECK_THROWS_WITH(check({table_of(*backend, {0, 2}), table_of(*backend, {-1, 2})}), doctest::Contains("twice in N"));
   CHECK_THROWS_WITH(check({table_of(*backend, {0, -1, 0})}), doctest::Contains("twice in N"));
 
-  // One token may stand in both sums through two entries.
+  // One token may occur in both sums through two entries.
   EntryTable numerator = table_of(*backend, {1}), denominator = numerator;
   numerator.weight_den = numbers({0});
   denominator.weight_num = numbers({0});

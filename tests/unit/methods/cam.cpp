@@ -16,7 +16,7 @@ namespace {
 using Settings = std::vector<Assignment>;
 constexpr float tiny = 1e-30f;
 
-/// Values by token: the entries' own, or the token's 2^id.
+/// Values by token: the value of the entry, or the token's value 2^id.
 std::map<TokenId, double> values(const Step& step, std::size_t g = 0) {
   std::map<TokenId, double> held;
   for (const Entry& entry : step.entries[g]) {
@@ -29,7 +29,7 @@ std::map<TokenId, double> values(const Step& step, std::size_t g = 0) {
 }
 using Held = std::map<TokenId, double>;
 
-/// Whether token i of query head g is merged with this chance.
+/// Whether the draw of token i of query head g merges it at this probability.
 bool merges(const HeadPrompt& head, std::uint32_t seed, Index i, double chance, std::uint32_t g = 0) {
   return Draws(seed, "cam", head).uniform(i, g) < chance;
 }
@@ -46,7 +46,7 @@ std::unique_ptr<CompressedCache> open_cam(const HeadData& head, Settings setting
 // 3 reads 0 1 2 3, a quarter each, then token 1 leaves: 1.083 against the mean .417 of .583 and .25, so surely merged: 4 + 1, 8
 // + 1. Query 4 reads 0 2 3 4, token 2 leaves: .833 against .375; 9 + 2.5, 16 + 2.5. Query 5 reads 0 3 4 5, token 3 leaves: .75
 // against .375; 18.5 + 5.75, 32 + 5.75. Query 6 reads 0 4 5 6.
-TEST_CASE("cam streaming merges what leaves the window into the next values, with what it took over itself") {
+TEST_CASE("cam streaming merges a value that leaves the window into the next values, with the shares that it has received") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 5);
   const auto cache = open_cam(head, {{"merge", "2"}}, 3, *backend);
@@ -62,16 +62,16 @@ TEST_CASE("cam streaming merges what leaves the window into the next values, wit
   CHECK(values(decode_step(*streamed, empty, 6, *backend)) == Held{{0, 1}, {4, 24.25}, {5, 37.75}, {6, 64}});
 }
 
-// The window of 2 holds fewer than m = 4 tokens: each gets v / 4 all the same, the other halves are lost.
-TEST_CASE("cam divides by m where fewer values receive") {
+// The window of 2 holds fewer than m = 4 tokens: each of them gets v / 4, and the other half of v is lost.
+TEST_CASE("cam divides by m where fewer than m values receive a share") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0}, 4);
   CHECK(values(ask(*open_cam(head, {{"merge", "4"}}, 3, *backend), head, *backend)) == Held{{0, 1}, {2, 4.5}, {3, 8.5}});
   CHECK(values(ask(*open_cam(head, {}, 3, *backend), head, *backend)) == Held{{0, 1}, {2, 4.125}, {3, 8.125}});  // m = 16
 }
 
-// Token 2 is hardly attended to: it takes over its half of token 1, and both are gone with it.
-TEST_CASE("cam drops a value that nobody attended to") {
+// Token 2 receives almost no attention: it is dropped unmerged, and with it the half of token 1 that it received.
+TEST_CASE("cam drops a value that received no attention") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 1, tiny, 1, 1, 1}), 5);
   CHECK(values(ask(*open_cam(head, {{"merge", "2"}}, 3, *backend), head, *backend)) == Held{{0, 1}, {3, 9}, {4, 16}});
@@ -94,8 +94,8 @@ TEST_CASE("cam eval merges by the largest sum of start and window, before the qu
 }
 
 // Weights 1: before query 3 A = 1.833 .833 .333, so eval merges token 1 with .833 / 1.833 (without the start tokens: surely).
-// One draw a token and head decides.
-TEST_CASE("cam merges with the chance that the form gives, one draw a token and head") {
+// There is one draw per token and head.
+TEST_CASE("cam merges with the probability of the form, with one draw per token and head") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0}, 4, 2);
   const HeadPrompt prompt = prompt_of(head, *backend);
@@ -111,7 +111,7 @@ TEST_CASE("cam merges with the chance that the form gives, one draw a token and 
     }
     differ += happened[0] != happened[1];
   }
-  // 800 draws of chance .4545: 364 expected, deviation 14; 400 pairs differ with 2 p (1 - p) = .496.
+  // 800 draws of probability .4545: 364 expected, deviation 14; 400 pairs differ with 2 p (1 - p) = .496.
   CHECK(std::abs(merged - 364) < 56);
   CHECK(std::abs(differ - 198) < 40);
 
@@ -127,7 +127,7 @@ TEST_CASE("cam merges with the chance that the form gives, one draw a token and 
 // Start 1, window 4, m = 2, weights 1. The context keeps 2 3 4 5 of its window, 1 is dropped unmerged. Query 6 reads 3 4 5 6;
 // afterwards token 4 (6 - 4 + 2) is merged: 32 + 8, 64 + 8. Query 7 reads it once more, then 5 goes: 72 + 20, 128 + 20. Query 8
 // has lost 4; token 3 left at query 7 and was never merged.
-TEST_CASE("cam decode merges a token one step before it leaves, and none that the prompt drops") {
+TEST_CASE("cam decode merges a token one step before it leaves, and no token that the prompt drops") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0, 0}, 6);
   const auto cache = open_cam(head, {{"form", "decode"}, {"merge", "2"}}, 5, *backend);
@@ -137,8 +137,8 @@ TEST_CASE("cam decode merges a token one step before it leaves, and none that th
   CHECK(values(decode_step(*cache, head, 8, *backend)) == Held{{0, 1}, {5, 40}, {6, 92}, {7, 148}, {8, 256}});
 }
 
-// The same, but query 6 hardly attends to token 4, whatever queries 4 and 5 (which are 0 and see all keys alike) gave it.
-TEST_CASE("cam decode counts the current step alone") {
+// The same, but query 6 gives token 4 almost no attention, unlike queries 4 and 5 (which are 0 and attend to all keys alike).
+TEST_CASE("cam decode uses the attention of the current step only") {
   const auto backend = make_ref_backend();
   HeadData head = small_head(logs({1, 1, 1, 1, tiny, 1, 1, 1}), 6);
   for (std::size_t t = 0; t < 6; ++t) head.queries[t] = 0;
@@ -147,8 +147,8 @@ TEST_CASE("cam decode counts the current step alone") {
   CHECK(values(decode_step(*cache, head, 7, *backend)) == Held{{0, 1}, {4, 16}, {5, 32}, {6, 64}, {7, 128}});
 }
 
-// A window of 2 has nothing after the merged token to compare with (the mean of nothing): never merged. A window of 1 the same.
-TEST_CASE("cam decode leaves values alone where the window is too short") {
+// In a window of 2 there is no token after the merged one to compare with (an empty mean): never merged. The same for 1.
+TEST_CASE("cam decode does not merge where the window is too short") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 3);
   for (const Index budget : {2, 3}) {
@@ -160,7 +160,7 @@ TEST_CASE("cam decode leaves values alone where the window is too short") {
 }
 
 // Sums 5 1 4 2 4, start 1, window 2: token 1 against the mean 3 of 4 and 2, token 2 against 3 of 2 and 4: surely merged.
-TEST_CASE("cam takes column sums for the sums of each moment where the trace lacks queries, and says so") {
+TEST_CASE("cam replaces the sums at each time by column sums where the trace lacks queries, and reports it") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 5);
   HeadPrompt prompt = prompt_of(head, *backend);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three forms of cam against slow transcriptions of what the released code does, list operations and all.
+// The three forms of cam compared with slow transcriptions of the released code, including its list operations.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -15,7 +15,7 @@ namespace {
 
 using Vector = std::vector<double>;
 
-/// One query head's cache as lists over its slots.
+/// The cache of one query head as lists over its slots.
 struct Lists {
   std::vector<Index> ids;
   std::vector<Vector> values;
@@ -31,7 +31,7 @@ struct Lists {
     values.erase(values.begin() + slot);
     accumulated.erase(accumulated.begin() + slot);
   }
-  /// values[first .. last) += values[slot] / m, as a slice of a list: what lies beyond its end is not there.
+  /// values[first .. last) += values[slot] / m, with the range cut at the end of the list, as slices are.
   void merge(Index slot, Index first, Index last, Index m) {
     for (Index i = first; i < std::min<Index>(last, std::ssize(values)); ++i) {
       for (std::size_t c = 0; c < values[0].size(); ++c) {
@@ -65,7 +65,7 @@ struct Setup {
   Index start, recent, m;
 };
 
-/// What query t of head g reads, before the step changes anything (streaming, decode) or after it did (eval).
+/// The entries that query t of head g reads, before the step changes the cache (streaming, decode) or after (eval).
 struct Read {
   std::vector<Index> ids;
   std::vector<Vector> values;
@@ -106,7 +106,7 @@ Read eval_step(Lists& cache, const HeadData& head, Index g, Index t, const Setup
   return read;
 }
 
-/// The released code masks a full list instead of cutting it; slots are tokens.
+/// The released code masks a full list and does not shorten it; slots are tokens.
 Read decode_step_of(Lists& all, const HeadData& head, Index g, Index t, const Setup& s, const Draws& draws) {
   all.append(head, t);
   const Index length = t + 1;
@@ -168,8 +168,8 @@ void check_form(const char* form, StepOf literal, const Setup& setup, const Head
 
 }  // namespace
 
-// 160 tokens run through windows of at most 9: storage is renewed several times.
-TEST_CASE("cam is the released code, form by form") {
+// 160 tokens pass through windows of at most 9: storage is reallocated several times.
+TEST_CASE("each form of cam equals the released code") {
   for (const auto& backend : {make_ref_backend(), make_cpu_backend()}) {
     HeadData head = random_head({.n = 90, .decoded = 70}, 6, *backend);
     for (float& x : head.queries) x *= 2;

@@ -21,16 +21,17 @@ TEST_CASE("cam compares a token with the next m, with the largest, or with the r
   const Gathered a = {{8, 1, 2, 6, 4, 0}};
   CHECK(merge_chance(rule_of(CamForm::streaming, 1, 4, 2), a, 0, 1) == doctest::Approx(1.0 / 4));  // 2 6
   CHECK(merge_chance(rule_of(CamForm::streaming, 1, 4, 3), a, 0, 1) == doctest::Approx(1.0 / 4));  // 2 6 4
-  CHECK(merge_chance(rule_of(CamForm::streaming, 1, 4, 9), a, 0, 1) == doctest::Approx(1.0 / 3));  // 2 6 4 0: no more there
-  CHECK(merge_chance(rule_of(CamForm::streaming, 1, 2, 2), a, 0, 3) == 1);                         // 6 over 2
-  CHECK(merge_chance(rule_of(CamForm::eval, 1, 4, 4), a, 0, 1) == doctest::Approx(1.0 / 8));       // the start token's 8
-  CHECK(merge_chance(rule_of(CamForm::eval, 0, 4, 4), a, 0, 1) == doctest::Approx(1.0 / 6));       // 1 2 6 4
-  CHECK(merge_chance(rule_of(CamForm::eval, 0, 2, 2), a, 0, 1) == doctest::Approx(1.0 / 2));       // 1 2: not the one after
-  CHECK(merge_chance(rule_of(CamForm::decode, 1, 5, 1), a, 0, 1) == doctest::Approx(1.0 / 4));     // 2 6 4 whatever m
-  CHECK(merge_chance(rule_of(CamForm::decode, 1, 2, 1), a, 0, 1) == 0);                            // nothing is left
+  CHECK(merge_chance(rule_of(CamForm::streaming, 1, 4, 9), a, 0, 1) ==
+        doctest::Approx(1.0 / 3));                                                            // 2 6 4 0: the end of the window
+  CHECK(merge_chance(rule_of(CamForm::streaming, 1, 2, 2), a, 0, 3) == 1);                    // 6 over 2
+  CHECK(merge_chance(rule_of(CamForm::eval, 1, 4, 4), a, 0, 1) == doctest::Approx(1.0 / 8));  // 8 of the start token
+  CHECK(merge_chance(rule_of(CamForm::eval, 0, 4, 4), a, 0, 1) == doctest::Approx(1.0 / 6));  // 1 2 6 4
+  CHECK(merge_chance(rule_of(CamForm::eval, 0, 2, 2), a, 0, 1) == doctest::Approx(1.0 / 2));  // 1 2: not the token after
+  CHECK(merge_chance(rule_of(CamForm::decode, 1, 5, 1), a, 0, 1) == doctest::Approx(1.0 / 4));  // 2 6 4 for any m
+  CHECK(merge_chance(rule_of(CamForm::decode, 1, 2, 1), a, 0, 1) == 0);                         // nothing is left
 }
 
-TEST_CASE("cam: no attention at all is no chance, attention against none is certainty") {
+TEST_CASE("cam: the probability is 0 without attention, and 1 where only the token itself has attention") {
   const Gathered a = {{0, 0, 0, 3, 0, 0}};
   for (const CamForm form : {CamForm::streaming, CamForm::eval}) {
     CHECK(merge_chance(rule_of(form, 1, 2, 2), a, 0, 1) == 0);
@@ -40,7 +41,7 @@ TEST_CASE("cam: no attention at all is no chance, attention against none is cert
 }
 
 // Heads 1 3 and 2 2 over tokens 0 and 1: 1/3 and 1; sums 3/5, maxima 2/3.
-TEST_CASE("cam decides by query head, or for the group by sum, mean or largest attention") {
+TEST_CASE("cam decides per query head, or per query group by the sum, mean or maximum of the attention") {
   const Gathered a = {{1, 3}, {2, 2}};
   const auto chance = [&](GroupChoice group, Index row) {
     return merge_chance(rule_of(CamForm::streaming, 0, 1, 1, group), a, row, 0);
@@ -53,7 +54,7 @@ TEST_CASE("cam decides by query head, or for the group by sum, mean or largest a
   CHECK(chance({kv_head, kernels::Reduction::max}, 0) == doctest::Approx(2.0 / 3));
 }
 
-TEST_CASE("cam splits its budget, and each form has its m") {
+TEST_CASE("cam splits its budget, and each form has its own m") {
   CamParams params;
   CHECK(cam_rule(params, 20).start == 4);
   CHECK(cam_rule(params, 20).recent == 16);
@@ -75,7 +76,7 @@ TEST_CASE("cam splits its budget, and each form has its m") {
 }
 
 // Three query heads, d 8, dv 6, context 48, budget 10 of which 4 are first tokens.
-TEST_CASE("cam stores keys once, and the window's values and sums for each query head") {
+TEST_CASE("cam stores keys once, and the values and sums of the window per query head") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({}, 5, *backend);
   const auto sizes = [&](std::vector<Assignment> settings, bool step) {
@@ -99,7 +100,7 @@ TEST_CASE("cam stores keys once, and the window's values and sums for each query
   CHECK(sizes({{"per", "kv_head"}, {"reduce", "max"}}, true) == Rows{11, 4, 7, 3 * 7});
 }
 
-TEST_CASE("cam says what a trace must hold, and form=decode needs nothing") {
+TEST_CASE("cam names the missing parts of a trace, and form=decode needs none") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 5);
   HeadPrompt prompt = prompt_of(head, *backend);

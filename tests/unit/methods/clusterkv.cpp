@@ -12,9 +12,9 @@ using namespace kvbench::testing;
 namespace {
 
 /// Tokens 0 .. 6 of the context and 7 after it, d = 2. Token 0 is the sink; 1 3 6 point along x, their mean is (2, 0); 2 4 5
-/// point along y, their mean is (0, 2). Two clusters end as these from any two starts: where both start along x, cluster 0
-/// takes all at first (ties, then the cosine 0 of the others), its mean (1, 1) leaves x to the other, and nothing changes after
-/// that.
+/// point along y, their mean is (0, 2). Any two initial centroids lead to these clusters: where both are along x, cluster 0
+/// takes all tokens at first (ties, then the cosine 0 of the others), its mean (1, 1) leaves the tokens along x to the other
+/// cluster, and no label changes after that.
 HeadData two_directions(std::vector<float> query, Index group = 1) {
   HeadData head{.n = 7, .total = 8, .d = 2, .dv = 1, .group = group};
   head.keys = {5, 5, 1, 0, 0, 1, 3, 0, 0, 3, 0, 2, 2, 0, 1, 1};
@@ -33,7 +33,7 @@ std::vector<Assignment> small(std::vector<Assignment> more = {}) {
   return settings;
 }
 
-/// Tokens that answer the query at position 7, head `row`, with the context alone.
+/// Tokens that answer the query at position 7, head `row`, with the context only.
 Ids recalled(const std::string& method, const HeadData& head, Index budget, const std::vector<Assignment>& settings,
              Backend& backend, std::size_t row = 0, std::uint32_t seed = 0) {
   const auto cache = open_cache(method, settings, prompt_of(head, backend), budget, seed, backend);
@@ -60,7 +60,7 @@ TEST_CASE("clusterkv takes the best clusters until the budget is full, and the e
 }
 
 // Query (-1, -.1): x scores -2, y scores -.2. A selection that pads its scores with a small positive number loses both.
-TEST_CASE("clusterkv ranks scores that are all negative") {
+TEST_CASE("clusterkv ranks negative scores") {
   const auto backend = make_ref_backend();
   const HeadData head = two_directions({-1, -.1f});
   CHECK(recalled("clusterkv", head, 3, small(), *backend) == Ids{0, 2, 4});
@@ -78,8 +78,8 @@ TEST_CASE("clusterkv fill=pad takes the last cluster whole") {
   CHECK(with(5) == Ids{0, 1, 2, 3, 4, 5, 6});
 }
 
-// Head 0 asks (1, 0), head 1 asks (0, 3): products 2 0 and 0 6, mean 1 3, so that the group takes y.
-TEST_CASE("clusterkv ranks by query head or for the group") {
+// Queries (1, 0) of head 0 and (0, 3) of head 1: products 2 0 and 0 6, mean 1 3, so that the query group takes y.
+TEST_CASE("clusterkv ranks per query head or per query group") {
   const auto backend = make_ref_backend();
   const HeadData head = two_directions({1, 0, 0, 3}, 2);
   CHECK(recalled("clusterkv", head, 4, small(), *backend, 0) == Ids{0, 1, 3, 6});
@@ -89,7 +89,7 @@ TEST_CASE("clusterkv ranks by query head or for the group") {
   }
 }
 
-TEST_CASE("clusterkv names the cluster of each recalled token and none for sinks") {
+TEST_CASE("clusterkv reports the cluster of each recalled token and none for sinks") {
   const auto backend = make_ref_backend();
   const HeadData head = two_directions({1, .1f});
   const auto cache = open_cache("clusterkv", small(), prompt_of(head, *backend), 5, 0, *backend);
@@ -103,8 +103,8 @@ TEST_CASE("clusterkv names the cluster of each recalled token and none for sinks
   CHECK(std::set<std::int32_t>{groups[0], groups[3]} == std::set<std::int32_t>{0, 1});
 }
 
-// 160 tokens with the sinks, 80 a cluster: 2 clusters, though only 144 are clustered. A shorter prompt has one.
-TEST_CASE("clusterkv has a cluster for every 80 tokens of the prompt, sinks included") {
+// 160 tokens with the sinks, 80 per cluster: 2 clusters, although only 144 tokens are clustered. A shorter prompt has one.
+TEST_CASE("clusterkv has one cluster per 80 tokens of the prompt, sinks included") {
   const auto backend = make_ref_backend();
   const auto clusters = [&](Index n, std::vector<Assignment> settings) {
     const HeadData head = random_head({.n = n}, 0, *backend);
@@ -120,7 +120,7 @@ TEST_CASE("clusterkv has a cluster for every 80 tokens of the prompt, sinks incl
 
 // Keys 1 1 | 3 3 5 5 4, all queries 1, every = 2: tokens 2 3 become a cluster of centroid 3 after the query at 3, tokens 4 5
 // one of centroid 5 after the query at 5. The budget of two tokens is a whole cluster.
-TEST_CASE("clusterkv clusters decoded tokens among themselves after the query that completes them") {
+TEST_CASE("clusterkv clusters `every` decoded tokens separately, after the query of the last of them") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 1, 3, 3, 5, 5, 4}, 2);
   const auto cache =
@@ -145,7 +145,7 @@ TEST_CASE("clusterkv clusters decoded tokens among themselves after the query th
   CHECK(backend->read(tables[0].cluster_ids) == std::vector<std::int32_t>{2, 2});
 }
 
-TEST_CASE("clusterkv-repo lets every generated token answer and clusters none") {
+TEST_CASE("clusterkv-repo answers with every generated token and clusters none") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 20, .decoded = 700, .d = 2}, 0, *backend);
   const auto cache = open_cache("clusterkv-repo", {}, prompt_of(head, *backend), 18, 0, *backend);
@@ -162,7 +162,7 @@ TEST_CASE("clusterkv-repo lets every generated token answer and clusters none") 
   CHECK(paper->footprint()[4].rows == 1 + 4 + 4);
 }
 
-TEST_CASE("clusterkv says how often its clustering was cut short") {
+TEST_CASE("clusterkv reports how often its clustering stopped at the cap") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 200, .decoded = 10}, 0, *backend);
   const auto notes = [&](const char* iterations) {
@@ -172,14 +172,14 @@ TEST_CASE("clusterkv says how often its clustering was cut short") {
     cache->append(token_block(head, 205, 210, *backend));
     return cache->notes();
   };
-  // Five tokens that are their own clusters are fixed at once, 184 in twenty are not.
+  // Labels of five tokens in five clusters are fixed at once, those of 184 tokens in twenty clusters are not.
   REQUIRE(notes("1").size() == 1);
   CHECK(notes("1")[0].count == 1);
   CHECK(notes("300").empty());
 }
 
-// n = 48, B = 20, 3 query heads, d = 8, dv = 6: 16 sinks, 32 recallable tokens, 4 chosen ones a query head.
-TEST_CASE("clusterkv's footprint: recallable tokens on the slow tier, the rest on the fast one") {
+// n = 48, B = 20, 3 query heads, d = 8, dv = 6: 16 sinks, 32 recallable tokens, 4 of them selected per query head.
+TEST_CASE("footprint of clusterkv: recallable tokens on the slow tier, the rest on the fast tier") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({}, 0, *backend);
   const auto cache = open_cache("clusterkv", {{"clusters", "5"}}, prompt_of(head, *backend), 20, 0, *backend);

@@ -7,7 +7,7 @@ using namespace kvbench;
 using namespace kvbench::testing;
 
 // Weights 1 and 3, values 1 and 2: (1 * 1 + 3 * 2) / 4.
-TEST_CASE("exact answers with the whole cache whatever the budget") {
+TEST_CASE("exact answers with the whole cache at any budget") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 3}), 1);
   const auto cache = open_cache("exact", {}, prompt_of(head, *backend), 1, 0, *backend);

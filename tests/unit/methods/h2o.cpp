@@ -21,7 +21,7 @@ HeadPrompt with_sums(HeadPrompt prompt, std::vector<float> sums, Backend& backen
   return prompt;
 }
 
-/// What each query head keeps of a context with these column sums.
+/// The tokens that query head g keeps of a context with these column sums.
 Ids kept(const HeadData& head, const std::vector<float>& sums, Settings settings, Index budget, Backend& backend,
          std::size_t g = 0) {
   const HeadPrompt prompt = with_sums(prompt_of(head, backend), sums, backend);
@@ -41,20 +41,20 @@ TEST_CASE("h2o keeps half of the budget by column sums before the recent window,
   CHECK(kept(head, sums, {}, 1, *backend) == Ids{5});
   CHECK(kept(head, sums, {}, 6, *backend) == Ids{0, 1, 2, 3, 4, 5});
   CHECK(kept(head, sums, {}, 60, *backend) == Ids{0, 1, 2, 3, 4, 5});
-  CHECK(kept(head, sums, {{"heavy", "1"}}, 2, *backend) == Ids{0, 5});  // no window: 20 is a column as any other
+  CHECK(kept(head, sums, {{"heavy", "1"}}, 2, *backend) == Ids{0, 5});  // no window: 20 is an ordinary column
   CHECK(kept(head, sums, {{"heavy", "1"}}, 3, *backend) == Ids{0, 2, 5});
   CHECK(kept(head, sums, {{"heavy", "0"}}, 3, *backend) == Ids{3, 4, 5});
   CHECK(kept(head, sums, {{"heavy", "0.6"}}, 5, *backend) == Ids{0, 2, 3, 4, 5});
 }
 
-TEST_CASE("h2o: among equal scores of the prompt the oldest goes") {
+TEST_CASE("h2o: of equal scores in the prompt the oldest token is evicted") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0}, 4);
   CHECK(kept(head, {1, 1, 1, 9}, {}, 2, *backend) == Ids{2, 3});
 }
 
 // Head 0 has 4 0 3, head 1 has 0 5 3 before the window: mean and sum choose token 2, the maximum token 1.
-TEST_CASE("h2o selects by query head, or for the kv head by the mean, largest or sum of the scores") {
+TEST_CASE("h2o selects per query head, or per kv head by the mean, maximum or sum of the scores") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0}, 4, 2);
   const std::vector<float> sums = {4, 0, 3, 1, 0, 5, 3, 1};
@@ -70,10 +70,10 @@ TEST_CASE("h2o selects by query head, or for the kv head by the mean, largest or
   }
 }
 
-// Keys equal: every step attends evenly. Sums 5 3 3 1, budget 4 = 2 heavy + 2 recent, nothing is cut before decoding.
-// Step 4 reads 0 .. 4, a fifth each: 1 and 2 have 3.2 both, the older goes. Step 5: 5.4 3.4 1.4 | .4 .2, token 3 goes.
-// Step 6: 5.6 3.6 .6 | .4 .2: token 4 began with its own attention, not with an average of others, and goes.
-TEST_CASE("h2o reads B + 1 tokens a step and evicts one afterwards, among equals the oldest") {
+// Keys equal: every step attends evenly. Sums 5 3 3 1, budget 4 = 2 heavy + 2 recent, nothing is cut before decoding. Step 4
+// reads 0 .. 4, a fifth each: 1 and 2 have 3.2 both, the older is evicted. Step 5: 5.4 3.4 1.4 | .4 .2, token 3 is evicted.
+// Step 6: 5.6 3.6 .6 | .4 .2: token 4 started with its own attention, not with an average of others, and is evicted.
+TEST_CASE("h2o reads B + 1 tokens per step and evicts one afterwards, ties to the oldest") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 4);
   const HeadPrompt prompt = with_sums(prompt_of(head, *backend), {5, 3, 3, 1}, *backend);
@@ -84,9 +84,9 @@ TEST_CASE("h2o reads B + 1 tokens a step and evicts one afterwards, among equals
   CHECK(decode_step(*cache, head, 7, *backend).ids() == Ids{0, 2, 5, 6, 7});
 }
 
-// Weights 1 1 | 98, budget 2: step 2 gives token 2 .98 as its first score; token 1 (.5 + .01) goes at that step. At step 3
-// (weight 1) token 0 has 1.5 + .01 + .01, token 2 .98 + .98: token 0 goes, which a first score of zero would keep.
-TEST_CASE("h2o: a new token's first score is the attention of its own query") {
+// Weights 1 1 | 98, budget 2: step 2 gives token 2 .98 as its first score; token 1 (.5 + .01) is evicted at that step. At step
+// 3 (weight 1) token 0 has 1.5 + .01 + .01, token 2 .98 + .98: token 0 is evicted, which a first score of zero would keep.
+TEST_CASE("h2o: the first score of a new token is the attention of its own query") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 1, 98, 1, 1}), 2);
   const auto cache = open_cache("h2o", {}, prompt_of(head, *backend), 2, 0, *backend);
@@ -98,7 +98,7 @@ TEST_CASE("h2o: a new token's first score is the attention of its own query") {
 // Queries 0 0 0 1 1 over weights 1 8 1 1 1. Columns: token 0 has 1 + 1/2 + 1/3 + 1/11 + 1/12 = 2.01, token 1
 // 1/2 + 1/3 + 8/11 + 8/12 = 2.23. The stream with budget 2 has lost token 1 by then: after query 2 it had 1/2 + 1/3 against
 // 1 + 1/2 + 1/3.
-TEST_CASE("h2o: the stream loses what the columns of the full map would keep") {
+TEST_CASE("h2o: the stream evicts a token that the columns of the full map would keep") {
   const auto backend = make_ref_backend();
   HeadData head = small_head(logs({1, 8, 1, 1, 1, 1}), 5);
   for (const std::size_t t : {0, 1, 2}) head.queries[t] = 0;
@@ -112,7 +112,8 @@ TEST_CASE("h2o: the stream loses what the columns of the full map would keep") {
 
 namespace {
 
-/// Algorithm 1 word by word: a set, a map of scores, one token after the other. What query t of head g reads, for each t.
+/// A literal transcription of Algorithm 1: a set and a map of scores, one token at a time. Returns the tokens that each query t
+/// of head g reads.
 std::vector<std::set<Index>> literal_h2o(const HeadData& head, Index g, Index heavy, Index recent) {
   std::vector<std::set<Index>> read;
   std::set<Index> held;
@@ -146,7 +147,7 @@ Ids as_ids(const std::set<Index>& set) { return {set.begin(), set.end()}; }
 
 }  // namespace
 
-TEST_CASE("h2o is the paper's greedy algorithm, over the prompt and while decoding") {
+TEST_CASE("h2o equals the greedy algorithm of the paper, over the prompt and while decoding") {
   for (const auto& backend : {make_ref_backend(), make_cpu_backend()}) {
     HeadData head = random_head({}, 3, *backend);
     for (float& x : head.queries) x *= 4;  // sharp enough that later tokens overtake the first ones
@@ -171,7 +172,7 @@ TEST_CASE("h2o is the paper's greedy algorithm, over the prompt and while decodi
   }
 }
 
-TEST_CASE("h2o: no query chooses what answers it, in decode either") {
+TEST_CASE("h2o: no query affects the tokens that answer it, in decode either") {
   const auto backend = make_ref_backend();
   HeadData head = random_head({.n = 4, .decoded = 30}, 4, *backend);
   for (float& x : head.queries) x *= 4;  // sharp enough that later tokens overtake the first ones
@@ -188,11 +189,11 @@ TEST_CASE("h2o: no query chooses what answers it, in decode either") {
   };
   const auto before = run(head), after = run(altered);
   for (std::size_t step = 0; step <= 10; ++step) CHECK(before[step] == after[step]);  // up to position 14 itself
-  CHECK(before != after);                                                             // what it attended to counts from then on
+  CHECK(before != after);                                                             // its attention counts from then on
 }
 
 // Three query heads, d 8, dv 6.
-TEST_CASE("h2o counts the token that a step adds, and scores as often as they are kept") {
+TEST_CASE("h2o counts the token that a step adds, and every stored copy of a score") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({}, 5, *backend);
   const auto rows = [&](Settings settings, Index budget, bool step) {
@@ -218,7 +219,7 @@ TEST_CASE("h2o counts the token that a step adds, and scores as often as they ar
   CHECK_FALSE(cache->protected_tokens().decoded);
 }
 
-TEST_CASE("h2o says what a trace must hold, and needs only what its form reads") {
+TEST_CASE("h2o names the missing parts of a trace, and needs only those that its form reads") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 5);
   HeadPrompt no_sums = prompt_of(head, *backend), some_queries = no_sums;
@@ -227,8 +228,8 @@ TEST_CASE("h2o says what a trace must hold, and needs only what its form reads")
   some_queries.observed = some_queries.observed.slice(3, 2);
   CHECK_THROWS_WITH_AS(
       open_cache("h2o", {}, no_sums, 3, 0, *backend),
-      "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and the trace has "
-      "none; dump with --column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
+      "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and the trace has none; dump with "
+      "--column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
       Unavailable);
   CHECK_THROWS_WITH_AS(open_cache("h2o", {{"prompt", "stream"}}, some_queries, 3, 0, *backend),
                        "h2o.prompt=stream needs the query of every token of the context, and the trace has 2 of 5; dump with "
@@ -238,7 +239,7 @@ TEST_CASE("h2o says what a trace must hold, and needs only what its form reads")
   CHECK_NOTHROW(open_cache("h2o", {{"prompt", "stream"}}, no_sums, 3, 0, *backend));
 }
 
-TEST_CASE("a share of the budget rounds down, but not for its last bit") {
+TEST_CASE("a share of the budget is rounded down, with a tolerance for rounding errors") {
   CHECK(heavy_tokens(0.5, 7) == 3);
   CHECK(heavy_tokens(0.1, 30) == 3);
   CHECK(heavy_tokens(0.29, 100) == 29);

@@ -17,7 +17,7 @@ std::unique_ptr<CompressedCache> open_with_sums(const HeadData& head, std::vecto
 
 }  // namespace
 
-// Sums 9 1 5 3 20: columns 4 and 0 lead, and 4 lies in the band as well.
+// Sums 9 1 5 3 20: columns 4 and 0 are the largest, and 4 is also in the band.
 TEST_CASE("h2o-global does not exclude recent tokens from its columns") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 5);
@@ -31,8 +31,8 @@ TEST_CASE("h2o-global does not exclude recent tokens from its columns") {
   CHECK(kept(10) == Ids{0, 1, 2, 3, 4});
 }
 
-// Columns 1 and 3 (sums 5 and 4), two recent tokens before the query and its own: B + 1 once nothing overlaps.
-TEST_CASE("h2o-global moves its band with every decoded query and never its columns") {
+// Columns 1 and 3 (sums 5 and 4), two recent tokens before the query and its own: B + 1 tokens where nothing overlaps.
+TEST_CASE("h2o-global moves its band with every decoded query, and its columns are fixed") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 4);
   const auto cache = open_with_sums(head, {1, 5, 2, 4}, {}, 4, *backend);
@@ -46,7 +46,7 @@ TEST_CASE("h2o-global moves its band with every decoded query and never its colu
   CHECK_NOTHROW(check_entries(*backend, tokens_of(head, 8, *backend), 4, 8, cache->entries(block)));
 }
 
-TEST_CASE("h2o-global chooses columns by query head, or for the kv head") {
+TEST_CASE("h2o-global chooses columns per query head, or per kv head") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0}, 4, 2);
   const std::vector<float> sums = {4, 0, 3, 1, 0, 5, 3, 1};
@@ -63,7 +63,7 @@ TEST_CASE("h2o-global chooses columns by query head, or for the kv head") {
 }
 
 // Two heads with columns {0, 2} and {1, 2}, band 2 3 (d 1, dv 1): a token in both is stored once.
-TEST_CASE("h2o-global stores columns and band for each query head, overlaps once") {
+TEST_CASE("h2o-global stores columns and band per query head, and overlaps once") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 4, 2);
   const auto cache = open_with_sums(head, {4, 0, 3, 1, 0, 5, 3, 1}, {}, 4, *backend);
@@ -74,7 +74,7 @@ TEST_CASE("h2o-global stores columns and band for each query head, overlaps once
   CHECK(cache->protected_tokens().recent == 2);
 }
 
-TEST_CASE("h2o-global says which sums a trace must hold") {
+TEST_CASE("h2o-global names the missing column sums") {
   const auto backend = make_ref_backend();
   HeadPrompt prompt = prompt_of(small_head({0, 0, 0}, 2), *backend);
   prompt.column_sums = {};

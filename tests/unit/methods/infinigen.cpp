@@ -15,7 +15,7 @@ namespace {
 
 using Settings = std::vector<Assignment>;
 
-/// A layer of these heads behind calls for single heads.
+/// A cache of a layer of these heads, with calls for single heads.
 struct Layer {
   std::vector<HeadData> heads;
   Backend& backend;
@@ -34,7 +34,7 @@ struct Layer {
     CHECK(cache->append(blocks) == end - begin);
   }
 
-  /// What answers the queries begin .. end - 1: by head, then row. `change` may alter a block.
+  /// Ids that answer the queries begin .. end - 1: by head, then row. `change` may alter a block.
   std::vector<std::vector<Ids>> answers(Index begin, Index end, Index tokens, void (*change)(QueryBlock&, Backend&) = nullptr) {
     std::vector<QueryBlock> blocks;
     for (const HeadData& head : heads) {
@@ -50,7 +50,7 @@ struct Layer {
   }
 };
 
-/// Four tokens and two more, d = 2. Queries lie along (1, 1) but for the last two positions, which ask with (1, 0).
+/// Four tokens and two more, d = 2. Queries are along (1, 1), except at the last two positions, where they are (1, 0).
 HeadData tilted_head() {
   HeadData head{.n = 4, .total = 6, .d = 2, .dv = 1, .group = 1};
   head.keys = {3, 3, 5, -5, 0, 4, 1, 1, 6, 0, 0, 0};
@@ -96,7 +96,7 @@ TEST_CASE("infinigen scores in the column that the observed queries use most") {
 }
 
 // Queries (3, 0) and (0, 1): the skewing keeps the axes, and columns by queries is the first axis. The keys are large along the
-// second. The query (1, 1) asks: by the first axis 2 1 0 0, by both -6 8 9 0.
+// second. The query is (1, 1): by the first axis 2 1 0 0, by both -6 8 9 0.
 TEST_CASE("infinigen's columns by queries, and by queries and keys") {
   const auto backend = make_ref_backend();
   HeadData head{.n = 4, .total = 5, .d = 2, .dv = 1, .group = 1};
@@ -112,8 +112,8 @@ TEST_CASE("infinigen's columns by queries, and by queries and keys") {
   CHECK(Layer({head}, {{"ratio", "0.5"}}, 1, *backend).answers(4, 5, 5)[0][0] == Ids{0});
 }
 
-// d = 1, logits are the keys. The speculated query is -1: what looks least is fetched.
-TEST_CASE("infinigen fetches by the speculated query, and says where it had to use the true one") {
+// d = 1, logits are the keys. The speculated query is -1: the tokens with the smallest keys are fetched.
+TEST_CASE("infinigen fetches by the speculated query, and reports where it used the true one") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 5, 2, 7, 3, 0}, 5);
   const auto mislead = [](QueryBlock& block, Backend& b) {
@@ -135,7 +135,7 @@ TEST_CASE("infinigen fetches by the speculated query, and says where it had to u
   CHECK_THROWS_AS(strict.answers(5, 6, 6, without_speculation), Unavailable);
 }
 
-// Keys 5 2 7 | 9 1 3: the token of the query is one of the budget's two, the other is the best before it.
+// Keys 5 2 7 | 9 1 3: the query's own token is one of the two tokens of the budget, the other is the best token before it.
 TEST_CASE("infinigen attends to the query's own token and to none after it") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({5, 2, 7, 9, 1, 3}, 3);
@@ -149,8 +149,8 @@ TEST_CASE("infinigen attends to the query's own token and to none after it") {
   CHECK(one.answers(3, 5, 5)[0] == std::vector<Ids>{{3}, {4}});
 }
 
-// Two query heads with the queries 1 and -1: each fetches what it likes; the mean of their scores is 0 everywhere.
-TEST_CASE("infinigen chooses for each query head, or for the kv head") {
+// Two query heads with the queries 1 and -1: each fetches its own best token; the mean of their scores is 0 everywhere.
+TEST_CASE("infinigen selects per query head, or per kv head") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({5, 2, 7, 9, 0}, 4, 2);
   for (std::size_t i = 5; i < 10; ++i) head.queries[i] = -1;
@@ -160,7 +160,8 @@ TEST_CASE("infinigen chooses for each query head, or for the kv head") {
   CHECK(both.answers(4, 5, 5)[0] == std::vector<Ids>{{0}, {0}});
 }
 
-// Head 0 scores 10 9 7 5 1: three within 4 of its best. Head 1 scores 3 2 1 0 0: all five of its own, none of head 0's.
+// Head 0 scores 10 9 7 5 1: three within 4 of its best. Head 1 scores 3 2 1 0 0: all five by its own threshold, none by that of
+// head 0.
 TEST_CASE("infinigen's dynamic fetch is the mean over the heads of the layer, for all of them") {
   const auto backend = make_ref_backend();
   const std::vector<HeadData> heads = {small_head({10, 9, 7, 5, 1, 0}, 5), small_head({3, 2, 1, 0, 0, 0}, 5)};
@@ -197,7 +198,7 @@ TEST_CASE("infinigen needs observed queries") {
 }
 
 // d = 10, ratio 0.2: two columns for each of two query heads, over 5 tokens and then 6; dv = 3.
-TEST_CASE("infinigen leaves the cache on the slow tier and holds a few columns of the keys") {
+TEST_CASE("infinigen stores the cache on the slow tier and a few columns of the keys on the fast tier") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 5, .decoded = 1, .d = 10, .dv = 3, .group = 2}, 0, *backend);
   Layer layer({head}, {}, 4, *backend);
@@ -221,7 +222,7 @@ TEST_CASE("infinigen leaves the cache on the slow tier and holds a few columns o
   check(6);
 }
 
-TEST_CASE("rows that are scored in parts fetch what each query would alone") {
+TEST_CASE("rows that are scored in parts fetch the same tokens as each query alone") {
   const auto backend = make_ref_backend();
   const Index n = 40, m = 70;  // more queries than a part has rows
   const HeadData head = random_head({.n = n, .decoded = m, .group = 2}, 3, *backend);

@@ -8,7 +8,7 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// Token 4 stands after the context and its query asks.
+/// The entries that answer the query at `position`; token 4 is after the context.
 std::vector<Entry> entries_of(const CompressedCache& cache, const HeadData& head, Backend& backend, Index position = 4) {
   const QueryBlock block = query_block(head, position, position + 1, position + 1, backend);
   return visible_entries(head, cache.entries(block), block, backend)[0];
@@ -27,13 +27,13 @@ TEST_CASE("kmeans answers from the means of keys and values, weighted by the num
   const double a = 2 * std::exp(2.0), b = 2 * std::exp(-3.0);
   CHECK(answer(head, block, cache->entries(block), *backend)[0] == doctest::Approx((a * 1.5 + b * 6) / (a + b)));
 
-  // Decoded tokens are kept as they are.
+  // Decoded tokens are kept exactly.
   CHECK(cache->append(token_block(head, 4, 5, *backend)) == 1);
   CHECK(answer(head, block, cache->entries(block), *backend)[0] == doctest::Approx((a * 1.5 + b * 6 + 16) / (a + b + 1)));
 }
 
 // Keys 1 2 9 10: one sign, so that the cosine puts all into cluster 0, while distances split them.
-TEST_CASE("kmeans drops empty clusters, and distance=l2 knows lengths") {
+TEST_CASE("kmeans drops empty clusters, and distance=l2 depends on lengths") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 2, 9, 10, 0}, 4);
   const auto cosine = open_cache("kmeans", {}, prompt_of(head, *backend), 2, 0, *backend);
@@ -53,8 +53,8 @@ TEST_CASE("kmeans starts from evenly spaced tokens and stops after its iteration
   CHECK(entries_of(*ten, line, *backend) == std::vector<Entry>{{2, 2, 2, {.5}, {2.5}}, {3, 2, 2, {9.5}, {5}}});
 }
 
-// Clusters {0 3} and {1 2}: a query at position 2 sees all of the second alone.
-TEST_CASE("kmeans hides a cluster from queries that may not see all of it") {
+// Clusters {0 3} and {1 2}: a query at position 2 may attend to all tokens of the second only.
+TEST_CASE("kmeans masks a cluster for queries that may not attend to all of it") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, -1, -1, 3, 0}, 4);
   const auto cache = open_cache("kmeans", {}, prompt_of(head, *backend), 3, 0, *backend);
@@ -62,7 +62,7 @@ TEST_CASE("kmeans hides a cluster from queries that may not see all of it") {
   CHECK(ids_of(entries_of(*cache, head, *backend, 2)) == Ids{2});
 }
 
-// Two keys of one direction would share a cluster; a budget of all tokens keeps them apart.
+// Two keys of one direction would be in one cluster; a budget of all tokens keeps both.
 TEST_CASE("kmeans keeps all tokens where the budget holds them") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 3, 3, -4, 0}, 4);
@@ -72,7 +72,7 @@ TEST_CASE("kmeans keeps all tokens where the budget holds them") {
   }
 }
 
-TEST_CASE("kmeans' footprint: centroids of keys and values, a degree each, and decoded tokens") {
+TEST_CASE("footprint of kmeans: centroids of keys and values, their degrees, and decoded tokens") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({}, 0, *backend);
   const auto cache = open_cache("kmeans", {{"distance", "l2"}}, prompt_of(head, *backend), 5, 0, *backend);

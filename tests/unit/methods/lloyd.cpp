@@ -29,7 +29,7 @@ void check_centroids(const Clustering& found, const std::vector<double>& expecte
 
 // Centroids a = (1, 0), b = (0, 4). Point 2 = (3, 1): cosine .95 to a, .32 to b; distance^2 5 and 18; product 3 and 4.
 // Point 3 = (1, 1.2): cosine .64 and .77; distance^2 1.44 and 8.84; product 1 and 4.8.
-TEST_CASE("the distance decides which centroid is the nearest, means are those of the points as they are") {
+TEST_CASE("the distance determines the nearest centroid, and means are those of the points, not normalised") {
   const auto backend = make_ref_backend();
   const std::vector<float> points = {1, 0, 0, 4, 3, 1, 1, 1.2f};
   const auto once = [&](Distance distance) { return run(points, {0, 1}, {.distance = distance, .iterations = 1}, *backend); };
@@ -57,7 +57,7 @@ TEST_CASE("the loop ends where no label changes, or at its cap") {
   CHECK(once.labels == Labels{0, 1, 1, 1});
   check_centroids(once, {0, 0, 20.0 / 3, 0}, *backend);
 
-  // Once more to the last centroids, which stay.
+  // One more assignment to the last centroids, which do not change.
   const Clustering again = run(points, {0, 1}, {.distance = Distance::l2, .iterations = 1, .relabel = true}, *backend);
   CHECK_FALSE(again.fixed);
   CHECK(again.labels == Labels{0, 0, 1, 1});
@@ -65,7 +65,7 @@ TEST_CASE("the loop ends where no label changes, or at its cap") {
   CHECK(run(points, {0, 1}, {.distance = Distance::l2, .iterations = 2, .relabel = true}, *backend).fixed);
 }
 
-// All points have one direction, so that all cosines are 1: ties go to cluster 0, and cluster 1 stays where it started.
+// All points have one direction, so that all cosines are 1: ties go to cluster 0, and cluster 1 keeps its initial centroid.
 TEST_CASE("an empty cluster keeps its centroid") {
   const auto backend = make_ref_backend();
   const Clustering found = run({1, 0, 2, 0, 6, 0}, {0, 1}, {}, *backend);
@@ -74,8 +74,8 @@ TEST_CASE("an empty cluster keeps its centroid") {
   check_centroids(found, {3, 0, 2, 0}, *backend);
 }
 
-// Cluster 0 takes all four at first, and its mean (1, 1) leaves the direction (1, 0) to the empty cluster.
-TEST_CASE("an empty cluster may win points later") {
+// Cluster 0 takes all four at first, and its mean (1, 1) leaves the points along (1, 0) to the empty cluster.
+TEST_CASE("an empty cluster may gain points later") {
   const auto backend = make_ref_backend();
   const Clustering found = run({1, 0, 3, 0, 0, 1, 0, 3}, {0, 1}, {}, *backend);
   CHECK(found.labels == Labels{1, 1, 0, 0});
@@ -97,7 +97,7 @@ TEST_CASE("zero vectors and no clusters at all") {
 
 namespace {
 
-/// Every point with every centroid in every iteration.
+/// Compares every point with every centroid in every iteration.
 Clustering plain(const Buffer<const float>& points, const std::vector<TokenId>& start, const LloydOptions& options,
                  Backend& backend) {
   const auto centroids = gathered(points, start, backend);
@@ -139,7 +139,7 @@ Clustering plain(const Buffer<const float>& points, const std::vector<TokenId>& 
 
 }  // namespace
 
-TEST_CASE("sparing comparisons changes no label and no bit of a centroid") {
+TEST_CASE("omitting comparisons changes no label and no bit of a centroid") {
   for (const auto& backend : {make_ref_backend(), make_cpu_backend(Isa::scalar), make_cpu_backend(best_isa())}) {
     CAPTURE(backend->isa());
     for (const Distance distance : {Distance::cosine, Distance::l2, Distance::ip}) {

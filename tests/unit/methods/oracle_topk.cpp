@@ -23,7 +23,7 @@ TEST_CASE("oracle-topk takes the largest visible logits of each query and query 
   CHECK(answering(*cache, tail, head, *backend, 2) == Ids{0, 2});
 }
 
-TEST_CASE("oracle-topk answers a query that sees fewer tokens than the budget from all of them") {
+TEST_CASE("oracle-topk answers a query with fewer visible tokens than the budget from all of them") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 5, 2, 7, 3}, 5);
   const auto cache = open_cache("topk", {}, prompt_of(head, *backend), 3, 0, *backend);

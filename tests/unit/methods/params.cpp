@@ -42,7 +42,7 @@ TEST_CASE("a schema shows every field with its default and range") {
   CHECK(schema[3].default_value == "fast");
 }
 
-TEST_CASE("settings reach their fields, and the text names what differs from the defaults") {
+TEST_CASE("settings are stored in their fields, and the text lists those that differ from the defaults") {
   CHECK(bind({}).text().empty());
   const Params params = bind({{"mode", "slow"}, {"radius", "1.25"}, {"shared", "true"}, {"count", "3"}});
   CHECK(params.as<Sample>().mode == Sample::Mode::slow);
@@ -52,7 +52,7 @@ TEST_CASE("settings reach their fields, and the text names what differs from the
   CHECK(bind({{"count", "4"}, {"count", "5"}}).text() == "count=5");
 }
 
-TEST_CASE("bad settings are named with what is accepted") {
+TEST_CASE("invalid settings are reported with the accepted values") {
   CHECK_THROWS_WITH_AS(bind({{"count", "0"}}), "parameter 'sample.count' is '0'; it must be an integer (1 .. 9)", Error);
   CHECK_THROWS_WITH_AS(bind({{"count", "2.5"}}), doctest::Contains("an integer"), Error);
   CHECK_THROWS_WITH_AS(bind({{"radius", "inf"}}), doctest::Contains("a number"), Error);

@@ -23,7 +23,7 @@ Budgets plan(std::vector<Assignment> settings, Index layers, Index n, Index budg
 
 // B = 132, W = 32: past 100, min 100 / 20 = 5, max 195, step 190 / 4 = 47 (2 are lost): 195 148 101 54 7, with the window
 // 227 180 133 86 39. The mean is 133: 132 and the remainder of 2 over 2.
-TEST_CASE("pyramidkv hands out a budget that falls by equal steps") {
+TEST_CASE("pyramidkv plans a budget that falls by equal steps") {
   CHECK(plan({}, 5, 1000, 132) == Budgets{227, 180, 133, 86, 39});
   // beta = 4, W = 8: past 24, min 6, max 42, step 36 / 3 = 12 without a remainder: the mean is the budget.
   const Budgets even = plan({{"window", "8"}, {"beta", "4"}}, 4, 100, 32);
@@ -33,7 +33,7 @@ TEST_CASE("pyramidkv hands out a budget that falls by equal steps") {
 }
 
 // n = 60, W = 8, B = 32: past 24, min 24 / 20 = 1, max 47 < 52. n = 50: 47 >= 42, so max 42, min 48 - 42 = 6, step 36 / 3.
-TEST_CASE("pyramidkv's first layer takes no more than the context holds, and the last layer gets the rest") {
+TEST_CASE("the first layer of pyramidkv gets at most the context, and the last layer gets the rest") {
   CHECK(plan({{"window", "8"}}, 4, 60, 32) == Budgets{55, 40, 25, 10});  // step 46 / 3 = 15
   const Budgets clamped = plan({{"window", "8"}}, 4, 50, 32);
   CHECK(clamped == Budgets{50, 38, 26, 14});
@@ -45,11 +45,11 @@ TEST_CASE("pyramidkv is uniform where the context is short, and keeps everything
   CHECK(plan({{"window", "8"}}, 3, 47, 32) == Budgets{32, 32, 32});  // 47 < 2 * 24
   CHECK(plan({{"window", "8"}}, 3, 48, 32) == Budgets{48, 32, 16});  // max 40, min 8, step 16
   CHECK(plan({{"window", "8"}}, 3, 31, 32) == Budgets{31, 31, 31});
-  CHECK(plan({{"window", "8"}}, 3, 100, 8) == Budgets{8, 8, 8});  // nothing but the window
+  CHECK(plan({{"window", "8"}}, 3, 100, 8) == Budgets{8, 8, 8});  // only the window
   CHECK(plan({{"window", "8"}}, 3, 100, 5) == Budgets{5, 5, 5});
 }
 
-TEST_CASE("pyramidkv's layers hold the budget on average, but for what the steps lose to rounding") {
+TEST_CASE("the layers of pyramidkv hold the budget on average, except for the rounding of the steps") {
   for (const Index layers : {2, 3, 30, 32}) {
     for (Index budget = 33; budget <= 500; budget += 7) {
       CAPTURE(layers);
@@ -66,7 +66,7 @@ TEST_CASE("pyramidkv's layers hold the budget on average, but for what the steps
 }
 
 // Votes 5 1 1 3 4 for the tokens before the window of 2 (see snapkv).
-TEST_CASE("pyramidkv keeps what snapkv keeps at the budget of its layer") {
+TEST_CASE("pyramidkv keeps the same tokens as snapkv at the budget of its layer") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({5, 1, 1, 3, 4, 100, 100, 1}), 7);
   const std::vector<Assignment> settings = {{"window", "2"}, {"kernel", "3"}, {"pooling", "mean"}};
@@ -85,7 +85,7 @@ TEST_CASE("pyramidkv keeps what snapkv keeps at the budget of its layer") {
   CHECK(cache->footprint()[1].rows == 4);
 }
 
-TEST_CASE("pyramidkv says which queries a trace must hold, under its own name") {
+TEST_CASE("pyramidkv names the missing queries, under its own name") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0}, 4);
   HeadPrompt prompt = prompt_of(head, *backend);

@@ -47,7 +47,7 @@ TEST_CASE("quest ranks pages by channel-wise bounds") {
 }
 
 // Query 1 bounds pages by their largest key, query -1 by the negative of their smallest: 5 3 4 and 0 -3 -4.
-TEST_CASE("quest chooses for each query head, or for the kv head by their mean") {
+TEST_CASE("quest selects per query head, or per kv head by their mean") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({5, 0, 3, 3, 4, 4, 0}, 6, 2);
   for (std::size_t i = 7; i < 14; ++i) head.queries[i] = -1;
@@ -64,9 +64,9 @@ TEST_CASE("quest chooses for each query head, or for the kv head by their mean")
   }
 }
 
-// Pages of four, one of them a query. Token 10, the third of the page 8 .. 11, has a key of 100: the queries at 8 and 9 must
-// not know it, those at 10 and 11 must.
-TEST_CASE("quest bounds the page that is being filled by the tokens that the query may see") {
+// Pages of four, one of them a query. Token 10, the third of the page 8 .. 11, has a key of 100: it must not
+// affect the queries at 8 and 9, but those at 10 and 11.
+TEST_CASE("the bounds of the open page of quest cover the visible tokens of the query") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({5, 1, 1, 1, 3, 3, 3, 3, 0, 0, 100, 0, 1}, 8);
   const auto cache = open_cache("quest", pages_of("4"), prompt_of(head, *backend), 4, 0, *backend);
@@ -81,10 +81,11 @@ TEST_CASE("quest bounds the page that is being filled by the tokens that the que
   const QueryBlock next = query_block(head, 12, 13, 13, *backend);
   CHECK(answering(*cache, next, head, *backend) == Ids{8, 9, 10, 11});
   const QueryBlock past = query_block(head, 11, 12, 13, *backend);
-  CHECK_THROWS_AS(cache->entries(past), std::logic_error);  // its bounds are gone; nothing is answered from later ones
+  CHECK_THROWS_AS(cache->entries(past),
+                  std::logic_error);  // its bounds have been overwritten, and later bounds must not answer it
 }
 
-TEST_CASE("quest's pages go on where the context ends inside one") {
+TEST_CASE("a page of quest that the context ends in continues with decoded tokens") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 1, 1, 1, 2, 9, 3, 0, 1, 1}, 6);
   const auto cache = open_cache("quest", pages_of("4"), prompt_of(head, *backend), 4, 0, *backend);
@@ -100,7 +101,7 @@ TEST_CASE("quest's pages go on where the context ends inside one") {
   CHECK(answering(*cache, query_block(head, 8, 10, 10, *backend), head, *backend, 1) == Ids{4, 5, 6, 7});
 }
 
-TEST_CASE("quest starts from nothing") {
+TEST_CASE("quest starts from an empty context") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 5, 0, 2, 3, 0}, 0);
   const auto cache = open_cache("quest", pages_of("2"), prompt_of(head, *backend), 2, 0, *backend);
@@ -117,7 +118,7 @@ TEST_CASE("quest starts from nothing") {
   CHECK(kept == std::vector<Ids>{{0}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}});
 }
 
-TEST_CASE("quest takes the newest page always, or only where it wins") {
+TEST_CASE("quest always takes the newest page, or only where its bound is among the best") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({5, 5, 4, 4, 3, 3, -9, 0}, 7);
   const QueryBlock block = query_block(head, 7, 8, 8, *backend);
@@ -132,8 +133,8 @@ TEST_CASE("quest takes the newest page always, or only where it wins") {
   CHECK(kept("true", 6) == Ids{0, 1, 2, 3, 6});
 }
 
-// Released code pads with zeros or minimum floats in places; nothing here may depend on the sign of a bound.
-TEST_CASE("quest works where all bounds are negative, and breaks ties by the lower page") {
+// The released code pads with zeros or smallest floats in some places; the selection must not depend on the sign of a bound.
+TEST_CASE("quest ranks negative bounds, and breaks ties by the lower page") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({-9, -9, -2, -3, -4, -2, 0}, 6);
   const QueryBlock block = query_block(head, 6, 7, 7, *backend);
@@ -155,7 +156,7 @@ TEST_CASE("quest takes three pages at least, and a budget that holds all tokens 
   CHECK(answering(*seven, block, head, *backend) == Ids{0, 1, 2, 3, 4, 5, 6});  // 7 / 2 pages would be three of four
 }
 
-// 7 tokens of d = dv = 1 for two query heads: 4 pages of 2, 2 of which each head chooses.
+// 7 tokens of d = dv = 1 for two query heads: 4 pages of 2 tokens, 2 of which each head selects.
 TEST_CASE("quest holds the whole cache on the fast tier and reads the bounds of all pages") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({8, 7, 6, 5, 4, 3, 2, 0}, 7, 2);

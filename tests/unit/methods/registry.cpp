@@ -28,7 +28,7 @@ TEST_CASE("names and aliases are unique, lower case and found") {
   }
 }
 
-TEST_CASE("every row says what it is and how to run it") {
+TEST_CASE("every row has a description, parameters and functions") {
   for (const MethodInfo& method : all_methods()) {
     CAPTURE(method.name);
     CHECK_FALSE(method.paper.empty());
@@ -44,24 +44,24 @@ TEST_CASE("every row says what it is and how to run it") {
     for (const ParamSpec& param : method.params) {
       CAPTURE(param.name);
       CHECK_FALSE(param.doc.empty());
-      // The default that help shows is one that parsing accepts, and changes nothing.
+      // Parsing accepts the default that help shows, and the text of the parameters remains empty.
       CHECK(method.bind(std::vector<Assignment>{{param.name, param.default_value}}).text().empty());
     }
   }
 }
 
-TEST_CASE("an unknown method is answered with the nearest name") {
+TEST_CASE("an unknown method is reported with the nearest name") {
   CHECK_THROWS_WITH_AS(find_method("snapvk"), doctest::Contains("snapkv"), Error);
   CHECK_THROWS_WITH_AS(find_method("xyzzy"), doctest::Contains("kvbench methods"), Error);
   CHECK(find_method("streamingllm").name == "sink");
   CHECK_THROWS_WITH_AS(find_method("snapkv").bind(std::vector<Assignment>{{"kernel", "4"}}), doctest::Contains("odd"), Error);
 }
 
-TEST_CASE("exponents are those of the formulas beside them") {
+TEST_CASE("exponents agree with the formulas of the same row") {
   for (const MethodInfo& method : all_methods()) {
     CAPTURE(method.name);
     const Complexity& cost = method.complexity;
-    // Work of the default settings: before the alternative that another setting chooses.
+    // The work of the default settings, which precedes that of other settings.
     const std::string compress = cost.compress.substr(0, cost.compress.find(';'));
     const bool linear = compress.find('n') != std::string::npos, proportional = compress.find("C = n") != std::string::npos;
     const double squared = compress.find("n^2") != std::string::npos || proportional ? 2 : linear ? 1 : 0;
@@ -70,7 +70,7 @@ TEST_CASE("exponents are those of the formulas beside them") {
   }
 }
 
-TEST_CASE("methods whose work can grow with the square of the context refuse it above their limit") {
+TEST_CASE("methods whose work can grow with the square of the context are infeasible above their limit") {
   const auto backend = make_cpu_backend(Isa::scalar);
   const HeadData head = random_head({.n = 64, .d = 8, .dv = 8}, 1, *backend);
   // Pairs at a budget of 32 of 64 tokens with the settings given: bsm 32 * 32 of the middle; clusterkv 300 * 64 * 4;

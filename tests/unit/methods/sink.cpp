@@ -19,13 +19,13 @@ TEST_CASE("sink keeps the first and the most recent tokens of the context") {
   CHECK(kept("0", 2) == Ids{5, 6});
   CHECK(kept("4", 7) == Ids{0, 1, 2, 3, 4, 5, 6});
   CHECK(kept("4", 100) == Ids{0, 1, 2, 3, 4, 5, 6});
-  // The newest token stays even where the sinks alone would fill the budget.
+  // The newest token is kept even where the sinks would fill the budget.
   CHECK(kept("4", 4) == Ids{0, 1, 2, 6});
   CHECK(kept("4", 2) == Ids{0, 6});
   CHECK(kept("4", 1) == Ids{6});
 }
 
-TEST_CASE("sink slides its window over decoded tokens, query by query") {
+TEST_CASE("sink slides its window over decoded tokens with every query") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 3);
   const auto cache = open_cache("sink", {{"sinks", "1"}}, prompt_of(head, *backend), 4, 0, *backend);
@@ -55,7 +55,7 @@ HeadData turning_head(Index n, Index total) {
 
 }  // namespace
 
-TEST_CASE("sink turns the sinks' keys by the number of evicted tokens") {
+TEST_CASE("sink rotates the keys of sinks by the number of evicted tokens") {
   const auto backend = make_ref_backend();
   const HeadData head = turning_head(4, 6);
   const HeadPrompt prompt = prompt_of(head, *backend);
@@ -64,14 +64,14 @@ TEST_CASE("sink turns the sinks' keys by the number of evicted tokens") {
     return visible_entries(head, cache->entries(block), block, *backend)[row].front().key;
   };
 
-  // Prefill: 2 of 4 tokens are gone for every query; the exact tail makes cache and position grow alike. cos 2, sin 2.
+  // Prefill: 2 of 4 tokens are evicted for every query; with the exact tail, cache and position grow alike. cos 2, sin 2.
   const QueryBlock tail = query_block(head, 4, 6, 6, *backend);
   for (const std::size_t row : {0, 1}) {
     CHECK(sink_key(tail, row)[0] == doctest::Approx(-0.416147));
     CHECK(sink_key(tail, row)[1] == doctest::Approx(0.909297));
   }
 
-  // Decode: 3 tokens are gone at position 4 (cos 3, sin 3), 4 at position 5 (cos 4, sin 4).
+  // Decode: 3 tokens are evicted at position 4 (cos 3, sin 3), 4 at position 5 (cos 4, sin 4).
   cache->append(token_block(head, 4, 6, *backend));
   CHECK(sink_key(tail, 0)[0] == doctest::Approx(-0.989992));
   CHECK(sink_key(tail, 0)[1] == doctest::Approx(0.141120));
@@ -79,7 +79,7 @@ TEST_CASE("sink turns the sinks' keys by the number of evicted tokens") {
   CHECK(sink_key(tail, 1)[1] == doctest::Approx(-0.756802));
 }
 
-TEST_CASE("sink leaves keys alone where nothing was evicted, RoPE is absent or reposition is false") {
+TEST_CASE("sink does not rotate keys where nothing was evicted, RoPE is absent or reposition is false") {
   const auto backend = make_ref_backend();
   const HeadData head = turning_head(4, 5);
   const QueryBlock block = query_block(head, 4, 5, 5, *backend);
@@ -100,7 +100,7 @@ TEST_CASE("sink leaves keys alone where nothing was evicted, RoPE is absent or r
   CHECK_THROWS_AS(turned(prompt, {{"reposition", "true"}}, 3), Unavailable);
 }
 
-TEST_CASE("sink takes its sinks from the stream where the context is shorter than they are") {
+TEST_CASE("sink takes sinks from decoded tokens where the context has fewer tokens") {
   const auto backend = make_ref_backend();
   const HeadData head = turning_head(1, 6);
   const auto cache = open_cache("sink", {{"sinks", "2"}}, prompt_of(head, *backend), 3, 0, *backend);
@@ -110,5 +110,5 @@ TEST_CASE("sink takes its sinks from the stream where the context is shorter tha
   const auto entries = visible_entries(head, cache->entries(block), block, *backend)[0];
 
   CHECK(ids_of(entries) == Ids{0, 1, 5});
-  CHECK(entries[1].key[0] == doctest::Approx(-0.989992));  // cos 3: 6 - 3 tokens are gone
+  CHECK(entries[1].key[0] == doctest::Approx(-0.989992));  // cos 3: 6 - 3 tokens are evicted
 }

@@ -8,7 +8,7 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// What query head `row` keeps of a context that the one token after it asks for.
+/// The tokens of the context that answer query head `row` of the token after it.
 Ids kept(const HeadData& head, std::vector<Assignment> settings, Index budget, Backend& backend, std::size_t row = 0) {
   const auto cache = open_cache("snapkv", std::move(settings), prompt_of(head, backend), budget, 0, backend);
   const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
@@ -18,7 +18,7 @@ Ids kept(const HeadData& head, std::vector<Assignment> settings, Index budget, B
 }  // namespace
 
 // Queries 1, so that both rows of the window spread their attention over tokens 0 .. 4 like 5 : 1 : 1 : 3 : 4.
-TEST_CASE("snapkv pools the votes for the tokens before the window and never sees the window's own") {
+TEST_CASE("snapkv pools only the votes for the tokens before the window") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({5, 1, 1, 3, 4, 100, 100, 1}), 7);
   const auto best = [&](const char* pooling, Index budget) {
@@ -34,7 +34,8 @@ TEST_CASE("snapkv pools the votes for the tokens before the window and never see
 }
 
 // Query 3 is 1 and query 4 is -1. Tokens 0 .. 2 get 4/8, 2/8, 1/8 from the first, which must not see token 4 (weight 1000), and
-// 0.091, 0.182, 0.364 from the second: together 0.591, 0.432, 0.489. With token 4 in sight of query 3 token 2 would win.
+// 0.091, 0.182, 0.364 from the second: together 0.591, 0.432, 0.489. If query 3 attended to token 4, token 2 would have the
+// most votes.
 TEST_CASE("snapkv is causal inside the window") {
   const auto backend = make_ref_backend();
   HeadData head = small_head(logs({4, 2, 1, 1, 1000, 1}), 5);
@@ -85,7 +86,7 @@ TEST_CASE("snapkv keeps decoded tokens and protects its window") {
   CHECK(cache->protected_tokens().sinks == 0);
 }
 
-TEST_CASE("snapkv says which queries a trace must hold") {
+TEST_CASE("snapkv names the missing queries") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 5);
   HeadPrompt prompt = prompt_of(head, *backend);
@@ -94,14 +95,14 @@ TEST_CASE("snapkv says which queries a trace must hold") {
 
   CHECK_THROWS_WITH_AS(
       open_cache("snapkv", {{"window", "2"}}, prompt, 3, 0, *backend),
-      "snapkv needs the queries at the positions 3 .. 4, the end of the context, and the trace has 1 of these 2; "
-      "dump them (kvdump --queries) or lower snapkv.window",
+      "snapkv needs the queries at the positions 3 .. 4, the end of the context, and the trace has 1 of these 2; dump them "
+      "(kvdump --queries) or lower snapkv.window",
       Unavailable);
   CHECK_NOTHROW(open_cache("snapkv", {{"window", "1"}}, prompt, 3, 0, *backend));
 }
 
-// Tokens 4 and 5 of the prompt are kept outside the context of 4: the window of 3 is queries 3 .. 5, and token 3 alone of its
-// tokens lies inside the context.
+// Tokens 4 and 5 of the prompt are kept outside the context of 4: the window of 3 is queries 3 .. 5, and only token 3 of the
+// window is inside the context.
 TEST_CASE("snapkv counts its window from the end of the whole prompt") {
   const auto backend = make_ref_backend();
   HeadData whole = small_head(logs({1, 7, 2, 1, 1, 1}), 6);

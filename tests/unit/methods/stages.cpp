@@ -5,7 +5,6 @@
 
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/growing_rows.hpp>
-#include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
@@ -19,7 +18,7 @@ TEST_CASE("token_range counts from its start") {
   CHECK(token_range(3, 0).empty());
 }
 
-TEST_CASE("rows are gathered in the order of their ids, copied into slices, and multiplied pair by pair") {
+TEST_CASE("rows are gathered in the order of their ids, copied into slices, and multiplied pairwise") {
   const auto backend = make_ref_backend();
   const Buffer<const float> rows = backend->adopt<float>({1, 2, 3, 4, 5, 6}, 3, 2);
   CHECK(backend->read(gathered(rows, {2, 0, 2}, *backend)) == std::vector<float>{5, 6, 1, 2, 5, 6});
@@ -31,7 +30,7 @@ TEST_CASE("rows are gathered in the order of their ids, copied into slices, and 
   CHECK(backend->read(inner_products(rows.slice(1, 2), rows.slice(0, 1), *backend)) == std::vector<float>{11, 17});
 }
 
-TEST_CASE("growing rows leave what they started from alone, and fill their storage anew once cleared") {
+TEST_CASE("growing rows do not change the initial rows, and reuse their storage after clear()") {
   const auto backend = make_ref_backend();
   const Buffer<const float> start = backend->adopt<float>({1, 2}, 2, 1), more = backend->adopt<float>({5, 6, 7}, 3, 1);
   GrowingRows rows(*backend, start);
@@ -63,7 +62,7 @@ TEST_CASE("random tokens are distinct, nest by their number, and differ between 
   CHECK(tokens(1, "random") != chosen);
 }
 
-TEST_CASE("a kept cache adds decoded tokens and counts one copy a query head where each selects") {
+TEST_CASE("a kept cache adds decoded tokens and counts one copy per query head where each selects") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 4, 2);
   KeptCache cache(*backend, prompt_of(head, *backend),

@@ -9,7 +9,7 @@
 using namespace kvbench;
 using namespace kvbench::testing;
 
-TEST_CASE("uniform weights m of n tokens n/m in both sums") {
+TEST_CASE("uniform keeps m of n tokens with weight n/m in both sums") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 6);
   const HeadPrompt prompt = prompt_of(head, *backend);
@@ -25,7 +25,7 @@ TEST_CASE("uniform weights m of n tokens n/m in both sums") {
   CHECK(ids_of(entries) == random_tokens(Draws(3, "uniform", prompt), 6, 4));
 }
 
-// Two of four tokens stand for all four against one exact decoded token: their weight is 2 * 2 of 5 in the denominator.
+// Two of four tokens represent all four beside one exact decoded token: their weight is 2 * 2 of 5 in the denominator.
 TEST_CASE("uniform keeps decoded tokens with weight 1") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0, 0}, 4);

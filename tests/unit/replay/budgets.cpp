@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Budgets that are replayed together answer as each does alone: what they share is work, never results.
+// Budgets that are replayed together give the same answers as each of them alone: they share work, not results.
 #include <doctest/doctest.h>
 
 #include <kvbench/methods/registry.hpp>
@@ -22,7 +22,7 @@ ReplayRequest request_for(Protocol protocol, std::vector<Index> budgets, bool st
   return request;
 }
 
-/// Largest difference of any metric of two cells, relative to 1.
+/// Largest difference of any metric of two results, relative to 1.
 double difference(const CellResult& a, const CellResult& b) {
   REQUIRE(a.metrics.size() == b.metrics.size());
   double largest = 0;
@@ -57,7 +57,7 @@ void check_same(const ReplayResults& together, const ReplayResults& other, const
 
 }  // namespace
 
-TEST_CASE("every method answers at budgets together as at each alone, and as without anything shared") {
+TEST_CASE("every method gives the same answers at several budgets as at each alone, and as with standalone") {
   const SmallTrace trace({.num_tokens = 90,
                           .prompt_tokens = 70,
                           .num_queries = 90,
@@ -68,7 +68,7 @@ TEST_CASE("every method answers at budgets together as at each alone, and as wit
                           .value_dim = 16,
                           .clusters = 6,
                           .key_norm = 3});
-  const std::vector<Index> budgets = {12, 48, 24, 36};  // in no order
+  const std::vector<Index> budgets = {12, 48, 24, 36};  // unordered
   for (const Protocol protocol : {Protocol::prefill, Protocol::decode}) {
     const ReplayResults together = replay(trace.reader(), request_for(protocol, budgets, false), {.threads = 1});
     const ReplayResults standalone = replay(trace.reader(), request_for(protocol, budgets, true), {.threads = 1});

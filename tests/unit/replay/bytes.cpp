@@ -16,8 +16,8 @@ TEST_CASE("bytes of an element") {
 
 TEST_CASE("a footprint is summed by kind, tier and read") {
   const Footprint footprint = {
-      {.name = "keys", .rows = 10, .cols = 4, .tier = Tier::slow, .read = Read::with_entry},    // 80 B, 8 a row
-      {.name = "values", .rows = 10, .cols = 6, .tier = Tier::slow, .read = Read::with_entry},  // 120 B, 12 a row
+      {.name = "keys", .rows = 10, .cols = 4, .tier = Tier::slow, .read = Read::with_entry},    // 80 B, 8 per row
+      {.name = "values", .rows = 10, .cols = 6, .tier = Tier::slow, .read = Read::with_entry},  // 120 B, 12 per row
       {.name = "window", .rows = 3, .cols = 10},                                                // 60 B
       {.name = "centroids", .element = Element::f32, .rows = 2, .cols = 4, .meta = true},       // 32 B
       {.name = "labels", .element = Element::u8, .rows = 10, .cols = 1, .read = Read::never, .meta = true},
@@ -31,7 +31,7 @@ TEST_CASE("a footprint is summed by kind, tier and read") {
   CHECK(bytes.full == 10 * 10 * 2);
 }
 
-TEST_CASE("the element type of the cache counts for kv arrays alone") {
+TEST_CASE("the element type of the cache applies to kv arrays only") {
   const Footprint footprint = {{.name = "keys", .rows = 5, .cols = 2},
                                {.name = "weights", .element = Element::f16, .rows = 5, .cols = 1, .meta = true}};
   const Bytes bytes = account(footprint, Element::f32, 0, 5, 2, 0);

@@ -42,10 +42,10 @@ void check_none(const CacheHits& hits) {
   CHECK(std::isnan(hits.belady));
 }
 
-constexpr std::int32_t A = 7, B = 8, C = 20;  // numbers need not begin at 0
+constexpr std::int32_t A = 7, B = 8, C = 20;  // ids need not begin at 0
 
-/// The most hits that any cache of `capacity` clusters has over the steps from `window` on: `cache` = what it holds before step
-/// t. After a step it keeps any part of what it held and what the step loaded.
+/// The largest number of hits of any cache of `capacity` clusters over the steps from `window` on. `cache` = its clusters
+/// before step t. After a step it keeps any subset of these and of the clusters that the step loaded.
 int most_hits(const std::vector<unsigned>& steps, std::size_t t, unsigned cache, int capacity, std::size_t window) {
   if (t == steps.size()) return 0;
   const unsigned hand = cache | steps[t];
@@ -71,9 +71,9 @@ int window_capacity(const std::vector<unsigned>& steps, std::size_t window) {
 }  // namespace
 
 // A 2 B 1 | A 2 C 3 | B 1 C 2 | A 4 B 1.
-// R = 1: A hits, C hits, B hits. Two places and the future: B is kept over step 1 in place of A, so that step 2 hits twice.
-// R = 2: the window before steps 2 and 3 holds A B C, everything hits.
-TEST_CASE("clusters of the last R steps hit, by tokens, by clusters and with the future known") {
+// R = 1: A hits, C hits, B hits. Optimal with two places: B is kept over step 1 in place of A, so that step 2 hits twice.
+// R = 2: the window before steps 2 and 3 holds A B C, all clusters hit.
+TEST_CASE("clusters of the last R steps hit, by tokens, by clusters and in the optimal cache") {
   const auto steps = steps_of({{{A, 2}, {B, 1}}, {{A, 2}, {C, 3}}, {{B, 1}, {C, 2}}, {{A, 4}, {B, 1}}});
   const auto one = cache_hits(steps, 1);
   check_none(one[0]);
@@ -88,7 +88,7 @@ TEST_CASE("clusters of the last R steps hit, by tokens, by clusters and with the
   for (const CacheHits& hits : cache_hits(steps, 4)) check_none(hits);
 }
 
-TEST_CASE("a position that is missing starts again with an empty cache") {
+TEST_CASE("after a missing position the cache is empty") {
   auto steps = steps_of({{{A, 1}}, {{A, 1}}, {{A, 1}}, {{A, 1}}});
   steps[2].position = 13;
   steps[3].position = 14;
@@ -101,18 +101,18 @@ TEST_CASE("a position that is missing starts again with an empty cache") {
   CHECK(cache_hits({}, 1).empty());
 }
 
-TEST_CASE("a step without clusters has no rate but is a step") {
+TEST_CASE("a step without clusters has no rate but counts as a step") {
   const auto steps = steps_of({{{A, 1}}, {}, {{A, 1}}, {{B, 3}}});
   const auto one = cache_hits(steps, 1);
   check_none(one[1]);
-  check_hits(one[2], 0, 0, 1);  // one place: the best cache keeps A over the empty step
+  check_hits(one[2], 0, 0, 1);  // one place: the optimal cache keeps A over the empty step
   check_hits(one[3], 0, 0, 0);
   const auto two = cache_hits(steps, 2);
   check_hits(two[2], 1, 1, 1);
   check_hits(two[3], 0, 0, 0);
 }
 
-TEST_CASE("the cache that knows the future has the most hits that any cache of its size can have") {
+TEST_CASE("the optimal cache has the largest number of hits of any cache of its size") {
   int runs = 0, beyond_window = 0;
   for (std::uint32_t stream = 0; stream < 300; ++stream) {
     const std::size_t length = 3 + stream % 4;
@@ -167,7 +167,7 @@ TEST_CASE("a step counts the visible tokens of each cluster") {
 }
 
 // The cluster of position t is t / 2, with one token: at R = 1 odd positions hit, at R = 2 and 4 they do, even ones never.
-TEST_CASE("a replay fills in hit rates for methods with groups and leaves the others empty") {
+TEST_CASE("a replay sets hit rates for methods with clusters and NaN for others") {
   const SmallTrace trace;
   const MethodInfo halves = answering("halves", [](const QueryBlock& queries, Backend& backend) {
     const Index m = queries.size();

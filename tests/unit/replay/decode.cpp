@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of whole replays against serial loops over the trace's arrays.
+// Answers of complete replays compared with serial loops over the arrays of the trace.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -28,7 +28,8 @@ void check_all_heads(const SmallTrace& trace, const ReplayResults& results, F en
   }
 }
 
-/// Tokens before the context's last W that its last W queries attend to most, and those W, in increasing order.
+/// The tokens before the last W of the context to which the last W queries attend most, and those W tokens, in increasing
+/// order.
 std::set<Index> votes(const Arrays& head, Index window, Index kept) {
   std::vector<std::pair<double, Index>> ranking;
   for (Index j = 0; j < context - window; ++j) ranking.push_back({0, j});
@@ -47,7 +48,7 @@ std::set<Index> votes(const Arrays& head, Index window, Index kept) {
 
 }  // namespace
 
-TEST_CASE("snapkv in decode: winners of the vote and every decoded token") {
+TEST_CASE("snapkv in decode: tokens with the most votes and every decoded token") {
   const SmallTrace trace;
   const MethodInfo& info = find_method("snapkv");
   ReplayRequest request = request_of({&info}, budget);
@@ -77,7 +78,7 @@ TEST_CASE("sink in decode: first tokens and a sliding window") {
       return entries;
     };
   });
-  // Recall counts over the tokens that may be dropped: all but the sinks.
+  // Recall is computed over the tokens that may be dropped: all except the sinks.
   const Arrays head(trace.reader(), 0, 0);
   for (const Index t : {28, 33, 39}) {
     std::vector<std::pair<double, Index>> ranking;
@@ -114,7 +115,7 @@ TEST_CASE("prefill: the window after the context is exact and causal") {
   });
 }
 
-TEST_CASE("decoded=keep freezes the selection and keeps what follows") {
+TEST_CASE("decoded=keep fixes the selection and keeps all later tokens") {
   const SmallTrace trace;
   const MethodInfo& info = find_method("sink");
   ReplayRequest request = request_of({&info}, 2);
@@ -132,7 +133,7 @@ TEST_CASE("decoded=keep freezes the selection and keeps what follows") {
   });
 }
 
-TEST_CASE("a state that changes at every token answers each query in its own state") {
+TEST_CASE("a state that changes with every token answers each query in the state of its position") {
   const SmallTrace trace;
   const MethodInfo info = fake_spread_values();
   check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget), serial), [](const Arrays& head) -> TermEntries {
@@ -187,7 +188,7 @@ TEST_CASE("a table of each query head and query") {
   });
 }
 
-TEST_CASE("an observing method is stepped and evicts by the attention that it saw") {
+TEST_CASE("an observing method runs step by step and evicts by the attention that it observed") {
   const SmallTrace trace;
   const MethodInfo info = fake_observer();
   check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget), serial), [](const Arrays& head) -> TermEntries {
@@ -208,7 +209,7 @@ TEST_CASE("an observing method is stepped and evicts by the attention that it sa
   });
 }
 
-TEST_CASE("stream: every token arrives from the first one on, and every recorded query is answered at its time") {
+TEST_CASE("stream: every token is appended from the first one on, and every recorded query is answered at its position") {
   const SmallTrace trace;
   const MethodInfo &sink = find_method("sink"), &snapkv = find_method("snapkv");
   ReplayRequest request = request_of({&sink, &snapkv}, budget);
@@ -218,7 +219,7 @@ TEST_CASE("stream: every token arrives from the first one on, and every recorded
   request.methods[1].params = snapkv.bind({});
   const ReplayResults results = replay(trace.reader(), request, serial);
   CHECK(results.heads[0].positions.size() == 40);
-  CHECK(results.heads[0].cells[0].context_tokens == 28);  // what shares of a budget refer to
+  CHECK(results.heads[0].cells[0].context_tokens == 28);  // the base of budgets that are shares
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(std::max<Index>(2, position + 1 - (budget - 2)), position + 1);
@@ -231,7 +232,7 @@ TEST_CASE("stream: every token arrives from the first one on, and every recorded
   CHECK(contains(results.heads[0].cells[1].reason, "compresses a whole context at once; it is not a streaming algorithm"));
 }
 
-TEST_CASE("stream: subgen takes the radius that fits the budget at the end of the prompt, and says so") {
+TEST_CASE("stream: subgen uses the radius that fits the budget at the end of the prompt, and reports it") {
   const SmallTrace trace;
   const MethodInfo& info = find_method("subgen");
   ReplayRequest request = request_of({&info}, 14);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of faults, stops and threads.
+// Faults, interruption and threads.
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -44,7 +44,7 @@ std::vector<float> flat(const std::vector<MetricRow>& rows) {
 
 }  // namespace
 
-TEST_CASE("a fault of one method is a status of its cells, and the others stay") {
+TEST_CASE("a fault of one method is the status of its configurations and does not affect others") {
   const SmallTrace trace;
   const MethodInfo good = fake_two_sets();
   const MethodInfo fails = throwing("fails", [] { throw std::runtime_error("its own sentence"); });
@@ -61,7 +61,7 @@ TEST_CASE("a fault of one method is a status of its cells, and the others stay")
   }
 }
 
-TEST_CASE("entries that break the contract fail with a sentence") {
+TEST_CASE("entries that break the contract fail with a message") {
   const SmallTrace trace;
   const MethodInfo twice = answering("twice", [](const QueryBlock&, Backend& b) { return ids_table(b, {3, 4, 3}); });
   const MethodInfo beyond = answering("beyond", [](const QueryBlock&, Backend& b) { return ids_table(b, {3, 40}); });
@@ -89,7 +89,7 @@ TEST_CASE("in prefill a method may not answer with tokens after its context") {
   check_status(replay(trace.reader(), request, serial), 0, Status::failed, "an id out of range");
 }
 
-TEST_CASE("no entries at all are an empty answer") {
+TEST_CASE("without entries the answer is empty") {
   const SmallTrace trace;
   const MethodInfo none = answering("none", [](const QueryBlock&, Backend&) { return EntryTables{}; });
   const ReplayResults results = replay(trace.reader(), request_of({&none}, 5), serial);
@@ -134,7 +134,7 @@ TEST_CASE("the stop flag interrupts") {
   CHECK_THROWS_AS(replay(trace.reader(), request_of({&info}, 5), serial, {.progress = {}, .stop = &stop}), Interrupted);
 }
 
-TEST_CASE("a stop in the middle of a replay ends it at the next cell") {
+TEST_CASE("a stop in the middle of a replay ends it at the next configuration") {
   const SmallTrace trace;
   std::atomic<bool> stop = false;
   int opened = 0;
@@ -156,7 +156,7 @@ TEST_CASE("exhausted memory and input errors end the replay") {
   CHECK_THROWS_AS(replay(trace.reader(), request_of({&disk}, 5), {.threads = 4}), IoError);
 }
 
-TEST_CASE("progress counts every unit once") {
+TEST_CASE("progress counts every work item once") {
   const SmallTrace trace;
   const MethodInfo info = fake_two_sets(), layer = fake_shared_layer();
   std::vector<Index> seen;
@@ -196,8 +196,8 @@ TEST_CASE("results do not depend on the number of threads") {
   }
 }
 
-// Clusters of a seed, whole rounds of merging and centres are computed when they are first needed, and then serve other budgets.
-TEST_CASE("standalone configurations cost what each costs alone, and together they keep the same") {
+// Clusters of a seed, whole merge rounds and centres are computed on first use and then shared by other budgets.
+TEST_CASE("standalone configurations have the costs of each alone, and the same entries as together") {
   const SmallTrace trace;
   const auto run = [&](const MethodInfo& info, std::vector<Assignment> settings, std::vector<Budget> budgets,
                        std::vector<std::uint32_t> seeds, bool standalone) {
@@ -217,7 +217,8 @@ TEST_CASE("standalone configurations cost what each costs alone, and together th
     CAPTURE(name);
     const MethodInfo& info = find_method(name);
     const std::vector<Budget> budgets = {Budget::tokens(8), Budget::tokens(7), Budget::tokens(9)};
-    const ReplayResults together = run(info, settings, budgets, {3, 4}, false), apart = run(info, settings, budgets, {3, 4}, true);
+    const ReplayResults together = run(info, settings, budgets, {3, 4}, false),
+                        apart = run(info, settings, budgets, {3, 4}, true);
     REQUIRE(apart.configurations.size() == 3 * (info.seeded ? 2 : 1));
     double shared_flops = 0, own_flops = 0;
     for (std::size_t c = 0; c < apart.configurations.size(); ++c) {
@@ -225,7 +226,8 @@ TEST_CASE("standalone configurations cost what each costs alone, and together th
       const ReplayResults alone = run(info, settings, {budgets[key.budget]}, {key.seed}, false);
       REQUIRE(alone.configurations.size() == 1);
       for (std::size_t h = 0; h < apart.heads.size(); ++h) {
-        const CellResult &expected = alone.heads[h].cells[0], &own = apart.heads[h].cells[c], &shared = together.heads[h].cells[c];
+        const CellResult &expected = alone.heads[h].cells[0], &own = apart.heads[h].cells[c],
+                         &shared = together.heads[h].cells[c];
         CHECK(expected.compress_flops > 0);
         CHECK(own.compress_flops == expected.compress_flops);
         CHECK(own.peak_bytes == expected.peak_bytes);

@@ -31,7 +31,7 @@ TEST_CASE("errors of a hand example") {
   const SquaredError squares = set_errors(truth, {1, 2, num}, row);
   const double error = std::sqrt(2.5 * 2.5 + 9);
   CHECK(get(row, Metric::rel_err) == Approx(error / 5));
-  CHECK(get(row, Metric::relerr_balancekv) == Approx(error / 3));  // the negative coordinate is clamped away
+  CHECK(get(row, Metric::relerr_balancekv) == Approx(error / 3));  // the negative coordinate is clamped
   CHECK(get(row, Metric::err_bound_op) == Approx(error / (0.5 * 10)));
   CHECK(get(row, Metric::err_bound_fro) == Approx(error / (0.5 * 20)));
   CHECK(get(row, Metric::log_z_err) == Approx(std::log(2 * std::exp(1.0) / 4)));
@@ -76,7 +76,7 @@ TEST_CASE("a zero exact output") {
   CHECK(get(row, Metric::relerr_balancekv) == Approx(1 / (std::sqrt(2.0) * 1e-8)));
 }
 
-TEST_CASE("lost mass and wrong direction of a hand example") {
+TEST_CASE("lost mass and changed direction of a hand example") {
   // H = {token 0}; tokens 1 and 2, exact mass 5, are answered by one entry of mass 4 and value (1, 1). With w = 1/2,
   // w_hat = 4/9, mu_H = (1, 0), mu_T = (1.6, 2.8): the parts are (-1/18)(0.6, 2.8) and (4/9)(-0.6, -1.8).
   const ThreeTokens t;
@@ -93,7 +93,7 @@ TEST_CASE("lost mass and wrong direction of a hand example") {
   CHECK(get(row, Metric::rel_err) == Approx(std::hypot(mass[0] + direction[0], mass[1] + direction[1]) / t.norm));
 }
 
-TEST_CASE("eviction loses mass alone") {
+TEST_CASE("eviction only loses mass") {
   const ThreeTokens t;
   const std::vector<float> kept = {5, 6};  // tokens 0 and 1
   MetricRow row{};
@@ -104,7 +104,7 @@ TEST_CASE("eviction loses mass alone") {
   CHECK(get(row, Metric::dir_err) == Approx(0));
 }
 
-TEST_CASE("the right mass with a wrong value is a wrong direction") {
+TEST_CASE("exact mass with a different value is a changed direction") {
   const ThreeTokens t;
   const std::vector<float> answer = {10, 5}, plain = {5, 0};  // tokens 1 and 2: mass 5, value (1, 1)
   MetricRow row{};
@@ -115,7 +115,7 @@ TEST_CASE("the right mass with a wrong value is a wrong direction") {
   CHECK(get(row, Metric::log_z_err) == Approx(0));
 }
 
-TEST_CASE("every metric and status has a name of its own") {
+TEST_CASE("every metric and status has a unique name") {
   for (std::size_t a = 0; a < metric_count; ++a) {
     CHECK(!name_of(static_cast<Metric>(a)).empty());
     for (std::size_t b = 0; b < a; ++b) CHECK(name_of(static_cast<Metric>(a)) != name_of(static_cast<Metric>(b)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each method of the registry holds, recomputed from n, d, the budget and its parameters.
+// The bytes of each method of the registry, recomputed from n, d, the budget and its parameters.
 #include <functional>
 #include <map>
 
@@ -19,7 +19,7 @@ constexpr double n = shape.n, d = shape.d, dv = shape.dv, G = shape.group, B = 2
 constexpr double token = 2 * (d + dv);  ///< bytes of a key and a value, bf16
 
 struct Formula {
-  std::vector<Assignment> settings;  ///< that fix what would depend on the numbers in the head
+  std::vector<Assignment> settings;  ///< that remove dependence on the data of the head
   double kv = 0, meta = 0;           ///< bytes for one kv head, right after a context of n tokens
   double slow = 0;                   ///< the part on the slow tier
 };
@@ -33,19 +33,19 @@ const std::map<std::string, Formula>& formulas() {
       {"pyramidkv", {.settings = {{"window", "8"}, {"beta", "1"}}, .kv = G * B * token}},
       {"h2o", {.kv = G * B * token, .meta = G * B * 4}},
       {"h2o-global", {.settings = {{"heavy", "1"}}, .kv = G * B * token}},
-      // 4 first tokens and a window, whose values each query head has for itself, with an attention sum each.
+      // 4 first tokens and a window; each query head has its own values of the window, with one attention sum each.
       {"cam", {.kv = B * d * 2 + 4 * dv * 2 + G * (B - 4) * dv * 2, .meta = G * (B - 4) * 4}},
-      // 24 pages of 4 tokens with two bounds a channel; the ids of the 24 / 4 chosen ones.
+      // 24 pages of 4 tokens with two bounds per channel; the ids of the 24 / 4 selected pages.
       {"quest", {.settings = {{"page", "4"}}, .kv = n * token, .meta = 24 * 2 * d * 2 + G * 6 * 4}},
-      // int(0.2 d) = 1 skewed channel a query head: its direction, and a number a token.
+      // int(0.2 d) = 1 skewed channel per query head: its direction, and one number per token.
       {"infinigen", {.kv = n * token, .meta = G * (n + d) * 2 + G * B * 4, .slow = n * token}},
       {"uniform", {.kv = B * token, .meta = B * 4}},
-      // Two rounds leave a quarter of 96 tokens; a weight each, and one for each sum where the sums differ.
+      // Two rounds leave a quarter of 96 tokens, with one weight each, or one per sum where the sums differ.
       {"uniform-repo", {.kv = B * token, .meta = B * 4}},
       {"balancekv", {.settings = {{"half", "exact"}}, .kv = B * token, .meta = B * 4}},
       {"balancekv-repo", {.kv = B * token, .meta = 2 * B * 4}},
       {"kmeans", {.kv = B * token, .meta = B * 4}},
-      // 8 sinks stay fast; 5 centroids with a size and an offset each; the tokens by cluster, and the ids that a query takes.
+      // 8 sinks on the fast tier; 5 centroids with a size and an offset each; the tokens by cluster, and the ids of a query.
       {"clusterkv",
        {.settings = {{"sinks", "8"}, {"clusters", "5"}},
         .kv = n * token,
@@ -61,8 +61,8 @@ const std::map<std::string, Formula>& formulas() {
       {"bsm", {.kv = B * token, .meta = B * 4}},
       {"mesh", {.kv = B * token, .meta = B * 4}},
       {"subgen-kcenter", {.kv = B * token}},
-      // s = B/2 slots of key and value; a radius below every distance makes n clusters of t samples and a representative, with
-      // a count each; a norm a slot, mu in fp64.
+      // s = B/2 slots of key and value; a radius below every distance gives n clusters of t samples and a representative, with
+      // one count each; one norm per slot, mu in fp64.
       {"subgen",
        {.settings = {{"delta", "1e-6"}, {"t", "2"}},
         .kv = B / 2 * token + n * 2 * d * 2,
@@ -74,7 +74,7 @@ const std::map<std::string, Formula>& formulas() {
 
 }  // namespace
 
-TEST_CASE("every method holds what its formula says") {
+TEST_CASE("the footprint of every method equals its formula") {
   const auto backend = make_ref_backend();
   for (const MethodInfo& info : all_methods()) {
     CAPTURE(info.name);

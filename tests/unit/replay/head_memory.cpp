@@ -12,7 +12,7 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// One layer of two kv heads, d = 128, dv = 64, a query head each, 1000 tokens, 10 queries.
+/// One layer of two kv heads, d = 128, dv = 64, one query head each, 1000 tokens, 10 queries.
 trace::TraceInfo described(std::int64_t tokens) {
   trace::TraceInfo trace{.num_layers = 1, .num_query_heads = 2, .num_kv_heads = 2, .head_dim = 128, .value_dim = 64};
   trace::LayerInfo layer;
@@ -47,10 +47,10 @@ TEST_CASE("the bytes of a work item, computed by hand") {
   CHECK(bytes() == doctest::Approx(plain + 4000 + 512000));
 }
 
-TEST_CASE("as many threads run as fit into memory, and a note says why they are fewer") {
+TEST_CASE("as many threads run as fit into memory, and a note gives the reason for fewer") {
   const trace::TraceInfo trace = described(1000);
   ReplayRequest request;
-  const ReplayPlan plan = planned("sink", trace, request);  // about 225 MB a head
+  const ReplayPlan plan = planned("sink", trace, request);  // about 225 MB per head
   RunOptions options{.threads = 4, .memory = 1000e6};
   CHECK(plan_threads(trace, plan, options).threads == 4);
   CHECK(plan_threads(trace, plan, options).note.empty());
@@ -71,8 +71,8 @@ TEST_CASE("as many threads run as fit into memory, and a note says why they are 
   CHECK(default_memory() > 1e8);
 }
 
-TEST_CASE("all heads of a layer are in memory together only for methods that relate them") {
-  const trace::TraceInfo trace = described(4'000'000);  // 5 GB a head
+TEST_CASE("all heads of a layer are in memory together only for methods with dependent heads") {
+  const trace::TraceInfo trace = described(4'000'000);  // 5 GB per head
   ReplayRequest request;
   const RunOptions options{.threads = 1, .memory = 8e9};
   const ReplayPlan apart = planned("chelsea", trace, request);

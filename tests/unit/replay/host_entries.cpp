@@ -18,7 +18,7 @@ EntryTable table(Backend& backend, Ids ids, Index rows) {
 
 }  // namespace
 
-TEST_CASE("a table on the host: slots in use, plain ones, sets that differ") {
+TEST_CASE("a table on the host: slots in use, plain slots, different sets") {
   const auto backend = make_ref_backend();
   const ReadTable rows(on_host(table(*backend, {1, 5, -1, 0, 2, 3}, 2), *backend));
   CHECK(rows.used == 5);
@@ -30,7 +30,7 @@ TEST_CASE("a table on the host: slots in use, plain ones, sets that differ") {
   weighted.weight_num = backend->adopt(std::vector<float>{1, 0, 1}, 1, 3);
   const ReadTable host(on_host(weighted, *backend));
   CHECK(host.plain_count == 1);  // token 4
-  CHECK(host.two_sets);          // token 2 is in the denominator alone
+  CHECK(host.two_sets);          // token 2 is in the denominator only
 }
 
 TEST_CASE("ids that increase are recognised") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods that see a layer, methods with a plan over layers, and layers that stay exact.
+// Methods that see a layer, methods with a plan over layers, and dense layers.
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -22,7 +22,7 @@ float largest_error(const HeadResult& head, std::size_t cell) {
 
 }  // namespace
 
-TEST_CASE("a layer method gets all heads at once, head methods one each") {
+TEST_CASE("a layer method gets all heads at once, other methods one head each") {
   const SmallTrace trace;
   std::vector<std::vector<std::int32_t>> layers;
   MethodInfo layer = fake_shared_layer();
@@ -38,7 +38,7 @@ TEST_CASE("a layer method gets all heads at once, head methods one each") {
   for (std::size_t l = 0; l < 2; ++l) {
     const CellResult &a = results.heads[2 * l].cells[1], &b = results.heads[2 * l + 1].cells[1];
     REQUIRE(a.status == Status::ok);
-    // Heads share the budget: 5 tokens of the context each on average, and the same decoded tokens on top.
+    // Heads share the budget: 5 tokens of the context each on average, and the same decoded tokens in addition.
     CHECK(a.kept_tokens + b.kept_tokens == doctest::Approx(2 * (5 + 6.5)));
   }
 }
@@ -57,7 +57,7 @@ TEST_CASE("a planned method gets the budget of its layer") {
 }
 
 // Plan of layers 0 and 1: 24 2 / 3 = 16 and 24 4 / 3 = 32, of a context of 28.
-TEST_CASE("a plan that hands a layer more than the context is cut there") {
+TEST_CASE("a plan that gives a layer more than the context is limited to the context") {
   const SmallTrace trace;
   const MethodInfo info = fake_planned();
   const ReplayResults results = replay(trace.reader(), request_of({&info}, 24), serial);

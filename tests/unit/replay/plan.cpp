@@ -52,7 +52,7 @@ TEST_CASE("the protocol follows the trace") {
   CHECK(make_plan(trace_of(0), r.request).prompts[0].protocol == Protocol::prefill);
   CHECK(make_plan(trace_of(0), r.request).prompts[0].context == 1000 - 256);
   r.request.protocol = Protocol::prefill;
-  CHECK(make_plan(trace_of(40), r.request).prompts[1].context == 560);  // the window is what was decoded
+  CHECK(make_plan(trace_of(40), r.request).prompts[1].context == 560);  // the window is the decoded part
   r.request.window = 100;
   CHECK(make_plan(trace_of(40), r.request).prompts[1].context == 500);
   r.request.protocol = Protocol::decode;
@@ -107,7 +107,7 @@ TEST_CASE("configurations are methods x budgets x seeds, where methods without r
   CHECK(plan.configurations[4].seed == 9);
 }
 
-TEST_CASE("refusals name the field and the remedy") {
+TEST_CASE("errors name the field and the remedy") {
   Requests r;
   const trace::TraceInfo trace = trace_of(40);
   const auto refused = [&](auto change) {
@@ -145,7 +145,7 @@ TEST_CASE("a stream starts with an empty context and evaluates every recorded qu
   CHECK(contains(refusal(trace_of(40), r.request), "`decoded` is keep, which would leave no tokens to the method"));
 }
 
-TEST_CASE("a layer without queries after the context is refused") {
+TEST_CASE("a layer without queries after the context is an error") {
   Requests r;
   trace::TraceInfo trace = trace_of(40);
   trace.prompts[1].layers[1].query_positions = {10, 559};

@@ -15,7 +15,7 @@ using doctest::Approx;
 
 namespace {
 
-/// Rows of logits with shares that count the tokens: token j of any row has the share 2^j.
+/// Rows of logits with shares that identify the tokens: token j of any row has the share 2^j.
 struct Rows {
   Index n;
   std::vector<float> logits, shares;
@@ -53,7 +53,7 @@ TEST_CASE("the best tokens of a range, by hand") {
   CHECK_THROWS_AS(ranking.best(*backend, rows.view(), 3, 2, 4, 0), std::logic_error);
 }
 
-TEST_CASE("the best tokens of ranges equal a sort of what the query sees") {
+TEST_CASE("the best tokens of ranges equal those of a sort of the visible tokens") {
   const auto backend = make_cpu_backend();
   const Index n = 90, m = 3, group = 2;
   std::vector<float> logits = testing::random_numbers(group * m * n, 3, 0);
@@ -77,7 +77,7 @@ TEST_CASE("the best tokens of ranges equal a sort of what the query sees") {
   }
 }
 
-TEST_CASE("the best tokens are the same whichever number of them is asked for first") {
+TEST_CASE("the best tokens do not depend on the order of requests") {
   const auto backend = make_cpu_backend();
   const Index n = 400;
   std::vector<float> logits = testing::random_numbers(n, 5, 0);
@@ -98,7 +98,7 @@ TEST_CASE("the best tokens are the same whichever number of them is asked for fi
   }
 }
 
-TEST_CASE("numbers sorted by their digits, equal ones as they came") {
+TEST_CASE("radix_sort sorts by key and is stable") {
   struct Item {
     std::uint32_t key;
     int place;

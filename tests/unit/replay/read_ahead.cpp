@@ -14,7 +14,7 @@ using namespace kvbench::testing;
 
 namespace {
 
-/// What a head holds, to the last bit.
+/// All numbers of a head.
 std::vector<float> contents(const Head& head, Backend& backend) {
   std::vector<float> all = head.queries;
   for (const Buffer<const float>& buffer :
@@ -37,7 +37,7 @@ std::vector<float> contents(const trace::TraceInfo& info, const WorkItem& item, 
 
 }  // namespace
 
-TEST_CASE("work items that were read ahead hold what a direct load holds, in any order of taking") {
+TEST_CASE("work items that were read ahead equal those loaded directly, in any order of take()") {
   const SmallTrace trace;
   const trace::TraceInfo& info = trace.reader().info();
   const MethodInfo one = fake_two_sets(), layer = fake_shared_layer();
@@ -88,8 +88,8 @@ TEST_CASE("results do not depend on reading ahead") {
   }
 }
 
-TEST_CASE("a GPU without enough memory is told what would fit") {
-  // 600 MiB held and 1400 MiB asked for, of 1000 MiB: half of the 8000 tokens would have fitted.
+TEST_CASE("the message for exhausted GPU memory names the number of tokens that would fit") {
+  // 600 MiB held and 1400 MiB requested, of 1000 MiB: half of the 8000 tokens would have fitted.
   constexpr std::size_t mib = 1 << 20;
   const OutOfDeviceMemory fault(1400 * mib, {.limit = 1000 * mib, .held = 600 * mib, .peak = 700 * mib}, "No memory.");
   const std::string single = explained(fault, {.tokens = 8000}).what();
@@ -101,7 +101,7 @@ TEST_CASE("a GPU without enough memory is told what would fit") {
   CHECK(contains(explained(fault, {.tokens = 8000, .heads = 8, .threads = 3}).what(), "`threads` to 1"));
 }
 
-TEST_CASE("cuda is had or refused with a reason, and auto takes what there is") {
+TEST_CASE("cuda is available or rejected with a reason, and auto takes the best available") {
   CHECK(choose_device("cpu").backend == "cpu");
   CHECK(choose_device("ref").backend == "ref");
   const DeviceChoice automatic = choose_device("auto");

@@ -63,13 +63,13 @@ TEST_CASE("recall of a hand example") {
   CHECK(share(t.recall(t.ids({1, 2}), {0, 5}, 1)) == 0);  // the other head's best are 0 and 3
 }
 
-TEST_CASE("recall counts over the tokens that may be dropped") {
+TEST_CASE("recall is computed over the tokens that may be dropped") {
   FiveTokens t;
   // Without token 1 (a sink, say) and token 4 (recent): kept 2 of the candidates 2 and 3.
   CHECK(share(t.recall(t.ids({1, 2, 4}), {2, 4})) == 1);
   CHECK(mass(t.recall(t.ids({1, 3, 4}), {2, 4})) == Approx(0.5));
   CHECK(std::isnan(share(t.recall(t.ids({1, 4}), {2, 4}))));
-  t.exact.visible_last = {4};  // the query does not see token 4 yet
+  t.exact.visible_last = {4};  // token 4 is not visible to the query
   CHECK(share(t.recall(t.ids({1, 4}), {0, 5})) == 1);
   CHECK(mass(t.recall(t.ids({2, 4}), {0, 5})) == Approx(4.0 / 16));
 }
@@ -132,7 +132,7 @@ TEST_CASE("entries are addressed by query head and query") {
   CHECK(of(1, 1) == std::vector<std::int32_t>{3, 5, 7, 8});
 }
 
-TEST_CASE("entries are complete where every query has all tokens once, as they are") {
+TEST_CASE("entries are complete where every query has all tokens once, each plain") {
   FiveTokens t;
   const auto complete = [&](const EntryTables& tables, Index tokens) {
     return host_entries(tables, 1, *t.backend).complete(tokens);

@@ -15,7 +15,7 @@ namespace {
 constexpr float none = std::numeric_limits<float>::quiet_NaN();
 
 /// Results on 2 layers, 2 kv heads of 2 query heads, with 2 queries; value v(head, seed, row) of every metric is
-/// 100 * head + 10 * seed + row, so that each row has a mean by hand.
+/// 100 * head + 10 * seed + row, so that means can be computed by hand.
 struct Results {
   ReplayResults results;
 
@@ -84,7 +84,7 @@ TEST_CASE("a row over the trace is the mean over heads, queries and seeds") {
   CHECK(rel_err(rows[0]).lo <= rel_err(rows[0]).mean);
   CHECK(rel_err(rows[0]).hi >= rel_err(rows[0]).mean);
   CHECK(rel_err(rows[0]).lo < rel_err(rows[0]).hi);  // two seeds
-  CHECK(std::isnan(rows[0].metrics[1].lo));          // intervals for rel_err alone
+  CHECK(std::isnan(rows[0].metrics[1].lo));          // intervals for rel_err only
 }
 
 TEST_CASE("quantiles interpolate between order statistics") {
@@ -104,10 +104,10 @@ TEST_CASE("quantiles interpolate between order statistics") {
   CHECK(head->rel_err_fro.mean == 2);
 }
 
-TEST_CASE("grains add rows a layer, a head and seed, a query") {
+TEST_CASE("grains add rows per layer, per head and seed, per query") {
   const Results t;
   CHECK(t.rows(Grain::layer).size() == 2 + 2 * 2);
-  const std::size_t head_rows = 2 * 2 * 2 * 3;  // layers, kv heads, query heads, cells
+  const std::size_t head_rows = 2 * 2 * 2 * 3;  // layers, kv heads, query heads, configurations
   CHECK(t.rows(Grain::head).size() == 6 + head_rows);
   const std::vector<Record> rows = t.rows(Grain::query);
   CHECK(rows.size() == 6 + head_rows * 3);
@@ -121,7 +121,7 @@ TEST_CASE("grains add rows a layer, a head and seed, a query") {
   CHECK(found);
 }
 
-TEST_CASE("values that do not apply stay out of a summary") {
+TEST_CASE("values that do not apply are not part of a summary") {
   Results t;
   for (std::size_t h = 0; h < 4; ++h) {
     t.cell(h, 2).metrics[0][static_cast<std::size_t>(Metric::recall)] = none;
@@ -134,7 +134,7 @@ TEST_CASE("values that do not apply stay out of a summary") {
   CHECK(row.status == Status::ok);
 }
 
-TEST_CASE("dense layers stay out of the row over all layers") {
+TEST_CASE("dense layers are not part of the row over all layers") {
   Results t;
   for (std::size_t h = 0; h < 2; ++h) {
     for (std::size_t c = 0; c < 3; ++c) t.cell(h, c).dense = true;
@@ -180,7 +180,7 @@ TEST_CASE("a skipped part is left out and named") {
   CHECK(rows[5].reason.empty());
 }
 
-TEST_CASE("rows of parts with some of the methods stand in order as those of the whole") {
+TEST_CASE("joined rows of parts with some of the methods have the order of one summary") {
   Results t;
   t.results.prompts.push_back({"second", Protocol::decode});
   for (std::size_t h = 2; h < 4; ++h) t.results.heads[h].place.prompt = 1;  // two prompts: rows of all, then of each

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Index tokens = 40, queries = 5, group = 3;
 
-/// Sets of entries on one head, answered together and one by one.
+/// Sets of entries on one head, answered together and separately.
 class Sets {
  public:
   Sets() : head_(random_head({.n = tokens, .decoded = queries, .group = group}, 1, *backend_)) {
@@ -32,7 +32,7 @@ class Sets {
   }
   std::optional<std::vector<Segment>> segments() const { return find_segments(sets(), tokens + queries, *backend_); }
 
-  /// Compares with each set's own pass, in the answers num / den and in ln den + max.
+  /// Compares with a separate pass for each set, in the answers num / den and in ln den + max.
   void check() {
     REQUIRE(segments());
     const auto shared = attend_together(sets(), {.global = block_, .local = block_}, fixed_, held_, *backend_);
@@ -86,7 +86,7 @@ EntryTable every(Backend& backend, std::int32_t step, std::int32_t end, bool per
   return {.per_head = per_head, .per_query = per_query, .ids = backend.adopt(std::move(ids), rows, width)};
 }
 
-/// Row r: the ids 8 * (r % 3) + level, then those that many `steps` further on, in this order.
+/// Row r: the id 8 * (r % 3) + level, then the ids at these `steps` after it, in this order.
 EntryTable level_of(Backend& backend, std::int32_t level, const std::vector<std::int32_t>& steps) {
   std::vector<std::int32_t> ids;
   for (std::int32_t r = 0; r < queries; ++r) {
@@ -123,7 +123,7 @@ TEST_CASE("sets that overlap, with weights by set, several tables and scopes, an
   sets.add({weighted(b, every(b, 1, 36, false, false), 2, 3), every(b, 5, 40, true, true)});
   sets.add({weighted(b, every(b, 2, 36, false, false), 4, 5), every(b, 5, 30, true, true)});
   sets.add({every(b, 3, 36, false, false)});
-  sets.add({});  // nothing but the fixed tokens
+  sets.add({});  // only the fixed tokens
   sets.check();
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("a token once in each sum counts in both") {
   sets.check();
 }
 
-TEST_CASE("what would not save work is not shared") {
+TEST_CASE("sets are not answered together where that would not save work") {
   Sets disjoint;
   for (const std::int32_t first : {0, 20}) {
     std::vector<std::int32_t> ids;

@@ -53,7 +53,7 @@ TEST_CASE("norms of a sliding range are those of a full decomposition") {
 }
 
 TEST_CASE("the operator norm is found from any direction of values") {
-  // One direction after the other takes the lead; the first and the last are orthogonal to (1, 1, 1).
+  // The dominant direction changes; the first and the last are orthogonal to (1, 1, 1).
   const std::vector<float> values = {1, -1, 0, 2, 2, 2, 0, 9, -9};
   ValueNorms norms(values, 3);
   for (Index last = 1; last <= 3; ++last) check_range(norms, values, 3, 0, last);

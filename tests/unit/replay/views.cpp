@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a method gets to see: the context without protected ends in its own numbering, no evaluated query, the weights of its
+// The input of a method: the context without protected ends in its own token numbers, no evaluated query, the weights of its
 // own entries.
 #include <algorithm>
 #include <map>
@@ -24,7 +24,7 @@ Rows rows_of(const Rows& matrix, Index dim, Index begin, Index end) {
   return {matrix.begin() + begin * dim, matrix.begin() + end * dim};
 }
 
-/// What one cache was told, and the observer's weights.
+/// The inputs of one cache, and the observed weights.
 struct Recording {
   Rows keys, values, appended;
   std::vector<std::int32_t> observed;
@@ -35,7 +35,7 @@ struct Recording {
   std::vector<double> weight_sums;
 };
 
-/// Keeps the context's first two tokens and everything that is appended; takes two tokens at once.
+/// Keeps the first two tokens of the context and all appended tokens; takes two tokens at once.
 class Recorder : public CompressedCache {
  public:
   Recorder(const HeadPrompt& head, Index budget, Backend& backend, Recording& log)
@@ -116,7 +116,7 @@ TEST_CASE("token numbers with protected ends") {
   for (Index j = 0; j < 9; ++j) CHECK(plain.local_end(j) == j);
 }
 
-TEST_CASE("protected ends are taken out of what a method sees and stay exact") {
+TEST_CASE("protected ends are hidden from the method and kept exactly") {
   const SmallTrace trace;
   Recording log;
   const MethodInfo info = recorder(log);
@@ -135,11 +135,11 @@ TEST_CASE("protected ends are taken out of what a method sees and stay exact") {
   CHECK(log.asked == positions);
   CHECK(log.visible_end == ends);
   for (const Index columns : log.score_columns) CHECK(columns == 33);
-  // Queries inside the method's context, and those of the protected tail after it, which see all of it.
+  // Queries inside the method's context, and those of the protected tail after it, which attend to all of it.
   REQUIRE(!log.observed.empty());
   CHECK(log.observed.front() == 0);
   CHECK(log.observed.back() == 24);
-  // Local tokens 0 and 1 are the trace's 3 and 4.
+  // Local tokens 0 and 1 are tokens 3 and 4 of the trace.
   check_cell(head, results.heads[0], 0, [](Index, Index position) {
     std::vector<TermEntry> entries = tokens_between(0, 5);
     for (const TermEntry& e : tokens_between(24, position + 1)) entries.push_back(e);
@@ -148,7 +148,7 @@ TEST_CASE("protected ends are taken out of what a method sees and stay exact") {
   CHECK(results.heads[0].cells[0].budget_tokens == 12);
 }
 
-TEST_CASE("protected tokens outside the budget come on top of it") {
+TEST_CASE("protected tokens outside the budget are kept in addition to it") {
   const SmallTrace trace;
   Recording log;
   const MethodInfo info = recorder(log);
@@ -173,7 +173,7 @@ TEST_CASE("a budget within the protected tokens is infeasible") {
   CHECK(contains(cell.reason, "7 protected"));
 }
 
-TEST_CASE("an observing method is stepped, and its weights sum to one over its entries") {
+TEST_CASE("an observing method runs step by step, and its weights sum to one over its entries") {
   const SmallTrace trace;
   Recording log;
   MethodInfo info = recorder(log);
@@ -185,7 +185,7 @@ TEST_CASE("an observing method is stepped, and its weights sum to one over its e
   for (const double sum : log.weight_sums) CHECK(sum == Approx(1).epsilon(1e-5));
 }
 
-TEST_CASE("a method that does not observe is not told") {
+TEST_CASE("observe() is not called for a method that does not observe") {
   const SmallTrace trace;
   Recording log;
   const MethodInfo info = recorder(log);
@@ -194,7 +194,7 @@ TEST_CASE("a method that does not observe is not told") {
   CHECK(log.appended_first.size() == 6);
 }
 
-TEST_CASE("evaluated queries change errors and leave every kept set as it is") {
+TEST_CASE("evaluated queries change errors but no kept set") {
   const SmallTrace trace;
   const auto other = trace.with_other_queries(28);
   const MethodInfo shared = fake_shared_layer();

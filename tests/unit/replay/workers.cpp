@@ -27,7 +27,7 @@ bool reached(const std::atomic<int>& count, int wanted) {
 
 }  // namespace
 
-TEST_CASE("there are as many concurrent work items as threads, each thread with a backend of its own") {
+TEST_CASE("there are as many concurrent work items as threads, and each thread has its own backend") {
   for (const int threads : {1, 2, 3}) {
     CAPTURE(threads);
     std::atomic<int> started = 0;
@@ -79,14 +79,14 @@ TEST_CASE("the first exception stops the other threads at their next work item a
   CHECK(called == 2);
 }
 
-TEST_CASE("a back end that cannot be made ends the call before any work item") {
+TEST_CASE("a back end that is not available ends the call before any work item") {
   bool computed = false;
   const auto work = [&](Backend&, std::size_t) { computed = true; };
   if (!cuda_available()) {
     CHECK_THROWS_AS(run_work_items(3, {.backend = "cuda", .threads = 2}, {}, work), std::runtime_error);
     CHECK(!computed);
   }
-  run_work_items(0, {.backend = "cuda"}, {}, work);  // without work items no back end is made
+  run_work_items(0, {.backend = "cuda"}, {}, work);  // without work items no back end is created
   CHECK(!computed);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One head with its tokens on the host, and the entries of a cache as plain lists.
+// One head with its tokens on the host, and the entries of a cache as lists.
 #pragma once
 
 #include <cmath>
@@ -67,7 +67,7 @@ class Stream {
     return info.prepare_head(head, info.bind(settings), *backend);
   }
 
-  /// Appends tokens [first, first + count) in blocks as the cache takes them.
+  /// Appends tokens [first, first + count) in the blocks that the cache takes.
   void append(CompressedCache& cache, Index first, Index count) const {
     while (count > 0) {
       const Index taken =
@@ -98,7 +98,7 @@ struct Weights {
   double num = 0, den = 0;
   friend bool operator==(const Weights&, const Weights&) = default;
 };
-/// Entries of a cache whose tables hold one row, by token. Also checks them against the contract.
+/// The entries, by token, of a cache whose tables have one row. Also checks them against the contract.
 inline std::map<TokenId, Weights> entries_of(const Stream& stream, const CompressedCache& cache, Index tokens) {
   const QueryBlock block = stream.queries({static_cast<std::int32_t>(tokens - 1)});
   const EntryTables tables = cache.entries(block);

@@ -32,12 +32,12 @@ TEST_CASE("keys join the nearest representative within the radius, worked by han
   CHECK_FALSE(leader_partition(*stream.backend, stream.keys, 2, 2));
 }
 
-TEST_CASE("of two representatives equally near, the older cluster wins") {
+TEST_CASE("of two equally near representatives the older cluster is chosen") {
   const Stream stream({.d = 1, .dv = 1, .keys = {0, 5, 2.5}, .values = std::vector<float>(3)}, 3);
   CHECK(leader_partition(*stream.backend, stream.keys, 3, 3)->labels == std::vector<std::int32_t>{0, 1, 0});
 }
 
-TEST_CASE("the partition is that of the listing, and Lemma 2 (1) to (4) hold") {
+TEST_CASE("the partition equals that of the listing, and Lemma 2 (1) to (4) hold") {
   const Tokens tokens = random_tokens_of(300, 6, 2, 11);
   const Stream stream(tokens, tokens.size());
   for (const float radius : {0.5f, 1.0f, 2.0f, 4.0f}) {
@@ -63,7 +63,7 @@ TEST_CASE("the partition is that of the listing, and Lemma 2 (1) to (4) hold") {
   }
 }
 
-TEST_CASE("the radius of a capacity fits and is nearly used up") {
+TEST_CASE("the radius of a capacity fits, and nearly all of the capacity is used") {
   const Tokens tokens = random_tokens_of(500, 8, 1, 5);
   const Stream stream(tokens, tokens.size());
   float earlier = INFINITY;

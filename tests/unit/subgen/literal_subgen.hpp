@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SubGen, arXiv 2402.06082, Algorithm 1, line by line: lists, distances in fp64, one coin for each slot and token.
+// A literal transcription of SubGen, arXiv 2402.06082, Algorithm 1: lists, distances in fp64, one coin per slot and token.
 #pragma once
 
 #include <cmath>

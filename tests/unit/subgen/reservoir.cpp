@@ -43,7 +43,7 @@ TEST_CASE("a reservoir holds nothing before the first positive weight, and that 
   }
 }
 
-TEST_CASE("each slot gives way at the first token whose total reaches M/U") {
+TEST_CASE("each slot is refilled by the first token whose total reaches M/U") {
   const Draws draws = draws_of(7);
   for (std::uint32_t slot = 0; slot < 5; ++slot) {
     double total = 0, next = 0;
@@ -80,8 +80,8 @@ TEST_CASE("slots are independent of each other") {
   CHECK(follows(counts, law));
 }
 
-TEST_CASE("what a slot held earlier says only what the coins of the algorithm say") {
-  // Held a after 4 tokens (total 7) and b after 8 (total 12): b = a with probability 7/12, else b is new, by its weight.
+TEST_CASE("the earlier and later tokens of a slot have the joint distribution of the algorithm") {
+  // Held a after 4 tokens (total 7) and b after 8 (total 12): b = a with probability 7/12, otherwise b is new, by its weight.
   std::vector<double> counts(64), law(64);
   for (std::size_t a = 0; a < 4; ++a) {
     law[9 * a] = weights[a] / 7 * 7 / 12;
@@ -93,7 +93,7 @@ TEST_CASE("what a slot held earlier says only what the coins of the algorithm sa
   CHECK(follows(counts, law));
 }
 
-TEST_CASE("extreme weights neither loop nor leave a slot empty") {
+TEST_CASE("extreme weights do not cause endless loops or empty slots") {
   Reservoir reservoir(4, 0);
   const std::vector<double> extreme = {1e-300, 1e-300, 1, 1e300, 1e-300, 1e300};
   for (std::size_t i = 0; i < extreme.size(); ++i) reservoir.offer(draws_of(3), static_cast<TokenId>(i), extreme[i]);

@@ -51,7 +51,7 @@ TEST_CASE("subgen: weights of eight tokens, worked by hand") {
   }
 }
 
-TEST_CASE("subgen: mu counts the newest token, so a single token is answered exactly") {
+TEST_CASE("subgen: mu includes the newest token, so that a single token is answered exactly") {
   const Stream stream({.d = 1, .dv = 2, .keys = {7}, .values = {3, 4}}, 0);
   const auto cache = stream.prepare("subgen", {{"delta", "1"}})(6, 0);
   CHECK(cache->entries(stream.queries({0})).empty());
@@ -68,7 +68,7 @@ TEST_CASE("subgen: one token in several slots is one entry") {
   CHECK(total_den(entries) == 3);
 }
 
-TEST_CASE("subgen: values that are all zero are never sampled") {
+TEST_CASE("subgen: zero values are never sampled") {
   const Stream stream({.d = 1, .dv = 2, .keys = {1, 2, 3}, .values = std::vector<float>(6)}, 2);
   const auto cache = stream.prepare("subgen")(8, 0);
   stream.append(*cache, 2, 1);
@@ -110,7 +110,7 @@ TEST_CASE("subgen: appending takes one token, because weights change at each") {
   CHECK(total_den(entries_of(stream, *cache, 5)) == 5);
 }
 
-TEST_CASE("subgen: what is kept after the context fits the budget and nearly fills it") {
+TEST_CASE("subgen: the sets after the context fit the budget and nearly fill it") {
   const Tokens tokens = random_tokens_of(600, 6, 10, 4);
   for (const std::string t : {"1", "4", "9"}) {
     const Stream stream(tokens, 600);
@@ -129,14 +129,14 @@ TEST_CASE("subgen: what is kept after the context fits the budget and nearly fil
   }
 }
 
-TEST_CASE("subgen: a context that fits whole has an exact denominator") {
+TEST_CASE("subgen: a context that fits entirely has an exact denominator") {
   const Tokens tokens = random_tokens_of(40, 3, 3, 8);
   const auto entries = entries_for(Stream(tokens, 40), {}, 200);
   REQUIRE(entries.size() == 40);
   for (const auto& [id, weight] : entries) CHECK(weight.den == 1);
 }
 
-TEST_CASE("subgen: the budget's radius stays in decode, and the footprint says what was added") {
+TEST_CASE("subgen: the radius of the budget is constant in decode, and the footprint counts added clusters") {
   Tokens tokens = random_tokens_of(220, 4, 4, 6);
   for (std::size_t i = 200 * 4; i < tokens.keys.size(); ++i) tokens.keys[i] += static_cast<float>(100 * (i / 4));
   const Stream stream(tokens, 200);
@@ -150,16 +150,15 @@ TEST_CASE("subgen: the budget's radius stays in decode, and the footprint says w
   CHECK(total_den(entries_of(stream, *cache, 220)) == doctest::Approx(220));
 }
 
-TEST_CASE("subgen: a budget without room for one cluster is infeasible, and the sentence says what would do") {
+TEST_CASE("subgen: a budget without room for one cluster is infeasible, and the message names the remedy") {
   const Stream stream(random_tokens_of(30, 4, 4, 1), 30);
   CHECK_NOTHROW(stream.prepare("subgen")(5, 0));
   CHECK_THROWS_WITH_AS(stream.prepare("subgen")(4, 0), doctest::Contains("at least 5 tokens"), Infeasible);
-  CHECK_THROWS_WITH_AS(stream.prepare("subgen", {{"s", "10"}})(4, 0), doctest::Contains("at least 13 tokens"),
-                       Infeasible);
+  CHECK_THROWS_WITH_AS(stream.prepare("subgen", {{"s", "10"}})(4, 0), doctest::Contains("at least 13 tokens"), Infeasible);
   CHECK_NOTHROW(stream.prepare("subgen", {{"delta", "1"}})(1, 0));
 }
 
-TEST_CASE("subgen: delta_r divides by scale times the longest observed query") {
+TEST_CASE("subgen: delta_r is divided by scale times the largest norm of an observed query") {
   // |q| = 5 and 1, scale 0.5: r = 2.5, so delta_r = 5 is delta = 2.
   Stream stream({.d = 2, .dv = 1, .keys = {0, 0, 2, 0, 5, 0}, .values = {1, 1, 1}}, 3, {3, 4, 0, 1});
   stream.head.scale = 0.5;
@@ -174,7 +173,7 @@ TEST_CASE("subgen: delta_r divides by scale times the longest observed query") {
   CHECK_THROWS_AS(unobserved.prepare("subgen", {{"delta_r", "1"}, {"delta", "1"}}), Error);
 }
 
-TEST_CASE("subgen: seeds differ, one seed does not") {
+TEST_CASE("subgen: results depend on the seed only") {
   const Stream stream(random_tokens_of(200, 4, 4, 3), 200);
   const auto prepared = stream.prepare("subgen");
   const auto entries = [&](std::uint32_t seed) { return entries_of(stream, *prepared(50, seed), 200); };

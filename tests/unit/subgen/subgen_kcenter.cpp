@@ -62,7 +62,7 @@ TEST_CASE("subgen-kcenter: values=true covers keys and values together") {
   CHECK(kept(eight, 6, {{"values", "true"}}) == std::vector<TokenId>{0, 1, 4, 5, 6, 7});
 }
 
-TEST_CASE("subgen-kcenter: budgets that share their candidates share the order, whatever came first") {
+TEST_CASE("subgen-kcenter: budgets with equal candidates share the order of centres, in any order of budgets") {
   const Stream stream(random_tokens_of(60, 4, 2, 13), 60);
   const std::vector<Assignment> settings = {{"recent", "0"}};
   const auto up = stream.prepare("subgen-kcenter", settings), down = stream.prepare("subgen-kcenter", settings);
@@ -72,13 +72,13 @@ TEST_CASE("subgen-kcenter: budgets that share their candidates share the order, 
   CHECK(rising == falling);
   CHECK(std::ranges::includes(rising[2], rising[1]));
 
-  // Windows of different width have different candidates: nothing may be reused.
+  // Windows of different width have different candidates, so that nothing may be reused.
   const auto half = stream.prepare("subgen-kcenter");
   half(40, 0);
   CHECK(kept(stream, *half(10, 0), 60) == kept(stream, *stream.prepare("subgen-kcenter")(10, 0), 60));
 }
 
-TEST_CASE("subgen-kcenter: in decode the window slides and the centres stay") {
+TEST_CASE("subgen-kcenter: in decode the window slides and the centres are fixed") {
   const Stream stream(eight, 5);
   const auto cache = stream.prepare("subgen-kcenter")(4, 0);  // r = 2, candidates 0 10 4: centres 0 and 1
   CHECK(kept(stream, *cache, 5) == std::vector<TokenId>{0, 1, 3, 4});
@@ -95,7 +95,7 @@ TEST_CASE("subgen-kcenter: in decode the window slides and the centres stay") {
   CHECK(kept(stream, *cache, 8) == std::vector<TokenId>{0, 1, 6, 7});
 }
 
-TEST_CASE("subgen-kcenter: a query sees every token until the budget is full") {
+TEST_CASE("subgen-kcenter: every token answers until the budget is full") {
   const Stream stream(eight, 3);
   const auto cache = stream.prepare("subgen-kcenter")(6, 0);  // r = 3: no token is older
   CHECK(kept(stream, *cache, 3) == std::vector<TokenId>{0, 1, 2});
@@ -111,7 +111,7 @@ TEST_CASE("subgen-kcenter: a query sees every token until the budget is full") {
   CHECK(kept(longer, *some, 8) == std::vector<TokenId>{0, 3, 4, 5, 6, 7});
 }
 
-TEST_CASE("subgen-kcenter: a window that no query has left needs one row") {
+TEST_CASE("subgen-kcenter: a window from which no token has left needs one row") {
   const Stream stream(eight, 2);
   const auto cache = stream.prepare("subgen-kcenter")(20, 0);
   stream.append(*cache, 2, 6);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The random part of subgen against Algorithm 1 line by line, and against what follows from Lemmas 1 and 2.
+// The random part of subgen compared with a literal transcription of Algorithm 1 and with consequences of Lemmas 1 and 2.
 #include <doctest/doctest.h>
 
 #include <numeric>

@@ -21,7 +21,7 @@ MethodInfo exact_method() {
           .name = "exact",
           .aliases = {"full"},
           .paper = "reference",
-          .summary = "keeps the whole cache: the noise floor of the exact pass",
+          .summary = "the whole cache: the noise floor of the exact pass",
           .notes = "Ignores the budget.",
           .complexity = {.compress = "O(n)",
                          .query = "O(n (d + dv))",

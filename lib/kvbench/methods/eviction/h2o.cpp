@@ -133,7 +133,7 @@ MethodInfo h2o_method() {
           .name = "h2o",
           .aliases = {},
           .paper = "H2O, arXiv 2306.14048, section 4 and Algorithm 1",
-          .summary = "keeps the tokens with the largest accumulated attention, and the most recent ones",
+          .summary = "the tokens with the largest accumulated attention, and the most recent ones",
           .notes =
               "Algorithm 1 evicts greedily from the first token on (prompt=stream, which needs the query of every token of "
               "the context); the released real-drop code sums the prompt's full attention map and evicts once "

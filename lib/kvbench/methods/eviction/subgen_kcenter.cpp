@@ -134,7 +134,7 @@ MethodInfo subgen_kcenter_method() {
           .name = "subgen-kcenter",
           .aliases = {"clustergen"},
           .paper = "SubGen, arXiv 2402.06082, section 3.2 and Table 1",
-          .summary = "keeps k-center tokens of the context and a window of the most recent ones",
+          .summary = "greedy k-center tokens of the context and a window of the most recent ones",
           .notes = "The text does not give the split between window and centres; the default is half each, with an odd token "
                    "for the window.",
           .complexity = {.compress = "O(n k d), k = B - r",

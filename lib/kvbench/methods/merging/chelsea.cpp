@@ -147,7 +147,7 @@ MethodInfo chelsea_method() {
           .name = "chelsea",
           .aliases = {"csm", "centroidkv"},
           .paper = "Chelsea (CentroidKV), arXiv 2506.11418, section 5 and Algorithm 1",
-          .summary = "merges similar keys of a chunk into centroids weighted by their number of tokens",
+          .summary = "similar keys of a chunk, merged into centroids weighted by their number of tokens",
           .notes =
               "Numbers lost in the text are parameters: the schedule of rounds (ratio, decay, floor), the slack of decoding "
               "and the threshold of outlier heads. The paper keeps 4 % of the model's heads whole by offline calibration "

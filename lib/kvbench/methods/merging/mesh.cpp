@@ -22,7 +22,7 @@ MethodInfo mesh_method() {
           .name = "mesh",
           .aliases = {},
           .paper = "Chelsea, arXiv 2506.11418, section 5.2 and Table 1",
-          .summary = "links every token to its most similar one among all pairs, and merges by degree",
+          .summary = "every token linked to its most similar one among all pairs, merged by degree",
           .notes = "The text gives only the complexity of the matching; the chaining of links and the place of a group are "
                    "this project's reading. Quadratic: `infeasible` above mesh.max_pairs.",
           .complexity = {.compress = "O(n^2 d)",

@@ -188,7 +188,7 @@ MethodInfo infinigen_method() {
           .name = "infinigen",
           .aliases = {},
           .paper = "InfiniGen, arXiv 2406.19707, section 4",
-          .summary = "fetches tokens from slow memory by scores of a speculated query in a few skewed channels",
+          .summary = "tokens fetched from slow memory by scores of a speculated query in a few skewed channels",
           .notes =
               "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. Both fetch "
               "at most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). The comparison of ClusterKV "

@@ -145,7 +145,7 @@ MethodInfo balancekv_method() {
           .name = "balancekv",
           .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
-          .summary = "halves tokens by a self-balancing walk, in blocks of the context or as a stream",
+          .summary = "tokens halved by a self-balancing walk, in blocks of the context or as a stream",
           .notes =
               "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. The row reports the "
               "number of steps beyond the threshold (FAIL). With the paper's constant the signs are nearly fair coins. The "

@@ -129,7 +129,7 @@ MethodInfo balancekv_repo_method() {
           .name = "balancekv-repo",
           .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, released code of Fig. 2",
-          .summary = "the released halving walk: centred keys, step 4, keeps exactly half",
+          .summary = "tokens halved by the released walk: centred keys, step 4, exactly half kept",
           .notes =
               "Differs from the paper's listing in kernel, step and choice of the half. Per round, numerator weights are "
               "multiplied by 1 or 2 and all denominator weights by 2; mass=consistent removes that mismatch. The row reports "

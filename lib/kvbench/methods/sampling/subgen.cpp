@@ -115,7 +115,7 @@ class SubgenCache : public CompressedCache {
 
   std::vector<Note> notes() const override {
     if (!hindsight_) return {};
-    return {{.text = "radius chosen from the whole prompt, so that it fits the budget at the end of the prompt"}};
+    return {{.text = "radius chosen with hindsight, so that it fits the budget at the end of the prompt"}};
   }
 
  private:

@@ -55,7 +55,7 @@ MethodInfo uniform_repo_method() {
           .name = "uniform-repo",
           .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, released baseline of Fig. 2",
-          .summary = "halving by fair coins, the baseline of the released code of BalanceKV",
+          .summary = "tokens halved by fair coins, the baseline of the released code of BalanceKV",
           .notes = "Rates are powers of 1/2, and the first token of each block is kept last; `uniform` is uniform.",
           .complexity = {.compress = "O(n)",
                          .query = "O(B (d + dv))",
