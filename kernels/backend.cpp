@@ -51,38 +51,12 @@ class HostBackend final : public Backend {
     std::fill_n(static_cast<std::uint32_t*>(to), words, pattern);
   }
 
-  void execute(const kernels::ExactAttention<Buffer>& op) override { forward(op); }
-  void execute(const kernels::WeightedAttention<Buffer>& op) override { forward(op); }
-  void execute(const kernels::TopK<Buffer>& op) override { forward(op); }
-  void execute(const kernels::GatherRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::SquaredNorms<Buffer>& op) override { forward(op); }
-  void execute(const kernels::RotateRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::ColumnSums<Buffer>& op) override { forward(op); }
-  void execute(const kernels::SoftmaxRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::PoolRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::ReduceRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::WidenHalf<Buffer>& op) override { forward(op); }
-  void execute(const kernels::NarrowHalf<Buffer>& op) override { forward(op); }
-  void execute(const kernels::SquaredDistances<Buffer>& op) override { forward(op); }
-  void execute(const kernels::KCenter<Buffer>& op) override { forward(op); }
-  void execute(const kernels::LeaderClusters<Buffer>& op) override { forward(op); }
-  void execute(const kernels::PhiloxFill<Buffer>& op) override { forward(op); }
-  void execute(const kernels::NormalizeRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::InnerProducts<Buffer>& op) override { forward(op); }
-  void execute(const kernels::BestMatch<Buffer>& op) override { forward(op); }
-  void execute(const kernels::MeanRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::PageBounds<Buffer>& op) override { forward(op); }
-  void execute(const kernels::SplitSigns<Buffer>& op) override { forward(op); }
-  void execute(const kernels::BalanceWalk<Buffer>& op) override { forward(op); }
-  void execute(const kernels::SpreadRows<Buffer>& op) override { forward(op); }
-
- private:
-  template <template <template <class> class> class Op>
-  void forward(const Op<Buffer>& op) {
+  void execute(kernels::Operations::Pointer op) override {
     const auto view = [](const auto& buffer) { return kernels::BufferAccess::view<kernels::Space::host>(buffer); };
-    run_in(map_views<kernels::HostMatrix>(op, view), context_);
+    std::visit([&](const auto* one) { run_in(map_views<kernels::HostMatrix>(*one, view), context_); }, op);
   }
 
+ private:
   std::string_view device_;
   Context context_;
 };

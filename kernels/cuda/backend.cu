@@ -107,30 +107,10 @@ class CudaBackend final : public Backend {
     cuda::launch_items(context_, count, write_words, static_cast<std::uint32_t*>(to), count, pattern);
   }
 
-  void execute(const kernels::ExactAttention<Buffer>& op) override { queue(op); }
-  void execute(const kernels::WeightedAttention<Buffer>& op) override { queue(op); }
-  void execute(const kernels::TopK<Buffer>& op) override { queue(op); }
-  void execute(const kernels::GatherRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::SquaredNorms<Buffer>& op) override { queue(op); }
-  void execute(const kernels::RotateRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::ColumnSums<Buffer>& op) override { queue(op); }
-  void execute(const kernels::SoftmaxRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::PoolRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::ReduceRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::WidenHalf<Buffer>& op) override { queue(op); }
-  void execute(const kernels::NarrowHalf<Buffer>& op) override { queue(op); }
-  void execute(const kernels::SquaredDistances<Buffer>& op) override { queue(op); }
-  void execute(const kernels::KCenter<Buffer>& op) override { queue(op); }
-  void execute(const kernels::LeaderClusters<Buffer>& op) override { queue(op); }
-  void execute(const kernels::PhiloxFill<Buffer>& op) override { queue(op); }
-  void execute(const kernels::NormalizeRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::InnerProducts<Buffer>& op) override { queue(op); }
-  void execute(const kernels::BestMatch<Buffer>& op) override { queue(op); }
-  void execute(const kernels::MeanRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::PageBounds<Buffer>& op) override { queue(op); }
-  void execute(const kernels::SplitSigns<Buffer>& op) override { queue(op); }
-  void execute(const kernels::BalanceWalk<Buffer>& op) override { queue(op); }
-  void execute(const kernels::SpreadRows<Buffer>& op) override { queue(op); }
+  void execute(kernels::Operations::Pointer op) override {
+    context_.activate();
+    std::visit([&](const auto* one) { cuda::run(kernels::map_views<DeviceMatrix>(*one, ToDevice{}), context_); }, op);
+  }
 
  private:
   struct ToDevice {
@@ -139,12 +119,6 @@ class CudaBackend final : public Backend {
       return BufferAccess::view<kernels::Space::device>(buffer);
     }
   };
-
-  template <template <template <class> class> class Op>
-  void queue(const Op<Buffer>& op) {
-    context_.activate();
-    cuda::run(kernels::map_views<DeviceMatrix>(op, ToDevice{}), context_);
-  }
 
   void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
     KVBENCH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, kind, context_.stream()));

@@ -16,17 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include <kvbench/kernels/attention.hpp>
-#include <kvbench/kernels/balance.hpp>
-#include <kvbench/kernels/distances.hpp>
-#include <kvbench/kernels/pages.hpp>
-#include <kvbench/kernels/philox.hpp>
-#include <kvbench/kernels/rows.hpp>
-#include <kvbench/kernels/similarity.hpp>
-#include <kvbench/kernels/spread.hpp>
-#include <kvbench/kernels/topk.hpp>
+#include <kvbench/kernels/operations.hpp>
 #include <kvbench/kernels/uploader.hpp>
-#include <kvbench/kernels/weighted_attention.hpp>
 
 namespace kvbench {
 
@@ -159,7 +150,7 @@ class Backend {
     // Whole numbers: the difference of two sums must not depend on what a thread had counted before.
     const Cost declared = kernels::cost(op);
     cost_ += {std::nearbyint(declared.flops), std::nearbyint(declared.bytes)};
-    execute(op);
+    execute(&op);
   }
 
   /// Work declared by the kernels run so far.
@@ -183,30 +174,7 @@ class Backend {
   virtual void read_bytes(const void* from, std::size_t bytes, void* to) = 0;
   virtual void fill_words(void* to, std::size_t words, std::uint32_t pattern) = 0;
 
-  virtual void execute(const kernels::ExactAttention<Buffer>& op) = 0;
-  virtual void execute(const kernels::WeightedAttention<Buffer>& op) = 0;
-  virtual void execute(const kernels::TopK<Buffer>& op) = 0;
-  virtual void execute(const kernels::GatherRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::SquaredNorms<Buffer>& op) = 0;
-  virtual void execute(const kernels::RotateRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::ColumnSums<Buffer>& op) = 0;
-  virtual void execute(const kernels::SoftmaxRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::PoolRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::ReduceRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::WidenHalf<Buffer>& op) = 0;
-  virtual void execute(const kernels::NarrowHalf<Buffer>& op) = 0;
-  virtual void execute(const kernels::SquaredDistances<Buffer>& op) = 0;
-  virtual void execute(const kernels::KCenter<Buffer>& op) = 0;
-  virtual void execute(const kernels::LeaderClusters<Buffer>& op) = 0;
-  virtual void execute(const kernels::PhiloxFill<Buffer>& op) = 0;
-  virtual void execute(const kernels::NormalizeRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::InnerProducts<Buffer>& op) = 0;
-  virtual void execute(const kernels::BestMatch<Buffer>& op) = 0;
-  virtual void execute(const kernels::MeanRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::PageBounds<Buffer>& op) = 0;
-  virtual void execute(const kernels::SplitSigns<Buffer>& op) = 0;
-  virtual void execute(const kernels::BalanceWalk<Buffer>& op) = 0;
-  virtual void execute(const kernels::SpreadRows<Buffer>& op) = 0;
+  virtual void execute(kernels::Operations::Pointer op) = 0;
 
  private:
   struct Meter {
