@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <kvbench/kernels/fields.hpp>
+
 #include "kernels.hpp"
 
 namespace kvbench {
@@ -52,8 +54,7 @@ class HostBackend final : public Backend {
   }
 
   void execute(kernels::Operations::Pointer op) override {
-    const auto view = [](const auto& buffer) { return kernels::BufferAccess::view<kernels::Space::host>(buffer); };
-    std::visit([&](const auto* one) { run_in(map_views<kernels::HostMatrix>(*one, view), context_); }, op);
+    std::visit([this](const auto* one) { run_in(kernels::views_of<kernels::HostMatrix>(*one), context_); }, op);
   }
 
  private:

@@ -2,6 +2,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <kvbench/kernels/fields.hpp>
+
 #include "check.hpp"
 #include "kernels.hpp"
 #include "launch.cuh"
@@ -11,7 +13,6 @@ namespace kvbench {
 
 namespace {
 
-using kernels::BufferAccess;
 using kernels::DeviceMatrix;
 namespace cuda = kernels::cuda;
 
@@ -109,17 +110,10 @@ class CudaBackend final : public Backend {
 
   void execute(kernels::Operations::Pointer op) override {
     context_.activate();
-    std::visit([&](const auto* one) { cuda::run(kernels::map_views<DeviceMatrix>(*one, ToDevice{}), context_); }, op);
+    std::visit([this](const auto* one) { cuda::run(kernels::views_of<DeviceMatrix>(*one), context_); }, op);
   }
 
  private:
-  struct ToDevice {
-    template <class T>
-    DeviceMatrix<T> operator()(const Buffer<T>& buffer) const {
-      return BufferAccess::view<kernels::Space::device>(buffer);
-    }
-  };
-
   void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
     KVBENCH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, kind, context_.stream()));
     KVBENCH_CUDA_CHECK(cudaStreamSynchronize(context_.stream()));

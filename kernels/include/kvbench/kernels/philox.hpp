@@ -3,6 +3,8 @@
 // 2011). The same bits on host and device, in any order, on any number of threads.
 #pragma once
 
+#include <tuple>
+
 #include <kvbench/kernels/buffer.hpp>
 #include <kvbench/kernels/cost.hpp>
 
@@ -42,12 +44,9 @@ struct PhiloxFill {
   PhiloxBlock counter;
   PhiloxKey key;
   Ref<std::uint32_t> out;  ///< [k, 4]
-};
 
-template <template <class> class To, class F>
-PhiloxFill<To> map_views(const PhiloxFill<Buffer>& a, F f) {
-  return {a.counter, a.key, f(a.out)};
-}
+  static constexpr auto fields(auto& op) { return std::tie(op.counter, op.key, op.out); }
+};
 
 Cost cost(const PhiloxFill<Buffer>& a);
 

@@ -2,6 +2,8 @@
 // Building blocks of clustering, merging and recall: inner products, the most similar row, means of labelled rows.
 #pragma once
 
+#include <tuple>
+
 #include <kvbench/kernels/buffer.hpp>
 #include <kvbench/kernels/cost.hpp>
 
@@ -12,6 +14,8 @@ template <template <class> class Ref>
 struct NormalizeRows {
   Ref<const float> rows;  ///< [n, d]
   Ref<float> out;         ///< [n, d], may be the same memory as rows
+
+  static constexpr auto fields(auto& op) { return std::tie(op.rows, op.out); }
 };
 
 /// out[i][j] = <a[i], b[j]>.
@@ -20,6 +24,8 @@ struct InnerProducts {
   Ref<const float> a;  ///< [m, d]
   Ref<const float> b;  ///< [n, d]
   Ref<float> out;      ///< [m, n]
+
+  static constexpr auto fields(auto& op) { return std::tie(op.a, op.b, op.out); }
 };
 
 /// The most similar candidate of each point: argmax of <points[i], candidates[c]> + bias[c] over first[i] <= c < last[i]; ties:
@@ -39,6 +45,11 @@ struct BestMatch {
   Ref<std::uint8_t> memory = {};       ///< [match_memory(n, d), 1] what a backend keeps of the points between calls
   Ref<std::int32_t> best;              ///< [n, 1]; -1 where a point has no candidate. In and out with `moved`
   Ref<float> score = {};               ///< [n, 1] of the best; -inf where there is none. Absent: not wanted
+
+  static constexpr auto fields(auto& op) {
+    return std::tie(op.points, op.candidates, op.bias, op.first, op.last, op.skip_self, op.pairs, op.moved, op.memory, op.best,
+                    op.score);
+  }
 };
 
 /// Bytes of BestMatch::memory for n points of d columns.
@@ -53,25 +64,9 @@ struct MeanRows {
   Ref<const float> weights = {};   ///< [n, 1] > 0; absent: 1
   Ref<float> out;                  ///< [c, d] in and out
   Ref<float> mass;                 ///< [c, 1] sum of the weights; 0 where the label does not occur
-};
 
-template <template <class> class To, class F>
-NormalizeRows<To> map_views(const NormalizeRows<Buffer>& a, F f) {
-  return {f(a.rows), f(a.out)};
-}
-template <template <class> class To, class F>
-InnerProducts<To> map_views(const InnerProducts<Buffer>& a, F f) {
-  return {f(a.a), f(a.b), f(a.out)};
-}
-template <template <class> class To, class F>
-BestMatch<To> map_views(const BestMatch<Buffer>& a, F f) {
-  return {f(a.points), f(a.candidates), f(a.bias),   f(a.first), f(a.last), a.skip_self,
-          a.pairs,     f(a.moved),      f(a.memory), f(a.best),  f(a.score)};
-}
-template <template <class> class To, class F>
-MeanRows<To> map_views(const MeanRows<Buffer>& a, F f) {
-  return {f(a.rows), f(a.labels), f(a.weights), f(a.out), f(a.mass)};
-}
+  static constexpr auto fields(auto& op) { return std::tie(op.rows, op.labels, op.weights, op.out, op.mass); }
+};
 
 Cost cost(const NormalizeRows<Buffer>& a);
 Cost cost(const InnerProducts<Buffer>& a);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tuple>
+
 #include <kvbench/kernels/buffer.hpp>
 #include <kvbench/kernels/cost.hpp>
 
@@ -19,12 +21,11 @@ struct TopK {
   Ref<float> best = {};                ///< [R, k] scores of the chosen columns, 0 where there is none; absent: not kept
   Ref<std::int32_t> rest = {};         ///< [R, c - k] columns of `among` that compete and were not chosen, in increasing
                                        ///< order, then -1; absent: not kept. Asks for k > 0
-};
 
-template <template <class> class To, class F>
-TopK<To> map_views(const TopK<Buffer>& a, F f) {
-  return {f(a.scores), f(a.first), f(a.last), f(a.ids), f(a.among), f(a.among_scores), f(a.best), f(a.rest)};
-}
+  static constexpr auto fields(auto& op) {
+    return std::tie(op.scores, op.first, op.last, op.ids, op.among, op.among_scores, op.best, op.rest);
+  }
+};
 
 /// One read of the competing scores, one comparison each.
 Cost cost(const TopK<Buffer>& a);

@@ -3,6 +3,8 @@
 // cache answers,  z(q) = sum wN exp(<q,k> scale) v / sum wD exp(<q,k> scale).
 #pragma once
 
+#include <tuple>
+
 #include <kvbench/kernels/buffer.hpp>
 #include <kvbench/kernels/cost.hpp>
 
@@ -40,6 +42,12 @@ struct WeightedAttention {
   Ref<float> den;               ///< [S*R, 1] in and out
   Ref<float> num;               ///< [S*R, dv] in and out
   Ref<float> logits = {};       ///< [R, width] logit of each slot used, -inf where skipped; absent: not kept; needs S = 1
+
+  static constexpr auto fields(auto& op) {
+    return std::tie(op.queries, op.first, op.last, op.scale, op.keys, op.values, op.scores, op.ids, op.weight_num,
+                    op.weight_den, op.own_keys, op.own_values, op.per_head, op.per_query, op.group, op.segments, op.segment_end,
+                    op.accumulate_f64, op.max, op.den, op.num, op.logits);
+  }
 };
 inline constexpr Index max_attention_segments = 16;
 
@@ -52,13 +60,6 @@ template <class Op>
 KVBENCH_HOST_DEVICE inline SlotRange segment_slots(const Op& op, Index row, Index s) {
   if (op.segment_end.data == nullptr) return {0, op.ids.cols};
   return {s == 0 ? 0 : op.segment_end(row, s - 1), op.segment_end(row, s)};
-}
-
-template <template <class> class To, class F>
-WeightedAttention<To> map_views(const WeightedAttention<Buffer>& a, F f) {
-  return {f(a.queries),     f(a.first),       f(a.last),     a.scale,         f(a.keys),  f(a.values), f(a.scores), f(a.ids),
-          f(a.weight_num),  f(a.weight_den),  f(a.own_keys), f(a.own_values), a.per_head, a.per_query, a.group,     a.segments,
-          f(a.segment_end), a.accumulate_f64, f(a.max),      f(a.den),        f(a.num),   f(a.logits)};
 }
 
 /// R * width slots: 2dv + 4 flops each, and 2d more where logits are computed.
