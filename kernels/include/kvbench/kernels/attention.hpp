@@ -30,6 +30,10 @@ struct ExactAttention {
 };
 
 /// Counts every (query, key) pair, masked or not: 2d + 2dv + 4 flops each.
-Cost cost(const ExactAttention<Buffer>& a);
+inline Cost cost(const ExactAttention<Buffer>& a) {
+  const double pairs = static_cast<double>(a.queries.rows()) * static_cast<double>(a.keys.rows());
+  return {pairs * static_cast<double>(2 * a.keys.cols() + 2 * a.values.cols() + 4),
+          bytes(a.queries, a.keys, a.values, a.out, a.max, a.log_sum_exp, a.scores)};
+}
 
 }  // namespace kvbench::kernels

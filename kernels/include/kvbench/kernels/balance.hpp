@@ -41,6 +41,11 @@ struct BalanceWalk {
 };
 
 /// Counts blocks of equal size: n/b rows against half a block each.
-Cost cost(const BalanceWalk<Buffer>& a);
+inline Cost cost(const BalanceWalk<Buffer>& a) {
+  const double n = static_cast<double>(a.keys.rows()), blocks = static_cast<double>(a.shift.rows());
+  const double pairs = blocks == 0 ? 0 : n * n / blocks / 2;
+  return {pairs * static_cast<double>(2 * a.keys.cols() + 2 * a.values.cols() + 4),
+          bytes(a.keys, a.values, a.weights, a.uniforms, a.signs)};
+}
 
 }  // namespace kvbench::kernels

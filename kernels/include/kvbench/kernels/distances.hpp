@@ -50,9 +50,16 @@ struct LeaderClusters {
 };
 
 /// 3 flops for each point, centre and dimension.
-Cost cost(const SquaredDistances<Buffer>& a);
-Cost cost(const KCenter<Buffer>& a);
+inline Cost cost(const SquaredDistances<Buffer>& a) {
+  return {3 * elements(a.out) * static_cast<double>(a.points.cols()), bytes(a.points, a.centres, a.out)};
+}
+inline Cost cost(const KCenter<Buffer>& a) {
+  const double k = static_cast<double>(a.order.rows());
+  return {3 * k * elements(a.points), k * bytes(a.points) + bytes(a.order, a.radius2)};
+}
 /// Upper estimate: every point against the full capacity.
-Cost cost(const LeaderClusters<Buffer>& a);
+inline Cost cost(const LeaderClusters<Buffer>& a) {
+  return {3 * elements(a.points) * static_cast<double>(a.representatives.rows()), bytes(a.points, a.representatives, a.labels)};
+}
 
 }  // namespace kvbench::kernels

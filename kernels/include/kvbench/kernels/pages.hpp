@@ -29,7 +29,7 @@ struct SplitSigns {
   static constexpr auto fields(auto& op) { return std::tie(op.rows, op.out); }
 };
 
-Cost cost(const PageBounds<Buffer>& a);
-Cost cost(const SplitSigns<Buffer>& a);
+inline Cost cost(const PageBounds<Buffer>& a) { return {2 * elements(a.rows), bytes(a.rows, a.out)}; }
+inline Cost cost(const SplitSigns<Buffer>& a) { return {elements(a.out), bytes(a.rows, a.out)}; }
 
 }  // namespace kvbench::kernels

@@ -115,14 +115,18 @@ struct NarrowHalf {
   static constexpr auto fields(auto& op) { return std::tie(op.in, op.format, op.out); }
 };
 
-Cost cost(const GatherRows<Buffer>& a);
-Cost cost(const SquaredNorms<Buffer>& a);
-Cost cost(const RotateRows<Buffer>& a);
-Cost cost(const ColumnSums<Buffer>& a);
-Cost cost(const SoftmaxRows<Buffer>& a);
-Cost cost(const PoolRows<Buffer>& a);
-Cost cost(const ReduceRows<Buffer>& a);
-Cost cost(const WidenHalf<Buffer>& a);
-Cost cost(const NarrowHalf<Buffer>& a);
+inline Cost cost(const GatherRows<Buffer>& a) { return {0, bytes(a.ids) + 2 * bytes(a.out)}; }
+inline Cost cost(const SquaredNorms<Buffer>& a) { return {2 * elements(a.rows), bytes(a.rows, a.out)}; }
+inline Cost cost(const RotateRows<Buffer>& a) { return {3 * elements(a.rows), bytes(a.rows, a.offsets, a.out)}; }
+inline Cost cost(const ColumnSums<Buffer>& a) { return {3 * elements(a.scores), bytes(a.scores, a.log_sum_exp, a.out)}; }
+inline Cost cost(const SoftmaxRows<Buffer>& a) {
+  return {4 * elements(a.scores), bytes(a.scores, a.log_sum_exp, a.out, a.norm)};
+}
+inline Cost cost(const PoolRows<Buffer>& a) {
+  return {a.mode == Pooling::none ? 0 : elements(a.rows) * static_cast<double>(a.kernel), bytes(a.rows, a.out)};
+}
+inline Cost cost(const ReduceRows<Buffer>& a) { return {elements(a.rows), bytes(a.rows, a.out)}; }
+inline Cost cost(const WidenHalf<Buffer>& a) { return {0, bytes(a.in, a.out)}; }
+inline Cost cost(const NarrowHalf<Buffer>& a) { return {0, bytes(a.in, a.out)}; }
 
 }  // namespace kvbench::kernels

@@ -68,10 +68,18 @@ struct MeanRows {
   static constexpr auto fields(auto& op) { return std::tie(op.rows, op.labels, op.weights, op.out, op.mass); }
 };
 
-Cost cost(const NormalizeRows<Buffer>& a);
-Cost cost(const InnerProducts<Buffer>& a);
+inline Cost cost(const NormalizeRows<Buffer>& a) { return {3 * elements(a.rows), bytes(a.rows, a.out)}; }
+inline Cost cost(const InnerProducts<Buffer>& a) {
+  return {2 * elements(a.out) * static_cast<double>(a.a.cols()), bytes(a.a, a.b, a.out)};
+}
 /// Every point against every candidate, or the pairs that the caller counts: the ranges lie where kernels run.
-Cost cost(const BestMatch<Buffer>& a);
-Cost cost(const MeanRows<Buffer>& a);
+inline Cost cost(const BestMatch<Buffer>& a) {
+  const double pairs = a.pairs > 0 ? static_cast<double>(a.pairs)
+                                   : static_cast<double>(a.points.rows()) * static_cast<double>(a.candidates.rows());
+  return {2 * pairs * static_cast<double>(a.points.cols()), bytes(a.points, a.candidates, a.best, a.score)};
+}
+inline Cost cost(const MeanRows<Buffer>& a) {
+  return {2 * elements(a.rows), bytes(a.rows, a.labels, a.weights, a.out, a.mass)};
+}
 
 }  // namespace kvbench::kernels

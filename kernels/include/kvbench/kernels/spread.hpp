@@ -22,6 +22,9 @@ struct SpreadRows {
 };
 
 /// 2 flops for each source, receiving row and column; rows are read and written as often.
-Cost cost(const SpreadRows<Buffer>& a);
+inline Cost cost(const SpreadRows<Buffer>& a) {
+  const double received = elements(a.sources) * static_cast<double>(a.count) * static_cast<double>(a.rows.cols());
+  return {2 * received, 2 * sizeof(float) * received + bytes(a.sources)};
+}
 
 }  // namespace kvbench::kernels

@@ -28,6 +28,10 @@ struct TopK {
 };
 
 /// One read of the competing scores, one comparison each.
-Cost cost(const TopK<Buffer>& a);
+inline Cost cost(const TopK<Buffer>& a) {
+  const double out = bytes(a.ids, a.best, a.rest);
+  if (a.among.present()) return {elements(a.among), 2 * bytes(a.among) + out};
+  return {elements(a.scores), bytes(a.scores) + out};
+}
 
 }  // namespace kvbench::kernels

@@ -63,6 +63,15 @@ KVBENCH_HOST_DEVICE inline SlotRange segment_slots(const Op& op, Index row, Inde
 }
 
 /// R * width slots: 2dv + 4 flops each, and 2d more where logits are computed.
-Cost cost(const WeightedAttention<Buffer>& a);
+inline Cost cost(const WeightedAttention<Buffer>& a) {
+  const bool computed = !a.scores.present() || a.own_keys.present();
+  const Index d = computed ? a.queries.cols() : 0;
+  const Index dv = a.values.cols();
+  const double slots = static_cast<double>(a.queries.rows()) * static_cast<double>(a.ids.cols());
+  const double entries = elements(a.ids) * static_cast<double>(d + dv) * sizeof(float);
+  const double gathered = computed ? 0 : slots * sizeof(float);
+  const double tables = bytes(a.queries, a.ids, a.weight_num, a.weight_den, a.logits), state = 2 * bytes(a.max, a.den, a.num);
+  return {slots * static_cast<double>(2 * d + 2 * dv + 4), tables + entries + gathered + state};
+}
 
 }  // namespace kvbench::kernels
