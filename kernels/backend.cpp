@@ -69,7 +69,7 @@ bool isa_available(Isa isa) {
     case Isa::scalar:
       return true;
 #if defined(KVBENCH_X86)
-    case Isa::avx2:  // every processor with AVX2 and FMA has F16C
+    case Isa::avx2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case Isa::avx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&

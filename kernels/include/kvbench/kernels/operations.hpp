@@ -9,7 +9,6 @@
 #include <kvbench/kernels/balance.hpp>
 #include <kvbench/kernels/distances.hpp>
 #include <kvbench/kernels/pages.hpp>
-#include <kvbench/kernels/philox.hpp>
 #include <kvbench/kernels/rows.hpp>
 #include <kvbench/kernels/similarity.hpp>
 #include <kvbench/kernels/spread.hpp>
@@ -28,7 +27,6 @@ struct OperationList {
 using Operations = OperationList<                                                         //
     ExactAttention, WeightedAttention, TopK,                                              //
     GatherRows, SquaredNorms, RotateRows, ColumnSums, SoftmaxRows, PoolRows, ReduceRows,  // rows.hpp
-    WidenHalf, NarrowHalf, PhiloxFill,                                                    //
     SquaredDistances, KCenter, LeaderClusters,                                            // distances.hpp
     NormalizeRows, InnerProducts, BestMatch, MeanRows,                                    // similarity.hpp
     PageBounds, SplitSigns,                                                               // pages.hpp

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row-wise building blocks: gather, norms, rotation, column sums, softmax, pooling, reduction over the group, half-precision
-// conversion.
+// Row-wise building blocks: gather, norms, rotation, column sums, softmax, pooling, reduction over the query group.
 #pragma once
 
 #include <tuple>
@@ -93,28 +92,6 @@ struct ReduceRows {
   static constexpr auto fields(auto& op) { return std::tie(op.rows, op.mode, op.out); }
 };
 
-enum class Half { f16, bf16 };
-
-/// 16-bit floats to fp32, exactly.
-template <template <class> class Ref>
-struct WidenHalf {
-  Ref<const std::uint16_t> in;  ///< [r, c] raw bits
-  Half format = Half::f16;
-  Ref<float> out;  ///< [r, c]
-
-  static constexpr auto fields(auto& op) { return std::tie(op.in, op.format, op.out); }
-};
-
-/// fp32 to 16-bit floats, round to nearest, ties to even; overflow becomes infinity, NaN stays NaN (quiet).
-template <template <class> class Ref>
-struct NarrowHalf {
-  Ref<const float> in;  ///< [r, c]
-  Half format = Half::f16;
-  Ref<std::uint16_t> out;  ///< [r, c]
-
-  static constexpr auto fields(auto& op) { return std::tie(op.in, op.format, op.out); }
-};
-
 inline Cost cost(const GatherRows<Buffer>& a) { return {0, bytes(a.ids) + 2 * bytes(a.out)}; }
 inline Cost cost(const SquaredNorms<Buffer>& a) { return {2 * elements(a.rows), bytes(a.rows, a.out)}; }
 inline Cost cost(const RotateRows<Buffer>& a) { return {3 * elements(a.rows), bytes(a.rows, a.offsets, a.out)}; }
@@ -126,7 +103,5 @@ inline Cost cost(const PoolRows<Buffer>& a) {
   return {a.mode == Pooling::none ? 0 : elements(a.rows) * static_cast<double>(a.kernel), bytes(a.rows, a.out)};
 }
 inline Cost cost(const ReduceRows<Buffer>& a) { return {elements(a.rows), bytes(a.rows, a.out)}; }
-inline Cost cost(const WidenHalf<Buffer>& a) { return {0, bytes(a.in, a.out)}; }
-inline Cost cost(const NarrowHalf<Buffer>& a) { return {0, bytes(a.in, a.out)}; }
 
 }  // namespace kvbench::kernels
