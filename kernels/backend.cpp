@@ -7,6 +7,7 @@
 
 #include <kvbench/kernels/fields.hpp>
 
+#include "cpu/prefilter/match_state.hpp"
 #include "kernels.hpp"
 
 namespace kvbench {
@@ -29,7 +30,7 @@ class HostUploader final : public Uploader {
 
 /// Host memory and one Context; everything else is forwarded.
 template <class Context>
-class HostBackend final : public Backend {
+class HostBackend : public Backend {
  public:
   template <class... Options>
   explicit HostBackend(std::string_view device, Options... options) : device_(device), context_{options...} {}
@@ -62,6 +63,23 @@ class HostBackend final : public Backend {
   Context context_;
 };
 
+class CpuBackend final : public HostBackend<kernels::cpu::Context> {
+ public:
+  CpuBackend(Isa isa, Prefilter prefilter)
+      : HostBackend("cpu", isa, prefilter),
+        prefilters_(isa == Isa::avx512 && prefilter != Prefilter::off && prefilter_available()) {}
+
+  std::shared_ptr<kernels::MatchState> make_match_state(Index points, Index columns) override {
+    if (!prefilters_) return nullptr;
+    const auto memory = allocate<std::byte>(static_cast<Index>(kernels::cpu::match_state_bytes(points, columns)));
+    void* const data = kernels::BufferAccess::view<kernels::Space::host>(memory).data;
+    return {kernels::cpu::place_match_state(data, points, columns), [memory](kernels::MatchState*) {}};
+  }
+
+ private:
+  bool prefilters_;
+};
+
 }  // namespace
 
 bool isa_available(Isa isa) {
@@ -80,7 +98,7 @@ bool isa_available(Isa isa) {
   }
 }
 
-bool byte_filter_available() {
+bool prefilter_available() {
 #if defined(KVBENCH_X86)
   static const bool available = isa_available(Isa::avx512) && __builtin_cpu_supports("avx512vnni");
   return available;
@@ -101,11 +119,11 @@ std::string_view name_of(Isa isa) {
 
 std::unique_ptr<Backend> make_ref_backend() { return std::make_unique<HostBackend<kernels::ref::Context>>("ref", Isa::scalar); }
 
-std::unique_ptr<Backend> make_cpu_backend(Isa isa, ByteFilter filter) {
+std::unique_ptr<Backend> make_cpu_backend(Isa isa, Prefilter prefilter) {
   if (!isa_available(isa))
     throw std::runtime_error("this processor or this build has no " + std::string(name_of(isa)) + "; the best available is " +
                              std::string(name_of(best_isa())) + " (--isa " + std::string(name_of(best_isa())) + ")");
-  return std::make_unique<HostBackend<kernels::cpu::Context>>("cpu", isa, filter);
+  return std::make_unique<CpuBackend>(isa, prefilter);
 }
 
 }  // namespace kvbench

@@ -135,6 +135,10 @@ class Backend {
     return {copy, copy->data(), copy->size()};
   }
 
+  /// A state for a best match of `points` rows of `columns` columns that is repeated on this back end alone
+  /// (kernels::BestMatch::state). Null where the back end keeps nothing between calls.
+  virtual std::shared_ptr<kernels::MatchState> make_match_state(Index /*points*/, Index /*columns*/) { return nullptr; }
+
   template <class T>
   void fill(Buffer<T>& buffer, T value) {
     static_assert(sizeof(T) == 4);
@@ -202,13 +206,14 @@ std::string_view name_of(Isa isa);
 
 /// The serial reference: never optimised, the oracle of every test.
 std::unique_ptr<Backend> make_ref_backend();
-/// Whether searches for the best of many rows first sort out rows by products of bytes (processors with AVX512-VNNI, nothing
-/// otherwise). Results are the same to the bit; `always`, also where that costs time, is for tests.
-enum class ByteFilter { off, where_it_pays, always };
-bool byte_filter_available();
+/// When searches exclude most candidates by bounds from products of 8-bit integers before they compute in fp32. Results are
+/// identical to the bit. `always` is for tests: it includes searches that become slower.
+enum class Prefilter { off, where_it_pays, always };
+/// Whether this processor has the instructions (AVX512-VNNI); without them, the setting has no effect.
+bool prefilter_available();
 
 /// Fast host kernels, single-threaded. isa_available(isa) must hold.
-std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa(), ByteFilter filter = ByteFilter::where_it_pays);
+std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa(), Prefilter prefilter = Prefilter::where_it_pays);
 /// CUDA kernels on the current device. Throws std::runtime_error naming the reason where no device can be used or the build
 /// has no CUDA.
 std::unique_ptr<Backend> make_cuda_backend();

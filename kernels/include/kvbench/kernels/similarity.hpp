@@ -28,10 +28,13 @@ struct InnerProducts {
   static constexpr auto fields(auto& op) { return std::tie(op.a, op.b, op.out); }
 };
 
+/// What a back end keeps of the points of a repeated search; known to that back end alone.
+struct MatchState;
+
 /// The most similar candidate of each point: argmax of <points[i], candidates[c]> + bias[c] over first[i] <= c < last[i]; ties:
 /// the lowest c. Normalised rows make it the cosine; bias[c] = -|candidates[c]|^2 / 2 makes it the nearest in Euclidean
-/// distance. A search that is repeated while candidates move (k-means) gives `memory` from its first call on, and `moved` from
-/// the second; it has no ranges, and asks for no scores once there is `moved`.
+/// distance. A search that is repeated while candidates move (k-means) passes the same `state` to all of its calls, and `moved`
+/// from the second call on; it has no ranges, and calls with `moved` ask for no scores.
 template <template <class> class Ref>
 struct BestMatch {
   Ref<const float> points;             ///< [n, d]
@@ -41,19 +44,16 @@ struct BestMatch {
   Ref<const std::int32_t> last = {};   ///< [n, 1]; absent: c
   bool skip_self = false;              ///< candidate i is none for point i
   Index pairs = 0;                     ///< compared where ranges are given, for the declared cost; 0: all
-  Ref<const std::int32_t> moved = {};  ///< [c, 1] 0: candidate and bias are those of the call that left `best` and `memory`
-  Ref<std::uint8_t> memory = {};       ///< [match_memory(n, d), 1] what a backend keeps of the points between calls
+  Ref<const std::int32_t> moved = {};  ///< [c, 1] 0: candidate and bias are those of the call that left `best` and `state`
+  MatchState* state = nullptr;         ///< of Backend::make_match_state(); null: nothing is kept between calls
   Ref<std::int32_t> best;              ///< [n, 1]; -1 where a point has no candidate. In and out with `moved`
   Ref<float> score = {};               ///< [n, 1] of the best; -inf where there is none. Absent: not wanted
 
   static constexpr auto fields(auto& op) {
-    return std::tie(op.points, op.candidates, op.bias, op.first, op.last, op.skip_self, op.pairs, op.moved, op.memory, op.best,
+    return std::tie(op.points, op.candidates, op.bias, op.first, op.last, op.skip_self, op.pairs, op.moved, op.state, op.best,
                     op.score);
   }
 };
-
-/// Bytes of BestMatch::memory for n points of d columns.
-constexpr Index match_memory(Index n, Index d) { return 64 + 4 * d + n * (d + 28); }
 
 /// Weighted means of the rows of each label: out[c] = sum of weights[i] * rows[i] / sum of weights[i] over labels[i] = c,
 /// summed in increasing i. Rows of `out` whose label does not occur are left as they are.
