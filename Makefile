@@ -1,4 +1,4 @@
-# A thin front: every target is one or two commands that you can also type yourself.
+# Short names for commands: every target is one or two commands that you can also give yourself.
 BUILD  := build/release
 OUT    := out
 JOBS   := $(shell nproc)
@@ -9,19 +9,19 @@ JOBS   := $(shell nproc)
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-setup: ## install the Debian packages that are missing (root, or sudo)
+setup: ## install missing Debian packages (as root or with sudo)
 	@scripts/setup build
 
 build: setup ## configure and build everything (Release)
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release -j $(JOBS)
 
-# What needs the program alone does not wait for tests and benchmarks.
+# Builds only the program, for targets that need neither tests nor benchmarks.
 program: setup
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release --target kvbench -j $(JOBS)
 
-run: program ## replay the bundled real trace with every method: a table here, all columns in out/run.csv, figures in out/report.html
+run: program ## replay the bundled trace with every method: prints a table, writes out/run.csv and figures to out/report.html
 	@mkdir -p $(OUT)
 	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 12.5%,25% -o $(OUT)/run.csv --summary
 	@$(BUILD)/kvbench report $(OUT)/run.csv -o $(OUT)/report.html
@@ -33,15 +33,15 @@ test: ## build and run all tests
 	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
 
-figures: program ## every published figure and table (or FIGURES="balancekv-fig2 ..."): out/figures/NAME.html with the paper's numbers beside ours
+figures: program ## compute all published figures and tables (or FIGURES="balancekv-fig2 ...") and write out/figures/NAME.html with the numbers of the paper
 	@scripts/figures $(FIGURES)
 
-validate: program ## test the papers' theorems and claims on the bundled trace and on built-in streams: a table here, all rows in out/validate.csv, bounds in out/validate.html
+validate: program ## test theorems and claims of the papers on the bundled trace and on synthetic streams: prints a table, writes out/validate.csv and out/validate.html
 	@mkdir -p $(OUT)
 	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic -o $(OUT)/validate.csv --summary; status=$$?; \
 	$(BUILD)/kvbench report $(OUT)/validate.csv -o $(OUT)/validate.html && echo "Bounds and verdicts: $(OUT)/validate.html"; exit $$status
 
-demo: ## dump a real model's attention with kvdump and replay it (fetches the model and builds llama.cpp once)
+demo: ## record a trace of a real model with kvdump and replay it (fetches the model and builds llama.cpp once)
 	@scripts/demo
 
 lint: setup ## check formatting and run clang-tidy on the library
@@ -50,29 +50,29 @@ lint: setup ## check formatting and run clang-tidy on the library
 format: ## reformat all sources
 	@git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
 
-bench: build ## measure the kernels beside the machine's FMA and bandwidth probes, and PyTorch where it is installed
+bench: build ## measure the kernels relative to the FMA rate and bandwidth of the machine, and to PyTorch where it is installed
 	@scripts/bench
 
-scaling: program ## how time and memory of every method grow with tokens, dimensions, queries and heads (an hour): out/scaling.md
+scaling: program ## measure how time and memory of every method grow with tokens, dimensions, queries and heads (one hour): out/scaling.md
 	@mkdir -p $(OUT)
 	bench/scaling.py --kvbench $(BUILD)/kvbench >$(OUT)/scaling.md
 
-docs: program ## renew what the program prints: the tables in README.md, docs/methods, docs/columns.md
+docs: program ## regenerate the documentation that the program prints: tables in README.md, docs/methods, docs/columns.md
 	@scripts/docs
 
-nightly: setup ## the whole suite under AddressSanitizer+UBSan and under ThreadSanitizer
+nightly: setup ## run all tests under AddressSanitizer and UBSan, and under ThreadSanitizer
 	@scripts/sanitize
 
-gpu-check: ## on a machine with an NVIDIA GPU: build the CUDA backend, run its tests, sanitizer and bench
+gpu-check: ## build and test the CUDA kernels on a machine with an NVIDIA GPU, with sanitizer and benchmarks
 	@scripts/gpu-check
 
-slurm-check: program ## sweeps as a Slurm job array, on a Slurm that is started for it on this machine (installs its packages)
+slurm-check: program ## test sweeps as a Slurm job array, on a Slurm that it starts on this machine (installs its packages)
 	@scripts/slurm-check
 
-parallel-check: program ## sweeps in shards under GNU parallel (installs its package)
+parallel-check: program ## test sweeps in shards under GNU parallel (installs its package)
 	@scripts/parallel-check
 
-install: build ## install into PREFIX (default /usr/local), below DESTDIR if that is given; the prefix may be moved later
+install: build ## install into PREFIX (default /usr/local), below DESTDIR if given; the prefix may be moved later
 	@cmake --install $(BUILD) --prefix $(or $(PREFIX),/usr/local)
 
 clean: ## remove build folders and outputs

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How much arithmetic bounds could spare in k-means, as shares of the scores that plain Lloyd iterations compute.
+"""Computes how much arithmetic bounds could save in k-means, as shares of the scores that plain Lloyd iterations compute.
     bench/lloyd_bounds.py [TRACE]      needs numpy and the package in python/ (PYTHONPATH=python)
-Counts, not times: what a point's own centroid costs each iteration and what is computed again are counted, bookkeeping is not.
-  moved     a point is compared with the centroids that moved, and with all where its own did
-  hamerly   one bound a point on the best of the others, loosened by the largest drift (Hamerly 2010)
-  yinyang   a bound a point and group of centroids, 10 groups (Ding et al. 2015)
-Labels are those of plain Lloyd in all of them."""
+The figures are counts, not times. They include the score of each point with its own centroid in every iteration and all recomputed scores,
+but not the bookkeeping. All variants give the labels of plain Lloyd.
+  moved     a point is compared with the centroids that moved, and with all centroids if its own moved
+  hamerly   one bound per point on the best of the other centroids, loosened by the largest drift (Hamerly 2010)
+  yinyang   one bound per point and group of centroids, 10 groups (Ding et al. 2015)"""
 import sys
 
 import kvbench
@@ -16,7 +16,7 @@ GROUPS = 10
 
 
 def candidates(centroids, cosine):
-    """What points are multiplied with, and what is added: the largest sum is the nearest."""
+    """Matrix and bias for which the largest of matrix @ point + bias belongs to the nearest centroid."""
     if cosine:
         return centroids / np.linalg.norm(centroids, axis=1, keepdims=True), np.zeros(len(centroids))
     return centroids.copy(), -0.5 * (centroids**2).sum(1)
@@ -33,7 +33,7 @@ def by_group(values, group):
 
 
 def shares(keys, count, cosine, iterations=300):
-    """(iterations, share of moved, of hamerly, of yinyang)."""
+    """Number of iterations, and the shares of moved, hamerly and yinyang."""
     n = len(keys)
     points = keys / np.linalg.norm(keys, axis=1, keepdims=True) if cosine else keys
     norms = np.linalg.norm(points, axis=1)

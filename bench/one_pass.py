@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One exact pass serves all: what answering costs beside it, for every method at five budgets together.
+"""Measures the cost of answering relative to the exact pass, which all methods share, for every method at five budgets.
 
     python bench/one_pass.py build/release/kvbench [--rounds 3] [--budgets 256,512,1024,2048,4096] [--extra 3072]
 
-Replays the canonical head (32768 tokens of context, 256 queries, d = 128) in `prefill` with one seed on one thread, and prints
-attend_s of each method, summed over the budgets, as a multiple of the exact pass; then the same with one budget more, whose
-difference is what that budget costs. Times are processor time of the thread, the least of the rounds for each method.
+Replays the standard head (32768 tokens of context, 256 queries, d = 128) in `prefill` with one seed on one thread. Prints attend_s of
+each method, summed over the budgets, as a multiple of the exact pass; and the increase of this sum with one additional budget, which
+is the cost of this budget. Times are processor time of the thread, the minimum over the rounds per method.
 """
 import argparse
 import csv
@@ -13,13 +13,13 @@ import os
 import subprocess
 import tempfile
 
-REFERENCE = ("oracle-topk", "random")  # rows to compare with, no method of a paper
+REFERENCE = ("oracle-topk", "random")  # references, not methods of a paper
 SYNTH = ("--tokens 33024 --prompt-tokens 32768 --queries 384 --layers 1 --query-heads 1 --kv-heads 1 --head-dim 128 "
          "--value-dim 128").split()
 
 
 def replay(kvbench, trace, budgets, out):
-    """attend_s of each method, summed over the budgets, and the exact pass."""
+    """Seconds of the exact pass, and attend_s of each method, summed over the budgets."""
     subprocess.run([kvbench, "replay", trace, "-m", "all", "--protocol", "prefill", "--threads", "1", "--seeds", "1", "--rows",
                     "trace", "--budget", budgets, "-o", out], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     sums, exact = {}, None
@@ -52,12 +52,12 @@ def main():
             more.append(replay(args.kvbench, trace, f"{args.budgets},{args.extra}", out))
     exact, sums = least(few)
     _, with_extra = least(more)
-    print(f"exact pass {1000 * exact:.1f} ms; budgets {args.budgets}; one more: {args.extra}\n")
-    print("| method | attend_s, all budgets / exact pass | one budget more |\n|---|---|---|")
+    print(f"exact pass {1000 * exact:.1f} ms; budgets {args.budgets}; additional budget {args.extra}\n")
+    print("| method | attend_s, all budgets / exact pass | additional budget |\n|---|---|---|")
     for method, seconds in sums.items():
         print(f"| {method} | {seconds / exact:.2f} | {100 * (with_extra[method] - seconds) / exact:.1f} % |")
     total = sum(seconds for method, seconds in sums.items() if method not in REFERENCE)
-    print(f"\nAll methods of the papers together: {total / exact:.2f} exact passes")
+    print(f"\nAll methods of the papers: {total / exact:.2f} exact passes")
 
 
 if __name__ == "__main__":

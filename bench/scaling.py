@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How time and memory of every method grow with tokens, dimensions, queries and heads.
+"""Measures how time and memory of every method grow with tokens, dimensions, queries and heads.
 
-For each point of an axis a synthetic trace is written, replayed by one method a process (so that the resident maximum is its own), and deleted.
-Exponents are least squares in log-log over the points above the noise floor, beside what the registry states (`kvbench methods --format csv`).
-Needs Python's standard library alone.
+For each point of an axis a synthetic trace is written, replayed with one process per method (so that the resident maximum is that of the
+method), and deleted. Exponents are least-squares slopes of log(cost) over log(axis) for the points above the noise floor. They are printed
+beside those that the registry states (`kvbench methods --format csv`). The script needs only Python's standard library.
 """
 import argparse
 import csv
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 
-AXES = {  # what varies, and everything else
+AXES = {  # varied quantity: the fixed values of the others
     "n": dict(m=64, d=128, heads=1),
     "d": dict(n=16384, m=64, heads=1),
     "m": dict(n=16384, d=128, heads=1),
@@ -34,14 +34,14 @@ class Sample:
     reason: str = ""
     compress: float = math.nan  # seconds
     query: float = math.nan     # seconds of all queries
-    flops: float = math.nan     # declared, of compression
+    flops: float = math.nan     # declared flops of compression
     held: float = math.nan      # bytes that a deployment would hold for a head
-    peak: float = math.nan      # bytes of buffers while compressing, beside the head's keys and values
-    resident: float = math.nan  # bytes, the process's maximum
+    peak: float = math.nan      # bytes of buffers while compressing, in addition to keys and values of the head
+    resident: float = math.nan  # maximum of the process, in bytes
 
 
 def timed(command, limit):
-    """Runs a command; returns (exit code, text on stdout, text on stderr, resident maximum in bytes). Code None: the limit struck."""
+    """Runs a command; returns (exit code, stdout, stderr, resident maximum in bytes). The exit code is None if the time limit was reached."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err)
         expired = threading.Event()
@@ -64,7 +64,7 @@ def synthesize(options, path, n, m, d, heads):
 
 
 def measure(options, trace, method):
-    """The best of `--repeat` runs; a run of more than 10 s is not repeated."""
+    """The fastest of `--repeat` runs; a run of more than 10 s is not repeated."""
     best = None
     for _ in range(options.repeat):
         code, out, error, resident = timed([options.kvbench, "replay", trace, "--method", method, "--budget", str(options.budget), "--seeds",
@@ -87,7 +87,7 @@ def measure(options, trace, method):
 
 
 def exponent(points, floor):
-    """The slope of log y over log x through the points with y >= floor, or None where fewer than two are left.
+    """The slope of log y over log x through the points with y >= floor, or None if there are fewer than two such points.
 
     >>> round(exponent([(1, 3), (2, 12), (4, 48)], 0), 6)
     2.0
@@ -117,7 +117,7 @@ def table(heading, rows):
 
 
 def tables_n(results, stated, options):
-    """Fitted exponents of n beside the stated ones: of time, then of memory."""
+    """Tables of the fitted and stated exponents of n, first of time, then of memory."""
     times, memory = [], []
     for method, samples in results.items():
         cost = stated[method]
@@ -128,7 +128,7 @@ def tables_n(results, stated, options):
         times.append([method, number(slope(samples, "compress", options.floor)), number(slope(samples, "flops", 1e6)), cost["compress_n"],
                       cost["compress"], number(slope(samples, "query", options.floor)), cost["query_n"], cost["query"], largest,
                       number(last.compress, 3), number(last.query, 3)])
-        # Arrays of less than a MiB are bookkeeping, whatever they grow with.
+        # Arrays of less than one MiB are bookkeeping and not fitted.
         memory.append([method, number(slope(samples, "held", 1)), cost["memory_n"], cost["memory"], number(slope(samples, "peak", 2**20)),
                        largest, number(last.held / 2**20, 2), number(last.peak / 2**20, 1), number(last.resident / 2**20, 0)])
     return (table(["method", "compress: fitted", "of flops", "stated", "as stated", "query: fitted", "stated", "as stated", "largest n",
@@ -138,7 +138,7 @@ def tables_n(results, stated, options):
 
 
 def table_axis(axis, points, results, options):
-    """Seconds at each point, compression + all queries, and the exponents."""
+    """Table of the seconds at each point, compression + all queries, and of the exponents."""
     rows = []
     for method, samples in results.items():
         cells = [f"{s.compress:.3f} + {s.query:.3f}" if s.status == "ok" else s.status for _, s in samples]
@@ -155,7 +155,7 @@ def run_axis(axis, points, methods, options):
             synthesize(options, trace, **place)
             for method in methods:
                 earlier = results[method]
-                # What took long at the point before would take longer here; what the method itself refuses it says in a moment.
+                # A method that reached the limit at the previous point would take even longer here. A method that refuses to run does so at once.
                 if axis == "n" and earlier and earlier[-1][1].status == "stopped":
                     sample = earlier[-1][1]
                 else:
@@ -178,18 +178,18 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     here = os.path.dirname(os.path.abspath(__file__))
     numbers = lambda text: [int(word) for word in text.split(",") if word]
-    parser.add_argument("--kvbench", default=os.path.join(here, "..", "build", "release", "kvbench"), help="the program to measure")
-    parser.add_argument("--methods", default="", help="comma list (default: all of the registry)")
-    parser.add_argument("--n", type=numbers, default=[4096, 16384, 65536, 262144, 1048576], help="tokens; empty: leave the axis out")
+    parser.add_argument("--kvbench", default=os.path.join(here, "..", "build", "release", "kvbench"), help="program to measure")
+    parser.add_argument("--methods", default="", help="comma-separated list (default: all methods of the registry)")
+    parser.add_argument("--n", type=numbers, default=[4096, 16384, 65536, 262144, 1048576], help="numbers of tokens; empty: leave the axis out")
     parser.add_argument("--d", type=numbers, default=[64, 128, 256], help="dimensions, at 16384 tokens")
-    parser.add_argument("--m", type=numbers, default=[64, 256, 1024], help="queries, at 16384 tokens")
-    parser.add_argument("--heads", type=numbers, default=[1, 4, 16], help="kv heads, at 16384 tokens and d = 64")
-    parser.add_argument("--budget", type=int, default=1024, help="tokens, at every n")
-    parser.add_argument("--pattern", default="gaussian", help="of kvbench synth")
-    parser.add_argument("--floor", type=float, default=0.002, help="seconds below which a time is noise and not fitted")
-    parser.add_argument("--repeat", type=int, default=3, help="runs, of which the fastest counts")
-    parser.add_argument("--limit", type=float, default=900, help="seconds of a replay; it is stopped above and at every larger n")
-    parser.add_argument("--folder", default=None, help="where traces are written (the largest takes 0.55 GiB)")
+    parser.add_argument("--m", type=numbers, default=[64, 256, 1024], help="numbers of queries, at 16384 tokens")
+    parser.add_argument("--heads", type=numbers, default=[1, 4, 16], help="numbers of kv heads, at 16384 tokens and d = 64")
+    parser.add_argument("--budget", type=int, default=1024, help="budget in tokens, at every n")
+    parser.add_argument("--pattern", default="gaussian", help="pattern of kvbench synth")
+    parser.add_argument("--floor", type=float, default=0.002, help="seconds below which a time is not fitted, because it is noise")
+    parser.add_argument("--repeat", type=int, default=3, help="number of runs, of which the fastest counts")
+    parser.add_argument("--limit", type=float, default=900, help="seconds after which a replay is stopped; larger n are then skipped")
+    parser.add_argument("--folder", default=None, help="folder for the traces (the largest takes 0.55 GiB)")
     parser.add_argument("--self-test", action="store_true", help="check the arithmetic and exit")
     return parser.parse_args()
 

@@ -1,4 +1,7 @@
-# KVBENCH_CUDA: AUTO builds the CUDA backend where nvcc is found, ON demands it, OFF leaves it out.
+# KVBENCH_CUDA: AUTO builds the CUDA back end where nvcc is found, ON requires it, OFF leaves it out. It is a module, libkvbench_cuda.so,
+# which tests and benchmarks load from the build folder; the program loads it from its own folder, or from the library folder of an
+# installation.
+set(CMAKE_BUILD_RPATH ${PROJECT_BINARY_DIR})
 set(KVBENCH_CUDA AUTO CACHE STRING "CUDA backend: AUTO, ON or OFF")
 set_property(CACHE KVBENCH_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(KVBENCH_WITH_CUDA OFF)

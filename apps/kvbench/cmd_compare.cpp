@@ -30,7 +30,7 @@ Metric metric_of(const std::string& name) {
   for (std::size_t m = 0; m < metric_count; ++m) names.emplace_back(name_of(static_cast<Metric>(m)));
   const auto found = std::ranges::find(names, name);
   if (found == names.end()) {
-    throw Error("--metric: there is no metric '{}' by query.{} There is: {}", name, did_you_mean(name, names),
+    throw Error("--metric: there is no metric '{}' per query.{} The metrics are: {}", name, did_you_mean(name, names),
                 fmt::join(names, ", "));
   }
   return static_cast<Metric>(found - names.begin());
@@ -38,7 +38,7 @@ Metric metric_of(const std::string& name) {
 
 int run(const CompareFlags& o) {
   if (o.files.empty())
-    throw Error("name a file of results: one of replay --raw, a CSV of --rows query, or the cells of a sweep");
+    throw Error("name a file of results: one written with replay --raw, a CSV with --rows query, or the cells of a sweep");
   ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = metric_of(o.metric), .span = o.span};
   if (!o.a.empty()) request.a = parse_configuration(o.a, "--a");
   if (!o.b.empty()) request.b = parse_configuration(o.b, "--b");
@@ -52,7 +52,7 @@ int run(const CompareFlags& o) {
   }
   Output output(o.output);
   const std::vector<Comparison> rows = compare(request);
-  const bool table = o.format == "table" || (o.format.empty() && !output.to_file() && stdout_is_terminal());
+  const bool table = shows_table(o.format, output);
   output.finish(o.format == "md" ? compare_markdown(rows) : table ? compare_terminal(rows) : compare_csv(rows));
   return done;
 }
@@ -60,18 +60,19 @@ int run(const CompareFlags& o) {
 }  // namespace
 
 Command add_compare(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("compare", "Say which differences between methods are real, query by query");
+  CLI::App* flags = app.add_subcommand("compare", "Test which differences between methods are significant, on paired queries");
   auto options = std::make_shared<CompareFlags>();
   CompareFlags& o = *options;
-  flags->add_option("results", o.files, "Files of replay --raw, CSV files of --rows query, or files of cells of a sweep");
+  flags->add_option("results", o.files,
+                    "Files written with replay --raw, CSV files with --rows query, or cells files of a sweep");
   const char* syntax = "such as subgen, subgen[t=4], uniform@25% or 2:uniform (of the second file)";
   flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));
-  flags->add_option("--b", o.b, "The other one (default: all others; without --a and --b: all against the best of each cell)");
-  flags->add_option("--metric", o.metric, "A metric with values by query")->capture_default_str();
-  flags->add_option("--by", o.span, "What is compared at a time: a layer, a (query) head, a prompt, or all (default: layer)")
+  flags->add_option("--b", o.b, "The other configuration (default: all others; without --a and --b: all against the best one)");
+  flags->add_option("--metric", o.metric, "Metric with values per query")->capture_default_str();
+  flags->add_option("--by", o.span, "Scope of one comparison: layer, head (query head), prompt or all (default: layer)")
       ->transform(CLI::CheckedTransformer(spans));
   add_form_flags(flags, o.format, o.output);
-  add_columns_flag(flags, "Describe the columns of the CSV and exit", o.format, docs_of(compare_columns()));
+  add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(compare_columns()));
   return {flags, [options] { return run(*options); }};
 }
 

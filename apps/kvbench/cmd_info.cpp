@@ -69,7 +69,7 @@ std::string describe(const trace::Reader& reader) {
 }  // namespace
 
 Command add_info(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("info", "What a trace holds, and which methods it can feed");
+  CLI::App* flags = app.add_subcommand("info", "Describe a trace, and list the methods that can run on it");
   auto path = std::make_shared<std::string>();
   flags->add_option("trace", *path, "Trace file (.h5)")->required();
   return {flags, [path] {

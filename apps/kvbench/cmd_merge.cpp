@@ -20,7 +20,7 @@ struct MergeFlags {
   TableFlags table;
 };
 
-/// Throws Error that names some of them where cells are missing, or says so on stderr where the user takes what is there.
+/// Where cells are missing, throws Error with some of them, or with --partial lists them on stderr.
 void check_missing(const Merged& merged, bool partial) {
   const std::vector<std::string> missing = missing_cells(merged.layout, merged.files);
   if (missing.empty()) return;
@@ -30,11 +30,11 @@ void check_missing(const Merged& merged, bool partial) {
   if (missing.size() > shown) list += fmt::format("\n  and {} more", missing.size() - shown);
   if (!partial) {
     throw Error(
-        "{} cells of sweep '{}' are missing; compute their shards (--resume goes on with a part), or take what is there "
-        "with --partial:{}",
+        "{} cells of sweep '{}' are missing; compute their shards (--resume continues an incomplete one), or make rows of the "
+        "others with --partial:{}",
         missing.size(), merged.layout.name, list);
   }
-  fmt::print(stderr, "kvbench: {} cells are missing and stay out of the rows:{}\n", missing.size(), list);
+  fmt::print(stderr, "kvbench: {} cells are missing and are left out of the rows:{}\n", missing.size(), list);
 }
 
 int run(const MergeFlags& options) {
@@ -49,10 +49,10 @@ int run(const MergeFlags& options) {
 }  // namespace
 
 Command add_merge(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("merge", "Join the cells of a sweep's shards (or of one that stopped) into its tables");
+  CLI::App* flags = app.add_subcommand("merge", "Make the tables of a sweep from the cells of its shards");
   auto options = std::make_shared<MergeFlags>();
-  flags->add_option("cells", options->files, "Files of cells that `kvbench sweep` wrote")->required();
-  flags->add_flag("--partial", options->partial, "Make rows of the cells that are there, where some are missing");
+  flags->add_option("cells", options->files, "Cells files written by `kvbench sweep`")->required();
+  flags->add_flag("--partial", options->partial, "Make rows even if cells are missing");
   add_table_flags(flags, options->table);
   return {flags, [options] { return run(*options); }};
 }

@@ -23,7 +23,7 @@ std::string list_text() {
   return out;
 }
 
-/// For programs: what a scaling run is compared with.
+/// For programs: the growth of cost that bench/scaling.py compares its measurements with.
 std::string list_csv() {
   std::string out = "method,compress,query,memory,compress_n,query_n,memory_n\n";
   for (const MethodInfo& m : all_methods()) {
@@ -61,14 +61,14 @@ std::string list(const std::string& format) {
 }
 
 std::string one(const MethodInfo& method, const std::string& format) {
-  if (format == "csv") throw Error("--format csv is the cost of all methods; name none");
+  if (format == "csv") throw Error("--format csv lists the cost of all methods; leave the name out");
   return format == "md" ? method_page(method) : details(method);
 }
 
 }  // namespace
 
 Command add_methods(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("methods", "List the methods, or describe one");
+  CLI::App* flags = app.add_subcommand("methods", "List all methods, or describe one");
   auto options = std::make_shared<MethodsFlags>();
   flags->add_option("name", options->name, "Method to describe");
   flags->add_option("--format", options->format, "text, md, or csv (the cost of all methods)")

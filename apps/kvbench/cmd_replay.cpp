@@ -10,7 +10,7 @@
 #include <kvbench/replay/records/raw.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/replay.hpp>
-#include <kvbench/report/column.hpp>
+#include <kvbench/report/table.hpp>
 
 #include "column_page.hpp"
 #include "commands.hpp"
@@ -23,7 +23,7 @@ namespace {
 
 using namespace config;
 
-/// Flags as text; resolved into a ReplayRequest before anything is read.
+/// Values of the flags, some of them as text, from which the ReplayRequest is made.
 struct ReplayFlags {
   std::string trace, raw, seeds = "5", protect, protect_outside;
   std::vector<std::string> methods, budgets = {"25%"}, settings, layers, heads, prompts;
@@ -33,7 +33,7 @@ struct ReplayFlags {
   CLI::Option* window_flag = nullptr;
 };
 
-/// The settings of --set that concern `method`: "subgen.delta=4", or "delta=4" for every method that has such a parameter.
+/// The settings of --set for `method`, such as "subgen.delta=4".
 std::vector<Assignment> settings_for(const MethodInfo& method, const std::vector<std::string>& settings) {
   std::vector<Assignment> own;
   for (const std::string& setting : settings) {
@@ -58,7 +58,7 @@ void check_settings(const ReplayFlags& options) {
     };
     if (std::ranges::any_of(options.request.methods, named)) continue;
     const MethodInfo& method = find_method(name);
-    throw Error("--set '{}' names a method that is not replayed; add --method {}", setting, method.name);
+    throw Error("--set '{}' is for a method that is not replayed; add --method {}", setting, method.name);
   }
 }
 
@@ -81,16 +81,15 @@ void resolve_methods(ReplayFlags& options) {
 void resolve_seeds(ReplayFlags& options) {
   const auto numbers = number_list({options.seeds}, "--seeds");
   const bool count = numbers.size() == 1 && options.seeds.find_first_of(",-") == std::string::npos;
-  options.request.seeds = count ? first_seeds(numbers[0], "--seeds") : listed_seeds(numbers, "--seeds");
+  options.request.seeds = count ? first_seeds(numbers[0]) : listed_seeds(numbers);
 }
 
 void resolve_protection(ReplayFlags& options) {
   if (!options.protect.empty() && !options.protect_outside.empty())
     throw Error("give --protect or --protect-outside, not both");
-  if (!options.protect.empty())
-    set_protection(options.request, number_list({options.protect}, "--protect"), false, "--protect");
+  if (!options.protect.empty()) set_protection(options.request, number_list({options.protect}, "--protect"), false);
   if (!options.protect_outside.empty())
-    set_protection(options.request, number_list({options.protect_outside}, "--protect-outside"), true, "--protect-outside");
+    set_protection(options.request, number_list({options.protect_outside}, "--protect-outside"), true);
 }
 
 void resolve(ReplayFlags& options) {
@@ -107,12 +106,15 @@ void resolve(ReplayFlags& options) {
     if (options.window < 1) throw Error("--window {} must be at least 1", options.window);
     request.window = options.window;
   }
-  set_machine(options.run, request);
+  request.standalone = options.run.standalone;
+  request.kv_element = options.run.kv_element;
 }
 
 int run(ReplayFlags& options) {
   resolve_device(options.run);
   resolve(options);
+  RunOptions how = run_options(options.run);
+  how.keep_raw = !options.raw.empty();
   const trace::Reader reader(options.trace);
   Output output(options.run.output);
   ReplayHooks hooks{.stop = &stop_on_signals()};
@@ -121,13 +123,12 @@ int run(ReplayFlags& options) {
     Progress progress("heads", options.run.quiet);
     hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
     hooks.note = note_to_stderr(options.run.quiet);
-    options.request.keep_raw = !options.raw.empty();
-    const ReplayResults results = replay(reader, options.request, hooks);
-    if (options.request.keep_raw) write_raw(options.raw, reader, options.request, results);
+    const ReplayResults results = replay(reader, options.request, how, hooks);
+    if (how.keep_raw) write_raw(options.raw, reader, options.request, results);
     records = summarize(results, options.run.grain);
     mark_best(records);
   }
-  output.finish(format_records(options.run, records, !output.to_file() && stdout_is_terminal()));
+  output.finish(format_records(options.run, records, output));
   if (output.to_file() && (options.run.summary || stdout_is_terminal())) print(summary_table(records));
   report_device_memory(options.run);
   return exit_code(records);
@@ -137,15 +138,16 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
   flags->add_option("trace", o.trace, "Trace file (.h5)")->required();
   flags
       ->add_option("-m,--method", o.methods,
-                   "Methods, all, or file:KEPT.h5 for entries of your own (repeat or separate by commas)")
+                   "Methods, all, or file:KEPT.h5 for your own selection of entries (repeat, or separate with commas)")
       ->required();
   flags
-      ->add_option("-b,--budget", o.budgets,
-                   "Tokens per kv head, shares of the context, or bytes of keys and values per kv head: 256,25%,512KiB")
+      ->add_option(
+          "-b,--budget", o.budgets,
+          "Budgets: tokens per kv head, shares of the context, or bytes of keys and values per kv head: 256,25%,512KiB")
       ->capture_default_str();
-  flags->add_option("--set", o.settings, "METHOD.PARAMETER=VALUE (see kvbench methods NAME)");
+  flags->add_option("--set", o.settings, "Set a parameter: METHOD.PARAMETER=VALUE (see kvbench methods NAME)");
   flags->add_option("--seeds", o.seeds, "Number of seeds, or a list such as 3,4,7")->capture_default_str();
-  flags->add_option("--layers", o.layers, "Layers of the model: 0,1,8 or 0-3 (default: all in the trace)");
+  flags->add_option("--layers", o.layers, "Layers of the model, such as 0,1,8 or 0-3 (default: all layers of the trace)");
   flags->add_option("--heads", o.heads, "kv heads (default: all)");
   flags->add_option("--prompts", o.prompts, "Prompt groups (default: all)");
 }
@@ -153,31 +155,34 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
 void add_protocol_flags(CLI::App* flags, ReplayFlags& o) {
   flags
       ->add_option("--protocol", o.request.protocol,
-                   "prefill, decode, stream or auto (decode where the trace has decoded tokens)")
+                   "prefill, decode, stream, or auto: decode where the trace has decoded tokens, else prefill")
       ->transform(CLI::CheckedTransformer(protocols()));
-  flags->add_option("--decoded", o.request.decoded, "Decoded tokens are handled by the method, or kept exactly: method, keep")
+  flags
+      ->add_option("--decoded", o.request.decoded,
+                   "Whether the method compresses decoded tokens or they are kept exactly: method, keep")
       ->transform(CLI::CheckedTransformer(decoded_policies()));
-  o.window_flag = flags->add_option("--window", o.window,
-                                    "prefill: last tokens that stay exact (default: tokens after the prompt, or 256)");
-  flags->add_option("--protect", o.protect, "FIRST,LAST tokens of the context kept exactly, inside the budget");
+  o.window_flag = flags->add_option(
+      "--window", o.window, "prefill: number of last tokens that are kept exactly (default: tokens after the prompt, or 256)");
+  flags->add_option("--protect", o.protect,
+                    "FIRST,LAST: numbers of tokens of the context that are kept exactly, inside the budget");
   flags->add_option("--protect-outside", o.protect_outside,
-                    "FIRST,LAST tokens kept exactly on top of the budget; shares apply to the rest");
-  flags->add_option("--dense-layers", o.request.dense_layers, "First layers of the model kept exact")
+                    "FIRST,LAST: the same outside the budget; shares refer to the other tokens");
+  flags->add_option("--dense-layers", o.request.dense_layers, "Number of first layers of the model that are kept exactly")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  flags->add_flag("--recall-sinks", o.request.recall_sinks, "Count sinks in recall too");
+  flags->add_flag("--recall-sinks", o.request.recall_sinks, "Count protected tokens in recall");
 }
 
 }  // namespace
 
 Command add_replay(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("replay", "Run methods on a trace and measure their error, recall and memory");
+  CLI::App* flags = app.add_subcommand("replay", "Run methods on a trace, and measure their error, recall and memory");
   auto options = std::make_shared<ReplayFlags>();
   add_selection_flags(flags, *options);
   add_protocol_flags(flags, *options);
   add_run_flags(flags, options->run);
-  add_columns_flag(flags, "Describe the columns of the CSV and exit", options->run.format, docs_of(columns()));
-  flags->add_option("--raw", options->raw, "Also keep errors, outputs and entries of every query in this HDF5 file");
+  add_columns_flag(flags, "Print the columns of the CSV and exit", options->run.format, docs_of(record_columns()));
+  flags->add_option("--raw", options->raw, "Write errors, outputs and entries of every query to this HDF5 file");
   return {flags, [options] { return run(*options); }};
 }
 

@@ -4,8 +4,6 @@
 
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/html.hpp>
-#include <kvbench/report/markdown.hpp>
 #include <kvbench/report/report.hpp>
 
 #include "commands.hpp"
@@ -20,7 +18,7 @@ struct ReportFlags {
   ReportOptions report;
 };
 
-/// --format, or what the name of the output ends with.
+/// --format, else the format that the name of the output implies.
 std::string format_of(const ReportFlags& o) {
   if (!o.format.empty()) return o.format;
   for (const char* ending : {".md", ".markdown"}) {
@@ -29,10 +27,10 @@ std::string format_of(const ReportFlags& o) {
   for (const char* ending : {".html", ".htm"}) {
     if (o.output.ends_with(ending)) return "html";
   }
-  throw Error("-o '{}' does not say which form is wanted; end it with .html or .md, or give --format", o.output);
+  throw Error("-o '{}': the name does not imply a format; end it with .html or .md, or give --format", o.output);
 }
 
-/// Title, description and published numbers of a sweep file. Rows of a claim may have a number of the paper each, `paper`.
+/// Adds title, description and published results of a sweep file. Each row of a result may have a number of its own, `paper`.
 void add_sweep_file(const ReportFlags& o, ReportOptions& report) {
   const config::Sweep sweep = config::read_sweep(o.sweep);
   if (report.title == ReportOptions().title) report.title = sweep.name;
@@ -50,7 +48,7 @@ void add_sweep_file(const ReportFlags& o, ReportOptions& report) {
   }
 }
 
-/// Files of one name in several folders are told apart by their paths.
+/// Names files of the same name in different folders by their paths.
 void tell_apart(std::vector<CsvTable>& tables) {
   for (CsvTable& table : tables) {
     const std::string name = std::filesystem::path(table.file).filename().string();
@@ -63,7 +61,7 @@ int run(const ReportFlags& o) {
   const std::string format = format_of(o);
   std::vector<CsvTable> tables;
   for (const std::string& path : o.tables) {
-    if (std::ranges::count(o.tables, path) > 1) throw Error("{}: named twice", path);
+    if (std::ranges::count(o.tables, path) > 1) throw Error("{}: is given twice", path);
     tables.push_back(read_csv(path));
   }
   tell_apart(tables);
@@ -78,15 +76,15 @@ int run(const ReportFlags& o) {
 }  // namespace
 
 Command add_report(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("report", "Figures and tables of CSV files, as one HTML or Markdown file");
+  CLI::App* flags = app.add_subcommand("report", "Make one HTML or Markdown file with figures and tables from CSV files");
   auto options = std::make_shared<ReportFlags>();
   ReportFlags& o = *options;
-  flags->add_option("tables", o.tables, "CSV files of replay, sweep (measures too) and validate")->required();
-  flags->add_option("-o,--output", o.output, "File to write, .html or .md (appears whole or not at all); -: standard output")
-      ->required();
-  flags->add_option("--format", o.format, "html or md (default: what the name of the output says)")
+  flags->add_option("tables", o.tables, "CSV files written by replay, sweep (rows or measures) and validate")->required();
+  flags->add_option("-o,--output", o.output, "File to write, .html or .md, atomically; -: standard output")->required();
+  flags->add_option("--format", o.format, "html or md (default: implied by the name of the output)")
       ->check(CLI::IsMember({"html", "md"}));
-  flags->add_option("--sweep", o.sweep, "Sweep file of the tables: its title, and the papers' numbers beside ours");
+  flags->add_option("--sweep", o.sweep,
+                    "Sweep file of the tables: adds its title, and the published results beside the measured ones");
   flags->add_option("--title", o.report.title, "Title of the report")->capture_default_str();
   return {flags, [options] { return run(*options); }};
 }

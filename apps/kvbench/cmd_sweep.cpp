@@ -28,14 +28,15 @@ struct SweepFlags {
 SweepPlan plan(const SweepFlags& options) {
   config::Sweep sweep = config::read_sweep(options.file);
   for (config::SweepRun& run : sweep.runs) {
-    set_machine(options.run, run.request);
+    run.request.standalone = options.run.standalone;
+    run.request.kv_element = options.run.kv_element;
     if (options.run.device_flag->count() > 0) run.devices.clear();
   }
-  if (!options.traces.empty()) use_traces(sweep, options.traces);
-  return plan_sweep(std::move(sweep));
+  if (!options.traces.empty()) use_traces(sweep, options.traces, "--trace");
+  return plan_sweep(std::move(sweep), run_options(options.run));
 }
 
-/// Where finished cells go: a file that the user names, one beside the output, or a scratch file where there is no output.
+/// The cells file: the one that the user names, else one beside the output, else a temporary file (an empty path).
 std::string cells_path(const SweepFlags& options) {
   if (!options.cells.empty()) return options.cells;
   const bool to_file =
@@ -46,29 +47,31 @@ std::string cells_path(const SweepFlags& options) {
 CellsFile open_cells(const SweepFlags& options, const std::string& path) {
   if (path.empty()) return {path, FrameFile::Mode::scratch};
   if (options.overwrite) std::filesystem::remove(path);
-  std::error_code none;  // a file that another failure left empty holds nothing
+  std::error_code none;  // an empty file may be left from an earlier failure
   if (!options.resume && std::filesystem::file_size(path, none) > 0 && !none) {
-    throw Error("{}: holds the cells of an earlier run; go on with them with --resume, or start anew with --overwrite", path);
+    throw Error("{}: holds the cells of an earlier run; continue it with --resume, or start again with --overwrite", path);
   }
   return {path, FrameFile::Mode::append};
 }
 
-/// Says what a resumed sweep finds.
+/// Reports on stderr what a resumed sweep finds.
 void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Standing& standing) {
   if (cells.torn_bytes() > 0) {
-    fmt::print(stderr, "kvbench: {}: {} bytes were cut off in the middle of a cell; it is computed again\n", cells.path(),
+    fmt::print(stderr, "kvbench: {}: {} bytes of an incomplete cell are ignored; the cell is computed again\n", cells.path(),
                cells.torn_bytes());
   }
   const auto old = cells.layout();
   if (!old) return;
   const bool changed = encode_layout(*old) != encode_layout(layout);
-  fmt::print(stderr, "kvbench: {}: {} of {} cells are there{}\n", cells.path(), standing.finished, standing.cells,
-             changed ? "; the sweep file, a trace, the device or kvbench has changed since they were computed, and cells that "
-                       "this concerns are computed again"
-                     : "");
+  fmt::print(stderr, "kvbench: {}: {} of {} cells are already computed{}\n", cells.path(), standing.finished, standing.cells,
+             changed
+                 ? "; the sweep file, a trace, the device or kvbench has changed since, and the cells affected are computed "
+                   "again"
+                 : "");
 }
 
-void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard, CellsFile& cells) {
+void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard,
+             CellsFile& cells) {
   if (options.resume) report_resumed(cells, layout, standing_of(plan, layout, shard, cells));
   cells.begin(layout);
   ReplayHooks hooks{.stop = &stop_on_signals()};
@@ -84,13 +87,14 @@ int run(SweepFlags& options) {
   const Shard shard = sharded ? Shard::parse(options.shard) : Shard{};
   if (sharded && options.cells.empty() && !options.dry_run) {
     throw Error(
-        "--shard {}: rows need the cells of all shards; name a file for those of this one with --cells, and join them with "
+        "--shard {}: rows need the cells of all shards; name the cells file of this shard with --cells, and make rows with "
         "`kvbench merge`",
         options.shard);
   }
-  if (sharded && !options.run.output.empty()) throw Error("--shard computes cells, not rows; leave -o to `kvbench merge`");
+  if (sharded && !options.run.output.empty())
+    throw Error("--shard computes cells, not rows; give -o to `kvbench merge` instead");
   if (!options.cells.empty() && options.cells == options.run.output) {
-    throw Error("--cells {}: rows and cells need a file each; give -o another name", options.cells);
+    throw Error("--cells {}: rows and cells need different files; give -o another name", options.cells);
   }
   const SweepPlan sweep = plan(options);
   if (options.dry_run) {
@@ -103,12 +107,12 @@ int run(SweepFlags& options) {
   const std::string path = cells_path(options);
   std::vector<CellsFile> cells;
   cells.push_back(open_cells(options, path));
-  const SweepLayout layout = layout_of(sweep);  // reads all of every trace
+  const SweepLayout layout = layout_of(sweep);  // reads every trace completely
   try {
     compute(options, sweep, layout, shard, cells.front());
   } catch (const Interrupted&) {
     if (path.empty()) throw;
-    fmt::print(stderr, "kvbench: interrupted; {} cells are safe in {}: the same command with --resume goes on\n",
+    fmt::print(stderr, "kvbench: interrupted; {} cells are kept in {}: continue with the same command and --resume\n",
                cells.front().size(), path);
     return was_interrupted;
   }
@@ -122,7 +126,8 @@ int run(SweepFlags& options) {
 }  // namespace
 
 Command add_sweep(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("sweep", "Run the replays of a sweep file, such as configs/balancekv-fig2.toml");
+  CLI::App* flags =
+      app.add_subcommand("sweep", "Run the replays and measures of a sweep file, such as configs/balancekv-fig2.toml");
   auto options = std::make_shared<SweepFlags>();
   flags->add_flag_callback(
       "--example",
@@ -130,19 +135,20 @@ Command add_sweep(CLI::App& app) {
         print(config::example_sweep());
         throw CLI::Success();
       },
-      "Print a commented sweep file with every key and every method, and exit");
+      "Print a commented example with every key and every method, and exit");
   flags->add_option("file", options->file, "Sweep file (.toml)")->required();
-  flags->add_option("--trace", options->traces, "Replay these traces instead of the ones that the file names");
+  flags->add_option("--trace", options->traces, "Use these traces instead of those in the file");
   flags->add_flag("--dry-run", options->dry_run,
-                  "Check everything, print the plan and an estimate of time, memory and disk; write nothing");
+                  "Check the file, print the plan and an estimate of time, memory and disk space, and exit");
   flags->add_option("--cells", options->cells,
-                    "File that takes every finished cell at once (default: OUTPUT.cells, removed when the sweep is done)");
+                    "File for the finished cells (default: OUTPUT.cells, removed at the end of the sweep)");
   CLI::Option* resume =
-      flags->add_flag("--resume", options->resume, "Go on with the cells that are there; the result is the same to the byte");
-  flags->add_flag("--overwrite", options->overwrite, "Throw away the cells that are there")->excludes(resume);
-  flags->add_option("--shard", options->shard, "Compute part I/N of the cells, for `kvbench merge`: 1/8 to 8/8");
+      flags->add_flag("--resume", options->resume,
+                      "Continue with the cells in the cells file; the output is identical to that of an uninterrupted sweep");
+  flags->add_flag("--overwrite", options->overwrite, "Discard the cells in the cells file")->excludes(resume);
+  flags->add_option("--shard", options->shard, "Compute part I/N of the cells, such as 1/8, for `kvbench merge`");
   add_run_flags(flags, options->run);
-  add_columns_flag(flags, "Describe the columns of the measures' CSV and exit (of the rows': kvbench replay --columns)",
+  add_columns_flag(flags, "Print the columns of the CSV of measures and exit (for those of rows: kvbench replay --columns)",
                    options->run.format, docs_of(measure_columns()));
   return {flags, [options] { return run(*options); }};
 }

@@ -23,7 +23,7 @@ struct ValidateFlags {
   bool synthetic = false, list = false, summary = false, quiet = false;
 };
 
-std::string list_text() {
+std::string checks_list() {
   std::size_t width = 0;
   for (const Claim& claim : all_claims()) width = std::max(width, claim.id.size());
   std::string out;
@@ -35,16 +35,15 @@ std::string list_text() {
 
 std::string as_text(const ValidateFlags& o, const Output& output, std::span<const CheckRow> rows) {
   if (o.format == "md") return check_markdown(rows);
-  const bool table = o.format == "table" || (o.format.empty() && !output.to_file() && stdout_is_terminal());
-  return table ? check_summary(rows) : check_csv(rows);
+  return shows_table(o.format, output) ? check_summary(rows) : check_csv(rows);
 }
 
 int run(const ValidateFlags& o) {
   if (o.list) {
-    print(list_text());
+    print(checks_list());
     return done;
   }
-  if (o.trace.empty() && !o.synthetic) throw Error("name a trace, or use --synthetic for the built-in streams, or both");
+  if (o.trace.empty() && !o.synthetic) throw Error("name a trace, or give --synthetic for the built-in streams, or both");
   const std::vector<const Claim*> claims = find_claims(split_list(o.claims, "--claim"), split_list(o.methods, "--method"));
   std::optional<trace::Reader> reader;
   std::vector<SubjectSource> subjects;
@@ -64,7 +63,7 @@ int run(const ValidateFlags& o) {
   output.finish(as_text(o, output, result.rows));
   if (output.to_file() && (o.summary || stdout_is_terminal())) print(check_summary(result.rows));
   if (result.interrupted) {
-    fmt::print(stderr, "kvbench: interrupted; the rows of the finished checks were kept\n");
+    fmt::print(stderr, "kvbench: interrupted; the rows of the finished checks were written\n");
     return was_interrupted;
   }
   return std::ranges::any_of(result.rows, is_fault) ? rows_failed : done;
@@ -73,37 +72,39 @@ int run(const ValidateFlags& o) {
 }  // namespace
 
 Command add_validate(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("validate", "Test the papers' theorems and claims: one row a statement, with a verdict");
+  CLI::App* flags =
+      app.add_subcommand("validate", "Test theorems and claims of the papers: one row per statement, with a verdict");
   auto options = std::make_shared<ValidateFlags>();
   ValidateFlags& o = *options;
   flags->add_option("trace", o.trace, "Trace file (.h5)");
-  flags->add_flag("--synthetic", o.synthetic, "Also (or only) check streams built so that the bounds say something");
+  flags->add_flag("--synthetic", o.synthetic,
+                  "Check built-in streams on which the bounds are informative, beside the trace or alone");
   flags->add_flag("--list", o.list, "List the claims and exit");
-  flags->add_option("--claim", o.claims, "Ids or prefixes: subgen.lemma1, balancekv (default: all)");
+  flags->add_option("--claim", o.claims, "Ids of claims, or prefixes of ids: subgen.lemma1, balancekv (default: all)");
   flags->add_option("--method", o.methods, "Only claims about these methods");
-  flags->add_option("--layers", o.layers, "Layers of the model (default: all in the trace)");
+  flags->add_option("--layers", o.layers, "Layers of the model (default: all layers of the trace)");
   flags->add_option("--heads", o.heads, "kv heads (default: all)");
-  flags->add_option("--queries", o.validate.queries, "Queries a head, spread evenly")
+  flags->add_option("--queries", o.validate.queries, "Number of queries per head, spread evenly")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
-  flags->add_option("--seeds", o.validate.seeds, "Independent trials of a probability statement")
+  flags->add_option("--seeds", o.validate.seeds, "Number of independent trials per probability statement")
       ->check(CLI::Range(10, 1000000))
       ->capture_default_str();
-  flags->add_option("--alpha", o.validate.alpha, "Chance that a run without any fault reports one")
+  flags->add_option("--alpha", o.validate.alpha, "Probability that a run reports a violation although there is none")
       ->check(CLI::Range(1e-12, 0.5))
       ->capture_default_str();
-  flags->add_option("--eps", o.validate.eps, "Accuracy of theorems that promise one")
+  flags->add_option("--eps", o.validate.eps, "Accuracy eps of the theorems that have one")
       ->check(CLI::Range(1e-3, 1.0))
       ->capture_default_str();
-  flags->add_option("--delta", o.validate.delta, "Failure probability that such theorems may have")
+  flags->add_option("--delta", o.validate.delta, "Failure probability delta of the theorems that have one")
       ->check(CLI::Range(1e-6, 0.5))
       ->capture_default_str();
-  flags->add_option("--threads", o.validate.threads, "Threads, over checks (default: all processors)")
+  flags->add_option("--threads", o.validate.threads, "Number of threads (default: OMP_NUM_THREADS, else all processors)")
       ->check(CLI::Range(0, 4096));
   add_form_flags(flags, o.format, o.output);
-  add_columns_flag(flags, "Describe the columns of the CSV and exit", o.format, docs_of(check_columns()));
-  flags->add_flag("--summary", o.summary, "With -o: print the short table too (default on a terminal)");
-  flags->add_flag("-q,--quiet", o.quiet, "No progress bar");
+  add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(check_columns()));
+  flags->add_flag("--summary", o.summary, "With -o: also print the short table (default on a terminal)");
+  flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
   return {flags, [options] { return run(*options); }};
 }
 

@@ -19,7 +19,7 @@ bool typed(std::span<const ColumnDoc> columns) {
 std::string cell(const std::string& text) {
   std::string out;
   for (const char c : text) {
-    if (c == '|' || c == '<' || c == '*') out += '\\';  // which would end the cell, open a tag, or emphasise
+    if (c == '|' || c == '<' || c == '*') out += '\\';  // they would end the table cell, open a tag, or emphasise
     out += c;
   }
   return out;

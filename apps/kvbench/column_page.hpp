@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of a table described for people: `--columns` of the commands that write one, and docs/columns.md.
+// Descriptions of the columns of a table: --columns of the commands that write it, and docs/columns.md.
 #pragma once
 
 #include <memory>
@@ -11,20 +11,20 @@
 
 namespace kvbench::app {
 
-/// Type and unit are empty where a table does not state them.
+/// Type and unit are empty for tables that do not state them.
 struct ColumnDoc {
   std::string key, type, unit, doc;
 };
 
-/// Text as it stands in a cell of a Markdown table.
+/// Text escaped for a cell of a Markdown table.
 std::string cell(const std::string& text);
 
-/// One line a column, aligned for a terminal.
+/// One line per column, aligned for a terminal.
 std::string columns_text(std::span<const ColumnDoc> columns);
 /// The same as a Markdown table.
 std::string columns_markdown(std::span<const ColumnDoc> columns);
 
-/// The columns of a table whose columns have at least key and doc.
+/// The descriptions of `columns`, which have at least the members key and doc.
 template <class Columns>
 std::vector<ColumnDoc> docs_of(const Columns& columns) {
   std::vector<ColumnDoc> docs;
@@ -37,7 +37,8 @@ std::vector<ColumnDoc> docs_of(const Columns& columns) {
   return docs;
 }
 
-/// Adds --columns, which describes `columns` and ends the program. Comes after --format, whose value `format` it heeds.
+/// Adds --columns, which prints the descriptions in the format of --format (`format`) and ends the program. Add it after
+/// --format.
 void add_columns_flag(CLI::App* flags, const std::string& help, const std::string& format, std::vector<ColumnDoc> columns);
 
 }  // namespace kvbench::app

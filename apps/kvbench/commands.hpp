@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function a subcommand: adds its flags to the application and returns what runs it. The int is the exit code.
+// One function per subcommand, which adds its flags to the application and returns the function that runs it.
 #pragma once
 
 #include <functional>
@@ -8,12 +8,12 @@
 
 namespace kvbench::app {
 
-/// Documented exit codes (README, --help).
+/// Exit codes, as documented in README.md and --help.
 enum ExitCode { done = 0, rows_failed = 1, bad_input = 2, machine_failed = 3, was_interrupted = 130 };
 
 struct Command {
   CLI::App* flags;
-  std::function<int()> run;
+  std::function<int()> run;  ///< returns the exit code
 };
 
 Command add_compare(CLI::App& app);

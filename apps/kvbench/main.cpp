@@ -13,17 +13,21 @@
 #include <kvbench/kernels/backend.hpp>
 
 #include "commands.hpp"
+#include "flag_names.hpp"
 
 namespace {
 
-int fail(kvbench::app::ExitCode code, const char* message) {
-  fmt::print(stderr, "kvbench: {}\n", message);
+/// Prints the message with flags for the fields that it names.
+int fail(kvbench::app::ExitCode code, const CLI::App& app, const char* message) {
+  const auto commands = app.get_subcommands();
+  const std::string command = commands.empty() ? "" : commands.front()->get_name();
+  fmt::print(stderr, "kvbench: {}\n", kvbench::app::with_flags(message, command));
   return code;
 }
 
-/// A replay allocates and frees the same arrays of a few MiB for every cell. Left to itself the allocator gives them back to
-/// the system each time, and fetching them again page by page costs a fifth of the time. Arrays above 32 MiB, a long head's
-/// own, do go back: kept in pieces they would break the bound that --memory states.
+/// A replay allocates and frees the same arrays of a few MiB for every configuration. By default the allocator returns them
+/// to the system each time, and mapping them again page by page takes a fifth of the time. Arrays above 32 MiB, those of a
+/// long head, are still returned: if they were kept, the process could exceed the memory that --memory allows.
 void keep_freed_memory() {
 #if defined(__GLIBC__)
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
@@ -39,10 +43,10 @@ int main(int argc, char** argv) {
   using namespace kvbench;
   using namespace kvbench::app;
   keep_freed_memory();
-  CLI::App app("kvbench: replays KV-cache compression methods on the attention of real models");
+  CLI::App app("kvbench replays KV-cache compression methods on the attention of real models.");
   app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
   app.footer(
-      "Exit codes: 0 done, 1 some rows failed or a theorem was violated, 2 bad usage or bad input, 3 input/output or memory "
+      "Exit codes: 0 success, 1 some rows failed or a theorem was violated, 2 bad usage or bad input, 3 input/output or memory "
       "failure, 130 interrupted.");
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),   add_replay(app),   add_sweep(app),   add_merge(app), add_compare(app),
@@ -55,15 +59,15 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? done : bad_input;
   } catch (const Error& error) {
-    return fail(bad_input, error.what());
+    return fail(bad_input, app, error.what());
   } catch (const Interrupted&) {
-    return fail(was_interrupted, "interrupted; nothing was written");
+    return fail(was_interrupted, app, "interrupted; no output was written");
   } catch (const OutOfDeviceMemory& error) {
-    return fail(machine_failed, error.what());
+    return fail(machine_failed, app, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(machine_failed, "out of memory; use fewer --threads, or a machine with more memory");
+    return fail(machine_failed, app, "out of memory; use fewer --threads, or a machine with more memory");
   } catch (const std::exception& error) {
-    return fail(machine_failed, error.what());
+    return fail(machine_failed, app, error.what());
   }
   return done;
 }

@@ -13,7 +13,7 @@
 namespace kvbench::app {
 namespace {
 
-/// "arXiv 2309.17453" as a link, wherever it stands.
+/// The text with every "arXiv 2309.17453" as a link.
 std::string with_links(std::string text) {
   constexpr std::string_view word = "arXiv ";
   for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
@@ -29,17 +29,17 @@ std::string with_links(std::string text) {
 std::string kind_text(Kind kind) {
   switch (kind) {
     case Kind::exact:
-      return "keeps everything";
-    case Kind::subset:
-      return "some tokens stay, as they are and at weight 1, and the others are gone";
-    case Kind::sample:
-      return "some tokens stay, with weights that stand for the others";
-    case Kind::merge:
-      return "tokens that go are merged into those that stay";
-    case Kind::select:
-      return "nothing is lost: each query reads a part of the whole cache";
-    case Kind::quantise:
-      return "tokens are stored in fewer bits";
+      return "all tokens are kept";
+    case Kind::eviction:
+      return "a subset of the tokens is kept unchanged, with weight 1";
+    case Kind::sampling:
+      return "a sample of the tokens is kept, with weights that account for the others";
+    case Kind::merging:
+      return "tokens are merged into the tokens that are kept";
+    case Kind::retrieval:
+      return "all tokens are kept, and each query reads a part of them";
+    case Kind::quantisation:
+      return "all tokens are kept, with fewer bits";
   }
   return "";
 }
@@ -47,13 +47,13 @@ std::string kind_text(Kind kind) {
 std::string granularity_text(Granularity granularity) {
   switch (granularity) {
     case Granularity::kv_head:
-      return "each kv head has one cache, and its query heads read the same entries";
+      return "each kv head has one cache, and all its query heads read the same entries";
     case Granularity::query_head:
-      return "each kv head has one cache, and each of its query heads reads entries of its own";
+      return "each kv head has one cache, and each of its query heads reads its own entries";
     case Granularity::layer:
-      return "the kv heads of a layer are seen together";
+      return "the method sees all kv heads of a layer together";
     case Granularity::model:
-      return "the budget is a mean over layers, and each layer gets its own";
+      return "the budget is the mean over layers, and each layer has its own";
   }
   return "";
 }
@@ -63,7 +63,7 @@ std::string needs_text(const MethodInfo& method) {
   for (const Part part : method.needs) {
     switch (part) {
       case Part::observed_queries:
-        out += "; queries inside the context (kvdump keeps 128 by default; `--queries` for more)";
+        out += "; queries inside the context (kvdump stores 128 by default; more with `--queries`)";
         break;
       case Part::column_sums:
         out += "; column sums of the context (`--column-sums`)";
@@ -76,7 +76,7 @@ std::string needs_text(const MethodInfo& method) {
         break;
     }
   }
-  return out + "; some parameters ask for more, and the row says what";
+  return out + "; with some parameters more, which the row then names";
 }
 
 std::string facts(const MethodInfo& method) {
@@ -88,10 +88,11 @@ std::string facts(const MethodInfo& method) {
   add("kind", fmt::format("{}: {}", name_of(method.kind), kind_text(method.kind)));
   add("selection", fmt::format("per {}: {}", granularity_name(method.granularity), granularity_text(method.granularity)));
   add("of a trace", needs_text(method));
-  add("sliding windows", yes(method.windowed, "layers with one are replayed", "layers with one are `skipped`"));
+  add("sliding windows", yes(method.windowed, "such layers are replayed", "rows of such layers are `skipped`"));
   add("protocols", yes(method.streaming, "`prefill`, `decode`, `stream`", "`prefill`, `decode`"));
-  add("while decoding", yes(method.observes, "sees the attention of each step", "does not look at the attention of the steps"));
-  add("seeds", yes(method.seeded, "results depend on the seed", "none: every run gives the same"));
+  add("while decoding",
+      yes(method.observes, "observes the attention of each step", "does not observe the attention of the steps"));
+  add("seeds", yes(method.seeded, "results depend on the seed", "none: the method is deterministic"));
   return out;
 }
 
@@ -109,16 +110,16 @@ std::string cost_table(const Complexity& cost) {
   add("time to answer a query of one query head", cost.query, cost.growth.query);
   add("memory of a kv head, in numbers", cost.memory, cost.growth.memory);
   return out +
-         "\nn tokens of the context, B of the budget, d and dv dimensions of keys and values, G query heads of a kv head.\n";
+         "\nn tokens of the context, B of the budget, d and dv dimensions of keys and values, G query heads per kv head.\n";
 }
 
 std::string property_table(const Properties& properties) {
   const std::pair<const char*, const Property*> rows[] = {
       {"a budget of the whole context gives the exact output", &properties.full_budget_exact},
-      {"values scaled by a number scale the output", &properties.value_scaling},
-      {"one vector added to all keys changes nothing", &properties.key_shift},
-      {"results do not depend on the number of the head", &properties.head_permutation},
-      {"what a budget keeps, every larger one keeps", &properties.nested_budgets},
+      {"scaling all values scales the output by the same factor", &properties.value_scaling},
+      {"adding the same vector to all keys changes nothing", &properties.key_shift},
+      {"results do not depend on the number of the kv head", &properties.head_permutation},
+      {"a larger budget keeps all that a smaller one keeps", &properties.nested_budgets},
   };
   std::string out = "| property | |\n| --- | --- |\n";
   for (const auto& [what, property] : rows) {
@@ -127,7 +128,7 @@ std::string property_table(const Properties& properties) {
   return out;
 }
 
-/// The section on what `kvbench validate` tests of the method; empty where that is nothing.
+/// The section on the claims about the method that `kvbench validate` tests; empty where there are none.
 std::string claims(const MethodInfo& method) {
   std::string out;
   for (const Claim& claim : all_claims()) {
@@ -177,7 +178,7 @@ std::string method_page(const MethodInfo& method) {
   out += method.params.empty() ? "None.\n" : parameter_table(method);
   out += fmt::format("\n## Cost\n{}", cost_table(method.complexity));
   out += claims(method);
-  return out + "\n## Properties\nThe tests hold the method to these.\n\n" + property_table(method.properties);
+  return out + "\n## Properties\nThe property tests check these.\n\n" + property_table(method.properties);
 }
 
 }  // namespace kvbench::app

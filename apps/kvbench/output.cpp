@@ -15,6 +15,8 @@
 
 #include <kvbench/core/error.hpp>
 
+#include "flag_names.hpp"
+
 namespace kvbench::app {
 namespace {
 
@@ -27,7 +29,7 @@ void on_signal(int number) {
 }
 
 [[noreturn]] void fail_to_write(std::string_view where) {
-  throw IoError("{}: cannot be written: {}; free some space or write to another place with -o.", where, std::strerror(errno));
+  throw IoError("{}: cannot be written: {}; free some space, or write to another place with -o.", where, std::strerror(errno));
 }
 
 std::int64_t to_number(std::string_view text, std::string_view whole, std::string_view flag) {
@@ -66,10 +68,14 @@ void print(std::string_view text) {
 
 std::function<void(const std::string&)> note_to_stderr(bool quiet) {
   if (quiet) return {};
-  return [](const std::string& note) { fmt::print(stderr, "kvbench: {}\n", note); };
+  return [](const std::string& note) { fmt::print(stderr, "kvbench: {}\n", with_flags(note, "")); };
 }
 
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }
+
+bool shows_table(const std::string& format, const Output& output) {
+  return format == "table" || (format.empty() && !output.to_file() && stdout_is_terminal());
+}
 
 bool stderr_is_terminal() {
   return ::isatty(STDERR_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr && std::getenv("CI") == nullptr;

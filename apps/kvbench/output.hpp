@@ -13,34 +13,36 @@
 
 namespace kvbench::app {
 
-/// Where results go: a file that appears whole or not at all, or stdout.
+/// The destination of results: a file, which is written atomically, or stdout.
 class Output {
  public:
-  explicit Output(const std::string& path);  ///< "" or "-": stdout. Throws IoError at once where a file cannot be written.
+  explicit Output(const std::string& path);  ///< "" or "-": stdout. Throws IoError where the file cannot be written.
   bool to_file() const { return !path_.empty(); }
   void finish(std::string_view text);  ///< writes everything; throws IoError
 
  private:
   std::string path_;
-  std::optional<AtomicFile> file_;  ///< absent: stdout, or a device or pipe, which is written directly
+  std::optional<AtomicFile> file_;  ///< absent for stdout, devices and pipes, which are written directly
 };
 
 /// Writes to stdout; throws IoError where that fails.
 void print(std::string_view text);
 
 bool stdout_is_terminal();
+/// Whether a command writes its short table instead of the CSV: `format` names it, or names none and the results go to a terminal.
+bool shows_table(const std::string& format, const Output& output);
 bool stderr_is_terminal();  ///< and neither NO_COLOR nor CI is set
 
-/// What a library call hands its notes to: "kvbench: NOTE" on stderr, nothing where `quiet`.
+/// A function that prints "kvbench: NOTE" on stderr; empty where `quiet`.
 std::function<void(const std::string&)> note_to_stderr(bool quiet);
 
-/// "a,b", "c" -> a, b, c; empty pieces are errors that name `flag`.
+/// "a,b", "c" -> a, b, c. Throws Error with `flag` for empty items.
 std::vector<std::string> split_list(const std::vector<std::string>& values, std::string_view flag);
 
-/// Like split_list, for numbers; "0-3" is a range.
+/// The same for numbers; "0-3" is a range.
 std::vector<std::int64_t> number_list(const std::vector<std::string>& values, std::string_view flag);
 
-/// Installs handlers for SIGINT and SIGTERM that set the flag returned; a second signal ends the process at once.
+/// Installs handlers for SIGINT and SIGTERM that set the flag returned; a second signal ends the process immediately.
 const std::atomic<bool>& stop_on_signals();
 
 }  // namespace kvbench::app

@@ -7,8 +7,8 @@
 
 namespace kvbench::app {
 
-/// A progress bar with rate and remaining time on stderr, shown after two seconds; silent where stderr is no terminal, or
-/// NO_COLOR or CI is set, or `quiet`.
+/// A progress bar with rate and remaining time on stderr, shown after two seconds; not shown where stderr is not a terminal,
+/// where NO_COLOR or CI is set, and where `quiet`.
 class Progress {
  public:
   Progress(std::string unit, bool quiet);

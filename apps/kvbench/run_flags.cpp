@@ -8,10 +8,11 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/table.hpp>
 
 #include "commands.hpp"
+#include "flag_names.hpp"
 
 namespace kvbench::app {
 namespace {
@@ -21,7 +22,7 @@ const std::map<std::string, Grain> grains = {
 const std::map<std::string, Isa> isas = {{"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
 const std::map<std::string, Element> kv_elements = {{"bf16", Element::f16}, {"f16", Element::f16}, {"f32", Element::f32}};
 
-/// text(records of one run), under the run's name where there are names.
+/// Concatenates text(records of a run) for all runs, each under the name of the run if it has one.
 template <class F>
 std::string by_run(std::span<const Record> records, const char* heading, F text) {
   std::string out;
@@ -39,54 +40,57 @@ std::string by_run(std::span<const Record> records, const char* heading, F text)
 }  // namespace
 
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {
-  flags->add_option("--format", format, "csv, md or table (default: csv; a table on a terminal)")
+  flags->add_option("--format", format, "csv, md or table (default: table on a terminal, else csv)")
       ->check(CLI::IsMember({"csv", "md", "table"}));
-  flags->add_option("-o,--output", output, "File to write (appears whole or not at all); default: standard output");
+  flags->add_option("-o,--output", output, "File to write, atomically (default: standard output)");
 }
 
 void add_table_flags(CLI::App* flags, TableFlags& o) {
-  flags->add_option("--rows", o.grain, "Finest rows: trace, layer, head or query (default: layer)")
+  flags->add_option("--rows", o.grain, "Finest level of rows: trace, layer, head or query (default: layer)")
       ->transform(CLI::CheckedTransformer(grains));
   add_form_flags(flags, o.format, o.output);
-  flags->add_flag("--no-times", o.no_times, "Leave the time columns out, so that files compare byte for byte");
-  flags->add_flag("--summary", o.summary, "With -o: print the short table too (default on a terminal)");
+  flags->add_flag("--no-times", o.no_times, "Leave the time columns out, so that files can be compared byte by byte");
+  flags->add_flag("--summary", o.summary, "With -o: also print the short table (default on a terminal)");
 }
 
 void add_run_flags(CLI::App* flags, RunFlags& o) {
-  o.device_flag = flags
-                      ->add_option("--device", o.machine.backend,
-                                   "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference)")
-                      ->check(CLI::IsMember({"auto", "cpu", "cuda", "ref"}));
-  o.isa_flag = flags->add_option("--isa", o.isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
+  o.device_flag =
+      flags
+          ->add_option("--device", o.device,
+                       "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference implementation)")
+          ->check(CLI::IsMember({"auto", "cpu", "cuda", "ref"}));
+  o.isa_flag = flags->add_option("--isa", o.isa, "Instruction set: scalar, avx2 or avx512 (default: the best available)")
                    ->transform(CLI::CheckedTransformer(isas));
   flags
-      ->add_option("--threads", o.machine.threads,
-                   "Threads, over heads (default: all processors; on cuda 1: each one holds a head in device memory)")
+      ->add_option(
+          "--threads", o.threads,
+          "Number of threads (default: OMP_NUM_THREADS, else all processors; with cuda 1, as each thread needs device memory)")
       ->check(CLI::Range(0, 4096));
   flags
       ->add_option(
           "--memory", o.memory,
-          "Memory that heads in flight may take together, such as 2G (default: three quarters of what there is); fewer "
-          "threads run where they would take more")
+          "Memory for all heads that are computed at the same time, such as 2G (default: three quarters of the machine's); "
+          "where they need more, fewer threads run")
       ->transform(CLI::AsSizeValue(false));
-  flags->add_flag("--standalone", o.machine.standalone,
-                  "Answer every cell alone: no shared scores, no tokens attended to once for several budgets (slow; a check)");
+  flags->add_flag("--standalone", o.standalone,
+                  "Compute every configuration alone: nothing is shared between budgets, and times and flops are those of the "
+                  "configuration itself (slow)");
   flags
-      ->add_option("--kv-dtype", o.machine.kv_element,
-                   "Element type of a deployment's cache, for the byte columns: bf16, f16, f32")
+      ->add_option("--kv-dtype", o.kv_element,
+                   "Element type of the cache in a deployment, for the byte columns: bf16, f16 or f32")
       ->transform(CLI::CheckedTransformer(kv_elements));
   add_table_flags(flags, o);
-  flags->add_flag("-q,--quiet", o.quiet, "No progress bar");
+  flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
 }
 
 void resolve_device(RunFlags& options) {
-  const DeviceChoice choice = choose_device(options.machine.backend);
-  options.machine.backend = choice.backend;
-  if (!choice.note.empty()) fmt::print(stderr, "kvbench: {}\n", choice.note);
+  const DeviceChoice choice = choose_device(options.device);
+  options.device = choice.backend;
+  if (!choice.note.empty()) fmt::print(stderr, "kvbench: {}\n", with_flags(choice.note, ""));
 }
 
 void report_device_memory(const RunFlags& options) {
-  if (options.machine.backend != "cuda") return;
+  if (options.device != "cuda") return;
   const auto backend = make_cuda_backend();
   const DeviceMemory memory = backend->memory().value();
   constexpr double mib = 1 << 20;
@@ -94,23 +98,21 @@ void report_device_memory(const RunFlags& options) {
              static_cast<double>(memory.peak) / mib, static_cast<double>(memory.limit) / mib);
 }
 
-void set_machine(const RunFlags& options, ReplayRequest& request) {
-  request.backend = options.machine.backend;
-  request.threads = options.machine.threads;
-  request.memory = static_cast<double>(options.memory);
-  request.standalone = options.machine.standalone;
-  request.kv_element = options.machine.kv_element;
-  if (options.isa_flag->count() > 0) {
-    if (!isa_available(options.isa))
-      throw Error("--isa {}: this processor or build does not have it; the best here is {}", name_of(options.isa),
+RunOptions run_options(const RunFlags& flags) {
+  RunOptions options{.backend = flags.device, .threads = flags.threads, .memory = static_cast<double>(flags.memory)};
+  if (flags.isa_flag->count() > 0) {
+    if (!isa_available(flags.isa)) {
+      throw Error("--isa {} is not available on this processor or in this build; the best available is {}", name_of(flags.isa),
                   name_of(best_isa()));
-    request.isa = options.isa;
+    }
+    options.isa = flags.isa;
   }
+  return options;
 }
 
-std::string format_records(const TableFlags& options, std::span<const Record> records, bool table) {
+std::string format_records(const TableFlags& options, std::span<const Record> records, const Output& output) {
   if (options.format == "md") return by_run(records, "## ", markdown_table);
-  if (options.format == "table" || (options.format.empty() && table)) return summary_table(records);
+  if (shows_table(options.format, output)) return summary_table(records);
   return csv_table(records, !options.no_times);
 }
 

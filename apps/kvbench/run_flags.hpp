@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags that subcommands share: where to compute (replay, sweep), which rows to write and in what form (and merge).
+// Flags that several subcommands have: how to compute (replay, sweep), which rows to write, and in which format (also merge).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/plan/request.hpp>
+#include <kvbench/replay/records/record.hpp>
+
+#include "output.hpp"
 
 namespace kvbench::app {
 
@@ -21,31 +23,33 @@ struct TableFlags {
 };
 
 struct RunFlags : TableFlags {
-  ReplayRequest machine;  ///< backend, isa, threads, standalone and kv_element; nothing else of it is used
-  bool quiet = false;
-  std::uint64_t memory = 0;  ///< bytes, 0: not given
+  std::string device = "cpu";
+  int threads = 0;
+  std::uint64_t memory = 0;  ///< bytes; 0: not given
   Isa isa = Isa::scalar;
+  bool standalone = false, quiet = false;
+  Element kv_element = Element::f16;
   CLI::Option *isa_flag = nullptr, *device_flag = nullptr;
 };
 
-/// --format and -o, of whoever writes one table.
+/// Adds --format and -o, for commands that write a table.
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
-/// Those, and what rows of a replay hold.
+/// Adds these, and the flags on rows of a replay.
 void add_table_flags(CLI::App* flags, TableFlags& options);
-/// Those, and the flags of whoever computes.
+/// Adds these, and the flags of commands that compute.
 void add_run_flags(CLI::App* flags, RunFlags& options);
-/// Settles which device computes; says on stderr where `auto` finds no GPU. Throws Error where the one asked for cannot be had.
+/// Resolves --device; reports on stderr where `auto` finds no GPU. Throws Error where the device cannot be used.
 void resolve_device(RunFlags& options);
-/// On a GPU: says on stderr how much of its memory the run held.
+/// On a GPU: reports on stderr how much of its memory the run held.
 void report_device_memory(const RunFlags& options);
-/// Copies what the flags say into `request`.
-void set_machine(const RunFlags& options, ReplayRequest& request);
+/// The options that the flags stand for. Throws Error where the instruction set is not available.
+RunOptions run_options(const RunFlags& flags);
 
-/// The records as the flags want them; `table`: aligned for a terminal unless the flags name a format.
-std::string format_records(const TableFlags& options, std::span<const Record> records, bool table);
-/// The short table; where the records come from several runs, one under each run's name.
+/// The records in the format of the flags: Markdown, the short table (shows_table()), or else CSV.
+std::string format_records(const TableFlags& options, std::span<const Record> records, const Output& output);
+/// The short table; for records of several runs, one table per run under its name.
 std::string summary_table(std::span<const Record> records);
-/// The exit code of a run that wrote these.
+/// The exit code for these records.
 int exit_code(std::span<const Record> records);
 
 }  // namespace kvbench::app

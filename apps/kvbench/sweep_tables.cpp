@@ -22,7 +22,8 @@ std::string measures_path(const std::string& output) {
 SweepTables::SweepTables(const std::string& what, bool replays, bool measures, const TableFlags& flags) : flags_(flags) {
   if (replays && measures && (flags.output.empty() || flags.output == "-")) {
     throw Error(
-        "{} replays and measures, which makes two tables; name a file with -o OUT.csv (the measures go to OUT.measures.csv)",
+        "{} replays and measures, which makes two tables; name a file with -o OUT.csv (measures are written to "
+        "OUT.measures.csv)",
         what);
   }
   if (replays) records_.emplace(flags.output);
@@ -33,7 +34,7 @@ int SweepTables::finish(const sweep::SweepResults& results) {
   if (measures_) measures_->finish(measures_csv(results.measures));
   if (!records_) return done;
   const bool to_file = records_->to_file();
-  records_->finish(format_records(flags_, results.records, !to_file && stdout_is_terminal()));
+  records_->finish(format_records(flags_, results.records, *records_));
   if (to_file && (flags_.summary || stdout_is_terminal())) print(summary_table(results.records));
   return exit_code(results.records);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of a sweep: rows of its replays, and measures, which have columns of their own.
+// The tables of a sweep: rows of its replays, and its measures, which have other columns.
 #pragma once
 
 #include <kvbench/sweep/collect.hpp>
@@ -9,12 +9,13 @@
 
 namespace kvbench::app {
 
-/// Where the tables go: with -o out.csv the measures go to out.measures.csv, or to out.csv where there is nothing else.
+/// The destinations of the tables: with -o out.csv measures are written to out.measures.csv, or to out.csv if there are no
+/// rows.
 class SweepTables {
  public:
-  /// Throws Error where two tables would go to stdout, IoError at once where a file cannot be written. `what` names the sweep.
+  /// Throws Error where two tables would be written to stdout, IoError where a file cannot be written. `what` names the sweep.
   SweepTables(const std::string& what, bool replays, bool measures, const TableFlags& flags);
-  /// Writes both; returns the exit code.
+  /// Writes the tables; returns the exit code.
   int finish(const sweep::SweepResults& results);
 
  private:

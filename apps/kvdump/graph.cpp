@@ -12,12 +12,6 @@
 namespace kvbench::kvdump {
 namespace {
 
-float float_parameter(const ggml_tensor* node, int index) {
-  float value;
-  std::memcpy(&value, node->op_params + index, sizeof value);
-  return value;
-}
-
 bool moves_no_value(ggml_op op) {
   return op == GGML_OP_VIEW || op == GGML_OP_RESHAPE || op == GGML_OP_PERMUTE || op == GGML_OP_CONT || op == GGML_OP_TRANSPOSE;
 }
@@ -43,6 +37,12 @@ void read_rope(const ggml_tensor* rope, const std::string& scaling_metadata, Lay
 }
 
 }  // namespace
+
+float float_parameter(const ggml_tensor* node, int index) {
+  float value;
+  std::memcpy(&value, node->op_params + index, sizeof value);
+  return value;
+}
 
 void refuse_layer(int layer, const std::string& reason) {
   throw Error("layer {} of this model cannot be recorded: {}. Leave it out with --layers.", layer, reason);

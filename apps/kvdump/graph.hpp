@@ -16,6 +16,9 @@ namespace kvbench::kvdump {
 /// Throws Error: layer, reason (a clause without a full stop), remedy.
 [[noreturn]] void refuse_layer(int layer, const std::string& reason);
 
+/// Parameter `index` of the node's operation, where it is a float.
+float float_parameter(const ggml_tensor* node, int index);
+
 /// The fp32 data of a node as rows of heads: element (token, head, i) lies at data + token * token_stride + head * head_stride
 /// + 4 i, strides in bytes (a fused qkv projection leaves gaps).
 class HeadRows {

@@ -9,16 +9,12 @@
 
 #include <kvbench/core/error.hpp>
 
+#include "graph.hpp"
+
 namespace kvbench::kvdump {
 namespace {
 
 constexpr std::size_t most_nodes = 64;
-
-float float_parameter(const ggml_tensor* node, int index) {
-  float value;
-  std::memcpy(&value, node->op_params + index, sizeof value);
-  return value;
-}
 
 /// Builds the path again, for another number of tokens, in a context of its own. Weights are used where they are.
 class Rebuilder {

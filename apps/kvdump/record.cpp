@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record.hpp"
 
-#include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <span>
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include <kvbench/core/version.hpp>
@@ -15,13 +12,6 @@
 
 namespace kvbench::kvdump {
 namespace {
-
-/// Now, or SOURCE_DATE_EPOCH where it is set, so that the same command makes the same bytes.
-std::string creation_time() {
-  const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
-  const std::time_t time = epoch != nullptr ? static_cast<std::time_t>(std::strtoll(epoch, nullptr, 10)) : std::time(nullptr);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time));
-}
 
 std::string rope_type(const std::vector<LayerCapture>& layers) {
   for (const auto& layer : layers) {
@@ -65,7 +55,6 @@ trace::TraceInfo describe(const Options& options, const Model& model, const std:
   info.quantisation = options.f32 ? fmt::format("F32 from {}", source_quantisation) : source_quantisation;
   info.source_tool = "kvdump";
   info.source_version = fmt::format("{} (llama.cpp {})", version(), llama_version());
-  info.created = creation_time();
   info.num_layers = model.num_layers();
   info.num_query_heads = first.query_heads;
   info.num_kv_heads = first.kv_heads;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench beside the sweep of sweep.py: results, times, peak memory.
+"""Compares kvbench with the sweep of sweep.py: results, times, peak memory.
 
     python bench/torch/against.py build/release/kvbench [TRACE.h5] [--threads 1 2] [--rounds 2] [--only METHOD,...]
 
-Does not import torch: Linux counts the memory of the process that starts a program as that program's.
+This script does not import torch, because Linux counts the memory of a process as part of the peak memory of the programs that it starts.
 """
 import argparse
 import csv
@@ -21,7 +21,7 @@ SHAPE = "--tokens 33024 --prompt-tokens 32768 --queries 384 --layers 1 --head-di
 
 
 def replay(kvbench, trace, methods, threads, output, seeds=1, budgets=BUDGETS):
-    """Runs the sweep in kvbench: wall seconds, CPU seconds, peak KiB."""
+    """Runs the sweep in kvbench; returns wall seconds, CPU seconds and peak memory in KiB."""
     budgets = ",".join(map(str, budgets))
     command = [kvbench, "replay", trace, "-m", ",".join(methods), "--budget", budgets, "--protocol", "prefill"]
     command += ["--seeds", str(seeds), "--threads", str(threads), "--rows", "trace", "--quiet", "-o", output]
@@ -33,7 +33,7 @@ def measured(command, **options):
     process = subprocess.Popen(command, **options)
     text = process.stdout.read() if process.stdout else ""
     _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)  # or it would be waited for again
+    process.returncode = os.waitstatus_to_exitcode(status)  # so that Popen does not wait for it again
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed with {process.returncode}")
     seconds = time.perf_counter() - start, usage.ru_utime + usage.ru_stime
@@ -41,15 +41,15 @@ def measured(command, **options):
 
 
 def check(kvbench, trace, means, tolerances):
-    """Prints errors and recalls of both; 1 where one is off by more than its tolerance."""
+    """Prints errors and recalls of both programs. Returns 1 if one differs by more than its tolerance, else 0."""
     with tempfile.TemporaryDirectory() as folder:
         output = os.path.join(folder, "sweep.csv")
         replay(kvbench, trace, list(tolerances), 1, output, CHECK_SEEDS)
         with open(output, newline="") as file:
             rows = [row for row in csv.DictReader(file) if row["seed"] in ("", "all")]
     failed = 0
-    heads = f"{'method':15s} {'budget':>6s} {'error':>10s} {'kvbench':>10s} {'off by':>8s}"
-    print(heads, f"{'recall':>7s} {'kvbench':>7s}  may be off by")
+    heads = f"{'method':15s} {'budget':>6s} {'error':>10s} {'kvbench':>10s} {'differs':>8s}"
+    print(heads, f"{'recall':>7s} {'kvbench':>7s}  tolerance")
     for row in rows:
         name, budget = row["method"], int(row["budget"])
         error, recall = means[name, budget]
@@ -74,10 +74,10 @@ def pytorch(trace, only, threads):
 
 
 def main():
-    """Prints a table for each number of threads: as many heads as threads where no trace is given."""
+    """Prints one table per number of threads. Without a trace the number of heads is that of the threads."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kvbench")
-    parser.add_argument("trace", nargs="?", help="written by `kvbench synth` where left out")
+    parser.add_argument("trace", nargs="?", help="default: a trace of `kvbench synth`")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", help="methods, separated by commas")
@@ -93,9 +93,12 @@ def main():
 
 
 def table(kvbench, trace, only, threads, rounds, output):
-    """Each figure is the least of the rounds. A method of kvbench: a process of its own, less one of `sink` at the largest
-    budget, which stands for reading, the exact pass and the ranking for recall (no ratio where less than 20 ms are left); the
-    total is one process with all methods. PyTorch: clocks inside one process, without Python's start and torch's import."""
+    """Prints the table for one number of threads; each figure is the minimum over the rounds.
+
+    The time of a method in kvbench is that of a process with this method alone minus that of a process with `sink` at the largest
+    budget, which covers reading, the exact pass and the ranking for recall. There is no ratio where less than 20 ms remain. The total
+    is the time of one process with all methods. PyTorch is timed inside one process, without the start of Python and the import of
+    torch."""
     ours, theirs = {}, {}
     total, their_total, peak, their_peak, loaded = (9e9, 9e9), (9e9, 9e9), 0, 0, 0
 
@@ -115,7 +118,7 @@ def table(kvbench, trace, only, threads, rounds, output):
             cell = {"budgets": BUDGETS[-1:]} if name == "exact" else {}
             seconds = replay(kvbench, trace, ["sink" if cell else name], threads, output, **cell)[:2]
             ours[name] = least(ours.get(name, seconds), seconds)
-    print(f"seconds on the clock and of the processors, threads: {threads}, least of {rounds} interleaved rounds")
+    print(f"wall-clock and CPU seconds, threads: {threads}, minimum of {rounds} interleaved rounds")
     print(f"{'':15s} {'kvbench':>9s} {'CPU':>9s} {'PyTorch':>9s} {'CPU':>9s} {'ratio':>7s} {'CPU':>7s}")
     for name, (wall, cpu) in theirs.items():
         base = ours["exact"] if name != "exact" else (0, 0)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithms that pick, group or sign tokens, in PyTorch: vectorised as far as each algorithm allows, without extensions.
+"""Algorithms that select, cluster or sign tokens, in PyTorch: vectorised as far as each algorithm allows, without extensions.
 
-First the algorithms, which the sweep uses too; then tasks made of them for compare.py. A Task holds the kvbench_bench case that
-does the same work at the same shapes, the forms to time, and what one must hold of their results. Inputs are drawn here, not
-shared with kvbench: none of the run times depends on the values beyond the group structure, which is the same.
+The first part holds the algorithms, which the sweep also uses, the second part tasks of compare.py. A Task holds the name of the
+kvbench_bench case with the same work and shapes, the implementations to time, and a check of their results. Inputs are drawn here
+and not shared with kvbench: run times depend on the values only through the cluster structure, which is the same.
 """
 import math
 from dataclasses import dataclass, field
@@ -16,20 +16,20 @@ TOKENS, QUERIES, DIMS = 32768, 256, 128
 
 
 def nearest(points, centres, bias=None, rows=1024):
-    """[n] the centre with the largest inner product, plus the bias [c]; slices of the points, to keep products small."""
+    """[n] index of the centre with the largest inner product plus bias [c]; computed in slices of the points, to keep products small."""
     slices = (some @ centres.T for some in points.split(rows))
     return torch.cat([(products if bias is None else products.add_(bias)).argmax(1) for products in slices])
 
 
 def means(rows, labels, otherwise):
-    """[c, d] mean of the rows of each label; `otherwise` [c, d] where there are none."""
+    """[c, d] mean of the rows of each label; rows of `otherwise` [c, d] for labels without rows."""
     counts = torch.zeros(len(otherwise)).index_add_(0, labels, torch.ones(len(labels)))
     sums = torch.zeros_like(otherwise).index_add_(0, labels, rows)
     return torch.where(counts[:, None] > 0, sums / counts[:, None].clamp(min=1), otherwise)
 
 
 def k_center_order(points, k):
-    """Greedy k-center from the first point: one product, one minimum and one argmax a centre."""
+    """Greedy k-center from the first point: one product, one minimum and one argmax per centre."""
     order = [0]
     norms = points.square().sum(1)
     nearest = torch.full((len(points),), math.inf)
@@ -41,10 +41,11 @@ def k_center_order(points, k):
 
 
 def leader_labels(points, norms, radius, capacity, block=256):
-    """Each point joins its nearest representative within the radius or becomes one; None beyond `capacity` of them.
+    """Each point joins its nearest representative within the radius, or becomes a representative. norms: squared norms [n].
 
-    A block meets the old representatives in one product; which of its points far from all of these become new ones is settled
-    one by one. norms: squared. Returns labels [n] and the representatives' numbers."""
+    Returns labels [n] and the indices of the representatives; None if there are more than `capacity`. A block of points is compared
+    with the old representatives in one product. Points that are far from all of them are then processed one by one to find the
+    new representatives."""
     labels, members = torch.empty(len(points), dtype=torch.long), torch.empty(0, dtype=torch.long)
     known = torch.empty(capacity, points.shape[1])
 
@@ -59,7 +60,7 @@ def leader_labels(points, norms, radius, capacity, block=256):
         far = (distance > radius * radius).nonzero().flatten()
         if len(far) > 0:
             among, among2 = tokens[far], squares[far]
-            close = (distances(among, among2, among, among2) <= radius * radius).numpy()  # numpy: least overhead a step
+            close = (distances(among, among2, among, among2) <= radius * radius).numpy()  # numpy has the smallest overhead per step
             covered, opened = np.zeros(len(far), bool), []
             for i in range(len(far)):
                 if not covered[i]:
@@ -71,7 +72,7 @@ def leader_labels(points, norms, radius, capacity, block=256):
             known[old : old + len(new)] = tokens[new]
             members = torch.cat([members, begin + new])
             nearer = distances(tokens, squares, tokens[new], squares[new]).masked_fill_(place < new, math.inf)
-            nearer.masked_fill_(place == new, -math.inf)  # whatever rounding makes of it
+            nearer.masked_fill_(place == new, -math.inf)  # a new representative joins itself, whatever the rounding
             nearest_new, label_new = nearer.min(1)
             label = torch.where(nearest_new < distance, old + label_new, label)
         labels[begin : begin + block] = label
@@ -79,8 +80,8 @@ def leader_labels(points, norms, radius, capacity, block=256):
 
 
 def walk_signs(gram, uniforms, step, first_positive=False):
-    """Signs [blocks, b] of walks over the kernels gram [blocks, b, b], one step of all walks at a time; step: number or
-    [blocks]."""
+    """Signs [blocks, b] of walks over the kernel matrices gram [blocks, b, b], computed one step of all walks at a time; step: a number
+    or [blocks]."""
     blocks, block = uniforms.shape
     sums, signs = torch.zeros(blocks, block), torch.empty(blocks, block)
     for i in range(block):
@@ -92,7 +93,7 @@ def walk_signs(gram, uniforms, step, first_positive=False):
 
 
 def page_bounds(keys, page):
-    """[n / page, d] channel-wise largest and smallest of each page."""
+    """[n / page, d] channel-wise maximum and minimum of each page."""
     pages = keys.unflatten(0, (-1, page))
     return pages.amax(1), pages.amin(1)
 
@@ -118,7 +119,7 @@ def normal(*shape):
 
 
 def clustered(groups=512):
-    """Token i belongs to group i % groups: whole coordinates, so distances are exact."""
+    """Token i belongs to cluster i % groups. Coordinates are integers, so that distances are exact."""
     g = generator()
     centres = torch.randint(-8, 9, (groups, DIMS), generator=g).float()
     noise = torch.randint(-1, 2, (TOKENS, DIMS), generator=g).float()
@@ -126,7 +127,7 @@ def clustered(groups=512):
 
 
 def k_means():
-    """One Lloyd step: nearest centroid, then means."""
+    """One Lloyd step: nearest centroids, then means."""
     points = normal(TOKENS, DIMS)
     centres = points[: TOKENS // 80].clone()
 
@@ -150,7 +151,7 @@ def chunked_matching(chunk=256):
 
 
 def k_center(k=64):
-    """Greedy k-center: one distance pass, one minimum and one argmax a centre."""
+    """Greedy k-center: one pass over distances, one minimum and one argmax per centre."""
     points = clustered()
 
     def greedy():
@@ -169,7 +170,7 @@ def k_center(k=64):
 
 
 def subgen_stream(radius=30.0, capacity=512, block=256):
-    """Online clustering by a fixed radius: literally token by token, and in blocks that meet old representatives at once."""
+    """Online clustering with a fixed radius: token by token, and in blocks that are compared with all old representatives at once."""
     points = clustered(capacity)
 
     def literal():

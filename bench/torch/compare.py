@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interleaves kvbench with PyTorch on one thread, then on two, and prints the ratios: exact attention, then the algorithms of
+"""Runs kvbench and PyTorch alternately on one thread, then on two, and prints the ratios for exact attention and for the algorithms of
 algorithms.py.
 
     python bench/torch/compare.py build/release/bench/kvbench_bench [--threads 1 2] [--rounds 15] [--only PART-OF-CASE]
 
 fused:   torch.nn.functional.scaled_dot_product_attention with the causal tail mask as a bias, values only
-unfused: softmax(q k^T + mask) v, what one writes to see the scores
-Each round runs every contender once, in turn, and the minimum over the rounds counts. One thread: one head, in CPU time of the
-thread, so that neighbours on a shared machine do not count. Two threads: two heads, in wall time, on a machine without other
-work. kvbench's kernels are serial and heads run beside each other: its figure is that of two processes started together, until
-the slower one is done. PyTorch has two threads and gets both heads: attention as one batch, the algorithms, which have no batch
-dimension, one head after the other. kvbench checks itself against its serial reference before it serves a time; here PyTorch's
-two forms are checked against each other in fp64, and each algorithm by what must hold of its result.
+unfused: softmax(q k^T + mask) v, the form that gives access to the scores
+Each round runs every implementation once, and the minimum over the rounds counts. One thread: one head, in CPU time of the thread, which
+other programs on a shared machine do not affect. Two threads: two heads, in wall time, on a machine without other work. Kernels of
+kvbench are serial and heads run in parallel: its figure is the time of two processes that start together, until the slower one is done.
+PyTorch has two threads and gets both heads: attention as one batch, and the algorithms, which have no batch dimension, one head after
+the other. kvbench_bench checks every result against its serial reference before it reports a time. This script checks the two
+PyTorch forms of attention against each other in fp64, and each algorithm by properties of its result.
 """
 import argparse
 import math
@@ -24,7 +24,7 @@ from algorithms import QUERIES, TOKENS, all_tasks
 
 
 class Kvbench:
-    """Serving kvbench_bench processes, one a thread: a line in, a number out of each."""
+    """kvbench_bench processes in serving mode, one per thread: each reads a line and answers with a number."""
 
     def __init__(self, binary, case, threads=1, device="cpu"):
         command = [binary, "--device", device, "--serve", "--only", case]
@@ -75,15 +75,15 @@ def timed(f, threads):
     return 1e3 * (clock() - start)
 
 
-def fastest(contenders, rounds):
-    """Milliseconds of each contender, the first of which is kvbench, and the multiply-add rate probed beside them."""
-    best = dict.fromkeys(contenders, math.inf)
+def fastest(implementations, rounds):
+    """Milliseconds of each implementation, the first of which is kvbench, and the multiply-add rate measured in the same rounds."""
+    best = dict.fromkeys(implementations, math.inf)
     peak = 0.0
     for _ in range(rounds):
-        for name, run in contenders.items():
+        for name, run in implementations.items():
             best[name] = min(best[name], run())
-        peak = max(peak, sum(next(iter(contenders.values())).ask("probe")))
-    for run in contenders.values():
+        peak = max(peak, sum(next(iter(implementations.values())).ask("probe")))
+    for run in implementations.values():
         if isinstance(run, Kvbench):
             run.close()
     return best, peak
@@ -94,14 +94,14 @@ def compare_attention(binary, d, rounds, threads):
     expected = unfused(*(x.double() for x in args))
     for f in (fused, unfused):
         assert torch.allclose(f(*args).double(), expected, atol=1e-5), f.__name__
-    contenders = {
+    implementations = {
         "kvbench": Kvbench(binary, f"exact_attention d={d}", threads),
         "kvbench, scores kept": Kvbench(binary, f"exact_attention d={d} scores", threads),
         "torch fused, masked": lambda: timed(lambda: fused(*args), threads),
         "torch fused, no mask": lambda: timed(lambda: fused_unmasked(*args), threads),
         "torch unfused": lambda: timed(lambda: unfused(*args), threads),
     }
-    best, peak = fastest(contenders, rounds)
+    best, peak = fastest(implementations, rounds)
     flops = 4.0 * QUERIES * TOKENS * d * threads
     print(f"n={TOKENS} m={QUERIES} d={d}, heads and threads: {threads}, min of {rounds} rounds; FMA probe {peak:.1f} GF/s")
     for name, ms in best.items():
@@ -112,10 +112,10 @@ def compare_attention(binary, d, rounds, threads):
 
 def compare_task(binary, task, rounds, threads):
     task.check()
-    contenders = {"kvbench": Kvbench(binary, task.case, threads)}
+    implementations = {"kvbench": Kvbench(binary, task.case, threads)}
     for name, form in task.forms.items():
-        contenders[name] = lambda form=form: timed(lambda: [form() for _ in range(threads)], threads)
-    best, _ = fastest(contenders, rounds)
+        implementations[name] = lambda form=form: timed(lambda: [form() for _ in range(threads)], threads)
+    best, _ = fastest(implementations, rounds)
     print(f"{task.case}, heads and threads: {threads}")
     for name, ms in best.items():
         print(f"  {name:28s} {ms:9.2f} ms   {ms / best['kvbench']:6.2f} x kvbench", flush=True)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interleaves kvbench on the current GPU with PyTorch on the same GPU and prints the ratios.
+"""Runs kvbench and PyTorch alternately on the current GPU and prints the ratios.
 
     python bench/torch/gpu.py build/gpu/bench/kvbench_bench [--rounds 10]
 
 fused:   torch.nn.functional.scaled_dot_product_attention with the causal tail mask as a bias, and without a mask
-unfused: softmax(q k^T + mask) v, what one writes to see the scores
-Everything is fp32; TF32 is off, as its errors (1e-3) are larger than the differences that are measured with kvbench. A time is that of
-one of 16 queued calls, by the clock, as kvbench_bench takes its own; the minimum over the rounds counts. kvbench_bench checks itself
-against its serial reference before it serves a time; PyTorch's forms are checked against each other in fp64.
+unfused: softmax(q k^T + mask) v, the form that gives access to the scores
+Everything is computed in fp32. TF32 is off, as its errors (1e-3) are larger than the differences that kvbench measures. A time is the
+wall time of 16 queued calls, divided by 16, as in kvbench_bench; the minimum over the rounds counts. kvbench_bench checks every result
+against its serial reference before it reports a time; the PyTorch forms are checked against each other in fp64.
 """
 import argparse
 import math
@@ -78,7 +78,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=10)
     options = parser.parse_args()
     if not torch.cuda.is_available():
-        parser.exit(2, "gpu.py: this PyTorch sees no GPU\n")
+        parser.exit(2, "gpu.py: this PyTorch finds no GPU\n")
     torch.set_grad_enabled(False)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One kv head of a trace, and the exact pass over its context that every method of the sweep is measured against."""
+"""One kv head of a trace, and the exact pass over its context with which every method of the sweep is compared."""
 from dataclasses import dataclass
 
 import h5py
@@ -8,26 +8,26 @@ import torch
 
 @dataclass
 class Head:
-    """n context tokens, a tail of tokens that stay exact, m queries at the tail's positions."""
+    """n context tokens, t tail tokens that stay exact, and m queries at positions of the tail."""
 
     keys: torch.Tensor  # [n, d]
     values: torch.Tensor  # [n, dv]
     tail_keys: torch.Tensor  # [t, d]
     tail_values: torch.Tensor
     queries: torch.Tensor  # [m, d]
-    positions: torch.Tensor  # [m] of the queries
+    positions: torch.Tensor  # [m] positions of the queries
     observed: torch.Tensor  # [o, d] the last queries of the context, without gaps
-    column_sums: torch.Tensor  # [n] attention that each context token got from the context's queries
+    column_sums: torch.Tensor  # [n] attention mass that each context token received from the queries of the context
     scale: float
 
 
 def read_heads(path):
-    """All heads of the first prompt's first layer; one query head a kv head, f32 or f16."""
+    """All heads of the first layer of the first prompt; one query head per kv head, f32 or f16."""
     with h5py.File(path) as file:
         prompt = file["prompts"][sorted(file["prompts"])[0]]
         layer = prompt["layers"][sorted(prompt["layers"], key=int)[0]]
         if file.attrs["num_query_heads"] != file.attrs["num_kv_heads"]:
-            raise SystemExit(f"{path} has several query heads a kv head; the sweep takes traces with one (kvbench synth)")
+            raise SystemExit(f"{path} has several query heads per kv head; the sweep needs a trace with one (kvbench synth)")
         n = int(prompt.attrs["prompt_tokens"])
         positions = torch.from_numpy(layer["query_positions"][:]).long()
         evaluated = positions >= n
@@ -39,10 +39,10 @@ def read_heads(path):
 
 
 class Exact:
-    """Scores, weights exp(score - max) and outputs of all queries: computed once, read by all methods and budgets."""
+    """Scores, weights exp(score - max) and outputs of all queries, computed once for all methods and budgets."""
 
     def __init__(self, head, most_kept):
-        """most_kept: tokens of the largest budget, for the ranking that recall reads."""
+        """most_kept: tokens of the largest budget, which is the length of the ranking for recall."""
         self.head, n = head, len(head.keys)
         tail = torch.arange(n, n + len(head.tail_keys))
         tail_scores = (head.scale * (head.queries @ head.tail_keys.T)).masked_fill_(tail > head.positions[:, None], -torch.inf)
@@ -55,16 +55,16 @@ class Exact:
         self.order = self.scores.topk(most_kept).indices
 
     def error(self, num, den):
-        """Mean relative error of the answers num / den over the context, the tail added."""
+        """Mean relative error of the answers num / den over the context, with the tail added."""
         out = (num + self.tail_num) / (den + self.tail_den)[:, None]
         return float(((out - self.out).norm(dim=1) / self.out.norm(dim=1)).mean())
 
     def recall(self, kept, first=0, last=None):
-        """Mean share of the best tokens by exact score, of those in [first, last), that are kept. kept: bool [n] or [m, n]; as
-        many are best as are kept there."""
+        """Recall: mean share of the tokens with the largest exact scores in [first, last) that are kept, counting as many of them as
+        are kept there. kept: bool [n] or [m, n]."""
         last = kept.shape[-1] if last is None else last
         count = kept[..., first:last].sum(-1, keepdim=True)
-        order = self.order[:, : int(count.max()) + first + kept.shape[-1] - last]  # so many are enough
+        order = self.order[:, : int(count.max()) + first + kept.shape[-1] - last]  # length that is always sufficient
         inside = (order >= first) & (order < last)
         best = inside & (inside.cumsum(1) <= count)
         found = kept[order] if kept.dim() == 1 else kept.gather(1, order)
@@ -76,19 +76,18 @@ class Exact:
         return kept
 
     def subset(self, ids, first=0, last=None, weight=None, weight_den=None):
-        """Error and recall of tokens that answer all queries, weighted 1 by default; [first, last) are those that may be
-        dropped."""
+        """Error and recall of tokens that answer all queries, with weight 1 by default; tokens in [first, last) may be dropped."""
         e = self.weights[:, ids]
         num = e if weight is None else e * weight
         den = num if weight_den is None else e * weight_den
         return self.error(num @ self.head.values[ids], den.sum(1)), self.recall(self.mask(ids), first, last)
 
     def chosen(self, kept, first=0):
-        """Error and recall of tokens chosen by each query: bool [m, n]; those before `first` are never dropped."""
+        """Error and recall of tokens chosen per query: bool [m, n]; tokens before `first` are never dropped."""
         e = torch.where(kept, self.weights, 0.0)
         return self.error(e @ self.head.values, e.sum(1)), self.recall(kept, first)
 
     def merged(self, keys, values, degrees):
-        """Error of entries that have keys of their own; no recall."""
+        """Error of entries with keys of their own, which have no recall."""
         e = torch.exp((self.head.scale * self.head.queries) @ keys.T - self.peak) * degrees
         return self.error(e @ values, e.sum(1)), None

@@ -17,7 +17,7 @@ class Entries:
 
 
 def links(keys, chunk):
-    """Even places of each chunk, the most similar odd place of their chunk by cosine, and that cosine."""
+    """Even positions of each chunk, the most similar odd position of the same chunk by cosine, and this cosine."""
     unit, whole = functional.normalize(keys), len(keys) // chunk * chunk
     parts = []
     for begin, end in ((0, whole), (whole, len(keys))):
@@ -32,7 +32,7 @@ def links(keys, chunk):
 
 
 def links_everywhere(keys, rows=512):
-    """The same with one chunk, the products in slices."""
+    """The same with a single chunk; products are computed in slices."""
     unit = functional.normalize(keys)
     a, b = unit[0::2], unit[1::2].contiguous()
     best = nearest(a.contiguous(), b, rows=rows)
@@ -40,7 +40,7 @@ def links_everywhere(keys, rows=512):
 
 
 def merge(entries, found, count):
-    """Joins the `count` most similar links; groups stand at the place of their odd token."""
+    """Merges the `count` most similar links; a merged entry has the position of its odd token."""
     a, b, similarity = found
     best = similarity.argsort(descending=True, stable=True)[:count]
     a, b = a[best], b[best]
@@ -56,7 +56,8 @@ def merge(entries, found, count):
 
 
 def soft_matching(head, exact, budgets, find, sinks=16, recent=64):
-    """Rounds that halve the middle until it fits. Full rounds are the same for all budgets: the largest budget comes first."""
+    """Rounds that halve the middle until it fits the budget. Full rounds are the same for all budgets, so that the largest budget comes
+    first."""
     n, results = len(head.keys), {}
     middle = Entries(head.keys[sinks : n - recent], head.values[sinks : n - recent], torch.ones(n - sinks - recent))
     found = find(middle.keys)
@@ -88,5 +89,5 @@ def kmeans(head, exact, budgets, iterations=10):
         labels, centres = lloyd(head.keys, torch.arange(b) * n // b, iterations)
         degrees = labels.bincount(minlength=b)
         values = torch.zeros(b, head.values.shape[1]).index_add_(0, labels, head.values) / degrees.clamp(min=1)[:, None]
-        results[b] = exact.merged(centres, values, degrees)  # empty clusters weigh nothing
+        results[b] = exact.merged(centres, values, degrees)  # empty clusters have weight 0
     return results

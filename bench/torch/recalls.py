@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that choose tokens for each query: clusters, pages, speculated scores. Interface and definitions as in subsets.py."""
+"""Retrieval methods, which choose tokens per query: by clusters, pages or speculated scores. Interface and definitions as in subsets.py."""
 import torch
 from torch.nn import functional
 
@@ -7,7 +7,7 @@ from algorithms import means, nearest, page_bounds, page_upper_bounds
 
 
 def lloyd(points, start, iterations, relabel=False):
-    """Cosine k-means until labels are fixed: labels and centroids, which are means of the points as they are."""
+    """Cosine k-means until the labels do not change. Returns labels and centroids, which are means of the points without normalisation."""
     unit, centres, labels = functional.normalize(points), points[start], None
     for _ in range(iterations):
         found = nearest(unit, functional.normalize(centres))
@@ -23,11 +23,11 @@ def recall_clusters(head, exact, budgets, clusters, iterations, sinks=16):
     labels, centres = lloyd(keys, torch.randperm(len(keys))[:clusters].sort().values, iterations, relabel=True)
     sizes = labels.bincount(minlength=clusters)
     by_cluster = labels.argsort(stable=True)
-    place = torch.empty_like(labels)  # of each token in its cluster
+    place = torch.empty_like(labels)  # index of each token in its cluster
     place[by_cluster] = torch.arange(len(labels)) - (sizes.cumsum(0) - sizes)[labels[by_cluster]]
     order = (head.queries @ centres.T).argsort(1, descending=True)
-    ahead = sizes[order].cumsum(1) - sizes[order]  # tokens of better clusters
-    turn = torch.empty_like(ahead).scatter_(1, order, ahead)[:, labels].add_(place)  # at which each query would take each token
+    ahead = sizes[order].cumsum(1) - sizes[order]  # number of tokens in better clusters
+    turn = torch.empty_like(ahead).scatter_(1, order, ahead)[:, labels].add_(place)  # rank at which each query selects each token
     results = {}
     for b in budgets:
         kept = functional.pad(turn < b - sinks, (sinks, 0), value=True)
@@ -54,7 +54,7 @@ def quest(head, exact, budgets, page=16):
 
 
 def infinigen(head, exact, budgets, ratio=0.2):
-    """The true queries stand for guesses: the trace has none."""
+    """Uses the true queries as guesses, because the trace has no speculated queries."""
     skew = torch.linalg.svd(head.observed, full_matrices=False).Vh  # directions as rows
     heaviest = (head.observed @ skew.T).abs().sum(0).topk(int(ratio * head.keys.shape[1])).indices
     directions = skew[heaviest].T

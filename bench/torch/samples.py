@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods with guarantees: SubGen, BalanceKV and its released form. Interface and definitions as in subsets.py."""
+"""Sampling methods with guarantees: SubGen, BalanceKV and its released form. Interface and definitions as in subsets.py."""
 import math
 
 import torch
@@ -9,7 +9,7 @@ from subsets import Halvings
 
 
 def smallest_partition(keys, norms, capacity, steps=40, tolerance=1e-3):
-    """Bisection for the smallest radius whose clusters fit, as kvbench does it."""
+    """Bisection for the smallest radius whose clusters fit the capacity, as in kvbench."""
     exact = leader_labels(keys, norms, 0.0, capacity)
     if exact is not None:
         return exact
@@ -28,7 +28,7 @@ def smallest_partition(keys, norms, capacity, steps=40, tolerance=1e-3):
 
 
 def subgen(head, exact, budgets, t=4):
-    """Final states of the reservoirs have laws of their own: s draws by |v|^2, and t uniform draws from each cluster."""
+    """Samples the final states of the reservoirs directly: s draws by |v|^2, and t uniform draws from each cluster."""
     d, dv = head.keys.shape[1], head.values.shape[1]
     norms, masses, results = head.keys.square().sum(1), head.values.square().sum(1), {}
     for b in budgets:
@@ -45,18 +45,18 @@ def subgen(head, exact, budgets, t=4):
 
 
 def blocks_of(rows, block):
-    """[blocks, block, ...], the last one padded with zeros."""
+    """[blocks, block, ...], the last block padded with zeros."""
     padding = rows.new_zeros(-len(rows) % block, *rows.shape[1:])
     return torch.cat([rows, padding]).unflatten(0, (-1, block))
 
 
 def shift_of(largest):
-    """Taken off exponents against overflow."""
+    """Number that is subtracted from exponents to avoid overflow."""
     return (largest - 40).clamp(min=0)
 
 
 def balancekv(head, exact, budgets, block=256):
-    """Batch form: blocks balanced on their own, the smaller sign class of each stays at twice its weight."""
+    """Batch form: each block is balanced by itself, and its smaller sign class is kept with twice its weight."""
     n = len(head.keys)
 
     def halve(ids, weights):
@@ -82,7 +82,7 @@ def balancekv(head, exact, budgets, block=256):
 
 
 def released_half(plus):
-    """Places and weights of the half that the released code keeps of all blocks together."""
+    """Positions and weight factors of the half that the released code keeps of all blocks together."""
     n, m = len(plus), len(plus) // 2
     count = plus.cumsum(0)
     reached = (torch.where(plus, count, torch.arange(1, n + 1) - count) == m).nonzero()

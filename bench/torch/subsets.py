@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that keep or sample tokens by position, by attention already paid, or by chance.
+"""Methods that keep or sample tokens by position, by accumulated attention, or at random; and CaM.
 
-Definitions and defaults are those of kvbench (`kvbench methods NAME`). Each takes (head, exact, budgets) and returns {budget:
+Definitions and defaults are those of kvbench (`kvbench methods NAME`). Each method takes (head, exact, budgets) and returns {budget:
 (relative error, recall or None)}."""
 import itertools
 
@@ -17,7 +17,7 @@ def sink(head, exact, budgets, sinks=4):
 
 
 def h2o(head, exact, budgets):
-    """Half the budget for the heaviest columns outside the recent half."""
+    """Half the budget for the columns with the largest sums outside the recent half."""
     n, results = len(head.keys), {}
     for b in budgets:
         recent = b - b // 2
@@ -27,7 +27,7 @@ def h2o(head, exact, budgets):
 
 
 def h2o_global(head, exact, budgets):
-    """Half the budget for the heaviest columns anywhere, and a recent band."""
+    """Half the budget for the columns with the largest sums in the whole context, and half for a recent band."""
     n, results = len(head.keys), {}
     heavy = head.column_sums.topk(max(budgets) // 2).indices
     for b in budgets:
@@ -45,7 +45,7 @@ def snapkv(head, exact, budgets, window=32, kernel=7):
     attention = torch.softmax(scores.masked_fill_(torch.arange(n) > positions, -torch.inf), dim=1)
     votes = attention[:, : n - window].sum(0)
     pooled = functional.max_pool1d(votes[None], kernel, stride=1, padding=kernel // 2)[0]
-    best = pooled.argsort(descending=True, stable=True)  # pooling makes ties, which go to the earlier token
+    best = pooled.argsort(descending=True, stable=True)  # pooling makes ties, in which the earlier token is preferred
     recent = torch.arange(n - window, n)
     return {b: exact.subset(torch.cat([best[: b - window], recent]), last=n - window) for b in budgets}
 
@@ -57,7 +57,8 @@ def uniform(head, exact, budgets):
 
 
 def halving_plan(n, budget):
-    """The fewest rounds of halving that fit beside a window of recent tokens, and the window that uses most of the budget."""
+    """The smallest number of halving rounds that fits the budget together with a window of recent tokens, and the window that uses most of the
+    budget."""
     recent = torch.arange(budget + 1)
     for rounds in itertools.count():
         kept = recent + (n - recent >> rounds)
@@ -67,14 +68,14 @@ def halving_plan(n, budget):
 
 
 class Halvings:
-    """Rounds of halving of the first tokens of a context: budgets that leave the same window share them."""
+    """Rounds of halving of the first tokens of a context. Budgets with the same window of recent tokens share them."""
 
     def __init__(self, n, halve):
-        """halve((ids, weights)) -> (ids, weights)"""
+        """halve(ids, weights) -> (ids, weights)"""
         self.n, self.halve, self.known = n, halve, {}
 
     def fit(self, budget):
-        """ids, weights, rounds and recent tokens, which come last in ids with weight 1."""
+        """Returns ids, weights, number of rounds and number of recent tokens, which come last in ids with weight 1."""
         rounds, recent = halving_plan(self.n, budget)
         states = self.known.setdefault(recent, [(torch.arange(self.n - recent), torch.ones(self.n - recent))])
         while len(states) <= rounds:
@@ -99,7 +100,7 @@ def uniform_repo(head, exact, budgets, block=256):
 
 
 def subgen_kcenter(head, exact, budgets):
-    """Half the budget for greedy k-center tokens older than the recent half: each time from other candidates."""
+    """Half the budget for greedy k-center tokens outside the recent half; the candidates differ between budgets."""
     n, results = len(head.keys), {}
     for b in budgets:
         recent = b - b // 2
@@ -109,16 +110,17 @@ def subgen_kcenter(head, exact, budgets):
 
 
 def cam(head, exact, budgets, start=4, share=16, block=256):
-    """Form `streaming` from column sums: a value that leaves the window is, by chance, added to the `share` values after it, as
-    they are by then. That is a triangular banded system, solved block by block; budgets share all but where it ends."""
+    """Form `streaming` from column sums: a value that leaves the window is added, with some probability, to the current values of the
+    `share` tokens after it. This is a triangular banded system, which is solved block by block; budgets share everything except its end."""
     n, sums = len(head.keys), head.column_sums
-    after = sums[1:].unfold(0, share, 1).mean(1)  # of the `share` tokens after each
+    after = sums[1:].unfold(0, share, 1).mean(1)  # mean over the `share` tokens after each token
     chance = torch.nan_to_num(sums[: len(after)] / after).clamp(0, 1)
     merges = functional.pad((torch.rand(len(chance)) < chance).float(), (0, n - len(chance)))
     merges[:start] = 0
     rows, columns = torch.arange(block)[:, None], torch.arange(block)
     near = ((rows > columns) & (rows - columns <= share)).float() / share
-    before = ((rows[:share] - columns[:share]) <= 0).float() / share  # token i of a block from the i-th of the last `share`
+    # From the last `share` tokens of the previous block to the first tokens of a block.
+    before = ((rows[:share] - columns[:share]) <= 0).float() / share
     values = head.values.clone()
     for begin in range(0, n, block):
         here = values[begin : begin + block]

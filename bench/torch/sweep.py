@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A researcher's whole sweep in PyTorch. against.py times kvbench beside it.
+"""A whole sweep in PyTorch, as a researcher would write it. against.py compares it with kvbench.
 
     python bench/torch/sweep.py TRACE.h5 [--threads 2] [--only METHOD,...]           PyTorch alone
     python bench/torch/sweep.py TRACE.h5 --check build/release/kvbench               its results beside those of kvbench
 
-Every mission method at five budgets on each kv head of the trace, protocol prefill, one seed: mean relative error and recall
-over the queries. Left out: mesh (infeasible at this length) and pyramidkv (snapkv where there is one layer). Parameters are
-kvbench's defaults, and the work is the same (iterations, clusters, centres, blocks). Written as a competent researcher does:
-vectorised, without extensions, one exact pass and one ranking for everything; budgets share rounds of halving and of merging,
-page and token rankings, clusterings.
+The sweep runs the methods of the papers at five budgets on each kv head of the trace, in protocol prefill with one seed, and computes mean
+relative error and recall over the queries. mesh (infeasible at this length) and pyramidkv (equal to snapkv with one layer) are left
+out. Parameters are the defaults of kvbench, and the work is the same (iterations, clusters, centres, blocks). The code is vectorised
+and uses no extensions. All methods share one exact pass and one ranking; budgets share rounds of halving and of merging, page and
+token rankings, and clusterings.
 
-Random draws differ from kvbench's; their laws do not. --check allows deterministic methods a relative difference of 1e-3
-where only the order of sums differs, and of 2e-2 where near ties change what follows. Means over five seeds of the others may
-be off by a fifth: the error of a seed is the length of one random vector of 128 channels and spreads by 1/sqrt(2 * 128), 6 %,
-so that two means of five differ by 4 % (one standard deviation); subgen, a quotient, spreads by 8 %, and cam, whose merges
-cascade, by 25 %: it may be off by 60 %.
+Random numbers differ from those of kvbench, their distributions do not. --check allows deterministic methods a relative difference of
+1e-3 where only the order of sums differs, and of 2e-2 where near ties change later steps. For the other methods, means over five
+seeds may differ by 20 %: the error of a seed is the length of one random vector of 128 channels and spreads by 1/sqrt(2 * 128) = 6 %,
+so that two means over five seeds differ by 4 % (one standard deviation). subgen, a quotient, spreads by 8 %; cam, whose merges
+cascade, spreads by 25 % and may differ by 60 %.
 """
 import argparse
 import json
@@ -60,8 +60,8 @@ def clock():
 
 
 def run(trace, methods, seeds=1):
-    """Results {method: {budget: [(error, recall) of each head]}} and {method: [wall, CPU] seconds}; "exact" is reading and the
-    exact pass."""
+    """Returns results {method: {budget: [(error, recall) per head]}} and {method: [wall, CPU] seconds}. The seconds of "exact" cover
+    reading and the exact pass."""
     results = {name: {b: [] for b in BUDGETS} for name in methods}
     seconds = {name: [0.0, 0.0] for name in ("exact", *methods)}
 
@@ -91,12 +91,12 @@ def main():
     parser.add_argument("trace")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", default=",".join(METHODS), help="methods, separated by commas")
-    parser.add_argument("--check", metavar="KVBENCH", help="compare results with this program's")
-    parser.add_argument("--json", action="store_true", help="times for a program to read")
+    parser.add_argument("--check", metavar="KVBENCH", help="compare the results with those of this program")
+    parser.add_argument("--json", action="store_true", help="print the times as JSON")
     options = parser.parse_args()
     methods = options.only.split(",")
     if unknown := set(methods) - set(METHODS):
-        parser.error(f"--only does not know {', '.join(sorted(unknown))}; methods: {', '.join(METHODS)}")
+        parser.error(f"--only: unknown method {', '.join(sorted(unknown))}; the methods are {', '.join(METHODS)}")
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
     torch.manual_seed(1)

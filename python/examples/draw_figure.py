@@ -4,11 +4,11 @@
 
     python draw_figure.py result.csv [figure.png figure.svg figure.pdf] [--methods sink,quest,...] [--cost fraction|bytes]
 
-Budgets are drawn as what was really used: the share of the context's tokens that was kept, or the share of the full cache's bytes. The
-numbers behind every point are printed. Cells are marked, so that an editor can run the file piece by piece. Needs matplotlib:
+The budget axis shows what was used: the share of the context's tokens that was kept, or the share of the full cache's bytes. The script
+prints the numbers behind every point. Its parts are marked with # %%, so that an editor can run them one by one. It needs matplotlib:
 pip install './python[figure]'."""
 
-# %% What to draw
+# %% Options
 import argparse
 import math
 import sys
@@ -17,10 +17,10 @@ import kvbench
 
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
 parser.add_argument("result", help="CSV of kvbench replay or kvbench sweep")
-parser.add_argument("figures", nargs="*", default=["figure.png"], help="files to write; their endings say how (png, svg, pdf)")
-parser.add_argument("--methods", help="comma-separated; default: all that have an error to show")
-parser.add_argument("--cost", choices=("fraction", "bytes"), default="fraction", help="budget axis; default: fraction of tokens kept")
-parser.add_argument("--layer", default="all", help="a layer's number; default: all, the mean over layers")
+parser.add_argument("figures", nargs="*", default=["figure.png"], help="files to write; the ending selects the format (png, svg, pdf)")
+parser.add_argument("--methods", help="comma-separated list; default: all methods with an error")
+parser.add_argument("--cost", choices=("fraction", "bytes"), default="fraction", help="unit of the budget axis; default: fraction of tokens kept")
+parser.add_argument("--layer", default="all", help="number of a layer; default: all, the mean over layers")
 options = parser.parse_args()
 
 try:
@@ -41,7 +41,7 @@ def number(value):
 
 
 def cost_of(row):
-    """What a row used, as a share of what there is."""
+    """The cost of a row, as a share of the tokens or bytes of the full cache."""
     if options.cost == "fraction":
         return number(row["kept_fraction"])
     used, full = number(row["total_bytes"]), number(row["full_bytes"])
@@ -49,7 +49,7 @@ def cost_of(row):
 
 
 def points_of(rows):
-    """{(method, params): [(x, error, low, high, recall)] by x} of the rows that have an error. Says which have none."""
+    """{(method, params): [(x, error, low, high, recall)], sorted by x} of the rows with an error. Prints the rows without one."""
     points = {}
     for row in rows:
         whole = str(row["layer"]) == options.layer and row.get("kv_head") in ("all", None) and row.get("head") in ("all", None)
@@ -78,7 +78,7 @@ if not curves:
 
 
 def names_of(curves):
-    """A method's name, and what sets it apart where a method comes with several parameters."""
+    """The name of each method, with its parameters where a method occurs with several."""
     methods = [method for method, _ in curves]
     return {key: key[0] if methods.count(key[0]) == 1 else f"{key[0]} ({key[1]})" for key in curves}
 
@@ -90,7 +90,7 @@ for key, points in curves.items():
         print(f"{names[key][:28]:28} {x:14.4f} {error:9.4f}   {low:8.4f} .. {high:<8.4f} {'-' if recall is None else format(recall, '6.3f')}")
 
 # %% The figure
-# Okabe and Ito's colours, told apart with any colour vision; then again with hollow markers and dashes, so that no two lines are alike.
+# Okabe and Ito's colours are distinguishable with any colour vision. They repeat with hollow markers and dashes, so that all lines differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS, DASHES = "osD^vPX", ("-", "--", ":", "-.")
 STYLES = {key: {"color": COLOURS[i % 7], "marker": MARKERS[(i + i // 7) % 7], "linestyle": DASHES[i // 7 % 4], "markersize": 4,
@@ -115,7 +115,7 @@ def draw_recalls(axes):
 
 
 def plain_ticks(axis):
-    """0.05, 0.1, 0.2: budgets span one or two decades, where powers of ten label next to nothing."""
+    """Labels 0.05, 0.1, 0.2, ...: budgets span one or two decades, where powers of ten alone would give too few labels."""
     axis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
     axis.set_minor_formatter(matplotlib.ticker.NullFormatter())

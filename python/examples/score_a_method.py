@@ -4,8 +4,8 @@
 
     python score_a_method.py trace.h5 [--kvbench build/release/kvbench] [--budget 512]
 
-The method is select(): which tokens of the context a kv head keeps. This one keeps the first four and the most recent ones, as
-the built-in `sink` does, so the two lines of each layer are equal; change select() and they part."""
+The method is select(), which returns the tokens of the context to keep in one kv head. This example keeps the first four and the most
+recent tokens, as the built-in `sink` does, so that both rows of each layer are equal. Change select() to score your own method."""
 import argparse
 import os
 import subprocess
@@ -22,7 +22,7 @@ options = parser.parse_args()
 
 
 def select(layer, kv_head):
-    """Positions of the tokens that answer the queries; layer.keys(kv_head) and others are there to choose by."""
+    """Positions of the tokens that answer the queries. They may be chosen by layer.keys(kv_head) and the other arrays of the layer."""
     context = layer.prompt.prompt_tokens
     return np.union1d(np.arange(4), np.arange(context - options.budget + 4, context))
 
@@ -31,7 +31,7 @@ with tempfile.TemporaryDirectory() as folder:
     kept, result = os.path.join(folder, "kept.h5"), os.path.join(folder, "result.csv")
     with kvbench.Trace(options.trace) as trace:
         kvbench.write_kept(kept, trace, select)
-    # Both keep every decoded token, and sink leaves positions as they were.
+    # With these flags both methods keep every decoded token, and sink does not change positions.
     subprocess.run([options.kvbench, "replay", options.trace, "--method", f"file:{kept},sink", "--set", "sink.reposition=false",
                     "--budget", str(options.budget), "--decoded", "keep", "--rows", "layer", "-o", result], check=True)
     rows = kvbench.load_csv(result)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """kvbench from Python: traces (Trace, TraceWriter), raw results (Raw), entries of your own (write_kept), result CSVs (load_csv).
-docs/python.md is the tour."""
+docs/python.md describes the package."""
 
 from ._schema import Error, Header, LayerInfo, PromptInfo
 from .kept import KeptWriter, Table, write_kept

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files: open ones to read, and new ones that appear whole or not at all."""
+"""Files that are open for reading, and new files that are written atomically."""
 
 import io
 import os
@@ -12,7 +12,7 @@ from ._schema import Error, require
 
 
 class InputFile:
-    """An open file to read; closes at the end of a with statement. A subclass reads and checks the contents in _read()."""
+    """A file that is open for reading; a with statement closes it at its end. A subclass reads and checks the contents in _read()."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
@@ -39,8 +39,8 @@ class InputFile:
 
 
 class _Disk(io.FileIO):
-    """Where HDF5 writes. The library crashes over a file that it cannot write to its end, on a full disk, so it is told that all
-    went well, and the failure is kept for check()."""
+    """The file object that HDF5 writes to. The library crashes where a write or flush fails, for example on a full disk. Therefore this
+    object reports success to the library and keeps the failure for check()."""
 
     failure = None
 
@@ -66,8 +66,8 @@ class _Disk(io.FileIO):
 
 
 class OutputFile:
-    """A new file under NAME.tmp.PID until commit(), which syncs it to the disk and renames it; a with statement commits at
-    its end, or removes the file where the statement ended in an exception."""
+    """A new file that is named NAME.tmp.PID until commit(), which syncs it to the disk and renames it. A with statement commits at
+    its end, or removes the file if the statement ended in an exception."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
@@ -76,7 +76,7 @@ class OutputFile:
         self._temporary = f"{self.path}.tmp.{os.getpid()}"
         self._disk = _Disk(self._temporary, "w+")
         access = h5p.create(h5p.FILE_ACCESS)
-        access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_V110)  # checksums on metadata, and what HDF5 1.10 reads
+        access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_V110)  # checksums on metadata, readable by HDF5 1.10
         access.set_alignment(4096, 4096)
         access.set_fclose_degree(h5f.CLOSE_STRONG)
         access.set_fileobj_driver(h5fd.fileobj_driver, self._disk)
@@ -84,10 +84,10 @@ class OutputFile:
         self.file = h5py.File(h5f.create(name, h5f.ACC_TRUNC, untimed(h5p.FILE_CREATE), access))
 
     def _check_complete(self):
-        """Raises Error where something is still to be written."""
+        """Raises Error if required parts have not been written."""
 
     def check_disk(self):
-        """Raises OSError where what was written so far did not reach the file."""
+        """Raises OSError if a write so far has failed."""
         self._disk.check(self.path)
 
     def commit(self):
@@ -108,7 +108,7 @@ class OutputFile:
             os.close(folder)
 
     def abandon(self):
-        """Leaves nothing behind."""
+        """Removes the temporary file."""
         if os.path.exists(self._temporary):
             os.unlink(self._temporary)
         self.file.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reading and writing share of HDF5: element types, slabs, groups, attributes."""
+"""HDF5 helpers for reading and writing: element types, slabs, groups, attributes."""
 
 import h5py
 import numpy as np
@@ -9,7 +9,7 @@ from ._schema import require
 
 
 def float_type(dtype):
-    """The stored type of f32, f16 or bf16. numpy has no bfloat16, so the type is made as the C++ writer makes it."""
+    """The HDF5 type of f32, f16 or bf16. numpy has no bfloat16, so that the type is constructed as in the C++ writer."""
     made = h5t.IEEE_F32LE.copy()
     if dtype == "f32":
         return made
@@ -21,26 +21,26 @@ def float_type(dtype):
 
 
 def narrowed(values, dtype):
-    """float32 values as the words that a file of `dtype` holds; bf16 rounds to the nearest, ties to even."""
+    """float32 values as the words that a file of `dtype` stores; bf16 is rounded to nearest, ties to even."""
     values = np.ascontiguousarray(values, np.float32)
     if dtype == "f32":
         return values
     if dtype == "f16":
-        with np.errstate(over="ignore"):  # the caller refuses what became infinite
+        with np.errstate(over="ignore"):  # the caller refuses values that became infinite
             return values.astype(np.float16)
     words = values.view(np.uint32)
     return ((words + 0x7FFF + ((words >> 16) & 1)) >> 16).astype(np.uint16)
 
 
 def widened(words, dtype):
-    """The words of a file as float32; loses nothing."""
+    """The words of a file as float32, without loss."""
     if dtype == "bf16":
         return (words.astype(np.uint32) << 16).view(np.float32)
     return words.astype(np.float32)
 
 
 def read_slab(dataset, dtype, head=None):
-    """float32 [rows, ...] of one head, or [heads, rows, ...] of all, whatever the stored type."""
+    """float32 [rows, ...] of one head, or [heads, rows, ...] of all heads, for any stored type."""
     word = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}[dtype]
     shape = dataset.shape if head is None else (1, *dataset.shape[1:])
     words = np.empty(shape, word)
@@ -52,7 +52,7 @@ def read_slab(dataset, dtype, head=None):
 
 
 def untimed(kind):
-    """Creation properties without times: equal content gives equal bytes."""
+    """Creation properties without times, so that equal content gives equal bytes."""
     properties = h5p.create(kind)
     properties.set_obj_track_times(False)
     return properties
@@ -82,12 +82,12 @@ def write_head(dataset, dtype, head, words):
 
 
 def write_whole(parent, name, values):
-    """A small array as it is: little-endian integers or float32."""
+    """Writes a small array: little-endian integers or float32."""
     parent.create_dataset(name, data=values, dtype="<f4" if values.dtype.kind == "f" else values.dtype, track_times=False)
 
 
 def attribute(at, where, name, kind, otherwise=None):
-    """Attribute as `kind` (int, float or str). Without `otherwise` it must be there."""
+    """The attribute as `kind` (int, float or str). If it is missing, returns `otherwise`, or raises Error if that is None."""
     if name not in at.attrs:
         require(otherwise is not None, where, f"attribute '{name}' is missing; see docs/traces.md.")
         return otherwise
@@ -105,10 +105,10 @@ def attribute(at, where, name, kind, otherwise=None):
 
 
 def check_schema(file, path, name, supported):
-    """Refuses files without the version attribute `name`, and those of a larger first number than `supported`."""
-    require(name in file.attrs, path, f"an HDF5 file without the root attribute '{name}', so not one of its kind.")
+    """Raises Error for files without the version attribute `name`, and for versions whose first number differs from that of `supported`."""
+    require(name in file.attrs, path, f"this HDF5 file has no root attribute '{name}', so it is not a file of this kind.")
     version = attribute(file, path, name, str)
     major = version.partition(".")[0]
     require(major.isdigit(), path, f"attribute '{name}' is '{version}'; expected a version such as '{supported}'.")
     require(major == supported.partition(".")[0], path,
-            f"its schema is {name} {version}, and this package reads {supported}; install a newer one, or write the file again.")
+            f"its schema is {name} {version}, and this package reads {supported}; install a newer package, or write the file again.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trace says about itself, and the rules that it must keep: docs/traces.md, checked as lib/kvbench/trace/check.cpp does."""
+"""Attributes of a trace and the rules of its schema (docs/traces.md), checked as in lib/kvbench/trace/check.cpp."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ RAW_SCHEMA = "1.0"
 
 
 class Error(ValueError):
-    """A file, or what was asked to be written, breaks the schema. The message names the file, the object and the remedy."""
+    """A file, or data to be written, violates the schema. The message names the file, the object and the remedy."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -19,14 +19,14 @@ class Header:
     """The root attributes of a trace. Query head h uses kv head h // group."""
 
     model: str
-    num_layers: int  # of the model, however few are in the trace
+    num_layers: int  # layers of the model, which may be more than the trace holds
     num_query_heads: int
     num_kv_heads: int
     head_dim: int  # d
     value_dim: int  # dv
     rope_type: str  # "default", "none", "yarn", ...
     rope_layout: str = "half"  # or "interleaved"
-    dtype: str = "f32"  # of the arrays in the file: f32, f16 or bf16
+    dtype: str = "f32"  # element type of the arrays in the file: f32, f16 or bf16
     arch: str = ""
     quantisation: str = ""
     source_tool: str = ""
@@ -35,7 +35,7 @@ class Header:
 
     @property
     def group(self):
-        """Query heads of a kv head."""
+        """Query heads per kv head."""
         return self.num_query_heads // self.num_kv_heads
 
 
@@ -45,7 +45,7 @@ class PromptInfo:
 
     name: str
     tokens: np.ndarray  # [n] integers
-    prompt_tokens: int | None = None  # where the context ends and decoding begins; None: n, nothing was decoded
+    prompt_tokens: int | None = None  # tokens of the context, where decoding begins; None: n, nothing was decoded
     answer_start: int | None = None
     answer_end: int | None = None
     text: str | None = None
@@ -64,7 +64,7 @@ class LayerInfo:
     window: int = 0  # tokens of a sliding window; 0 = full attention
     rope_theta: float = 0.0  # 0 = none
     softcap: float = 0.0  # logits become softcap * tanh(logit / softcap); 0 = none
-    column_sums_end: int | None = None  # column_sums are over the queries 0 .. column_sums_end - 1
+    column_sums_end: int | None = None  # column_sums are sums over the queries 0 .. column_sums_end - 1
 
 
 REQUIRED = ("keys", "values", "queries")
@@ -72,7 +72,7 @@ ARRAYS = (*REQUIRED, "column_sums", "keys_pre_rope", "queries_pre_rope", "specul
 
 
 def shape_of(name, header, num_tokens, queries):
-    """Shape of the array `name`: [heads, rows, dim], and [heads, rows] of column_sums."""
+    """Shape of the array `name`: [heads, rows, dim], or [heads, rows] for column_sums."""
     if name in ("keys", "keys_pre_rope"):
         return header.num_kv_heads, num_tokens, header.head_dim
     if name == "values":
@@ -85,7 +85,7 @@ def shape_of(name, header, num_tokens, queries):
 
 
 def order_of(prompt_id):
-    """Sort key of prompt groups: numbers by value, then the others by the alphabet."""
+    """Sort key of prompt groups: numbers by value, then other names in alphabetical order."""
     plain = prompt_id.isascii() and prompt_id.isdigit() and str(int(prompt_id)) == prompt_id
     return (0, int(prompt_id), "") if plain else (1, 0, prompt_id)
 
@@ -108,8 +108,8 @@ def check_header(header, where):
         value = getattr(header, name)
         require(value >= 1, where, f"attribute '{name}' is {value}; it must be at least 1.")
     require(header.num_query_heads % header.num_kv_heads == 0, where,
-            f"num_query_heads = {header.num_query_heads} is no multiple of num_kv_heads = {header.num_kv_heads}; "
-            "every kv head must serve equally many query heads.")
+            f"num_query_heads = {header.num_query_heads} is not a multiple of num_kv_heads = {header.num_kv_heads}; "
+            "every kv head must have the same number of query heads.")
     require(header.rope_type != "", where, "attribute 'rope_type' is empty; write 'default', 'none' or the model's own type.")
     require(header.rope_layout in ("half", "interleaved"), where,
             f"attribute 'rope_layout' is '{header.rope_layout}'; it must be 'half' or 'interleaved'.")

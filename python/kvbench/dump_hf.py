@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench-dump-hf: a trace from a Hugging Face model, through transformers' attention interface. docs/python.md is its manual."""
+"""kvbench-dump-hf records a trace from a Hugging Face model through the attention interface of transformers. See docs/python.md."""
 
 import argparse
 import importlib.metadata
@@ -11,12 +11,12 @@ from . import dump_hf_plan as plan
 from ._schema import Error, PromptInfo
 
 
-OLDEST = (5, 5)  # of transformers: since then masks are asked for by offset
+OLDEST = (5, 5)  # first version of transformers whose mask functions take an offset of the queries
 
 
 def positive(text):
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 2**31):
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
     return int(text)
 
 
@@ -26,50 +26,50 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser():
-    made = Parser(prog="kvbench-dump-hf", description="Runs a Hugging Face model and writes its queries, keys and values as a trace for kvbench.",
+    made = Parser(prog="kvbench-dump-hf", description="Run a Hugging Face model and write its queries, keys and values as a trace for kvbench.",
                   allow_abbrev=False)
     add = made.add_argument
     add("--model", required=True, help="folder of save_pretrained(), hub name, or GGUF file")
     add("--text", nargs="+", default=[], metavar="FILE", help="text files, one prompt each")
     add("--ids", nargs="+", default=[], metavar="FILE", help="files of whitespace-separated token ids, one prompt each")
     add("-o", "--output", required=True, metavar="FILE", help="trace to write")
-    add("--ctx", type=positive, metavar="N", help="tokens to take from each prompt; default: all, up to the model's training context")
+    add("--ctx", type=positive, metavar="N", help="use the first N tokens of each prompt; default: all, up to the model's training context")
     add("--decode", type=positive, default=0, metavar="N", help="decode up to N tokens greedily after each prompt and record them too")
     add("--prompt-tokens", type=positive, metavar="N",
-        help="where the context ends; default: where decoding begins, else 256 tokens (at most a quarter) before the end")
+        help="tokens of the context; default: all tokens before --decode, else all but the last 256 (at most a quarter)")
     add("--queries", default="", metavar="SPEC",
-        help="positions whose queries are kept: last:N, all or every:N; default: 128 before the end of the context and all after it")
+        help="positions whose queries are stored: last:N, all or every:N; default: 128 before the end of the context and all after it")
     add("--layers", default="all", metavar="LIST", help="layers to record, such as 0,1,8 or 0-3; default: all")
     add("--dtype", choices=("f32", "f16", "bf16"), default="f32", help="element type of the trace; default: f32")
     add("--weights", choices=("f32", "f16", "bf16"), default="f32", help="type in which the model runs; default: f32")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where the model runs; default: cpu")
     add("--pre-rope", action="store_true", help="also store queries and keys before RoPE")
-    add("--column-sums", action="store_true", help="also store the attention mass of each key over the context's queries")
+    add("--column-sums", action="store_true", help="also store the attention mass of each key, summed over the queries of the context")
     add("--speculated", action="store_true",
-        help="also store the queries that each layer would have of the attention input of the layer before it")
-    add("--attention-output", action="store_true", help="also store what the model's attention computed")
-    add("--no-check", dest="check", action="store_false", help="do not compare with the model's own attention")
-    add("--force", action="store_true", help="replace the output where it exists")
-    add("--quiet", action="store_true", help="no progress")
-    add("--threads", type=positive, metavar="N", help="threads; default: PyTorch's choice")
+        help="also store the queries that each layer would compute from the attention input of the layer before it")
+    add("--attention-output", action="store_true", help="also store the model's own attention outputs")
+    add("--no-check", dest="check", action="store_false", help="skip the comparison with the model's own attention")
+    add("--force", action="store_true", help="replace an existing output")
+    add("--quiet", action="store_true", help="print no progress")
+    add("--threads", type=positive, metavar="N", help="number of threads; default: that of PyTorch")
     return made
 
 
 def check_output(path, force):
-    """Before minutes of work, not after them."""
+    """Checks that the output can be written before the model runs for minutes."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise Error(f"-o {path}: this is a folder; give the name of a file.")
     if os.path.exists(path) and not force:
         raise Error(f"-o {path}: this file exists; pass --force to replace it, or another name.")
     if not os.path.isdir(folder):
-        raise OSError(f"-o {path}: there is no folder {folder}; make it first.")
+        raise OSError(f"-o {path}: there is no folder {folder}; create it first.")
     if not os.access(folder, os.W_OK):
         raise OSError(f"-o {path}: the folder {folder} is not writable.")
 
 
 def own_version():
-    """Empty where the package is used without being installed."""
+    """Version of the installed package; empty if the package is used without being installed."""
     try:
         return importlib.metadata.version("kvbench")
     except importlib.metadata.PackageNotFoundError:
@@ -77,8 +77,8 @@ def own_version():
 
 
 def check_installed():
-    """Returns the versions that made a trace."""
-    os.environ.setdefault("TQDM_DISABLE", "1")  # transformers' bars cannot all be turned off otherwise
+    """Returns the versions of the programs that record a trace. Raises Error if PyTorch or transformers is missing or too old."""
+    os.environ.setdefault("TQDM_DISABLE", "1")  # the only way to turn off all progress bars of transformers
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         import torch
@@ -95,8 +95,8 @@ def read_prompts(options, model):
         raise Error("no prompt was given; pass --text FILE or --ids FILE.")
     most = model.longest - options.decode
     if most < 2 or (options.ctx or 0) > most:
-        raise Error(f"--ctx {options.ctx or ''} and --decode {options.decode}: {model.name} was trained on {model.longest} tokens and means "
-                    "nothing beyond; give fewer.")
+        raise Error(f"--ctx {options.ctx or ''} and --decode {options.decode}: {model.name} was trained on {model.longest} tokens and is "
+                    "undefined beyond; give fewer.")
     texts = [(path, plan.read_text(path)) for path in options.text]
     tokenize = model.tokenizer() if texts else None
     prompts = [plan.make_plan(path, tokenize(text), options, most) for path, text in texts]
@@ -105,7 +105,7 @@ def read_prompts(options, model):
 
 
 class Progress:
-    """Sentences on stderr, and a line that overwrites itself where somebody watches."""
+    """Messages on stderr, and a progress line that overwrites itself if stderr is a terminal."""
 
     def __init__(self, quiet):
         self._live = not quiet and sys.stderr.isatty()
@@ -121,7 +121,7 @@ class Progress:
 
 
 class Deferred:
-    """In a with statement: SIGINT and SIGTERM wait for check(), so that they never stop HDF5 in the middle of a file."""
+    """In a with statement, SIGINT and SIGTERM take effect only in check(), so that they never interrupt HDF5 while it writes."""
 
     def __enter__(self):
         self._seen = False
@@ -161,8 +161,8 @@ def write(options, model, versions, progress):
     prompts = read_prompts(options, model)
     recorder = Recorder(model, layers, options, progress.say)
     longest = max(prompts, key=lambda prompt: len(prompt.tokens))
-    progress.stage("looking at the layers")
-    stock = recorder.look(longest.tokens, len(longest.tokens) + options.decode)
+    progress.stage("examining the layers")
+    stock = recorder.examine(longest.tokens, len(longest.tokens) + options.decode)
     header = recorder.header(model=model.title, arch=model.arch, quantisation=model.quantisation, dtype=options.dtype,
                              source_tool="kvbench-dump-hf", source_version=versions)
     count = 0
@@ -185,7 +185,7 @@ def write(options, model, versions, progress):
             count += len(prompt.tokens)
         signals.check()
     if not options.quiet:
-        checked = f"largest difference from the model's own attention {recorder.largest:.1e}, of its hidden states {stock:.1e}"
+        checked = f"largest difference from the model's own attention {recorder.largest:.1e}, from its hidden states {stock:.1e}"
         progress.say(f"{options.output}: {count} tokens, {len(recorder.layers)} layers; "
                      + (checked if options.check else "not checked against the model's own attention"))
 
@@ -218,12 +218,12 @@ def main(arguments=None):
 
 
 def failed_run(failure):
-    """Of PyTorch, or a self check."""
+    """Exit code of a RuntimeError from PyTorch or from a self check."""
     if type(failure).__name__ == "CheckFailed":
         return fail(1, failure)
     text = str(failure)
     if "out of memory" in text or "not enough memory" in text:
-        return fail(3, "out of memory: the activations of one layer must fit. Give a smaller --ctx, fewer --queries, or --weights bf16.")
+        return fail(3, "out of memory: the activations of one layer must fit into memory. Give a smaller --ctx, fewer --queries, or --weights bf16.")
     raise failure
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attention that transformers calls while kvbench-dump-hf runs a model: the model's own eager code, a block of queries at a
-time and in float32, on a mask that is made as its rows are needed. Nothing here grows with the square of the tokens."""
+"""The attention that transformers calls while kvbench-dump-hf runs a model: the model's own eager code in float32 on one block of
+queries at a time, with a mask whose rows are computed when they are needed. No array grows with the square of the tokens."""
 
 import sys
 from dataclasses import dataclass
@@ -12,33 +12,34 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from ._schema import Error
 
 NAME = "kvbench"
-MOST_WEIGHTS = 2**24  # attention weights of a block: 64 MiB in float32, of which the eager code holds some copies
+MOST_WEIGHTS = 2**24  # attention weights per block: 64 MiB in float32, of which the eager code holds several copies
 
 
 class LazyMask:
-    """What a model masks: asked of transformers, some rows at a time, by the functions that make the masks of its other attentions."""
+    """The mask of a model, some rows at a time. The rows come from the functions with which transformers makes the masks of its other
+    attention implementations."""
 
     def __init__(self, arguments):
         self._arguments = {**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
 
     def rows(self, first, last, keys):
-        """bool [last - first, keys]: which of the first `keys` tokens the queries first .. last - 1 see. Queries count from the first
-        one of the call, and may lie beyond its last."""
+        """bool [last - first, keys]: which of the first `keys` tokens the queries first .. last - 1 attend to. Queries are numbered from the
+        first one of the call, and may lie beyond its last one."""
         offset = self._arguments.get("q_offset", 0) + first
         return sdpa_mask(**{**self._arguments, "q_length": last - first, "q_offset": offset, "kv_length": keys})[0, 0]
 
 
 @dataclass
 class Call:
-    """One call of one layer's attention. Tensors of the model's type, without the batch dimension."""
+    """One call of the attention of one layer. Tensors have the element type of the model and no batch dimension."""
 
     module: torch.nn.Module
     query: torch.Tensor  # [q_heads, t, d]
-    key: torch.Tensor  # [kv_heads, n, d], n - t of them of earlier calls
+    key: torch.Tensor  # [kv_heads, n, d], n - t of the keys are from earlier calls
     value: torch.Tensor  # [kv_heads, n, dv]
     mask: LazyMask
     scale: float
-    options: dict  # what else the model gives its attention: softcap, ...
+    options: dict  # further arguments of the model's attention: softcap, ...
     pulse: object  # called before each block
 
     @property
@@ -50,14 +51,14 @@ class Call:
         return float(self.options.get("softcap") or 0)
 
     def blocks(self):
-        """Pairs (first, last) of queries."""
+        """Blocks of queries, as pairs (first, last)."""
         heads, t, _ = self.query.shape
         rows = max(1, MOST_WEIGHTS // (heads * self.key.shape[1]))
         return [(first, min(t, first + rows)) for first in range(0, t, rows)]
 
     def run(self, each=None):
-        """Attention output [t, q_heads, dv] in the model's type. each(first, output [q_heads, rows, dv], weights [q_heads, rows, keys]) is
-        called for each block, in float32."""
+        """Attention output [t, q_heads, dv] in the element type of the model. each(first, output [q_heads, rows, dv], weights [q_heads,
+        rows, keys]) is called for each block, in float32."""
         eager = sys.modules[type(self.module).__module__].eager_attention_forward
         q, k, v = (x[None].float() for x in (self.query, self.key, self.value))
         before = k.shape[2] - q.shape[2]
@@ -76,7 +77,7 @@ class Call:
 
 
 class Peeked(Exception):
-    """Stops an attention module once its queries and keys are known."""
+    """Ends the run of an attention module when its queries and keys are known."""
 
     def __init__(self, query, key):
         super().__init__()
@@ -84,26 +85,26 @@ class Peeked(Exception):
 
 
 def refuse_unknown(module, mask, scaling, options):
-    """What softmax(scale q k^T) v under a causal mask does not describe."""
+    """Raises Error for attention that softmax(scale q k^T) v under a causal mask does not describe."""
     where = f"layer {getattr(module, 'layer_idx', '?')} of this model cannot be recorded"
     if getattr(module, "layer_idx", None) is None:
         raise Error("this model's attention does not know the number of its layer (layer_idx); it cannot be recorded.")
     if scaling is None:
-        raise Error(f"{where}: it gives its attention no `scaling`, so the factor of its logits is unknown.")
+        raise Error(f"{where}: it passes no `scaling` to its attention, so that the factor of its logits is unknown.")
     if options.get("s_aux") is not None or getattr(module, "sinks", None) is not None:
-        raise Error(f"{where}: it has attention sinks, which take mass that belongs to no token.")
+        raise Error(f"{where}: it has attention sinks, which take attention mass without a token.")
     if options.get("position_bias") is not None:
         raise Error(f"{where}: a position bias is added to its logits.")
     if options.get("is_causal") is False or getattr(module, "is_causal", True) is False:
         raise Error(f"{where}: it attends in both directions; a trace is causal.")
     if not isinstance(mask, LazyMask):
-        raise Error(f"{where}: it makes its attention mask itself (ALiBi or another position bias), so what it masks is unknown.")
+        raise Error(f"{where}: it makes its attention mask itself (ALiBi or another position bias), so that the mask is unknown.")
     if not hasattr(sys.modules[type(module).__module__], "eager_attention_forward"):
-        raise Error(f"{where}: transformers has no eager attention of its own for it, so there is nothing to check against.")
+        raise Error(f"{where}: transformers has no eager attention for it, so that the record could not be checked.")
 
 
 class Interface:
-    """Registers itself as the attention implementation `kvbench`: `on_call(Call)` answers each call of a model's attention with its output,
+    """Registers itself as the attention implementation `kvbench`. `on_call(Call)` returns the output of each call of a model's attention,
     [t, q_heads, dv]. `pulse` is called often and may raise."""
 
     def __init__(self):
@@ -122,7 +123,7 @@ class Interface:
         return self.on_call(call)[None], None
 
     def peek(self, module, args, kwargs):
-        """The rotated queries and keys that an attention module makes of these arguments: [heads, t, d] each."""
+        """The rotated queries and keys that an attention module computes from these arguments: [heads, t, d] each."""
         self._peeking = True
         try:
             module.forward(*args, **kwargs)
@@ -134,7 +135,7 @@ class Interface:
 
 
 def unrotated(kwargs):
-    """Arguments of an attention module whose rotary embedding turns nothing; None where they are not the usual pair (cos, sin)."""
+    """The arguments of an attention module with the identity as rotary embedding; None if they hold no pair (cos, sin)."""
     pair = kwargs.get("position_embeddings")
     if not (isinstance(pair, (tuple, list)) and len(pair) == 2 and all(torch.is_tensor(x) and not x.is_complex() for x in pair)):
         return None
@@ -142,15 +143,15 @@ def unrotated(kwargs):
 
 
 def with_input(args, kwargs, hidden_states):
-    """The same arguments with another input of the attention."""
+    """The same arguments with another attention input."""
     if "hidden_states" in kwargs:
         return args, {**kwargs, "hidden_states": hidden_states}
     return (hidden_states, *args[1:]), kwargs
 
 
 def window_of(mask, num_tokens, where):
-    """Length of the sliding window under which a query sees its tokens, 0 where it sees all up to its own. Looks at the first 512 rows
-    and at 64 beyond them. Raises Error for masks that are no sliding window."""
+    """Length of the sliding window of a mask; 0 where each query attends to all tokens up to its own. Tests the first 512 rows and 64 rows
+    beyond them. Raises Error for masks that are not a sliding window."""
     near = min(num_tokens, 512)
     positions = [*range(near), *sorted({near + (num_tokens - near) * i // 64 for i in range(64)} | {num_tokens - 1})] \
         if num_tokens > near else list(range(near))
@@ -163,5 +164,5 @@ def window_of(mask, num_tokens, where):
     token = torch.arange(num_tokens)
     expected = (token <= last[:, None]) & (token > last[:, None] - window)
     if not torch.equal(rows, expected):
-        raise Error(f"{where} of this model cannot be recorded: its mask is no sliding window (chunked or bidirectional attention).")
+        raise Error(f"{where} of this model cannot be recorded: its mask is not a sliding window (chunked or bidirectional attention).")
     return 0 if bool((seen == last + 1).all()) else window

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kvbench-dump-hf finds out from numbers: whether a trace says what the model's attention computed, and how the model rotates."""
+"""Numerical checks of kvbench-dump-hf: whether a trace describes what the model's attention computed, and which rotation the model uses."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 TOLERANCE = 1e-5  # the model's attention in float32 against fp64: 1e-6 measured; a wrong scale, mask or head gives 1e-2 and more
-MOST_CHECKED = 32  # queries of a layer
+MOST_CHECKED = 32  # queries per layer
 
 
 def recomputed(query, keys, values, position, info):
-    """softmax(scale q k^T) v of the queries [heads, d] at a position over the keys [n, d], in fp64, as the trace describes it."""
+    """softmax(scale q k^T) v in fp64 for the queries [heads, d] at one position over the keys [n, d], as the trace describes it."""
     first = max(0, position + 1 - info.window) if info.window else 0
     seen = slice(first, position + 1)
     logits = info.scale * query.astype(np.float64) @ keys[seen].astype(np.float64).T
@@ -21,8 +21,8 @@ def recomputed(query, keys, values, position, info):
 
 
 def self_check(info, keys, values, queries, output):
-    """Recomputes a layer's attention from what is recorded of it, for 32 of its queries; returns the largest over heads of
-    sqrt(sum |z - z'|^2 / sum |z'|^2), z' the model's own output [q_heads, m, dv]."""
+    """Recomputes the attention of a layer from the recorded arrays for 32 of its queries. Returns the largest value over heads of
+    sqrt(sum |z - z'|^2 / sum |z'|^2), where z' is the model's own output [q_heads, m, dv]."""
     count = len(info.query_positions)
     rows = np.unique(np.linspace(0, count - 1, min(count, MOST_CHECKED)).astype(int))
     group = len(queries) // len(keys)
@@ -40,9 +40,9 @@ def self_check(info, keys, values, queries, output):
 
 @dataclass
 class Rotation:
-    """How a layer turns its queries and keys."""
+    """The rotary embedding of a layer."""
 
-    type: str  # default, none, partial, what the configuration says, or "other"
+    type: str  # default, none, partial, the type of the configuration, or "other"
     layout: str  # half or interleaved
     theta: float  # 0 = none
     known: bool = True  # measured, not only read from the configuration
@@ -56,8 +56,8 @@ def pairs(x, channels, layout):
 
 
 def fit(before, after, channels, layout):
-    """The turns [n, channels / 2] that lead from `before` to `after` ([heads, n, d], the same for all heads), and what they leave
-    unexplained, relative."""
+    """Fits rotations [n, channels / 2] from `before` to `after` ([heads, n, d], the same rotation for all heads). Returns them and the
+    relative residual."""
     a, b = pairs(before, channels, layout), pairs(after, channels, layout)
     turns = (b * a.conj()).sum(0) / np.maximum((abs(a)**2).sum(0), 1e-30)
     rest = (abs(after[..., channels:] - before[..., channels:])**2).sum()
@@ -65,14 +65,14 @@ def fit(before, after, channels, layout):
 
 
 def rotation_of(before, after, channels, theta, config_type, tolerance):
-    """The rotation between queries and keys before and after it, [heads, n, d] with at least two heads. `channels`: candidates for
-    how many turn; theta and config_type: what the configuration says. `tolerance`: of the model's type."""
+    """Measures the rotation from queries and keys before and after it, [heads, n, d] with at least two heads. `channels`: candidates for
+    the number of rotated channels; theta and config_type: values of the configuration; `tolerance`: that of the model's element type."""
     if theta == 0 or np.abs(after - before).max() <= 1e-6 * np.abs(after).max():
         return Rotation("none", "half", 0.0)
     found = [(*fit(before, after, r, layout), r, layout) for r in channels for layout in ("half", "interleaved")]
     turns, unexplained, r, layout = min(found, key=lambda x: x[1])
     known = unexplained <= tolerance
-    if config_type != "default":  # dynamic and longrope may turn otherwise in a longer prompt than the one at hand
+    if config_type != "default":  # dynamic and longrope may rotate differently in a longer prompt
         return Rotation(config_type, layout if known else "half", theta, known)
     positions = np.arange(len(turns))[:, None]
     expected = np.exp(1j * positions * theta ** (-2.0 * np.arange(r // 2) / r))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loading a Hugging Face model, and what its configuration says of a trace."""
+"""Loads a Hugging Face model and derives attributes of a trace from its configuration."""
 
 import os
 
@@ -18,7 +18,7 @@ def quiet():
 
 
 def source_of(name):
-    """Where transformers finds a model: a folder, a hub name, or the folder and name of a GGUF file."""
+    """Arguments with which transformers finds a model: a folder, a hub name, or the folder and name of a GGUF file."""
     if name.endswith(".gguf") or os.path.isfile(name):
         if not os.path.isfile(name):
             raise Error(f"{name}: there is no such model file; check the name.")
@@ -35,7 +35,7 @@ def first_line(failure):
 
 
 def loaded(name, what, load, **options):
-    """Whatever transformers raises is about the model that was named."""
+    """Calls `load`, and turns whatever transformers raises into an Error that names the model."""
     try:
         return load(**source_of(name), **options)
     except Error:
@@ -55,7 +55,7 @@ def refuse_unsupported(name, config):
 
 
 class Model:
-    """A causal language model and what a trace says about it."""
+    """A causal language model and its attributes in a trace."""
 
     def __init__(self, name, weights="f32", device="cpu"):
         quiet()
@@ -63,7 +63,7 @@ class Model:
             raise Error("--device cuda: PyTorch finds no CUDA device; leave --device out to run on the CPU.")
         self.name, self.weights = name, weights
         gguf = "gguf_file" in source_of(name)
-        if not gguf:  # before gigabytes are loaded; of a GGUF file the configuration takes as long as the weights
+        if not gguf:  # checked before gigabytes are loaded; the configuration of a GGUF file takes as long as its weights
             config = loaded(name, "configuration", AutoConfig.from_pretrained)
             refuse_unsupported(name, config)
         self.model = loaded(name, "weights", AutoModelForCausalLM.from_pretrained, dtype=TYPES[weights]).eval().to(device)
@@ -95,17 +95,17 @@ class Model:
 
     @property
     def longest(self):
-        """Tokens that the model was trained on."""
+        """Context length of the model's training."""
         return getattr(self.config, "max_position_embeddings", None) or 2**31
 
     def tokenizer(self):
         tokenizer = loaded(self.name, "tokenizer; give token ids with --ids", AutoTokenizer.from_pretrained)
-        if 2 * len(tokenizer) < self.vocabulary:  # what some versions make of a folder without one
+        if 2 * len(tokenizer) < self.vocabulary:  # some versions return such a tokenizer for a folder without one
             raise Error(f"{self.name}: its tokenizer knows {len(tokenizer)} of {self.vocabulary} tokens; give token ids with --ids.")
         return lambda text: tokenizer(text, split_special_tokens=True, verbose=False)["input_ids"]
 
     def rope(self, layer):
-        """(theta, type) of a layer by the configuration; (0, "none") where it names no rotary embedding."""
+        """(theta, type) of a layer according to the configuration; (0, "none") if it names no rotary embedding."""
         parameters = getattr(self.config, "rope_parameters", None) or {}
         kinds = getattr(self.config, "layer_types", None)
         if kinds and isinstance(parameters.get(kinds[layer]), dict):
@@ -114,13 +114,13 @@ class Model:
         return (float(theta), parameters.get("rope_type", "default")) if theta else (0.0, "none")
 
     def hidden(self, ids, **options):
-        """Last hidden states [n, width] of these tokens. The head over the vocabulary, n times its size, is not run."""
+        """Last hidden states [n, width] of these tokens. The language-model head, whose output is n times the vocabulary, does not run."""
         given = torch.tensor([ids], device=self.model.device)
         return self.model.get_decoder()(input_ids=given, **options)[0][0]
 
     def greedy(self, ids, count, chunk=512):
-        """Up to `count` tokens that the model finds likeliest after `ids`; fewer where it ends its text."""
-        cache = transformers.DynamicCache()  # without the configuration: sliding layers keep all tokens too
+        """Up to `count` tokens decoded greedily after `ids`; fewer if the model ends its text."""
+        cache = transformers.DynamicCache()  # without the configuration, so that layers with a sliding window keep all tokens too
         ends = self.model.generation_config.eos_token_id
         ends = set(ends if isinstance(ends, list) else [ends])
         generated, feed = [], list(ids)
@@ -136,14 +136,14 @@ class Model:
 
 
 def gguf_type(path):
-    """Q4_1, F16, ...; empty where the file does not say."""
+    """Quantisation of a GGUF file: Q4_1, F16, ...; empty if the file does not state it."""
     from gguf import GGUFReader, LlamaFileType
     field = GGUFReader(path).fields.get("general.file_type")
     return LlamaFileType(int(field.contents())).name.removeprefix("MOSTLY_").removeprefix("ALL_") if field else ""
 
 
 def stored_type(config):
-    """Element type of the weights as they are stored: BF16, GPTQ, ...; empty where the configuration does not say."""
+    """Element type of the stored weights: BF16, GPTQ, ...; empty if the configuration does not state it."""
     method = getattr(config, "quantization_config", None) or {}
     method = method.get("quant_method", "") if isinstance(method, dict) else getattr(method, "quant_method", "")
     names = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kvbench-dump-hf records of a prompt: arithmetic on its options, without a model. The same rules as kvdump's."""
+"""Which tokens and queries of a prompt kvbench-dump-hf records, computed from its options without a model. The rules are those of kvdump."""
 
 import os
 import re
@@ -14,19 +14,19 @@ OBSERVATION_WINDOW = 128
 
 @dataclass
 class Plan:
-    """A prompt and what is kept of it."""
+    """A prompt and the positions of its recorded queries."""
 
     name: str
-    tokens: list  # ids of the context
-    prompt_tokens: int  # where the context ends
-    spec: str  # of its queries
+    tokens: list  # token ids
+    prompt_tokens: int  # number of tokens of the context
+    spec: str  # value of --queries
     positions: np.ndarray = field(init=False)
 
     def __post_init__(self):
         self.positions = query_positions(self.spec, len(self.tokens), self.prompt_tokens)
 
     def extended(self, generated):
-        """The plan of the prompt and the tokens decoded after it."""
+        """The plan of the prompt with the tokens decoded after it."""
         return Plan(self.name, [*self.tokens, *generated], self.prompt_tokens, self.spec)
 
 
@@ -36,7 +36,7 @@ def check_queries(spec):
 
 
 def query_positions(spec, num_tokens, prompt_tokens):
-    """Increasing, never empty. "": 128 positions before the end of the context and all from there on."""
+    """Increasing positions, at least one. "": 128 positions before the end of the context and all positions after it."""
     check_queries(spec)
     kind, _, count = spec.partition(":")
     if kind == "all":
@@ -49,7 +49,7 @@ def query_positions(spec, num_tokens, prompt_tokens):
 
 
 def parse_layers(text, num_layers):
-    """'all' or '0,1,8-11': sorted, each once."""
+    """Parses 'all' or a list such as '0,1,8-11' into sorted, distinct layer numbers."""
     if text == "all":
         return list(range(num_layers))
     layers = set()
@@ -57,7 +57,7 @@ def parse_layers(text, num_layers):
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", item.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last:
-            raise Error(f"--layers {text}: '{item}' is no layer or range; give numbers such as 0,1,8 or 0-3.")
+            raise Error(f"--layers {text}: '{item}' is not a layer or range; give numbers such as 0,1,8 or 0-3.")
         if last >= num_layers:
             raise Error(f"--layers {text}: there is no layer {last}; this model has layers 0 to {num_layers - 1}.")
         layers.update(range(first, last + 1))
@@ -66,30 +66,30 @@ def parse_layers(text, num_layers):
 
 def read_text(path):
     if not os.path.exists(path):
-        raise Error(f"{path}: there is no such file; it was to hold a prompt.")
+        raise Error(f"{path}: there is no such file; give a file that holds a prompt.")
     if os.path.isdir(path):
-        raise Error(f"{path}: this is a folder; a prompt is a file.")
+        raise Error(f"{path}: this is a folder; give a file that holds a prompt.")
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
     except UnicodeDecodeError:
-        raise Error(f"{path}: this is no UTF-8 text; a prompt is.") from None
+        raise Error(f"{path}: this is not UTF-8 text; a prompt must be.") from None
 
 
 def read_ids(path, vocabulary):
     ids = []
     for item in read_text(path).split():
         if not (item.isascii() and item.isdigit() and int(item) < vocabulary):
-            raise Error(f"{path}: '{item[:20]}' (item {len(ids) + 1}) is no token id of this model; ids are whole numbers from 0 to "
+            raise Error(f"{path}: '{item[:20]}' (item {len(ids) + 1}) is not a token id of this model; ids are whole numbers from 0 to "
                         f"{vocabulary - 1}.")
         ids.append(int(item))
     return ids
 
 
 def cut(path, tokens, ctx, most):
-    """The first `ctx` tokens; without ctx all, up to the `most` that the model was trained on."""
+    """The first `ctx` tokens; without ctx all tokens, up to the context length `most` of the model's training."""
     if len(tokens) < 2:
-        raise Error(f"{path}: {len(tokens)} tokens are no prompt; give at least 2.")
+        raise Error(f"{path}: {len(tokens)} tokens are too few for a prompt; give at least 2.")
     if ctx is not None and ctx > len(tokens):
         raise Error(f"{path}: --ctx {ctx} asks for more than its {len(tokens)} tokens; give a longer prompt, --ctx {len(tokens)}, or no "
                     "--ctx to take all.")
@@ -97,8 +97,8 @@ def cut(path, tokens, ctx, most):
 
 
 def context_end(path, num_tokens, prompt_tokens, decode):
-    """Where the context of a prompt ends: --prompt-tokens; else its end where tokens are decoded; else 256 before its end, at most a
-    quarter of it."""
+    """Number of tokens of the context: --prompt-tokens; else all tokens if further ones are decoded; else all but the last 256, or all but
+    the last quarter of a shorter prompt."""
     if prompt_tokens is None:
         return num_tokens if decode else num_tokens - min(256, num_tokens // 4)
     if prompt_tokens > num_tokens:
@@ -110,7 +110,7 @@ def context_end(path, num_tokens, prompt_tokens, decode):
 
 
 def make_plan(path, tokens, options, most):
-    """`most`: tokens that the model was trained on, less those to be decoded."""
+    """`most`: context length of the model's training minus the number of tokens to be decoded."""
     tokens = cut(path, tokens, options.ctx, most)
     end = context_end(path, len(tokens), options.prompt_tokens, options.decode)
     return Plan(os.path.splitext(os.path.basename(path))[0], tokens, end, options.queries)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a model and recording what its attention layers do: a short look first, which says what there is to record, then each prompt
-in one pass without a cache, a layer at a time."""
+"""Runs a model and records its attention layers. A short run first determines the layers and their parameters; then each prompt runs in
+one pass without a cache and is recorded one layer at a time."""
 
 from dataclasses import dataclass
 
@@ -11,24 +11,24 @@ from ._schema import Error, Header, LayerInfo
 from .dump_hf_attention import NAME, Call, Interface, unrotated, window_of, with_input
 from .dump_hf_check import TOLERANCE, Rotation, rotation_of, self_check
 
-LOOK = 512  # tokens of the look
-# Of the last hidden states against the model's stock attention. float32: both round alike, 1e-6 measured. Half types: the stock one rounds
-# logits and weights to 8 or 11 bits in each layer, ours does not.
+EXAMINED = 512  # tokens of the short run
+# Tolerances of the last hidden states, compared with those of the model's own attention. float32: both round alike, 1e-6 measured. Half types:
+# the model's own attention rounds logits and weights to 8 or 11 bits in each layer, the recorded attention does not.
 STOCK_TOLERANCE = {"f32": 1e-3, "f16": 0.05, "bf16": 0.2}
 ROTATION_TOLERANCE = {"f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
 
 
 class CheckFailed(RuntimeError):
-    """A trace would not say what the model computed."""
+    """The trace would not describe what the model computed."""
 
 
 class _Enough(Exception):
-    """The last layer that is wanted has been recorded."""
+    """Raised when the last requested layer has been recorded."""
 
 
 @dataclass
 class Facts:
-    """What the look found out about a layer's attention."""
+    """Parameters of the attention of one layer, from the short run."""
 
     module: torch.nn.Module
     shape: tuple  # query heads, kv heads, d, dv
@@ -44,41 +44,41 @@ def numbers(tensor):
 
 
 class Recorder:
-    """`wanted`: an object with pre_rope, speculated, column_sums, attention_output and check. `say`: takes sentences for stderr."""
+    """`wanted`: an object with pre_rope, speculated, column_sums, attention_output and check. `say`: a function for messages on stderr."""
 
     def __init__(self, model, layers, wanted, say):
         self._model, self.layers, self._wanted, self._say = model, layers, wanted, say
         self.interface = Interface()
         model.model.set_attn_implementation(NAME)
-        self.facts = {}  # of every attention layer, by number, in the order in which they run
-        self.largest = 0.0  # difference that a self check found
+        self.facts = {}  # Facts by layer number, in the order in which the layers run
+        self.largest = 0.0  # largest difference found by a self check
 
-    # The look.
+    # The short run.
 
-    def look(self, ids, longest):
-        """Finds the attention layers and their parameters on the first tokens of a prompt. `longest`: tokens of the longest prompt,
-        whose masks count. Raises Error where a layer cannot be recorded; returns the relative difference of the last hidden states from
-        those that the model computes with its own eager attention."""
+    def examine(self, ids, longest):
+        """Determines the attention layers and their parameters on the first tokens of a prompt. `longest`: number of tokens of the longest
+        prompt, for which windows are measured. Returns the relative difference of the last hidden states from those that the model computes
+        with its own eager attention. Raises Error if a layer cannot be recorded."""
         seen = []
         self.interface.on_call = lambda call: (seen.append(call), call.run())[1]
-        ids = ids[:LOOK]
+        ids = ids[:EXAMINED]
         with self._before_attention(self._remember):
             self._arguments = {}
             ours = self._model.hidden(ids, use_cache=False)
         for call in seen:
             layer = call.module.layer_idx
             if layer in self.facts:
-                raise Error(f"layer {layer}: its attention runs twice a pass; what it would be called in a trace is unclear.")
+                raise Error(f"layer {layer}: its attention runs twice per pass, so that it cannot be numbered in a trace.")
             self.facts[layer] = self._facts_of(call, longest)
         if not seen:
-            raise Error(f"{self._model.name}: architecture '{self._model.arch}' sends nothing through transformers' attention interface: it "
+            raise Error(f"{self._model.name}: architecture '{self._model.arch}' does not use the attention interface of transformers: it "
                         "has no attention, or its code predates the interface.")
         del self._arguments
         self._choose_layers()
         return self._difference_from_stock(ids, ours)
 
     def _before_attention(self, hook):
-        """A context in which hook(module, args, kwargs) is called before each attention module that has a number."""
+        """A context in which hook(module, args, kwargs) is called before each attention module that has a layer number."""
         modules = [fact.module for fact in self.facts.values()] or \
             [m for m in self._model.model.modules() if isinstance(getattr(m, "layer_idx", None), int)]
         return Hooks(modules, hook)
@@ -109,7 +109,7 @@ class Recorder:
     def _choose_layers(self):
         missing = [layer for layer in self.layers if layer not in self.facts]
         if missing and len(self.layers) < self._model.num_layers:
-            raise Error(f"--layers: layer {missing[0]} of this model has no attention that could be recorded; it has some in "
+            raise Error(f"--layers: layer {missing[0]} of this model has no attention that can be recorded; layers with attention are "
                         f"{', '.join(map(str, self.facts))}.")
         if missing:
             self._say(f"layers without attention are left out: {', '.join(map(str, missing))}.")
@@ -122,14 +122,14 @@ class Recorder:
             raise Error(f"the layers differ in their numbers of heads or channels, and a trace has one shape; give --layers one of: {kinds}.")
         for layer in self.layers:
             if not self.facts[layer].rotation.known:
-                self._say(f"layer {layer}: its rotary embedding could not be measured; the trace repeats its configuration.")
+                self._say(f"layer {layer}: its rotary embedding could not be measured; the trace repeats the configuration.")
             if self._wanted.pre_rope and not self.facts[layer].can_unrotate:
-                self._say(f"layer {layer}: it takes no (cos, sin) pair, so what it has before RoPE is unknown; those arrays are left out.")
+                self._say(f"layer {layer}: it takes no (cos, sin) pair, so that queries and keys before RoPE are unknown; these arrays are left out.")
         if self._wanted.speculated and 0 in self.layers and next(iter(self.facts)) == 0 and len(self.layers) == 1:
             self._say("layer 0 has no layer before it, so no speculated queries are stored.")
 
     def _difference_from_stock(self, ids, ours):
-        """Both with the same tokens; on the CPU and in float32 they differ by rounding alone."""
+        """Relative difference of the hidden states with both attentions on the same tokens; on the CPU in float32 they differ only by rounding."""
         try:
             self._model.model.set_attn_implementation("eager")
             stock = self._model.hidden(ids, use_cache=False)
@@ -139,10 +139,10 @@ class Recorder:
         if self._wanted.check and not difference <= STOCK_TOLERANCE[self._model.weights]:
             raise CheckFailed(f"the self check failed: with its attention recorded, {self._model.name} computes hidden states that differ by "
                               f"{difference:.2g} from its own (tolerance {STOCK_TOLERANCE[self._model.weights]}); no trace was written. This "
-                              "model's attention is not what kvbench-dump-hf takes it for.")
+                              "model's attention differs from what kvbench-dump-hf assumes.")
         return difference
 
-    # The passes.
+    # The recorded passes.
 
     def header(self, **fields):
         facts = [self.facts[layer] for layer in self.layers]
@@ -157,12 +157,12 @@ class Recorder:
                       **fields)
 
     def decode(self, plan, count):
-        """The plan with up to `count` tokens more, decoded greedily."""
+        """The plan extended by up to `count` tokens, decoded greedily."""
         self.interface.on_call = Call.run
         return plan.extended(self._model.greedy(plan.tokens, count))
 
     def record(self, plan, each):
-        """Runs a prompt; each(layer, LayerInfo, arrays) gets one layer at a time."""
+        """Runs a prompt and calls each(layer, LayerInfo, arrays) for one layer at a time."""
         self._plan, self._each = plan, each
         self._extra, self._previous = {}, None
         self.interface.on_call = self._record_call
@@ -173,7 +173,7 @@ class Recorder:
             pass
 
     def _peek(self, module, args, kwargs):
-        """Queries and keys that the pass itself does not make."""
+        """Computes the queries and keys that the pass itself does not compute: those before RoPE, and speculated queries."""
         own, before = kwargs.get("hidden_states", args[0] if args else None), self._previous
         self._previous = own if self._wanted.speculated else None
         if module.layer_idx not in self.layers:
@@ -232,7 +232,7 @@ class Recorder:
 
 
 class Hooks:
-    """hook(module, args, kwargs) before each of these modules, within a with statement."""
+    """In a with statement, calls hook(module, args, kwargs) before each of these modules."""
 
     def __init__(self, modules, hook):
         self._modules, self._hook = modules, hook

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading what `kvbench replay --raw` kept of each query: schema kvbench_raw 1.0 (docs/results.md, "Raw results")."""
+"""Reads the results per query that `kvbench replay --raw` writes: schema kvbench_raw 1.0 (docs/results.md, "Raw results")."""
 
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ class Cell:
     """One configuration: a method with its parameters, a budget, a seed."""
 
     method: str
-    params: str  # those that differ from their defaults
+    params: str  # parameters that differ from their defaults
     budget: str  # as given: 512 or 25%
     seed: int
 
 
 class HeadResult:
-    """One kv head, its G query heads at the m positions."""
+    """Results of one kv head: its G query heads at m positions."""
 
     def __init__(self, raw, group):
         self._raw, self._group = raw, group
@@ -45,7 +45,7 @@ class HeadResult:
         return attribute(self._cell(cell), self._where, "status", str, "unknown")
 
     def reason(self, cell=0):
-        """Why the status is not ok; empty where it is."""
+        """Reason of a status other than ok; else empty."""
         return attribute(self._cell(cell), self._where, "reason", str, "")
 
     def budget_tokens(self, cell=0):
@@ -56,19 +56,19 @@ class HeadResult:
         return attribute(self._cell(cell), self._where, "kept_tokens", float)
 
     def metric(self, name, cell=0):
-        """float32 [G, m], NaN where it does not apply."""
-        require(name in self._raw.metrics, self._where, f"there is no metric '{name}'; there are {', '.join(self._raw.metrics)}.")
+        """float32 [G, m], NaN where the metric does not apply."""
+        require(name in self._raw.metrics, self._where, f"there is no metric '{name}'; the metrics are {', '.join(self._raw.metrics)}.")
         return self._dataset(cell, "metrics")[:, :, self._raw.metrics.index(name)]
 
     def output(self, cell=0):
-        """float32 [G, m, dv]: what the method answered."""
+        """float32 [G, m, dv]: output of the method."""
         return self._dataset(cell, "output")[()]
 
     def entries(self, cell=0):
-        """(tables, positions) of the last run of queries that was answered from one state: what KeptWriter.head takes."""
+        """(tables, positions) of the last run of queries that one state of the method answered, as arguments of KeptWriter.head."""
         group = self._dataset(cell, "entries")
         tables = []
-        for table in (group[name] for name in sorted(group, key=int) if "ids" in group[name]):  # without ids: no entries
+        for table in (group[name] for name in sorted(group, key=int) if "ids" in group[name]):  # a table without ids has no entries
             flags = {name: bool(attribute(table, self._where, name, int, 0)) for name in ("per_head", "per_query")}
             tables.append(Table(ids=table["ids"][()], **flags, **{name: table[name][()] for name in BESIDE if name in table}))
         return tables, self.positions[attribute(group, self._where, "first_query", int, 0):]
@@ -76,7 +76,7 @@ class HeadResult:
 
 class Raw(InputFile):
     """An open file of raw results: `metrics` (names), `cells` (list of Cell), `heads` (list of HeadResult), and trace_sha256,
-    model, device, isa, version, commit as text, empty where the file does not say."""
+    model, device, isa, version, commit as text, empty if missing."""
 
     def _read(self):
         check_schema(self.file, self.path, "kvbench_raw", RAW_SCHEMA)
@@ -95,7 +95,7 @@ class Raw(InputFile):
                     attribute(group, where, "seed", int))
 
     def head(self, prompt, layer, kv_head):
-        """The HeadResult of this place."""
+        """The HeadResult of this prompt, layer and kv head."""
         for head in self.heads:
             if (head.prompt, head.layer, head.kv_head) == (str(prompt), layer, kv_head):
                 return head

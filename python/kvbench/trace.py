@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading traces: Trace holds prompts, a Prompt holds layers, a Layer gives arrays as float32."""
+"""Reads traces: a Trace holds prompts, a Prompt holds layers, and a Layer returns arrays as float32."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, 
 
 
 class Layer(LayerInfo):
-    """One attention layer of one prompt. Arrays are read when they are asked for."""
+    """One attention layer of one prompt. Arrays are read when they are requested."""
 
     def __init__(self, prompt, index, group):
         self.prompt, self.index, self._group = prompt, index, group
@@ -31,7 +31,7 @@ class Layer(LayerInfo):
     def _check_array(self, name):
         trace, dataset, where = self.prompt.trace, self._group[name], f"{self._where}/{name}"
         expected = shape_of(name, trace, self.prompt.num_tokens, len(self.query_positions))
-        require(dataset.shape == expected, where, f"has shape {list(dataset.shape)}, the attributes ask for {list(expected)}.")
+        require(dataset.shape == expected, where, f"has shape {list(dataset.shape)}; the attributes require {list(expected)}.")
         dtype = self._dtype(name)
         require(dataset.id.get_type().equal(float_type(dtype)), where, f"its elements are not {dtype} (little-endian).")
 
@@ -40,12 +40,12 @@ class Layer(LayerInfo):
 
     @property
     def arrays(self):
-        """Names of the arrays that the trace holds of this layer."""
+        """Names of the arrays that the trace holds for this layer."""
         return tuple(name for name in ARRAYS if name in self._group)
 
     def array(self, name, head=None):
-        """float32 of one head, [rows, dim], or of all, [heads, rows, dim]; column_sums have no dim. Raises Error where the trace
-        lacks it, and for values that are not finite."""
+        """float32 array of one head, [rows, dim], or of all heads, [heads, rows, dim]; column_sums have no dim. Raises Error if the trace
+        lacks the array, and for values that are not finite."""
         where = f"{self._where}/{name}"
         require(name in self.arrays, where, f"the trace does not hold this array; it has {', '.join(self.arrays)}.")
         dataset = self._group[name]
@@ -55,15 +55,15 @@ class Layer(LayerInfo):
         return values
 
     def keys(self, kv_head=None):
-        """[n, d] as attention used them."""
+        """Keys [n, d] as attention used them."""
         return self.array("keys", kv_head)
 
     def values(self, kv_head=None):
-        """[n, dv]."""
+        """Values [n, dv]."""
         return self.array("values", kv_head)
 
     def queries(self, head=None):
-        """[m, d] of a query head, at query_positions."""
+        """Queries [m, d] of a query head, at query_positions."""
         return self.array("queries", head)
 
     def kv_head_of(self, head):
@@ -77,7 +77,7 @@ class Layer(LayerInfo):
 
 
 class Prompt(PromptInfo):
-    """One prompt; `layers` by number, in increasing order."""
+    """One prompt; `layers` maps layer numbers to layers, in increasing order."""
 
     def __init__(self, trace, id, group):
         self.trace, self.id = trace, id
@@ -104,8 +104,8 @@ class Prompt(PromptInfo):
 
 
 class Trace(InputFile, Header):
-    """An open trace; `prompts` by group name. Checked when opened. It trusts the HDF5 library with the file: open files of
-    strangers with `kvbench info` first, which looks at them in a process of its own."""
+    """An open trace, checked when it is opened; `prompts` maps group names to prompts. The file is opened with the HDF5 library without
+    protection: run `kvbench info` first on files from strangers, which opens them in a child process."""
 
     def _read(self):
         check_schema(self.file, self.path, "kvbench_trace", TRACE_SCHEMA)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing traces, one layer at a time: what was written needs no memory any more."""
+"""Writes traces, one layer at a time; layers that were written take no memory."""
 
 import datetime
 import os
@@ -14,7 +14,7 @@ from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, LayerInfo, PromptInfo, che
 
 
 def _now():
-    """ISO 8601, UTC. SOURCE_DATE_EPOCH makes it reproducible (reproducible-builds.org)."""
+    """The current time in ISO 8601, UTC; SOURCE_DATE_EPOCH sets it to a fixed time (reproducible-builds.org)."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     utc = datetime.timezone.utc
     time = datetime.datetime.fromtimestamp(int(epoch), utc) if epoch else datetime.datetime.now(utc)
@@ -28,8 +28,8 @@ class TraceWriter(OutputFile):
             out.prompt("0", kvbench.PromptInfo(name="genesis", tokens=ids))
             out.layer("0", 3, kvbench.LayerInfo(scale=0.125, query_positions=positions), keys=k, values=v, queries=q)
 
-    A Trace is a Header, its prompts and layers are infos too. Raises Error where something breaks the schema, OSError
-    where the disk is full; then nothing is left."""
+    A Trace is a Header, and its prompts and layers are infos too. Raises Error for data that violates the schema, and OSError if the
+    disk is full; no file is then left."""
 
     def __init__(self, path, header, compress=False):
         check_header(header, os.fspath(path))
@@ -55,11 +55,11 @@ class TraceWriter(OutputFile):
         create_group(self.file, "prompts")
 
     def prompt(self, id, info):
-        """Begins the prompt of group name `id` (any but '.' and those with '/')."""
+        """Begins the prompt with the group name `id` (any name but '.' and names with '/')."""
         id = str(id)
         where = f"{self.path}: /prompts/{id}"
         require(id not in ("", ".") and "/" not in id, self.path, f"'{id}' cannot name a prompt group.")
-        require(id not in self._prompts, where, "was begun already; every prompt has a name of its own.")
+        require(id not in self._prompts, where, "was begun already; every prompt needs a unique name.")
         tokens = integers(info.tokens, f"{where}/tokens")
         require(np.array_equal(tokens, tokens.astype(np.int32)), f"{where}/tokens", "a token id exceeds 32 bits.")
         context = len(tokens) if info.prompt_tokens is None else info.prompt_tokens
@@ -72,7 +72,7 @@ class TraceWriter(OutputFile):
             if getattr(info, name) is not None:
                 group.attrs[name] = np.int64(getattr(info, name))
         write_whole(group, "tokens", tokens.astype("<i4"))
-        if info.text is not None:  # of fixed length, as kvbench writes it
+        if info.text is not None:  # a string of fixed length, as kvbench writes it
             encoded = info.text.encode()
             group.create_dataset("text", data=np.bytes_(encoded), dtype=h5py.string_dtype("utf-8", max(1, len(encoded))),
                                  track_times=False)
@@ -80,8 +80,8 @@ class TraceWriter(OutputFile):
         self._prompts[id], self._layers[id] = info, set()
 
     def layer(self, id, index, info, **arrays):
-        """Writes a layer whole: keys, values, queries and whichever optional arrays (docs/traces.md), each [heads, rows, dim],
-        column_sums [heads, n] with info.column_sums_end. Stored as the header's dtype; column_sums as f32."""
+        """Writes all arrays of a layer: keys, values, queries and optional ones (docs/traces.md), each [heads, rows, dim], and column_sums
+        [heads, n] with info.column_sums_end. They are stored in the dtype of the header, column_sums in f32."""
         id = str(id)
         where = f"{self.path}: /prompts/{id}/layers/{index}"
         require(id in self._prompts, where, f"prompt(\"{id}\", ...) must come before its layers.")
@@ -106,9 +106,9 @@ class TraceWriter(OutputFile):
         self._layers[id].add(index)
 
     def _checked(self, where, prompt, info, arrays):
-        """The arrays in the schema's order, their names and shapes right."""
+        """Returns the arrays in the order of the schema. Raises Error for wrong names or shapes."""
         for name in arrays:
-            require(name in ARRAYS, where, f"'{name}' is no array of the schema; those are {', '.join(ARRAYS)}.")
+            require(name in ARRAYS, where, f"'{name}' is not an array of the schema; these are {', '.join(ARRAYS)}.")
         for name in REQUIRED:
             require(arrays.get(name) is not None, where, f"'{name}' is missing; a layer needs {', '.join(REQUIRED)}.")
         require(("column_sums" in arrays) == (info.column_sums_end is not None), where,
@@ -117,11 +117,11 @@ class TraceWriter(OutputFile):
         for name, values in found.items():
             expected = shape_of(name, self._header, prompt.num_tokens, len(info.query_positions))
             require(values.shape == expected, f"{where}/{name}",
-                    f"has shape {list(values.shape)}, header, tokens and query_positions ask for {list(expected)}.")
+                    f"has shape {list(values.shape)}; header, tokens and query_positions require {list(expected)}.")
         return found
 
     def _write(self, group, name, values, where):
-        """Head by head, so that narrowing holds a second copy of one head alone."""
+        """Writes head by head, so that the conversion to a narrower type copies only one head."""
         dtype = "f32" if name == "column_sums" else self._header.dtype
         dataset = create_floats(group, name, values.shape, dtype, self._compress)
         for head, slab in enumerate(values):

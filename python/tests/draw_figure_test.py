@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example that draws figures: it runs, prints the numbers of the CSV, and writes what it says."""
+"""The example that draws figures prints the numbers of the CSV and writes its files."""
 import os
 import re
 import subprocess
@@ -28,7 +28,7 @@ class Figure(PackageTest):
         rows = [row for row in rows if str(row["layer"]) == "all" and row["method"] != "exact"]
         drawn = [row for row in rows if row["status"] == "ok"]
         for row in rows:
-            if row["status"] != "ok":  # quest's smallest budget holds no page
+            if row["status"] != "ok":  # the smallest budget is too small for a page of quest
                 self.assertIn(f"left out: {row['method']} at {row['budget']}: {row['status']}, {row['reason']}", said)
             else:
                 self.assertRegex(said, rf"{row['method']} +{row['kept_fraction']:.4f} +{row['rel_err_mean']:.4f} +{row['rel_err_lo']:.4f} \.\.")

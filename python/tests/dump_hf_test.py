@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of small Hugging Face models against what the models themselves compute."""
+"""Compares traces of small Hugging Face models with what the models themselves compute."""
 import contextlib
 import io
 import os
@@ -31,7 +31,7 @@ class DumpTest(PackageTest):
         return self.path(name)
 
     def dump(self, model, *arguments, code=0):
-        """Runs the program; returns what it said."""
+        """Runs the program; returns its messages on stderr."""
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             status = dump_hf.main(["--model", str(model), "-o", self.path("t.h5"), *map(str, arguments)])
@@ -46,8 +46,8 @@ class DumpTest(PackageTest):
 
 class Architectures(DumpTest):
     def test_attention_of_the_trace_is_that_of_the_model(self):
-        """Windows, softcaps, grouped heads, biases, norms, fused projections: whatever makes a layer's attention, the trace gives the
-        probabilities that the model's eager attention gives."""
+        """For layers with windows, softcaps, grouped heads, biases, norms and fused projections, the attention probabilities from the trace
+        equal those of the model's eager attention."""
         for name, (_, _, (windows, thetas, kind, layout, scale, softcap)) in hf_models.MODELS.items():
             with self.subTest(model=name):
                 own = hf_models.own_attention(hf_models.save(self.path(name), name), token_ids())
@@ -76,8 +76,8 @@ class Architectures(DumpTest):
                         np.testing.assert_allclose(layer.array(array), expected, atol=1e-4)
 
     def test_speculated_queries(self):
-        """Those that a layer would have of the input of the layer before it: where that layer adds nothing and both have the same
-        norm, they are its own."""
+        """Speculated queries are computed from the input of the layer before. They equal the layer's own queries if that layer adds nothing to
+        its input and both layers have the same norm."""
         for name in ("llama", "qwen2", "qwen3", "gemma3", "phi3"):
             with self.subTest(model=name):
                 model = hf_models.save(self.path(name), name)
@@ -110,7 +110,7 @@ class Architectures(DumpTest):
         }
         for name, (kind, arguments, words) in cases.items():
             with self.subTest(model=name):
-                if name in ("mla", "encoder"):  # refused by the configuration alone
+                if name in ("mla", "encoder"):  # refused because of the configuration alone
                     hf_models.config(kind, **arguments).save_pretrained(self.path(name))
                 else:
                     hf_models.build(kind, arguments).save_pretrained(self.path(name))
@@ -120,7 +120,7 @@ class Architectures(DumpTest):
                 self.assertFalse(os.path.exists(self.path("t.h5")))
 
     def test_a_wrong_record_fails_the_self_check(self):
-        """Attention that the trace cannot describe: logits that are multiplied by more than the scale."""
+        """The trace cannot describe this attention: its logits are multiplied by an additional factor."""
         hf_models.save(self.path("m"), "llama")
         from transformers.models.llama import modeling_llama
         plain = modeling_llama.eager_attention_forward
@@ -221,18 +221,18 @@ class Usage(DumpTest):
         for words, arguments in (
                 ("no prompt was given", []),
                 ("there is no such file", ["--ids", "nowhere"]),
-                ("'x2' (item 2) is no token id", ["--ids", self.path("word")]),
-                ("'97' (item 2) is no token id", ["--ids", self.path("large")]),
-                ("1 tokens are no prompt", ["--ids", self.path("one")]),
+                ("'x2' (item 2) is not a token id", ["--ids", self.path("word")]),
+                ("'97' (item 2) is not a token id", ["--ids", self.path("large")]),
+                ("1 tokens are too few", ["--ids", self.path("one")]),
                 ("--ctx 64 asks for more than its 48 tokens", ["--ids", ids, "--ctx", 64]),
                 ("was trained on 512 tokens", ["--ids", ids, "--ctx", 513]),
                 ("was trained on 512 tokens", ["--ids", ids, "--ctx", 40, "--decode", 500]),
                 ("--prompt-tokens 49 lies beyond the 48", ["--ids", ids, "--prompt-tokens", 49]),
                 ("contradicts it", ["--ids", ids, "--prompt-tokens", 9, "--decode", 2]),
                 ("there is no layer 2", ["--ids", ids, "--layers", "0,2"]),
-                ("'x' is no layer", ["--ids", ids, "--layers", "x"]),
+                ("'x' is not a layer", ["--ids", ids, "--layers", "x"]),
                 ("expected last:N, all or every:N", ["--ids", ids, "--queries", "last:0"]),
-                ("'0' is no whole number", ["--ids", ids, "--ctx", "0"]),
+                ("'0' is not a whole number", ["--ids", ids, "--ctx", "0"]),
                 ("give token ids with --ids", ["--text", ids]),
                 ("this is a folder", ["--ids", ids, "-o", self.path("m")]),
                 ("no config.json", ["--ids", ids, "--model", self.path("empty")]),

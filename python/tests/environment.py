@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding a Python that has what a test imports."""
+"""Finds a Python that has the modules that a test imports."""
 import importlib
 import os
 import pathlib
@@ -9,8 +9,8 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 
 
 def use(modules, variable, environment, command):
-    """Goes on in the Python that $<variable> names, or in the environment below the cache that `command` made, where this Python lacks
-    one of the modules; skips where that one lacks it too."""
+    """If this Python lacks one of the modules, continues in the Python that $<variable> names, or in the environment that `command` made
+    below the cache. Skips the test if that Python lacks it too."""
     try:
         for module in modules:
             importlib.import_module(module)
@@ -21,5 +21,5 @@ def use(modules, variable, environment, command):
     if os.path.exists(other) and os.environ.get("KVBENCH_TEST_ENVIRONMENT") != other:
         os.environ["KVBENCH_TEST_ENVIRONMENT"] = other
         os.execv(other, [other, *sys.argv])
-    print(f"skipped: {missing}; {command} installs {', '.join(modules)}; or set {variable} to a python that has them")
+    print(f"skipped: {missing}; {command} installs {', '.join(modules)}; or set {variable} to a Python that has them")
     sys.exit(77)

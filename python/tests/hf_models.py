@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small models with seeded random weights, of the architectures whose attention differs: 4 query heads on 2 kv heads of 16 channels."""
+"""Small models with seeded random weights, one for each architecture with its own form of attention: 4 query heads on 2 kv heads of 16
+channels."""
 import numpy as np
 import torch
 import transformers
@@ -8,7 +9,7 @@ from transformers import AutoModelForCausalLM
 transformers.utils.logging.disable_progress_bar()
 SMALL = {"vocab_size": 97, "hidden_size": 48, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
          "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 512, "bos_token_id": 1, "eos_token_id": 96, "pad_token_id": 0}
-WIDE = {**SMALL, "hidden_size": 64}  # where d must be hidden_size / num_attention_heads
+WIDE = {**SMALL, "hidden_size": 64}  # for models where d must be hidden_size / num_attention_heads
 
 
 def rope(theta=1e4, **more):
@@ -16,7 +17,7 @@ def rope(theta=1e4, **more):
 
 
 GEMMA = {**SMALL, "sliding_window": 8, "query_pre_attn_scalar": 24, "layer_types": ["sliding_attention", "full_attention"]}
-# name: (config class, its arguments, what the trace must say: windows, thetas, rope_type, rope_layout, scale, softcap)
+# name: (config class, its arguments, expected attributes of the trace: windows, thetas, rope_type, rope_layout, scale, softcap)
 MODELS = {
     "llama": ("LlamaConfig", {**SMALL, **rope(), "attention_bias": True}, ([0, 0], [1e4, 1e4], "default", "half", 0.25, 0)),
     "llama3": ("LlamaConfig", {**SMALL, **rope(5e5, rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
@@ -51,13 +52,13 @@ def build(kind, arguments, seed=3):
     torch.manual_seed(seed)
     model = AutoModelForCausalLM.from_config(config(kind, **arguments))
     with torch.no_grad():
-        for name, weight in model.named_parameters():  # attention that differs from token to token, biases and norms that matter
+        for name, weight in model.named_parameters():  # large enough that attention differs between tokens, and biases and norms have an effect
             weight.normal_(1 if "norm" in name and "gemma" not in kind.lower() else 0, 0.3)
     return model.eval()
 
 
 def save(folder, name):
-    """Writes one of MODELS; returns the model as transformers has it."""
+    """Saves one of MODELS to the folder; returns the model."""
     kind, arguments, _ = MODELS[name]
     model = build(kind, arguments)
     model.save_pretrained(folder)
@@ -65,14 +66,14 @@ def save(folder, name):
 
 
 def own_attention(model, ids):
-    """Probabilities [layer][q_heads, n, n] that the model itself computes with its eager attention."""
+    """Attention probabilities [layer][q_heads, n, n] of the model's own eager attention."""
     model.set_attn_implementation("eager")
     with torch.no_grad():
         return [a[0].double().numpy() for a in model(torch.tensor([ids]), output_attentions=True, use_cache=False).attentions]
 
 
 def probabilities(layer, keys="keys", queries="queries"):
-    """softmax(cap(scale q k^T) + mask) [q_heads, m, n] as the trace describes it."""
+    """Attention probabilities softmax(cap(scale q k^T) + mask) [q_heads, m, n], as the trace describes them."""
     n = layer.prompt.num_tokens
     k = layer.array(keys).astype(np.float64).repeat(layer.prompt.trace.group, 0)
     logits = layer.scale * layer.array(queries).astype(np.float64) @ k.transpose(0, 2, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of one's own, and the raw results that hold those of a method."""
+"""Files of own entries, and raw results, which hold the entries of a method."""
 import os
 import subprocess
 import sys
@@ -7,13 +7,13 @@ import sys
 from support import PACKAGE, SAMPLE, KVBENCH, PackageTest, kvbench, main, run
 import numpy as np
 
-# Not the recall: it counts the tokens that a method may drop, and a file does not say which those are.
+# Recall is left out: it counts the tokens that a method may drop, which a file does not state.
 COLUMNS = ("rel_err_mean", "rel_err_max", "log_z_err_mean", "kept_tokens")
 
 
 class Kept(PackageTest):
     def scored(self, trace, *flags):
-        """Rows of file:kept.h5."""
+        """The rows of file:kept.h5."""
         return self.replay(trace, "-m", "file:" + self.path("kept.h5"), *flags)
 
     def close(self, ours, theirs):
@@ -24,7 +24,7 @@ class Kept(PackageTest):
                 self.assertAlmostEqual(a[column], b[column], delta=1e-5 * abs(b[column]) + 1e-6, msg=column)
 
     def test_the_example_equals_sink(self):
-        """select() of the example keeps what the built-in sink keeps: its lines agree but for the name."""
+        """select() of the example keeps the tokens of the built-in sink, so that its rows agree except for the name."""
         environment = dict(os.environ, PYTHONPATH=str(PACKAGE))
         for trace, budget in ((SAMPLE, "512"), (self.synth("t.h5"), "48")):
             command = [sys.executable, PACKAGE / "examples" / "score_a_method.py", trace, "--kvbench", KVBENCH,
@@ -50,7 +50,7 @@ class Kept(PackageTest):
         self.assertGreater(abs(ours["rel_err_mean"] / sink["rel_err_mean"] - 1), 0.01)
 
     def test_entries_of_a_method_written_again_score_as_the_method(self):
-        """Weights, own keys and values, tables by head and by query go through Raw and KeptWriter unchanged."""
+        """Raw and KeptWriter preserve weights, own keys and values, and tables per head and per query."""
         trace = self.synth("t.h5")
         flags = ("-b", 48, "--seeds", 1, "--protocol", "prefill", "--no-times")
         methods = ("snapkv", "subgen", "chelsea", "oracle-topk")
@@ -99,9 +99,9 @@ class Kept(PackageTest):
                     (["ids", r"\[0, 256\)"], np.array([0, 256])),
                     (["ids", r"\[0, 256\)"], np.array([-2])),
                     (["ids", "integers"], np.array([0.5])),
-                    (["1 rows", "per_head=True", "ask for 2"], table(ids=ids, per_head=True)),
-                    (["2 rows", "ask for 1"], ids.reshape(2, 3)),
-                    (["95 rows", "per_query=True ask for 96"], table(ids=np.zeros((95, 1), int), per_query=True)),
+                    (["1 rows", "per_head=True", "require 2"], table(ids=ids, per_head=True)),
+                    (["2 rows", "require 1"], ids.reshape(2, 3)),
+                    (["95 rows", "per_query=True require 96"], table(ids=np.zeros((95, 1), int), per_query=True)),
                     (["weight_den", r"\[5\]", r"\[1, 6\]"], table(ids=ids, weight_den=np.ones(5))),
                     (["own_values", r"\[1, 6, 12\]"], table(ids=ids, own_values=np.ones((6, 16)))),
                     (["own_keys", "finite"], table(ids=ids, own_keys=np.full((6, 16), np.inf)))):

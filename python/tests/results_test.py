@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Result CSVs with their types, with pandas and without."""
+"""Reading result CSVs with typed columns, with pandas and without."""
 import math
 import sys
 import unittest
@@ -40,7 +40,7 @@ class Results(PackageTest):
 
     def test_typed_dicts(self):
         rows = self.without_pandas()
-        # Two methods at two budgets: all layers and heads, 2 layers, and 2 * 4 heads (random: of each of its 2 seeds).
+        # Two methods at two budgets: one row over all layers, 2 rows per layer, and 2 * 4 rows per head (random: for each of its 2 seeds).
         self.assertEqual(len(rows), 2 * 2 * 3 + 2 * 8 + 2 * 8 * 2)
         self.assertEqual({r["layer"] for r in rows}, {"all", 0, 1})
         self.assertEqual({r["budget"] for r in rows}, {"48", "25%"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the package share: an interpreter with h5py and numpy, running kvbench, a scratch folder, a small trace."""
+"""Common parts of the tests of the package: a Python with h5py and numpy, running kvbench, a scratch folder, a small trace."""
 import os
 import pathlib
 import shutil
@@ -19,7 +19,7 @@ import kvbench  # noqa: E402
 
 
 def run(*args, **options):
-    """Runs kvbench, which must succeed; returns its standard output."""
+    """Runs kvbench, asserts that it succeeds, and returns its standard output."""
     done = subprocess.run([KVBENCH, *map(str, args)], capture_output=True, text=True, timeout=300, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -34,19 +34,19 @@ class PackageTest(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def synth(self, name, *flags):
-        """Two layers, 4 query heads on 2 kv heads of 16 and 12 channels; queries at 160..255 of 256, the context ends at 192."""
+        """A trace of two layers with 4 query heads on 2 kv heads, d = 16 and dv = 12; queries at positions 160..255 of 256, and a context of 192."""
         run("synth", "-o", self.path(name), "--tokens", 256, "--prompt-tokens", 192, "--queries", 96, "--layers", 2,
             "--query-heads", 4, "--kv-heads", 2, "--head-dim", 16, "--value-dim", 12, *flags)
         return self.path(name)
 
     def replay(self, trace, *flags):
-        """Rows as dicts."""
+        """The rows of a replay, as dicts."""
         run("replay", trace, "--no-times", *flags, "-o", self.path("rows.csv"))
         rows = kvbench.load_csv(self.path("rows.csv"))
         return rows if isinstance(rows, list) else rows.to_dict("records")
 
     def refuses(self, *words):
-        """A context in which an Error with all these words is raised."""
+        """Asserts in a with statement that an Error with all these words is raised."""
         pattern = "(?s)" + "".join(f"(?=.*{word})" for word in words)
         return self.assertRaisesRegex(kvbench.Error, pattern)
 

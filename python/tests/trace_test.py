@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces: what Python reads and writes is what kvbench writes and reads."""
+"""Traces: Python and kvbench read each other's files and find the same contents."""
 import os
 import resource
 import struct
@@ -16,7 +16,7 @@ def header(**changes):
 
 
 def small(out, prompt="0", layer=1, **changes):
-    """A prompt of 5 tokens with the queries 3 and 4, and one layer; `changes` replace arrays or fields of its LayerInfo."""
+    """Writes a prompt of 5 tokens with queries at positions 3 and 4, and one layer; `changes` replace arrays or fields of its LayerInfo."""
     draw = np.random.default_rng(7).standard_normal
     arrays = {"keys": draw((2, 5, 3)), "values": draw((2, 5, 2)), "queries": draw((4, 2, 3))}
     fields = {"scale": 0.5, "query_positions": [3, 4]}
@@ -37,7 +37,7 @@ def copy(source, target, **options):
 
 class Traces(PackageTest):
     def same(self, a, b):
-        """Two traces say the same, to the bit of each number."""
+        """Asserts that two traces have the same contents, to the bit of each number."""
         with kvbench.Trace(a) as a, kvbench.Trace(b) as b:
             for name in kvbench.Header.__dataclass_fields__:
                 self.assertEqual(getattr(a, name), getattr(b, name), name)
@@ -66,7 +66,7 @@ class Traces(PackageTest):
                         self.assertEqual(str(ours[column]), str(theirs[column]), (dtype, column))
 
     def test_the_bundled_trace(self):
-        """As `kvbench info` describes it."""
+        """Its contents are those that `kvbench info` prints."""
         with kvbench.Trace(SAMPLE) as trace:
             self.assertEqual((trace.model, trace.group, trace.dtype), ("SmolLM2-135M-Instruct.Q4_1", 3, "f16"))
             prompt = trace.prompts["0"]
@@ -77,11 +77,11 @@ class Traces(PackageTest):
             self.assertEqual(layer.query_positions.tolist(), list(range(3712, 4096)))
             self.assertEqual((layer.kv_head_of(5), list(layer.query_heads_of(1))), (1, [3, 4, 5]))
             self.assertEqual((layer.keys(2).shape, layer.keys(2).dtype), ((4096, 64), np.float32))
-            # The column sums of a head are its context's attention: 3840 queries give a mass of 1 each.
+            # The column sums of a head add up to the number of queries of the context, 3840, each with an attention mass of 1.
             self.assertAlmostEqual(float(layer.array("column_sums", 5).sum()), 3840, delta=1)
 
     def test_exact_attention_in_numpy_is_that_of_kvbench(self):
-        """What `exact` answered to each query is softmax(scale q k^T) v over the tokens up to it, in double precision."""
+        """The output of `exact` for each query is softmax(scale q k^T) v over the tokens up to the query, computed here in double precision."""
         trace = self.synth("t.h5", "--dtype", "bf16")
         run("replay", trace, "-m", "exact", "--raw", self.path("raw.h5"), "-o", self.path("rows.csv"))
         with kvbench.Trace(trace) as trace, kvbench.Raw(self.path("raw.h5")) as raw:
@@ -121,8 +121,8 @@ class Traces(PackageTest):
             self.assertIn(word, text)
 
     def test_narrow_types_round_to_nearest_even(self):
-        # bf16 has 8 bits of significand: 1 + 2^-8 lies halfway and goes to the even 1, 1 + 3 * 2^-8 to 1 + 2^-6; a little above the
-        # first halfway goes up to 1 + 2^-7. f16 has 11 bits: 1 + 2^-11 goes to 1.
+        # bf16 has 8 bits of significand: 1 + 2^-8 lies halfway and is rounded to the even 1, 1 + 3 * 2^-8 to 1 + 2^-6; a value slightly
+        # above the first halfway point is rounded up to 1 + 2^-7. f16 has 11 bits: 1 + 2^-11 is rounded to 1.
         given = np.array([1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, 1 + 2**-11, -3.0, 0.0])
         for dtype, expected in (("bf16", [1, 1 + 2**-6, 1 + 2**-7, 1, -3, 0]), ("f16", [*given[:2], 1 + 2**-8, 1, -3, 0])):
             with kvbench.TraceWriter(self.path("t.h5"), header(dtype=dtype)) as out:
@@ -134,7 +134,7 @@ class Traces(PackageTest):
         for name in ("a.h5", "b.h5"):
             with kvbench.TraceWriter(self.path(name), header(created="x")) as out:
                 small(out)
-            time.sleep(1.1)  # HDF5 would store times of whole seconds
+            time.sleep(1.1)  # HDF5 stores times in whole seconds
         with open(self.path("a.h5"), "rb") as a, open(self.path("b.h5"), "rb") as b:
             self.assertEqual(a.read(), b.read())
 
@@ -151,7 +151,7 @@ class Traces(PackageTest):
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_a_full_disk_is_an_error_and_leaves_nothing(self):
-        """Whatever the limit: in the arrays, or in what HDF5 writes when it closes the file."""
+        """The limit takes effect while the arrays are written, or when HDF5 closes the file."""
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         with kvbench.TraceWriter(self.path("whole.h5"), header()) as out:
             small(out)
@@ -190,7 +190,7 @@ class Traces(PackageTest):
         with self.refuses("already"), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
             small(out)
             small(out)
-        for words, changes in ((["no multiple"], {"num_kv_heads": 3}), (["rope_layout"], {"rope_layout": "x"}),
+        for words, changes in ((["not a multiple"], {"num_kv_heads": 3}), (["rope_layout"], {"rope_layout": "x"}),
                                (["bf16"], {"dtype": "f64"})):
             with self.refuses(*words):
                 kvbench.TraceWriter(self.path("t.h5"), header(**changes))
@@ -217,7 +217,7 @@ class Traces(PackageTest):
             del layer["keys"]
             layer["keys"] = keys.transpose(1, 0, 2)
         for words, spoil in (
-                (["kvbench_trace", "not one of its kind"], lambda f: f.attrs.__delitem__("kvbench_trace")),
+                (["kvbench_trace", "not a file of this kind"], lambda f: f.attrs.__delitem__("kvbench_trace")),
                 (["kvbench_trace 2.0", "newer"], lambda f: f.attrs.__setitem__("kvbench_trace", "2.0")),
                 (["head_dim", "missing"], lambda f: f.attrs.__delitem__("head_dim")),
                 (["head_dim", "integer"], lambda f: f.attrs.__setitem__("head_dim", "3")),

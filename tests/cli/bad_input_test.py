@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad files and bad flags: a sentence that names cause and remedy, the documented exit code, no file left behind."""
+"""Bad files and bad flags give a sentence that names cause and remedy, the documented exit code, and no output file."""
 import os
 import random
 import resource
@@ -61,7 +61,7 @@ class BadTrace(CliTest):
             self.fails(2, os.path.basename(path), *words, args=["replay", self.trace, "-m", "file:" + path])
         noise = random.Random(1)
         refused(os.path.join(self.folder, "nowhere.h5"), "no such file")
-        refused(self.trace, "kvbench_raw")  # a good trace is no file of entries
+        refused(self.trace, "kvbench_raw")  # a valid trace, but not a file of entries
         kept = os.path.join(self.folder, "kept.h5")
         self.assertEqual(run("replay", self.trace, "-m", "sink", "--raw", kept).returncode, 0)
         with open(kept, "rb") as file:
@@ -71,7 +71,7 @@ class BadTrace(CliTest):
             with open(path, "wb") as file:
                 file.write(spoiled)
             refused(path)
-        # Damage anywhere else: an error in a sentence or a row with its reason, never a crash.
+        # Damage at any other place gives an error message or a row with its reason, never a crash.
         for at in range(1000, len(data), len(data) // 40):
             with open(path, "wb") as file:
                 file.write(data[:at] + noise.randbytes(64) + data[at + 64 :])
@@ -103,7 +103,8 @@ class BadTrace(CliTest):
 
 class BadFlags(CliTest):
     def refused(self, *words, flags):
-        self.fails(2, *words, args=["replay", self.trace, *flags])
+        message = self.fails(2, *words, args=["replay", self.trace, *flags])
+        self.assertNotRegex(message, r"`\w+`")  # the library's name of a field
 
     def test_unknown_method(self):
         self.refused("'subgem'", "Did you mean 'subgen'?", flags=["-m", "subgem"])
@@ -113,21 +114,29 @@ class BadFlags(CliTest):
         self.refused("'windw'", "Did you mean 'window'?", flags=["-m", "snapkv", "--set", "snapkv.windw=3"])
         self.refused("snapkv.window", "'many'", flags=["-m", "snapkv", "--set", "snapkv.window=many"])
         self.refused("METHOD.PARAMETER=VALUE", flags=["-m", "snapkv", "--set", "window=3"])
-        self.refused("not replayed", flags=["-m", "exact", "--set", "snapkv.window=3"])
+        self.refused("is for a method that is not replayed", flags=["-m", "exact", "--set", "snapkv.window=3"])
 
     def test_budgets(self):
         self.refused("'0'", "keeps nothing", flags=["-m", "sink", "-b", "0"])
-        self.refused("193", "192", flags=["-m", "sink", "-b", "193"])
+        self.refused("--budget: 193 is larger", "192", flags=["-m", "sink", "-b", "193"])
+        self.refused("--budget: 3B is less", flags=["-m", "sink", "-b", "3B"])
         self.refused("'200%'", flags=["-m", "sink", "-b", "200%"])
         self.refused("'x'", flags=["-m", "sink", "-b", "x"])
 
     def test_selections(self):
-        self.refused("--layers", "7", flags=["-m", "sink", "--layers", "7"])
-        self.refused("--heads", "5", flags=["-m", "sink", "--heads", "5"])
-        self.refused("--prompts", "'9'", flags=["-m", "sink", "--prompts", "9"])
-        self.refused("--window", flags=["-m", "sink", "--protocol", "prefill", "--window", "256"])
-        self.refused("--protect", flags=["-m", "sink", "--protect", "100,100"])
-        self.refused("--seeds", flags=["-m", "random", "--seeds", "0"])
+        self.refused("--layers: the trace has no layer 7", flags=["-m", "sink", "--layers", "7"])
+        self.refused("--heads: there is no kv head 5", flags=["-m", "sink", "--heads", "5"])
+        self.refused("--prompts: the trace has no prompt '9'", flags=["-m", "sink", "--prompts", "9"])
+        self.refused("--window is 256, which leaves no context", flags=["-m", "sink", "--protocol", "prefill", "--window", "256"])
+        self.refused("--protect: 100 + 100 tokens", flags=["-m", "sink", "--protect", "100,100"])
+        self.refused("--protect-outside: 100 + 100 tokens", flags=["-m", "sink", "--protect-outside", "100,100"])
+        self.refused("--protect: give two numbers", flags=["-m", "sink", "--protect", "4"])
+        self.refused("--seeds is 0", flags=["-m", "random", "--seeds", "0"])
+
+    def test_protocols(self):
+        stream = ["-m", "sink", "--protocol", "stream"]
+        self.refused("--protect must be left out: --protocol is stream", flags=[*stream, "--protect", "4,4"])
+        self.refused("--decoded is keep", "--protocol is stream", flags=[*stream, "--decoded", "keep"])
 
     def test_command_line(self):
         self.fails(2, args=["replay"])
@@ -138,7 +147,7 @@ class BadFlags(CliTest):
         self.assertEqual(run("replay", "--help").returncode, 0)
 
     def test_device(self):
-        """No machine that runs these tests needs a GPU; where there is one, cuda is asked for and had."""
+        """Without a GPU the error names the reason; with one, cuda runs."""
         asked = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times", "--device", "cuda")
         auto = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times", "--device", "auto")
         self.assertEqual(auto.returncode, 0, auto.stderr)
@@ -148,18 +157,36 @@ class BadFlags(CliTest):
             self.assertEqual(asked.stdout, auto.stdout)
             return
         self.assertEqual((asked.returncode, asked.stdout, device), (2, "", "cpu"))
-        reasons = ["no NVIDIA driver is installed", "finds no NVIDIA GPU", "supports CUDA", "this build has no CUDA"]
+        reasons = ["no NVIDIA driver is installed", "finds no NVIDIA GPU", "supports CUDA", "the CUDA module cannot be loaded"]
         reason = [r for r in reasons if r in asked.stderr]
         self.assertEqual(len(reason), 1, asked.stderr)
-        self.assertIn("--device cpu", asked.stderr)
-        self.assertIn("--device auto", auto.stderr)
+        self.assertIn("--device is cuda, which cannot be used", asked.stderr)
+        self.assertIn("set --device to cpu", asked.stderr)
+        self.assertIn("--device is auto", auto.stderr)
         self.assertIn(reason[0], auto.stderr)
         plain = run("replay", self.trace, "-m", "sink", "-b", "16", "--no-times")
         self.assertEqual((plain.stdout, plain.stderr), (auto.stdout, ""))
 
+    def test_a_cuda_module_that_is_missing_or_of_another_version(self):
+        flags = ("replay", self.trace, "-m", "sink", "--device", "cuda")
+        alone = shutil.copy(KVBENCH, os.path.join(self.folder, "alone"))
+        done = subprocess.run([alone, *flags], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        for words in ("libkvbench_cuda.so", "`make build` builds it", "set --device to cpu"):
+            self.assertIn(words, done.stderr)
+        os.remove(alone)
+        self.fails(2, "belongs to another version of kvbench", "make build", args=flags,
+                   env={**os.environ, "LD_LIBRARY_PATH": os.environ["KVBENCH_OTHER_MODULE"]})
+
     def test_synth_options(self):
         out = os.path.join(self.folder, "bad.h5")
-        self.fails(2, "--kv-heads", args=["synth", "-o", out, "--query-heads", 3, "--kv-heads", 2])
+        self.fails(2, "--query-heads is 3, which is no multiple of --kv-heads, 2", args=["synth", "-o", out, "--query-heads", 3, "--kv-heads", 2])
+        self.fails(2, "--queries is 900, more than --tokens", args=["synth", "-o", out, "--tokens", 800, "--prompt-tokens", 700, "--queries", 900])
+        self.fails(2, "--prompt-tokens is 900, more than --tokens", args=["synth", "-o", out, "--tokens", 800, "--prompt-tokens", 900])
+        for flag in ("--layers", "--query-heads", "--kv-heads", "--head-dim", "--value-dim", "--prompts", "--clusters"):
+            self.fails(2, f"{flag} is 0; it must be at least 1", args=["synth", "-o", out, flag, 0])
+        for flag in ("--column-queries", "--spread", "--key-norm", "--speculated"):
+            self.fails(2, f"{flag} is -1; it must be", args=["synth", "-o", out, flag, -1])
         self.assertFalse(os.path.exists(out))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench compare: verdicts on real replays, the same figures from raw files and CSV, names, bad input."""
+"""kvbench compare: verdicts on replays of a trace, equal figures from raw files and CSV, names of configurations, bad input."""
 import os
 
 from support import CliTest, main, rows, run
@@ -9,7 +9,7 @@ class Compare(CliTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # Methods that draw, methods that do not, and quest, which cannot run at the small budget.
+        # Methods with and without randomness, and quest, which cannot run at the small budget.
         cls.raw, cls.csv = os.path.join(cls.folder, "raw.h5"), os.path.join(cls.folder, "rows.csv")
         cls.long = cls.synth("long.h5", queries=256)
         cls.replay(cls.raw, cls.csv, "exact,random,uniform,sink,quest", "--protocol", "prefill", "--window", "128", "-b", "25%,50%", "--seeds", "4")

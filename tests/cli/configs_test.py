@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every file of configs/ passes `kvbench sweep --dry-run` as it stands."""
+"""Every file of configs/ passes `kvbench sweep --dry-run` without changes."""
 import pathlib
 import subprocess
 import sys
@@ -16,7 +16,7 @@ class Configs(unittest.TestCase):
             with self.subTest(path.name):
                 done = subprocess.run([KVBENCH, "sweep", str(path), "--dry-run"], capture_output=True, text=True, timeout=60)
                 self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertIn(path.stem + "\n", done.stdout)  # named as its file
+                self.assertIn(path.stem + "\n", done.stdout)  # the sweep has the name of its file
 
 
 unittest.main(argv=sys.argv[:1])

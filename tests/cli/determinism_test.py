@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CSV without times is the same to the byte on any number of threads, from run to run, and however heads are selected."""
+"""The CSV without times is the same to the byte for any number of threads, for repeated runs, and for any selection of heads."""
 import os
 import unittest
 
@@ -7,7 +7,7 @@ from support import SAMPLE, CliTest, main, rows, run
 
 
 class Determinism(CliTest):
-    def same(self, trace, *flags, counts=(1, 2, 5, 1)):
+    def same(self, trace, *flags, counts=(1, 2, 3, 5, 1)):
         outputs = set()
         for threads in counts:
             done = run("replay", trace, "--no-times", "--threads", threads, *flags)

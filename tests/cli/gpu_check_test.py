@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/gpu-check without a GPU: what it refuses, and its report with stand-ins for the tools of a machine that has one.
+"""scripts/gpu-check without a GPU: its refusals, and its report with fake tools in place of those of a GPU machine.
     gpu_check_test.py SCRIPT"""
 import os
 import subprocess
@@ -11,7 +11,7 @@ SCRIPT = sys.argv[1]
 
 NVIDIA_SMI = """case "$1" in -L) echo "GPU 0: Stand-in (UUID: 0)" ;; *) echo "Stand-in, 1000 MiB, 580.1" ;; esac"""
 NVCC = 'echo "Cuda compilation tools, release 13.0, V13.0.88"'
-# Configuring makes the programs that the build would: tests that pass, a benchmark that prints $BENCH.
+# Configuring creates the programs that the build would make: tests that pass, and a benchmark that prints $BENCH.
 CMAKE = """[ "$1" = -S ] || exit 0
 mkdir -p "$4/tests" "$4/bench"
 for test in equivalence_cuda agreement_cuda; do
@@ -82,7 +82,7 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         text = self.result()
         self.assertIn("| GPU tests | FAILED |", text)
-        self.assertIn("| kernels beside their ceilings | FAILED |", text)
+        self.assertIn("| kernels relative to their ceilings | FAILED |", text)
         self.assertIn("| CPU tests | passed |", text)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of docs/guide.md run, and print what stands below them.
+"""Runs the commands of docs/guide.md and compares their output with the output shown below them.
     guide_test.py KVBENCH GUIDE
 A block ```sh is run in a scratch folder that has traces/, configs/ and python/; a block ```text is output of the block before it. A word
-after ```sh says what the block takes: `network` or `model` (not run), `python` (run where h5py is found), or a command of kvbench
-(run where kvbench has it)."""
+after ```sh states what the block needs: `network` or `model` (the block is not run), `python` (run if h5py is found), or a command of
+kvbench (run if kvbench has it)."""
 import os
 import pathlib
 import re
@@ -30,7 +30,7 @@ def python_with_h5py():
 
 
 def same(shown, printed):
-    """Whether a line of the guide is this line of output: words equal, numbers within 5 % (instruction sets round differently)."""
+    """Whether a line of the guide equals this line of output: equal words, and numbers within 5 % (instruction sets round differently)."""
     split = lambda line: re.sub(r"(?<=\d)\.\.(?=\d)", " .. ", line).split()
     shown, printed = split(shown), split(printed)
     if "..." in shown:   # the rest of the line is left out
@@ -55,7 +55,7 @@ class Guide(unittest.TestCase):
         tools = cls.folder / "bin"
         tools.mkdir()
         (tools / "kvbench").symlink_to(KVBENCH)
-        python = tools / "python3"   # no link: an environment is found by the path of its python
+        python = tools / "python3"   # not a link, because a Python environment is found by the path of its interpreter
         python.write_text(f'#!/bin/sh\nexec "{python_with_h5py() or sys.executable}" "$@"\n')
         python.chmod(0o755)
         cls.environment = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", PYTHONPATH=str(ROOT / "python"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and kill -9 in the middle of a replay: nothing under the final name, an old file untouched."""
+"""Ctrl-C and kill -9 during a replay leave no file under the final name, and do not change an existing file."""
 import os
 import signal
 import subprocess
@@ -15,7 +15,7 @@ class Interruption(CliTest):
         cls.long_trace = cls.synth("long.h5", "--prompts", 8)
 
     def start(self, out):
-        """A replay that takes many seconds, some of its work done."""
+        """Starts a replay that takes many seconds, and waits until it has begun."""
         process = subprocess.Popen([KVBENCH, "replay", self.long_trace, "-m", "all", "-b", "5%,10%,20%,30%,40%", "--seeds", "100",
                                     "--device", "ref", "-o", out], stderr=subprocess.PIPE, text=True)
         deadline = time.time() + 60

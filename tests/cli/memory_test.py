@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory grows with the heads in flight, never with the trace, and --memory bounds it."""
+"""Memory grows with the heads that are computed at the same time, not with the trace, and --memory bounds it."""
 import os
 import subprocess
 import unittest
@@ -20,16 +20,16 @@ def resident(*args):
 class Memory(CliTest):
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer's own memory would count as the program's")
     def test_a_trace_is_written_and_replayed_head_by_head(self):
-        # 12 heads of 49152 tokens, 64 + 64 dimensions: 12 MiB each on disk, 24 MiB in fp32, 288 MiB all together.
+        # 12 heads of 49152 tokens and 64 + 64 dimensions take 12 MiB each on disk, 24 MiB in fp32, and 288 MiB in total.
         long = os.path.join(self.folder, "long.h5")
         code, bytes_held = resident("synth", "-o", long, "--tokens", 49152, "--prompt-tokens", 49148, "--queries", 8, "--layers", 3,
                                     "--query-heads", 4, "--kv-heads", 4, "--dtype", "f16", "--column-sums", "false")
         self.assertEqual(code, 0)
-        self.assertLess(bytes_held, 64 * MIB)  # a block of rows, not a head
+        self.assertLess(bytes_held, 64 * MIB)  # memory for a block of rows, not for a head
         for method in ("sink", "chelsea", "balancekv", "subgen-kcenter"):
             code, bytes_held = resident("replay", long, "-m", method, "-b", 256, "--seeds", 1, "--threads", 1, "-q")
             self.assertEqual(code, 0)
-            self.assertLess(bytes_held, 192 * MIB, method)  # a head, the next one, what a method copies, freed memory kept
+            self.assertLess(bytes_held, 192 * MIB, method)  # two heads, copies by a method, and freed memory that the program keeps
         os.remove(long)
 
     def test_fewer_threads_run_where_memory_is_short_and_the_rows_stay_the_same(self):
@@ -43,8 +43,8 @@ class Memory(CliTest):
         self.assertEqual(run(*flags, "--memory", "400M", "-q").stderr, "")
 
     def test_a_limit_that_no_head_fits_into_says_what_to_do(self):
-        self.fails(2, "a head of 256 tokens takes up to", "raise --memory", args=("replay", self.trace, "-m", "sink", "--memory", "200M"))
-        self.fails(2, "all 2 kv heads of a layer", "leave those methods out",
+        self.fails(2, "a head of 256 tokens needs up to", "raise --memory", args=("replay", self.trace, "-m", "sink", "--memory", "200M"))
+        self.fails(2, "all 2 kv heads of a layer", "leave these methods out",
                    args=("replay", self.trace, "-m", "infinigen", "--set", "infinigen.fetch=dynamic", "--memory", "200M"))
         self.fails(2, "--memory", args=("replay", self.trace, "-m", "sink", "--memory", "lots"))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user gets from info, methods and replay."""
+"""Output of kvbench info, methods and replay."""
 import os
 
 from support import CliTest, main, rows, run
@@ -54,7 +54,7 @@ class Replay(CliTest):
         for protocol in ("prefill", "decode"):
             for r in self.replay("-m", "exact,uniform,random,snapkv,oracle-topk", "-b", "100%", "--protocol", protocol):
                 if r["method"] == "oracle-topk" and protocol == "decode":
-                    continue  # its budget covers the context, and decoded tokens compete
+                    continue  # its budget is the size of the context, and decoded tokens compete with the context
                 self.assertLess(float(r["rel_err_max"]), 1e-5, r["method"])
                 self.assertAlmostEqual(float(r["log_z_err_mean"]), 0, places=5)
 
@@ -87,7 +87,7 @@ class Replay(CliTest):
         token = 2 * (16 + 16)  # bf16 keys and values
         self.assertEqual(float(table["exact"]["total_bytes"]), 192 * token)
         self.assertEqual(float(table["sink"]["kv_bytes"]), 48 * token)
-        self.assertEqual(float(table["snapkv"]["kv_bytes"]), 2 * 48 * token)  # two query heads, a selection each
+        self.assertEqual(float(table["snapkv"]["kv_bytes"]), 2 * 48 * token)  # one selection for each of two query heads
         self.assertEqual(float(table["oracle-topk"]["slow_bytes"]), 192 * token)
         self.assertEqual(float(table["sink"]["compression"]), 4)
 
@@ -146,7 +146,7 @@ class Replay(CliTest):
             self.assertAlmostEqual(float(a["rel_err_mean"]), float(b["rel_err_mean"]), places=5)
 
     def test_speculated_queries_of_a_trace_are_used(self):
-        """A guess in the trace replaces the query; the better the guess, the better the answers."""
+        """A speculated query in the trace replaces the query; a better guess gives a smaller error."""
         errors = []
         for share in (0, 0.5, 4):
             trace = self.synth("guess.h5", "--speculated", share, "--key-norm", 12)
@@ -183,7 +183,7 @@ class Replay(CliTest):
             own = self.replay("-m", ",".join(methods), *flags, "--set", "sink.reposition=false", "--raw", kept)
             for cell, row in enumerate(own):
                 if protocol == "decode" and row["method"] in ("sink", "subgen"):
-                    continue  # their states change from query to query, and the file holds the last one
+                    continue  # their states change between queries, and the file holds only the last one
                 (scored,) = self.replay("-m", "file:" + kept, "--set", f"file.cell={cell}", *flags)
                 self.assertEqual(scored["status"], "ok", scored["reason"])
                 for column in ("rel_err_mean", "rel_err_max", "log_z_err_mean", "kept_tokens"):

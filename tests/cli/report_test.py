@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench report: one file of figures and tables that needs nothing else, from what replay, sweep and validate wrote."""
+"""kvbench report: one self-contained file of figures and tables from the CSV files of replay, sweep and validate."""
 import html.parser
 import os
 import re
@@ -11,7 +11,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Page(html.parser.HTMLParser):
-    """Keeps text and attributes, and fails where a tag is not closed by its own."""
+    """Collects text and attributes, and fails if tags are not properly nested."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)

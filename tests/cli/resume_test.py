@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps that end before their time, and sweeps in shards: finished cells stay, and the tables are the same to the byte."""
+"""Interrupted sweeps, and sweeps in shards: finished cells are kept, and the tables are the same to the byte."""
 import os
 import resource
 import signal
@@ -8,7 +8,7 @@ import time
 
 from support import KVBENCH, SweepTest, main, rows, run
 
-# Long enough on the slow backend to be stopped in the middle; many units, so that some are finished by then.
+# Long enough on the slow back end to be interrupted in the middle; many work items, so that some are finished by then.
 LONG = """
 [[run]]
 name = "a"
@@ -43,7 +43,7 @@ class ResumeTest(SweepTest):
         return done
 
     def stopped(self, config, number):
-        """Starts a sweep into o.csv and sends it a signal when it has finished some cells; returns its exit code and stderr."""
+        """Starts a sweep that writes o.csv, and sends it a signal when it has finished some cells. Returns its exit code and stderr."""
         process = subprocess.Popen([KVBENCH, "sweep", config, "--device", "ref", "-o", self.path("o.csv"), *FLAGS],
                                    stderr=subprocess.PIPE, text=True)
         deadline = time.time() + 60
@@ -65,11 +65,11 @@ class Resume(ResumeTest):
             self.assertEqual(returned, code, stderr)
             self.assertFalse(os.path.exists(self.path("o.csv")))
             if code == 130:
-                self.assertIn("--resume goes on", stderr)
+                self.assertIn("the same command and --resume", stderr)
             self.fails(2, "o.csv.cells", "--resume", "--overwrite",
                        args=["sweep", config, "--device", "ref", "-o", self.path("o.csv"), *FLAGS])
             done = self.ok("sweep", config, "--device", "ref", "-o", self.path("o.csv"), "--resume", *FLAGS)
-            self.assertRegex(done.stderr, r"o\.csv\.cells: [1-9][0-9]* of 40 cells are there\n")
+            self.assertRegex(done.stderr, r"o\.csv\.cells: [1-9][0-9]* of 40 cells are already computed\n")
             self.assertEqual(self.read("o.csv"), self.read("whole.csv"))
             self.assertEqual(self.read("o.measures.csv"), self.read("whole.measures.csv"))
             self.assertFalse(os.path.exists(self.path("o.csv.cells")))
@@ -89,19 +89,19 @@ class Resume(ResumeTest):
     def test_changed_inputs_are_noticed(self):
         config = self.write(SHORT)
         args = ("sweep", config, "-o", self.path("o.csv"), "--cells", self.path("c.cells"), "--resume", *FLAGS)
-        self.assertNotIn("cells are there", self.ok(*args).stderr)
+        self.assertNotIn("cells are already computed", self.ok(*args).stderr)
         before = self.read("o.csv")
-        self.assertIn("40 of 40 cells are there\n", self.ok(*args).stderr)
+        self.assertIn("40 of 40 cells are already computed\n", self.ok(*args).stderr)
         self.assertEqual(self.read("o.csv"), before)
         self.synth("u.h5", "--seed", 6)
         changed = self.ok(*args).stderr
-        self.assertIn("24 of 40 cells are there; the sweep file, a trace", changed)
+        self.assertIn("24 of 40 cells are already computed; the sweep file, a trace", changed)
         now = rows(self.read("o.csv").decode())
         old = rows(before.decode())
         self.assertEqual([r for r in now if r["trace"] == "t.h5"], [r for r in old if r["trace"] == "t.h5"])
         self.assertNotEqual([r["rel_err_mean"] for r in now], [r["rel_err_mean"] for r in old])
         self.write(SHORT.replace('"5%", ', ""))
-        self.assertIn("8 of 40 cells are there; ", self.ok(*args).stderr)   # those of run b
+        self.assertIn("8 of 40 cells are already computed; ", self.ok(*args).stderr)   # those of run b
         size = os.path.getsize(self.path("c.cells"))
         self.ok(*(a if a != "--resume" else "--overwrite" for a in args))
         self.assertLess(os.path.getsize(self.path("c.cells")), size / 2)
@@ -133,28 +133,28 @@ class Shards(ResumeTest):
         self.fails(2, "cells of sweep 's' are missing", "--partial", "(run 'a')", args=["merge", names[0], names[2], *out])
         self.assertFalse(os.path.exists(self.path("o.csv")))
         partial = self.ok("merge", names[0], names[2], "--partial", *out)
-        self.assertIn("stay out of the rows", partial.stderr)
+        self.assertIn("are left out of the rows", partial.stderr)
         self.assertIn("not computed", self.read("o.csv").decode())
         again = self.path("again.cells")
         self.ok("sweep", config, "--shard", "1/2", "--cells", again)
-        self.assertRegex(self.ok("merge", *names, again, *out).stderr, "[0-9]+ cells stand in more than one file, with equal")
+        self.assertRegex(self.ok("merge", *names, again, *out).stderr, "[0-9]+ cells are in more than one file, with equal")
         other = self.path("other.cells")
         self.ok("sweep", config, "--shard", "1/2", "--cells", other, "--isa", "scalar")
-        self.fails(2, "not of one sweep: instruction set", "scalar", args=["merge", *names, other, *out])
-        self.fails(2, "is no file of cells", args=["merge", config, *out])
+        self.fails(2, "do not belong to the same sweep: instruction set", "scalar", args=["merge", *names, other, *out])
+        self.fails(2, "is not a file of cells", args=["merge", config, *out])
         self.fails(2, "there is no such file", args=["merge", self.path("none.cells"), *out])
 
     def test_bad_flags(self):
         config = self.write(SHORT)
         for text in ("0/3", "4/3", "x"):
-            self.fails(2, "--shard", "1/8 to 8/8", args=["sweep", config, "--shard", text, "--cells", self.path("c")])
+            self.fails(2, f"--shard is '{text}'", "1/8 to 8/8", args=["sweep", config, "--shard", text, "--cells", self.path("c")])
         self.fails(2, "--cells", args=["sweep", config, "--shard", "1/3"])
         self.fails(2, "-o", args=["sweep", config, "--shard", "1/3", "--cells", self.path("c"), "-o", self.path("o.csv")])
         self.fails(2, "--overwrite", args=["sweep", config, "--resume", "--overwrite"])
         same = self.path("o.csv")
         self.fails(2, "--cells", "-o another name", args=["sweep", config, "--cells", same, "-o", same])
         self.fails(3, "nowhere", args=["sweep", config, "--shard", "1/3", "--cells", self.path("nowhere/c.cells")])
-        self.fails(2, "s.toml: is no file of cells", args=["sweep", config, "--resume", "--cells", config, "-o", same])
+        self.fails(2, "s.toml: is not a file of cells", args=["sweep", config, "--resume", "--cells", config, "-o", same])
 
 
 main()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command-line tests share: running the binary, a scratch folder, a small synthetic trace."""
+"""Common parts of the command-line tests: running the program, a scratch folder, a small synthetic trace."""
 import csv
 import io
 import os
@@ -41,7 +41,7 @@ class CliTest(unittest.TestCase):
         return path
 
     def fails(self, code, *words, args, **options):
-        """The command ends with `code` and one sentence that holds all `words`; nothing goes to stdout."""
+        """Asserts that the command ends with exit code `code`, prints all `words` on stderr, and prints nothing on stdout."""
         done = run(*args, **options)
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(done.stdout, "")
@@ -50,7 +50,7 @@ class CliTest(unittest.TestCase):
         return done.stderr
 
     def only_files(self, *names):
-        """Nothing else, no temporary file either, lies in the scratch folder."""
+        """Asserts that the scratch folder holds these files and no others, not even temporary ones."""
         self.assertEqual(sorted(os.listdir(self.folder)), sorted(names))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench sweep: one CSV out of many runs, everything checked first, the same bytes on any number of threads."""
+"""kvbench sweep: one CSV from many runs, all inputs checked before anything is computed, the same bytes for any number of threads."""
 import os
 
 from support import SweepTest, main, rows, run
@@ -36,14 +36,14 @@ class Sweep(SweepTest):
         flags = ("--no-times", "--seeds", "2")
         replayed = rows(run("replay", self.trace, "-m", "sink", "-b", "48", *flags).stdout)
         prefill = rows(run("replay", self.trace, "-m", "uniform", "-b", "25%,96", "--protocol", "prefill", *flags).stdout)
-        compared = ("best", "diff_best", "diff_best_lo", "diff_best_hi", "tied")  # depend on which methods are there
+        compared = ("best", "diff_best", "diff_best_lo", "diff_best_hi", "tied")  # these columns depend on the list of methods
         same = lambda table: [{k: v for k, v in r.items() if k != "run" and k not in compared} for r in table]
         self.assertEqual(same(r for r in sweep if r["run"] == "decode"), same(replayed))
         self.assertEqual(same(r for r in sweep if r["method"] == "uniform"), same(prefill))
 
     def test_threads_do_not_matter(self):
         for text in (GOOD, MEASURES):
-            outputs = {self.sweep(text, "--no-times", "--threads", n) for n in (1, 3)}
+            outputs = {self.sweep(text, "--no-times", "--threads", n) for n in (1, 2, 3)}
             self.assertEqual(len(outputs), 1)
 
     def test_dry_run_computes_nothing(self):
@@ -104,9 +104,9 @@ class BadSweep(SweepTest):
 
     def test_files(self):
         self.fails(2, "there is no such file", args=["sweep", os.path.join(self.folder, "nowhere.toml")])
-        self.refused("holds no run", text="")
-        self.refused("s.toml:1:7", "no TOML", text="[[run]\n")
-        self.refused("s.toml:5:1", "runs are blocks [[run]]", text="\n\n\n\n[run]\nmethods = \"sink\"\n")
+        self.refused("has no run", text="")
+        self.refused("s.toml:1:7", "not valid TOML", text="[[run]\n")
+        self.refused("s.toml:5:1", "write each run as a block [[run]]", text="\n\n\n\n[run]\nmethods = \"sink\"\n")
 
     def test_keys_and_types(self):
         self.refused("s.toml:5:1", "'seed'", "Did you mean 'seeds'?", text=GOOD.replace("seeds", "seed"))
@@ -119,9 +119,18 @@ class BadSweep(SweepTest):
 
     def test_what_the_traces_cannot_serve(self):
         self.refused("s.toml:4:10", "nowhere.h5", "no such file", text=GOOD.replace("t.h5", "nowhere.h5"))
-        self.refused("run 'decode'", "193", "192", text=GOOD.replace("48", "193"))
-        self.refused("run 'prefill'", "layer 7", text=GOOD.replace("seeds = 2", "layers = [0, 7]"))
-        self.refused("--trace", "other.h5", text=GOOD, flags=["--trace", "other.h5"])
+        self.refused("s.toml:14:11: run 'decode'", "'budgets': 193", "192", text=GOOD.replace("48", "193"))
+        self.refused("s.toml:5:10: run 'prefill'", "'layers': the trace has no layer 7", text=GOOD.replace("seeds = 2", "layers = [0, 7]"))
+        self.refused("s.toml:5:9: run 'prefill'", "'heads': there is no kv head 7", text=GOOD.replace("seeds = 2", "heads = 7"))
+        self.refused("--trace: other.h5", text=GOOD, flags=["--trace", "other.h5"])
+        self.refused("s.toml:6:1: run 'prefill' has no traces", "with --trace", text=GOOD.replace('traces = "t.h5"\n', "\n"))
+
+    def test_what_the_command_line_alone_can_set_is_named_by_its_flag(self):
+        for flags in ((), ("--dry-run",)):
+            done = run("sweep", self.write(GOOD), "--memory", "1M", *flags)
+            self.assertEqual(done.returncode, 2)
+            for words in ("s.toml:6:1: run 'prefill' on", "--memory allows", "raise --memory"):
+                self.assertIn(words, done.stderr)
 
     def test_output_is_tried_before_the_first_cell(self):
         self.fails(3, "nowhere", args=["sweep", self.write(GOOD), "-o", os.path.join(self.folder, "nowhere", "o.csv")])

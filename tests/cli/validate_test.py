@@ -58,7 +58,7 @@ class Validate(CliTest):
         command = [KVBENCH, "validate", "--synthetic", "--threads", "1", "--seeds", "100000", "--claim",
                    "chelsea.thm61,subgen.amm", "-o", out]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        time.sleep(4)  # the enumeration comes last in the table: no row of it need be there
+        time.sleep(4)  # the enumeration comes last in the table, so that none of its rows may be present
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 130)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# A private Slurm of one node on this machine, to be sourced: munged, slurmctld and slurmd with a key, ports and folders of their own, without
-# systemd, cgroups or accounting, as root or as any user.
-#   cluster_start FOLDER CPUS   returns 1 with the reason on stderr when it does not come up; afterwards sbatch, squeue, scontrol mean this Slurm
-#   cluster_stop                ends every job and daemon that cluster_start started; harmless when there is none
+# Starts a private Slurm of one node on this machine: munged, slurmctld and slurmd with a key, ports and folders of their own, without systemd,
+# cgroups or accounting, as root or as any user. To be sourced.
+#   cluster_start FOLDER CPUS   afterwards sbatch, squeue and scontrol use this Slurm; returns 1 with the reason on stderr if it does not start
+#   cluster_stop                ends every job and daemon that cluster_start started; does nothing if there are none
 # Uses wait_for of sweep.sh.
 
 cluster_folder='' cluster_daemons=()
 
-# The name of a user may be missing in a container; Slurm wants one.
+# Slurm needs the name of the user, which may be missing in a container.
 cluster_user() { id -un 2>/dev/null || { echo "slurm: the user id $(id -u) has no name here" >&2; return 1; }; }
 
 cluster_free_ports() {
@@ -19,8 +19,8 @@ for s in sockets: s.bind(("127.0.0.1", 0))
 print(*(s.getsockname()[1] for s in sockets))'
 }
 
-# proctrack/linuxproc and task/none: no cgroups. config_overrides: as many processors as stated, whatever the machine has, so that tasks
-# run side by side. cred_expire is also how long a requeued job waits, 120 s by default.
+# proctrack/linuxproc and task/none avoid cgroups. config_overrides sets the number of processors, whatever the machine has, so that tasks run
+# at the same time. cred_expire is also the time that a requeued job waits, 120 s by default.
 cluster_config() {
   local host user ports
   host=$(uname -n) user=$(cluster_user)
@@ -62,7 +62,7 @@ PartitionName=test Nodes=$host Default=YES MaxTime=60 State=UP
 CONF
 }
 
-# cluster_daemon NAME COMMAND...: in the background and in the foreground of its own shell, so that its id is known.
+# cluster_daemon NAME COMMAND...: starts COMMAND in the background, without detaching, so that its process id is known.
 cluster_daemon() {
   local name=$1
   shift
@@ -70,7 +70,7 @@ cluster_daemon() {
   cluster_daemons+=("$!")
 }
 
-# cluster_fail WHAT: says which daemon did not come up, with the end of all logs.
+# cluster_fail MESSAGE: prints which daemon did not start, with the end of all logs.
 cluster_fail() {
   echo "slurm: $1" >&2
   tail -n 5 "$cluster_folder"/*.out "$cluster_folder"/*.log >&2 2>/dev/null
@@ -91,7 +91,7 @@ cluster_start() {
   cluster_daemon slurmctld slurmctld -D
   wait_for 20 scontrol ping || cluster_fail "slurmctld does not answer" || return 1
   cluster_daemon slurmd slurmd -D
-  wait_for 20 cluster_idle || cluster_fail "the node does not come up: $(sinfo -h -o '%T %E' 2>&1)" || return 1
+  wait_for 20 cluster_idle || cluster_fail "the node does not become idle: $(sinfo -h -o '%T %E' 2>&1)" || return 1
 }
 
 cluster_idle() { [[ $(sinfo -h -o %T) == idle ]]; }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What scripts/slurm-check and scripts/parallel-check share, to be sourced: the sweep that they compute in shards, how far a shard is, its
-# process, and the comparison at the end. They define
+# Functions of scripts/slurm-check and scripts/parallel-check: the sweep that is computed in shards, the progress of a shard, its process, and
+# the comparison at the end. To be sourced by a script that defines
 #   root      the repository
-#   part I    name of the cells file of shard I
+#   part I    a function that prints the name of the file of cells of shard I
 
 root=${root:?is set by the script that sources this}
 shards=4
@@ -25,7 +25,7 @@ check_options() {
     esac
     shift
   done
-  [[ -x $kvbench ]] || { echo "$(basename "$script"): $kvbench is no program; build kvbench first" >&2; exit 2; }
+  [[ -x $kvbench ]] || { echo "$(basename "$script"): $kvbench is not a program; build kvbench first" >&2; exit 2; }
 }
 
 # check_needs GROUP PROGRAM...: installs the group of scripts/setup, or with --no-install ends as skipped where a program is missing.
@@ -38,7 +38,8 @@ check_needs() {
   done
 }
 
-# check_begin: the scratch folder, a sweep of which every shard is still running when it is looked at, and its table made in one piece.
+# check_begin: makes the scratch folder, the sweep file, and the table of the unsplit sweep. The sweep is long enough that every shard is still
+# running when it is disturbed.
 check_begin() {
   scratch=$(realpath "$(mktemp -d "${TMPDIR:-/tmp}/kvbench-cluster.XXXXXX")")
   work="$scratch/100% of a sweep"
@@ -57,11 +58,11 @@ protocol = "decode"
 name = "prefill"
 protocol = "prefill"
 TOML
-  step "a sweep in one piece"
+  step "the unsplit sweep"
   "$kvbench" sweep "the sweep.toml" --no-times -o reference.csv --quiet
 }
 
-wait_for() {  # SECONDS COMMAND...: until COMMAND succeeds; 1 after SECONDS
+wait_for() {  # SECONDS COMMAND...: waits until COMMAND succeeds; returns 1 after SECONDS
   local deadline=$((SECONDS + $1))
   shift
   until "$@" >/dev/null 2>&1; do
@@ -75,7 +76,7 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 size_of() { stat -c %s "$(part "$1")" 2>/dev/null || echo 0; }
 larger() { [[ $(size_of "$1") -gt $2 ]]; }
 
-# all_begun: notes how large the cells files are when every one has its first frame, which says what the cells are for.
+# all_begun: waits until every file of cells has its first frame, which describes the cells, and stores the sizes of the files.
 all_begun() {
   local shard
   first_size=()
@@ -85,13 +86,14 @@ all_begun() {
   done
 }
 
-# in_the_middle I: waits until cells of shard I have been added, while others are still to come.
+# in_the_middle I: waits until shard I has stored cells and is still running.
 in_the_middle() {
   wait_for 60 larger "$1" "${first_size[$1]}" || fail "the cells of shard $1 did not grow"
-  process_of "$1" >/dev/null || fail "shard $1 ended too early to be disturbed"
+  process_of "$1" >/dev/null || fail "shard $1 ended before it could be disturbed"
 }
 
-# process_of I: the id of the kvbench that computes shard I in this folder; shells that carry the same words on their command line are not meant.
+# process_of I: prints the process id of the kvbench that computes shard I in this folder. Shells with the same words on their command line are
+# excluded.
 process_of() {
   local folder pid
   for folder in /proc/[0-9]*; do
@@ -112,6 +114,6 @@ kill_hard() {  # I
 
 compare() {  # TABLE
   [[ -f $1 ]] || fail "there is no merged table"
-  cmp reference.csv "$1" || fail "the merged table differs from that of a sweep in one piece"
-  echo "the merged table and that of the sweep in one piece: $(wc -l <reference.csv) lines, the same bytes"
+  cmp reference.csv "$1" || fail "the merged table differs from that of the unsplit sweep"
+  echo "the merged table has the same bytes as that of the unsplit sweep: $(wc -l <reference.csv) lines"
 }

@@ -17,13 +17,13 @@ using namespace kvbench::testing;
 
 namespace {
 
-ReplayRequest request_on(const std::string& backend, int threads) {
-  ReplayRequest request = request_of({&find_method("sink"), &find_method("snapkv"), &find_method("h2o"),
-                                      &find_method("oracle-topk"), &find_method("pyramidkv"), &find_method("chelsea")},
-                                     8);
-  request.backend = backend;
-  request.threads = threads;
-  return request;
+ReplayResults replay_on(const std::string& backend, const SmallTrace& trace, int threads = 1,
+                        std::optional<std::size_t> read_ahead_bytes = {}) {
+  const ReplayRequest request = request_of({&find_method("sink"), &find_method("snapkv"), &find_method("h2o"),
+                                            &find_method("oracle-topk"), &find_method("pyramidkv"), &find_method("chelsea")},
+                                           8);
+  return replay(trace.reader(), request,
+                {.backend = backend, .threads = threads, .read_ahead_bytes = read_ahead_bytes, .keep_raw = true});
 }
 
 /// Calls check(cell, cell, name) for the cells of all heads.
@@ -48,24 +48,22 @@ void for_each_cell(const ReplayResults& a, const ReplayResults& b, Check check) 
 
 TEST_CASE("a replay on the device answers as on the processor") {
   const SmallTrace trace;
-  for_each_cell(replay(trace.reader(), request_on("cuda", 1)), replay(trace.reader(), request_on("cpu", 1)),
-                [](const CellResult& device, const CellResult& processor) {
-                  for (std::size_t r = 0; r < device.metrics.size(); ++r) {
-                    const double expected = metric(processor, r, Metric::rel_err);
-                    CHECK(std::abs(metric(device, r, Metric::rel_err) - expected) <= 1e-4 * std::max(1.0, expected));
-                  }
-                });
+  for_each_cell(replay_on("cuda", trace), replay_on("cpu", trace), [](const CellResult& device, const CellResult& processor) {
+    for (std::size_t r = 0; r < device.metrics.size(); ++r) {
+      const double expected = metric(processor, r, Metric::rel_err);
+      CHECK(std::abs(metric(device, r, Metric::rel_err) - expected) <= 1e-4 * std::max(1.0, expected));
+    }
+  });
   CHECK(emulated::fault() == "");
 }
 
 TEST_CASE("a replay on the device has the same bits with several workers and without reading ahead") {
   const SmallTrace trace;
-  const ReplayResults one = replay(trace.reader(), request_on("cuda", 1));
+  const ReplayResults one = replay_on("cuda", trace);
   for (const int threads : {1, 3}) {
     CAPTURE(threads);
-    ReplayRequest request = request_on("cuda", threads);
-    if (threads == 1) request.read_ahead_bytes = 0;
-    for_each_cell(replay(trace.reader(), request), one, [](const CellResult& a, const CellResult& b) {
+    const auto read_ahead_bytes = threads == 1 ? std::optional<std::size_t>(0) : std::nullopt;
+    for_each_cell(replay_on("cuda", trace, threads, read_ahead_bytes), one, [](const CellResult& a, const CellResult& b) {
       for (std::size_t r = 0; r < a.metrics.size(); ++r) {
         CHECK(std::memcmp(&a.metrics[r], &b.metrics[r], sizeof a.metrics[r]) == 0);
       }
@@ -80,15 +78,15 @@ TEST_CASE("a replay on a device without enough memory ends with a sentence on wh
   emulated::limit_memory(std::size_t{16} << 10);
   std::string message;
   try {
-    replay(trace.reader(), request_on("cuda", 1));
+    replay_on("cuda", trace);
   } catch (const OutOfDeviceMemory& fault) {
     message = fault.what();
   }
   emulated::limit_memory(std::size_t{1} << 30);
   CHECK(contains(message, "The GPU's memory is exhausted"));
-  CHECK_MESSAGE(contains(message, "The unit at work has 40 tokens"), message);
+  CHECK_MESSAGE(contains(message, "The current work item has 40 tokens"), message);
   // What was given back can be had again.
-  CHECK_NOTHROW(replay(trace.reader(), request_on("cuda", 1)));
+  CHECK_NOTHROW(replay_on("cuda", trace));
   CHECK(make_cuda_backend()->memory()->held == 0);
   CHECK(emulated::fault() == "");
 }

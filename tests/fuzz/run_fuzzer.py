@@ -2,7 +2,7 @@
 """run_fuzzer.py FUZZER SECONDS FOUND CORPUS: fuzzes the reader for a bounded time and judges what it finds.
 
 HDF5 1.10 itself reads out of bounds on some hostile metadata. The reader looks at a file in a child process first for that reason
-(lib/kvbench/trace/guard.hpp); the fuzzer is built without that guard and goes on after a crash. Each crash is run once more: one whose innermost frame is
+(lib/kvbench/trace/untrusted_file.hpp); the fuzzer is built without that guard and goes on after a crash. Each crash is run once more: one whose innermost frame is
 the HDF5 library is counted and kept, one in the code of kvbench fails the test."""
 import pathlib
 import re

@@ -7,6 +7,8 @@
 #include <support/rows.hpp>
 #include <support/small.hpp>
 
+#include <kvbench/methods/contract/host_table.hpp>
+
 using namespace kvbench;
 using namespace kvbench::testing;
 
@@ -80,7 +82,7 @@ TEST_CASE("own values replace the token's, own keys do not follow") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 1, 3, 1}), 3);
   const MethodInfo info = fake_spread_values();
-  const auto cache = info.prepare(prompt_of(head, *backend), info.bind({}), *backend)->make(2, 0);
+  const auto cache = info.prepare_head(prompt_of(head, *backend), info.bind({}), *backend)(2, 0);
   CHECK(cache->append(token_block(head, 3, 4, *backend)) == 1);
   const QueryBlock block = query_block(head, 3, 4, 4, *backend);
   const auto z = answer(head, block, cache->entries(block), *backend);
@@ -94,7 +96,7 @@ TEST_CASE("own keys and values answer with their degrees") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 4, 9, 9, 2, 5}), 5);
   const MethodInfo info = fake_merge_pairs();
-  const auto cache = info.prepare(prompt_of(head, *backend), info.bind({}), *backend)->make(3, 0);
+  const auto cache = info.prepare_head(prompt_of(head, *backend), info.bind({}), *backend)(3, 0);
   const QueryBlock block = query_block(head, 5, 6, 6, *backend);
   const auto prefilled = answer(head, block, cache->entries(block), *backend);
   CHECK(prefilled[0] == doctest::Approx((2 * 2 * 1.5 + 2 * 9 * 6 + 2 * 16) / (4 + 18 + 2.0)));
@@ -109,7 +111,7 @@ TEST_CASE("numerator and denominator may be different sets") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 3, 2, 5, 1}), 4);
   const MethodInfo info = fake_two_sets();
-  const auto cache = info.prepare(prompt_of(head, *backend), info.bind({}), *backend)->make(4, 0);
+  const auto cache = info.prepare_head(prompt_of(head, *backend), info.bind({}), *backend)(4, 0);
   const QueryBlock block = query_block(head, 4, 5, 5, *backend);
   const EntryTables tables = cache->entries(block);
   CHECK_NOTHROW(check_entries(*backend, tokens_of(head, 5, *backend), 1, 4, tables));
@@ -137,7 +139,7 @@ TEST_CASE("a table may differ for every query head and query") {
   const auto backend = make_ref_backend();
   HeadData head = small_head(logs({1, 2, 3, 4, 5, 6}), 4, 2);
   const MethodInfo info = fake_striped();
-  const auto cache = info.prepare(prompt_of(head, *backend), info.bind({}), *backend)->make(4, 0);
+  const auto cache = info.prepare_head(prompt_of(head, *backend), info.bind({}), *backend)(4, 0);
   cache->append(token_block(head, 4, 6, *backend));
   const QueryBlock block = query_block(head, 4, 6, 6, *backend);
   const EntryTables tables = cache->entries(block);

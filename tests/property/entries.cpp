@@ -56,7 +56,7 @@ void check_footprint(const Footprint& arrays, const std::vector<std::vector<Entr
     if (!array.meta && stores_numbers_as_they_are(array)) numbers += array.rows * array.cols;
     meta |= array.meta && array.rows * array.cols > 0;
   }
-  if (kind != Kind::quantise) {
+  if (kind != Kind::quantisation) {
     for (Index i = 0; i < std::ssize(rows) / head.group; ++i) CHECK(numbers >= needed_numbers(rows, head, i));
   }
   if (weighted(rows)) CHECK(meta);
@@ -73,10 +73,10 @@ void check_budget(const Row& row, const std::vector<Footprint>& arrays, const st
     numbers += kept_numbers(arrays[h]);
     for (std::size_t r = 0; r < entries.size(); ++r) entries[r] += std::ssize(ids_of(results[h].entries[r]));
   }
-  if (kind == Kind::subset || kind == Kind::merge || kind == Kind::select) {
+  if (kind == Kind::eviction || kind == Kind::merging || kind == Kind::retrieval) {
     for (const Index count : entries) CHECK(count <= std::ssize(heads) * budget);
   }
-  if (kind == Kind::subset || kind == Kind::merge || kind == Kind::sample) {
+  if (kind == Kind::eviction || kind == Kind::merging || kind == Kind::sampling) {
     CHECK(numbers <= std::ssize(heads) * copies * budget * (heads[0].d + heads[0].dv));
   }
 }

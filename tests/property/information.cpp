@@ -31,7 +31,7 @@ void remove(Part part, HeadPrompt& prompt) {
 
 TEST_CASE("the queries to be answered choose nothing, unless the method selects for each of them") {
   for_each_row([](const Row& row, Backend& backend) {
-    if (row.info->kind == Kind::select) return;
+    if (row.info->kind == Kind::retrieval) return;
     const Heads heads = heads_for(row, {}, backend);
     Heads altered;
     for (const HeadData& head : heads) altered.push_back(with_other_queries(head));

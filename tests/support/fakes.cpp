@@ -4,64 +4,43 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench::testing {
 namespace {
 
-struct NoParams {};
-void fields(ParamVisitor&, NoParams&) {}
-
 using Ids = std::vector<TokenId>;
 
-/// A Prepared whose caches are `Cache(head, budget, backend)`.
-template <class Cache>
-class PreparedAs : public Prepared {
- public:
-  PreparedAs(const HeadPrompt& head, Backend& backend) : head_(head), backend_(backend) {}
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t) const override {
-    return std::make_unique<Cache>(head_, budget, backend_);
-  }
-
- private:
-  HeadPrompt head_;
-  Backend& backend_;
-};
-
+/// A method whose caches are `Cache(head, budget, backend)`.
 template <class Cache>
 MethodInfo fake(MethodInfo info) {
   info.paper = "none";
   info.summary = "a method for tests";
-  std::shared_ptr<const Prepared> (*prepare)(const HeadPrompt&, const NoParams&, Backend&) =
-      [](const HeadPrompt& head, const NoParams&, Backend& backend) -> std::shared_ptr<const Prepared> {
-    return std::make_shared<PreparedAs<Cache>>(head, backend);
+  MakeCache (*prepare)(const HeadPrompt&, const NoParams&, Backend&) = [](const HeadPrompt& head, const NoParams&,
+                                                                          Backend& backend) -> MakeCache {
+    return [head, &backend](Index budget, std::uint32_t) { return std::make_unique<Cache>(head, budget, backend); };
   };
   return with_params<NoParams>(std::move(info), prepare);
 }
 
-class SharedLayer : public PreparedLayer, public std::enable_shared_from_this<SharedLayer> {
- public:
-  SharedLayer(std::span<const HeadPrompt> heads, Backend& backend) : heads_(heads.begin(), heads.end()), backend_(backend) {
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      const std::vector<float> sums = backend.read(heads_[h].column_sums);
-      const Index n = heads_[h].tokens();
-      for (Index j = 0; j < n; ++j) {
-        float mass = 0;
-        for (Index g = 0; g < heads_[h].group; ++g) mass += sums[static_cast<std::size_t>(g * n + j)];
-        ranking_.push_back({-mass, h, static_cast<TokenId>(j)});
-      }
+/// Tokens of all heads by falling attention mass.
+std::vector<std::tuple<float, std::size_t, TokenId>> rank_of_layer(std::span<const HeadPrompt> heads, Backend& backend) {
+  std::vector<std::tuple<float, std::size_t, TokenId>> ranking;
+  for (std::size_t h = 0; h < heads.size(); ++h) {
+    const std::vector<float> sums = backend.read(heads[h].column_sums);
+    const Index n = heads[h].tokens();
+    for (Index j = 0; j < n; ++j) {
+      float mass = 0;
+      for (Index g = 0; g < heads[h].group; ++g) mass += sums[static_cast<std::size_t>(g * n + j)];
+      ranking.push_back({-mass, h, static_cast<TokenId>(j)});
     }
-    std::ranges::sort(ranking_);
   }
-
-  std::unique_ptr<LayerCache> make(Index budget, std::uint32_t) const override;
-
- private:
-  std::vector<HeadPrompt> heads_;
-  Backend& backend_;
-  std::vector<std::tuple<float, std::size_t, TokenId>> ranking_;
-};
+  std::ranges::sort(ranking);
+  return ranking;
+}
 
 class SharedLayerCache : public LayerCache {
  public:
@@ -86,16 +65,22 @@ class SharedLayerCache : public LayerCache {
   std::vector<KeptCache> heads_;
 };
 
-std::unique_ptr<LayerCache> SharedLayer::make(Index budget, std::uint32_t) const {
-  std::vector<Ids> kept(heads_.size());
-  const std::size_t total = std::min(ranking_.size(), static_cast<std::size_t>(budget) * heads_.size());
-  for (std::size_t i = 0; i < total; ++i) kept[std::get<1>(ranking_[i])].push_back(std::get<2>(ranking_[i]));
-  std::vector<KeptCache> caches;
-  for (std::size_t h = 0; h < heads_.size(); ++h) {
-    std::ranges::sort(kept[h]);
-    caches.emplace_back(backend_, heads_[h], KeptTokens{.ids = std::move(kept[h])});
+MakeLayerCache shared_layer(std::span<const HeadPrompt> layer, const NoParams&, Backend& backend) {
+  for (const HeadPrompt& head : layer) {
+    if (!head.column_sums.present()) throw Unavailable("fake-shared-layer needs the column sums of every head");
   }
-  return std::make_unique<SharedLayerCache>(std::move(caches));
+  const std::vector<HeadPrompt> heads(layer.begin(), layer.end());
+  return [heads, ranking = rank_of_layer(layer, backend), &backend](Index budget, std::uint32_t) {
+    std::vector<Ids> kept(heads.size());
+    const std::size_t total = std::min(ranking.size(), static_cast<std::size_t>(budget) * heads.size());
+    for (std::size_t i = 0; i < total; ++i) kept[std::get<1>(ranking[i])].push_back(std::get<2>(ranking[i]));
+    std::vector<KeptCache> caches;
+    for (std::size_t h = 0; h < heads.size(); ++h) {
+      std::ranges::sort(kept[h]);
+      caches.emplace_back(backend, heads[h], KeptTokens{.ids = std::move(kept[h])});
+    }
+    return std::make_unique<SharedLayerCache>(std::move(caches));
+  };
 }
 
 class SpreadValues : public CompressedCache {
@@ -288,32 +273,25 @@ class LastTokens : public KeptCache {
 }  // namespace
 
 MethodInfo fake_shared_layer() {
-  std::shared_ptr<const PreparedLayer> (*prepare)(std::span<const HeadPrompt>, const NoParams&, Backend&) =
-      [](std::span<const HeadPrompt> heads, const NoParams&, Backend& backend) -> std::shared_ptr<const PreparedLayer> {
-    for (const HeadPrompt& head : heads) {
-      if (!head.column_sums.present()) throw Unavailable("fake-shared-layer needs the column sums of every head");
-    }
-    return std::make_shared<SharedLayer>(heads, backend);
-  };
   return with_params<NoParams>({.name = "fake-shared-layer",
                                 .paper = "none",
                                 .summary = "a method for tests",
                                 .granularity = Granularity::layer,
                                 .needs = {Part::column_sums}},
-                               prepare);
+                               shared_layer);
 }
 MethodInfo fake_spread_values() {
-  return fake<SpreadValues>({.name = "fake-spread-values", .kind = Kind::merge, .streaming = true});
+  return fake<SpreadValues>({.name = "fake-spread-values", .kind = Kind::merging, .streaming = true});
 }
 MethodInfo fake_merge_pairs() {
-  return fake<MergePairs>({.name = "fake-merge-pairs", .kind = Kind::merge, .properties = {.weight_sum = WeightSum::context}});
+  return fake<MergePairs>({.name = "fake-merge-pairs", .kind = Kind::merging, .properties = {.weight_sum = WeightSum::context}});
 }
 MethodInfo fake_two_sets() {
-  return fake<TwoSets>({.name = "fake-two-sets", .kind = Kind::sample, .properties = {.weight_sum = WeightSum::free}});
+  return fake<TwoSets>({.name = "fake-two-sets", .kind = Kind::sampling, .properties = {.weight_sum = WeightSum::free}});
 }
 MethodInfo fake_observer() { return fake<Observer>({.name = "fake-observer", .observes = true}); }
 MethodInfo fake_striped() {
-  return fake<Striped>({.name = "fake-striped", .kind = Kind::select, .granularity = Granularity::query_head});
+  return fake<Striped>({.name = "fake-striped", .kind = Kind::retrieval, .granularity = Granularity::query_head});
 }
 MethodInfo fake_planned() {
   MethodInfo info = fake<LastTokens>({.name = "fake-planned", .granularity = Granularity::model});

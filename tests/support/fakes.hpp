@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench::testing {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include <kvbench/methods/contract/answer.hpp>
+#include <kvbench/methods/contract/attend.hpp>
 #include <kvbench/methods/contract/method.hpp>
 
 namespace kvbench::testing {

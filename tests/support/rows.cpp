@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include <kvbench/methods/stages/head_caches.hpp>
+#include <kvbench/methods/contract/host_table.hpp>
 
 namespace kvbench::testing {
 namespace {
@@ -36,7 +36,6 @@ std::vector<Row> all_rows() {
     const MethodInfo& info = find_method(name);
     rows.push_back({&info, info.bind(settings)});
   };
-  add("exact", {{"accumulate", "f64"}});
   add("sink", {{"reposition", "false"}, {"sinks", "1"}});
   add("h2o", {{"prompt", "stream"}});
   add("h2o", {{"per", "kv_head"}, {"reduce", "max"}, {"heavy", "1"}});
@@ -82,32 +81,14 @@ Heads heads_for(const Row& row, const Shape& shape, Backend& backend) {
 }
 
 PreparedRow::PreparedRow(const Row& row, const std::vector<HeadPrompt>& prompts, Backend& backend)
-    : row_(row), head_(prompts.front()), backend_(backend) {
-  if (row.info->granularity == Granularity::layer) {
-    layer_ = row.info->prepare_layer(prompts, row.params, backend);
-  } else {
-    one_ = row.info->prepare(head_, row.params, backend);
-  }
-}
+    : row_(row), head_(prompts.front()), make_(row.info->prepare(prompts, row.params, backend)) {}
 
-Instance PreparedRow::make(Index budget, std::uint32_t seed, double& flops) const {
+Instance PreparedRow::make(Index budget, std::uint32_t seed) const {
   if (row_.info->plan != nullptr) {
     const std::vector<Index> budgets = row_.info->plan(head_.num_layers, head_.tokens(), budget, row_.params);
     budget = budgets.at(static_cast<std::size_t>(head_.layer.value));
   }
-  const double before = backend_.cost().flops;
-  Instance made;
-  if (layer_) {
-    made.cache = layer_->make(budget, seed);
-    flops += layer_->take_spared().flops;
-  } else {
-    auto cache = std::make_unique<HeadCaches>();
-    cache->add(one_->make(budget, seed));
-    made.cache = std::move(cache);
-    flops += one_->take_spared().flops;
-  }
-  flops += backend_.cost().flops - before;
-  return made;
+  return {make_(budget, seed)};
 }
 
 std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend) {
@@ -117,8 +98,7 @@ std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend) {
 }
 
 Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed, Backend& backend) {
-  double flops = 0;
-  return PreparedRow(row, prompts, backend).make(budget, seed, flops);
+  return PreparedRow(row, prompts, backend).make(budget, seed);
 }
 
 Instance open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend) {

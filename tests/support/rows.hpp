@@ -48,15 +48,13 @@ struct Instance {
 class PreparedRow {
  public:
   PreparedRow(const Row& row, const std::vector<HeadPrompt>& prompts, Backend& backend);
-  /// Throws Infeasible as the method does. Adds to `flops` what the cache alone would take beyond prepare().
-  Instance make(Index budget, std::uint32_t seed, double& flops) const;
+  /// Throws Infeasible as the method does.
+  Instance make(Index budget, std::uint32_t seed) const;
 
  private:
   const Row& row_;
   HeadPrompt head_;  ///< the first
-  Backend& backend_;
-  std::shared_ptr<const Prepared> one_;
-  std::shared_ptr<const PreparedLayer> layer_;
+  MakeLayerCache make_;
 };
 std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend);
 /// Throws Unavailable or Infeasible as the method does. The budget of a planned method is the plan's for the layer.

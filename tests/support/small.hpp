@@ -32,7 +32,7 @@ inline std::unique_ptr<CompressedCache> open_cache(const std::string& method, st
                                                    const HeadPrompt& prompt, Index budget, std::uint32_t seed,
                                                    Backend& backend) {
   const MethodInfo& info = find_method(method);
-  return info.prepare(prompt, info.bind(settings), backend)->make(budget, seed);
+  return info.prepare_head(prompt, info.bind(settings), backend)(budget, seed);
 }
 
 /// Tokens that answer query row `row` of the block.

@@ -38,26 +38,17 @@ std::unique_ptr<trace::Reader> SmallTrace::with_other_queries(std::int64_t begin
 
 namespace {
 
-class OpenedBy : public Prepared {
- public:
-  OpenedBy(OpenCache open, const HeadPrompt& head, Backend& backend) : open_(std::move(open)), head_(head), backend_(backend) {}
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
-    return open_(head_, budget, seed, backend_);
-  }
-
- private:
-  OpenCache open_;
-  HeadPrompt head_;
-  Backend& backend_;
-};
-
 }  // namespace
 
 MethodInfo method_of(std::string name, OpenCache open) {
   MethodInfo info;
   info.name = std::move(name);
-  info.prepare = [open](const HeadPrompt& head, const Params&, Backend& backend) -> std::shared_ptr<const Prepared> {
-    return std::make_shared<OpenedBy>(open, head, backend);
+  info.prepare = [open](std::span<const HeadPrompt> heads, const Params&, Backend& backend) {
+    std::vector<MakeCache> caches;
+    for (const HeadPrompt& head : heads) {
+      caches.push_back([open, head, &backend](Index budget, std::uint32_t seed) { return open(head, budget, seed, backend); });
+    }
+    return each_head(std::move(caches));
   };
   return info;
 }
@@ -72,6 +63,12 @@ MethodInfo answering(std::string name, std::function<EntryTables(const QueryBloc
 EntryTables ids_table(Backend& backend, std::vector<TokenId> ids) {
   const auto width = static_cast<Index>(ids.size());
   return {{.ids = backend.adopt(std::move(ids), 1, width)}};
+}
+
+HostEntries host_entries(const EntryTables& tables, Index queries, Backend& backend) {
+  std::vector<HostTable> host;
+  for (const EntryTable& table : tables) host.push_back(on_host(table, backend));
+  return {std::move(host), queries};
 }
 
 Arrays::Arrays(const trace::Reader& reader, std::size_t layer, Index kv_head) {
@@ -191,8 +188,6 @@ ReplayRequest request_of(std::vector<const MethodInfo*> methods, Index budget) {
   ReplayRequest request;
   for (const MethodInfo* info : methods) request.methods.push_back({info, info->bind ? info->bind({}) : Params{}});
   request.budgets = {Budget::tokens(budget)};
-  request.keep_raw = true;
-  request.threads = 1;
   return request;
 }
 

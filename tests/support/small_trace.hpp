@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <kvbench/replay/measure/host_entries.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/trace/synth.hpp>
 
@@ -67,6 +68,8 @@ class FunctionCache : public CompressedCache {
 MethodInfo answering(std::string name, std::function<EntryTables(const QueryBlock&, Backend&)> entries);
 /// One table of ids.
 EntryTables ids_table(Backend& backend, std::vector<TokenId> ids);
+/// Tables for `queries` queries, on the host.
+HostEntries host_entries(const EntryTables& tables, Index queries, Backend& backend);
 
 /// One kv head of the small trace as serial loops use it.
 struct Arrays {
@@ -100,6 +103,8 @@ std::vector<TermEntry> tokens_between(Index begin, Index end);
 void check_cell(const Arrays& head, const HeadResult& result, std::size_t cell, const TermEntries& entries);
 
 ReplayRequest request_of(std::vector<const MethodInfo*> methods, Index budget);
+/// One thread, and outputs and entries are kept.
+inline const RunOptions serial{.threads = 1, .keep_raw = true};
 inline float metric(const CellResult& cell, std::size_t row, Metric which) {
   return cell.metrics.at(row)[static_cast<std::size_t>(which)];
 }

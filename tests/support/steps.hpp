@@ -4,6 +4,8 @@
 
 #include <support/small.hpp>
 
+#include <kvbench/methods/contract/host_table.hpp>
+
 namespace kvbench::testing {
 
 struct Step {

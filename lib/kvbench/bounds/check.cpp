@@ -6,10 +6,8 @@
 namespace kvbench {
 namespace {
 
-bool vacuous(const CheckRow& row) { return !std::isnan(row.trivial) && row.bound >= row.trivial; }
-
-/// Whether the row takes part in its family's adjustment.
-bool tested(const CheckRow& row) { return row.assumptions && !vacuous(row) && !std::isnan(row.p_value); }
+/// Whether the row counts in the adjustment of its family.
+bool tested(const CheckRow& row) { return row.assumptions && !row.vacuous() && !std::isnan(row.p_value); }
 
 void set_failures(CheckRow& row) {
   if (!row.failures || !row.trials || *row.trials == 0) return;
@@ -32,7 +30,7 @@ void adjust(std::span<CheckRow> rows, const std::function<bool(const CheckRow&)>
 Verdict verdict_of(const CheckRow& row, double alpha) {
   if (!row.assumptions) return Verdict::not_applicable;
   if (row.kind == CheckKind::data) return Verdict::consistent;
-  if (vacuous(row)) return Verdict::vacuous;
+  if (row.vacuous()) return Verdict::vacuous;
   if (std::isnan(row.p_adjusted)) return Verdict::not_applicable;
   return row.p_adjusted < alpha ? Verdict::violated : Verdict::consistent;
 }

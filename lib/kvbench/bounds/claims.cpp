@@ -93,7 +93,8 @@ std::vector<const Claim*> find_claims(const std::vector<std::string>& ids, const
   };
   for (const std::string& id : ids) {
     if (std::ranges::any_of(all_claims(), [&](const Claim& claim) { return matches(id, claim); })) continue;
-    throw Error("--claim: there is no claim '{}'.{} `kvbench validate --list` shows all of them.", id, did_you_mean(id, known));
+    throw Error("`claims`: there is no claim '{}'.{} `kvbench validate --list` shows all of them.", id,
+                did_you_mean(id, known));
   }
   for (const std::string& method : methods) find_method(method);
   std::vector<const Claim*> found;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of what can be checked. One file a theorem or claim; its page in docs/theory states it in the paper's notation and
-// derives the constants.
+// The table of all checks. Each theorem or claim has a source file, and a page in docs/theory that states it in the paper's
+// notation and derives its constants.
 #pragma once
 
 #include <atomic>
@@ -16,52 +16,52 @@
 namespace kvbench {
 
 struct ValidateOptions {
-  Index seeds = 400;    ///< independent trials of a probability statement; 368 without failure certify 1 %
-  double alpha = 1e-3;  ///< level of the whole run
-  double eps = 0.5;     ///< accuracy of theorems that promise one
-  double delta = 0.1;   ///< failure probability that they may have
-  Index queries = 8;    ///< a subject
-  int threads = 0;      ///< of claims that replay a whole trace
+  Index seeds = 400;    ///< independent trials of a probability statement; 368 without a failure bound its probability by 1 %
+  double alpha = 1e-3;  ///< probability that a run without any fault reports one
+  double eps = 0.5;     ///< accuracy, for theorems that state one
+  double delta = 0.1;   ///< failure probability of these theorems
+  Index queries = 8;    ///< per subject
+  int threads = 0;      ///< that run checks; 0: all processors
 };
 
-/// What a check gets.
+/// What a check is given.
 struct CheckContext {
-  const Subject* subject = nullptr;       ///< Scope::head: never absent
-  const trace::Reader* reader = nullptr;  ///< Scope::trace: never absent
+  const Subject* subject = nullptr;       ///< set in Scope::head
+  const trace::Reader* reader = nullptr;  ///< set in Scope::trace
   const ValidateOptions& options;
   Backend& backend;
   const std::atomic<bool>* stop = nullptr;
   std::vector<CheckRow>& rows;
   std::string claim;
 
-  /// A new row with the subject's identity filled in. The reference holds until the next call.
+  /// Appends a row with the identity of the subject. The reference is valid until the next call.
   CheckRow& add(CheckKind kind, std::string part);
-  /// Throws Interrupted where the user wants to stop: to be called between seeds.
+  /// Throws Interrupted where the user asked to stop. Checks call it between seeds.
   void poll() const {
     if (stop != nullptr && stop->load()) throw Interrupted();
   }
 };
 
 enum class Scope {
-  once,   ///< needs no data
-  head,   ///< on each subject
-  trace,  ///< on a whole trace; replays it
+  once,   ///< runs once; needs no data
+  head,   ///< runs on every subject
+  trace,  ///< runs once, on the whole trace, which it replays
 };
 
 struct Claim {
   std::string id;         ///< "subgen.lemma1"
-  std::string paper;      ///< arXiv id and place
+  std::string paper;      ///< name, arXiv id and place in the paper
   std::string statement;  ///< one sentence
-  std::string method;     ///< that it is about, for --method; empty: none
+  std::string method;     ///< the method that the claim is about, for --method; empty: none
   Scope scope = Scope::head;
   std::function<void(CheckContext&)> run;
 };
 
-/// In the order of the table in claims.cpp.
+/// All checks, in the order of the table in claims.cpp.
 std::span<const Claim> all_claims();
 
-/// Claims of these ids or prefixes ("subgen" means all of "subgen.*") that are about these methods; empty: all. Throws Error
-/// with the nearest known name.
+/// The claims with these ids or prefixes ("subgen" means all of "subgen.*") about these methods; an empty list means all. Throws
+/// Error with the nearest known name.
 std::vector<const Claim*> find_claims(const std::vector<std::string>& ids, const std::vector<std::string>& methods);
 
 }  // namespace kvbench

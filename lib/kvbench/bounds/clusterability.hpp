@@ -8,10 +8,10 @@
 
 namespace kvbench {
 
-/// Entry k - 1: the covering radius of the first k centres of greedy k-center (the farthest point's distance to its nearest
-/// centre), divided by the spread of the points (root mean square distance to their mean): neither scale nor position of the
-/// cloud matters, so keys and values compare. The first centre is point 0. k = 1 .. min(max_centres, points); 0 where all
-/// points are equal. At most n * max_centres distances.
+/// Entry k - 1: the covering radius of the first k centres of greedy k-center (the largest distance of a point to its nearest
+/// centre), divided by the spread of the points (the root mean square distance to their mean). The quotient does not depend on
+/// the scale or position of the points, so that keys and values can be compared. The first centre is point 0. k = 1 ..
+/// min(max_centres, points); 0 where all points are equal. Computes at most n * max_centres distances.
 std::vector<double> clusterability(const Buffer<const float>& points, Index max_centres, Backend& backend);
 
 }  // namespace kvbench

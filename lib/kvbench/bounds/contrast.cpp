@@ -8,7 +8,7 @@
 namespace kvbench {
 namespace {
 
-constexpr double decided = 0.01;
+constexpr double decided_level = 0.01;  // of the p-value at which the data support or contradict a claim
 
 }  // namespace
 
@@ -38,11 +38,11 @@ void set_claim(CheckRow& row, const Contrast& c, const std::string& what) {
     return;
   }
   row.p_value = c.p_against;
-  const char* const finding = c.p_for < decided       ? "supports the claim"
-                              : c.p_against < decided ? "contradicts the claim"
-                                                      : "does not decide";
+  const char* const finding = c.p_for < decided_level       ? "supports the claim"
+                              : c.p_against < decided_level ? "contradicts the claim"
+                                                            : "does not decide";
   row.text = fmt::format(
-      "{}: mean {:+.4g} [{:+.4g}, {:+.4g}], median {:+.4g}, positive in {} of {} units; this trace {} (p = {:.2g})", what,
+      "{}: mean {:+.4g} [{:+.4g}, {:+.4g}], median {:+.4g}, positive in {} of {} independent units; this trace {} (p = {:.2g})", what,
       c.mean, c.interval.lo, c.interval.hi, c.median, c.positive, c.units, finding, std::min(c.p_for, c.p_against));
 }
 

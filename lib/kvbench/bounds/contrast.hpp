@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claims that something is larger than something else, tested on paired observations.
+// Tests of claims that one quantity is larger than another, on paired observations.
 #pragma once
 
 #include <span>
@@ -8,23 +8,23 @@
 
 namespace kvbench {
 
-/// The mean of differences over units that are taken to be independent of each other (a block of neighbouring queries of a
-/// head, a block of tokens). Under "no difference" a unit's sign is a coin toss whatever its size, so that with
-/// T = sum / sqrt(sum of squares) Hoeffding bounds P(T >= t) by exp(-t^2 / 2): a p-value that never understates, from a handful
-/// of units on, whatever the differences' law.
+/// The mean of differences over independent units (a block of neighbouring queries of a head, a block of tokens). If there is no
+/// difference, both signs of each difference are equally likely, whatever its size. With T = sum / sqrt(sum of squares),
+/// Hoeffding's inequality then bounds P(T >= t) by exp(-t^2 / 2). This p-value is never too small, from a few units on and for
+/// any distribution of the differences.
 struct Contrast {
-  Index units = 0;
+  Index units = 0;  ///< independent units that have an observation
   double mean = NAN, median = NAN;
-  Interval interval{NAN, NAN};  ///< 95 %, bootstrap over units
-  double p_for = 1;             ///< of the data if the mean were 0 or less
-  double p_against = 1;         ///< of the data if it were 0 or more
-  std::int64_t positive = 0;    ///< units
+  Interval interval{NAN, NAN};  ///< 95 %, bootstrap over the units
+  double p_for = 1;             ///< p-value of the data if the mean were 0 or less
+  double p_against = 1;         ///< p-value of the data if the mean were 0 or more
+  std::int64_t positive = 0;    ///< units with a positive difference
 };
-/// NaN: the unit has no observation and is left out. No resamples: no interval.
+/// Units whose difference is NaN have no observation and are left out. Without resamples there is no interval.
 Contrast contrast(std::span<const double> differences, int resamples = 1000);
 
-/// A claim that the mean is positive: measured, p-value, and a text that says whether the data support it at 1 %, contradict
-/// it, or do not decide. `what` opens the text.
+/// Fills the row of a claim that the mean is positive: the measured mean, the p-value, and a text that says whether the data
+/// support the claim at 1 %, contradict it, or do not decide. `what` begins the text.
 void set_claim(CheckRow& row, const Contrast& contrast, const std::string& what);
 
 }  // namespace kvbench

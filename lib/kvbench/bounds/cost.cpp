@@ -3,31 +3,30 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include <fmt/ranges.h>
 
-#include <kvbench/kernels/philox.hpp>
+#include <kvbench/bounds/vectors.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/measure/memory.hpp>
+#include <kvbench/replay/measure/bytes.hpp>
 
 namespace kvbench {
 namespace {
 
-constexpr Index d = 16, centres = 32, queries = 4;
-constexpr double spread = 0.1;     // of a coordinate around its centre; centres have coordinates of about 1
-constexpr double tolerance = 0.1;  // a term of lower order moves a slope over these lengths by less
+constexpr Index stream_dim = 16, stream_centres = 32, stream_queries = 4;
+constexpr double cluster_deviation = 0.1;   // of a coordinate from that of its centre; coordinates of centres are about 1
+constexpr double exponent_tolerance = 0.1;  // terms of lower order change a slope over these lengths by less
 
-double normal(std::uint32_t row, std::uint32_t col, std::uint32_t what) {
-  const PhiloxBlock w = philox4x32({{row, col, what, 0}}, {11, 0xc057});
-  return std::sqrt(-2 * std::log(uniform52(w.x[0], w.x[1]))) * std::cos(2 * std::numbers::pi * uniform52(w.x[2], w.x[3]));
+double stream_normal(std::uint32_t row, std::uint32_t col, std::uint32_t what) {
+  return standard_normal(philox4x32({{row, col, what, 0}}, {11, 0xc057}));
 }
 
-std::vector<float> rows(Index count, std::uint32_t what, bool clustered) {
+std::vector<float> stream_rows(Index count, std::uint32_t what, bool clustered) {
   std::vector<float> out;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(count); ++i) {
-    for (std::uint32_t c = 0; c < d; ++c) {
-      const double around = clustered ? normal(i % centres, c, 9) + spread * normal(i, c, what) : normal(i, c, what);
+    for (std::uint32_t c = 0; c < stream_dim; ++c) {
+      const double around = clustered ? stream_normal(i % stream_centres, c, 9) + cluster_deviation * stream_normal(i, c, what)
+                                      : stream_normal(i, c, what);
       out.push_back(static_cast<float>(around));
     }
   }
@@ -37,57 +36,36 @@ std::vector<float> rows(Index count, std::uint32_t what, bool clustered) {
 HeadPrompt head_of(Index n, Backend& backend) {
   HeadPrompt head{.scale = 0.25F};
   head.keys = cost_keys(n, backend);
-  head.values = backend.adopt(rows(n, 1, false), n, d);
-  head.observed = backend.adopt(rows(queries, 2, false), queries, d);
-  for (Index i = 0; i < queries; ++i) head.observed_positions.push_back(static_cast<std::int32_t>(n - queries + i));
+  head.values = backend.adopt(stream_rows(n, 1, false), n, stream_dim);
+  head.observed = backend.adopt(stream_rows(stream_queries, 2, false), stream_queries, stream_dim);
+  for (Index i = 0; i < stream_queries; ++i)
+    head.observed_positions.push_back(static_cast<std::int32_t>(n - stream_queries + i));
   return head;
 }
 
-/// Queries behind the context, that see all of it.
+/// Queries after the context, which see all of it.
 QueryBlock queries_of(Index n, Backend& backend) {
-  QueryBlock block{.queries = backend.adopt(rows(queries, 3, false), queries, d)};
-  for (Index i = 0; i < queries; ++i) block.positions.push_back(static_cast<std::int32_t>(n + i));
-  block.first = backend.adopt(std::vector<std::int32_t>(queries, 0), queries);
-  block.last = backend.adopt(std::vector<std::int32_t>(queries, static_cast<std::int32_t>(n)), queries);
+  QueryBlock block{.queries = backend.adopt(stream_rows(stream_queries, 3, false), stream_queries, stream_dim)};
+  for (Index i = 0; i < stream_queries; ++i) block.positions.push_back(static_cast<std::int32_t>(n + i));
+  block.first = backend.adopt(std::vector<std::int32_t>(stream_queries, 0), stream_queries);
+  block.last = backend.adopt(std::vector<std::int32_t>(stream_queries, static_cast<std::int32_t>(n)), stream_queries);
   return block;
 }
 
-/// The cache of one head, whichever way the method is opened. Both outlive their answers.
-struct Opened {
-  std::shared_ptr<const Prepared> head;
-  std::shared_ptr<const PreparedLayer> layer;
-  std::unique_ptr<CompressedCache> cache;
-  std::unique_ptr<LayerCache> layer_cache;
-
-  Opened(const MethodInfo& info, const HeadPrompt& prompt, const Params& params, Index budget, Backend& backend) {
-    if (info.granularity == Granularity::layer) {
-      layer = info.prepare_layer({&prompt, 1}, params, backend);
-      layer_cache = layer->make(budget, 0);
-    } else {
-      head = info.prepare(prompt, params, backend);
-      cache = head->make(budget, 0);
-    }
-  }
-  EntryTables entries(const QueryBlock& block) const {
-    return cache ? cache->entries(block) : layer_cache->entries({&block, 1}).front();
-  }
-  Footprint footprint() const { return cache ? cache->footprint() : layer_cache->footprint().front(); }
-};
-
-/// Slots in use, a query.
+/// Used slots per query.
 double entries_per_query(const EntryTables& tables, Backend& backend) {
   double used = 0;
   for (const EntryTable& table : tables) {
     const std::vector<std::int32_t> ids = backend.read(table.ids);
     used += static_cast<double>(std::ranges::count_if(ids, [](std::int32_t id) { return id >= 0; })) /
-            static_cast<double>(table.per_query ? queries : 1);
+            static_cast<double>(table.per_query ? stream_queries : 1);
   }
   return used;
 }
 
 }  // namespace
 
-Buffer<const float> cost_keys(Index n, Backend& backend) { return backend.adopt(rows(n, 0, true), n, d); }
+Buffer<const float> cost_keys(Index n, Backend& backend) { return backend.adopt(stream_rows(n, 0, true), n, stream_dim); }
 
 Work work_of(const CostCase& what, Index n, Backend& backend) {
   const MethodInfo& info = find_method(what.method);
@@ -95,14 +73,14 @@ Work work_of(const CostCase& what, Index n, Backend& backend) {
   const QueryBlock block = queries_of(n, backend);
   Work work;
   const double start = backend.cost().flops;
-  const Opened opened(info, head, info.bind(what.settings), what.budget(n), backend);
+  const auto cache = info.prepare_head(head, info.bind(what.settings), backend)(what.budget(n), 0);
   const double compressed = backend.cost().flops;
-  const EntryTables tables = opened.entries(block);
-  AttentionState state = empty_state(backend, queries, d);
+  const EntryTables tables = cache->entries(block);
+  AttentionState state = empty_state(backend, stream_queries, stream_dim);
   attend(backend, {head.keys, head.values, head.scale, 1}, block, tables, state);
   work.compress_flops = compressed - start;
-  work.query_flops = (backend.cost().flops - compressed) / static_cast<double>(queries);
-  const Bytes bytes = account(opened.footprint(), Element::f16, entries_per_query(tables, backend), n, d, d);
+  work.query_flops = (backend.cost().flops - compressed) / static_cast<double>(stream_queries);
+  const Bytes bytes = account(cache->footprint(), Element::f16, entries_per_query(tables, backend), n, stream_dim, stream_dim);
   work.bytes = bytes.kv + bytes.meta;
   work.fast_bytes = bytes.fast;
   work.read_bytes = bytes.read;
@@ -127,11 +105,9 @@ void add_growth(CheckContext& context, const std::string& part, const CostCase& 
   for (const Assignment& a : what.settings) settings += fmt::format("{}{}={}", settings.empty() ? "" : ";", a.name, a.value);
   row.params = settings.empty() ? what.method : what.method + ";" + settings;
   row.measured = growth(lengths, y);
-  row.bound = stated + tolerance;
-  row.failures = !(row.measured <= row.bound);
-  row.trials = 1;
-  row.allowed = 0;
-  row.text = fmt::format("{} stated: exponent {:.2f}; fitted {:.3f} over n = {} to {}: {:.4g} to {:.4g}", complexity, stated,
+  row.bound = stated + exponent_tolerance;
+  row.count_exceptions(!(row.measured <= row.bound), 1);
+  row.text = fmt::format("stated {}, exponent {:.2f}; fitted exponent {:.3f} over n = {} to {}, where the value goes from {:.4g} to {:.4g}", complexity, stated,
                          row.measured, lengths.front(), lengths.back(), y.front(), y.back());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What methods declare to do and to hold, against the complexity that their papers state: the same head at growing lengths, a
-// least-squares line through the logarithms, and its slope against the paper's exponent. No clock: floating point operations
-// are those that kernels declare, bytes those of the footprint. docs/theory/cost.md.
+// The operations and bytes that methods declare, against the complexity that their papers state. The same head is compressed at
+// growing lengths; the slope of a least-squares line through the logarithms is compared with the exponent of the paper. No times
+// are measured: floating point operations are those that the kernels declare, bytes those of the footprint. docs/theory/cost.md.
 #pragma once
 
 #include <functional>
@@ -12,29 +12,29 @@
 
 namespace kvbench {
 
-/// Work of one head: compressing it, answering one query, and what a deployment holds.
+/// The work of one head: to compress it, to answer one query, and the bytes that a deployment holds.
 struct Work {
   double compress_flops = 0, query_flops = 0;
-  double bytes = 0;       ///< all arrays
+  double bytes = 0;       ///< of all arrays
   double fast_bytes = 0;  ///< of the fast tier
-  double read_bytes = 0;  ///< by a query
+  double read_bytes = 0;  ///< per query
 };
 
-/// [n, 16] keys around 32 centres.
+/// Keys [n, 16] around 32 centres.
 Buffer<const float> cost_keys(Index n, Backend& backend);
 
 struct CostCase {
   std::string method;
   std::vector<Assignment> settings;
-  std::function<Index(Index)> budget;  ///< of n
+  std::function<Index(Index)> budget;  ///< in tokens, for n tokens
 };
-/// Runs the method on a head of these keys and as wide values; seed 0.
+/// Runs the method on a head with n of these keys and values of the same dimension; seed 0.
 Work work_of(const CostCase& what, Index n, Backend& backend);
 
-/// Slope of ln y over ln n; 0 where y is 0 throughout.
+/// Slope of ln y over ln n; 0 where all y are 0.
 double growth(const std::vector<Index>& lengths, const std::vector<double>& y);
 
-/// A row: the fitted exponent of y against at most `stated`, with a tolerance for terms of lower order.
+/// Adds the row that the fitted exponent of y is at most `stated`, with a tolerance for terms of lower order.
 void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const std::vector<Index>& lengths,
                 const std::vector<double>& y, double stated, const std::string& complexity);
 

@@ -9,6 +9,7 @@
 #include <unsupported/Eigen/SpecialFunctions>
 
 namespace kvbench {
+
 double bernstein_tail(double deviation, double variance, double largest) {
   if (deviation <= 0) return 1;
   const double scale = variance + largest * deviation / 3;
@@ -28,14 +29,14 @@ double mean_of_squares_test(double ratio, double cv2) {
 
 std::vector<std::size_t> equal_runs(std::span<const double> weights, std::size_t count) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  std::vector<std::size_t> cells;
+  std::vector<std::size_t> runs;
   double before = 0;
   for (const double weight : weights) {
     const double middle = (before + weight / 2) / total;
-    cells.push_back(std::min(count - 1, static_cast<std::size_t>(middle * static_cast<double>(count))));
+    runs.push_back(std::min(count - 1, static_cast<std::size_t>(middle * static_cast<double>(count))));
     before += weight;
   }
-  return cells;
+  return runs;
 }
 
 }  // namespace kvbench

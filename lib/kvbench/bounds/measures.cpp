@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include <kvbench/bounds/clusterability.hpp>
 #include <kvbench/bounds/chelsea/similarity_by_distance.hpp>
+#include <kvbench/bounds/clusterability.hpp>
 #include <kvbench/core/error.hpp>
 
 namespace kvbench {
@@ -12,10 +12,10 @@ namespace {
 
 using trace::Array;
 
-constexpr Index max_centres = 64;    // beyond the 16 of SubGen's Fig. 1
-constexpr Index max_distance = 255;  // Chelsea: "the local region as 256 tokens"
+constexpr Index measured_centres = 64;     // SubGen's Fig. 1 shows 16
+constexpr Index measured_distances = 255;  // Chelsea: "the local region as 256 tokens"
 
-/// One head's arrays on the host.
+/// The arrays of one head on the host.
 struct HeadArrays {
   Index n, d, dv;
   std::vector<float> keys, values;
@@ -47,7 +47,7 @@ class HeadMeasures {
         return;
       case Measure::similarity_by_distance:
         const auto means =
-            similarity_by_distance(backend_.adopt(std::vector(head_.keys), head_.n, head_.d), max_distance, backend_);
+            similarity_by_distance(backend_.adopt(std::vector(head_.keys), head_.n, head_.d), measured_distances, backend_);
         add_curve("keys", means, [&](Index distance) { return head_.n - distance; });
         return;
     }
@@ -57,7 +57,7 @@ class HeadMeasures {
 
  private:
   void clusters(const char* array, std::vector<float> points, Index cols) {
-    add_curve(array, clusterability(backend_.adopt(std::move(points), head_.n, cols), max_centres, backend_),
+    add_curve(array, clusterability(backend_.adopt(std::move(points), head_.n, cols), measured_centres, backend_),
               [&](Index) { return head_.n; });
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures of a trace itself: no method, no budget, no query.
+// Measures of the keys and values of a trace, without a method, budget or query.
 #pragma once
 
 #include <map>
@@ -12,14 +12,14 @@
 namespace kvbench {
 
 enum class Measure {
-  clusterability,         ///< keys, values, and both joined; x = number of centres, 1 .. 64
-  similarity_by_distance  ///< keys; x = distance in tokens, 1 .. 255 (Chelsea's local region of 256 tokens)
+  clusterability,         ///< of keys, of values and of both joined; x = number of centres, 1 .. 64
+  similarity_by_distance  ///< of keys; x = distance in tokens, 1 .. 255 (Chelsea's local region of 256 tokens)
 };
 const std::map<std::string, Measure>& measures();
 std::string_view name_of(Measure measure);
 
 struct MeasureRow {
-  std::string run;  ///< of a sweep
+  std::string run;  ///< name of the run in the sweep file
   std::string trace, sha256, model, prompt;
   std::int64_t layer = 0;
   Index kv_head = 0;
@@ -30,7 +30,7 @@ struct MeasureRow {
   Index count = 0;  ///< points or pairs behind the value
 };
 
-/// Measures all tokens of one head; rows stand in the order measure, array, x. `backend` computes on the host. Throws
+/// Measures all tokens of one head. Rows are sorted by measure, array and x. `backend` must compute on the host. Throws
 /// Interrupted where `stop` is set.
 std::vector<MeasureRow> measure_head(const trace::Reader& reader, const HeadPlace& place, const std::vector<Measure>& measures,
                                      Backend& backend, const std::atomic<bool>* stop = nullptr);

@@ -12,12 +12,10 @@
 namespace kvbench {
 namespace {
 
-constexpr std::size_t block = queries_a_block;
-
-/// Sums and counts of one cell over blocks of queries.
-struct Blocks {
+/// Sums and counts of one configuration over blocks of queries.
+struct QueryBlockSums {
   std::vector<double> sums, counts;
-  explicit Blocks(std::size_t blocks) : sums(blocks), counts(blocks) {}
+  explicit QueryBlockSums(std::size_t blocks) : sums(blocks), counts(blocks) {}
   void add(const CellResult& cell, std::size_t queries, std::size_t length, std::size_t first,
            const std::function<double(const MetricRow&)>& of) {
     for (std::size_t row = 0; row < cell.metrics.size(); ++row) {
@@ -49,12 +47,10 @@ std::vector<std::int64_t> spread_layers(const trace::TraceInfo& trace, std::size
 }
 
 PairedReplay::PairedReplay(const CheckContext& context, ReplayRequest request) : request_(std::move(request)) {
-  request_.threads = 1;
-  request_.backend = "cpu";
   request_.prompts = {context.reader->info().prompts.front().id};
   try {
-    results_ = replay(*context.reader, request_, {.stop = context.stop});
-  } catch (const Error& reason) {  // what this trace cannot do is no reason to give up the other checks
+    results_ = replay(*context.reader, request_, {.threads = 1}, {.stop = context.stop});
+  } catch (const Error& reason) {  // the other checks of the run go on
     throw Unavailable(reason.what());
   }
 }
@@ -66,12 +62,12 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
   std::string reason = "nothing was replayed";
   bool any = false;
   for (const HeadResult& head : results_.heads) {
-    const std::size_t length = by_draw ? std::max<std::size_t>(1, head.positions.size()) : block;
+    const std::size_t length = by_draw ? std::max<std::size_t>(1, head.positions.size()) : queries_a_block;
     const std::size_t blocks = (head.positions.size() + length - 1) / length;
     const std::size_t draws = by_draw ? request_.seeds.size() : 1;
-    Blocks units(blocks * draws);
-    for (std::size_t c = 0; c < results_.cells.size(); ++c) {
-      const CellKey& key = results_.cells[c];
+    QueryBlockSums units(blocks * draws);
+    for (std::size_t c = 0; c < results_.configurations.size(); ++c) {
+      const Configuration& key = results_.configurations[c];
       if (key.method != method || key.budget != budget) continue;
       if (head.cells[c].status != Status::ok) {
         reason = head.cells[c].reason;
@@ -79,7 +75,7 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
       }
       any = true;
       for (std::size_t draw = 0; draw < draws; ++draw) {
-        // A method without a seed ran once, and stands beside every draw of the others.
+        // A method without random numbers ran once; its results are paired with every seed of the others.
         if (request_.methods[method].info->seeded && key.seed != request_.seeds[draw]) continue;
         units.add(head.cells[c], head.positions.size(), length, draw * blocks, of);
       }
@@ -103,14 +99,14 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, 
 std::vector<std::size_t> PairedReplay::unit_heads() const {
   std::vector<std::size_t> heads;
   for (std::size_t h = 0; h < results_.heads.size(); ++h) {
-    heads.insert(heads.end(), (results_.heads[h].positions.size() + block - 1) / block, h);
+    heads.insert(heads.end(), (results_.heads[h].positions.size() + queries_a_block - 1) / queries_a_block, h);
   }
   return heads;
 }
 
 Index PairedReplay::tokens(std::size_t budget) const {
-  for (std::size_t c = 0; c < results_.cells.size(); ++c) {
-    if (results_.cells[c].budget == budget) return results_.heads.front().cells[c].budget_tokens;
+  for (std::size_t c = 0; c < results_.configurations.size(); ++c) {
+    if (results_.configurations[c].budget == budget) return results_.heads.front().cells[c].budget_tokens;
   }
   return 0;
 }

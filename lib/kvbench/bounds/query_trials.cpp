@@ -8,15 +8,13 @@
 namespace kvbench {
 namespace {
 
-bool vacuous(const QueryTrials& query) { return query.bound >= query.trivial; }
-
 std::int64_t failures(const QueryTrials& query) {
   return std::ranges::count_if(query.errors, [&](double error) { return !(error <= query.bound); });
 }
 
-/// Larger is worse.
-double badness(const QueryTrials& query) {
-  if (vacuous(query)) return -query.bound / query.trivial;
+/// Sort key of the worst query; larger is worse.
+double severity(const QueryTrials& query) {
+  if (query.vacuous()) return -query.bound / query.trivial;
   if (query.errors.empty()) return 0;
   return static_cast<double>(failures(query)) + 1 / (1 + query.bound / quantile(query.errors, 0.99));
 }
@@ -38,20 +36,20 @@ void show(CheckRow& row, const QueryTrials& query) {
 
 void fill_worst_query(CheckRow& row, std::span<const QueryTrials> queries, double allowed) {
   if (queries.empty()) return;
-  const auto sound = std::ranges::count_if(queries, [](const QueryTrials& query) { return !vacuous(query); });
+  const auto informative = std::ranges::count_if(queries, [](const QueryTrials& query) { return !query.vacuous(); });
   const QueryTrials* worst = nullptr;
   for (const QueryTrials& query : queries) {
-    if (sound > 0 && vacuous(query)) continue;
-    if (worst == nullptr || badness(query) > badness(*worst)) worst = &query;
+    if (informative > 0 && query.vacuous()) continue;
+    if (worst == nullptr || severity(query) > severity(*worst)) worst = &query;
   }
   show(row, *worst);
   row.allowed = allowed;
-  if (sound > 0 && row.trials) {
-    // The least of Holm's adjusted values is Bonferroni's.
-    row.p_value = std::min(1.0, binomial_tail(*row.failures, *row.trials, allowed) * static_cast<double>(sound));
+  if (informative > 0 && row.trials) {
+    // The smallest of Holm's adjusted p-values is that of Bonferroni.
+    row.p_value = std::min(1.0, binomial_tail(*row.failures, *row.trials, allowed) * static_cast<double>(informative));
   }
   row.text += fmt::format("{}worst of {} queries, {} of them with a bound that is not vacuous", row.text.empty() ? "" : "; ",
-                          queries.size(), sound);
+                          queries.size(), informative);
 }
 
 }  // namespace kvbench

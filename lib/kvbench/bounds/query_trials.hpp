@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A probability statement about each query of a subject, tried over seeds. Queries that share a sketch are no independent
-// trials: failures are counted per query, and the row shows the worst one.
+// A probability statement about each query of a subject, tested over seeds. Queries that share a sketch are not independent
+// trials: failures are counted for each query separately, and the row shows the worst query.
 #pragma once
 
 #include <span>
@@ -12,14 +12,16 @@ namespace kvbench {
 
 struct QueryTrials {
   double literal = NAN, tight = NAN, data = NAN;  ///< as in CheckRow
-  double bound = NAN;                             ///< the one that decides
+  double bound = NAN;                             ///< the one that errors are compared with
   double trivial = NAN;
-  std::vector<double> errors;  ///< by seed
+  std::vector<double> errors;  ///< one per seed
+
+  bool vacuous() const { return bound >= trivial; }
 };
 
-/// Fills bounds, errors, failures and the p-value, which is adjusted by Holm for the number of queries whose bound is not
-/// vacuous. The row shows the one of these with the most failures, ties: the largest 99 % quantile over its bound; where all
-/// bounds are vacuous the one that is least so.
+/// Fills bounds, errors, failures and p-value of the row. The row shows the query with the most failures among those whose bound
+/// is not vacuous (ties: the largest ratio of the 99 % quantile to the bound), and its p-value is adjusted for the number of these
+/// queries. Where all bounds are vacuous, the row shows the query with the smallest ratio of bound to trivial bound.
 void fill_worst_query(CheckRow& row, std::span<const QueryTrials> queries, double allowed);
 
 }  // namespace kvbench

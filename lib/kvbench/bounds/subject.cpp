@@ -11,22 +11,11 @@ namespace {
 
 constexpr Index default_window = 256;
 
-/// The context ends where decoding began, or before a window where nothing was decoded.
+/// The context ends where decoding began; where nothing was decoded, a window of tokens before the end.
 PromptPlan plan_of(const trace::PromptInfo& prompt, std::size_t index) {
   const Index n = prompt.num_tokens;
   const Index context = prompt.prompt_tokens < n ? prompt.prompt_tokens : n - std::min(default_window, n / 2);
   return {.prompt = index, .protocol = Protocol::prefill, .tokens = n, .context = context, .base = context};
-}
-
-/// `count` of the rows of the head's queries [G*m, d], evenly spaced.
-std::vector<float> spread(const std::vector<float>& rows, Index d, Index count) {
-  const Index all = static_cast<Index>(rows.size()) / d, kept = std::min(count, all);
-  std::vector<float> out;
-  for (Index i = 0; i < kept; ++i) {
-    const auto row = rows.begin() + i * all / kept * d;
-    out.insert(out.end(), row, row + d);
-  }
-  return out;
 }
 
 Subject load(const trace::Reader& reader, std::size_t p, std::size_t l, Index kv_head, Index queries, Backend& backend) {
@@ -35,7 +24,7 @@ Subject load(const trace::Reader& reader, std::size_t p, std::size_t l, Index kv
   Subject subject{.source = std::filesystem::path(reader.path()).filename().string(), .prompt = prompt.id, .head = head.prompt};
   subject.keys = backend.read(head.prompt.keys);
   subject.values = backend.read(head.prompt.values);
-  subject.queries = spread(head.queries, head.prompt.keys.cols(), queries);
+  subject.queries = evenly_spaced_rows(head.queries, head.prompt.keys.cols(), queries);
   return subject;
 }
 
@@ -49,11 +38,11 @@ void check_lists(const trace::TraceInfo& info, const std::vector<std::int64_t>& 
     const auto holds = [&](const trace::PromptInfo& prompt) {
       return std::ranges::any_of(prompt.layers, [&](const trace::LayerInfo& l) { return l.layer == layer; });
     };
-    if (std::ranges::none_of(info.prompts, holds)) throw Error("--layers: the trace has no layer {}; see kvbench info", layer);
+    if (std::ranges::none_of(info.prompts, holds)) throw Error("`layers`: the trace has no layer {}; see kvbench info", layer);
   }
   for (const std::int64_t head : heads) {
     if (head < 0 || head >= info.num_kv_heads) {
-      throw Error("--heads: there is no kv head {}; the trace has 0 to {}", head, info.num_kv_heads - 1);
+      throw Error("`kv_heads`: there is no kv head {}; the trace has 0 to {}", head, info.num_kv_heads - 1);
     }
   }
 }
@@ -78,6 +67,16 @@ std::vector<SubjectSource> trace_subjects(const trace::Reader& reader, const std
     }
   }
   return sources;
+}
+
+std::vector<float> evenly_spaced_rows(const std::vector<float>& rows, Index d, Index count) {
+  const Index all = static_cast<Index>(rows.size()) / d, kept = std::min(count, all);
+  std::vector<float> out;
+  for (Index i = 0; i < kept; ++i) {
+    const auto row = rows.begin() + i * all / kept * d;
+    out.insert(out.end(), row, row + d);
+  }
+  return out;
 }
 
 Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries, Index d,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What checks run on: one kv head of a trace, or a synthetic stream built so that bounds are not vacuous.
+// The inputs of checks: one kv head of a trace, or a synthetic stream on which the bounds are not vacuous.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@
 
 namespace kvbench {
 
-/// A context and queries that see all of it. They are fixed before any sketch draws: every theorem here assumes that.
+/// A context, and queries that see all of it. Both are fixed before any random number is drawn, as every theorem assumes.
 struct Subject {
   std::string source, prompt;  ///< as in CheckRow
-  HeadPrompt head;             ///< the context, for methods; layer and kv head of the trace
-  std::vector<float> keys;     ///< [n, d] the same on the host
-  std::vector<float> values;   ///< [n, dv]
-  std::vector<float> queries;  ///< [m, d] evaluated queries, spread evenly over positions and query heads
+  HeadPrompt head;             ///< the context as methods see it; layer and kv head of the trace
+  std::vector<float> keys;     ///< [n, d], on the host
+  std::vector<float> values;   ///< [n, dv], on the host
+  std::vector<float> queries;  ///< [m, d] evaluated queries, evenly spaced over positions and query heads
   Index tokens() const { return head.keys.rows(); }
   Index d() const { return head.keys.cols(); }
   Index dv() const { return head.values.cols(); }
@@ -28,21 +28,24 @@ struct Subject {
   std::span<const float> query(Index i) const { return {queries.data() + i * d(), static_cast<std::size_t>(d())}; }
 };
 
-/// A subject that can be loaded on any backend.
+/// A subject that is loaded when a check needs it, on the backend of its thread.
 struct SubjectSource {
-  std::string name;  ///< for progress and errors
+  std::string name;  ///< for error messages
   std::function<Subject(Backend&)> load;
 };
 
-/// kv heads of a trace whose layers have neither a sliding window nor a softcap: all layers and heads where the lists are
-/// empty. At most `queries` queries each. Throws Error for unknown layers and heads. `reader` must outlive the sources.
+/// The kv heads of a trace on layers without sliding window and softcap; empty lists mean all layers and all heads. Each subject
+/// has at most `queries` queries. Throws Error for unknown layers and heads. `reader` must outlive the sources.
 std::vector<SubjectSource> trace_subjects(const trace::Reader& reader, const std::vector<std::int64_t>& layers,
                                           const std::vector<std::int64_t>& kv_heads, Index queries);
 
-/// Streams on which theorems say something. Each is seeded and the same on every machine.
+/// Streams on which the bounds of the theorems are not vacuous. Each is the same on every machine.
 std::vector<SubjectSource> synthetic_subjects(Index queries);
 
-/// A subject from arrays: keys [n, d], values [n, dv], queries [m, d].
+/// At most `count` of the rows [n, d], evenly spaced.
+std::vector<float> evenly_spaced_rows(const std::vector<float>& rows, Index d, Index count);
+
+/// A subject made of arrays: keys [n, d], values [n, dv], queries [m, d].
 Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries, Index d,
                      Index dv, float scale, Backend& backend);
 

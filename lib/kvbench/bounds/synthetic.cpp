@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams on which the theorems are not vacuous: short keys and queries, so that exponents stay small, in tight clusters or
-// spread, with values of one or of many norms.
+// Streams on which the bounds of the theorems are not vacuous. Keys and queries are short, so that exponents are small; keys are in
+// tight clusters or without structure; values have equal or different norms.
 #include <cmath>
-#include <numbers>
 
 #include <kvbench/bounds/subject.hpp>
-#include <kvbench/kernels/philox.hpp>
+#include <kvbench/bounds/vectors.hpp>
 
 namespace kvbench {
 namespace {
@@ -13,24 +12,23 @@ namespace {
 struct Stream {
   std::string name;
   Index n, d, dv;
-  Index clusters;         ///< 0: keys without structure
+  Index clusters;         ///< of keys; 0: keys without structure
   double spread;          ///< distance of a key from its centre
-  double key_norm;        ///< of centres, or of keys
-  double query_norm;      ///< with the scale 1/sqrt(d)
+  double key_norm;        ///< of the centres; without clusters, of the keys
+  double query_norm;      ///< logits have the scale 1/sqrt(d)
   double value_spread;    ///< standard deviation of ln |v|
-  double value_mean = 0;  ///< length of one vector added to all values: without it attention averages to nearly 0
+  double value_mean = 0;  ///< length of a vector added to all values; without it, attention averages to nearly 0
 };
 
-/// Normal numbers, keyed by the stream and by what they are for.
+/// Normal numbers that depend on the stream and on their purpose alone.
 class Normals {
  public:
   Normals(std::uint32_t stream, std::uint32_t part) : stream_(stream), part_(part) {}
   double at(Index row, Index col) const {
-    const PhiloxBlock w =
-        philox4x32({{static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(col), part_, 0}}, {stream_, 0x7a11});
-    return std::sqrt(-2 * std::log(uniform52(w.x[0], w.x[1]))) * std::cos(2 * std::numbers::pi * uniform52(w.x[2], w.x[3]));
+    return standard_normal(
+        philox4x32({{static_cast<std::uint32_t>(row), static_cast<std::uint32_t>(col), part_, 0}}, {stream_, 0x7a11}));
   }
-  /// A direction of length `norm`.
+  /// A vector of random direction and length `norm`.
   std::vector<float> direction(Index row, Index d, double norm) const {
     std::vector<double> x(static_cast<std::size_t>(d));
     double square = 0;

@@ -3,22 +3,22 @@
 
 #include <algorithm>
 
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench {
 namespace {
 
-/// One claim on one subject, on the trace, or by itself.
-struct Job {
+/// One claim on one subject, on the trace, or without data.
+struct CheckJob {
   const Claim* claim;
   const SubjectSource* subject = nullptr;
   std::vector<CheckRow> rows = {};
   bool finished = false;
 };
 
-std::vector<Job> list_jobs(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
+std::vector<CheckJob> list_jobs(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
                            const trace::Reader* reader) {
-  std::vector<Job> jobs;
+  std::vector<CheckJob> jobs;
   for (const Claim* claim : claims) {
     if (claim->scope == Scope::head) {
       for (const SubjectSource& subject : subjects) jobs.push_back({.claim = claim, .subject = &subject});
@@ -29,13 +29,13 @@ std::vector<Job> list_jobs(std::span<const Claim* const> claims, std::span<const
   return jobs;
 }
 
-void set_aside(CheckContext& context, const char* reason) {
+void add_not_applicable(CheckContext& context, const char* reason) {
   CheckRow& row = context.add(CheckKind::data, "");
   row.assumptions = false;
   row.text = reason;
 }
 
-void run_job(Job& job, const trace::Reader* reader, const ValidateOptions& options, const std::atomic<bool>* stop,
+void run_job(CheckJob& job, const trace::Reader* reader, const ValidateOptions& options, const std::atomic<bool>* stop,
              Backend& backend) {
   Subject subject;
   CheckContext context{.options = options, .backend = backend, .stop = stop, .rows = job.rows, .claim = job.claim->id};
@@ -48,9 +48,9 @@ void run_job(Job& job, const trace::Reader* reader, const ValidateOptions& optio
   try {
     job.claim->run(context);
   } catch (const Unavailable& reason) {
-    set_aside(context, reason.what());
+    add_not_applicable(context, reason.what());
   } catch (const Infeasible& reason) {
-    set_aside(context, reason.what());
+    add_not_applicable(context, reason.what());
   }
   job.finished = true;
 }
@@ -59,15 +59,15 @@ void run_job(Job& job, const trace::Reader* reader, const ValidateOptions& optio
 
 ValidateResult validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
                         const trace::Reader* reader, const ValidateOptions& options, const ReplayHooks& hooks) {
-  std::vector<Job> jobs = list_jobs(claims, subjects, reader);
+  std::vector<CheckJob> jobs = list_jobs(claims, subjects, reader);
   ValidateResult result;
   try {
-    run_units(jobs.size(), {.threads = options.threads}, hooks,
-              [&](Backend& backend, std::size_t j) { run_job(jobs[j], reader, options, hooks.stop, backend); });
+    run_work_items(jobs.size(), {.threads = options.threads}, hooks,
+                   [&](Backend& backend, std::size_t j) { run_job(jobs[j], reader, options, hooks.stop, backend); });
   } catch (const Interrupted&) {
     result.interrupted = true;
   }
-  for (Job& job : jobs) {
+  for (CheckJob& job : jobs) {
     if (job.finished) std::ranges::move(job.rows, std::back_inserter(result.rows));
   }
   judge(result.rows, options.alpha);

@@ -6,13 +6,13 @@
 namespace kvbench {
 
 struct ValidateResult {
-  std::vector<CheckRow> rows;  ///< judged, in the order of claims, then subjects
-  bool interrupted = false;    ///< rows of the finished checks alone
+  std::vector<CheckRow> rows;  ///< with verdicts, in the order of claims, then subjects
+  bool interrupted = false;    ///< the rows are those of the finished checks
 };
 
-/// Runs claims of Scope::once once, of Scope::head on every subject, of Scope::trace on `reader` where there is one. Parallel
-/// over checks with options.threads (0: all processors); rows do not depend on their number. What a check cannot do becomes a
-/// row `not applicable` with the reason.
+/// Runs the claims: those of Scope::once once, those of Scope::head on every subject, those of Scope::trace on `reader` where
+/// there is one. Checks run in parallel on options.threads threads (0: all processors); the rows do not depend on their number. A
+/// check that cannot run leaves a row `not applicable` with the reason.
 ValidateResult validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
                         const trace::Reader* reader, const ValidateOptions& options, const ReplayHooks& hooks = {});
 

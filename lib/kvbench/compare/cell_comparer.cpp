@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include <kvbench/core/error.hpp>
+
 namespace kvbench {
 namespace {
 

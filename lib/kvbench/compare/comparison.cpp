@@ -14,8 +14,8 @@ class Comparer {
  public:
   explicit Comparer(const ComparisonRequest& request)
       : request_(request), catalogue_(request.files), cells_(cells_of(catalogue_.places(), request.span)) {
-    if (request.a) a_ = catalogue_.find(*request.a, "--a");
-    if (request.b) b_ = catalogue_.find(*request.b, "--b");
+    if (request.a) a_ = catalogue_.find(*request.a, "`a`");
+    if (request.b) b_ = catalogue_.find(*request.b, "`b`");
     if (request.a && request.b) {
       for (const Side& a : a_) {
         for (const Side& b : b_) {
@@ -23,7 +23,7 @@ class Comparer {
         }
       }
       if (pairs_.empty()) {
-        throw Error("--a and --b have no budget in common, or are the same; add @BUDGET to both, such as --a {}@{}",
+        throw Error("`a` and `b` have no budget in common, or are the same; add @BUDGET to both, such as {}@{} for `a`",
                     a_.front().label(), a_.front().configuration.budget);
       }
     } else {

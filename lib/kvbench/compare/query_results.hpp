@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kvbench/replay/records/results.hpp>
@@ -25,6 +26,14 @@ struct QueryConfiguration {
   std::uint32_t seed = 0;  ///< 0 for methods without randomness
   bool seeded = false;
 };
+
+/// The status of this name, or nothing where there is none.
+inline std::optional<Status> find_status(std::string_view name) {
+  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::infeasible}) {
+    if (name == name_of(status)) return status;
+  }
+  return std::nullopt;
+}
 
 /// What a configuration scored at a place.
 struct QueryValues {

@@ -8,8 +8,7 @@
 
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/replay/records/raw_schema.hpp>
-#include <kvbench/trace/door.hpp>
-#include <kvbench/trace/guard.hpp>
+#include <kvbench/trace/untrusted_file.hpp>
 
 namespace kvbench {
 
@@ -36,9 +35,7 @@ std::string text_of(const Object& object, const char* attribute) {
 
 Status status_of(const Object& cell) {
   const std::string text = text_of(cell, "status");
-  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::infeasible}) {
-    if (text == name_of(status)) return status;
-  }
+  if (const auto status = find_status(text)) return *status;
   throw Error("{}: its status is '{}', which this kvbench does not know.", cell.where(), text);
 }
 
@@ -147,9 +144,9 @@ QueryValues read_values(const Object& cell, const RawLayout& layout, std::size_t
 }  // namespace
 
 RawReader::RawReader(std::string path, std::string_view metric) : path_(std::move(path)) {
-  const std::uint64_t length = trace::knock(path_);
+  const std::uint64_t length = trace::check_superblock(path_);
   raw::in_session(holds, [&] {
-    trace::look_first(path_, [&] {
+    trace::try_in_child(path_, [&] {
       read_layout(path_, metric, length);
       touch_all(path_, length);
     });

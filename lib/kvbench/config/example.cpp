@@ -8,7 +8,7 @@
 namespace kvbench::config {
 namespace {
 
-/// "0.5" and "true" as they are, anything else as a text.
+/// Numbers, true and false as they are, everything else in quotes.
 std::string toml_value(const ParamSpec& parameter) {
   const bool bare = parameter.type != "text" && parameter.type != "choice" && !parameter.default_value.empty() &&
                     (parameter.default_value == "true" || parameter.default_value == "false" ||
@@ -30,11 +30,11 @@ std::string method_lines(const MethodInfo& method) {
 }  // namespace
 
 std::string example_sweep() {
-  std::string out = R"(# A sweep: kvbench sweep FILE.toml -o out.csv      (--dry-run shows what it would do)
+  std::string out = R"(# A sweep file: kvbench sweep FILE.toml -o out.csv      (with --dry-run: prints the plan only)
 name = "example"                  # default: the name of the file
-description = "What it shows"
+description = "What the sweep shows"
 
-[defaults]                        # holds for every run that does not say otherwise
+[defaults]                        # for every run that does not set the key itself
 traces = ["../traces/smollm2-135m.h5"]
 budgets = ["12.5%", "25%"]
 seeds = 3
@@ -48,18 +48,18 @@ name = "sampling"
 methods = ["uniform", { name = "subgen", t = [2, 4] }]
 exclude = [{ method = "subgen", budget = "12.5%" }]
 
-# What a paper says of it, for `kvbench report --sweep FILE.toml`:
+# A published result, which `kvbench report --sweep FILE.toml` shows beside the rows:
 [[published]]
-claim = "Selection by attention is better than keeping first and last tokens"
+claim = "Selection by attention is better than keeping the first and last tokens"
 paper = "no number in the text"
 metric = "rel_err_mean"
 rows = [{ run = "eviction", method = "snapkv" }, { run = "eviction", method = "sink" }]
-why = "another model, and errors of attention instead of scores of a task"
+why = "another model, and the error of attention instead of the score of a task"
 
 # All keys of a run and of [defaults]:
 )";
   for (const RunKey& key : run_keys()) out += fmt::format("#   {} = {}   # {}\n", key.name, key.example, key.doc);
-  out += "\n# All methods, with the defaults of their parameters:\n";
+  out += "\n# All methods, with the default values of their parameters:\n";
   for (const MethodInfo& method : all_methods()) out += method_lines(method);
   return out;
 }

@@ -8,11 +8,11 @@
 namespace kvbench::config {
 namespace {
 
-constexpr std::size_t most_combinations = 10000;  // a slip of the pen, not a sweep
+constexpr std::size_t most_combinations = 10000;  // more is a mistake in the file
 
 bool is_scalar(const Value& value) { return value.kind != Value::Kind::list && value.kind != Value::Kind::table; }
 
-/// The values that a parameter takes: one, or those of a list.
+/// The values of a parameter: one value, or those of a list.
 std::vector<Value> parameter_values(const Member& parameter) {
   const Value& value = parameter.value;
   const std::vector<Value> values = value.kind == Value::Kind::list ? value.items : std::vector{value};
@@ -35,8 +35,8 @@ std::vector<Assignment> assignments_of(const std::vector<Setting>& settings) {
   return out;
 }
 
-/// What is wrong with these settings, or "".
-std::string complaint(const MethodInfo& info, const std::vector<Setting>& settings) {
+/// The error in these settings; "" where there is none.
+std::string error_in(const MethodInfo& info, const std::vector<Setting>& settings) {
   try {
     info.bind(assignments_of(settings));
   } catch (const Error& error) {
@@ -45,12 +45,12 @@ std::string complaint(const MethodInfo& info, const std::vector<Setting>& settin
   return "";
 }
 
-/// Points at the one setting that is wrong by itself, else at the method.
+/// Binds the settings. An Error has the place of the setting that is wrong by itself, else that of the method.
 Params bind(const MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
-  const std::string wrong = complaint(info, settings);
+  const std::string wrong = error_in(info, settings);
   if (wrong.empty()) return info.bind(assignments_of(settings));
   for (const Setting& setting : settings) {
-    if (complaint(info, {setting}) != wrong) continue;
+    if (error_in(info, {setting}) != wrong) continue;
     const bool known = std::ranges::find(info.params, setting.assignment.name, &ParamSpec::name) != info.params.end();
     fail_at(known ? setting.value : setting.key, "{}", wrong);
   }
@@ -77,7 +77,7 @@ class MethodList {
   void add_table(const Value& table) {
     const auto name = std::ranges::find(table.members, "name", &Member::key);
     if (name == table.members.end() || name->value.kind != Value::Kind::text) {
-      fail_at(table.place, "a table of `methods` needs the method's name, such as {{name = \"subgen\", t = 4}}");
+      fail_at(table.place, "a table of 'methods' needs the name of the method, such as {{name = \"subgen\", t = 4}}");
     }
     const MethodInfo& info =
         with_place(name->value.place, [&]() -> const MethodInfo& { return find_method(name->value.text); });
@@ -91,18 +91,18 @@ class MethodList {
     combine(info, axes, 0, settings, table.place);
   }
 
-  /// Parameters that advance together: one, or those that `zip` names.
+  /// Parameters whose lists advance together: a single one, or those that `zip` names.
   using Axis = std::vector<const Member*>;
 
-  /// Joins the axes of the parameters that `names` lists, at the place of the first of them.
+  /// Joins the axes of the parameters in `names` into one, at the position of the first of them.
   static void join_axes(const Value& names, std::vector<Axis>& axes) {
     const std::vector<Value> list = names.kind == Value::Kind::list ? names.items : std::vector{names};
     Axis joined;
     for (const Value& name : list) {
       const auto axis = std::ranges::find_if(axes, [&](const Axis& a) { return a.size() == 1 && a.front()->key == name.text; });
-      if (axis == axes.end()) fail_at(name.place, "'zip' names '{}', which is no parameter of this table", name.text);
+      if (axis == axes.end()) fail_at(name.place, "'zip' names '{}', which is not a parameter of this table", name.text);
       if (!joined.empty() && parameter_values(*joined.front()).size() != parameter_values(*axis->front()).size()) {
-        fail_at(name.place, "'zip' pairs lists of different lengths: {} of '{}', {} of '{}'",
+        fail_at(name.place, "'zip' joins lists of different lengths: {} items of '{}', {} of '{}'",
                 parameter_values(*joined.front()).size(), joined.front()->key, parameter_values(*axis->front()).size(),
                 name.text);
       }
@@ -133,7 +133,7 @@ class MethodList {
     const auto same = [&](const MethodChoice& m) { return m.info == &info && m.params.text() == choice.params.text(); };
     if (std::ranges::any_of(choices, same)) {
       const std::string& text = choice.params.text();
-      fail_at(place, "'{}' with {} stands twice in this list", info.name, text.empty() ? "its default parameters" : text);
+      fail_at(place, "'{}' with {} is listed twice", info.name, text.empty() ? "its default parameters" : text);
     }
     if (choices.size() == most_combinations) {
       fail_at(place, "more than {} combinations of methods and parameters", most_combinations);

@@ -8,9 +8,9 @@
 
 namespace kvbench::config {
 
-/// The value of a key `methods`: "all", a name, {name = "subgen", t = 4, delta = [1, 2]}, or a list of these. Lists of
-/// parameters expand to all combinations, the parameter that is written first changing most slowly; those that zip = ["t", "s"]
-/// names advance together. Throws Error with the place.
+/// Reads the value of the key `methods`: "all", a name, {name = "subgen", t = 4, delta = [1, 2]}, or a list of these. Lists of
+/// values expand to all combinations, in which the first parameter changes slowest; parameters in zip = ["t", "s"] advance
+/// together. Throws Error with its place.
 std::vector<MethodChoice> read_methods(const Value& value);
 
 }  // namespace kvbench::config

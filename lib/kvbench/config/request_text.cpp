@@ -18,28 +18,29 @@ const std::map<std::string, Decoded>& decoded_policies() {
   return names;
 }
 
-std::vector<std::uint32_t> first_seeds(std::int64_t count, std::string_view where) {
+std::vector<std::uint32_t> first_seeds(std::int64_t count) {
   if (count < 1 || count > 100000) {
-    throw Error("{} {}: give a number of seeds from 1 to 100000, or a list such as 3,4,7", where, count);
+    throw Error("`seeds` is {}; give a number of seeds from 1 to 100000, or a list of seeds", count);
   }
   std::vector<std::uint32_t> seeds;
   for (std::int64_t s = 0; s < count; ++s) seeds.push_back(static_cast<std::uint32_t>(s));
   return seeds;
 }
 
-std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds, std::string_view where) {
-  if (seeds.empty()) throw Error("{}: the list is empty; give at least one seed", where);
+std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds) {
+  if (seeds.empty()) throw Error("`seeds`: the list is empty; give at least one seed");
   std::vector<std::uint32_t> out;
   for (const std::int64_t seed : seeds) {
-    if (seed < 0 || seed > 0xffffffffll) throw Error("{}: seed {} is not in 0 .. 2^32 - 1", where, seed);
+    if (seed < 0 || seed > 0xffffffffll) throw Error("`seeds`: {} is not between 0 and 2^32 - 1", seed);
     out.push_back(static_cast<std::uint32_t>(seed));
   }
   return out;
 }
 
-void set_protection(ReplayRequest& request, std::span<const std::int64_t> first_last, bool outside, std::string_view where) {
+void set_protection(ReplayRequest& request, std::span<const std::int64_t> first_last, bool outside) {
   if (first_last.size() != 2 || first_last[0] < 0 || first_last[1] < 0) {
-    throw Error("{} takes two numbers of tokens, the first and the last of the context that stay exact, such as 4,64", where);
+    throw Error("{}: give two numbers, of first and of last tokens of the context that are kept exactly, such as 4 and 64",
+                outside ? "`protect_outside`" : "`protect_first` and `protect_last`");
   }
   request.protect_first = first_last[0];
   request.protect_last = first_last[1];

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of a replay request as a user writes them: shared by the flags of `kvbench replay` and the keys of sweep files.
+// Parts of a replay request as users write them, in flags of `kvbench replay` and keys of sweep files.
 #pragma once
 
 #include <map>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <kvbench/replay/plan/request.hpp>
@@ -15,12 +14,13 @@ namespace kvbench::config {
 const std::map<std::string, Protocol>& protocols();
 const std::map<std::string, Decoded>& decoded_policies();
 
-/// `count` seeds 0, 1, ... Throws Error that begins with `where` (a flag or a key) unless 1 <= count <= 100000.
-std::vector<std::uint32_t> first_seeds(std::int64_t count, std::string_view where);
-/// These seeds. Throws Error unless there are some, and each is in 0 .. 2^32 - 1.
-std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds, std::string_view where);
+/// The seeds 0 to count - 1. Throws Error unless 1 <= count <= 100000.
+std::vector<std::uint32_t> first_seeds(std::int64_t count);
+/// These seeds. Throws Error for an empty list, and unless 0 <= seed < 2^32.
+std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds);
 
-/// Sets what the harness keeps exactly: (first, last) tokens of the context. Throws Error unless these are two numbers >= 0.
-void set_protection(ReplayRequest& request, std::span<const std::int64_t> first_last, bool outside, std::string_view where);
+/// Sets the numbers of first and last tokens of the context that the harness keeps exactly, inside or outside the budget.
+/// Throws Error unless there are two numbers >= 0.
+void set_protection(ReplayRequest& request, std::span<const std::int64_t> first_last, bool outside);
 
 }  // namespace kvbench::config

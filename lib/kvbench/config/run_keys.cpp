@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include <kvbench/config/field_names.hpp>
 #include <kvbench/config/method_list.hpp>
 #include <kvbench/config/request_text.hpp>
 #include <kvbench/core/suggest.hpp>
@@ -14,7 +15,7 @@
 namespace kvbench::config {
 namespace {
 
-/// One key with its value, and the ways to read it. What does not fit is rejected with the place and what the key accepts.
+/// A key with its value, and functions to read it. A value of the wrong kind is rejected with its place and what the key takes.
 class Entry {
  public:
   Entry(const Member& member, const char* accepts) : member_(member), accepts_(accepts) {}
@@ -23,9 +24,19 @@ class Entry {
     fail_at(value.place, "'{}' takes {}, not {}", member_.key, accepts_, describe(value));
   }
   const Value& value() const { return member_.value; }
-  std::string where() const { return "'" + member_.key + "'"; }
 
-  /// The items of a list; a value that is no list counts as a list of one.
+  /// Calls `work`; an Error is rethrown with the place of the value and with this key for the fields that it names.
+  template <class F>
+  decltype(auto) check(F work) const {
+    try {
+      return work();
+    } catch (const Error& error) {
+      const auto key = [&](std::string_view) { return "'" + member_.key + "'"; };
+      fail_at(value().place, "{}", rename_fields(error.what(), key));
+    }
+  }
+
+  /// The items of a list; any other value counts as a list of one item.
   std::span<const Value> items() const {
     if (value().kind == Value::Kind::list) return value().items;
     return {&value(), 1};
@@ -50,7 +61,7 @@ class Entry {
     for (const Value& item : items()) out.push_back(text(item));
     return out;
   }
-  /// Of any kind but a list or a table, as text.
+  /// The text of a value that is neither a list nor a table.
   const std::string& scalar(const Value& value) const {
     if (value.kind == Value::Kind::list || value.kind == Value::Kind::table) reject(value);
     return value.text;
@@ -65,8 +76,8 @@ class Entry {
     if (found != names.end()) return found->second;
     std::vector<std::string> known;
     for (const auto& [name, unused] : names) known.push_back(name);
-    fail_at(value.place, "'{}' is no value of '{}'.{} It takes {}.", value.text, member_.key, did_you_mean(value.text, known),
-            fmt::join(known, ", "));
+    fail_at(value.place, "'{}' is not a value of '{}'.{} It takes {}.", value.text, member_.key,
+            did_you_mean(value.text, known), fmt::join(known, ", "));
   }
 
  private:
@@ -103,15 +114,13 @@ void set_seeds(const Entry& entry, SweepRun& run) {
   const bool list = entry.value().kind == Value::Kind::list;
   if (!list && entry.value().kind != Value::Kind::integer) entry.reject(entry.value());
   const std::vector<std::int64_t> numbers = entry.integers();
-  run.request.seeds = with_place(entry.value().place, [&] {
-    return list ? listed_seeds(numbers, entry.where()) : first_seeds(numbers[0], entry.where());
-  });
+  run.request.seeds = entry.check([&] { return list ? listed_seeds(numbers) : first_seeds(numbers[0]); });
 }
 
 void set_protect(const Entry& entry, SweepRun& run, bool outside) {
   if (entry.value().kind != Value::Kind::list) entry.reject(entry.value());
   const std::vector<std::int64_t> numbers = entry.integers();
-  with_place(entry.value().place, [&] { set_protection(run.request, numbers, outside, entry.where()); });
+  entry.check([&] { set_protection(run.request, numbers, outside); });
 }
 
 void set_measures(const Entry& entry, SweepRun& run) {
@@ -140,54 +149,53 @@ void set_exclusions(const Entry& entry, SweepRun& run) {
 
 void set_zip(const Entry& entry, SweepRun& run) {
   run.zip = entry.texts();
-  run.zip_place = entry.value().place;
   for (const Value& item : entry.items()) {
     if (std::ranges::find(zip_keys(), item.text) != zip_keys().end()) continue;
-    fail_at(item.place, "'zip' does not pair '{}'.{} It pairs {}.", item.text, did_you_mean(item.text, zip_keys()),
+    fail_at(item.place, "'zip' cannot join '{}'.{} It can join {}.", item.text, did_you_mean(item.text, zip_keys()),
             fmt::join(zip_keys(), ", "));
   }
 }
 
 const Key keys[] = {
-    {"traces", "paths of traces", set_traces, R"(["../traces/smollm2-135m.h5"])", "paths, from the folder of this file on"},
+    {"traces", "paths of traces", set_traces, R"(["../traces/smollm2-135m.h5"])", "paths, relative to the folder of this file"},
     {"methods", "methods", [](const Entry& e, SweepRun& run) { run.request.methods = read_methods(e.value()); },
      R"(["snapkv", { name = "subgen", t = [2, 4] }])",
-     "names, \"all\", or tables with parameters; lists of values make all combinations"},
+     "names, \"all\", or tables with parameters; lists of values expand to all combinations"},
     {"measure", "names of measures", set_measures, R"(["clusterability"])",
-     "of keys and values themselves: clusterability, similarity-by-distance"},
+     "measures of keys and values: clusterability, similarity-by-distance"},
     {"budgets", "numbers of tokens such as 256, shares such as \"25%\", and bytes such as \"512KiB\"", set_budgets,
-     R"(["25%", 256, "512KiB"])", "shares of the context, tokens per kv head, bytes of keys and values per kv head"},
+     R"(["25%", 256, "512KiB"])", "shares of the context, tokens per kv head, or bytes of keys and values per kv head"},
     {"seeds", "a number of seeds, or a list of them", set_seeds, "5",
-     "how many, or a list such as [3, 4]; for methods with randomness"},
+     "number of seeds, or a list such as [3, 4]; for methods with randomness"},
     {"protocol", "names", [](const Entry& e, SweepRun& run) { set_choices(e, protocols(), run.protocols); },
-     R"(["prefill", "decode"])", "auto, prefill, decode, stream; several make a pass each"},
+     R"(["prefill", "decode"])", "auto, prefill, decode, stream; one pass per protocol"},
     {"device", "names", [](const Entry& e, SweepRun& run) { set_choices(e, devices, run.devices); }, R"("cpu")",
-     "cpu, cuda, auto, ref; several make a pass each; --device overrides it"},
+     "cpu, cuda, auto, ref; one pass per device; --device overrides it"},
     {"decoded", "a name", [](const Entry& e, SweepRun& run) { run.request.decoded = e.choice(e.value(), decoded_policies()); },
-     R"("method")", "decode: who keeps decoded tokens, method or keep (the harness, exactly)"},
+     R"("method")", "decode: method (the method compresses decoded tokens) or keep (they are kept exactly)"},
     {"window", "a number of tokens, at least 1",
      [](const Entry& e, SweepRun& run) { run.request.window = e.integer(e.value(), 1); }, "256",
-     "prefill: last tokens that stay exact"},
+     "prefill: number of last tokens that are kept exactly"},
     {"layers", "numbers of layers", [](const Entry& e, SweepRun& run) { run.request.layers = e.integers(); }, "[0, 4]",
-     "layers of the model; without it all in the trace"},
+     "layers of the model; default: all layers of the trace"},
     {"heads", "numbers of kv heads", [](const Entry& e, SweepRun& run) { run.request.kv_heads = e.integers(); }, "[0]",
-     "kv heads; without it all"},
+     "kv heads; default: all"},
     {"prompts", "names of prompt groups", [](const Entry& e, SweepRun& run) { run.request.prompts = e.texts(); }, R"(["0"])",
-     "prompt groups; without it all"},
+     "prompt groups; default: all"},
     {"protect", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, false); }, "[4, 64]",
-     "first and last tokens of the context that stay exact, inside the budget"},
+     "numbers of first and last tokens of the context that are kept exactly, inside the budget"},
     {"protect_outside", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, true); }, "[256, 0]",
-     "the same on top of the budget (one of the two)"},
+     "the same outside the budget; give one of the two"},
     {"dense_layers", "a number of layers",
      [](const Entry& e, SweepRun& run) { run.request.dense_layers = e.integer(e.value(), 0); }, "2",
-     "first layers that stay exact"},
+     "number of first layers that are kept exactly"},
     {"recall_sinks", "true or false", [](const Entry& e, SweepRun& run) { run.request.recall_sinks = e.flag(); }, "false",
-     "count sinks in recall"},
+     "whether recall counts protected tokens"},
     {"exclude", "tables such as { method = \"mesh\", budget = \"25%\" }", set_exclusions,
      R"([{ method = "subgen", t = 4, budget = 256 }])",
-     "what does not run: method, its parameters, budget, trace, protocol, device"},
+     "configurations that do not run, by method, its parameters, budget, trace, protocol, device"},
     {"zip", "names of keys", set_zip, R"(["traces", "budgets"])",
-     "lists that advance together instead of combining: traces, protocol, device, budgets, layers, prompts"},
+     "lists that advance together instead of being combined: traces, protocol, device, budgets, layers, prompts"},
 };
 
 }  // namespace
@@ -209,6 +217,14 @@ std::vector<RunKey> run_keys() {
   return out;
 }
 
+std::string key_of(std::string_view field) {
+  static const std::map<std::string_view, const char*> others = {
+      {"backend", "device"}, {"kv_heads", "heads"}, {"protect_first", "protect"}, {"protect_last", "protect"}};
+  if (const auto other = others.find(field); other != others.end()) return other->second;
+  const bool same = std::ranges::any_of(keys, [&](const Key& key) { return key.name == field; });
+  return std::string(same ? field : "");
+}
+
 void reject_key(const Member& member, const std::vector<std::string>& known, const std::string& where) {
   fail_at(member.place, "{} has no key '{}'.{} It has {}.", where, member.key, did_you_mean(member.key, known),
           fmt::join(known, ", "));
@@ -227,6 +243,7 @@ void set_run(const std::vector<Member>& members, SweepRun& run) {
       reject_key(member, known, "a run");
     }
     key->set(Entry(member, key->accepts), run);
+    run.places[member.key] = member.value.place;
   }
 }
 

@@ -3,27 +3,31 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kvbench/config/sweep.hpp>
 
 namespace kvbench::config {
 
-/// Sets in `run` what each member says. Throws Error with the place for unknown keys and bad values. `name` is no key here.
+/// Sets the keys of a run (all but `name`). Throws Error with its place for unknown keys and bad values.
 void set_run(const std::vector<Member>& members, SweepRun& run);
 
-/// Keys of a run whose lists `zip` can pair.
+/// Keys whose lists `zip` can join.
 const std::vector<std::string>& zip_keys();
-/// How many items the list of a key of zip_keys() has.
+/// Length of the list of a key of zip_keys().
 std::size_t list_size(const SweepRun& run, const std::string& key);
 
-/// A key of a run, as the example and the documentation show it.
+/// The key that sets a field of ReplayRequest or RunOptions; "" where there is none.
+std::string key_of(std::string_view field);
+
+/// A key of a run, as the example shows it.
 struct RunKey {
   const char *name, *example, *doc;
 };
 std::vector<RunKey> run_keys();
 
-/// Throws Error with the place of the key and the nearest of the known ones.
+/// Throws Error with the place of an unknown key and the most similar known one.
 [[noreturn]] void reject_key(const Member& member, const std::vector<std::string>& known, const std::string& where);
 
 }  // namespace kvbench::config

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <kvbench/config/field_names.hpp>
 #include <kvbench/config/run_keys.hpp>
 
 namespace kvbench::config {
@@ -34,7 +35,7 @@ std::vector<std::vector<std::pair<std::string, std::string>>> read_rows(const Me
   return rows;
 }
 
-/// The members of a run without its name.
+/// The members of a run other than its name, which is stored in `name`.
 std::vector<Member> settings_of(const Value& table, std::string& name) {
   std::vector<Member> settings;
   for (const Member& member : table.members) {
@@ -46,28 +47,28 @@ std::vector<Member> settings_of(const Value& table, std::string& name) {
   return settings;
 }
 
-/// Of [[name]].
+/// The tables of the blocks [[name]].
 const std::vector<Value>& blocks(const Value& list, const char* name) {
   const auto is_table = [](const Value& item) { return item.kind == Value::Kind::table; };
   if (list.kind != Value::Kind::list || !std::ranges::all_of(list.items, is_table)) {
-    fail_at(list.place, "{0}s are blocks [[{0}]], with two brackets", name);
+    fail_at(list.place, "write each {0} as a block [[{0}]], with two brackets", name);
   }
   return list.items;
 }
 
 void check_run(const SweepRun& run) {
   if (run.request.methods.empty() && run.measures.empty()) {
-    fail_at(run.place, "run '{}' does nothing; give it methods, such as methods = [\"snapkv\"], or a measure", run.name);
+    fail_at(run.place, "run '{}' has neither methods nor measures; add some, such as methods = [\"snapkv\"]", run.name);
   }
 }
 
-/// Lists of one length, or a complaint.
+/// Throws Error unless the lists that `zip` joins have the same length.
 void check_zip(const SweepRun& run) {
   for (const std::string& key : run.zip) {
     const std::size_t size = list_size(run, key), first = list_size(run, run.zip.front());
-    if (size == 0) fail_at(run.zip_place, "run '{}' pairs '{}', which has no list", run.name, key);
+    if (size == 0) fail_at(run.places.at("zip"), "run '{}' joins '{}', which is not a list", run.name, key);
     if (size == first) continue;
-    fail_at(run.zip_place, "run '{}' pairs lists of different lengths: {} of '{}', {} of '{}'", run.name, first,
+    fail_at(run.places.at("zip"), "run '{}' joins lists of different lengths: {} items of '{}', {} of '{}'", run.name, first,
             run.zip.front(), size, key);
   }
 }
@@ -120,7 +121,7 @@ class SweepReader {
         reject_key(member, {"name", "description", "defaults", "run", "published"}, "a sweep file");
       }
     }
-    if (runs == nullptr) throw Error("{}: holds no run; add a block [[run]] with traces and methods", sweep_.file);
+    if (runs == nullptr) throw Error("{}: has no run; add a block [[run]] with traces and methods", sweep_.file);
     read_runs(*runs);
     return std::move(sweep_);
   }
@@ -145,7 +146,8 @@ class SweepReader {
       check_zip(run);
       const auto twin = std::ranges::find(sweep_.runs, run.name, &SweepRun::name);
       if (twin != sweep_.runs.end()) {
-        fail_at(run.place, "there is another run '{}' at {}; rows tell runs apart by name", run.name, twin->place.text());
+        fail_at(run.place, "the run at {1} has the name '{0}' too; give each run a name of its own", run.name,
+                twin->place.text());
       }
       sweep_.runs.push_back(std::move(run));
     }
@@ -159,11 +161,22 @@ class SweepReader {
 
 Sweep read_sweep(const std::string& path) { return SweepReader(path).read(); }
 
-void use_traces(Sweep& sweep, const std::vector<std::string>& paths) {
+void use_traces(Sweep& sweep, const std::vector<std::string>& paths, const std::string& origin) {
   for (SweepRun& run : sweep.runs) {
     run.traces.clear();
-    for (const std::string& path : paths) run.traces.push_back({path, {"--trace"}});
+    for (const std::string& path : paths) run.traces.push_back({path, {origin}});
   }
+}
+
+void throw_in_terms_of(const SweepRun& run, const std::string& where, const std::string& message) {
+  const Place* place = &run.place;
+  const std::string text = rename_fields(message, [&](std::string_view field) {
+    const std::string key = key_of(field);
+    const auto set = run.places.find(key);
+    if (place == &run.place && set != run.places.end()) place = &set->second;
+    return key.empty() ? key : "'" + key + "'";
+  });
+  fail_at(*place, "{}: {}", where, text);
 }
 
 }  // namespace kvbench::config

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep file: runs of many methods, budgets and seeds over traces, as a published figure or table needs them. The format is
-// docs/sweeps.md.
+// A sweep file: runs of methods, budgets and seeds on traces, such as those of a published figure or table. The format is
+// described in docs/sweeps.md.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,38 +14,39 @@
 namespace kvbench::config {
 
 struct TraceChoice {
-  std::string path;  ///< as it is opened
-  Place place;       ///< where the file names it; no line: the command line did
+  std::string path;  ///< relative to the working folder
+  Place place;       ///< where the file names it; after use_traces(), the origin without a line
 };
 
-/// One table of `exclude`: configurations for which all of these hold do not run.
+/// One table of `exclude`: configurations that match all of its entries do not run.
 struct Exclusion {
   Place place;
-  std::vector<std::pair<std::string, std::string>> where;  ///< method, budget, trace, protocol, device, or a parameter
+  std::vector<std::pair<std::string, std::string>>
+      where;  ///< keys (method, budget, trace, protocol, device, or a parameter) and values
 };
 
-/// One [[run]], with what [defaults] says already in it.
+/// One block [[run]], with the values of [defaults] where it does not set a key.
 struct SweepRun {
-  std::string name;  ///< of the file, or its number from 1 on
+  std::string name;  ///< as given in the file, else its number, from 1
   Place place;
   std::vector<TraceChoice> traces;
   std::vector<Protocol> protocols = {Protocol::automatic};
-  std::vector<std::string> devices;  ///< empty: what the command line says
-  ReplayRequest request;             ///< the rest; without methods where the run only measures
+  std::vector<std::string> devices;  ///< empty: RunOptions::backend
+  ReplayRequest request;             ///< all other keys; without methods where the run only measures
   std::vector<Measure> measures;
   std::vector<Exclusion> exclusions;
-  std::vector<std::string> zip;  ///< keys whose lists advance together
-  Place zip_place;
+  std::vector<std::string> zip;         ///< keys whose lists advance together
+  std::map<std::string, Place> places;  ///< by key: where the file sets its value for this run
 };
 
-/// What a paper reports, to stand beside what the sweep finds: a block [[published]].
+/// A published result for comparison with those of the sweep: a block [[published]].
 struct Published {
   Place place;
-  std::string claim;                                                   ///< what the paper says
-  std::string paper;                                                   ///< its number as printed
-  std::string metric;                                                  ///< column of the CSV that measures it
-  std::vector<std::vector<std::pair<std::string, std::string>>> rows;  ///< each: columns and their values, of rows to show
-  std::string why;                                                     ///< why the numbers may differ
+  std::string claim;                                                   ///< what the paper claims
+  std::string paper;                                                   ///< the number as printed in the paper
+  std::string metric;                                                  ///< column of the CSV that corresponds to it
+  std::vector<std::vector<std::pair<std::string, std::string>>> rows;  ///< rows to show, each as columns with their values
+  std::string why;                                                     ///< why the two numbers may differ
 };
 
 struct Sweep {
@@ -53,14 +55,28 @@ struct Sweep {
   std::vector<Published> published;
 };
 
-/// Reads and checks a sweep file as far as that needs no trace. Relative paths are taken from the file's folder. Throws Error
-/// that begins with file, line and column, says what is wrong, and names what was probably meant.
+/// Reads a sweep file and checks everything that can be checked without its traces. Relative paths refer to the folder of the
+/// file. Throws Error with file, line, column, cause and remedy.
 Sweep read_sweep(const std::string& path);
 
-/// A commented sweep file with every key, and every method with its parameters.
+/// A commented example with every key, and every method with its parameters.
 std::string example_sweep();
 
-/// Replays these traces in every run instead of the ones of the file.
-void use_traces(Sweep& sweep, const std::vector<std::string>& paths);
+/// Replaces the traces of every run. Errors about them begin with `origin`, such as the flag that named them.
+void use_traces(Sweep& sweep, const std::vector<std::string>& paths, const std::string& origin);
+
+/// Throws Error: the place of the first key that the message names and the file sets (else that of the run), `where`, and the
+/// message with keys for the fields that it names.
+[[noreturn]] void throw_in_terms_of(const SweepRun& run, const std::string& where, const std::string& message);
+
+/// Calls `work`; an Error is rethrown by throw_in_terms_of().
+template <class F>
+decltype(auto) in_terms_of(const SweepRun& run, const std::string& where, F work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    throw_in_terms_of(run, where, error.what());
+  }
+}
 
 }  // namespace kvbench::config

@@ -45,7 +45,7 @@ class Converter {
         out.text = node.as_boolean()->get() ? "true" : "false";
         break;
       default:
-        fail_at(out.place, "dates and times mean nothing in a sweep file");
+        fail_at(out.place, "a sweep file has no dates or times");
     }
     return out;
   }
@@ -96,7 +96,7 @@ Value read_toml(const std::string& path) {
     const toml::table table = toml::parse(text, path);
     return Converter(path).value(table);
   } catch (const toml::parse_error& error) {
-    fail_at(Converter(path).place(error.source()), "this is no TOML: {}", error.description());
+    fail_at(Converter(path).place(error.source()), "this is not valid TOML: {}", error.description());
   }
 }
 

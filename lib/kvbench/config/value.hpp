@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TOML file as a tree in which every key and value knows where it stands, so that each later complaint can say it too. No
-// other file sees the TOML library.
+// A TOML file as a tree in which every key and value has its place in the file, for use in error messages. No other file
+// includes the TOML library.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace kvbench::config {
 
-/// Where something stands in a file.
+/// A position in a file.
 struct Place {
   std::string file;
   std::uint32_t line = 0, column = 0;
@@ -24,7 +24,7 @@ template <class... Args>
   throw Error("{}: {}", place.text(), fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Runs `work`; an Error that it throws is thrown again with the place before it.
+/// Calls `work`; an Error is rethrown with the place before its message.
 template <class F>
 decltype(auto) with_place(const Place& place, F work) {
   try {
@@ -39,7 +39,7 @@ struct Value {
   enum class Kind { text, integer, number, flag, list, table };
   Kind kind = Kind::table;
   Place place;
-  std::string text;             ///< of a scalar: the text itself, "4", "0.5", "true"
+  std::string text;             ///< of a scalar, such as "4", "0.5" or "true"; of a text, the text itself
   std::vector<Value> items;     ///< of a list
   std::vector<Member> members;  ///< of a table, in the order of the file
 };
@@ -49,10 +49,10 @@ struct Member {
   Value value;
 };
 
-/// "the text 'x'", "the number 3", "a list" ... for messages.
+/// A description for messages: "the text 'x'", "the number 3", "a list".
 std::string describe(const Value& value);
 
-/// Reads the whole file. Throws Error with the place where it is missing or no TOML.
+/// Reads a whole file. Throws Error where it is missing or not valid TOML, with the place.
 Value read_toml(const std::string& path);
 
 }  // namespace kvbench::config

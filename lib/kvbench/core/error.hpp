@@ -9,8 +9,8 @@
 
 namespace kvbench {
 
-/// What a user can mend: bad input or bad usage. The message is a sentence that names the file, dataset, flag or parameter,
-/// what is wrong with it, and what to do. Exit code 2.
+/// What a user can mend: bad input or bad usage. The message is a sentence that names the file, dataset, parameter or field (in
+/// backquotes: `window`), what is wrong with it, and what to do. Exit code 2.
 class Error : public std::runtime_error {
  public:
   template <class... Args>

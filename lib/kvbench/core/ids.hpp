@@ -15,10 +15,9 @@ struct StrongId {
   friend constexpr auto operator<=>(StrongId, StrongId) = default;
 };
 
-using PromptId = StrongId<struct PromptTag>;        ///< index of the prompt in its trace
-using LayerId = StrongId<struct LayerTag>;          ///< layer number of the model, not its place in the trace
-using KvHeadId = StrongId<struct KvHeadTag>;        ///< kv head within its layer
-using QueryHeadId = StrongId<struct QueryHeadTag>;  ///< query head within its layer
+using PromptId = StrongId<struct PromptTag>;  ///< index of the prompt in its trace
+using LayerId = StrongId<struct LayerTag>;    ///< layer number of the model, not its place in the trace
+using KvHeadId = StrongId<struct KvHeadTag>;  ///< kv head within its layer
 /// Position of a token in its prompt.
 using TokenId = std::int32_t;
 

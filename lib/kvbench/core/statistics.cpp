@@ -29,6 +29,14 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+double standard_error(std::span<const double> values) {
+  const double centre = mean(values);
+  double squares = 0;
+  for (const double x : values) squares += (x - centre) * (x - centre);
+  const auto count = static_cast<double>(values.size());
+  return std::sqrt(squares / (count - 1) / count);
+}
+
 namespace {
 
 /// How often each of `count` things is drawn in one resample; `which` keeps the draws of rows and columns apart.

@@ -14,6 +14,9 @@ double quantile(std::vector<double> values, double q);
 
 double mean(std::span<const double> values);
 
+/// Standard error of the mean of at least two independent values: their standard deviation over the root of their number.
+double standard_error(std::span<const double> values);
+
 struct Interval {
   double lo = 0, hi = 0;
 };

@@ -61,7 +61,7 @@ std::span<const MethodInfo> all_methods() {
 }
 
 std::string_view name_of(Kind kind) {
-  constexpr std::string_view names[] = {"exact", "subset", "sample", "merge", "select", "quantise"};
+  constexpr std::string_view names[] = {"exact", "eviction", "sampling", "merging", "retrieval", "quantisation"};
   return names[static_cast<std::size_t>(kind)];
 }
 

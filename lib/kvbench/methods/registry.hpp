@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
 
@@ -12,7 +12,7 @@ namespace kvbench {
 /// follow.
 std::span<const MethodInfo> all_methods();
 
-/// "subset", "merge", ...
+/// "eviction", "merging", ...
 std::string_view name_of(Kind kind);
 
 /// The method of this name or alias. Throws Error with the nearest known name otherwise.

@@ -5,27 +5,28 @@
 #include <filesystem>
 #include <mutex>
 
-#include <kvbench/replay/plan/device_memory.hpp>
-#include <kvbench/replay/plan/head_memory.hpp>
+#include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
-#include <kvbench/replay/answer/unit.hpp>
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/device_memory.hpp>
+#include <kvbench/replay/run/head_memory.hpp>
+#include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench {
 namespace {
 
-/// The largest unit that a worker may read ahead: a unit at work on a GPU holds nothing on the host, elsewhere memory bounds
-/// it.
-std::size_t read_ahead_bytes(const ReplayRequest& request, const Backend& backend, const Workers& workers) {
+/// The size of the largest work item that a thread may read ahead: on a GPU a running work item holds nothing on the host,
+/// elsewhere the memory that is left bounds it.
+std::size_t read_ahead_bytes(const RunOptions& options, const Backend& backend, const ThreadPlan& plan) {
   constexpr std::size_t mib = std::size_t{1} << 20;
-  if (request.read_ahead_bytes) return *request.read_ahead_bytes;
+  if (options.read_ahead_bytes) return *options.read_ahead_bytes;
   if (backend.memory()) return 2048 * mib;
-  return static_cast<std::size_t>(std::min<double>(256 * mib, workers.spare / workers.threads));
+  return static_cast<std::size_t>(std::min<double>(256 * mib, plan.spare / plan.threads));
 }
 
 }  // namespace
 
-ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request) {
+ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
+                         const RunOptions& options) {
   ReplayFrame frame;
   frame.trace = std::filesystem::path(reader.path()).filename().string();
   frame.sha256 = reader.sha256();
@@ -37,10 +38,11 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
     frame.methods.push_back({choice.info->name, choice.params.text(), choice.info->seeded});
   }
   for (const Budget& budget : request.budgets) frame.budgets.push_back(budget.text());
-  frame.cells = plan.cells;
-  const std::unique_ptr<Backend> backend = make_backend(request);
+  frame.configurations = plan.configurations;
+  const std::unique_ptr<Backend> backend = make_backend(options);
   frame.device = backend->name();
   frame.isa = backend->isa();
+  frame.standalone = request.standalone;
   return frame;
 }
 
@@ -51,45 +53,46 @@ HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std
   return {.place = place,
           .layer = layer.layer,
           .positions = {std::ranges::lower_bound(layer.query_positions, prompt->context), layer.query_positions.end()},
-          .cells = std::vector<CellResult>(plan.cells.size())};
+          .cells = std::vector<CellResult>(plan.configurations.size())};
 }
 
-void replay_units(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request, const ReplayHooks& hooks,
-                  const UnitSink& take) {
-  const std::unique_ptr<Backend> backend = make_backend(request);
-  const Workers fitting = plan_workers(reader.info(), plan, request);
+void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
+                       const RunOptions& options, const ReplayHooks& hooks, const WorkItemSink& take) {
+  const std::unique_ptr<Backend> backend = make_backend(options);
+  const ThreadPlan fitting = plan_threads(reader.info(), plan, options);
   if (hooks.note && !fitting.note.empty()) hooks.note(fitting.note);
-  const std::size_t workers = std::min(static_cast<std::size_t>(fitting.threads), plan.units.size());
-  ReplayRequest bounded = request;
+  const std::size_t threads = std::min(static_cast<std::size_t>(fitting.threads), plan.work_items.size());
+  RunOptions bounded = options;
   bounded.threads = fitting.threads;
-  ReadAhead slabs(reader, plan, workers, read_ahead_bytes(request, *backend, fitting));
+  ReadAhead slabs(reader, plan, threads, read_ahead_bytes(options, *backend, fitting));
   std::mutex taking;
-  run_units(plan.units.size(), bounded, hooks, [&](Backend& own, std::size_t u) {
-    const Unit& unit = plan.units[u];
+  run_work_items(plan.work_items.size(), bounded, hooks, [&](Backend& own, std::size_t u) {
+    const WorkItem& item = plan.work_items[u];
     std::vector<HeadResult> heads;
-    for (std::size_t h = 0; h < unit.kv_heads.size(); ++h) {
-      heads.push_back(empty_head(reader.info(), plan, unit.first_result + h));
+    for (std::size_t h = 0; h < item.kv_heads.size(); ++h) {
+      heads.push_back(empty_head(reader.info(), plan, item.first_result + h));
     }
     try {
-      run_unit(reader, plan, unit, request, slabs.take(u, own), own, hooks.stop, heads);
+      run_work_item(reader, plan, item, request, options, slabs.take(u, own), own, hooks.stop, heads);
     } catch (const OutOfDeviceMemory& error) {
-      throw explained(error, {.tokens = unit.prompt.tokens, .heads = unit.kv_heads.size(), .workers = workers});
+      throw explained(error, {.tokens = item.prompt.tokens, .heads = item.kv_heads.size(), .threads = threads});
     }
     const std::lock_guard lock(taking);
     take(u, std::move(heads));
   });
 }
 
-ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const ReplayHooks& hooks) {
+ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options,
+                     const ReplayHooks& hooks) {
   const ReplayPlan plan = make_plan(reader.info(), request);
-  ReplayResults results{replay_frame(reader, plan, request), {}};
+  ReplayResults results{replay_frame(reader, plan, request, options), {}};
   for (std::size_t h = 0; h < plan.heads.size(); ++h) results.heads.push_back(empty_head(reader.info(), plan, h));
-  replay_units(reader, plan, request, hooks, [&](std::size_t u, std::vector<HeadResult> heads) {
-    const Unit& unit = plan.units[u];
+  replay_work_items(reader, plan, request, options, hooks, [&](std::size_t u, std::vector<HeadResult> heads) {
+    const WorkItem& item = plan.work_items[u];
     for (std::size_t h = 0; h < heads.size(); ++h) {
-      for (std::size_t c = 0; c < plan.cells.size(); ++c) {
-        if (!unit.runs(plan.cells[c].method)) continue;
-        results.heads[unit.first_result + h].cells[c] = std::move(heads[h].cells[c]);
+      for (std::size_t c = 0; c < plan.configurations.size(); ++c) {
+        if (!item.runs(plan.configurations[c].method)) continue;
+        results.heads[item.first_result + h].cells[c] = std::move(heads[h].cells[c]);
       }
     }
   });

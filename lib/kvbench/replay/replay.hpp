@@ -2,27 +2,30 @@
 #pragma once
 
 #include <kvbench/replay/plan/plan.hpp>
+#include <kvbench/replay/records/results.hpp>
 
 namespace kvbench {
 
-/// Replays a trace: one exact pass over each (kv head, block of queries), shared by all methods, budgets, seeds and metrics.
-/// Parallel over units; results stand in plan order and do not depend on the number of threads. Throws Error (bad request or
-/// trace), IoError, std::bad_alloc, Interrupted.
-ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const ReplayHooks& hooks = {});
+/// Replays a trace: one exact pass over each block of queries of a kv head, shared by all methods, budgets, seeds and metrics.
+/// Work items are computed in parallel; results are in plan order and do not depend on the number of threads. Throws Error (bad
+/// request or trace), IoError, std::bad_alloc, Interrupted.
+ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options = {},
+                     const ReplayHooks& hooks = {});
 
-/// What replay() of this request would say about itself.
-ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request);
+/// The frame of the results that replay() would return.
+ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
+                         const RunOptions& options);
 
-/// The head of `plan` at `index`, with all cells of the plan and nothing in them.
+/// The kv head of `plan` at `index` with an empty result for every configuration.
 HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std::size_t index);
 
-/// Takes what a unit computed: the unit's index in the plan, and its heads, of whose cells only those of the unit's methods are
-/// filled.
-using UnitSink = std::function<void(std::size_t unit, std::vector<HeadResult> heads)>;
+/// Receives the results of a work item: its index in the plan, and its kv heads, in which only the configurations of the work
+/// item's methods are filled.
+using WorkItemSink = std::function<void(std::size_t item, std::vector<HeadResult> heads)>;
 
-/// Replays the units of `plan`, which may be a part of what make_plan() gave, and hands each to `take` when it is done, one at
-/// a time, in any order. Throws as replay() does, and what `take` throws.
-void replay_units(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request, const ReplayHooks& hooks,
-                  const UnitSink& take);
+/// Replays the work items of `plan`, which may be a part of what make_plan() returned, and passes each to `take` when it is
+/// done, one at a time, in any order. Throws as replay() does, and what `take` throws.
+void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
+                       const RunOptions& options, const ReplayHooks& hooks, const WorkItemSink& take);
 
 }  // namespace kvbench

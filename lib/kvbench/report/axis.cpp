@@ -6,18 +6,12 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/core/statistics.hpp>
+
 namespace kvbench {
 namespace {
 
-constexpr double slack = 1e-9;  // of a tick that rounding puts just outside
-
-/// Linear between the neighbours in sorted values.
-double quantile(std::span<const double> sorted, double p) {
-  const double at = p * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
+constexpr double tick_slack = 1e-9;  // of a tick that rounding puts just outside
 
 }  // namespace
 
@@ -32,10 +26,10 @@ std::vector<Tick> log_ticks(double lo, double hi) {
   if (decades < 0.7) return linear_ticks(lo, hi);
   const int every = 1 + static_cast<int>(decades / 8);
   std::vector<Tick> ticks;
-  for (int power = static_cast<int>(std::floor(std::log10(lo))); power <= std::log10(hi) + slack; ++power) {
+  for (int power = static_cast<int>(std::floor(std::log10(lo))); power <= std::log10(hi) + tick_slack; ++power) {
     for (const int digit : {1, 2, 5}) {
       const double value = digit * std::pow(10., power);
-      if (value < lo * (1 - slack) || value > hi * (1 + slack)) continue;
+      if (value < lo * (1 - tick_slack) || value > hi * (1 + tick_slack)) continue;
       const bool text = decades <= 3 || (digit == 1 && power % every == 0);
       if (text || every == 1) ticks.push_back({value, text ? fmt::format("{:g}", value) : ""});
     }
@@ -47,9 +41,9 @@ std::vector<Tick> linear_ticks(double lo, double hi, int count) {
   const double rough = (hi - lo) / count, power = std::pow(10., std::floor(std::log10(rough)));
   const double step = power * (rough / power > 5 ? 10 : rough / power > 2 ? 5 : rough / power > 1 ? 2 : 1);
   std::vector<Tick> ticks;
-  for (double k = std::ceil(lo / step - slack); k * step <= hi + slack * step; ++k) {
+  for (double k = std::ceil(lo / step - tick_slack); k * step <= hi + tick_slack * step; ++k) {
     const double value = k == 0 ? 0 : k * step;
-    ticks.push_back({value, fmt::format("{:g}", std::abs(value) < slack * step ? 0 : value)});
+    ticks.push_back({value, fmt::format("{:g}", std::abs(value) < tick_slack * step ? 0 : value)});
   }
   return ticks;
 }

@@ -45,12 +45,12 @@ std::vector<Statement> grouped(const std::vector<CheckLine>& lines, const std::v
   return groups;
 }
 
-std::size_t count(const Statement& group, const char* verdict) {
+std::size_t count_verdict(const Statement& group, const char* verdict) {
   return static_cast<std::size_t>(std::ranges::count_if(group.lines, [&](const CheckLine& l) { return l.is(verdict); }));
 }
 
 /// "0.12", or "0.1 … 0.3" over the subjects.
-std::string range(const Statement& group, const char* column) {
+std::string range_in_group(const Statement& group, const char* column) {
   double lo = NAN, hi = NAN;
   for (const CheckLine& line : group.lines) {
     lo = std::fmin(lo, line.number(column));
@@ -61,7 +61,7 @@ std::string range(const Statement& group, const char* column) {
   return a == b ? a : a + " … " + b;
 }
 
-std::string failures(const Statement& group) {
+std::string failures_in_group(const Statement& group) {
   double failed = 0, trials = 0;
   for (const CheckLine& line : group.lines) {
     if (line.text("failures").empty() || line.text("trials").empty()) continue;
@@ -71,7 +71,7 @@ std::string failures(const Statement& group) {
   return trials > 0 ? fmt::format("{:.0f} of {:.0f}", failed, trials) : "";
 }
 
-std::string least(const Statement& group, const char* column) {
+std::string smallest_in_group(const Statement& group, const char* column) {
   double lo = NAN;
   for (const CheckLine& line : group.lines) lo = std::fmin(lo, line.number(column));
   return std::isnan(lo) ? "" : three_digits(lo);
@@ -80,14 +80,14 @@ std::string least(const Statement& group, const char* column) {
 TableCell verdict_cell(const Statement& group) {
   std::string out;
   for (const char* verdict : verdicts) {
-    const std::size_t n = count(group, verdict);
+    const std::size_t n = count_verdict(group, verdict);
     if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, verdict);
   }
-  if (count(group, "violated") > 0) return {out, Tone::bad};
-  return {out, count(group, "consistent") == 0 ? Tone::dim : Tone::plain};
+  if (count_verdict(group, "violated") > 0) return {out, Tone::bad};
+  return {out, count_verdict(group, "consistent") == 0 ? Tone::dim : Tone::plain};
 }
 
-std::string subject(const CheckLine& l) {
+std::string subject_of_line(const CheckLine& l) {
   std::string out = l.text("source");
   if (!l.text("layer").empty())
     out += fmt::format(", prompt {}, layer {}, kv head {}", l.text("prompt"), l.text("layer"), l.text("kv_head"));
@@ -100,7 +100,7 @@ DocTable claim_table(const std::vector<CheckLine>& lines) {
   for (const Statement& group : grouped(lines, {"claim"})) {
     std::vector<TableCell> cells = {group.text("claim")};
     for (const char* verdict : verdicts) {
-      const std::size_t n = count(group, verdict);
+      const std::size_t n = count_verdict(group, verdict);
       cells.emplace_back(fmt::format("{}", n), n > 0 && std::string_view(verdict) == "violated" ? Tone::bad
                                                : n == 0                                         ? Tone::dim
                                                                                                 : Tone::plain);
@@ -125,9 +125,9 @@ DocTable bound_table(const std::vector<CheckLine>& lines) {
   for (const Statement& g : grouped(lines, {"claim", "part", "kind"})) {
     std::vector<TableCell> cells = {g.text("claim"), g.text("part"), g.text("kind"), fmt::format("{}", g.lines.size()),
                                     verdict_cell(g)};
-    for (const auto& [title, column] : numbers) cells.emplace_back(range(g, column));
-    cells.emplace_back(failures(g));
-    cells.emplace_back(least(g, "p_adjusted"));
+    for (const auto& [title, column] : numbers) cells.emplace_back(range_in_group(g, column));
+    cells.emplace_back(failures_in_group(g));
+    cells.emplace_back(smallest_in_group(g, "p_adjusted"));
     table.rows.push_back(std::move(cells));
   }
   return table;
@@ -149,7 +149,7 @@ DocTable violated_table(const std::vector<CheckLine>& lines, bool findings) {
                        [&](const CheckLine& l) { return l.is("violated") && l.finding() == findings; });
   for (const Statement& g : grouped(bad, {"claim", "part"}))
     table.rows.push_back(
-        {g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()), subject(g.lines.front()), g.text("text")});
+        {g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()), subject_of_line(g.lines.front()), g.text("text")});
   return table;
 }
 

@@ -6,12 +6,11 @@
 #include <string>
 
 #include <kvbench/bounds/check.hpp>
-#include <kvbench/report/text.hpp>
+#include <kvbench/report/column.hpp>
 
 namespace kvbench {
 
-using CheckColumn = TextColumn<CheckRow>;
-std::span<const CheckColumn> check_columns();
+std::span<const Column<CheckRow>> check_columns();
 
 /// RFC 4180 quoting, LF, one header line.
 std::string check_csv(std::span<const CheckRow> rows);

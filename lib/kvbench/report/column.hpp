@@ -1,27 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of a result table, declared once: writer, --help, docs and tests read this table.
+// Columns of the tables that kvbench writes. Each is declared once; the writer of the CSV, --columns, the documentation and the
+// tests read the declaration.
 #pragma once
 
+#include <concepts>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <vector>
 
-#include <kvbench/replay/records/record.hpp>
+#include <kvbench/core/version.hpp>
+#include <kvbench/report/text.hpp>
 
 namespace kvbench {
 
+template <class Row>
 struct Column {
-  std::string key;   ///< header of the CSV; carries the unit where there is one
-  std::string unit;  ///< "", "tokens", "B", "flop", "s"
-  std::string type;  ///< text, integer, number
+  std::string key;  ///< header of the CSV; carries the unit where there is one
   std::string doc;
-  std::function<std::string(const Record&)> text;  ///< "" = no value
-  bool time = false;                               ///< left out by --no-times
+  std::function<std::string(const Row&)> text;  ///< "" where the row has no value
+  std::string type = "", unit = "";             ///< text, integer or number; tokens, B, flop or s. Empty: not stated
+  bool time = false;                            ///< left out by --no-times
 };
 
-std::span<const Column> columns();
+/// A value as it stands in a CSV: numbers as number_text(), enumerations by name.
+inline std::string value_text(const std::string& value) { return value; }
+inline std::string value_text(double value) { return number_text(value); }
+template <std::integral T>
+std::string value_text(T value) {
+  return std::to_string(value);
+}
+template <class T>
+requires std::is_enum_v<T> std::string value_text(T value) { return std::string(name_of(value)); }
 
-/// Shortest decimal text that reads back as the same double; "" for NaN, "inf" for infinity.
-std::string number_text(double value);
+/// The text of a member of a row.
+template <class Row, class T>
+auto text_of(T Row::*member) {
+  return [member](const Row& row) { return value_text(row.*member); };
+}
+/// `absent` where the member has no value.
+template <class Row, class T>
+auto text_of(std::optional<T> Row::*member, const char* absent) {
+  return [member, absent](const Row& row) { return row.*member ? value_text(*(row.*member)) : absent; };
+}
+
+template <class Row>
+Column<Row> version_column(const char* type = "") {
+  return {"version", "kvbench version", [](const Row&) { return std::string(version()); }, type};
+}
+template <class Row>
+Column<Row> commit_column(const char* type = "") {
+  return {"commit", "commit that kvbench was built from", [](const Row&) { return std::string(commit()); }, type};
+}
+
+/// RFC 4180 quoting, LF, one header line.
+template <class Row>
+std::string csv_of(std::span<const Column<Row>> columns, std::span<const Row> rows, bool times = true) {
+  std::string out;
+  const auto add_line = [&](auto field) {
+    std::vector<std::string> fields;
+    for (const Column<Row>& column : columns) {
+      if (!column.time || times) fields.push_back(field(column));
+    }
+    out += csv_line(fields);
+  };
+  add_line([](const Column<Row>& column) { return column.key; });
+  for (const Row& row : rows) add_line([&](const Column<Row>& column) { return column.text(row); });
+  return out;
+}
 
 }  // namespace kvbench

@@ -6,11 +6,11 @@
 #include <string>
 
 #include <kvbench/compare/comparison.hpp>
-#include <kvbench/report/text.hpp>
+#include <kvbench/report/column.hpp>
 
 namespace kvbench {
 
-std::span<const TextColumn<Comparison>> compare_columns();
+std::span<const Column<Comparison>> compare_columns();
 
 /// RFC 4180 quoting, LF, one header line.
 std::string compare_csv(std::span<const Comparison> rows);

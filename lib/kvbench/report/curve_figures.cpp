@@ -15,7 +15,7 @@ namespace kvbench {
 namespace {
 
 /// What a figure shows of a row.
-struct Curve {
+struct CurveKind {
   const char *title, *caption, *y_title;
   bool budget;  ///< x: the budget; otherwise bytes
   bool error;   ///< y: the error with its interval; otherwise recall
@@ -26,7 +26,7 @@ struct Curve {
   bool has(const ReplayRow& r) const { return r.ok() && !std::isnan(x(r)) && !std::isnan(y(r)); }
 };
 
-constexpr Curve curves[] = {
+constexpr CurveKind curves[] = {
     {"Error against budget",
      "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds; bars: 95 % bootstrap interval of the mean.",
      "mean relative error", true, true},
@@ -42,16 +42,16 @@ constexpr Curve curves[] = {
 };
 
 const char* explanation(const std::string& kind) {
-  if (kind == "subset") return "subset: some tokens stay, the others are dropped";
-  if (kind == "sample") return "sample: drawn tokens with weights";
-  if (kind == "merge") return "merge: tokens merged into weighted entries";
-  if (kind == "select") return "select: all tokens stored, some recalled for each query";
-  if (kind == "quantise") return "quantise: numbers in fewer bits";
+  if (kind == "eviction") return "eviction: some tokens are kept, the others are dropped";
+  if (kind == "sampling") return "sampling: drawn tokens with weights";
+  if (kind == "merging") return "merging: tokens merged into weighted entries";
+  if (kind == "retrieval") return "retrieval: all tokens are stored, some are read for each query";
+  if (kind == "quantisation") return "quantisation: numbers in fewer bits";
   return kind == "own" ? "own: entries from a file" : "other methods";
 }
 
 template <class F>
-void each_row(const std::vector<Series>& all, const Curve& curve, F use) {
+void each_row(const std::vector<Series>& all, const CurveKind& curve, F use) {
   for (const Series& series : all) {
     for (const ReplayRow* row : series.rows) {
       if (curve.has(*row)) use(series, *row);
@@ -59,7 +59,7 @@ void each_row(const std::vector<Series>& all, const Curve& curve, F use) {
   }
 }
 
-Axis y_axis(const std::vector<Series>& all, const Curve& curve) {
+Axis y_axis(const std::vector<Series>& all, const CurveKind& curve) {
   if (!curve.error) return {Scale::linear, 0, 1, linear_ticks(0, 1), curve.y_title};
   std::vector<double> values;
   each_row(all, curve, [&](const Series& series, const ReplayRow& r) {
@@ -70,7 +70,7 @@ Axis y_axis(const std::vector<Series>& all, const Curve& curve) {
   return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), curve.y_title};
 }
 
-Axis x_axis(const std::vector<Series>& all, const Curve& curve, const std::vector<std::string>& budgets) {
+Axis x_axis(const std::vector<Series>& all, const CurveKind& curve, const std::vector<std::string>& budgets) {
   double lo = INFINITY, hi = 0;
   Axis axis{.scale = Scale::log,
             .ticks = {},
@@ -101,12 +101,12 @@ Axis x_axis(const std::vector<Series>& all, const Curve& curve, const std::vecto
   return axis;
 }
 
-std::string tip(const Series& series, const Curve& curve, const ReplayRow& r) {
+std::string tip(const Series& series, const CurveKind& curve, const ReplayRow& r) {
   return fmt::format("{}, budget {}: {} {}, bytes {} of exact", series.name(), r.budget, curve.y_title,
                      interval_text(curve.y(r), curve.lo(r), curve.hi(r)), short_number(r.bytes_share));
 }
 
-ChartLine line_of(const Series& series, const Curve& curve, LineRole role) {
+ChartLine curve_line(const Series& series, const CurveKind& curve, LineRole role) {
   ChartLine line{.name = series.method, .detail = series.params, .role = role, .style = series.style, .points = {}};
   for (const ReplayRow* r : series.rows) {
     ChartPoint point{curve.x(*r), curve.has(*r) ? curve.y(*r) : NAN, curve.lo(*r), curve.hi(*r), ""};
@@ -122,18 +122,18 @@ Group grouping(const std::vector<Series>& all) {
   if (!many(all)) return [](const Series&) { return std::string(); };
   std::vector<std::string> kinds;
   for (const Series& s : all) {
-    if (!s.reference && std::ranges::find(kinds, s.kind) == kinds.end()) kinds.push_back(s.kind);
+    if (!s.reference) add_distinct(kinds, s.kind);
   }
   if (kinds.size() > 1) return [](const Series& s) { return s.kind; };
   return [](const Series& s) { return s.method; };
 }
 
-std::vector<Drawing> line_drawings(const std::vector<Series>& all, const Curve& curve,
+std::vector<Drawing> line_drawings(const std::vector<Series>& all, const CurveKind& curve,
                                    const std::vector<std::string>& budgets) {
   const Group group = grouping(all);
   std::vector<std::string> groups;
   each_row(all, curve, [&](const Series& s, const ReplayRow&) {
-    if (!s.reference && std::ranges::find(groups, group(s)) == groups.end()) groups.push_back(group(s));
+    if (!s.reference) add_distinct(groups, group(s));
   });
   if (groups.empty()) groups.emplace_back();
   std::vector<LineChart> charts;
@@ -150,7 +150,10 @@ std::vector<Drawing> line_drawings(const std::vector<Series>& all, const Curve& 
     if (std::ranges::any_of(all, [&](const Series& s) { return s.method == name; })) chart.title = name;
     for (const Series& s : all) {
       const bool shown = !s.reference && group(s) == name;
-      chart.lines.push_back(line_of(s, curve, s.reference ? LineRole::reference : shown ? LineRole::shown : LineRole::context));
+      chart.lines.push_back(curve_line(s, curve,
+                                       s.reference ? LineRole::reference
+                                       : shown     ? LineRole::shown
+                                                   : LineRole::context));
     }
     height = std::max({height, chart.plot_height, height_for_labels(chart)});
     charts.push_back(std::move(chart));
@@ -164,7 +167,7 @@ std::vector<Drawing> line_drawings(const std::vector<Series>& all, const Curve& 
 }
 
 /// For a single budget: best first.
-Drawing dot_drawing(const std::vector<Series>& all, const Curve& curve, const std::string& budget) {
+Drawing dot_drawing(const std::vector<Series>& all, const CurveKind& curve, const std::string& budget) {
   DotPlot plot{.title = fmt::format("{} at a budget of {}", curve.error ? "Error" : "Recall", budget),
                .description = curve.caption,
                .x = y_axis(all, curve),
@@ -182,7 +185,7 @@ std::string listed(const char* what, const std::vector<std::string>& items) {
 }
 
 /// What an axis cuts off, by method.
-std::string cut_off(const std::vector<Series>& all, const Curve& curve) {
+std::string cut_off(const std::vector<Series>& all, const CurveKind& curve) {
   const Axis axis = y_axis(all, curve);
   std::vector<std::string> items;
   for (const Series& series : all) {
@@ -222,8 +225,8 @@ std::string uneven(const std::vector<Series>& all) {
                 items);
 }
 
-DocTable numbers(const std::vector<Series>& all, std::span<const Curve> shown) {
-  const bool error = std::ranges::any_of(shown, &Curve::error), recall = !std::ranges::all_of(shown, &Curve::error);
+DocTable curve_numbers(const std::vector<Series>& all, std::span<const CurveKind> shown) {
+  const bool error = std::ranges::any_of(shown, &CurveKind::error), recall = !std::ranges::all_of(shown, &CurveKind::error);
   std::vector<const char*> columns = {"budget_tokens", "total_bytes", "full_bytes"};
   if (error) columns.insert(columns.end(), {"rel_err_mean", "rel_err_lo", "rel_err_hi"});
   if (recall) columns.push_back("recall_mean");
@@ -242,9 +245,9 @@ DocTable numbers(const std::vector<Series>& all, std::span<const Curve> shown) {
   return compact(std::move(table));
 }
 
-std::vector<Curve> with_points(const std::vector<Series>& all) {
-  std::vector<Curve> shown;
-  for (const Curve& curve : curves) {
+std::vector<CurveKind> with_points(const std::vector<Series>& all) {
+  std::vector<CurveKind> shown;
+  for (const CurveKind& curve : curves) {
     bool any = false;
     each_row(all, curve, [&](const Series&, const ReplayRow&) { any = true; });
     if (any) shown.push_back(curve);
@@ -253,14 +256,14 @@ std::vector<Curve> with_points(const std::vector<Series>& all) {
 }
 
 /// A figure a curve, with a drawing a group.
-std::vector<Block> apart(const std::vector<Series>& all, std::span<const Curve> shown,
+std::vector<Block> apart(const std::vector<Series>& all, std::span<const CurveKind> shown,
                          const std::vector<std::string>& budgets) {
   std::vector<Block> blocks;
-  for (const Curve& curve : shown) {
+  for (const CurveKind& curve : shown) {
     Figure figure{.title = curve.title,
                   .drawings = line_drawings(all, curve, budgets),
                   .caption = curve.caption,
-                  .numbers = numbers(all, {&curve, 1})};
+                  .numbers = curve_numbers(all, {&curve, 1})};
     figure.caption += " Coloured: the methods of a drawing; faint: all others, on the same axes; dotted: references.";
     figure.caption += cut_off(all, curve) + (curve.budget ? uneven(all) : "");
     blocks.emplace_back(std::move(figure));
@@ -269,9 +272,9 @@ std::vector<Block> apart(const std::vector<Series>& all, std::span<const Curve> 
 }
 
 /// One figure with a drawing a curve.
-Figure together(const std::vector<Series>& all, std::span<const Curve> shown, const std::vector<std::string>& budgets) {
-  Figure figure{.title = "Error and recall", .drawings = {}, .caption = "", .numbers = numbers(all, shown)};
-  for (const Curve& curve : shown) {
+Figure together(const std::vector<Series>& all, std::span<const CurveKind> shown, const std::vector<std::string>& budgets) {
+  Figure figure{.title = "Error and recall", .drawings = {}, .caption = "", .numbers = curve_numbers(all, shown)};
+  for (const CurveKind& curve : shown) {
     const bool dots = curve.budget && budgets.size() == 1;
     figure.drawings.push_back(dots ? dot_drawing(all, curve, budgets[0]) : line_drawings(all, curve, budgets)[0]);
     figure.caption +=
@@ -285,7 +288,7 @@ Figure together(const std::vector<Series>& all, std::span<const Curve> shown, co
 }  // namespace
 
 std::vector<Block> curve_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
-  const std::vector<Curve> shown = with_points(all);
+  const std::vector<CurveKind> shown = with_points(all);
   if (shown.empty()) return {};
   if (many(all) && budgets.size() > 1) return apart(all, shown, budgets);
   return {together(all, shown, budgets)};

@@ -66,4 +66,10 @@ struct Document {
   std::vector<Block> blocks;
 };
 
+/// One file that needs nothing else: no network, no script; light and dark, on paper and on a narrow screen.
+std::string html(const Document& document);
+
+/// The words and tables of a report; of a figure its caption and its numbers.
+std::string markdown(const Document& document);
+
 }  // namespace kvbench

@@ -10,7 +10,7 @@
 namespace kvbench {
 namespace {
 
-constexpr double row_height = 22, top = 30, bottom = 44;
+constexpr double dot_row_height = 22, dots_top = 30, dots_bottom = 44;
 
 /// Where columns of the plot begin and end, px.
 struct Columns {
@@ -49,20 +49,20 @@ Columns columns_of(const DotPlot& plot) {
 
 Drawing draw(const DotPlot& plot) {
   const Columns at = columns_of(plot);
-  const double base = top + row_height * static_cast<double>(plot.dots.size());
+  const double base = dots_top + dot_row_height * static_cast<double>(plot.dots.size());
   std::string out = svg::text(0, 15, plot.title, "head");
   for (const Tick& tick : plot.x.ticks) {
     const double x = at.left + (at.right - at.left) * plot.x.at(tick.value);
-    out += svg::line(x, top, x, base, "grid") + svg::text(x, base + 15, tick.label, "soft small", svg::Anchor::middle);
+    out += svg::line(x, dots_top, x, base, "grid") + svg::text(x, base + 15, tick.label, "soft small", svg::Anchor::middle);
   }
   out += svg::line(at.left, base, at.right, base, "frame");
-  double y = top + row_height / 2;
+  double y = dots_top + dot_row_height / 2;
   for (const Dot& dot : plot.dots) {
     out += dot_text(plot, dot, at, y);
-    y += row_height;
+    y += dot_row_height;
   }
   out += svg::text((at.left + at.right) / 2, base + 34, plot.x.title, "soft small", svg::Anchor::middle);
-  return {svg::element(at.end, base + bottom, plot.title, plot.description, out), static_cast<int>(at.end)};
+  return {svg::element(at.end, base + dots_bottom, plot.title, plot.description, out), static_cast<int>(at.end)};
 }
 
 }  // namespace kvbench

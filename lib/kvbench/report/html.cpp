@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/html.hpp>
-
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include <kvbench/report/document.hpp>
 #include <kvbench/report/html_style.hpp>
 #include <kvbench/report/text.hpp>
 
 namespace kvbench {
 namespace {
 
-const char* class_of(Tone tone) {
+const char* tone_class(Tone tone) {
   constexpr const char* names[] = {"", "dim", "bad"};
   return names[static_cast<std::size_t>(tone)];
 }
@@ -32,7 +31,7 @@ std::size_t rows_alike(const DocTable& table, std::size_t row, std::size_t colum
 std::string cell_html(const DocTable& table, std::size_t row, std::size_t column, std::size_t span) {
   const TableCell& cell = table.rows[row][column];
   const TableColumn& head = table.columns[column];
-  std::string classes = class_of(cell.tone);
+  std::string classes = tone_class(cell.tone);
   if (head.number) classes += classes.empty() ? "n" : " n";
   if (head.prose) classes += classes.empty() ? "p" : " p";
   const std::string attributes =
@@ -98,7 +97,7 @@ std::string drawings_html(const Figure& figure) {
       least, boxes);
 }
 
-struct Writer {
+struct HtmlWriter {
   std::string out;
   std::size_t headings = 0;
 
@@ -133,7 +132,7 @@ std::string contents(const Document& document) {
 }  // namespace
 
 std::string html(const Document& document) {
-  Writer writer;
+  HtmlWriter writer;
   for (const Block& block : document.blocks) std::visit(writer, block);
   const std::string title = escape_xml(document.title);
   std::string out = fmt::format(

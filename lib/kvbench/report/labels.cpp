@@ -8,7 +8,7 @@ namespace kvbench {
 namespace {
 
 /// Neighbouring labels that touch: moved as one.
-struct Block {
+struct LabelBlock {
   double sum;     ///< of the tops that its labels want for the block
   double count;   ///< of labels
   double height;  ///< of all
@@ -22,11 +22,11 @@ std::vector<double> spread_labels(std::span<const LabelSlot> slots, double top, 
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return slots[i].wanted; });
   // Pool adjacent violators: a block sits at the mean of what its labels want, and swallows the one above while they overlap.
-  std::vector<Block> blocks;
+  std::vector<LabelBlock> blocks;
   for (const std::size_t i : order) {
-    Block block{slots[i].wanted - slots[i].height / 2, 1, slots[i].height};
+    LabelBlock block{slots[i].wanted - slots[i].height / 2, 1, slots[i].height};
     while (!blocks.empty() && blocks.back().top() + blocks.back().height > block.top()) {
-      const Block above = blocks.back();
+      const LabelBlock above = blocks.back();
       blocks.pop_back();
       block = {above.sum + block.sum - block.count * above.height, above.count + block.count, above.height + block.height};
     }
@@ -37,7 +37,7 @@ std::vector<double> spread_labels(std::span<const LabelSlot> slots, double top, 
   std::vector<double> centres(slots.size());
   double used = 0;  // height of the labels already placed
   std::size_t next = 0;
-  for (const Block& block : blocks) {
+  for (const LabelBlock& block : blocks) {
     const double room = std::max(top + used, bottom - (total - used));
     double at = std::clamp(block.top(), std::min(top + used, room), room);
     for (double k = 0; k < block.count; ++k, ++next) {

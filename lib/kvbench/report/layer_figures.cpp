@@ -9,6 +9,7 @@
 #include <kvbench/report/axis.hpp>
 #include <kvbench/report/heat_map.hpp>
 #include <kvbench/report/replay_series.hpp>
+#include <kvbench/report/text.hpp>
 
 namespace kvbench {
 namespace {
@@ -19,9 +20,7 @@ constexpr std::size_t narrow = 10;    // layers
 std::vector<std::string> layers_of(const std::vector<Series>& all) {
   std::vector<std::string> layers;
   for (const Series& series : all) {
-    for (const ReplayRow* r : series.layers) {
-      if (std::ranges::find(layers, r->layer) == layers.end()) layers.push_back(r->layer);
-    }
+    for (const ReplayRow* r : series.layers) add_distinct(layers, r->layer);
   }
   const auto number = [](const std::string& text) {
     int value = -1;
@@ -32,7 +31,7 @@ std::vector<std::string> layers_of(const std::vector<Series>& all) {
   return layers;
 }
 
-const ReplayRow* find(const std::vector<const ReplayRow*>& rows, const std::string& budget, const std::string* layer) {
+const ReplayRow* find_row(const std::vector<const ReplayRow*>& rows, const std::string& budget, const std::string* layer) {
   const auto at = std::ranges::find_if(
       rows, [&](const ReplayRow* r) { return r->budget == budget && (layer == nullptr || r->layer == *layer); });
   return at == rows.end() ? nullptr : *at;
@@ -45,7 +44,7 @@ std::vector<const Series*> ranked(const std::vector<Series>& all, const std::str
     if (!series.layers.empty()) order.push_back(&series);
   }
   const auto error = [&](const Series* s) {
-    const ReplayRow* r = find(s->rows, budget, nullptr);
+    const ReplayRow* r = find_row(s->rows, budget, nullptr);
     return r == nullptr || std::isnan(r->error) ? INFINITY : r->error;
   };
   std::ranges::stable_sort(order, {}, error);
@@ -63,7 +62,7 @@ HeatMap map_of(const std::vector<const Series*>& order, const std::string& budge
   for (const Series* series : order) {
     HeatRow row{series->method, series->params, {}, {}};
     for (const std::string& layer : layers) {
-      const ReplayRow* r = find(series->layers, budget, &layer);
+      const ReplayRow* r = find_row(series->layers, budget, &layer);
       row.values.push_back(r == nullptr || !r->ok() ? NAN : r->error);
       row.words.push_back(r == nullptr ? "not run" : r->ok() ? "" : fmt::format("{}: {}", r->status, r->reason));
     }
@@ -72,8 +71,8 @@ HeatMap map_of(const std::vector<const Series*>& order, const std::string& budge
   return map;
 }
 
-DocTable numbers(const std::vector<const Series*>& order, std::span<const std::string> budgets,
-                 const std::vector<std::string>& layers) {
+DocTable layer_numbers(const std::vector<const Series*>& order, std::span<const std::string> budgets,
+                       const std::vector<std::string>& layers) {
   DocTable table{.title = "Numbers of this figure (rel_err_mean)",
                  .columns = {{"method"}, {"params"}, {"budget", true}},
                  .rows = {},
@@ -83,7 +82,7 @@ DocTable numbers(const std::vector<const Series*>& order, std::span<const std::s
     for (const Series* series : order) {
       std::vector<TableCell> cells = {series->method, series->params, budget};
       for (const std::string& layer : layers) {
-        const ReplayRow* r = find(series->layers, budget, &layer);
+        const ReplayRow* r = find_row(series->layers, budget, &layer);
         cells.emplace_back(r == nullptr ? "" : r->ok() ? r->text("rel_err_mean") : r->status);
       }
       table.rows.push_back(std::move(cells));
@@ -117,7 +116,7 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
                                     "Colours follow the logarithm; "
                                     "values beyond the ends have the colour of the end. A dash: no row, or one that is not ok.",
                                     middle),
-             .numbers = numbers(order, shown, layers),
+             .numbers = layer_numbers(order, shown, layers),
              .folded = folded};
     for (const std::string& budget : shown) f.drawings.push_back(draw(map_of(order, budget, layers, extent)));
     return f;

@@ -12,7 +12,7 @@
 namespace kvbench {
 namespace {
 
-constexpr double left = 46, heading = 20, bottom = 44, leader = 30, name_height = 15, detail_height = 13;
+constexpr double plot_left = 46, plot_heading = 20, plot_bottom = 44, leader_length = 30, name_height = 15, detail_height = 13;
 constexpr int lone_reference = 3;  // marker where a reference has no line: a ring
 constexpr std::size_t detail_characters = 26, many_points = 24;
 
@@ -56,8 +56,8 @@ class Plot {
       widest = std::max(widest, label.width());
       labels_.push_back(std::move(label));
     }
-    right_ = c_.width - widest - leader - 4;
-    top_ = 26 + (c_.title.empty() ? 0 : heading);
+    right_ = c_.width - widest - leader_length - 4;
+    top_ = 26 + (c_.title.empty() ? 0 : plot_heading);
     base_ = top_ + c_.plot_height;
   }
 
@@ -75,12 +75,12 @@ class Plot {
       }
     }
     out += names();
-    const double height = base_ + bottom;
+    const double height = base_ + plot_bottom;
     return {svg::element(c_.width, height, c_.title, c_.description, out), static_cast<int>(c_.width)};
   }
 
  private:
-  double x_of(double value) const { return left + (right_ - left) * std::clamp(c_.x.at(value), 0., 1.); }
+  double x_of(double value) const { return plot_left + (right_ - plot_left) * std::clamp(c_.x.at(value), 0., 1.); }
   double y_of(double value) const { return base_ - c_.plot_height * std::clamp(c_.y.at(value), 0., 1.); }
 
   /// Sideways shift of a line among those that show intervals.
@@ -108,11 +108,11 @@ class Plot {
     }
     for (const Tick& tick : c_.y.ticks) {
       const double y = y_of(tick.value);
-      out += svg::line(left, y, right_, y, "grid");
-      if (!tick.label.empty()) out += svg::text(left - 6, y + 4, tick.label, "soft small", Anchor::end);
+      out += svg::line(plot_left, y, right_, y, "grid");
+      if (!tick.label.empty()) out += svg::text(plot_left - 6, y + 4, tick.label, "soft small", Anchor::end);
     }
-    out += svg::line(left, base_, right_, base_, "frame") + svg::line(left, top_, left, base_, "frame");
-    return out + svg::text((left + right_) / 2, base_ + 34, c_.x.title, "soft small", Anchor::middle);
+    out += svg::line(plot_left, base_, right_, base_, "frame") + svg::line(plot_left, top_, plot_left, base_, "frame");
+    return out + svg::text((plot_left + right_) / 2, base_ + 34, c_.x.title, "soft small", Anchor::middle);
   }
 
   /// Joined where neighbouring points have values.
@@ -181,7 +181,7 @@ class Plot {
   /// A thin line from the end of the line to its name.
   std::string name(const Label& label, double centre) const {
     const bool shown = label.line->role == LineRole::shown;
-    const double first = centre - label.height() / 2 + name_height / 2, x = right_ + leader;
+    const double first = centre - label.height() / 2 + name_height / 2, x = right_ + leader_length;
     std::string lead =
         fmt::format("<path d=\"M{} {}L{} {}L{} {}\" class=\"leader\"/>\n", svg::px(label.x + 5), svg::px(label.y),
                     svg::px(right_ + 6), svg::px(label.x > right_ - 12 ? label.y : first), svg::px(x - 10), svg::px(first));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/markdown.hpp>
-
 #include <fmt/format.h>
+
+#include <kvbench/report/document.hpp>
+#include <kvbench/report/text.hpp>
 
 namespace kvbench {
 namespace {
@@ -26,31 +27,25 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-std::string line_of(const std::vector<std::string>& cells) {
-  std::string out = "|";
-  for (const std::string& cell : cells) out += " " + cell + " |";
-  return out + "\n";
-}
-
 std::string table_text(const DocTable& table) {
   std::vector<std::string> cells, rules;
   for (const TableColumn& column : table.columns) {
     cells.push_back(escaped(column.title));
     rules.emplace_back(column.number ? "---:" : "---");
   }
-  std::string out = line_of(cells) + line_of(rules);
+  std::string out = markdown_line(cells) + markdown_line(rules);
   for (const auto& row : table.rows) {
     cells.clear();
     for (const TableCell& cell : row) {
       const bool strong = !cell.text.empty() && cell.tone == Tone::bad;
       cells.push_back(strong ? "**" + escaped(cell.text) + "**" : escaped(cell.text));
     }
-    out += line_of(cells);
+    out += markdown_line(cells);
   }
   return out;
 }
 
-struct Writer {
+struct MarkdownWriter {
   std::string out;
 
   void operator()(const Heading& heading) {
@@ -76,7 +71,7 @@ struct Writer {
 }  // namespace
 
 std::string markdown(const Document& document) {
-  Writer writer;
+  MarkdownWriter writer;
   for (const Block& block : document.blocks) std::visit(writer, block);
   std::string out = fmt::format("# {}\n", escaped(document.title));
   if (!document.description.empty()) out += fmt::format("\n{}\n", escaped(document.description));

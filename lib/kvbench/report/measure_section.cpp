@@ -21,7 +21,7 @@ struct MeasureLine {
   const std::string& text(const char* column) const { return table->text(*row, column); }
 };
 
-struct Measure {
+struct MeasureSeries {
   std::vector<MeasureLine> lines;
   std::vector<std::string> layers, arrays;
   double lo = INFINITY, hi = -INFINITY, x_lo = INFINITY, x_hi = -INFINITY;
@@ -32,10 +32,10 @@ struct Spread {
   double sum = 0, lo = INFINITY, hi = -INFINITY;
   int count = 0;
 };
-using Curve = std::map<double, Spread>;  // by x
+using MeasureCurve = std::map<double, Spread>;  // by x
 
-Curve curve_of(const Measure& m, const std::string& layer, const std::string& array) {
-  Curve curve;
+MeasureCurve curve_of(const MeasureSeries& m, const std::string& layer, const std::string& array) {
+  MeasureCurve curve;
   for (const MeasureLine& l : m.lines) {
     if (l.text("layer") != layer || l.text("array") != array || std::isnan(l.value)) continue;
     Spread& s = curve[l.x];
@@ -63,16 +63,12 @@ std::string x_title(const std::string& measure) {
   return measure == "clusterability" ? "centres k" : measure == "similarity-by-distance" ? "distance, tokens" : "x";
 }
 
-void add_once(std::vector<std::string>& list, const std::string& item) {
-  if (std::ranges::find(list, item) == list.end()) list.push_back(item);
-}
-
-int style_of(const Measure& m, const std::string& array) {
+int style_of(const MeasureSeries& m, const std::string& array) {
   return static_cast<int>(std::ranges::find(m.arrays, array) - m.arrays.begin());
 }
 
 /// The single heads of a layer, without names.
-std::vector<ChartLine> head_lines(const Measure& m, const std::string& layer) {
+std::vector<ChartLine> head_lines(const MeasureSeries& m, const std::string& layer) {
   std::map<std::vector<std::string>, ChartLine> heads;
   for (const MeasureLine& l : m.lines) {
     if (l.text("layer") != layer) continue;
@@ -87,7 +83,7 @@ std::vector<ChartLine> head_lines(const Measure& m, const std::string& layer) {
   return lines;
 }
 
-Drawing layer_drawing(const Measure& m, const std::string& layer) {
+Drawing layer_drawing(const MeasureSeries& m, const std::string& layer) {
   const std::string& measure = m.lines.front().text("measure");
   LineChart chart{.title = "layer " + layer,
                   .description = title_of(measure),
@@ -105,7 +101,7 @@ Drawing layer_drawing(const Measure& m, const std::string& layer) {
   return draw(chart);
 }
 
-DocTable numbers(const Measure& m) {
+DocTable measure_numbers(const MeasureSeries& m) {
   DocTable table{
       .title = "Numbers of this figure",
       .columns = {{"layer"}, {"array"}, {"x", true}, {"mean", true}, {"smallest", true}, {"largest", true}, {"heads", true}},
@@ -121,10 +117,10 @@ DocTable numbers(const Measure& m) {
   return table;
 }
 
-void add(Measure& m, const MeasureLine& line) {
+void add(MeasureSeries& m, const MeasureLine& line) {
   m.lines.push_back(line);
-  add_once(m.layers, line.text("layer"));
-  add_once(m.arrays, line.text("array"));
+  add_distinct(m.layers, line.text("layer"));
+  add_distinct(m.arrays, line.text("array"));
   if (!std::isfinite(line.value)) return;
   m.lo = std::min(m.lo, line.value);
   m.hi = std::max(m.hi, line.value);
@@ -133,7 +129,7 @@ void add(Measure& m, const MeasureLine& line) {
 }
 
 /// A little room around what is drawn; zero is shown where it is near.
-void round_range(Measure& m) {
+void round_range(MeasureSeries& m) {
   if (m.lo > m.hi) m.lo = 0, m.hi = 1, m.x_lo = 0, m.x_hi = 1;
   if (m.lo > 0 && m.lo < 0.5 * m.hi) m.lo = 0;
   const double margin = m.hi > m.lo ? 0.04 * (m.hi - m.lo) : 0.5;
@@ -145,14 +141,14 @@ void round_range(Measure& m) {
 }  // namespace
 
 std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
-  std::vector<std::pair<std::vector<std::string>, Measure>> measures;
+  std::vector<std::pair<std::vector<std::string>, MeasureSeries>> measures;
   for (const CsvTable* table : tables) {
     for (const CsvRow& row : table->rows) {
       const MeasureLine line{table, &row, table->number(row, "x"), table->number(row, "value")};
       if (!std::isfinite(line.x)) throw Error("{}:{}: column 'x' is empty", table->file, row.line);
       const std::vector<std::string> key = {table->text(row, "run"), line.text("trace"), line.text("sha256"),
                                             line.text("measure"), table->file};
-      auto known = std::ranges::find(measures, key, &std::pair<std::vector<std::string>, Measure>::first);
+      auto known = std::ranges::find(measures, key, &std::pair<std::vector<std::string>, MeasureSeries>::first);
       if (known == measures.end()) known = measures.insert(known, {key, {}});
       add(known->second, line);
     }
@@ -163,7 +159,7 @@ std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
     Figure figure{.title = fmt::format("{} ({}{}{})", title_of(key[3]), key[0], key[0].empty() ? "" : ", ", key[1]),
                   .drawings = {},
                   .caption = "Strong: mean over kv heads and prompts; faint: single heads.",
-                  .numbers = numbers(m)};
+                  .numbers = measure_numbers(m)};
     for (const std::string& layer : m.layers) figure.drawings.push_back(layer_drawing(m, layer));
     blocks.emplace_back(std::move(figure));
   }

@@ -6,12 +6,11 @@
 #include <string>
 
 #include <kvbench/bounds/measures.hpp>
-#include <kvbench/report/text.hpp>
+#include <kvbench/report/column.hpp>
 
 namespace kvbench {
 
-using MeasureColumn = TextColumn<MeasureRow>;
-std::span<const MeasureColumn> measure_columns();
+std::span<const Column<MeasureRow>> measure_columns();
 
 /// RFC 4180 quoting, LF, one header line.
 std::string measures_csv(std::span<const MeasureRow> rows);

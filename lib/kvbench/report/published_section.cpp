@@ -67,8 +67,8 @@ std::string filter_text(const Published::Filter& filter) {
 }
 
 /// The mean over heads of a measure for each trace, with its extremes.
-std::vector<std::pair<std::string, std::string>> measured(std::span<const CsvTable* const> tables,
-                                                          const Published::Filter& filter) {
+std::vector<std::pair<std::string, std::string>> measured_means(std::span<const CsvTable* const> tables,
+                                                                const Published::Filter& filter) {
   std::vector<std::pair<std::string, std::vector<double>>> traces;
   for (const CsvTable* table : tables) {
     for (const CsvRow& row : table->rows) {
@@ -112,7 +112,8 @@ std::vector<Block> published_blocks(std::span<const Published> published, std::s
         rows.push_back({p.paper, filter_text(filter), trace, p.metric, std::move(value)});
       };
       const auto replayed = found(replays, filter);
-      const auto heads = names(filter, "measure") ? measured(measures, filter) : decltype(measured(measures, filter)){};
+      const auto heads =
+          names(filter, "measure") ? measured_means(measures, filter) : decltype(measured_means(measures, filter)){};
       if (replayed.empty() && heads.empty()) add("", {"no such row", Tone::bad});
       for (const auto& [table, row] : replayed) add(table->text(*row, "trace"), ours(*table, *row, p.metric));
       for (const auto& [trace, value] : heads) add(trace, value);

@@ -2,10 +2,11 @@
 #include <kvbench/report/query_csv.hpp>
 
 #include <cmath>
-#include <fstream>
 
 #include <kvbench/compare/raw_reader.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/file_begin.hpp>
+#include <kvbench/trace/untrusted_file.hpp>
 
 namespace kvbench {
 namespace {
@@ -23,9 +24,7 @@ std::vector<std::string> texts(const CsvTable& table, const CsvRow& row, const c
 
 Status status_of(const CsvTable& table, const CsvRow& row) {
   const std::string& text = table.text(row, "status");
-  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::infeasible}) {
-    if (text == name_of(status)) return status;
-  }
+  if (const auto status = find_status(text)) return *status;
   throw Error("{}:{}: the status '{}' is none that kvbench knows", table.file, row.line, text);
 }
 
@@ -37,14 +36,6 @@ T integer(const CsvTable& table, const CsvRow& row, const char* column) {
                 column, table.text(row, column));
   }
   return static_cast<T>(value);
-}
-
-bool is_hdf5(const std::string& path) {
-  constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
-  std::string begin(signature.size(), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin == signature;
 }
 
 }  // namespace
@@ -121,7 +112,7 @@ std::optional<QueryValues> QueryCsv::read(std::size_t place, std::size_t configu
 }
 
 std::unique_ptr<QueryResults> open_query_results(const std::string& path, std::string_view metric) {
-  if (is_hdf5(path)) return std::make_unique<RawReader>(path, metric);
+  if (file_begins_with(path, trace::hdf5_signature)) return std::make_unique<RawReader>(path, metric);
   return std::make_unique<QueryCsv>(path, metric);
 }
 

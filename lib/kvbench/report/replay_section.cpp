@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <kvbench/report/replay_series.hpp>
 #include <kvbench/report/report_parts.hpp>
@@ -47,17 +47,11 @@ DocTable error_table(const std::vector<Series>& all, const std::vector<std::stri
   return compact(std::move(table));
 }
 
-/// "a, b, c" without repetition, in the order of the rows.
-void add_once(std::string& list, const std::string& item) {
-  if (item.empty() || (", " + list + ",").find(", " + item + ",") != std::string::npos) return;
-  list += (list.empty() ? "" : ", ") + item;
-}
-
 /// Rows of equal method, status and reason as one, with their budgets and layers.
 DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
   struct Entry {
     const ReplayRow* first;
-    std::string budgets, layers, prompts;
+    std::vector<std::string> budgets, layers, prompts;
     int count = 0;
   };
   std::vector<Entry> entries;
@@ -66,10 +60,10 @@ DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
       return e.first->method == r->method && e.first->params == r->params && e.first->status == r->status &&
              e.first->reason == r->reason;
     });
-    if (at == entries.end()) at = entries.insert(entries.end(), Entry{.first = r, .budgets = "", .layers = "", .prompts = ""});
-    add_once(at->budgets, r->budget);
-    add_once(at->layers, r->layer);
-    add_once(at->prompts, r->prompt);
+    if (at == entries.end()) at = entries.insert(entries.end(), Entry{.first = r, .budgets = {}, .layers = {}, .prompts = {}});
+    add_distinct(at->budgets, r->budget);
+    add_distinct(at->layers, r->layer);
+    add_distinct(at->prompts, r->prompt);
     ++at->count;
   }
   DocTable table{.title = title,
@@ -86,9 +80,9 @@ DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
     const Tone tone = e.first->status == "failed" ? Tone::bad : Tone::plain;
     table.rows.push_back({e.first->method,
                           e.first->params,
-                          e.budgets,
-                          e.layers,
-                          e.prompts,
+                          fmt::format("{}", fmt::join(e.budgets, ", ")),
+                          fmt::format("{}", fmt::join(e.layers, ", ")),
+                          fmt::format("{}", fmt::join(e.prompts, ", ")),
                           fmt::format("{}", e.count),
                           {e.first->ok() ? "" : e.first->status, tone},
                           e.first->reason});
@@ -105,7 +99,7 @@ DocTable all_columns(const ReplaySection& section) {
   };
   for (const ReplayRow& r : section.overall) {
     for (const std::string& column : r.table->columns) {
-      if (std::ranges::find(names, column) == names.end() && used(column)) names.push_back(column);
+      if (used(column)) add_distinct(names, column);
     }
   }
   for (const std::string& name : names) out.columns.push_back({name, name != "method" && name != "params", name == "reason"});

@@ -12,7 +12,7 @@ namespace kvbench {
 
 struct Series {
   std::string method, params;
-  std::string kind;        ///< "subset", "merge", ...; "own" for entries from a file, "other" for names that the registry lacks
+  std::string kind;        ///< "eviction", "merging", ...; "own" for entries from a file, "other" for names that the registry lacks
   bool reference = false;  ///< exact, random, oracle-topk
   int style = 0;
   std::vector<const ReplayRow*> rows;    ///< over all layers, smallest budget first; not ok ones too

@@ -7,6 +7,7 @@
 #include <set>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/report/text.hpp>
 
 namespace kvbench {
 namespace {
@@ -23,7 +24,7 @@ constexpr const char* needed_of_checks[] = {"claim",   "part",    "kind",       
 constexpr const char* needed_of_measures[] = {"trace",   "sha256", "model", "prompt", "layer",   "kv_head",
                                               "measure", "array",  "x",     "value",  "version", "commit"};
 
-void check_columns(const CsvTable& table, std::span<const char* const> needed, const char* writer) {
+void require_columns(const CsvTable& table, std::span<const char* const> needed, const char* writer) {
   for (const char* column : needed) {
     if (!table.has(column)) throw Error("{}: lacks the column '{}', which {} writes", table.file, column, writer);
   }
@@ -111,9 +112,7 @@ std::set<Key> ambiguous(std::span<const CsvTable* const> tables) {
 /// A section shows the rows over all prompts; where there are none, it becomes one section a prompt.
 void finish(Gathered gathered, std::vector<ReplaySection>& out) {
   std::vector<std::string> prompts;
-  for (const ReplayRow& r : gathered.rows) {
-    if (std::ranges::find(prompts, r.prompt) == prompts.end()) prompts.push_back(r.prompt);
-  }
+  for (const ReplayRow& r : gathered.rows) add_distinct(prompts, r.prompt);
   const bool several = prompts.size() > 1;
   if (std::ranges::find(prompts, "all") != prompts.end()) prompts = {"all"};
   for (const std::string& prompt : prompts) {
@@ -134,15 +133,15 @@ void finish(Gathered gathered, std::vector<ReplaySection>& out) {
 
 TableKind kind_of(const CsvTable& table) {
   if (table.has("claim") || table.has("verdict")) {
-    check_columns(table, needed_of_checks, "kvbench validate");
+    require_columns(table, needed_of_checks, "kvbench validate");
     return TableKind::checks;
   }
   if (table.has("measure") || table.has("array")) {
-    check_columns(table, needed_of_measures, "a sweep with `measure`");
+    require_columns(table, needed_of_measures, "a sweep with `measure`");
     return TableKind::measures;
   }
   if (table.has("method") || table.has("rel_err_mean")) {
-    check_columns(table, needed_of_replays, "kvbench replay");
+    require_columns(table, needed_of_replays, "kvbench replay");
     return TableKind::replay;
   }
   throw Error(

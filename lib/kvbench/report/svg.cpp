@@ -10,7 +10,7 @@
 namespace kvbench::svg {
 namespace {
 
-constexpr int colours = 7, shapes = 7;
+constexpr int style_colours = 7, style_shapes = 7;
 constexpr const char* dash_patterns[] = {"", "7 3", "2 2.5", "9 3 2 3", "14 4"};
 
 std::string polygon(std::initializer_list<std::pair<double, double>> points, const char* classes) {
@@ -51,7 +51,7 @@ std::string text(double x, double y, const std::string& content, const std::stri
 }
 
 std::string marker(int style, double x, double y) {
-  switch (style % shapes) {
+  switch (style % style_shapes) {
     case 0:
       return circle(x, y, 3.6, "full");
     case 1:
@@ -81,7 +81,7 @@ std::string dashes(int style) {
   return *pattern == 0 ? "" : fmt::format(" stroke-dasharray=\"{}\"", pattern);
 }
 
-std::string colour(int style) { return fmt::format("k{}", style % colours); }
+std::string colour(int style) { return fmt::format("k{}", style % style_colours); }
 
 std::string element(double width, double height, const std::string& title, const std::string& description,
                     const std::string& content) {

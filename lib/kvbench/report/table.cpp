@@ -47,8 +47,8 @@ constexpr const char* tie_note =
 constexpr std::size_t error_column = 4;
 
 /// Cells of the short table, header first. Rows that are not ok keep their name and show their reason after it.
-std::vector<std::vector<std::string>> brief_rows(std::span<const Record> records, bool layers) {
-  std::vector<std::vector<std::string>> rows(1);
+TextRows brief_records(std::span<const Record> records, bool layers) {
+  TextRows rows(1);
   for (const Brief& column : brief_columns) rows[0].emplace_back(column.header);
   const bool ties = std::ranges::any_of(records, has_tie);
   if (ties) rows[0][error_column] += ' ';
@@ -69,39 +69,10 @@ std::vector<std::vector<std::string>> brief_rows(std::span<const Record> records
 
 }  // namespace
 
-std::string csv_table(std::span<const Record> records, bool times) {
-  std::string out;
-  const auto add_line = [&](auto&& field) {
-    std::vector<std::string> fields;
-    for (const Column& column : columns()) {
-      if (!column.time || times) fields.push_back(field(column));
-    }
-    out += csv_line(fields);
-  };
-  add_line([](const Column& column) { return column.key; });
-  for (const Record& record : records) add_line([&](const Column& column) { return column.text(record); });
-  return out;
-}
+std::string csv_table(std::span<const Record> records, bool times) { return csv_of(record_columns(), records, times); }
 
 std::string markdown_table(std::span<const Record> records) {
-  std::string out;
-  for (const auto& row : brief_rows(records, true)) {
-    const bool header = out.empty();
-    out += '|';
-    for (const std::string& cell : row) {
-      out += ' ';
-      for (const char c : cell) {
-        if (c == '|') out += '\\';
-        out += c;
-      }
-      out += " |";
-    }
-    out += '\n';
-    if (!header) continue;
-    out += '|';
-    for (std::size_t i = 0; i < row.size(); ++i) out += i < 2 ? " --- |" : " ---: |";
-    out += '\n';
-  }
+  std::string out = markdown_rows(brief_records(records, true), [](std::size_t column) { return column < 2; });
   if (std::ranges::any_of(records, has_tie)) out += fmt::format("\n{}", tie_note);
   return out;
 }
@@ -116,23 +87,11 @@ std::string terminal_table(std::span<const Record> records) {
     if (a_ok != b_ok) return a_ok;
     return a_ok && metric_mean(a, Metric::rel_err) < metric_mean(b, Metric::rel_err);
   });
-  const auto rows = brief_rows(shown, false);
-  std::vector<std::size_t> width(rows[0].size());
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const bool ok = r == 0 || shown[r - 1].status == Status::ok;
-    for (std::size_t c = 0; c < (ok ? rows[r].size() : 2); ++c) width[c] = std::max(width[c], rows[r][c].size());
+  TextRows rows = brief_records(shown, false);
+  for (std::size_t r = 0; r < shown.size(); ++r) {
+    if (shown[r].status != Status::ok) rows[r + 1].resize(3);  // method, budget and the reason
   }
-  std::string out;
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (std::size_t c = 0; c < rows[r].size(); ++c) {
-      const bool ok = r == 0 || shown[r - 1].status == Status::ok;
-      if (!ok && c > 2) break;
-      if (c > 0) out += "  ";
-      out += c == 0 || !ok ? fmt::format("{:<{}}", rows[r][c], width[c]) : fmt::format("{:>{}}", rows[r][c], width[c]);
-    }
-    while (out.back() == ' ') out.pop_back();
-    out += '\n';
-  }
+  const std::string out = aligned_rows(rows, [](std::size_t column) { return column == 0; });
   return std::ranges::any_of(shown, has_tie) ? out + tie_note : out;
 }
 

@@ -5,9 +5,12 @@
 #include <span>
 #include <string>
 
+#include <kvbench/replay/records/record.hpp>
 #include <kvbench/report/column.hpp>
 
 namespace kvbench {
+
+std::span<const Column<Record>> record_columns();
 
 /// RFC 4180 quoting, LF, one header line.
 std::string csv_table(std::span<const Record> records, bool times);

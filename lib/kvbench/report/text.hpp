@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,26 +13,19 @@ namespace kvbench {
 /// One CSV line with LF, quoted as RFC 4180 says.
 std::string csv_line(std::span<const std::string> fields);
 
-/// A column of a table of `Row`, declared once for the writer and for the documentation.
-template <class Row>
-struct TextColumn {
-  std::string key, doc;
-  std::function<std::string(const Row&)> text;  ///< "" = no value
-};
+/// Rows of a short table, header first.
+using TextRows = std::vector<std::vector<std::string>>;
 
-/// RFC 4180 quoting, LF, one header line.
-template <class Row>
-std::string csv_of(std::span<const TextColumn<Row>> columns, std::span<const Row> rows) {
-  std::vector<std::string> cells;
-  for (const auto& column : columns) cells.push_back(column.key);
-  std::string out = csv_line(cells);
-  for (const Row& row : rows) {
-    cells.clear();
-    for (const auto& column : columns) cells.push_back(column.text(row));
-    out += csv_line(cells);
-  }
-  return out;
-}
+/// One line of a Markdown table, of cells that are escaped already.
+std::string markdown_line(std::span<const std::string> cells);
+/// A Markdown table; columns for which `is_left` holds are aligned to the left, the others to the right.
+std::string markdown_rows(const TextRows& rows, bool (*is_left)(std::size_t column));
+/// The same aligned for a terminal. A row that is shorter than the header ends in a sentence, which takes no part in the widths;
+/// its cells stand at the left.
+std::string aligned_rows(const TextRows& rows, bool (*is_left)(std::size_t column));
+
+/// Shortest decimal text that reads back as the same double; "" for NaN, "inf" for infinity.
+std::string number_text(double value);
 
 /// Three digits, for people; "-" for NaN.
 std::string short_number(double value);
@@ -47,6 +39,9 @@ std::string interval_text(double mean, double lo, double hi);
 
 /// "5.41 to 27.4", or the one number that all are; `values` are not empty.
 std::string range_text(std::span<const double> values);
+
+/// Appends an item unless the list holds it.
+void add_distinct(std::vector<std::string>& list, const std::string& item);
 
 /// Position of the first byte that is not UTF-8 text (control characters but tab and line ends are none); npos: all is well.
 std::size_t invalid_utf8(std::string_view text);

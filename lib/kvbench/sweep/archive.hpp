@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values as bytes and back. A struct names its members once, in visit(archive, value), for both directions.
+// Values as bytes and back. A struct lists its members once, in visit(archive, value), which serves both directions.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@
 
 namespace kvbench::sweep {
 
-static_assert(std::endian::native == std::endian::little, "scalars are stored as they stand in memory");
+static_assert(std::endian::native == std::endian::little, "scalars are stored in their byte order in memory");
 
 template <class T>
 concept Scalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -75,7 +75,7 @@ class ByteReader {
     if (size > 0) std::memcpy(data, rest_.data(), size);
     rest_.remove_prefix(size);
   }
-  /// Each item takes a byte at least, so no damaged length makes us allocate more than there is.
+  /// Every item takes at least one byte, so that a damaged length cannot allocate more than the size of the file.
   std::size_t length() {
     std::uint64_t count = 0;
     raw(&count, sizeof count);

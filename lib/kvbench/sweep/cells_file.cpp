@@ -28,7 +28,7 @@ auto CellsFile::decoded(const Frame& frame, std::uint32_t kind, F decode) const 
     if (frame.kind != kind) throw std::out_of_range("of another kind");
     return decode(file_.read(frame));
   } catch (const std::out_of_range&) {
-    throw Error("{}: holds cells in a form that this version of kvbench does not read; compute them anew", path());
+    throw Error("{}: holds cells in a format that this version of kvbench cannot read; compute them again", path());
   }
 }
 
@@ -49,7 +49,7 @@ void CellsFile::append(std::uint32_t kind, const std::string& key, std::string_v
   file_.append(kind, key, payload);
   cells_[key] = file_.frames().back();
   const auto now = std::chrono::steady_clock::now();
-  if (now - synced_ < std::chrono::seconds(1)) return;  // a killed process loses nothing; a machine that goes down, this second
+  if (now - synced_ < std::chrono::seconds(1)) return;  // a killed process loses nothing, a machine failure at most one second
   synced_ = now;
   file_.sync();
 }

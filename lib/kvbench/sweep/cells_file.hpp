@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The finished cells of a sweep, or of a shard of one, by key.
+// The finished cells of a sweep, or of a shard of it, by key.
 #pragma once
 
 #include <chrono>
@@ -17,18 +17,18 @@ class CellsFile {
   CellsFile(std::string path, FrameFile::Mode mode);
 
   const std::string& path() const { return file_.path(); }
-  std::size_t size() const { return cells_.size(); }  ///< cells, those that no layout asks for any more included
+  std::size_t size() const { return cells_.size(); }  ///< number of cells, including those that the layout no longer lists
   std::uint64_t torn_bytes() const { return file_.torn_bytes(); }
 
-  /// The layout that the cells were computed for last; nothing in a new file. Throws Error where it is damaged.
+  /// The layout for which cells were computed last; nothing in a new file. Throws Error where it is damaged.
   std::optional<SweepLayout> layout() const;
-  /// Says what the cells that follow are for.
+  /// Stores the layout for which the following cells are computed.
   void begin(const SweepLayout& layout);
 
   bool has(const std::string& key) const { return cells_.contains(key); }
   void add(const std::string& key, CellBlock cells);
   void add(const std::string& key, std::vector<MeasureRow> rows);
-  /// Throw Error where the file holds something else under this key.
+  /// Throw Error where the file holds another kind of record under this key.
   CellBlock cells(const std::string& key) const;
   std::vector<MeasureRow> measures(const std::string& key) const;
   void sync() const { file_.sync(); }
@@ -44,7 +44,7 @@ class CellsFile {
   std::chrono::steady_clock::time_point synced_ = std::chrono::steady_clock::now();
 };
 
-/// Which of several files holds a cell; none: it has not been computed.
+/// The first of several files that holds a cell; nullptr where the cell has not been computed.
 const CellsFile* holder(std::span<const CellsFile> files, const std::string& key);
 
 }  // namespace kvbench::sweep

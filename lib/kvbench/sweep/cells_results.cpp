@@ -2,9 +2,9 @@
 #include <kvbench/sweep/cells_results.hpp>
 
 #include <algorithm>
-#include <fstream>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/file_begin.hpp>
 
 namespace kvbench::sweep {
 namespace {
@@ -15,16 +15,11 @@ bool same(const QueryConfiguration& a, const QueryConfiguration& b) {
 
 }  // namespace
 
-bool is_cells_file(const std::string& path) {
-  std::string begin(FrameFile::signature.size(), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin == FrameFile::signature;
-}
+bool is_cells_file(const std::string& path) { return file_begins_with(path, FrameFile::signature); }
 
 CellsResults::CellsResults(const std::string& path, Metric metric) : file_(path, FrameFile::Mode::read), metric_(metric) {
   std::optional<SweepLayout> layout = file_.layout();
-  if (!layout) throw Error("{}: no sweep has begun to write it; there is nothing to compare", path);
+  if (!layout) throw Error("{}: is an empty file of cells; there is nothing to compare", path);
   layout_ = std::move(*layout);
   for (std::size_t s = 0; s < layout_.steps.size(); ++s) add_step(s);
 }
@@ -49,8 +44,8 @@ void CellsResults::add_step(std::size_t step) {
       place_heads_.emplace_back(step, h);
     }
   }
-  std::vector<std::size_t> cells(frame.methods.size(), 0);  // of each method so far
-  for (const CellKey& key : frame.cells) {
+  std::vector<std::size_t> counts(frame.methods.size(), 0);  // configurations per method so far
+  for (const Configuration& key : frame.configurations) {
     const ReplayFrame::Method& method = frame.methods[key.method];
     const QueryConfiguration configuration{method.name, method.params, frame.budgets[key.budget], key.seed, method.seeded};
     auto known = std::ranges::find_if(configurations_, [&](const QueryConfiguration& c) { return same(c, configuration); });
@@ -58,7 +53,7 @@ void CellsResults::add_step(std::size_t step) {
       known = configurations_.insert(configurations_.end(), configuration);
       slots_.emplace_back();
     }
-    slots_[static_cast<std::size_t>(known - configurations_.begin())].push_back({step, key.method, cells[key.method]++});
+    slots_[static_cast<std::size_t>(known - configurations_.begin())].push_back({step, key.method, counts[key.method]++});
   }
 }
 
@@ -81,8 +76,8 @@ std::optional<QueryValues> CellsResults::read(std::size_t place, std::size_t con
     last_ = file_.cells(entry->key);
     last_key_ = entry->key;
   }
-  const auto unit_head = static_cast<std::size_t>(std::ranges::find(entry->heads, head) - entry->heads.begin());
-  const CellResult& cell = last_.at(unit_head).at(slot->cell);
+  const auto item_head = static_cast<std::size_t>(std::ranges::find(entry->heads, head) - entry->heads.begin());
+  const CellResult& cell = last_.at(item_head).at(slot->configuration);
   QueryValues out{.status = cell.status, .reason = cell.reason, .dense = cell.dense, .values = {}};
   if (cell.status != Status::ok) return out;
   const std::size_t queries = places_[place].positions.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The finished cells of a sweep as results by query, for comparisons.
+// The finished cells of a sweep as results per query, for comparisons.
 #pragma once
 
 #include <mutex>
@@ -9,10 +9,10 @@
 
 namespace kvbench::sweep {
 
-/// One metric of a file of cells. Values are read when asked for, the cells of a method on a unit at a time. Thread-safe.
+/// One metric of a file of cells. Values are read on demand, one cell at a time. Thread-safe.
 class CellsResults : public QueryResults {
  public:
-  /// Throws Error where it is no file of cells, or one that no sweep has begun to write.
+  /// Throws Error where it is not a file of cells, or an empty one.
   CellsResults(const std::string& path, Metric metric);
 
   const std::string& path() const override { return file_.path(); }
@@ -21,9 +21,9 @@ class CellsResults : public QueryResults {
   std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const override;
 
  private:
-  /// Where a configuration stands in a step: the cell of its method.
+  /// A configuration in a step: its method, and its index among the configurations of this method.
   struct Slot {
-    std::size_t step, method, cell;  ///< cell: among those of the method
+    std::size_t step, method, configuration;
   };
 
   void add_step(std::size_t step);
@@ -35,13 +35,13 @@ class CellsResults : public QueryResults {
   std::vector<QueryPlace> places_;
   std::vector<std::pair<std::size_t, std::size_t>> place_heads_;  ///< step and head of each place
   std::vector<QueryConfiguration> configurations_;
-  std::vector<std::vector<Slot>> slots_;  ///< of each configuration, one a step that has it
+  std::vector<std::vector<Slot>> slots_;  ///< by configuration: one per step that has it
   mutable std::mutex mutex_;
   mutable std::string last_key_;
-  mutable CellBlock last_;  ///< what was read last: places of a head follow each other
+  mutable CellBlock last_;  ///< cached: consecutive places belong to the same head
 };
 
-/// Whether the file begins as files of cells do.
+/// Whether the file begins with the signature of files of cells.
 bool is_cells_file(const std::string& path);
 
 }  // namespace kvbench::sweep

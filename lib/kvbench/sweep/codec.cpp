@@ -10,10 +10,10 @@
 
 namespace kvbench::sweep {
 
-// visit() is found through the archive's namespace, so none of it may be in an unnamed one.
+// visit() is found by argument-dependent lookup in the namespace of the archive, hence not in an unnamed namespace.
 
 template <class A>
-void visit(A& archive, CellKey& v) {
+void visit(A& archive, Configuration& v) {
   archive(v.method, v.budget, v.seed);
 }
 
@@ -29,7 +29,8 @@ void visit(A& archive, ReplayFrame::Method& v) {
 
 template <class A>
 void visit(A& archive, ReplayFrame& v) {
-  archive(v.trace, v.sha256, v.model, v.group, v.prompts, v.methods, v.budgets, v.cells, v.device, v.isa);
+  archive(v.trace, v.sha256, v.model, v.group, v.prompts, v.methods, v.budgets, v.configurations, v.device, v.isa,
+          v.standalone);
 }
 
 template <class A>
@@ -42,7 +43,7 @@ void visit(A& archive, Note& v) {
   archive(v.text, v.count);
 }
 
-/// The metrics that apply somewhere, one after the other: most cells have no values of half of them.
+/// The metrics that have a value for some query, stored column by column: half of the metrics do not apply to most methods.
 struct MetricColumns {
   std::uint64_t rows = 0;
   std::uint32_t present = 0;
@@ -68,7 +69,7 @@ static MetricColumns to_columns(const std::vector<MetricRow>& rows) {
 static std::vector<MetricRow> to_rows(const MetricColumns& columns) {
   const auto present = static_cast<std::size_t>(std::popcount(columns.present));
   if (present * columns.rows != columns.values.size() || (present == 0 && columns.rows > (1u << 30))) {
-    throw std::out_of_range("stored metrics do not fit their number");
+    throw std::out_of_range("the number of stored metrics is wrong");
   }
   MetricRow none;
   none.fill(std::numeric_limits<float>::quiet_NaN());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cells, measures and the layout of a sweep as bytes, and back. decode_...() throws std::out_of_range for bytes that are none.
+// Cells, measures and the layout of a sweep as bytes, and back. decode_...() throws std::out_of_range for other
+// bytes.
 #pragma once
 
 #include <string>
@@ -10,13 +11,13 @@
 
 namespace kvbench::sweep {
 
-/// The cells of one method on the heads of a unit: [heads][cells of the method], in plan order.
+/// The content of a cell: [kv heads of the work item][configurations of the method], in plan order.
 using CellBlock = std::vector<std::vector<CellResult>>;
 
 std::string encode_layout(SweepLayout layout);
 SweepLayout decode_layout(std::string_view bytes);
 
-std::string encode_cells(CellBlock cells);  ///< raw results stay out
+std::string encode_cells(CellBlock cells);  ///< without raw results
 CellBlock decode_cells(std::string_view bytes);
 
 std::string encode_measures(std::vector<MeasureRow> rows);

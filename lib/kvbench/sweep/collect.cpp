@@ -14,19 +14,19 @@ CellResult not_computed() {
   return cell;
 }
 
-/// The results of one method of a step, on all heads.
+/// The results of one method of a step on all kv heads.
 ReplayResults results_of(const StepLayout& step, std::size_t method, std::span<const CellsFile> files) {
   ReplayResults results{step.frame, step.heads};
-  std::erase_if(results.cells, [&](const CellKey& key) { return key.method != method; });
-  for (HeadResult& head : results.heads) head.cells.assign(results.cells.size(), not_computed());
+  std::erase_if(results.configurations, [&](const Configuration& key) { return key.method != method; });
+  for (HeadResult& head : results.heads) head.cells.assign(results.configurations.size(), not_computed());
   for (const CellEntry& entry : step.cells) {
     if (entry.method != method) continue;
     const CellsFile* file = holder(files, entry.key);
     if (file == nullptr) continue;
     CellBlock block = file->cells(entry.key);
-    const auto fits = [&](const std::vector<CellResult>& cells) { return cells.size() == results.cells.size(); };
+    const auto fits = [&](const std::vector<CellResult>& cells) { return cells.size() == results.configurations.size(); };
     if (block.size() != entry.heads.size() || !std::ranges::all_of(block, fits)) {
-      throw Error("{}: holds another number of cells than its sweep has; compute them anew", file->path());
+      throw Error("{}: holds a cell of another size than its layout says; compute it again", file->path());
     }
     for (std::size_t h = 0; h < block.size(); ++h) results.heads[entry.heads[h]].cells = std::move(block[h]);
   }

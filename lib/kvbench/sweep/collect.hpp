@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From finished cells to rows. One method's cells are in memory at a time.
+// Rows of finished cells. Only the cells of one method are in memory at a time.
 #pragma once
 
 #include <kvbench/replay/records/record.hpp>
@@ -12,11 +12,11 @@ struct SweepResults {
   std::vector<MeasureRow> measures;
 };
 
-/// The rows of a whole sweep; they do not depend on which file holds which cell. A cell that no file holds counts as skipped,
-/// "not computed", in every row over it.
+/// The rows of a whole sweep; they do not depend on which file holds which cell. A cell that no file holds counts as skipped
+/// with the reason "not computed" in every row that aggregates it.
 SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files, Grain grain);
 
-/// Cells of the layout that no file holds, described.
+/// Descriptions of the cells of the layout that no file holds.
 std::vector<std::string> missing_cells(const SweepLayout& layout, std::span<const CellsFile> files);
 
 bool has_replays(const SweepLayout& layout);

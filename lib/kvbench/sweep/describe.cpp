@@ -28,7 +28,7 @@ std::string method_text(const MethodChoice& choice, std::size_t seeds) {
   return out;
 }
 
-/// Tokens that the budgets mean in the first prompt.
+/// The budgets, with their tokens in the first prompt.
 std::string budgets_text(const SweepStep& step, const ReplayRequest& request) {
   std::vector<std::string> items;
   for (const Budget& budget : request.budgets) {
@@ -53,13 +53,13 @@ std::string replay_text(const SweepStep& step) {
   }
   if (request.dense_layers > 0) out += fmt::format(", {} dense layers", request.dense_layers);
   out += fmt::format("\n  methods  {}\n  budgets  {}\n", fmt::join(methods, ", "), budgets_text(step, request));
-  return out + fmt::format("  cells    {} configurations x {} heads = {}\n", step.replay.cells.size(), step.replay.heads.size(),
-                           step.replay.cells.size() * step.replay.heads.size());
+  return out + fmt::format("  results  {} configurations x {} heads = {}\n", step.replay.configurations.size(),
+                           step.replay.heads.size(), step.replay.configurations.size() * step.replay.heads.size());
 }
 
 std::string step_text(const SweepStep& step, const SweepRun& run) {
   std::string out = fmt::format("run {} on {}{}\n", run.name, std::filesystem::path(step.reader->path()).filename().string(),
-                                step.request.backend == "cpu" ? "" : fmt::format(", computed by {}", step.request.backend));
+                                step.options.backend == "cpu" ? "" : fmt::format(", computed by {}", step.options.backend));
   out += fmt::format("  layers   {}\n", layers_text(step));
   if (!step.request.methods.empty()) out += replay_text(step);
   if (!run.measures.empty()) {
@@ -75,13 +75,13 @@ std::string step_text(const SweepStep& step, const SweepRun& run) {
 std::string describe(const SweepPlan& plan) {
   std::string out = plan.sweep.name + "\n";
   if (!plan.sweep.description.empty()) out += plan.sweep.description + "\n";
-  std::size_t cells = 0, heads = 0;
+  std::size_t results = 0, heads = 0;
   for (const SweepStep& step : plan.steps) {
     out += "\n" + step_text(step, plan.sweep.runs[step.run]);
-    cells += step.replay.cells.size() * step.replay.heads.size();
+    results += step.replay.configurations.size() * step.replay.heads.size();
     heads += step.measured.size();
   }
-  out += fmt::format("\n{} runs, {} cells", plan.sweep.runs.size(), cells);
+  out += fmt::format("\n{} runs, {} results", plan.sweep.runs.size(), results);
   if (heads > 0) out += fmt::format(", {} heads to measure", heads);
   return out + "\n";
 }

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/replay/plan/head_memory.hpp>
+#include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/sweep/pilot.hpp>
 
 namespace kvbench::sweep {
@@ -15,7 +15,7 @@ namespace {
 
 constexpr Index short_context = 1024, long_context = 2048;
 
-/// seconds at (context, queries), from two pilots.
+/// Seconds at (context, queries), extrapolated from two pilots.
 double carried(double at_short, double at_long, double attending, const PilotCost& first, const PilotCost& second,
                double context, double queries) {
   const double ratio = static_cast<double>(second.context) / static_cast<double>(first.context);
@@ -25,10 +25,10 @@ double carried(double at_short, double at_long, double attending, const PilotCos
   return at_long * longer * (1 - attending + attending * queries / static_cast<double>(second.queries));
 }
 
-/// Queries that are evaluated on a unit.
-double queries_of(const SweepStep& step, const Unit& unit) {
-  const auto& all = step.reader->info().prompts[unit.prompt.prompt].layers[unit.layer].query_positions;
-  return static_cast<double>(all.end() - std::ranges::lower_bound(all, unit.prompt.context));
+/// The number of queries that are evaluated on a work item.
+double queries_of(const SweepStep& step, const WorkItem& item) {
+  const auto& all = step.reader->info().prompts[item.prompt.prompt].layers[item.layer].query_positions;
+  return static_cast<double>(all.end() - std::ranges::lower_bound(all, item.prompt.context));
 }
 
 class StepEstimate {
@@ -42,12 +42,12 @@ class StepEstimate {
     }
   }
 
-  /// Processor time of one unit; adds what its cells take on disk.
-  double add(const Unit& unit) {
-    const double context = static_cast<double>(unit.prompt.base), queries = queries_of(step_, unit);
-    const double heads = static_cast<double>(unit.kv_heads.size());
+  /// Processor time of one work item; adds the size of its cells on disk to the total.
+  double add(const WorkItem& item) {
+    const double context = static_cast<double>(item.prompt.base), queries = queries_of(step_, item);
+    const double heads = static_cast<double>(item.kv_heads.size());
     double seconds = carried(first_.shared_seconds, second_.shared_seconds, 1, first_, second_, context, queries);
-    for (const std::size_t m : unit.methods) {
+    for (const std::size_t m : item.methods) {
       const MethodInfo& info = *step_.request.methods[m].info;
       const HeadCost &a = first_.methods[m], &b = second_.methods[m];
       const double seeds = info.seeded ? static_cast<double>(step_.request.seeds.size()) : 1;
@@ -81,19 +81,21 @@ Estimate estimate(const SweepPlan& plan, const Shard& shard) {
   const std::vector<StepWork> work = select_work(plan, shard);
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const SweepStep& step = plan.steps[s];
-    if (work[s].units.empty()) continue;
-    if (step.request.backend == "cuda") {
-      for (const std::size_t u : work[s].units) total.on_gpu += step.replay.units[u].methods.size();
+    if (work[s].work_items.empty()) continue;
+    if (step.options.backend == "cuda") {
+      for (const std::size_t u : work[s].work_items) total.on_gpu += step.replay.work_items[u].methods.size();
       continue;
     }
+    const config::SweepRun& run = plan.sweep.runs[step.run];
+    const ThreadPlan planned = config::in_terms_of(run, where(run, step),
+                                                [&] { return plan_threads(step.reader->info(), step.replay, step.options); });
     StepEstimate estimate(step, total);
     double seconds = 0;
-    for (const std::size_t u : work[s].units) {
-      seconds += estimate.add(step.replay.units[u]);
-      total.memory_bytes = std::max(total.memory_bytes, unit_bytes(step.reader->info(), step.replay.units[u]));
+    for (const std::size_t u : work[s].work_items) {
+      seconds += estimate.add(step.replay.work_items[u]);
+      total.memory_bytes = std::max(total.memory_bytes, work_item_bytes(step.reader->info(), step.replay.work_items[u]));
     }
-    const int threads =
-        std::min(plan_workers(step.reader->info(), step.replay, step.request).threads, static_cast<int>(work[s].units.size()));
+    const int threads = std::min(planned.threads, static_cast<int>(work[s].work_items.size()));
     total.core_seconds += seconds;
     total.seconds += seconds / threads;
     total.threads = std::max(total.threads, threads);
@@ -106,14 +108,14 @@ std::string describe(const Estimate& e) {
   std::string out;
   if (e.threads > 0) {
     out = fmt::format(
-        "estimate: {} on {} thread{} ({} of processor time), up to {} of memory, {} for the cells; timed on a short synthetic "
-        "head, "
-        "good to about a factor of two\n",
+        "estimate: {} on {} thread{} ({} of processor time), up to {} of memory, {} for the cells; from the times of a short "
+        "synthetic head, accurate to about a factor of two\n",
         duration_text(e.seconds), e.threads, e.threads == 1 ? "" : "s", duration_text(e.core_seconds),
         bytes_text(e.memory_bytes), bytes_text(e.cells_bytes));
   }
-  if (!e.untimed.empty()) out += fmt::format("not timed, a short head does not run them: {}\n", fmt::join(e.untimed, ", "));
-  if (e.on_gpu > 0) out += fmt::format("not timed: {} cells on a GPU\n", e.on_gpu);
+  if (!e.untimed.empty())
+    out += fmt::format("not in the estimate, as they do not run on the short synthetic head: {}\n", fmt::join(e.untimed, ", "));
+  if (e.on_gpu > 0) out += fmt::format("not in the estimate: {} cells on a GPU\n", e.on_gpu);
   return out;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sweep will cost, before it is run.
+// An estimate of the time, memory and disk space of a sweep before it runs.
 #pragma once
 
 #include <kvbench/sweep/shard.hpp>
@@ -7,21 +7,22 @@
 namespace kvbench::sweep {
 
 struct Estimate {
-  double core_seconds = 0;           ///< processor time of the replays
-  double seconds = 0;                ///< on the clock, on this machine's threads
-  double memory_bytes = 0;           ///< that heads in flight take together, at most
+  double core_seconds = 0;           ///< processor time of the replays, on all threads together
+  double seconds = 0;                ///< elapsed time on this machine
+  double memory_bytes = 0;           ///< of all work items that are computed at the same time, at most
   double cells_bytes = 0;            ///< of the file of cells
-  int threads = 0;                   ///< that compute; 0: nothing is timed
-  std::size_t on_gpu = 0;            ///< cells that a GPU computes, which are not timed here
-  std::vector<std::string> untimed;  ///< methods that a short head cannot run, or that failed on it
+  int threads = 0;                   ///< that compute; 0: nothing is estimated
+  std::size_t on_gpu = 0;            ///< cells that a GPU computes, which are not in the estimate
+  std::vector<std::string> untimed;  ///< methods that did not run on the short head
 };
 
-/// Times every method of the shard's steps on two short synthetic heads of the trace's shape (at most 1024 and 2048 tokens, 64
-/// queries), at the same shares of the context, and carries the time on to the real length by the growth between the two: good
-/// to about a factor of two. Takes seconds. Measures (k-center and similarities of a head) are not counted.
+/// Times every method of the shard's steps on two short synthetic heads with the shape of the trace (at most 1024 and 2048
+/// tokens, 64 queries) at the same relative budgets, and extrapolates to the length of the trace by the growth between the
+/// two. The result is accurate to about a factor of two and takes seconds. Measures (k-center and similarities of a head)
+/// are left out.
 Estimate estimate(const SweepPlan& plan, const Shard& shard);
 
-/// "about 3 h 20 min on 2 threads (6 h 35 min of processor time), ..."
+/// "estimate: 3.3 h on 2 threads (6.6 h of processor time), ..."
 std::string describe(const Estimate& estimate);
 
 }  // namespace kvbench::sweep

@@ -7,7 +7,7 @@
 #include <kvbench/config/run_keys.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench::sweep {
 namespace {
@@ -17,27 +17,27 @@ using config::SweepRun;
 
 bool zipped(const SweepRun& run, const char* key) { return std::ranges::find(run.zip, key) != run.zip.end(); }
 
-/// Item i of a zipped list alone, else the list as it is.
+/// Item i alone of a list that `zip` names; any other list unchanged.
 template <class T>
 std::vector<T> items(const SweepRun& run, const char* key, const std::vector<T>& list, std::size_t i) {
   return zipped(run, key) ? std::vector<T>{list[i]} : list;
 }
 
-std::vector<Pass> combinations(const SweepRun& run) {
+std::vector<Pass> combinations(const SweepRun& run, const std::string& backend) {
   std::vector<Pass> passes;
   const std::size_t pairs = run.zip.empty() ? 1 : config::list_size(run, run.zip.front());
   for (std::size_t i = 0; i < pairs; ++i) {
-    Pass pass{.trace = {}, .request = run.request};
+    Pass pass{.trace = {}, .request = run.request, .backend = {}};
     pass.request.budgets = items(run, "budgets", run.request.budgets, i);
     pass.request.layers = items(run, "layers", run.request.layers, i);
     pass.request.prompts = items(run, "prompts", run.request.prompts, i);
-    const std::vector<std::string> devices = run.devices.empty() ? std::vector{run.request.backend} : run.devices;
+    const std::vector<std::string> devices = run.devices.empty() ? std::vector{backend} : run.devices;
     for (const config::TraceChoice& trace : items(run, "traces", run.traces, i)) {
       for (const Protocol protocol : items(run, "protocol", run.protocols, i)) {
         for (const std::string& device : items(run, "device", devices, i)) {
           pass.trace = trace;
           pass.request.protocol = protocol;
-          pass.request.backend = device;
+          pass.backend = device;
           passes.push_back(pass);
         }
       }
@@ -46,24 +46,24 @@ std::vector<Pass> combinations(const SweepRun& run) {
   return passes;
 }
 
-/// Whether a configuration of a pass has what an exclusion says of `key`.
+/// Whether `key` has this value in a configuration of a pass.
 bool has(const Pass& pass, const MethodChoice& method, const Budget& budget, const std::string& key, const std::string& value) {
   if (key == "method") return &find_method(value) == method.info;
   if (key == "budget") return budget.text() == value;
   if (key == "protocol") return name_of(pass.request.protocol) == value;
-  if (key == "device") return pass.request.backend == value;
+  if (key == "device") return pass.backend == value;
   if (key == "trace") {
     const std::filesystem::path path(pass.trace.path);
     return path.filename() == value || path.stem() == value;
   }
-  // A parameter: as the method's canonical text has it, where what equals the default is left out.
+  // A parameter, compared in the canonical text of the method's parameters, which omits those with their default value.
   if (std::ranges::find(method.info->params, key, &ParamSpec::name) == method.info->params.end()) return false;
   const Assignment assignment{key, value};
   const std::string wanted = method.info->bind({&assignment, 1}).text(), all = ";" + method.params.text() + ";";
   return wanted.empty() ? all.find(";" + key + "=") == std::string::npos : all.find(";" + wanted + ";") != std::string::npos;
 }
 
-/// Complains about keys and names that mean nothing in this run.
+/// Throws Error for keys and methods that this run does not have.
 void check(const SweepRun& run, const Exclusion& exclusion) {
   std::vector<std::string> known = {"method", "budget", "trace", "protocol", "device"};
   for (const MethodChoice& method : run.request.methods) {
@@ -72,15 +72,15 @@ void check(const SweepRun& run, const Exclusion& exclusion) {
   for (const auto& [key, value] : exclusion.where) {
     if (std::ranges::find(known, key) == known.end()) {
       config::fail_at(exclusion.place,
-                      "'exclude' names '{}', which is neither method, budget, trace, protocol or device nor a "
-                      "parameter of a method of this run.{}",
+                      "'exclude' names '{}'; it takes method, budget, trace, protocol, device, or a parameter of a method of "
+                      "this run.{}",
                       key, did_you_mean(key, known));
     }
     if (key == "method") config::with_place(exclusion.place, [&] { find_method(value); });
   }
 }
 
-/// Takes the configurations out for which all of an exclusion holds; says whether there were any.
+/// Excludes the configurations that match all of an exclusion; returns whether there are any.
 bool exclude(Pass& pass, const Exclusion& exclusion) {
   bool any = false;
   for (std::size_t m = 0; m < pass.request.methods.size(); ++m) {
@@ -98,7 +98,7 @@ bool exclude(Pass& pass, const Exclusion& exclusion) {
   return any;
 }
 
-/// Methods of which nothing is left go, so that they cost nothing.
+/// Removes the methods of which every budget is excluded.
 void drop_empty_methods(ReplayRequest& request) {
   for (std::size_t m = request.methods.size(); m-- > 0;) {
     const auto of_method = [&](const auto& place) { return place.first == m; };
@@ -111,20 +111,20 @@ void drop_empty_methods(ReplayRequest& request) {
 
 }  // namespace
 
-std::vector<Pass> expand(const SweepRun& run) {
-  std::vector<Pass> passes = combinations(run);
+std::vector<Pass> expand(const SweepRun& run, const std::string& backend) {
+  std::vector<Pass> passes = combinations(run, backend);
   for (const Exclusion& exclusion : run.exclusions) {
     check(run, exclusion);
     bool any = false;
     for (Pass& pass : passes) any = exclude(pass, exclusion) || any;
-    if (!any) config::fail_at(exclusion.place, "this excludes nothing of run '{}': no configuration has all of it", run.name);
+    if (!any) config::fail_at(exclusion.place, "no configuration of run '{}' matches this exclusion", run.name);
   }
   for (Pass& pass : passes) {
     drop_empty_methods(pass.request);
-    pass.request.backend = config::with_place(run.place, [&] { return choose_device(pass.request.backend).backend; });
+    config::in_terms_of(run, fmt::format("run '{}'", run.name), [&] { pass.backend = choose_device(pass.backend).backend; });
   }
   if (run.measures.empty()) std::erase_if(passes, [](const Pass& pass) { return pass.request.methods.empty(); });
-  if (passes.empty()) config::fail_at(run.place, "'exclude' leaves nothing of run '{}'", run.name);
+  if (passes.empty()) config::fail_at(run.place, "'exclude' removes every configuration of run '{}'", run.name);
   return passes;
 }
 

@@ -11,12 +11,13 @@ namespace kvbench::sweep {
 struct Pass {
   config::TraceChoice trace;
   ReplayRequest request;
+  std::string backend;  ///< see RunOptions
 };
 
-/// The passes of a run: all combinations of its traces, protocols and devices, the last changing fastest, with the lists that
-/// `zip` names advancing together; less the configurations that `exclude` names. Passes that this leaves empty are left out.
-/// Throws Error with the place where an exclusion names what the run does not have, where nothing is left, and where a device
-/// cannot be had.
-std::vector<Pass> expand(const config::SweepRun& run);
+/// The passes of a run: all combinations of its traces, protocols and devices, the last changing fastest, while the lists
+/// that `zip` names advance together. Configurations that `exclude` matches are removed, and passes without any
+/// configuration left out. `backend` computes the runs that name no device. Throws Error with its place for an exclusion
+/// that matches nothing, for a run of which nothing is left, and for a device that cannot be used.
+std::vector<Pass> expand(const config::SweepRun& run, const std::string& backend = "cpu");
 
 }  // namespace kvbench::sweep

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view signature = FrameFile::signature;
 constexpr std::size_t digest_size = 64;
 
-/// Before each payload, as it stands in the file.
+/// Precedes each payload in the file.
 struct Header {
   std::uint64_t length = 0;
   std::uint32_t kind = 0, reserved = 0;
@@ -35,7 +35,7 @@ std::array<char, digest_size> to_array(const std::string& hex) {
   return out;
 }
 
-/// Covers everything but itself.
+/// The part of the header that the checksum covers: all but the checksum.
 std::string_view summed(const Header& header) { return {reinterpret_cast<const char*>(&header), sizeof header - digest_size}; }
 
 std::size_t read_some(int fd, void* data, std::size_t size, std::uint64_t offset) {
@@ -55,8 +55,8 @@ FrameFile::FrameFile(std::string path, Mode mode) : path_(std::move(path)) {
   open(mode);
   try {
     scan();
-    // Appending goes on after the last whole frame.
-    if (mode == Mode::append && ::ftruncate(fd_, static_cast<off_t>(end_)) != 0) fail("cannot be mended", errno);
+    // Frames are appended after the last complete one.
+    if (mode == Mode::append && ::ftruncate(fd_, static_cast<off_t>(end_)) != 0) fail("cannot be truncated", errno);
   } catch (...) {
     ::close(fd_);
     throw;
@@ -76,9 +76,9 @@ FrameFile::~FrameFile() {
 
 void FrameFile::fail(const char* doing, int cause) const {
   const bool full = cause == ENOSPC || cause == EDQUOT || cause == EFBIG;
-  throw IoError(
-      "{}: {}: {}; {}.", path_, doing, std::strerror(cause),
-      full ? "free some space and go on with --resume; the cells finished so far are safe" : "check the folder and the disk");
+  throw IoError("{}: {}: {}; {}.", path_, doing, std::strerror(cause),
+                full ? "free some space and continue with `resume`; the cells finished so far are kept"
+                     : "check the folder and the disk");
 }
 
 void FrameFile::open(Mode mode) {
@@ -93,10 +93,10 @@ void FrameFile::open(Mode mode) {
   fd_ = ::open(path_.c_str(), flags[static_cast<int>(mode)] | O_CLOEXEC, 0666);
   if (fd_ < 0 && errno == ENOENT && mode == Mode::read) throw Error("{}: there is no such file", path_);
   if (fd_ < 0) fail(mode == Mode::read ? "cannot be read" : "cannot be written", errno);
-  // A file system without locks gives another error, and then nobody is warned.
+  // A file system without locks returns another error, which is ignored: the lock is a precaution.
   if (mode != Mode::read && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(fd_);
-    throw Error("{}: another sweep is writing it; wait for it, or name another file", path_);
+    throw Error("{}: another sweep is writing this file; wait for it to finish, or name another file", path_);
   }
 }
 
@@ -107,7 +107,7 @@ void FrameFile::scan() {
   std::array<char, signature.size()> start{};
   const std::size_t got = read_some(fd_, start.data(), start.size(), 0);
   if (std::string_view(start.data(), got) != signature.substr(0, got)) {
-    throw Error("{}: is no file of cells; name one that `kvbench sweep` wrote", path_);
+    throw Error("{}: is not a file of cells; name one that `kvbench sweep` wrote", path_);
   }
   end_ = got == signature.size() ? got : 0;
   Header header;
@@ -119,7 +119,7 @@ void FrameFile::scan() {
     if (to_array(trace::Sha256().add(summed(header)).add(bytes).hex()) == header.checksum) {
       frames_.push_back(std::move(frame));
     } else {
-      torn_ += sizeof header + header.length;  // damaged later on: what follows it is whole
+      torn_ += sizeof header + header.length;  // damaged after it was written; the frames after it are intact
     }
     end_ = payload + header.length;
   }
@@ -143,7 +143,8 @@ void FrameFile::append(std::uint32_t kind, const std::string& key, std::string_v
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) {
       const int cause = put < 0 ? errno : ENOSPC;
-      [[maybe_unused]] const int undone = ::ftruncate(fd_, static_cast<off_t>(end_));  // else the next scan leaves it out
+      [[maybe_unused]] const int undone =
+          ::ftruncate(fd_, static_cast<off_t>(end_));  // if this fails too, the next scan skips the frame
       fail("cannot be written", cause);
     }
     done += static_cast<std::size_t>(put);
@@ -153,7 +154,7 @@ void FrameFile::append(std::uint32_t kind, const std::string& key, std::string_v
 }
 
 void FrameFile::sync() const {
-  if (::fdatasync(fd_) != 0 && errno != EINVAL) fail("cannot be synced", errno);
+  if (::fdatasync(fd_) != 0 && errno != EINVAL) fail("cannot be written to the disk", errno);
 }
 
 }  // namespace kvbench::sweep

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that only grows: each frame carries its checksum, so whatever moment a process, a machine or a disk ends at, all
-// frames before it can be read, and the torn rest is recognised.
+// A file to which frames are appended. Each frame has a checksum: whenever a process, a machine or a disk fails, all complete
+// frames can be read, and an incomplete one is recognised.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace kvbench::sweep {
 
-/// Where a frame stands in the file.
+/// A frame in the file.
 struct Frame {
   std::uint32_t kind = 0;
   std::string key;           ///< 64 characters
@@ -20,17 +20,17 @@ struct Frame {
 
 class FrameFile {
  public:
-  static constexpr std::string_view signature = "kvcells1";  ///< how the file begins
+  static constexpr std::string_view signature = "kvcells1";  ///< the first bytes of the file
 
   enum class Mode {
     create,  ///< must not exist
-    append,  ///< goes on after the last whole frame; made where there is none
+    append,  ///< continues after the last complete frame; created where it does not exist
     read,
-    scratch  ///< no name: the system frees it however the process ends
+    scratch  ///< has no name: the system removes it when the process ends, in whatever way
   };
 
-  /// Opens the file and checks every frame. Throws Error where it is missing (read), is there (create), is no such file, or is
-  /// being written by another process; IoError where the machine fails.
+  /// Opens the file and checks every frame. Throws Error where it does not exist (read), exists (create), has another
+  /// format, or is being written by another process; IoError where the operating system reports a failure.
   FrameFile(std::string path, Mode mode);
   ~FrameFile();
   FrameFile(FrameFile&& other) noexcept;
@@ -38,12 +38,12 @@ class FrameFile {
 
   const std::string& path() const { return path_; }
   const std::vector<Frame>& frames() const { return frames_; }
-  std::uint64_t torn_bytes() const { return torn_; }  ///< outside whole frames when it was opened
+  std::uint64_t torn_bytes() const { return torn_; }  ///< that belonged to no intact frame when the file was opened
 
-  /// Adds a frame whole, or throws IoError and leaves the file as it was.
+  /// Appends a frame atomically; where that fails, throws IoError and leaves the file unchanged.
   void append(std::uint32_t kind, const std::string& key, std::string_view payload);
   std::string read(const Frame& frame) const;
-  void sync() const;  ///< everything appended is on the disk when it returns
+  void sync() const;  ///< returns when everything appended is on the disk
 
  private:
   void open(Mode mode);

@@ -15,7 +15,8 @@
 namespace kvbench::sweep {
 namespace {
 
-/// What the results of all cells of a step depend on, beside method and place. Threads and memory change no bit.
+/// What the results of all cells of a step depend on beside method and place. RunOptions count through device and
+/// instruction set alone: threads and memory change no bit.
 std::string settings_text(const StepLayout& step, const ReplayRequest& r, const PromptPlan& prompt) {
   return fmt::format("{} {} {} {} {} {} {} {} context {} base {} protect {},{},{} dense {} sinks {} standalone {} element {}",
                      version(), commit(), step.frame.sha256, step.frame.device, step.frame.isa, name_of(prompt.protocol),
@@ -24,7 +25,7 @@ std::string settings_text(const StepLayout& step, const ReplayRequest& r, const 
                      static_cast<int>(r.kv_element));
 }
 
-/// Digests of the files that parameters name, such as chelsea's outlier heads: their content counts, not their names alone.
+/// Digests of the files that parameters name, such as chelsea's outlier heads: a cell depends on their content.
 std::string parameter_files(const std::string& params) {
   std::string digests;
   std::istringstream settings(params);
@@ -39,7 +40,7 @@ std::string parameter_files(const std::string& params) {
 std::string method_text(const ReplayFrame& frame, std::size_t method) {
   const ReplayFrame::Method& m = frame.methods[method];
   std::string text = fmt::format("method {} [{}]{}", m.name, m.params, parameter_files(m.params));
-  for (const CellKey& cell : frame.cells) {
+  for (const Configuration& cell : frame.configurations) {
     if (cell.method == method) text += fmt::format(" {}:{}", frame.budgets[cell.budget], cell.seed);
   }
   return text;
@@ -54,14 +55,14 @@ void add_replay(StepLayout& layout, const SweepStep& step) {
     layout.heads.push_back(empty_head(trace, plan, h));
     layout.heads.back().cells.clear();
   }
-  for (const Unit& unit : plan.units) {
+  for (const WorkItem& item : plan.work_items) {
     const std::string place =
-        fmt::format("{} prompt {} layer {} heads {}", settings_text(layout, step.request, unit.prompt),
-                    trace.prompts[unit.prompt.prompt].id, trace.prompts[unit.prompt.prompt].layers[unit.layer].layer,
-                    fmt::join(unit.kv_heads, ","));
+        fmt::format("{} prompt {} layer {} heads {}", settings_text(layout, step.request, item.prompt),
+                    trace.prompts[item.prompt.prompt].id, trace.prompts[item.prompt.prompt].layers[item.layer].layer,
+                    fmt::join(item.kv_heads, ","));
     std::vector<std::uint32_t> heads;
-    for (std::size_t h = 0; h < unit.kv_heads.size(); ++h) heads.push_back(static_cast<std::uint32_t>(unit.first_result + h));
-    for (const std::size_t method : unit.methods) {
+    for (std::size_t h = 0; h < item.kv_heads.size(); ++h) heads.push_back(static_cast<std::uint32_t>(item.first_result + h));
+    for (const std::size_t method : item.methods) {
       layout.cells.push_back(
           {digest(fmt::format("{} {}", place, method_text(layout.frame, method))), static_cast<std::uint32_t>(method), heads});
     }
@@ -89,7 +90,7 @@ SweepLayout layout_of(const SweepPlan& plan) {
   SweepLayout layout{plan.sweep.name, std::string(version()), std::string(commit()), {}};
   for (const SweepStep& step : plan.steps) {
     const config::SweepRun& run = plan.sweep.runs[step.run];
-    StepLayout out{.run = run.name, .frame = replay_frame(*step.reader, step.replay, step.request)};
+    StepLayout out{.run = run.name, .frame = replay_frame(*step.reader, step.replay, step.request, step.options)};
     add_replay(out, step);
     add_measures(out, step, run.measures);
     layout.steps.push_back(std::move(out));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a finished sweep consists of. A file of cells begins with it, so that rows can be made from the file alone.
+// What a finished sweep consists of. A file of cells begins with its layout, so that rows can be made from the file alone.
 #pragma once
 
 #include <string>
@@ -12,23 +12,23 @@ namespace kvbench::sweep {
 
 struct SweepPlan;
 
-/// What is computed, stored, skipped and sharded as one: a method with all its budgets and seeds on the heads of a unit (they
-/// share work, and the last bits of their rows depend on it), or the measures of a head.
+/// A cell, the unit of resumption: one method with all its budgets and seeds on one work item (they share work, on which the
+/// last bits of their results depend), or all measures of a kv head.
 struct CellEntry {
-  /// SHA-256 of all that the result depends on: kvbench's version and commit, the trace's digest, prompt, layer, heads, method,
-  /// parameters, budgets, seeds, protocol, device and what else the run sets.
+  /// SHA-256 of everything that the result depends on: version and commit of kvbench, digest of the trace, prompt, layer,
+  /// heads, method, parameters, budgets, seeds, protocol, device, instruction set, and the other keys of the run.
   std::string key;
-  std::uint32_t method = 0;          ///< index into ReplayFrame::methods; of a measure 0
-  std::vector<std::uint32_t> heads;  ///< indices into StepLayout::heads, or one into StepLayout::measured
+  std::uint32_t method = 0;          ///< index into ReplayFrame::methods; 0 for measures
+  std::vector<std::uint32_t> heads;  ///< indices into StepLayout::heads; for measures one into StepLayout::measured
 };
 
 /// One run on one trace with one protocol and device.
 struct StepLayout {
   std::string run;
   ReplayFrame frame;
-  std::vector<HeadResult> heads;  ///< without cells
+  std::vector<HeadResult> heads;  ///< without results
   std::vector<CellEntry> cells;
-  std::vector<HeadResult> measured;  ///< heads that are measured; place and layer only
+  std::vector<HeadResult> measured;  ///< heads to measure; place and layer only
   std::vector<CellEntry> measures;
 };
 
@@ -37,10 +37,10 @@ struct SweepLayout {
   std::vector<StepLayout> steps;
 };
 
-/// Reads the whole of each trace once, for its digest.
+/// Reads every trace completely, once, to compute its digest.
 SweepLayout layout_of(const SweepPlan& plan);
 
-/// "method snapkv on layer 3, kv head 0, 1 of prompt '0' of t.h5 (run 'a')".
+/// "snapkv on layer 3, kv head 0, 1 of prompt '0' of t.h5 (run 'a')"
 std::string describe(const StepLayout& step, const CellEntry& cell, bool measure);
 
 }  // namespace kvbench::sweep

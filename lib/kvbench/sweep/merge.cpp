@@ -8,7 +8,7 @@
 namespace kvbench::sweep {
 namespace {
 
-/// What differs between two layouts, or "".
+/// How two layouts differ; "" where they are equal.
 std::string difference(const SweepLayout& a, const SweepLayout& b) {
   const auto differ = [](const char* what, const std::string& x, const std::string& y) {
     return x == y ? "" : fmt::format("{} {} against {}", what, x, y);
@@ -21,11 +21,11 @@ std::string difference(const SweepLayout& a, const SweepLayout& b) {
     if (text.empty()) text = differ("device", x.device, y.device);
     if (text.empty() && x.trace == y.trace) text = differ(fmt::format("{}: SHA-256", x.trace).c_str(), x.sha256, y.sha256);
   }
-  if (text.empty() && encode_layout(a) != encode_layout(b)) text = "the sweep files say different things";
+  if (text.empty() && encode_layout(a) != encode_layout(b)) text = "their sweep files differ";
   return text;
 }
 
-/// Apart from the times, which no two runs share.
+/// The content of a cell without its times, which differ from run to run.
 std::string content_of(const CellsFile& file, const std::string& key, bool measures) {
   if (measures) return encode_measures(file.measures(key));
   CellBlock block = file.cells(key);
@@ -35,7 +35,7 @@ std::string content_of(const CellsFile& file, const std::string& key, bool measu
   return encode_cells(std::move(block));
 }
 
-/// Throws where two files disagree about a cell; says whether several hold it.
+/// Throws Error where two files hold different results for a cell; returns whether several files hold it.
 bool check_twins(const Merged& merged, const StepLayout& step, const CellEntry& cell, bool measures) {
   const CellsFile* first = nullptr;
   bool twins = false;
@@ -47,8 +47,8 @@ bool check_twins(const Merged& merged, const StepLayout& step, const CellEntry& 
     }
     twins = true;
     if (content_of(*first, cell.key, measures) != content_of(file, cell.key, measures)) {
-      throw Error("{} and {} hold different results for {}; delete the file that is wrong and compute its shard anew",
-                  first->path(), file.path(), describe(step, cell, measures));
+      throw Error("{} and {} hold different results for {}; delete the wrong file and compute its shard again", first->path(),
+                  file.path(), describe(step, cell, measures));
     }
   }
   return twins;
@@ -61,15 +61,17 @@ Merged open_shards(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     CellsFile file(path, FrameFile::Mode::read);
     std::optional<SweepLayout> layout = file.layout();
-    if (!layout) throw Error("{}: no sweep has begun to write it; compute its shard", path);
+    if (!layout) throw Error("{}: is an empty file of cells; compute its shard", path);
     if (merged.files.empty()) merged.layout = std::move(*layout);
     const std::string differs = layout && !merged.files.empty() ? difference(merged.layout, *layout) : "";
     if (!differs.empty()) {
-      throw Error("{} and {} are not of one sweep: {}; compute all shards with the same sweep file, traces, --isa and kvbench",
-                  merged.files.front().path(), path, differs);
+      throw Error(
+          "{} and {} do not belong to the same sweep: {}; compute all shards with the same sweep file, traces, `isa` and "
+          "kvbench",
+          merged.files.front().path(), path, differs);
     }
     if (file.torn_bytes() > 0) {
-      merged.notes.push_back(fmt::format("{}: {} bytes at its end were cut off and do not count", path, file.torn_bytes()));
+      merged.notes.push_back(fmt::format("{}: {} bytes of incomplete cells are ignored", path, file.torn_bytes()));
     }
     merged.files.push_back(std::move(file));
   }
@@ -78,7 +80,7 @@ Merged open_shards(const std::vector<std::string>& paths) {
     for (const CellEntry& cell : step.cells) twins += check_twins(merged, step, cell, false) ? 1 : 0;
     for (const CellEntry& cell : step.measures) twins += check_twins(merged, step, cell, true) ? 1 : 0;
   }
-  if (twins > 0) merged.notes.push_back(fmt::format("{} cells stand in more than one file, with equal results", twins));
+  if (twins > 0) merged.notes.push_back(fmt::format("{} cells are in more than one file, with equal results", twins));
   return merged;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shards of a sweep as one.
+// The shards of a sweep, joined.
 #pragma once
 
 #include <kvbench/sweep/cells_file.hpp>
@@ -9,11 +9,11 @@ namespace kvbench::sweep {
 struct Merged {
   SweepLayout layout;
   std::vector<CellsFile> files;
-  std::vector<std::string> notes;  ///< sentences for the user: cells that stand in several files, torn ends
+  std::vector<std::string> notes;  ///< sentences for the user about cells that are in several files, and incomplete ones
 };
 
-/// Opens files of cells. Throws Error where they are of different sweeps (and says in what they differ), or where two hold
-/// different results for one cell.
+/// Opens files of cells. Throws Error where they belong to different sweeps, with the difference, or where two files hold
+/// different results for the same cell.
 Merged open_shards(const std::vector<std::string>& paths);
 
 }  // namespace kvbench::sweep

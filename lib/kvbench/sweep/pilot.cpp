@@ -18,7 +18,7 @@ namespace {
 
 constexpr Index most_queries = 64, observed_queries = 64;
 
-/// A file of this process that goes when it is no longer needed.
+/// A temporary file of this process, removed by the destructor.
 struct ScratchFile {
   std::string path = (std::filesystem::temp_directory_path() / fmt::format("kvbench-pilot-{}.h5", ::getpid())).string();
   ~ScratchFile() { ::unlink(path.c_str()); }
@@ -42,7 +42,7 @@ trace::SynthOptions shape_of(const SweepStep& step, Index context, Index steps) 
   return options;
 }
 
-/// The request of the step at the pilot's length.
+/// The request of the step, scaled to the context of the pilot.
 ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
   const PromptPlan& prompt = step.replay.prompts.front();
   const double share = static_cast<double>(context) / static_cast<double>(prompt.base);
@@ -57,7 +57,6 @@ ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
   request.protect_first = scaled(prompt.protect_first);
   request.protect_last = scaled(prompt.protect_last);
   request.dense_layers = 0;
-  request.threads = 1;
   const Index middle = context - request.protect_first - request.protect_last;
   for (Budget& budget : request.budgets) {
     const Index tokens = scaled(budget_tokens(prompt, budget, false));
@@ -66,10 +65,10 @@ ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
   return request;
 }
 
-/// Processor time of a replay, and what it gave.
-std::pair<double, ReplayResults> timed(const trace::Reader& reader, const ReplayRequest& request) {
+/// Processor time of a replay, and its results.
+std::pair<double, ReplayResults> timed(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options) {
   const std::clock_t start = std::clock();
-  ReplayResults results = replay(reader, request);
+  ReplayResults results = replay(reader, request, options);
   return {static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, std::move(results)};
 }
 
@@ -96,17 +95,19 @@ PilotCost run_pilot(const SweepStep& step, Index context) {
   trace::synthesize(file.path, shape_of(step, length, steps));
   const trace::Reader reader(file.path);
   ReplayRequest request = request_of(step, length, steps);
+  RunOptions options = step.options;
+  options.threads = 1;
   const std::vector<MethodChoice> methods = std::move(request.methods);
   const auto excluded = std::exchange(request.excluded, {});
 
   PilotCost cost{.context = length, .queries = 0, .shared_seconds = 0, .methods = {}};
-  const MethodInfo& sink = find_method("sink");  // with a few tokens: next to nothing of its own
+  const MethodInfo& sink = find_method("sink");  // with a few tokens it costs almost nothing beyond the exact pass
   ReplayRequest base = request;
   base.methods = {{&sink, sink.bind({})}};
   base.budgets = {Budget::tokens(std::min<Index>(8, length))};
   base.protect_first = base.protect_last = 0;
-  timed(reader, base);  // the first one also warms caches
-  const auto [seconds, shared] = timed(reader, base);
+  timed(reader, base, options);  // the first replay warms the processor's caches
+  const auto [seconds, shared] = timed(reader, base, options);
   cost.shared_seconds = seconds;
   cost.queries = static_cast<Index>(shared.heads.front().positions.size());
   for (std::size_t m = 0; m < methods.size(); ++m) {
@@ -115,7 +116,7 @@ PilotCost run_pilot(const SweepStep& step, Index context) {
     for (const auto& [method, budget] : excluded) {
       if (method == m) request.excluded.emplace_back(0, budget);
     }
-    auto [with_method, results] = timed(reader, request);
+    auto [with_method, results] = timed(reader, request, options);
     cost.methods.push_back(cost_of(std::move(results), with_method - cost.shared_seconds));
   }
   return cost;

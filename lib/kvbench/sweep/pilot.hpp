@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// A short head that stands for the long ones of a sweep.
+// The cost of methods on a short synthetic head, from which the cost of a sweep is extrapolated.
 #pragma once
 
 #include <kvbench/sweep/plan.hpp>
 
 namespace kvbench::sweep {
 
-/// What replaying one kv head with one method costs: all budgets, one seed.
+/// The cost of replaying one kv head with one method: all budgets, one seed.
 struct HeadCost {
-  double seconds = 0;      ///< of the processor, beyond the exact pass
-  double attending = 0;    ///< share of it that grows with the number of queries
-  double cells_bytes = 0;  ///< of the stored cells
-  bool ran = false;        ///< some cell of it was ok
+  double seconds = 0;      ///< processor time, without the exact pass
+  double attending = 0;    ///< the fraction of it that grows with the number of queries
+  double cells_bytes = 0;  ///< of the stored cell
+  bool ran = false;        ///< whether any of its configurations had status ok
 };
 
 struct PilotCost {
   Index context = 0, queries = 0;  ///< of the pilot
-  double shared_seconds = 0;       ///< what all methods share: reading, the exact pass
+  double shared_seconds = 0;       ///< processor time that all methods share: reading, the exact pass
   std::vector<HeadCost> methods;   ///< by ReplayRequest::methods
 };
 
-/// Replays a synthetic head of the shape of the step's trace with a context of `context` tokens, or as many as the step has,
-/// and at most 64 queries. Budgets and protected tokens keep their share of the context.
+/// Replays a synthetic head with the shape of the step's trace, a context of at most `context` tokens, and at most 64 queries.
+/// Budgets and protected tokens are scaled with the context.
 PilotCost run_pilot(const SweepStep& step, Index context);
 
 }  // namespace kvbench::sweep

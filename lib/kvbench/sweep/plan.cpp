@@ -11,7 +11,7 @@ namespace {
 
 using namespace config;
 
-/// Each trace is opened once, however many runs use it.
+/// Opens each trace once, even if several runs use it.
 class Traces {
  public:
   std::shared_ptr<const trace::Reader> open(const TraceChoice& choice) {
@@ -24,30 +24,36 @@ class Traces {
   std::map<std::string, std::shared_ptr<const trace::Reader>> readers_;
 };
 
-SweepStep plan_step(const SweepRun& run, std::size_t index, Pass pass, std::shared_ptr<const trace::Reader> reader) {
-  SweepStep step{.run = index, .reader = std::move(reader), .request = std::move(pass.request)};
-  try {
+SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, const RunOptions& options,
+                    std::shared_ptr<const trace::Reader> reader) {
+  SweepStep step{.run = index, .reader = std::move(reader), .request = pass.request, .options = options};
+  step.options.backend = pass.backend;
+  in_terms_of(run, where(run, step), [&] {
     if (!step.request.methods.empty()) step.replay = make_plan(step.reader->info(), step.request);
     if (!run.measures.empty()) step.measured = select_heads(step.reader->info(), step.request);
-  } catch (const Error& error) {
-    fail_at(run.place, "run '{}' on {}: {}", run.name, step.reader->path(), error.what());
-  }
+  });
   return step;
 }
 
 }  // namespace
 
-SweepPlan plan_sweep(config::Sweep sweep) {
+std::string where(const config::SweepRun& run, const SweepStep& step) {
+  return fmt::format("run '{}' on {}", run.name, step.reader->path());
+}
+
+SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) {
   SweepPlan plan{.sweep = std::move(sweep), .steps = {}};
   Traces traces;
   for (std::size_t r = 0; r < plan.sweep.runs.size(); ++r) {
     const config::SweepRun& run = plan.sweep.runs[r];
     if (run.traces.empty()) {
-      config::fail_at(run.place, "run '{}' has no traces; name some with the key 'traces', or with --trace", run.name);
+      config::fail_at(run.place,
+                      "run '{}' has no traces; name some with the key 'traces', or give all runs the same ones with `traces`",
+                      run.name);
     }
-    for (const Pass& pass : expand(run)) {
-      SweepStep step = plan_step(run, r, pass, traces.open(pass.trace));
-      // Measures look at the trace alone: passes over the same heads measure them once.
+    for (const Pass& pass : expand(run, options.backend)) {
+      SweepStep step = plan_step(run, r, pass, options, traces.open(pass.trace));
+      // Measures depend on the trace alone: of several passes over the same heads only the first one measures.
       const auto measured_too = [&](const SweepStep& other) {
         return other.run == r && other.reader == step.reader && other.measured == step.measured;
       };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep against its traces: everything that can be known to fail fails here, before the first cell is computed.
+// A sweep resolved against its traces. Every error that can be found without computing is found here.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,7 @@ struct SweepStep {
   std::size_t run = 0;  ///< index into Sweep::runs
   std::shared_ptr<const trace::Reader> reader;
   ReplayRequest request;
+  RunOptions options;
   ReplayPlan replay;                ///< empty where the run only measures
   std::vector<HeadPlace> measured;  ///< empty where it measures nothing
 };
@@ -26,14 +27,17 @@ struct SweepPlan {
   std::vector<SweepStep> steps;  ///< in the order of runs, then traces, protocols, devices
 };
 
-/// Opens all traces and plans all runs. Throws Error with the place of the run or trace where a trace is missing or bad, or
-/// cannot serve the run.
-SweepPlan plan_sweep(config::Sweep sweep);
+/// "run 'a' on t.h5", for messages.
+std::string where(const config::SweepRun& run, const SweepStep& step);
+
+/// Opens all traces and plans all runs. `options` hold for every step; where a run names devices, these replace the backend.
+/// Throws Error with the place of the value at fault where a trace is missing or bad, or cannot serve the run.
+SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options = {});
 
 bool has_replays(const SweepPlan& plan);
 bool has_measures(const SweepPlan& plan);
 
-/// What a sweep would do, as text: runs, traces, layers, methods x budgets x seeds, cells.
+/// The plan as text: runs, traces, layers, methods x budgets x seeds, number of results.
 std::string describe(const SweepPlan& plan);
 
 }  // namespace kvbench::sweep

@@ -9,7 +9,7 @@
 namespace kvbench::sweep {
 namespace {
 
-/// Hands out the list in order: an item belongs to the shard in which its middle falls.
+/// Divides the list in order: an item belongs to the shard that contains its midpoint.
 class Cutter {
  public:
   Cutter(double total, const Shard& shard) : total_(total), shard_(shard) {}
@@ -25,9 +25,11 @@ class Cutter {
   const Shard& shard_;
 };
 
-double weight_of(const SweepStep& step, const Unit& unit) {
-  const auto cells = std::ranges::count_if(step.replay.cells, [&](const CellKey& cell) { return unit.runs(cell.method); });
-  return static_cast<double>(unit.prompt.tokens) * static_cast<double>(unit.kv_heads.size()) * static_cast<double>(cells + 1);
+double weight_of(const SweepStep& step, const WorkItem& item) {
+  const auto configurations =
+      std::ranges::count_if(step.replay.configurations, [&](const Configuration& c) { return item.runs(c.method); });
+  return static_cast<double>(item.prompt.tokens) * static_cast<double>(item.kv_heads.size()) *
+         static_cast<double>(configurations + 1);
 }
 
 double weight_of(const SweepStep& step, const HeadPlace& head) {
@@ -43,7 +45,7 @@ Shard Shard::parse(const std::string& text) {
   const bool good = first == std::errc() && slash != end && *slash == '/';
   const auto [rest, second] = good ? std::from_chars(slash + 1, end, shard.count) : std::from_chars_result{};
   if (!good || second != std::errc() || rest != end || shard.index < 1 || shard.index > shard.count) {
-    throw Error("--shard {}: write the part and the number of parts, such as 1/8 to 8/8", text);
+    throw Error("`shard` is '{}'; write the part and the number of parts, such as 1/8 to 8/8", text);
   }
   return shard;
 }
@@ -51,15 +53,15 @@ Shard Shard::parse(const std::string& text) {
 std::vector<StepWork> select_work(const SweepPlan& plan, const Shard& shard) {
   double total = 0;
   for (const SweepStep& step : plan.steps) {
-    for (const Unit& unit : step.replay.units) total += weight_of(step, unit);
+    for (const WorkItem& item : step.replay.work_items) total += weight_of(step, item);
     for (const HeadPlace& head : step.measured) total += weight_of(step, head);
   }
   Cutter cutter(total, shard);
   std::vector<StepWork> work;
   for (const SweepStep& step : plan.steps) {
     StepWork& mine = work.emplace_back();
-    for (std::size_t u = 0; u < step.replay.units.size(); ++u) {
-      if (cutter.mine(weight_of(step, step.replay.units[u]))) mine.units.push_back(u);
+    for (std::size_t u = 0; u < step.replay.work_items.size(); ++u) {
+      if (cutter.mine(weight_of(step, step.replay.work_items[u]))) mine.work_items.push_back(u);
     }
     for (std::size_t h = 0; h < step.measured.size(); ++h) {
       if (cutter.mine(weight_of(step, step.measured[h]))) mine.measured.push_back(h);

@@ -10,55 +10,51 @@
 #include <kvbench/kernels/philox.hpp>
 
 namespace kvbench::trace {
-namespace {
-
-enum class Stream : std::uint32_t {
-  keys,
-  values,
-  queries,
-  value_mean,
-  value_norm,
-  centre,
-  membership,
-  query_membership,
-  direction,
-  hitters,
-  speculation
-};
-
-/// Counter-based draws: (stream, head, row, column) gives the same number in any order.
-class Draws {
- public:
-  Draws(std::uint32_t seed, Place place) : key_{seed, 0x73796e74U /* "synt" */}, place_(place) {}
-
-  double uniform(Stream stream, std::uint32_t head, std::int64_t row) const {
-    const PhiloxBlock block = draw(stream, head, row, 0);
-    return uniform52(block.x[0], block.x[1]);
-  }
-  /// out[c] ~ N(0, sigma^2), added to what is there. Box and Muller's transform, two numbers a block.
-  void add_normals(Stream stream, std::uint32_t head, std::int64_t row, double sigma, std::vector<double>& out) const {
-    for (std::size_t c = 0; c < out.size(); c += 2) {
-      const PhiloxBlock block = draw(stream, head, row, static_cast<std::uint32_t>(c / 2));
-      const double radius = sigma * std::sqrt(-2 * std::log(uniform52(block.x[0], block.x[1])));
-      const double angle = 2 * std::numbers::pi * uniform52(block.x[2], block.x[3]);
-      out[c] += radius * std::cos(angle);
-      if (c + 1 < out.size()) out[c + 1] += radius * std::sin(angle);
-    }
-  }
-
- private:
-  PhiloxBlock draw(Stream stream, std::uint32_t head, std::int64_t row, std::uint32_t column) const {
-    const PhiloxBlock counter{{place_.layer << 16 | head, place_.prompt, static_cast<std::uint32_t>(row),
-                               static_cast<std::uint32_t>(stream) << 24 | column}};
-    return philox4x32(counter, key_);
-  }
-  PhiloxKey key_;
-  Place place_;
-};
-
-}  // namespace
-
 class SynthHead::Generator {
+  enum class Stream : std::uint32_t {
+    keys,
+    values,
+    queries,
+    value_mean,
+    value_norm,
+    centre,
+    membership,
+    query_membership,
+    direction,
+    hitters,
+    speculation
+  };
+
+  /// Counter-based draws: (stream, head, row, column) gives the same number in any order.
+  class Draws {
+   public:
+    Draws(std::uint32_t seed, Place place) : key_{seed, 0x73796e74U /* "synt" */}, place_(place) {}
+
+    double uniform(Stream stream, std::uint32_t head, std::int64_t row) const {
+      const PhiloxBlock block = draw(stream, head, row, 0);
+      return uniform52(block.x[0], block.x[1]);
+    }
+    /// out[c] ~ N(0, sigma^2), added to what is there. Box and Muller's transform, two numbers a block.
+    void add_normals(Stream stream, std::uint32_t head, std::int64_t row, double sigma, std::vector<double>& out) const {
+      for (std::size_t c = 0; c < out.size(); c += 2) {
+        const PhiloxBlock block = draw(stream, head, row, static_cast<std::uint32_t>(c / 2));
+        const double radius = sigma * std::sqrt(-2 * std::log(uniform52(block.x[0], block.x[1])));
+        const double angle = 2 * std::numbers::pi * uniform52(block.x[2], block.x[3]);
+        out[c] += radius * std::cos(angle);
+        if (c + 1 < out.size()) out[c + 1] += radius * std::sin(angle);
+      }
+    }
+
+   private:
+    PhiloxBlock draw(Stream stream, std::uint32_t head, std::int64_t row, std::uint32_t column) const {
+      const PhiloxBlock counter{{place_.layer << 16 | head, place_.prompt, static_cast<std::uint32_t>(row),
+                                 static_cast<std::uint32_t>(stream) << 24 | column}};
+      return philox4x32(counter, key_);
+    }
+    PhiloxKey key_;
+    Place place_;
+  };
+
  public:
   Generator(const SynthOptions& options, Place place)
       : options_(options), draws_(options.seed, place), place_(place), sigma_(options.key_norm / std::sqrt(dim())) {

@@ -8,12 +8,10 @@
 #include <optional>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/kernels/half.hpp>
-#include <kvbench/trace/door.hpp>
-#include <kvbench/trace/guard.hpp>
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/parse.hpp>
 #include <kvbench/trace/sha256.hpp>
+#include <kvbench/trace/untrusted_file.hpp>
 
 namespace kvbench::trace {
 namespace {
@@ -33,7 +31,7 @@ std::ptrdiff_t find_not_finite(const std::vector<float>& values) {
 
 /// Widens 16-bit values that fill the second half of `values` to all of it, in place: a head's slab is held once. A value
 /// is written where only values before it were read, and those are widened already.
-void widen(std::vector<float>& values, Dtype dtype) {
+void widen_all(std::vector<float>& values, Dtype dtype) {
   constexpr std::size_t block = 1024;
   std::array<std::uint16_t, block> halves;
   const auto* stored = reinterpret_cast<const std::byte*>(values.data()) + 2 * values.size();
@@ -59,10 +57,10 @@ struct Reader::Impl {
   std::string sha;
 
   explicit Impl(std::string name) : path(std::move(name)) {
-    const std::uint64_t length = knock(path);
+    const std::uint64_t length = check_superblock(path);
     const h5::Session session;
 #if !defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
-    look_first(path, [&] { parse(h5::Object::open_file(path), path, length); });
+    try_in_child(path, [&] { parse(h5::Object::open_file(path), path, length); });
 #endif
     try {
       h5::Object opened = h5::Object::open_file(path);
@@ -112,7 +110,7 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
   } catch (const h5::Failure& failure) {
     throw IoError("{}. Check the disk, or write the trace again.", failure.what());
   }
-  if (dtype != Dtype::f32) widen(values, dtype);
+  if (dtype != Dtype::f32) widen_all(values, dtype);
   if (const std::ptrdiff_t bad = find_not_finite(values); bad >= 0) {
     throw Error("{}: {}: head {}, row {}, column {} is {}; a trace must be finite.", impl_->path, at, head, bad / shape.dim,
                 bad % shape.dim, values[static_cast<std::size_t>(bad)]);

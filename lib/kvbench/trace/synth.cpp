@@ -7,43 +7,43 @@
 #include <vector>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/kernels/half.hpp>
+#include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/patterns.hpp>
 
 namespace kvbench::trace {
 namespace {
 
 void check_options(const SynthOptions& o) {
-  const auto at_least = [](std::int64_t value, std::int64_t least, const char* flag) {
-    if (value < least) throw Error("{} is {}; it must be at least {}.", flag, value, least);
-    if (value > std::int64_t{1} << 24) throw Error("{} is {}; it must be at most {}.", flag, value, std::int64_t{1} << 24);
+  const auto at_least = [](std::int64_t value, std::int64_t least, const char* field) {
+    if (value < least) throw Error("{} is {}; it must be at least {}.", field, value, least);
+    if (value > std::int64_t{1} << 24) throw Error("{} is {}; it must be at most {}.", field, value, std::int64_t{1} << 24);
   };
-  at_least(o.num_tokens, 1, "--tokens");
-  at_least(o.prompt_tokens, 1, "--prompt-tokens");
-  at_least(o.num_queries, 1, "--queries");
-  at_least(o.layers, 1, "--layers");
-  at_least(o.query_heads, 1, "--query-heads");
-  at_least(o.kv_heads, 1, "--kv-heads");
-  at_least(o.head_dim, 1, "--head-dim");
-  at_least(o.value_dim, 1, "--value-dim");
-  at_least(o.prompts, 1, "--prompts");
-  at_least(o.clusters, 1, "--clusters");
-  if (o.layers > 65535 || o.query_heads > 65535) throw Error("--layers and --query-heads must stay below 65536.");
+  at_least(o.num_tokens, 1, "`num_tokens`");
+  at_least(o.prompt_tokens, 1, "`prompt_tokens`");
+  at_least(o.num_queries, 1, "`num_queries`");
+  at_least(o.layers, 1, "`layers`");
+  at_least(o.query_heads, 1, "`query_heads`");
+  at_least(o.kv_heads, 1, "`kv_heads`");
+  at_least(o.head_dim, 1, "`head_dim`");
+  at_least(o.value_dim, 1, "`value_dim`");
+  at_least(o.prompts, 1, "`prompts`");
+  at_least(o.clusters, 1, "`clusters`");
+  if (o.layers > 65535 || o.query_heads > 65535) throw Error("`layers` and `query_heads` must stay below 65536.");
   if (o.prompt_tokens > o.num_tokens) {
-    throw Error("--prompt-tokens is {}, more than --tokens = {}; lower it.", o.prompt_tokens, o.num_tokens);
+    throw Error("`prompt_tokens` is {}, more than `num_tokens`, which is {}; lower it.", o.prompt_tokens, o.num_tokens);
   }
   if (o.num_queries > o.num_tokens) {
-    throw Error("--queries is {}, more than --tokens = {}; lower it.", o.num_queries, o.num_tokens);
+    throw Error("`num_queries` is {}, more than `num_tokens`, which is {}; lower it.", o.num_queries, o.num_tokens);
   }
   if (o.query_heads % o.kv_heads != 0) {
-    throw Error("--query-heads = {} is no multiple of --kv-heads = {}.", o.query_heads, o.kv_heads);
+    throw Error("`query_heads` is {}, which is no multiple of `kv_heads`, {}.", o.query_heads, o.kv_heads);
   }
-  if (o.column_queries < 0) throw Error("--column-queries is {}; it must be at least 0.", o.column_queries);
-  if (!std::isfinite(o.spread) || o.spread < 0) throw Error("--spread is {}; it must be finite and at least 0.", o.spread);
+  if (o.column_queries < 0) throw Error("`column_queries` is {}; it must be at least 0.", o.column_queries);
+  if (!std::isfinite(o.spread) || o.spread < 0) throw Error("`spread` is {}; it must be finite and at least 0.", o.spread);
   if (!std::isfinite(o.key_norm) || o.key_norm <= 0)
-    throw Error("--key-norm is {}; it must be finite and above 0.", o.key_norm);
+    throw Error("`key_norm` is {}; it must be finite and above 0.", o.key_norm);
   if (o.speculation_error && !(std::isfinite(*o.speculation_error) && *o.speculation_error >= 0)) {
-    throw Error("--speculated is {}; it must be finite and at least 0.", *o.speculation_error);
+    throw Error("`speculation_error` is {}; it must be finite and at least 0.", *o.speculation_error);
   }
 }
 
@@ -150,7 +150,7 @@ class HeadWriter {
   /// What a reader of the trace will see, so that what is derived from it belongs to it.
   std::vector<float> stored(std::vector<float> values) const {
     if (options_.dtype == Dtype::f32) return values;
-    for (float& x : values) x = options_.dtype == Dtype::f16 ? widen_f16(narrow_f16(x)) : widen_bf16(narrow_bf16(x));
+    for (float& x : values) x = widen(narrow(x, options_.dtype), options_.dtype);
     return values;
   }
 

@@ -45,7 +45,7 @@ struct SynthOptions {
 
 /// Writes a synthetic trace, block of rows by block of rows: a trace may be far larger than memory, and with exact or estimated
 /// column sums the keys and queries of one head at a time are held. Throws Error for options that do not fit together, naming
-/// flag and remedy.
+/// field and remedy.
 void synthesize(const std::string& path, const SynthOptions& options);
 
 }  // namespace kvbench::trace

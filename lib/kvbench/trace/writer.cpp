@@ -8,7 +8,6 @@
 
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/kernels/half.hpp>
 #include <kvbench/trace/coverage.hpp>
 #include <kvbench/trace/create.hpp>
 #include <kvbench/trace/layout.hpp>
@@ -16,14 +15,13 @@
 namespace kvbench::trace {
 namespace {
 
-/// `data` in the trace's 16-bit type. `where` and `row_begin` are for the message.
-std::vector<std::uint16_t> narrow(std::span<const float> data, Dtype dtype) {
-  std::vector<std::uint16_t> halves(data.size());
-  for (std::size_t i = 0; i < data.size(); ++i) halves[i] = dtype == Dtype::f16 ? narrow_f16(data[i]) : narrow_bf16(data[i]);
+/// `data` in the trace's 16-bit type.
+std::vector<std::uint16_t> narrow_all(std::span<const float> data, Dtype dtype) {
+  std::vector<std::uint16_t> halves;
+  halves.reserve(data.size());
+  for (const float value : data) halves.push_back(narrow(value, dtype));
   return halves;
 }
-
-float widen(std::uint16_t half, Dtype dtype) { return dtype == Dtype::f16 ? widen_f16(half) : widen_bf16(half); }
 
 IoError write_error(const h5::Failure& failure) {
   return IoError(
@@ -163,7 +161,7 @@ void Writer::write_rows(std::size_t prompt, std::size_t layer, Array array, std:
   }
   if (rows == 0) return;
   const Dtype dtype = dtype_of(impl_->info, array);
-  const std::vector<std::uint16_t> halves = dtype == Dtype::f32 ? std::vector<std::uint16_t>{} : narrow(data, dtype);
+  const std::vector<std::uint16_t> halves = dtype == Dtype::f32 ? std::vector<std::uint16_t>{} : narrow_all(data, dtype);
   for (std::size_t i = 0; i < data.size(); ++i) {
     if (std::isfinite(data[i]) && (dtype == Dtype::f32 || std::isfinite(widen(halves[i], dtype)))) continue;
     const auto index = static_cast<std::int64_t>(i);

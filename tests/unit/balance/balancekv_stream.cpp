@@ -232,10 +232,10 @@ TEST_CASE("the halves of D have the law of the listing") {
   }
   const MethodInfo& info = find_method("balancekv");
   const std::vector<Assignment> settings = {{"mode", "stream"}, {"t", "4"}, {"rounds", "1"}, {"constants", "0.5"}};
-  const auto prepared = info.prepare(prompt_of(head, *backend), info.bind(settings), *backend);
+  const auto prepared = info.prepare_head(prompt_of(head, *backend), info.bind(settings), *backend);
   for (std::uint32_t seed = 0; seed < 4000; ++seed) {
     std::size_t kept = 0;
-    for (const auto& [id, weight] : weights_at(*prepared->make(10, seed), head, 4, 5, 4, *backend)) {
+    for (const auto& [id, weight] : weights_at(*prepared(10, seed), head, 4, 5, 4, *backend)) {
       if (weight.second > 0) kept |= std::size_t{1} << id;
     }
     counts[kept] += 1;

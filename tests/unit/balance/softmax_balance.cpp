@@ -7,6 +7,8 @@
 #include <numeric>
 #include <set>
 
+#include <kvbench/core/error.hpp>
+
 using namespace kvbench;
 
 namespace {

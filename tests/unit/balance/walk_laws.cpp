@@ -5,7 +5,7 @@
 #include <random>
 
 #include <kvbench/methods/sampling/softmax_balance.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 #include <support/chi_square.hpp>
 #include <support/small.hpp>
 

@@ -9,7 +9,7 @@
 #include <kvbench/bounds/clusterability.hpp>
 #include <kvbench/bounds/chelsea/similarity_by_distance.hpp>
 #include <kvbench/replay/plan/plan.hpp>
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/workers.hpp>
 #include <support/small_trace.hpp>
 
 using namespace kvbench;

@@ -31,7 +31,7 @@ TEST_CASE("important tokens, their overlap and how many stand on a page") {
   CHECK(most_important(scores, 9).size() == 5);
   CHECK(overlap({1, 4}, {1, 2, 4}) == 1);
   CHECK(overlap({1, 4}, {2, 4}) == 0.5);
-  CHECK(tokens_a_page({0, 1, 15, 16, 40}, 16) == Approx(5.0 / 3));
+  CHECK(tokens_per_page({0, 1, 15, 16, 40}, 16) == Approx(5.0 / 3));
 }
 
 TEST_CASE("queries that share a draw are one unit; without draws, 16 neighbouring queries are") {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/replay/records/record.hpp>
@@ -36,7 +37,7 @@ struct Made {
     if (!seeded) seeds = {0};
     results.methods.push_back({name, "", seeded});
     for (const std::uint32_t seed : seeds) {
-      results.cells.push_back({results.methods.size() - 1, 0, seed});
+      results.configurations.push_back({results.methods.size() - 1, 0, seed});
       for (HeadResult& head : results.heads) {
         CellResult cell;
         for (std::size_t q = 0; q < head.positions.size(); ++q) {
@@ -144,7 +145,7 @@ TEST_CASE("of methods that are the same, none is told from the best that chance 
   for (std::uint32_t trace = 0; trace < 200; ++trace) {
     Made made(384);
     for (std::uint32_t method = 0; method < 8; ++method) {
-      made.with("m" + std::to_string(method), [&](std::size_t q, auto) {
+      made.with(fmt::format("m{}", method), [&](std::size_t q, auto) {
         const PhiloxBlock words = philox4x32({{trace, method, static_cast<std::uint32_t>(q), 0}}, {1, 1});
         return static_cast<float>(uniform52(words.x[0], words.x[1]));
       });

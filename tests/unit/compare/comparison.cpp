@@ -6,6 +6,7 @@
 #include <limits>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <unit/trace/sample.hpp>
 
@@ -24,8 +25,7 @@ class Made : public QueryResults {
  public:
   explicit Made(std::string path, std::size_t queries = 128) : path_(std::move(path)) {
     for (Index head = 0; head < 2; ++head) {
-      QueryPlace place;
-      place.trace = "t.h5", place.sha256 = "abc", place.prompt = "0", place.layer = 4, place.query_head = head;
+      QueryPlace place{.trace = "t.h5", .sha256 = "abc", .prompt = "0", .layer = 4, .query_head = head};
       for (std::size_t q = 0; q < queries; ++q) place.positions.push_back(static_cast<std::int32_t>(100 + q));
       places_.push_back(place);
     }
@@ -154,7 +154,7 @@ TEST_CASE("few blocks and single seeds say what they cannot show") {
 
 TEST_CASE("blocks that Holm asks too much of say so") {
   Made made("m");  // 8 blocks: 2 / 2^8 for each of 7, and Holm starts with 7
-  for (int i = 0; i < 8; ++i) made.with("m" + std::to_string(i), constant(static_cast<float>(i)));
+  for (int i = 0; i < 8; ++i) made.with(fmt::format("m{}", i), constant(static_cast<float>(i)));
   for (const Comparison& r : compared({&made}, "m0", nullptr)) {
     CHECK(r.p_adjusted == Approx(7 * 2.0 / 256));
     CHECK(r.outcome == Outcome::tied);

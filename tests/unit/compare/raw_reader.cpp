@@ -29,8 +29,7 @@ struct Kept {
     request = request_of({&half, &drawn}, 5);
     request.seeds = {3, 8};
     request.protocol = Protocol::prefill;
-    request.keep_raw = true;
-    results = replay(trace.reader(), request);
+    results = replay(trace.reader(), request, serial);
     results.heads[3].cells[0].status = Status::skipped;
     results.heads[3].cells[0].reason = "no such thing";
     results.heads[2].cells[1].dense = true;

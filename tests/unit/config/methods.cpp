@@ -48,7 +48,7 @@ TEST_CASE("numbers, flags and texts reach the parameters") {
         std::vector<std::string>{"subgen[delta=0.5]", "subgen[delta=4]", "subgen-kcenter[recent=0.1;values=true]"});
 }
 
-TEST_CASE("complaints about methods point at what is wrong") {
+TEST_CASE("errors about methods have the place of the value at fault") {
   const SweepFiles files;
   const auto refused = [&](const std::string& methods) { return files.refusal(run_with(methods)); };
   CHECK(contains(refused("[\"exact\", \"snapvk\"]"), "s.toml:2:21: there is no method 'snapvk'. Did you mean 'snapkv'?"));
@@ -60,10 +60,10 @@ TEST_CASE("complaints about methods point at what is wrong") {
   CHECK(contains(refused("[{name = \"subgen\", delta = [1, 2], delta_r = [0, 3]}]"), "s.toml:2:12: "));  // wrong together only
   CHECK(contains(refused("[{name = \"snapkv\", window = []}]"), "parameter 'window' has no value"));
   CHECK(contains(refused("[{name = \"snapkv\", window = [[1]]}]"), "not a list"));
-  CHECK(contains(refused("[{window = 3}]"), "needs the method's name"));
+  CHECK(contains(refused("[{window = 3}]"), "needs the name of the method"));
   CHECK(contains(refused("[3]"), "s.toml:2:12: a method is a name"));
-  CHECK(contains(refused("[\"exact\", \"exact\"]"), "s.toml:2:21: 'exact' with its default parameters stands twice"));
-  CHECK(contains(refused("[{name = \"snapkv\", window = [32, 16]}, \"snapkv\"]"), "stands twice"));
+  CHECK(contains(refused("[\"exact\", \"exact\"]"), "s.toml:2:21: 'exact' with its default parameters is listed twice"));
+  CHECK(contains(refused("[{name = \"snapkv\", window = [32, 16]}, \"snapkv\"]"), "is listed twice"));
 }
 
 TEST_CASE("parameters that zip names advance together") {
@@ -82,7 +82,7 @@ TEST_CASE("parameters that zip names advance together") {
             .size() == 4);
   const std::string start = "[[run]]\nmethods = { name = \"snapkv\", window = [8, 16], kernel = 3, ";
   CHECK(contains(files.refusal(start + "zip = [\"window\", \"kernel\"] }\n"),
-                 "pairs lists of different lengths: 2 of 'window', 1 of 'kernel'"));
-  CHECK(
-      contains(files.refusal(start + "zip = [\"pooling\"] }\n"), "'zip' names 'pooling', which is no parameter of this table"));
+                 "joins lists of different lengths: 2 items of 'window', 1 of 'kernel'"));
+  CHECK(contains(files.refusal(start + "zip = [\"pooling\"] }\n"),
+                 "'zip' names 'pooling', which is not a parameter of this table"));
 }

@@ -81,7 +81,7 @@ measure = ["similarity-by-distance", "clusterability"]
   CHECK(second.measures == std::vector{Measure::similarity_by_distance, Measure::clusterability});
 }
 
-TEST_CASE("the file gives the name where it does not say one, and runs share no state") {
+TEST_CASE("the name of the file is the default name, and runs share no state") {
   const SweepFiles files;
   const Sweep sweep = files.read("[[run]]\nmethods = \"exact\"\nwindow = 9\n[[run]]\nmeasure = \"clusterability\"\n");
   CHECK(sweep.name == "s");
@@ -94,12 +94,13 @@ TEST_CASE("the file gives the name where it does not say one, and runs share no 
 TEST_CASE("traces of the command line replace those of the file") {
   const SweepFiles files;
   Sweep sweep = files.read("[[run]]\nmethods = \"exact\"\ntraces = \"a.h5\"\n");
-  use_traces(sweep, {"x.h5", "y.h5"});
+  use_traces(sweep, {"x.h5", "y.h5"}, "--trace");
   REQUIRE(sweep.runs[0].traces.size() == 2);
   CHECK(sweep.runs[0].traces[1].path == "y.h5");  // from where the command runs
+  CHECK(sweep.runs[0].traces[1].place.text() == "--trace");
 }
 
-TEST_CASE("unknown keys are named with their place and the nearest known one") {
+TEST_CASE("an error about an unknown key has its place and the most similar key") {
   const SweepFiles files;
   CHECK(contains(files.refusal("nam = \"x\"\n[[run]]\nmethods = \"exact\"\n"), "s.toml:1:1: a sweep file has no key 'nam'."));
   CHECK(contains(files.refusal("nam = \"x\"\n"), "Did you mean 'name'?"));
@@ -110,12 +111,12 @@ TEST_CASE("unknown keys are named with their place and the nearest known one") {
   CHECK(contains(files.refusal("[[run]]\nzzz = 1\n"), "It has traces, methods"));
 }
 
-TEST_CASE("values of the wrong kind are named with their place and what the key takes") {
+TEST_CASE("an error about a value of the wrong kind has its place and what the key takes") {
   const SweepFiles files;
   const auto refused = [&](const std::string& line) { return files.refusal("[[run]]\nmethods = \"exact\"\n" + line + "\n"); };
   CHECK(contains(refused("seeds = \"five\""),
                  "s.toml:3:9: 'seeds' takes a number of seeds, or a list of them, not the text 'five'"));
-  CHECK(contains(refused("seeds = 0"), "from 1 to 100000"));
+  CHECK(contains(refused("seeds = 0"), "s.toml:3:9: 'seeds' is 0; give a number of seeds from 1 to 100000"));
   CHECK(contains(refused("seeds = []"), "at least one seed"));
   CHECK(contains(refused("seeds = [1, -1]"), "s.toml:3:13: "));
   CHECK(contains(refused("seeds = [4294967296]"), "4294967296"));
@@ -128,7 +129,8 @@ TEST_CASE("values of the wrong kind are named with their place and what the key 
   CHECK(contains(refused("window = true"), "not true"));
   CHECK(contains(refused("protocol = \"prefil\""), "Did you mean 'prefill'? It takes auto, decode, prefill, stream."));
   CHECK(contains(refused("protocol = 3"), "not the number 3"));
-  CHECK(contains(refused("protect = [1]"), "two numbers"));
+  CHECK(contains(refused("protect = [1]"), "s.toml:3:11: 'protect': give two numbers"));
+  CHECK(contains(refused("protect_outside = [1]"), "s.toml:3:19: 'protect_outside': give two numbers"));
   CHECK(contains(refused("protect = 4"), "[first, last]"));
   CHECK(contains(refused("protect = [1, 2]\nprotect_outside = [1, 2]"), "not both"));
   CHECK(contains(refused("recall_sinks = 1"), "true or false"));
@@ -138,33 +140,33 @@ TEST_CASE("values of the wrong kind are named with their place and what the key 
   CHECK(contains(refused("name = 3"), "'name' takes a text"));
 }
 
-TEST_CASE("files that are no sweep") {
+TEST_CASE("files that are not sweep files") {
   const SweepFiles files;
-  CHECK(contains(files.refusal(""), "s.toml: holds no run; add a block [[run]]"));
-  CHECK(contains(files.refusal("# only words\n"), "holds no run"));
-  CHECK(contains(files.refusal("[run]\nmethods = \"exact\"\n"), "s.toml:1:1: runs are blocks [[run]]"));
-  CHECK(contains(files.refusal("run = [1]\n"), "runs are blocks [[run]]"));
+  CHECK(contains(files.refusal(""), "s.toml: has no run; add a block [[run]]"));
+  CHECK(contains(files.refusal("# only words\n"), "has no run"));
+  CHECK(contains(files.refusal("[run]\nmethods = \"exact\"\n"), "s.toml:1:1: write each run as a block [[run]]"));
+  CHECK(contains(files.refusal("run = [1]\n"), "write each run as a block [[run]]"));
   CHECK(contains(files.refusal("run = []\n"), "empty"));
   CHECK(contains(files.refusal("defaults = 3\n"), "[defaults]"));
-  CHECK(contains(files.refusal("[[run]]\ntraces = \"a.h5\"\n"), "run '1' does nothing"));
+  CHECK(contains(files.refusal("[[run]]\ntraces = \"a.h5\"\n"), "run '1' has neither methods nor measures"));
   CHECK(contains(files.refusal("[[run]]\nmethods = \"exact\"\nname = \"a\"\n[[run]]\nmethods = \"exact\"\nname = \"a\"\n"),
-                 "s.toml:4:1: there is another run 'a' at "));
-  CHECK(contains(files.refusal("[[run]]\nmethods = [\"exact\"\n"), "s.toml:2:20: this is no TOML"));
+                 "s.toml:4:1: the run at "));
+  CHECK(contains(files.refusal("[[run]]\nmethods = [\"exact\"\n"), "s.toml:2:20: this is not valid TOML"));
   CHECK(contains(files.refusal("a = 1\na = 2\n"), "s.toml:2:"));
   CHECK(contains(message_of<Error>([] { read_sweep("/nowhere/s.toml"); }), "/nowhere/s.toml: there is no such file"));
   CHECK(contains(message_of<Error>([&] { read_sweep(files.folder.path()); }), "folder"));
 }
 
-TEST_CASE("zip pairs lists of one length, of keys that can be paired") {
+TEST_CASE("zip joins lists of the same length, of keys that can be joined") {
   const SweepFiles files;
   const std::string start = "[[run]]\nmethods = \"sink\"\ntraces = [\"a.h5\", \"b.h5\"]\n";
   const Sweep sweep = files.read(start + "budgets = [8, 9]\nzip = [\"traces\", \"budgets\"]\n");
   CHECK(sweep.runs[0].zip == std::vector<std::string>{"traces", "budgets"});
   CHECK(contains(files.refusal(start + "budgets = [8]\nzip = [\"traces\", \"budgets\"]\n"),
-                 "s.toml:5:7: run '1' pairs lists of different lengths: 2 of 'traces', 1 of 'budgets'"));
-  CHECK(contains(files.refusal(start + "zip = [\"traces\", \"layers\"]\n"), "pairs 'layers', which has no list"));
-  CHECK(contains(files.refusal(start + "zip = [\"trace\"]\n"),
-                 "s.toml:4:8: 'zip' does not pair 'trace'. Did you mean 'traces'?"));
+                 "s.toml:5:7: run '1' joins lists of different lengths: 2 items of 'traces', 1 of 'budgets'"));
+  CHECK(contains(files.refusal(start + "zip = [\"traces\", \"layers\"]\n"), "joins 'layers', which is not a list"));
+  CHECK(
+      contains(files.refusal(start + "zip = [\"trace\"]\n"), "s.toml:4:8: 'zip' cannot join 'trace'. Did you mean 'traces'?"));
 }
 
 TEST_CASE("an exclusion is a table of scalars") {

@@ -84,7 +84,7 @@ inline std::unique_ptr<LayerCache> open_layer(const std::string& method, const s
     prompts.back().num_kv_heads = std::ssize(heads);
   }
   const MethodInfo& info = find_method(method);
-  return info.prepare_layer(prompts, info.bind(settings), backend)->make(budget, 0);
+  return info.prepare(prompts, info.bind(settings), backend)(budget, 0);
 }
 
 }  // namespace kvbench::testing

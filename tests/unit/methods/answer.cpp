@@ -5,6 +5,8 @@
 
 #include <support/small.hpp>
 
+#include <kvbench/methods/contract/host_table.hpp>
+
 using namespace kvbench;
 using namespace kvbench::testing;
 

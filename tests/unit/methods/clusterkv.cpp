@@ -95,8 +95,8 @@ TEST_CASE("clusterkv names the cluster of each recalled token and none for sinks
   const auto cache = open_cache("clusterkv", small(), prompt_of(head, *backend), 5, 0, *backend);
   const EntryTables tables = cache->entries(query_block(head, 7, 8, 8, *backend));
   REQUIRE(tables.size() == 2);
-  CHECK_FALSE(tables[0].groups.present());
-  const auto ids = backend->read(tables[1].ids), groups = backend->read(tables[1].groups);
+  CHECK_FALSE(tables[0].cluster_ids.present());
+  const auto ids = backend->read(tables[1].ids), groups = backend->read(tables[1].cluster_ids);
   CHECK(ids == Ids{1, 3, 6, 2});
   CHECK(groups[0] == groups[1]);
   CHECK(groups[0] == groups[2]);
@@ -142,7 +142,7 @@ TEST_CASE("clusterkv clusters decoded tokens among themselves after the query th
   CHECK(at(6) == Ids{4, 5, 6});
 
   const EntryTables tables = cache->entries(query_block(head, 6, 7, 7, *backend));
-  CHECK(backend->read(tables[0].groups) == std::vector<std::int32_t>{2, 2});
+  CHECK(backend->read(tables[0].cluster_ids) == std::vector<std::int32_t>{2, 2});
 }
 
 TEST_CASE("clusterkv-repo lets every generated token answer and clusters none") {

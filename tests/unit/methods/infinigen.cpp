@@ -25,7 +25,7 @@ struct Layer {
     const MethodInfo& info = find_method("infinigen");
     std::vector<HeadPrompt> prompts;
     for (const HeadData& head : heads) prompts.push_back(prompt_of(head, backend));
-    cache = info.prepare_layer(prompts, info.bind(settings), backend)->make(budget, 0);
+    cache = info.prepare(prompts, info.bind(settings), backend)(budget, 0);
   }
 
   void append(Index begin, Index end) {
@@ -193,7 +193,7 @@ TEST_CASE("infinigen needs observed queries") {
   prompt.observed = {};
   prompt.observed_positions.clear();
   const std::vector<HeadPrompt> prompts = {prompt};
-  CHECK_THROWS_AS(info.prepare_layer(prompts, info.bind({}), *backend), Unavailable);
+  CHECK_THROWS_AS(info.prepare(prompts, info.bind({}), *backend), Unavailable);
 }
 
 // d = 10, ratio 0.2: two columns for each of two query heads, over 5 tokens and then 6; dv = 3.
@@ -221,26 +221,21 @@ TEST_CASE("infinigen leaves the cache on the slow tier and holds a few columns o
   check(6);
 }
 
-TEST_CASE("budgets that share a block fetch what each would alone, also where the rows are taken in parts") {
+TEST_CASE("rows that are scored in parts fetch what each query would alone") {
   const auto backend = make_ref_backend();
   const Index n = 40, m = 70;  // more queries than a part has rows
   const HeadData head = random_head({.n = n, .decoded = m, .group = 2}, 3, *backend);
-  const auto shared = std::make_shared<BlockMemo>(std::vector<Index>{12, 5, 1});
-  for (const Index budget : {12, 5, 1}) {
-    CAPTURE(budget);
-    Layer together({head}, {}, budget, *backend), alone({head}, {}, budget, *backend);
-    QueryBlock block = query_block(head, n, n + m, n + m, *backend);
-    const auto expected = visible_entries(head, alone.cache->entries({&block, 1}).front(), block, *backend);
-    block.memo = shared;
-    const EntryTables tables = together.cache->entries({&block, 1}).front();
-    CHECK(tables.size() == (budget == 12 ? 3 : budget == 5 ? 2 : 1));
-    const auto found = visible_entries(head, tables, block, *backend);
-    REQUIRE(found.size() == expected.size());
-    for (std::size_t row = 0; row < found.size(); ++row) {
-      CAPTURE(row);
-      Ids own = ids_of(found[row]);
-      std::ranges::sort(own);
-      CHECK(own == ids_of(expected[row]));
+  Layer layer({head}, {}, 12, *backend);
+  const auto fetched = [&](Index begin, Index end) {
+    const QueryBlock block = query_block(head, begin, end, n + m, *backend);
+    return visible_entries(head, layer.cache->entries({&block, 1}).front(), block, *backend);
+  };
+  const auto together = fetched(n, n + m);
+  for (Index i = 0; i < m; ++i) {
+    CAPTURE(i);
+    const auto alone = fetched(n + i, n + i + 1);
+    for (Index g = 0; g < 2; ++g) {
+      CHECK(ids_of(together[static_cast<std::size_t>(g * m + i)]) == ids_of(alone[static_cast<std::size_t>(g)]));
     }
   }
 }

@@ -5,7 +5,7 @@
 
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/methods/stages/lloyd.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 using namespace kvbench;
 

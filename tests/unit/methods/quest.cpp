@@ -15,7 +15,7 @@ Settings pages_of(const char* page, Settings more = {}) {
   return more;
 }
 
-std::vector<std::int32_t> groups_of(const EntryTables& tables, Backend& backend) { return backend.read(tables[0].groups); }
+std::vector<std::int32_t> groups_of(const EntryTables& tables, Backend& backend) { return backend.read(tables[0].cluster_ids); }
 
 }  // namespace
 

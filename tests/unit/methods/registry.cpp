@@ -38,7 +38,7 @@ TEST_CASE("every row says what it is and how to run it") {
     CHECK_FALSE(method.complexity.query.empty());
     CHECK_FALSE(method.complexity.memory.empty());
     CHECK(method.bind != nullptr);
-    CHECK((method.granularity == Granularity::layer ? method.prepare_layer != nullptr : method.prepare != nullptr));
+    CHECK(method.prepare != nullptr);
     CHECK((method.heads_apart == nullptr || method.granularity == Granularity::layer));
     CHECK((method.granularity == Granularity::model) == (method.plan != nullptr));
     for (const ParamSpec& param : method.params) {

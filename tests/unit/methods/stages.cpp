@@ -5,7 +5,9 @@
 
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/growing_rows.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 #include <support/small.hpp>
 
@@ -43,22 +45,22 @@ TEST_CASE("growing rows leave what they started from alone, and fill their stora
   CHECK(backend->read(rows.rows()) == std::vector<float>{6});
 }
 
-TEST_CASE("random orders are permutations whose prefixes nest, and differ between seeds, methods and heads") {
+TEST_CASE("random tokens are distinct, nest by their number, and differ between seeds, methods and heads") {
   HeadPrompt head;
-  const auto order = [&](std::uint32_t seed, const char* method) { return random_order(Draws(seed, method, head), 20); };
-  Ids sorted = order(1, "random");
-  std::ranges::sort(sorted);
-  CHECK(sorted == token_range(0, 20));
-  CHECK(order(1, "random") == order(1, "random"));
-  CHECK(order(1, "random") != order(2, "random"));
-  CHECK(order(1, "random") != order(1, "uniform"));
+  const auto tokens = [&](std::uint32_t seed, const char* method) { return random_tokens(Draws(seed, method, head), 200, 20); };
+  const Ids chosen = tokens(1, "random");
+  REQUIRE(chosen.size() == 20);
+  for (std::size_t i = 1; i < chosen.size(); ++i) CHECK(chosen[i - 1] < chosen[i]);
+  CHECK(tokens(1, "random") == chosen);
+  CHECK(tokens(1, "random") != tokens(2, "random"));
+  CHECK(tokens(1, "random") != tokens(1, "uniform"));
 
   const Draws draws(1, "random", head);
   CHECK(std::ranges::includes(random_tokens(draws, 20, 9), random_tokens(draws, 20, 4)));
   CHECK(random_tokens(draws, 3, 50) == Ids{0, 1, 2});
-  const Ids before = order(1, "random");
+  CHECK(random_tokens(draws, 20, 20) == token_range(0, 20));
   head.head = KvHeadId{1};
-  CHECK(order(1, "random") != before);
+  CHECK(tokens(1, "random") != chosen);
 }
 
 TEST_CASE("a kept cache adds decoded tokens and counts one copy a query head where each selects") {

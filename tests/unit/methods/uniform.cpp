@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/methods/stages/draws.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 #include <support/small.hpp>
 

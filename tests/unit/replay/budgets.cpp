@@ -19,7 +19,6 @@ ReplayRequest request_for(Protocol protocol, std::vector<Index> budgets, bool st
   request.seeds = {0, 1};
   request.protocol = protocol;
   request.standalone = standalone;
-  request.threads = 1;
   return request;
 }
 
@@ -37,12 +36,12 @@ double difference(const CellResult& a, const CellResult& b) {
   return largest;
 }
 
-void check_same(const ReplayResults& together, const ReplayResults& other, const CellKey& key, std::size_t other_budget,
+void check_same(const ReplayResults& together, const ReplayResults& other, const Configuration& key, std::size_t other_budget,
                 bool same_work) {
   for (std::size_t h = 0; h < together.heads.size(); ++h) {
     const auto at = [&](const ReplayResults& results, std::size_t budget) -> const CellResult& {
-      for (std::size_t c = 0; c < results.cells.size(); ++c) {
-        const CellKey& k = results.cells[c];
+      for (std::size_t c = 0; c < results.configurations.size(); ++c) {
+        const Configuration& k = results.configurations[c];
         if (k.method == key.method && k.seed == key.seed && k.budget == budget) return results.heads[h].cells[c];
       }
       throw std::logic_error("no such cell");
@@ -71,16 +70,16 @@ TEST_CASE("every method answers at budgets together as at each alone, and as wit
                           .key_norm = 3});
   const std::vector<Index> budgets = {12, 48, 24, 36};  // in no order
   for (const Protocol protocol : {Protocol::prefill, Protocol::decode}) {
-    const ReplayResults together = replay(trace.reader(), request_for(protocol, budgets, false), {});
-    const ReplayResults standalone = replay(trace.reader(), request_for(protocol, budgets, true), {});
-    for (const CellKey& key : together.cells) {
+    const ReplayResults together = replay(trace.reader(), request_for(protocol, budgets, false), {.threads = 1});
+    const ReplayResults standalone = replay(trace.reader(), request_for(protocol, budgets, true), {.threads = 1});
+    for (const Configuration& key : together.configurations) {
       CAPTURE(kvbench::all_methods()[key.method].name);
       CAPTURE(budgets[key.budget]);
       check_same(together, standalone, key, key.budget, false);
     }
     for (std::size_t b = 0; b < budgets.size(); ++b) {
-      const ReplayResults alone = replay(trace.reader(), request_for(protocol, {budgets[b]}, false), {});
-      for (const CellKey& key : together.cells) {
+      const ReplayResults alone = replay(trace.reader(), request_for(protocol, {budgets[b]}, false), {.threads = 1});
+      for (const Configuration& key : together.configurations) {
         if (key.budget != b) continue;
         CAPTURE(kvbench::all_methods()[key.method].name);
         CAPTURE(budgets[b]);

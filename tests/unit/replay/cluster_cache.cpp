@@ -144,16 +144,16 @@ TEST_CASE("the cache that knows the future has the most hits that any cache of i
   CHECK(beyond_window > 50);
 }
 
-// Table 0 has no groups, table 1 has rows by query: query 0 reads 1 2 4 (cluster 5 5 -), query 1 reads 3 2 5 (9 5 5).
+// Table 0 has no clusters, table 1 has rows by query: query 0 reads 1 2 4 (cluster 5 5 -), query 1 reads 3 2 5 (9 5 5).
 TEST_CASE("a step counts the visible tokens of each cluster") {
   const auto backend = make_ref_backend();
   EntryTable table{.per_query = true,
                    .ids = backend->adopt(std::vector<TokenId>{1, 2, 4, 3, 2, 5}, 2, 3),
-                   .groups = backend->adopt(std::vector<std::int32_t>{5, 5, -1, 9, 5, 5}, 2, 3)};
+                   .cluster_ids = backend->adopt(std::vector<std::int32_t>{5, 5, -1, 9, 5, 5}, 2, 3)};
   const EntryTable sinks{.ids = backend->adopt(std::vector<TokenId>{0}, 1, 1)};
-  CHECK_FALSE(HostEntries({sinks}, 2, *backend).has_groups());
-  const HostEntries entries({sinks, table}, 2, *backend);
-  CHECK(entries.has_groups());
+  CHECK_FALSE(host_entries({sinks}, 2, *backend).has_clusters());
+  const HostEntries entries = host_entries({sinks, table}, 2, *backend);
+  CHECK(entries.has_clusters());
   const auto check = [](const ClusterStep& step, const Uses& expected) {
     REQUIRE(step.clusters.size() == expected.size());
     for (std::size_t c = 0; c < expected.size(); ++c) {
@@ -175,9 +175,9 @@ TEST_CASE("a replay fills in hit rates for methods with groups and leaves the ot
     for (const std::int32_t position : queries.positions) groups.push_back(position / 2);
     return EntryTables{{.per_query = true,
                         .ids = backend.adopt(std::vector<TokenId>(static_cast<std::size_t>(m), 3), m, 1),
-                        .groups = backend.adopt(std::move(groups), m, 1)}};
+                        .cluster_ids = backend.adopt(std::move(groups), m, 1)}};
   });
-  const ReplayResults results = replay(trace.reader(), request_of({&halves, &find_method("sink")}, 7));
+  const ReplayResults results = replay(trace.reader(), request_of({&halves, &find_method("sink")}, 7), serial);
   const std::map<Metric, Index> windows = {
       {Metric::cache_hit_r1, 1},          {Metric::cache_hit_r2, 2},          {Metric::cache_hit_r4, 4},
       {Metric::cache_hit_r1_clusters, 1}, {Metric::cache_hit_r2_clusters, 2}, {Metric::cache_hit_r4_clusters, 4},

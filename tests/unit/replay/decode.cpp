@@ -53,7 +53,7 @@ TEST_CASE("snapkv in decode: winners of the vote and every decoded token") {
   ReplayRequest request = request_of({&info}, budget);
   const std::vector<Assignment> settings = {{"window", "3"}, {"pooling", "none"}, {"per", "kv_head"}};
   request.methods[0].params = info.bind(settings);
-  check_all_heads(trace, replay(trace.reader(), request), [](const Arrays& head) -> TermEntries {
+  check_all_heads(trace, replay(trace.reader(), request, serial), [](const Arrays& head) -> TermEntries {
     return [kept = votes(head, 3, budget)](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(context, position + 1);
       for (const Index j : kept) entries.push_back({.id = j});
@@ -68,7 +68,7 @@ TEST_CASE("sink in decode: first tokens and a sliding window") {
   ReplayRequest request = request_of({&info}, budget);
   const std::vector<Assignment> settings = {{"sinks", "2"}, {"reposition", "false"}};
   request.methods[0].params = info.bind(settings);
-  const ReplayResults results = replay(trace.reader(), request);
+  const ReplayResults results = replay(trace.reader(), request, serial);
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(position + 1 - (budget - 2), position + 1);
@@ -104,7 +104,7 @@ TEST_CASE("prefill: the window after the context is exact and causal") {
   request.protocol = Protocol::prefill;
   const std::vector<Assignment> settings = {{"sinks", "2"}, {"reposition", "false"}};
   request.methods[0].params = info.bind(settings);
-  check_all_heads(trace, replay(trace.reader(), request), [](const Arrays&) -> TermEntries {
+  check_all_heads(trace, replay(trace.reader(), request, serial), [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(context - (budget - 2), position + 1);
       entries.push_back({.id = 0});
@@ -121,7 +121,7 @@ TEST_CASE("decoded=keep freezes the selection and keeps what follows") {
   request.decoded = Decoded::keep;
   const std::vector<Assignment> settings = {{"sinks", "1"}, {"reposition", "false"}};
   request.methods[0].params = info.bind(settings);
-  const ReplayResults results = replay(trace.reader(), request);
+  const ReplayResults results = replay(trace.reader(), request, serial);
   CHECK(results.prompts[0].protocol == Protocol::decode);
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
@@ -135,7 +135,7 @@ TEST_CASE("decoded=keep freezes the selection and keeps what follows") {
 TEST_CASE("a state that changes at every token answers each query in its own state") {
   const SmallTrace trace;
   const MethodInfo info = fake_spread_values();
-  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget)), [](const Arrays& head) -> TermEntries {
+  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget), serial), [](const Arrays& head) -> TermEntries {
     return [&head](Index, Index position) {
       std::vector<std::vector<double>> values;
       for (Index t = 0; t <= position; ++t) {
@@ -159,7 +159,7 @@ TEST_CASE("a state that changes at every token answers each query in its own sta
 TEST_CASE("two sets: numerator and denominator sum over different tokens") {
   const SmallTrace trace;
   const MethodInfo info = fake_two_sets();
-  const ReplayResults results = replay(trace.reader(), request_of({&info}, budget));
+  const ReplayResults results = replay(trace.reader(), request_of({&info}, budget), serial);
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(context, position + 1);
@@ -176,7 +176,7 @@ TEST_CASE("two sets: numerator and denominator sum over different tokens") {
 TEST_CASE("a table of each query head and query") {
   const SmallTrace trace;
   const MethodInfo info = fake_striped();
-  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget)), [](const Arrays&) -> TermEntries {
+  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget), serial), [](const Arrays&) -> TermEntries {
     return [](Index g, Index position) {
       std::vector<TermEntry> entries;
       for (Index j = 0; j <= position; ++j) {
@@ -190,7 +190,7 @@ TEST_CASE("a table of each query head and query") {
 TEST_CASE("an observing method is stepped and evicts by the attention that it saw") {
   const SmallTrace trace;
   const MethodInfo info = fake_observer();
-  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget)), [](const Arrays& head) -> TermEntries {
+  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget), serial), [](const Arrays& head) -> TermEntries {
     std::map<Index, std::vector<TermEntry>> by_position;
     std::map<Index, double> mass;
     for (Index j = context - budget; j < context; ++j) mass[j] = 0;
@@ -216,7 +216,7 @@ TEST_CASE("stream: every token arrives from the first one on, and every recorded
   const std::vector<Assignment> settings = {{"sinks", "2"}, {"reposition", "false"}};
   request.methods[0].params = sink.bind(settings);
   request.methods[1].params = snapkv.bind({});
-  const ReplayResults results = replay(trace.reader(), request);
+  const ReplayResults results = replay(trace.reader(), request, serial);
   CHECK(results.heads[0].positions.size() == 40);
   CHECK(results.heads[0].cells[0].context_tokens == 28);  // what shares of a budget refer to
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
@@ -228,7 +228,7 @@ TEST_CASE("stream: every token arrives from the first one on, and every recorded
     };
   });
   CHECK(results.heads[0].cells[1].status == Status::skipped);
-  CHECK(contains(results.heads[0].cells[1].reason, "no streaming algorithm"));
+  CHECK(contains(results.heads[0].cells[1].reason, "compresses a whole context at once; it is not a streaming algorithm"));
 }
 
 TEST_CASE("stream: subgen takes the radius that fits the budget at the end of the prompt, and says so") {
@@ -238,12 +238,12 @@ TEST_CASE("stream: subgen takes the radius that fits the budget at the end of th
   request.protocol = Protocol::stream;
   const std::vector<Assignment> settings = {{"t", "1"}};
   request.methods[0].params = info.bind(settings);
-  const ReplayResults streamed = replay(trace.reader(), request);
+  const ReplayResults streamed = replay(trace.reader(), request, serial);
   REQUIRE(streamed.heads[0].cells[0].notes.size() == 1);
   CHECK(contains(streamed.heads[0].cells[0].notes[0].text, "hindsight"));
   // Clusters and draws are those of a context compressed at once: the same bytes at the end.
   request.protocol = Protocol::decode;
-  const ReplayResults decoded = replay(trace.reader(), request);
+  const ReplayResults decoded = replay(trace.reader(), request, serial);
   CHECK(decoded.heads[0].cells[0].notes.empty());
   CHECK(streamed.heads[0].cells[0].bytes.kv == decoded.heads[0].cells[0].bytes.kv);
 }

@@ -50,7 +50,7 @@ TEST_CASE("a fault of one method is a status of its cells, and the others stay")
   const MethodInfo fails = throwing("fails", [] { throw std::runtime_error("its own sentence"); });
   const MethodInfo lacks = throwing("lacks", [] { throw Unavailable("nothing to eat"); });
   const MethodInfo cannot = throwing("cannot", [] { throw Infeasible("too little"); });
-  const ReplayResults results = replay(trace.reader(), request_of({&fails, &good, &lacks, &cannot, &good}, 5));
+  const ReplayResults results = replay(trace.reader(), request_of({&fails, &good, &lacks, &cannot, &good}, 5), serial);
   check_status(results, 0, Status::failed, "its own sentence");
   check_status(results, 1, Status::ok, "");
   check_status(results, 2, Status::skipped, "nothing to eat");
@@ -72,7 +72,7 @@ TEST_CASE("entries that break the contract fail with a sentence") {
     return tables;
   });
   const MethodInfo good = answering("good", [](const QueryBlock&, Backend& b) { return ids_table(b, {3, 4, -1}); });
-  const ReplayResults results = replay(trace.reader(), request_of({&twice, &beyond, &below, &not_a_number, &good}, 5));
+  const ReplayResults results = replay(trace.reader(), request_of({&twice, &beyond, &below, &not_a_number, &good}, 5), serial);
   check_status(results, 0, Status::failed, "an id twice in N");
   check_status(results, 1, Status::failed, "an id out of range");
   check_status(results, 2, Status::failed, "an id out of range");
@@ -86,13 +86,13 @@ TEST_CASE("in prefill a method may not answer with tokens after its context") {
   const MethodInfo late = answering("late", [](const QueryBlock&, Backend& b) { return ids_table(b, {27, 28}); });
   ReplayRequest request = request_of({&late}, 5);
   request.protocol = Protocol::prefill;
-  check_status(replay(trace.reader(), request), 0, Status::failed, "an id out of range");
+  check_status(replay(trace.reader(), request, serial), 0, Status::failed, "an id out of range");
 }
 
 TEST_CASE("no entries at all are an empty answer") {
   const SmallTrace trace;
   const MethodInfo none = answering("none", [](const QueryBlock&, Backend&) { return EntryTables{}; });
-  const ReplayResults results = replay(trace.reader(), request_of({&none}, 5));
+  const ReplayResults results = replay(trace.reader(), request_of({&none}, 5), serial);
   check_status(results, 0, Status::ok, "");
   CHECK(metric(results.heads[0].cells[0], 0, Metric::rel_err) == 1);
   CHECK(std::isnan(metric(results.heads[0].cells[0], 0, Metric::log_z_err)));
@@ -110,7 +110,8 @@ TEST_CASE("a trace without a part skips the methods that need it") {
   pre_rope.needs = {Part::keys_pre_rope};
   speculated.needs = {Part::speculated_queries};
   const MethodInfo good = fake_two_sets();
-  const ReplayResults results = replay(trace.reader(), request_of({&sums, &observed, &pre_rope, &speculated, &good}, 5));
+  const ReplayResults results =
+      replay(trace.reader(), request_of({&sums, &observed, &pre_rope, &speculated, &good}, 5), serial);
   check_status(results, 0, Status::skipped, "--column-sums");
   check_status(results, 1, Status::skipped, "--queries");
   check_status(results, 2, Status::skipped, "--pre-rope");
@@ -123,14 +124,14 @@ TEST_CASE("an observing method is skipped where a decode step has no query") {
   options.num_queries = 11;  // of 12 decoded tokens
   const SmallTrace trace(options);
   const MethodInfo info = fake_observer();
-  check_status(replay(trace.reader(), request_of({&info}, 5)), 0, Status::skipped, "--queries all");
+  check_status(replay(trace.reader(), request_of({&info}, 5), serial), 0, Status::skipped, "--queries all");
 }
 
 TEST_CASE("the stop flag interrupts") {
   const SmallTrace trace;
   const MethodInfo info = fake_two_sets();
   const std::atomic<bool> stop = true;
-  CHECK_THROWS_AS(replay(trace.reader(), request_of({&info}, 5), {.progress = {}, .stop = &stop}), Interrupted);
+  CHECK_THROWS_AS(replay(trace.reader(), request_of({&info}, 5), serial, {.progress = {}, .stop = &stop}), Interrupted);
 }
 
 TEST_CASE("a stop in the middle of a replay ends it at the next cell") {
@@ -143,7 +144,7 @@ TEST_CASE("a stop in the middle of a replay ends it at the next cell") {
     return std::make_unique<FunctionCache>([&backend](const QueryBlock&) { return ids_table(backend, {0}); });
   });
   const ReplayRequest request = request_of({&stopping, &stopping, &stopping}, 5);
-  CHECK_THROWS_AS(replay(trace.reader(), request, {.progress = {}, .stop = &stop}), Interrupted);
+  CHECK_THROWS_AS(replay(trace.reader(), request, serial, {.progress = {}, .stop = &stop}), Interrupted);
   CHECK(opened == 1);
 }
 
@@ -151,24 +152,19 @@ TEST_CASE("exhausted memory and input errors end the replay") {
   const SmallTrace trace;
   const MethodInfo memory = throwing("memory", [] { throw std::bad_alloc(); });
   const MethodInfo disk = throwing("disk", [] { throw IoError("the disk is gone"); });
-  ReplayRequest request = request_of({&memory}, 5);
-  request.threads = 4;
-  CHECK_THROWS_AS(replay(trace.reader(), request), std::bad_alloc);
-  request = request_of({&disk}, 5);
-  request.threads = 4;
-  CHECK_THROWS_AS(replay(trace.reader(), request), IoError);
+  CHECK_THROWS_AS(replay(trace.reader(), request_of({&memory}, 5), {.threads = 4}), std::bad_alloc);
+  CHECK_THROWS_AS(replay(trace.reader(), request_of({&disk}, 5), {.threads = 4}), IoError);
 }
 
 TEST_CASE("progress counts every unit once") {
   const SmallTrace trace;
   const MethodInfo info = fake_two_sets(), layer = fake_shared_layer();
   std::vector<Index> seen;
-  ReplayRequest request = request_of({&info, &layer}, 5);
-  request.threads = 3;
-  replay(trace.reader(), request, {.progress = [&](Index done, Index total) {
-           seen.push_back(done);
-           CHECK(total == 2 * (2 + 1));  // two layers: two heads and the layer
-         }});
+  const auto progress = [&](Index done, Index total) {
+    seen.push_back(done);
+    CHECK(total == 2 * (2 + 1));  // two layers: two heads and the layer
+  };
+  replay(trace.reader(), request_of({&info, &layer}, 5), {.threads = 3}, {.progress = progress});
   CHECK(seen == std::vector<Index>{1, 2, 3, 4, 5, 6});
 }
 
@@ -179,17 +175,16 @@ TEST_CASE("results do not depend on the number of threads") {
   for (const MethodInfo& fake : fakes) methods.push_back(&fake);
   ReplayRequest request = request_of(methods, 6);
   request.methods[0].params = methods[0]->bind(std::vector<Assignment>{{"window", "3"}});
-  const ReplayResults one = replay(trace.reader(), request);
-  request.threads = 4;
-  const ReplayResults four = replay(trace.reader(), request);
+  const ReplayResults one = replay(trace.reader(), request, serial);
+  const ReplayResults four = replay(trace.reader(), request, {.threads = 4});
   REQUIRE(one.heads.size() == four.heads.size());
-  REQUIRE(one.cells.size() == 1 + 5 + 5 + fakes.size());  // two of them with five seeds
+  REQUIRE(one.configurations.size() == 1 + 5 + 5 + fakes.size());  // two of them with five seeds
   for (std::size_t h = 0; h < one.heads.size(); ++h) {
     CHECK(one.heads[h].place == four.heads[h].place);
     CHECK(one.heads[h].positions == four.heads[h].positions);
-    for (std::size_t c = 0; c < one.cells.size(); ++c) {
+    for (std::size_t c = 0; c < one.configurations.size(); ++c) {
       const CellResult &a = one.heads[h].cells[c], &b = four.heads[h].cells[c];
-      CAPTURE(methods[one.cells[c].method]->name);
+      CAPTURE(methods[one.configurations[c].method]->name);
       CHECK(a.status == b.status);
       CHECK(a.reason == b.reason);
       CHECK(same_bits(flat(a.metrics), flat(b.metrics)));
@@ -201,16 +196,17 @@ TEST_CASE("results do not depend on the number of threads") {
   }
 }
 
-// Clusters of a seed, whole rounds of merging, blocks of a walk and centres are found once, by the first budget that needs
-// them.
-TEST_CASE("what budgets of one seed share is charged to each of them, whatever their order") {
+// Clusters of a seed, whole rounds of merging and centres are computed when they are first needed, and then serve other budgets.
+TEST_CASE("standalone configurations cost what each costs alone, and together they keep the same") {
   const SmallTrace trace;
-  const auto run = [&](const MethodInfo& info, std::vector<Assignment> settings, std::vector<Budget> budgets) {
+  const auto run = [&](const MethodInfo& info, std::vector<Assignment> settings, std::vector<Budget> budgets,
+                       std::vector<std::uint32_t> seeds, bool standalone) {
     ReplayRequest request = request_of({&info}, 7);
     request.methods[0].params = info.bind(settings);
     request.budgets = std::move(budgets);
-    request.seeds = {3, 4};
-    return replay(trace.reader(), request);
+    request.seeds = std::move(seeds);
+    request.standalone = standalone;
+    return replay(trace.reader(), request, serial);
   };
   const std::vector<std::pair<const char*, std::vector<Assignment>>> methods = {
       {"clusterkv", {{"sinks", "1"}, {"clusters", "4"}}},
@@ -221,21 +217,25 @@ TEST_CASE("what budgets of one seed share is charged to each of them, whatever t
     CAPTURE(name);
     const MethodInfo& info = find_method(name);
     const std::vector<Budget> budgets = {Budget::tokens(8), Budget::tokens(7), Budget::tokens(9)};
-    const ReplayResults all = run(info, settings, budgets);
-    const std::size_t seeds = info.seeded ? 2 : 1;
-    REQUIRE(all.cells.size() == 3 * seeds);
-    for (std::size_t b = 0; b < 3; ++b) {
-      const ReplayResults alone = run(info, settings, {budgets[b]});
-      REQUIRE(alone.cells.size() == seeds);
-      for (std::size_t h = 0; h < all.heads.size(); ++h) {
-        for (std::size_t s = 0; s < seeds; ++s) {
-          const CellResult &expected = alone.heads[h].cells[s], &cell = all.heads[h].cells[b * seeds + s];
-          CHECK(expected.compress_flops > 0);
-          CHECK(cell.compress_flops == expected.compress_flops);
-          CHECK(cell.peak_bytes > 0);
-          CHECK(cell.kept_tokens == expected.kept_tokens);
-        }
+    const ReplayResults together = run(info, settings, budgets, {3, 4}, false), apart = run(info, settings, budgets, {3, 4}, true);
+    REQUIRE(apart.configurations.size() == 3 * (info.seeded ? 2 : 1));
+    double shared_flops = 0, own_flops = 0;
+    for (std::size_t c = 0; c < apart.configurations.size(); ++c) {
+      const Configuration& key = apart.configurations[c];
+      const ReplayResults alone = run(info, settings, {budgets[key.budget]}, {key.seed}, false);
+      REQUIRE(alone.configurations.size() == 1);
+      for (std::size_t h = 0; h < apart.heads.size(); ++h) {
+        const CellResult &expected = alone.heads[h].cells[0], &own = apart.heads[h].cells[c], &shared = together.heads[h].cells[c];
+        CHECK(expected.compress_flops > 0);
+        CHECK(own.compress_flops == expected.compress_flops);
+        CHECK(own.peak_bytes == expected.peak_bytes);
+        CHECK(own.kept_tokens == expected.kept_tokens);
+        CHECK(shared.kept_tokens == expected.kept_tokens);
+        CHECK(shared.compress_flops <= expected.compress_flops);
+        shared_flops += shared.compress_flops;
+        own_flops += own.compress_flops;
       }
     }
+    CHECK((shared_flops < own_flops) == (std::string(name) != "balancekv"));  // whose blocks share nothing
   }
 }

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/replay/measure/memory.hpp>
+#include <kvbench/replay/measure/bytes.hpp>
 
 #include <support/rows.hpp>
 

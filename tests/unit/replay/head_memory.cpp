@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/replay/plan/head_memory.hpp>
+#include <kvbench/replay/run/head_memory.hpp>
 
 #include <doctest/doctest.h>
 
@@ -33,10 +33,10 @@ ReplayPlan planned(const char* method, const trace::TraceInfo& trace, ReplayRequ
 
 }  // namespace
 
-TEST_CASE("the bytes of a head, by hand") {
+TEST_CASE("the bytes of a work item, computed by hand") {
   trace::TraceInfo trace = described(1000);
   ReplayRequest request;
-  const auto bytes = [&] { return unit_bytes(trace, planned("sink", trace, request).units[0]); };
+  const auto bytes = [&] { return work_item_bytes(trace, planned("sink", trace, request).work_items[0]); };
   // 64e6 fixed, 4 * 40e6 of logits and softmax rows; keys and values 1000 * 192 * 4 B = 768000, five eighths of it again;
   // queries twice 10 * 128 * 4.
   const double plain = 224e6 + 768000 * 1.625 + 2 * 5120;
@@ -47,44 +47,41 @@ TEST_CASE("the bytes of a head, by hand") {
   CHECK(bytes() == doctest::Approx(plain + 4000 + 512000));
 }
 
-TEST_CASE("threads are as many as fit, and the note says why they are fewer") {
+TEST_CASE("as many threads run as fit into memory, and a note says why they are fewer") {
   const trace::TraceInfo trace = described(1000);
   ReplayRequest request;
   const ReplayPlan plan = planned("sink", trace, request);  // about 225 MB a head
-  request.threads = 4;
-  request.memory = 1000e6;
-  CHECK(plan_workers(trace, plan, request).threads == 4);
-  CHECK(plan_workers(trace, plan, request).note.empty());
-  CHECK(plan_workers(trace, plan, request).spare == doctest::Approx(1000e6 - 4 * unit_bytes(trace, plan.units[0])));
-  request.memory = 700e6;
-  const Workers fewer = plan_workers(trace, plan, request);
+  RunOptions options{.threads = 4, .memory = 1000e6};
+  CHECK(plan_threads(trace, plan, options).threads == 4);
+  CHECK(plan_threads(trace, plan, options).note.empty());
+  CHECK(plan_threads(trace, plan, options).spare == doctest::Approx(1000e6 - 4 * work_item_bytes(trace, plan.work_items[0])));
+  options.memory = 700e6;
+  const ThreadPlan fewer = plan_threads(trace, plan, options);
   CHECK(fewer.threads == 3);
-  CHECK(fewer.spare == doctest::Approx(700e6 - 3 * unit_bytes(trace, plan.units[0])));
+  CHECK(fewer.spare == doctest::Approx(700e6 - 3 * work_item_bytes(trace, plan.work_items[0])));
   CHECK(contains(fewer.note, "3 of 4 threads run"));
-  CHECK(contains(fewer.note, "--memory allows 0.7 GiB"));
-  request.memory = 190e6;
-  CHECK_THROWS_WITH_AS(plan_workers(trace, plan, request),
-                       "a head of 1000 tokens takes up to 0.21 GiB, and --memory allows 0.18 GiB; raise --memory, or use a "
+  CHECK(contains(fewer.note, "`memory` allows 0.7 GiB"));
+  options.memory = 190e6;
+  CHECK_THROWS_WITH_AS(plan_threads(trace, plan, options),
+                       "a head of 1000 tokens needs up to 0.21 GiB, and `memory` allows 0.18 GiB; raise `memory`, or use a "
                        "shorter trace",
                        Error);
-  request.memory = 0;
-  request.threads = 1;
-  CHECK(plan_workers(trace, plan, request).threads == 1);
+  options = {.threads = 1};
+  CHECK(plan_threads(trace, plan, options).threads == 1);
   CHECK(default_memory() > 1e8);
 }
 
-TEST_CASE("heads of a layer are in memory together only where a method looks from one to the other") {
+TEST_CASE("all heads of a layer are in memory together only for methods that relate them") {
   const trace::TraceInfo trace = described(4'000'000);  // 5 GB a head
   ReplayRequest request;
-  request.memory = 8e9;
-  request.threads = 1;
+  const RunOptions options{.threads = 1, .memory = 8e9};
   const ReplayPlan apart = planned("chelsea", trace, request);
-  CHECK(apart.units.size() == 2);
-  CHECK(apart.units[1].kv_heads == std::vector<Index>{1});
-  CHECK(apart.units[1].first_result == 1);
-  CHECK_NOTHROW(plan_workers(trace, apart, request));
+  CHECK(apart.work_items.size() == 2);
+  CHECK(apart.work_items[1].kv_heads == std::vector<Index>{1});
+  CHECK(apart.work_items[1].first_result == 1);
+  CHECK_NOTHROW(plan_threads(trace, apart, options));
   const ReplayPlan together = planned("chelsea", trace, request, {{"outliers", "auto"}});
-  CHECK(together.units.size() == 1);
-  CHECK(together.units[0].kv_heads.size() == 2);
-  CHECK_THROWS_WITH_AS(plan_workers(trace, together, request), doctest::Contains("all 2 kv heads of a layer"), Error);
+  CHECK(together.work_items.size() == 1);
+  CHECK(together.work_items[0].kv_heads.size() == 2);
+  CHECK_THROWS_WITH_AS(plan_threads(trace, together, options), doctest::Contains("all 2 kv heads of a layer"), Error);
 }

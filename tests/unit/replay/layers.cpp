@@ -26,14 +26,13 @@ TEST_CASE("a layer method gets all heads at once, head methods one each") {
   const SmallTrace trace;
   std::vector<std::vector<std::int32_t>> layers;
   MethodInfo layer = fake_shared_layer();
-  layer.prepare_layer = [&layers, inner = layer.prepare_layer](std::span<const HeadPrompt> heads, const Params& params,
-                                                               Backend& backend) {
+  layer.prepare = [&layers, inner = layer.prepare](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
     layers.emplace_back();
     for (const HeadPrompt& head : heads) layers.back().push_back(head.head.value);
     return inner(heads, params, backend);
   };
   const MethodInfo head = fake_two_sets();
-  const ReplayResults results = replay(trace.reader(), request_of({&head, &layer}, 5));
+  const ReplayResults results = replay(trace.reader(), request_of({&head, &layer}, 5), serial);
   CHECK(layers == std::vector<std::vector<std::int32_t>>{{0, 1}, {0, 1}});
   REQUIRE(results.heads.size() == 4);
   for (std::size_t l = 0; l < 2; ++l) {
@@ -47,7 +46,7 @@ TEST_CASE("a layer method gets all heads at once, head methods one each") {
 TEST_CASE("a planned method gets the budget of its layer") {
   const SmallTrace trace;
   const MethodInfo info = fake_planned();  // 2 * 6 * (l + 1) / 3
-  const ReplayResults results = replay(trace.reader(), request_of({&info}, 6));
+  const ReplayResults results = replay(trace.reader(), request_of({&info}, 6), serial);
   REQUIRE(trace.reader().info().num_layers == 2);
   for (const HeadResult& head : results.heads) {
     const Index budget = head.place.layer == 0 ? 4 : 8;
@@ -61,7 +60,7 @@ TEST_CASE("a planned method gets the budget of its layer") {
 TEST_CASE("a plan that hands a layer more than the context is cut there") {
   const SmallTrace trace;
   const MethodInfo info = fake_planned();
-  const ReplayResults results = replay(trace.reader(), request_of({&info}, 24));
+  const ReplayResults results = replay(trace.reader(), request_of({&info}, 24), serial);
   for (const HeadResult& head : results.heads) {
     const CellResult& cell = head.cells[0];
     REQUIRE_MESSAGE(cell.status == Status::ok, cell.reason);
@@ -75,7 +74,7 @@ TEST_CASE("dense layers are exact for every kind of method") {
   const MethodInfo head = fake_two_sets(), layer = fake_shared_layer(), observer = fake_observer();
   ReplayRequest request = request_of({&head, &layer, &observer}, 5);
   request.dense_layers = 1;
-  const ReplayResults results = replay(trace.reader(), request);
+  const ReplayResults results = replay(trace.reader(), request, serial);
   for (const HeadResult& result : results.heads) {
     for (std::size_t cell = 0; cell < 3; ++cell) {
       CAPTURE(cell);

@@ -56,10 +56,10 @@ TEST_CASE("the protocol follows the trace") {
   r.request.window = 100;
   CHECK(make_plan(trace_of(40), r.request).prompts[1].context == 500);
   r.request.protocol = Protocol::decode;
-  CHECK(contains(refusal(trace_of(0), r.request), "--protocol prefill"));
+  CHECK(contains(refusal(trace_of(0), r.request), "set `protocol` to prefill"));
 }
 
-TEST_CASE("a short prompt keeps half of itself as window") {
+TEST_CASE("in a short prompt the default window is half of it") {
   Requests r;
   trace::TraceInfo trace = trace_of(0);
   trace.prompts.resize(1);
@@ -76,23 +76,23 @@ TEST_CASE("budgets are tokens or shares, of the context or of its middle") {
   CHECK(budget_tokens(prompt, Budget::parse("64"), true) == 164);
 }
 
-TEST_CASE("units are heads, and layers for methods that see the layer") {
+TEST_CASE("work items are kv heads, and layers for methods that see the layer") {
   Requests r;
   r.request.methods.push_back({.info = &r.layer_method, .params = {}});
   r.request.layers = {5};
   const ReplayPlan plan = make_plan(trace_of(40), r.request);
   REQUIRE(plan.heads.size() == 4);
-  REQUIRE(plan.units.size() == 6);  // a prompt: two heads and their layer
+  REQUIRE(plan.work_items.size() == 6);  // per prompt: two heads and their layer
   CHECK(plan.heads[1] == HeadPlace{0, 1, 1});
   CHECK(plan.heads[2] == HeadPlace{1, 1, 0});
-  CHECK(plan.units[2].layer_methods);
-  CHECK(plan.units[2].kv_heads == std::vector<Index>{0, 1});
-  CHECK(plan.units[5].first_result == 2);
+  CHECK(plan.work_items[2].layer_methods);
+  CHECK(plan.work_items[2].kv_heads == std::vector<Index>{0, 1});
+  CHECK(plan.work_items[5].first_result == 2);
   r.request.kv_heads = {1};
   CHECK(make_plan(trace_of(40), r.request).heads.size() == 2);
 }
 
-TEST_CASE("cells are methods by budgets by seeds, seeds for seeded methods alone") {
+TEST_CASE("configurations are methods x budgets x seeds, where methods without randomness have one seed") {
   Requests r;
   MethodInfo seeded = testing::fake_two_sets();
   seeded.seeded = true;
@@ -100,14 +100,14 @@ TEST_CASE("cells are methods by budgets by seeds, seeds for seeded methods alone
   r.request.budgets = {Budget::parse("10"), Budget::parse("20")};
   r.request.seeds = {4, 7, 9};
   const ReplayPlan plan = make_plan(trace_of(40), r.request);
-  REQUIRE(plan.cells.size() == 2 + 6);
-  CHECK(plan.cells[1].budget == 1);
-  CHECK(plan.cells[4].method == 1);
-  CHECK(plan.cells[4].budget == 0);
-  CHECK(plan.cells[4].seed == 9);
+  REQUIRE(plan.configurations.size() == 2 + 6);
+  CHECK(plan.configurations[1].budget == 1);
+  CHECK(plan.configurations[4].method == 1);
+  CHECK(plan.configurations[4].budget == 0);
+  CHECK(plan.configurations[4].seed == 9);
 }
 
-TEST_CASE("refusals name the flag and the remedy") {
+TEST_CASE("refusals name the field and the remedy") {
   Requests r;
   const trace::TraceInfo trace = trace_of(40);
   const auto refused = [&](auto change) {
@@ -115,24 +115,23 @@ TEST_CASE("refusals name the flag and the remedy") {
     change(request);
     return refusal(trace, request);
   };
-  const std::string prompts = refused([](ReplayRequest& q) { q.prompts = {"c"}; });
-  CHECK(contains(prompts, "--prompts"));
-  CHECK(contains(prompts, "a, b"));
-  const std::string layers = refused([](ReplayRequest& q) { q.layers = {3}; });
-  CHECK(contains(layers, "--layers"));
-  CHECK(contains(layers, "0, 5"));
-  CHECK(contains(refused([](ReplayRequest& q) { q.kv_heads = {2}; }), "--heads"));
-  CHECK(contains(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("961")}; }), "--budget 961"));
+  CHECK(refused([](ReplayRequest& q) { q.prompts = {"c"}; }) ==
+        "`prompts`: the trace has no prompt 'c'. Did you mean 'a'? It has: a, b");
+  CHECK(refused([](ReplayRequest& q) { q.layers = {3}; }) == "`layers`: the trace has no layer 3; it has 0, 5");
+  CHECK(refused([](ReplayRequest& q) { q.kv_heads = {2}; }) == "`kv_heads`: there is no kv head 2; the trace has 0 to 1");
+  CHECK(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("961")}; }) ==
+        "`budgets`: 961 is larger than the context of 960 tokens; use at most 960, or 100%");
   CHECK(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("960")}; }).empty());
-  CHECK(contains(refused([](ReplayRequest& q) { q.protect_first = 500, q.protect_last = 60; }), "--protect 500,60"));
-  CHECK(contains(refused([](ReplayRequest& q) {
-                   q.protocol = Protocol::prefill;
-                   q.window = 600;
-                 }),
-                 "--window 600"));
+  const std::string covered = "500 + 60 tokens are the whole context of prompt 'b', which has 560; protect fewer tokens";
+  CHECK(refused([](ReplayRequest& q) { q.protect_first = 500, q.protect_last = 60; }) ==
+        "`protect_first` and `protect_last`: " + covered);
+  CHECK(refused([](ReplayRequest& q) { q.protect_first = 500, q.protect_last = 60, q.protect_outside = true; }) ==
+        "`protect_outside`: " + covered);
+  CHECK(refused([](ReplayRequest& q) { q.protocol = Protocol::prefill, q.window = 600; }) ==
+        "`window` is 600, which leaves no context in prompt 'b' of 600 tokens; choose a window below 600");
 }
 
-TEST_CASE("a stream starts from nothing and answers every recorded query") {
+TEST_CASE("a stream starts with an empty context and evaluates every recorded query") {
   Requests r;
   r.request.protocol = Protocol::stream;
   const ReplayPlan plan = make_plan(trace_of(40), r.request);
@@ -140,10 +139,10 @@ TEST_CASE("a stream starts from nothing and answers every recorded query") {
   CHECK(plan.prompts[0].appends());
   CHECK(budget_tokens(plan.prompts[0], Budget::parse("25%"), false) == 240);  // of the 960 tokens of the prompt
   r.request.protect_first = 4;
-  CHECK(contains(refusal(trace_of(40), r.request), "--protect"));
+  CHECK(contains(refusal(trace_of(40), r.request), "`protect_first` and `protect_last` must be left out"));
   r.request.protect_first = 0;
   r.request.decoded = Decoded::keep;
-  CHECK(contains(refusal(trace_of(40), r.request), "--decoded keep"));
+  CHECK(contains(refusal(trace_of(40), r.request), "`decoded` is keep, which leaves the method nothing to do"));
 }
 
 TEST_CASE("a layer without queries after the context is refused") {

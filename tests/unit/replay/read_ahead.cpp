@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/plan/device_memory.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
-#include <kvbench/replay/workers.hpp>
+#include <kvbench/replay/run/device_memory.hpp>
+#include <kvbench/replay/run/workers.hpp>
 
 #include <support/fakes.hpp>
 #include <support/small_trace.hpp>
@@ -25,10 +25,11 @@ std::vector<float> contents(const Head& head, Backend& backend) {
   return all;
 }
 
-std::vector<float> contents(const trace::TraceInfo& info, const Unit& unit, std::vector<HeadSlabs> slabs, Backend& backend) {
+std::vector<float> contents(const trace::TraceInfo& info, const WorkItem& item, std::vector<HeadSlabs> slabs,
+                            Backend& backend) {
   std::vector<float> all;
   for (std::size_t h = 0; h < slabs.size(); ++h) {
-    const auto part = contents(place_head(info, unit.prompt, unit.place(h), std::move(slabs[h]), backend), backend);
+    const auto part = contents(place_head(info, item.prompt, item.place(h), std::move(slabs[h]), backend), backend);
     all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -36,24 +37,24 @@ std::vector<float> contents(const trace::TraceInfo& info, const Unit& unit, std:
 
 }  // namespace
 
-TEST_CASE("units that were read ahead hold what a direct load holds, in any order of taking") {
+TEST_CASE("work items that were read ahead hold what a direct load holds, in any order of taking") {
   const SmallTrace trace;
   const trace::TraceInfo& info = trace.reader().info();
   const MethodInfo one = fake_two_sets(), layer = fake_shared_layer();
   const ReplayPlan plan = make_plan(info, request_of({&one, &layer}, 5));
   const auto backend = make_ref_backend();
-  REQUIRE(plan.units.size() == 6);
+  REQUIRE(plan.work_items.size() == 6);
   for (const std::size_t largest : {std::size_t{0}, std::size_t{1} << 30}) {
     for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{0, 1, 2, 3, 4, 5}, {1, 0, 2, 4, 3, 5}}) {
       ReadAhead slabs(trace.reader(), plan, 2, largest);
       for (const std::size_t u : order) {
-        const Unit& unit = plan.units[u];
+        const WorkItem& item = plan.work_items[u];
         std::vector<float> expected;
-        for (std::size_t h = 0; h < unit.kv_heads.size(); ++h) {
-          const auto part = contents(load_head(trace.reader(), unit.prompt, unit.place(h), *backend), *backend);
+        for (std::size_t h = 0; h < item.kv_heads.size(); ++h) {
+          const auto part = contents(load_head(trace.reader(), item.prompt, item.place(h), *backend), *backend);
           expected.insert(expected.end(), part.begin(), part.end());
         }
-        CHECK(contents(info, unit, slabs.take(u, *backend), *backend) == expected);
+        CHECK(contents(info, item, slabs.take(u, *backend), *backend) == expected);
       }
     }
   }
@@ -69,15 +70,12 @@ TEST_CASE("results do not depend on reading ahead") {
   const SmallTrace trace;
   const MethodInfo one = fake_two_sets(), layer = fake_shared_layer();
   for (const int threads : {1, 3}) {
-    ReplayRequest request = request_of({&one, &find_method("subgen"), &layer}, 5);
-    request.threads = threads;
-    request.read_ahead_bytes = 0;
-    const ReplayResults without = replay(trace.reader(), request);
-    request.read_ahead_bytes.reset();
-    const ReplayResults with = replay(trace.reader(), request);
+    const ReplayRequest request = request_of({&one, &find_method("subgen"), &layer}, 5);
+    const ReplayResults without = replay(trace.reader(), request, {.threads = threads, .read_ahead_bytes = 0});
+    const ReplayResults with = replay(trace.reader(), request, {.threads = threads});
     REQUIRE(with.heads.size() == without.heads.size());
     for (std::size_t h = 0; h < with.heads.size(); ++h) {
-      for (std::size_t c = 0; c < with.cells.size(); ++c) {
+      for (std::size_t c = 0; c < with.configurations.size(); ++c) {
         const CellResult &a = with.heads[h].cells[c], &b = without.heads[h].cells[c];
         CHECK(a.status == b.status);
         CHECK(a.peak_bytes == b.peak_bytes);
@@ -98,9 +96,9 @@ TEST_CASE("a GPU without enough memory is told what would fit") {
   CHECK(contains(single, "No memory. "));
   CHECK(contains(single, "8000 tokens and 1 kv head;"));
   CHECK(contains(single, "up to about 4000 tokens"));
-  CHECK(contains(single, "--device cpu"));
-  CHECK(contains(explained(fault, {.tokens = 8000, .heads = 8}).what(), "leave those methods out"));
-  CHECK(contains(explained(fault, {.tokens = 8000, .heads = 8, .workers = 3}).what(), "--threads 1"));
+  CHECK(contains(single, "`backend` to cpu"));
+  CHECK(contains(explained(fault, {.tokens = 8000, .heads = 8}).what(), "leave these methods out"));
+  CHECK(contains(explained(fault, {.tokens = 8000, .heads = 8, .threads = 3}).what(), "`threads` to 1"));
 }
 
 TEST_CASE("cuda is had or refused with a reason, and auto takes what there is") {
@@ -114,6 +112,8 @@ TEST_CASE("cuda is had or refused with a reason, and auto takes what there is") 
   } else {
     CHECK(automatic.backend == "cpu");
     CHECK(contains(automatic.note, cuda_unusable()));
-    CHECK_THROWS_AS(choose_device("cuda"), Error);
+    CHECK(message_of<Error>([] {
+            choose_device("cuda");
+          }).starts_with("`backend` is cuda, which cannot be used: " + cuda_unusable()));
   }
 }

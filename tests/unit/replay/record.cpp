@@ -26,7 +26,7 @@ struct Results {
     results.prompts = {{"first", Protocol::decode}};
     results.methods = {{"seeded", "t=4", true}, {"plain", "", false}};
     results.budgets = {"5"};
-    results.cells = {{0, 0, 7}, {0, 0, 9}, {1, 0, 0}};
+    results.configurations = {{0, 0, 7}, {0, 0, 9}, {1, 0, 0}};
     for (std::size_t h = 0; h < 4; ++h) {
       HeadResult head{.place = {0, h / 2, static_cast<Index>(h % 2)},
                       .layer = static_cast<std::int64_t>(h / 2),
@@ -189,7 +189,7 @@ TEST_CASE("rows of parts with some of the methods stand in order as those of the
     std::vector<Record> joined;
     for (const std::size_t method : {1u, 0u}) {
       ReplayResults part = t.results;
-      std::erase_if(part.cells, [&](const CellKey& key) { return key.method != method; });
+      std::erase_if(part.configurations, [&](const Configuration& key) { return key.method != method; });
       for (HeadResult& head : part.heads) {
         if (method == 0)
           head.cells.pop_back();

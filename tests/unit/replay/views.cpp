@@ -123,7 +123,7 @@ TEST_CASE("protected ends are taken out of what a method sees and stay exact") {
   ReplayRequest request = one_head(info, 12);
   request.protect_first = 3;
   request.protect_last = 4;
-  const ReplayResults results = replay(trace.reader(), request);
+  const ReplayResults results = replay(trace.reader(), request, serial);
   const Arrays head(trace.reader(), 1, 1);
   CHECK(log.keys == rows_of(head.keys, head.d, 3, 24));
   CHECK(log.values == rows_of(head.values, head.dv, 3, 24));
@@ -156,7 +156,7 @@ TEST_CASE("protected tokens outside the budget come on top of it") {
   request.protect_first = 3;
   request.protect_last = 4;
   request.protect_outside = true;
-  CHECK(replay(trace.reader(), request).heads[0].cells[0].budget_tokens == 12);
+  CHECK(replay(trace.reader(), request, serial).heads[0].cells[0].budget_tokens == 12);
   CHECK(log.budget == 5);
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("a budget within the protected tokens is infeasible") {
   ReplayRequest request = one_head(info, 7);
   request.protect_first = 3;
   request.protect_last = 4;
-  const ReplayResults results = replay(trace.reader(), request);
+  const ReplayResults results = replay(trace.reader(), request, serial);
   const CellResult& cell = results.heads[0].cells[0];
   CHECK(cell.status == Status::infeasible);
   CHECK(contains(cell.reason, "7 protected"));
@@ -178,7 +178,7 @@ TEST_CASE("an observing method is stepped, and its weights sum to one over its e
   Recording log;
   MethodInfo info = recorder(log);
   info.observes = true;
-  replay(trace.reader(), one_head(info, 5));
+  replay(trace.reader(), one_head(info, 5), serial);
   CHECK(log.steps == 12);
   CHECK(log.appended_first.size() == 12);
   REQUIRE(log.weight_sums.size() == 24);
@@ -189,7 +189,7 @@ TEST_CASE("a method that does not observe is not told") {
   const SmallTrace trace;
   Recording log;
   const MethodInfo info = recorder(log);
-  replay(trace.reader(), one_head(info, 5));
+  replay(trace.reader(), one_head(info, 5), serial);
   CHECK(log.steps == 0);
   CHECK(log.appended_first.size() == 6);
 }
@@ -200,7 +200,7 @@ TEST_CASE("evaluated queries change errors and leave every kept set as it is") {
   const MethodInfo shared = fake_shared_layer();
   ReplayRequest request = request_of({&find_method("snapkv"), &find_method("uniform"), &find_method("random"), &shared}, 7);
   request.methods[0].params = find_method("snapkv").bind(std::vector<Assignment>{{"window", "3"}});
-  const ReplayResults a = replay(trace.reader(), request), b = replay(*other, request);
+  const ReplayResults a = replay(trace.reader(), request, serial), b = replay(*other, request, serial);
   for (std::size_t h = 0; h < a.heads.size(); ++h) {
     for (std::size_t c = 0; c < a.cells.size(); ++c) {
       CAPTURE(c);
@@ -219,6 +219,6 @@ TEST_CASE("queries inside the context do change what snapkv keeps") {
   const auto other = trace.with_other_queries(20);
   ReplayRequest request = request_of({&find_method("snapkv")}, 7);
   request.methods[0].params = find_method("snapkv").bind(std::vector<Assignment>{{"window", "3"}});
-  const ReplayResults a = replay(trace.reader(), request), b = replay(*other, request);
+  const ReplayResults a = replay(trace.reader(), request, serial), b = replay(*other, request, serial);
   CHECK(a.heads[0].cells[0].raw.value().entries[0].ids != b.heads[0].cells[0].raw.value().entries[0].ids);
 }

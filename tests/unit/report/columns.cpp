@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/column.hpp>
+#include <kvbench/report/table.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -25,7 +25,7 @@ bool snake_case(const std::string& key) {
 
 TEST_CASE("every column has a key of its own, a type and a sentence") {
   std::set<std::string> keys;
-  for (const Column& column : columns()) {
+  for (const Column<Record>& column : record_columns()) {
     CAPTURE(column.key);
     CHECK(keys.insert(column.key).second);
     CHECK(snake_case(column.key));
@@ -37,7 +37,7 @@ TEST_CASE("every column has a key of its own, a type and a sentence") {
 }
 
 TEST_CASE("names carry the unit") {
-  for (const Column& column : columns()) {
+  for (const Column<Record>& column : record_columns()) {
     CAPTURE(column.key);
     CHECK((column.key.find("bytes") != std::string::npos) == (column.unit == "B"));
     CHECK(column.key.ends_with("_s") == (column.unit == "s"));
@@ -48,14 +48,14 @@ TEST_CASE("names carry the unit") {
 }
 
 TEST_CASE("times stand last") {
-  const auto first = std::ranges::find_if(columns(), &Column::time);
-  REQUIRE(first != columns().end());
-  CHECK(std::all_of(first, columns().end(), [](const Column& c) { return c.time; }));
+  const auto first = std::ranges::find_if(record_columns(), &Column<Record>::time);
+  REQUIRE(first != record_columns().end());
+  CHECK(std::all_of(first, record_columns().end(), [](const Column<Record>& c) { return c.time; }));
 }
 
 TEST_CASE("every metric has its mean and p99") {
   std::set<std::string> keys;
-  for (const Column& column : columns()) keys.insert(column.key);
+  for (const Column<Record>& column : record_columns()) keys.insert(column.key);
   for (std::size_t m = 0; m < metric_count; ++m) {
     const std::string name(name_of(static_cast<Metric>(m)));
     CAPTURE(name);

@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/html.hpp>
-#include <kvbench/report/markdown.hpp>
 #include <kvbench/report/report_input.hpp>
 
 using namespace kvbench;
@@ -77,7 +75,7 @@ TEST_CASE("columns that nobody asked for are no obstacle") {
 
 TEST_CASE("a mean, its interval and its row stand in the table of errors") {
   const std::string page = html(report({replay({{}})}));
-  CHECK(has(page, "<tr><th scope=\"row\">sink</th><td>subset</td><td class=\"n\">0.500 [0.400, 0.600]</td></tr>"));
+  CHECK(has(page, "<tr><th scope=\"row\">sink</th><td>eviction</td><td class=\"n\">0.500 [0.400, 0.600]</td></tr>"));
   CHECK(has(page, "<td class=\"n\">0.4</td>"));  // the CSV's own text, to copy
 }
 
@@ -158,7 +156,7 @@ TEST_CASE("many methods: a drawing a kind; few: one drawing") {
     }
     return std::size_t{0};
   };
-  CHECK(drawings(report({replay(lines)})) == 4);  // subset, sample, merge, select
+  CHECK(drawings(report({replay(lines)})) == 4);  // eviction, sampling, merging, retrieval
   lines.resize(16);
   CHECK(drawings(report({replay(lines)})) == 3);  // one a curve
 }

@@ -63,7 +63,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 std::size_t column_of(const std::string& key) {
-  return static_cast<std::size_t>(std::ranges::find(columns(), key, &Column::key) - columns().begin());
+  return static_cast<std::size_t>(std::ranges::find(record_columns(), key, &Column<Record>::key) - record_columns().begin());
 }
 
 }  // namespace
@@ -75,10 +75,10 @@ TEST_CASE("the header of a CSV is the columns, and lines end in LF") {
   CHECK(csv.back() == '\n');
   const auto rows = parse_csv(csv);
   REQUIRE(rows.size() == 3);
-  for (const auto& row : rows) REQUIRE(row.size() == columns().size());
-  for (std::size_t c = 0; c < columns().size(); ++c) {
-    CHECK(rows[0][c] == columns()[c].key);
-    CHECK(rows[2][c] == columns()[c].text(records[1]));
+  for (const auto& row : rows) REQUIRE(row.size() == record_columns().size());
+  for (std::size_t c = 0; c < record_columns().size(); ++c) {
+    CHECK(rows[0][c] == record_columns()[c].key);
+    CHECK(rows[2][c] == record_columns()[c].text(records[1]));
   }
   CHECK(rows[1][column_of("rel_err_mean")] == "0.5");
   CHECK(rows[1][column_of("compression")] == "4");
@@ -98,7 +98,7 @@ TEST_CASE("fields with commas, quotes and line ends are quoted") {
   CHECK(csv.find(",plain;x=1,") != std::string::npos);
   const auto rows = parse_csv(csv);
   REQUIRE(rows.size() == 2);
-  REQUIRE(rows[1].size() == columns().size());
+  REQUIRE(rows[1].size() == record_columns().size());
   CHECK(rows[1][column_of("reason")] == r.reason);
   CHECK(rows[1][column_of("trace")] == r.trace);
 }
@@ -107,9 +107,9 @@ TEST_CASE("without times exactly the time columns are gone") {
   const Record r = record("a", 0.5);
   const auto with = parse_csv(csv_table({&r, 1}, true)), without = parse_csv(csv_table({&r, 1}, false));
   std::vector<std::vector<std::string>> expected(2);
-  for (std::size_t c = 0; c < columns().size(); ++c) {
+  for (std::size_t c = 0; c < record_columns().size(); ++c) {
     for (std::size_t row = 0; row < 2; ++row) {
-      if (!columns()[c].time) expected[row].push_back(with[row][c]);
+      if (!record_columns()[c].time) expected[row].push_back(with[row][c]);
     }
   }
   CHECK(without == expected);
@@ -122,8 +122,8 @@ TEST_CASE("a row that is not ok has a reason and no numbers") {
   const auto rows = parse_csv(csv_table({&r, 1}, true));
   CHECK(rows[1][column_of("status")] == "skipped");
   CHECK(rows[1][column_of("reason")] == "no queries");
-  for (std::size_t c = 0; c < columns().size(); ++c) {
-    if (columns()[c].type == "number") CHECK_MESSAGE(rows[1][c].empty(), columns()[c].key);
+  for (std::size_t c = 0; c < record_columns().size(); ++c) {
+    if (record_columns()[c].type == "number") CHECK_MESSAGE(rows[1][c].empty(), record_columns()[c].key);
   }
 }
 

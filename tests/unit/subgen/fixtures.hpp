@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <kvbench/kernels/backend.hpp>
-#include <kvbench/methods/contract/answer.hpp>
+#include <kvbench/methods/contract/host_table.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench::test {
@@ -62,9 +62,9 @@ class Stream {
     }
   }
 
-  std::shared_ptr<const Prepared> prepare(const std::string& method, const std::vector<Assignment>& settings = {}) const {
+  MakeCache prepare(const std::string& method, const std::vector<Assignment>& settings = {}) const {
     const MethodInfo& info = find_method(method);
-    return info.prepare(head, info.bind(settings), *backend);
+    return info.prepare_head(head, info.bind(settings), *backend);
   }
 
   /// Appends tokens [first, first + count) in blocks as the cache takes them.

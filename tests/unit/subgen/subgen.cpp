@@ -17,7 +17,7 @@ const Tokens eight = {.d = 1, .dv = 1, .keys = {0, 1, 5, 0.5, 6, 10, 5.5, 3}, .v
 
 std::map<TokenId, Weights> entries_for(const Stream& stream, const std::vector<Assignment>& settings, Index budget,
                                        std::uint32_t seed = 0) {
-  const auto cache = stream.prepare("subgen", settings)->make(budget, seed);
+  const auto cache = stream.prepare("subgen", settings)(budget, seed);
   return entries_of(stream, *cache, stream.head.tokens());
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("subgen: weights of eight tokens, worked by hand") {
 
 TEST_CASE("subgen: mu counts the newest token, so a single token is answered exactly") {
   const Stream stream({.d = 1, .dv = 2, .keys = {7}, .values = {3, 4}}, 0);
-  const auto cache = stream.prepare("subgen", {{"delta", "1"}})->make(6, 0);
+  const auto cache = stream.prepare("subgen", {{"delta", "1"}})(6, 0);
   CHECK(cache->entries(stream.queries({0})).empty());
 
   stream.append(*cache, 0, 1);
@@ -70,7 +70,7 @@ TEST_CASE("subgen: one token in several slots is one entry") {
 
 TEST_CASE("subgen: values that are all zero are never sampled") {
   const Stream stream({.d = 1, .dv = 2, .keys = {1, 2, 3}, .values = std::vector<float>(6)}, 2);
-  const auto cache = stream.prepare("subgen")->make(8, 0);
+  const auto cache = stream.prepare("subgen")(8, 0);
   stream.append(*cache, 2, 1);
   const auto entries = entries_of(stream, *cache, 3);
   for (const auto& [id, weight] : entries) CHECK(weight.num == 0);
@@ -82,7 +82,7 @@ TEST_CASE("subgen: degenerate contexts") {
   for (const Index n : {0, 1, 2, 50}) {
     for (const Index budget : {5, 6, 1000}) {
       const Stream stream(same, n);
-      const auto cache = stream.prepare("subgen")->make(budget, 3);
+      const auto cache = stream.prepare("subgen")(budget, 3);
       if (n > 0) CHECK(total_den(entries_of(stream, *cache, n)) == n);
       CHECK(array_of(*cache, "representatives").rows == (n > 0 ? 1 : 0));
     }
@@ -96,7 +96,7 @@ TEST_CASE("subgen: blocks, single tokens and the prompt give the same state") {
   for (const Index context : {0, 1, 60, 119}) {
     for (const Index block : {1, 7, 120}) {
       const Stream stream(tokens, context);
-      const auto cache = stream.prepare("subgen", settings)->make(1, 9);
+      const auto cache = stream.prepare("subgen", settings)(1, 9);
       for (Index i = context; i < 120; i += block) stream.append(*cache, i, std::min(block, 120 - i));
       CHECK(entries_of(stream, *cache, 120) == whole);
     }
@@ -105,7 +105,7 @@ TEST_CASE("subgen: blocks, single tokens and the prompt give the same state") {
 
 TEST_CASE("subgen: appending takes one token, because weights change at each") {
   const Stream stream(eight, 4);
-  const auto cache = stream.prepare("subgen", {{"delta", "2"}})->make(4, 0);
+  const auto cache = stream.prepare("subgen", {{"delta", "2"}})(4, 0);
   CHECK(cache->append({.first = 4, .keys = stream.keys.slice(4, 4), .values = stream.values.slice(4, 4)}) == 1);
   CHECK(total_den(entries_of(stream, *cache, 5)) == 5);
 }
@@ -116,7 +116,7 @@ TEST_CASE("subgen: what is kept after the context fits the budget and nearly fil
     const Stream stream(tokens, 600);
     const auto prepared = stream.prepare("subgen", {{"t", t}});
     for (const Index budget : {16, 33, 60, 150, 300}) {
-      const auto cache = prepared->make(budget, 0);
+      const auto cache = prepared(budget, 0);
       const Index clusters = array_of(*cache, "representatives").rows, slots = array_of(*cache, "slot keys").rows;
       const Index samples = array_of(*cache, "cluster samples").rows;
 
@@ -140,7 +140,7 @@ TEST_CASE("subgen: the budget's radius stays in decode, and the footprint says w
   Tokens tokens = random_tokens_of(220, 4, 4, 6);
   for (std::size_t i = 200 * 4; i < tokens.keys.size(); ++i) tokens.keys[i] += static_cast<float>(100 * (i / 4));
   const Stream stream(tokens, 200);
-  const auto cache = stream.prepare("subgen")->make(60, 0);
+  const auto cache = stream.prepare("subgen")(60, 0);
   const Index before = array_of(*cache, "representatives").rows;
 
   stream.append(*cache, 200, 20);
@@ -152,11 +152,11 @@ TEST_CASE("subgen: the budget's radius stays in decode, and the footprint says w
 
 TEST_CASE("subgen: a budget without room for one cluster is infeasible, and the sentence says what would do") {
   const Stream stream(random_tokens_of(30, 4, 4, 1), 30);
-  CHECK_NOTHROW(stream.prepare("subgen")->make(5, 0));
-  CHECK_THROWS_WITH_AS(stream.prepare("subgen")->make(4, 0), doctest::Contains("at least 5 tokens"), Infeasible);
-  CHECK_THROWS_WITH_AS(stream.prepare("subgen", {{"s", "10"}})->make(4, 0), doctest::Contains("at least 13 tokens"),
+  CHECK_NOTHROW(stream.prepare("subgen")(5, 0));
+  CHECK_THROWS_WITH_AS(stream.prepare("subgen")(4, 0), doctest::Contains("at least 5 tokens"), Infeasible);
+  CHECK_THROWS_WITH_AS(stream.prepare("subgen", {{"s", "10"}})(4, 0), doctest::Contains("at least 13 tokens"),
                        Infeasible);
-  CHECK_NOTHROW(stream.prepare("subgen", {{"delta", "1"}})->make(1, 0));
+  CHECK_NOTHROW(stream.prepare("subgen", {{"delta", "1"}})(1, 0));
 }
 
 TEST_CASE("subgen: delta_r divides by scale times the longest observed query") {
@@ -164,7 +164,7 @@ TEST_CASE("subgen: delta_r divides by scale times the longest observed query") {
   Stream stream({.d = 2, .dv = 1, .keys = {0, 0, 2, 0, 5, 0}, .values = {1, 1, 1}}, 3, {3, 4, 0, 1});
   stream.head.scale = 0.5;
   const auto clusters = [&](const std::string& delta_r) {
-    return array_of(*stream.prepare("subgen", {{"delta_r", delta_r}})->make(4, 0), "representatives").rows;
+    return array_of(*stream.prepare("subgen", {{"delta_r", delta_r}})(4, 0), "representatives").rows;
   };
   CHECK(clusters("4.99") == 3);
   CHECK(clusters("5.01") == 2);
@@ -177,7 +177,7 @@ TEST_CASE("subgen: delta_r divides by scale times the longest observed query") {
 TEST_CASE("subgen: seeds differ, one seed does not") {
   const Stream stream(random_tokens_of(200, 4, 4, 3), 200);
   const auto prepared = stream.prepare("subgen");
-  const auto entries = [&](std::uint32_t seed) { return entries_of(stream, *prepared->make(50, seed), 200); };
+  const auto entries = [&](std::uint32_t seed) { return entries_of(stream, *prepared(50, seed), 200); };
   CHECK(entries(1) == entries(1));
   CHECK(entries(1) != entries(2));
 }

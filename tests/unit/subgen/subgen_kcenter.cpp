@@ -23,7 +23,7 @@ std::vector<TokenId> kept(const Stream& stream, const CompressedCache& cache, In
 }
 std::vector<TokenId> kept(const Tokens& tokens, Index budget, const std::vector<Assignment>& settings = {}) {
   const Stream stream(tokens, tokens.size());
-  return kept(stream, *stream.prepare("subgen-kcenter", settings)->make(budget, 0), tokens.size());
+  return kept(stream, *stream.prepare("subgen-kcenter", settings)(budget, 0), tokens.size());
 }
 
 }  // namespace
@@ -67,20 +67,20 @@ TEST_CASE("subgen-kcenter: budgets that share their candidates share the order, 
   const std::vector<Assignment> settings = {{"recent", "0"}};
   const auto up = stream.prepare("subgen-kcenter", settings), down = stream.prepare("subgen-kcenter", settings);
   std::vector<std::vector<TokenId>> rising, falling;
-  for (const Index budget : {2, 10, 40}) rising.push_back(kept(stream, *up->make(budget, 0), 60));
-  for (const Index budget : {40, 10, 2}) falling.insert(falling.begin(), kept(stream, *down->make(budget, 0), 60));
+  for (const Index budget : {2, 10, 40}) rising.push_back(kept(stream, *up(budget, 0), 60));
+  for (const Index budget : {40, 10, 2}) falling.insert(falling.begin(), kept(stream, *down(budget, 0), 60));
   CHECK(rising == falling);
   CHECK(std::ranges::includes(rising[2], rising[1]));
 
   // Windows of different width have different candidates: nothing may be reused.
   const auto half = stream.prepare("subgen-kcenter");
-  half->make(40, 0);
-  CHECK(kept(stream, *half->make(10, 0), 60) == kept(stream, *stream.prepare("subgen-kcenter")->make(10, 0), 60));
+  half(40, 0);
+  CHECK(kept(stream, *half(10, 0), 60) == kept(stream, *stream.prepare("subgen-kcenter")(10, 0), 60));
 }
 
 TEST_CASE("subgen-kcenter: in decode the window slides and the centres stay") {
   const Stream stream(eight, 5);
-  const auto cache = stream.prepare("subgen-kcenter")->make(4, 0);  // r = 2, candidates 0 10 4: centres 0 and 1
+  const auto cache = stream.prepare("subgen-kcenter")(4, 0);  // r = 2, candidates 0 10 4: centres 0 and 1
   CHECK(kept(stream, *cache, 5) == std::vector<TokenId>{0, 1, 3, 4});
   CHECK(cache->protected_tokens().recent == 2);
 
@@ -97,7 +97,7 @@ TEST_CASE("subgen-kcenter: in decode the window slides and the centres stay") {
 
 TEST_CASE("subgen-kcenter: a query sees every token until the budget is full") {
   const Stream stream(eight, 3);
-  const auto cache = stream.prepare("subgen-kcenter")->make(6, 0);  // r = 3: no token is older
+  const auto cache = stream.prepare("subgen-kcenter")(6, 0);  // r = 3: no token is older
   CHECK(kept(stream, *cache, 3) == std::vector<TokenId>{0, 1, 2});
   stream.append(*cache, 3, 3);
   CHECK(kept(stream, *cache, 6) == std::vector<TokenId>{0, 1, 2, 3, 4, 5});
@@ -105,7 +105,7 @@ TEST_CASE("subgen-kcenter: a query sees every token until the budget is full") {
   CHECK(kept(stream, *cache, 8) == std::vector<TokenId>{2, 3, 4, 5, 6, 7});
 
   const Stream longer(eight, 4);
-  const auto some = longer.prepare("subgen-kcenter")->make(6, 0);  // token 0 is the only candidate
+  const auto some = longer.prepare("subgen-kcenter")(6, 0);  // token 0 is the only candidate
   CHECK(kept(longer, *some, 4) == std::vector<TokenId>{0, 1, 2, 3});
   longer.append(*some, 4, 4);
   CHECK(kept(longer, *some, 8) == std::vector<TokenId>{0, 3, 4, 5, 6, 7});
@@ -113,7 +113,7 @@ TEST_CASE("subgen-kcenter: a query sees every token until the budget is full") {
 
 TEST_CASE("subgen-kcenter: a window that no query has left needs one row") {
   const Stream stream(eight, 2);
-  const auto cache = stream.prepare("subgen-kcenter")->make(20, 0);
+  const auto cache = stream.prepare("subgen-kcenter")(20, 0);
   stream.append(*cache, 2, 6);
   const EntryTables tables = cache->entries(stream.queries({2, 5, 7}));
   REQUIRE(tables.size() == 1);
@@ -123,7 +123,7 @@ TEST_CASE("subgen-kcenter: a window that no query has left needs one row") {
 
 TEST_CASE("subgen-kcenter: an empty context") {
   const Stream stream(eight, 0);
-  const auto cache = stream.prepare("subgen-kcenter")->make(2, 0);
+  const auto cache = stream.prepare("subgen-kcenter")(2, 0);
   CHECK(cache->entries(stream.queries({0})).empty());
   stream.append(*cache, 0, 8);
   CHECK(kept(stream, *cache, 8) == std::vector<TokenId>{6, 7});

@@ -19,7 +19,7 @@ struct Case {
   Tokens tokens = random_tokens_of(24, 3, 4, 21, 3, 0.4f);
   double delta = 2;
   Stream stream{tokens, 24};
-  std::shared_ptr<const Prepared> prepared = stream.prepare("subgen", {{"delta", "2"}, {"t", "2"}, {"s", "3"}});
+  MakeCache prepared = stream.prepare("subgen", {{"delta", "2"}, {"t", "2"}, {"s", "3"}});
   LiteralSubgen literal = run_literal(0);
 
   LiteralSubgen run_literal(unsigned seed) const {
@@ -27,7 +27,7 @@ struct Case {
     for (Index i = 0; i < tokens.size(); ++i) algorithm.update(i);
     return algorithm;
   }
-  std::map<TokenId, Weights> entries(std::uint32_t seed) const { return entries_of(stream, *prepared->make(1, seed), 24); }
+  std::map<TokenId, Weights> entries(std::uint32_t seed) const { return entries_of(stream, *prepared(1, seed), 24); }
 };
 
 /// Number of slots that hold each token: its weight over mu / (s |v|^2).
@@ -98,7 +98,7 @@ TEST_CASE("the samples of two clusters, and of a cluster and a value slot, are i
   std::vector<double> counts(54), law(54, 1.0 / 54);
   for (std::uint32_t seed = 0; seed < trials; ++seed) {
     std::size_t even = 0, odd = 0, slot = 0;
-    for (const auto& [id, weight] : entries_of(stream, *prepared->make(1, seed), 6)) {
+    for (const auto& [id, weight] : entries_of(stream, *prepared(1, seed), 6)) {
       const auto i = static_cast<std::size_t>(id);
       if (weight.den > 0) (id % 2 == 0 ? even : odd) = i / 2;
       if (weight.num > 0) slot = i;

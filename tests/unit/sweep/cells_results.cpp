@@ -48,8 +48,8 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
       for (std::size_t c = 0; c < results.configurations().size(); ++c) {
         const QueryConfiguration& wanted = results.configurations()[c];
         const auto values = results.read(p, c);
-        for (std::size_t k = 0; k < replayed.cells.size(); ++k) {
-          const CellKey& key = replayed.cells[k];
+        for (std::size_t k = 0; k < replayed.configurations.size(); ++k) {
+          const Configuration& key = replayed.configurations[k];
           if (replayed.methods[key.method].name != wanted.method || replayed.budgets[key.budget] != wanted.budget ||
               key.seed != wanted.seed) {
             continue;
@@ -62,7 +62,7 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
             CHECK(values->values[i] == head->cells[k].metrics[first + i][0]);
         }
       }
-      CHECK(found == replayed.cells.size());
+      CHECK(found == replayed.configurations.size());
     }
   }
 }

@@ -22,7 +22,7 @@ const std::string one_run =
 
 }  // namespace
 
-TEST_CASE("a pilot has the shape of the trace and is no longer than it") {
+TEST_CASE("a pilot has the shape of the trace and at most its length") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(one_run);
   const PilotCost cost = run_pilot(plan.steps[0], 1024);
@@ -38,7 +38,7 @@ TEST_CASE("a pilot has the shape of the trace and is no longer than it") {
   CHECK(run_pilot(plan.steps[0], 20).context == 20);
 }
 
-TEST_CASE("the file of cells takes about what was estimated") {
+TEST_CASE("the file of cells has about the estimated size") {
   const Sweeps sweeps;
   for (const char* protocol : {"decode", "prefill", "stream"}) {
     CAPTURE(protocol);
@@ -59,13 +59,13 @@ TEST_CASE("the file of cells takes about what was estimated") {
   }
 }
 
-TEST_CASE("an estimate is of a shard, and says what it cannot time") {
+TEST_CASE("an estimate refers to a shard, and names the methods that it leaves out") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(one_run + "protocol = \"stream\"\n");
   const Estimate whole = estimate(plan, {}), half = estimate(plan, {1, 2});
   CHECK(half.cells_bytes == doctest::Approx(whole.cells_bytes / 2));
   CHECK(whole.untimed == std::vector<std::string>{"uniform", "snapkv"});  // no streaming algorithms
-  CHECK(contains(describe(whole), "short head does not run them: uniform, snapkv"));
+  CHECK(contains(describe(whole), "not run on the short synthetic head: uniform, snapkv"));
   CHECK(contains(describe(whole), "of processor time"));
   CHECK(describe(estimate(sweeps.plan("[[run]]\ntraces = \"t.h5\"\nmeasure = \"clusterability\"\n"), {})).empty());
 }

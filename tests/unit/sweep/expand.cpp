@@ -38,13 +38,13 @@ const std::string two =
 
 }  // namespace
 
-TEST_CASE("lists combine, the last changing fastest") {
+TEST_CASE("lists are combined, the last changing fastest") {
   const Sweeps sweeps;
   CHECK(passes(sweeps, two) == Texts{"t.h5 prefill 8 9: sink exact", "t.h5 decode 8 9: sink exact",
                                      "u.h5 prefill 8 9: sink exact", "u.h5 decode 8 9: sink exact"});
 }
 
-TEST_CASE("zipped lists advance together, the others combine") {
+TEST_CASE("lists that zip joins advance together, the others are combined") {
   const Sweeps sweeps;
   CHECK(passes(sweeps, two + "zip = [\"traces\", \"budgets\"]\n") ==
         Texts{"t.h5 prefill 8: sink exact", "t.h5 decode 8: sink exact", "u.h5 prefill 9: sink exact",
@@ -53,7 +53,7 @@ TEST_CASE("zipped lists advance together, the others combine") {
         Texts{"t.h5 prefill 8: sink exact", "u.h5 decode 9: sink exact"});
 }
 
-TEST_CASE("what exclude names does not run") {
+TEST_CASE("configurations that exclude matches do not run") {
   const Sweeps sweeps;
   CHECK(passes(sweeps, two + "exclude = [{ method = \"exact\", budget = 9 }, { protocol = \"decode\", trace = \"u\" }]\n") ==
         Texts{"t.h5 prefill 8 9: sink exact-9", "t.h5 decode 8 9: sink exact-9", "u.h5 prefill 8 9: sink exact-9"});
@@ -62,37 +62,37 @@ TEST_CASE("what exclude names does not run") {
                "exclude = [{ window = 8, budget = 8 }, { window = 32 }]\n") == Texts{"t.h5 auto 8 9: snapkv-8 exact"});
 }
 
-TEST_CASE("exclusions that mean nothing are refused with their place") {
+TEST_CASE("exclusions that match nothing are rejected with their place") {
   const Sweeps sweeps;
   const auto refused = [&](const std::string& exclusion) {
     return sweeps.plan_refusal("[[run]]\n" + two + "exclude = [" + exclusion + "]\n");
   };
-  CHECK(contains(refused("{ method = \"mesh\" }"), "s.toml:6:12: this excludes nothing of run '1'"));
+  CHECK(contains(refused("{ method = \"mesh\" }"), "s.toml:6:12: no configuration of run '1' matches this exclusion"));
   CHECK(contains(refused("{ method = \"snik\" }"), "Did you mean 'sink'?"));
   CHECK(contains(refused("{ metod = \"sink\" }"), "'metod'"));
   CHECK(contains(refused("{ metod = \"sink\" }"), "Did you mean 'method'?"));
-  CHECK(contains(refused("{ method = \"sink\" }, { method = \"exact\" }"), "leaves nothing of run '1'"));
+  CHECK(contains(refused("{ method = \"sink\" }, { method = \"exact\" }"), "removes every configuration of run '1'"));
 }
 
-TEST_CASE("an excluded budget has no cell, and each head is measured once") {
+TEST_CASE("an excluded budget has no configuration, and each head is measured once") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(
       "[[run]]\ntraces = \"t.h5\"\nprotocol = [\"prefill\", \"decode\"]\nmethods = [\"sink\", \"uniform\"]\n"
       "budgets = [8, 9]\nseeds = 3\nmeasure = \"clusterability\"\n"
       "exclude = { method = \"uniform\", budget = 9, protocol = \"decode\" }\n");
   REQUIRE(plan.steps.size() == 2);
-  CHECK(plan.steps[0].replay.cells.size() == 2 + 2 * 3);
-  CHECK(plan.steps[1].replay.cells.size() == 2 + 3);
+  CHECK(plan.steps[0].replay.configurations.size() == 2 + 2 * 3);
+  CHECK(plan.steps[1].replay.configurations.size() == 2 + 3);
   CHECK(plan.steps[0].measured.size() == 4);
   CHECK(plan.steps[1].measured.empty());
 }
 
-TEST_CASE("budgets in bytes are tokens of the trace") {
+TEST_CASE("budgets in bytes become tokens of the trace") {
   const Sweeps sweeps;  // a key of 8 and a value of 6 numbers of 2 bytes: 28 bytes a token
   const SweepPlan plan = sweeps.plan("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = [\"280B\"]\n");
   CHECK(budget_tokens(plan.steps[0].replay.prompts[0], plan.steps[0].request.budgets[0], false) == 10);
   CHECK(contains(sweeps.plan_refusal("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = \"27B\"\n"),
-                 "--budget 27B is less than the 28 bytes"));
+                 "'budgets': 27B is less than the 28 bytes"));
   CHECK(contains(sweeps.plan_refusal("[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\nbudgets = \"1KiB\"\n"),
                  "use at most 784B"));
 }

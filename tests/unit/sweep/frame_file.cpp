@@ -54,7 +54,7 @@ TEST_CASE("frames come back in order with kind, key and bytes") {
   CHECK(file.torn_bytes() == 0);
 }
 
-TEST_CASE("cut anywhere, all whole frames remain, and appending goes on after them") {
+TEST_CASE("a file that is cut anywhere keeps its complete frames, and frames are appended after them") {
   const TempFolder folder;
   const std::string whole = three_frames(folder / "f");
   const std::size_t header = 16 + 128;  // before each payload; 8 bytes begin the file
@@ -106,7 +106,7 @@ TEST_CASE("any single damaged byte costs at most its own frame") {
 TEST_CASE("what is no file of frames is refused") {
   const TempFolder folder;
   write(folder / "csv", "run,trace\n");
-  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "csv", Mode::append); }), "is no file of cells"));
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "csv", Mode::append); }), "is not a file of cells"));
   CHECK(bytes_of(folder / "csv") == "run,trace\n");
   CHECK(contains(message_of<Error>([&] { FrameFile(folder / "none", Mode::read); }), "there is no such file"));
   CHECK(contains(message_of<IoError>([&] { FrameFile(folder / "no/where", Mode::append); }), "cannot be written"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <kvbench/sweep/estimate.hpp>
 #include <unit/sweep/sweeps.hpp>
 
 using namespace kvbench;
@@ -8,8 +9,9 @@ using namespace kvbench::config;
 using namespace kvbench::sweep;
 using namespace kvbench::testing;
 using trace::test::contains;
+using trace::test::message_of;
 
-TEST_CASE("a plan has a step for each run and trace, and opens a trace once") {
+TEST_CASE("a plan has a step per run and trace, and opens each trace once") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(R"(
 [defaults]
@@ -24,25 +26,25 @@ layers = 1
 measure = "clusterability"
 )");
   REQUIRE(plan.steps.size() == 3);
-  CHECK(plan.steps[0].replay.cells.size() == 2 * (1 + 3));
+  CHECK(plan.steps[0].replay.configurations.size() == 2 * (1 + 3));
   CHECK(plan.steps[0].replay.heads.size() == 4);
   CHECK(plan.steps[0].measured.empty());
   CHECK(plan.steps[1].reader->path() == sweeps.folder / "u.h5");
   CHECK(plan.steps[2].reader == plan.steps[0].reader);
-  CHECK(plan.steps[2].replay.cells.empty());
+  CHECK(plan.steps[2].replay.configurations.empty());
   CHECK(plan.steps[2].measured.size() == 2);
   CHECK(has_replays(plan));
   CHECK(has_measures(plan));
   const std::string text = describe(plan);
   for (const char* part :
-       {"run 1 on t.h5", "run 1 on u.h5", "uniform x 3 seeds", "8 (8), 12 (12)", "8 configurations x 4 heads = 32",
-        "clusterability of 2 kv heads", "2 runs, 64 cells, 2 heads to measure"}) {
+       {"run 1 on t.h5", "run 1 on u.h5", "uniform x 3 seeds", "8 (8), 12 (12)", "results  8 configurations x 4 heads = 32",
+        "clusterability of 2 kv heads", "2 runs, 64 results, 2 heads to measure"}) {
     CAPTURE(part);
     CHECK(contains(text, part));
   }
 }
 
-TEST_CASE("what cannot run is refused with run, trace and place") {
+TEST_CASE("errors in the plan have run, trace and place") {
   const Sweeps sweeps;
   const auto refused = [&](const std::string& lines) {
     return sweeps.plan_refusal("[[run]]\nname = \"r\"\nmethods = \"sink\"\n" + lines + "\n");
@@ -50,9 +52,30 @@ TEST_CASE("what cannot run is refused with run, trace and place") {
   CHECK(contains(refused(""), "s.toml:1:1: run 'r' has no traces"));
   CHECK(contains(refused("traces = [\"t.h5\", \"v.h5\"]"), "s.toml:4:19: " + (sweeps.folder / "v.h5")));
   CHECK(contains(refused("traces = \"s.toml\""), "s.toml:4:10: "));
-  CHECK(contains(refused("traces = \"t.h5\"\nbudgets = [8, 29]"), "s.toml:1:1: run 'r' on " + (sweeps.folder / "t.h5")));
-  CHECK(contains(refused("traces = \"t.h5\"\nbudgets = [8, 29]"), "29 is larger than the context of 28"));
-  CHECK(contains(refused("traces = \"t.h5\"\nlayers = 7"), "layer 7"));
-  CHECK(contains(refused("traces = \"t.h5\"\nprotect = [14, 14]"), "whole context"));
-  CHECK(contains(refused("traces = \"t.h5\"\nprotocol = \"prefill\"\nwindow = 40"), "window"));
+  const std::string on = "run 'r' on " + (sweeps.folder / "t.h5") + ": ", traces = "traces = \"t.h5\"\n";
+  // With the place of the value at fault, and the keys of the file for the fields of the request.
+  const auto refused_with = [&](const std::string& lines, const std::string& place, const std::string& words) {
+    CHECK_MESSAGE(contains(refused(traces + lines), "s.toml:" + place + ": " + on + words), refused(traces + lines));
+  };
+  refused_with("budgets = [8, 29]", "5:11", "'budgets': 29 is larger than the context of 28 tokens");
+  refused_with("layers = 7", "5:10", "'layers': the trace has no layer 7");
+  refused_with("heads = [0, 2]", "5:9", "'heads': there is no kv head 2");
+  refused_with("prompts = \"x\"", "5:11", "'prompts': the trace has no prompt 'x'");
+  refused_with("protect = [14, 14]", "5:11", "'protect': 14 + 14 tokens are the whole context");
+  refused_with("protect_outside = [14, 14]", "5:19", "'protect_outside': 14 + 14 tokens are the whole context");
+  refused_with("protocol = \"prefill\"\nwindow = 40", "6:10", "'window' is 40, which leaves no context");
+  refused_with("decoded = \"keep\"\nprotocol = \"stream\"", "5:11", "'decoded' is keep, which leaves the method nothing to do");
+}
+
+TEST_CASE("the place of an error is that of the key in the run or in [defaults], else that of the run") {
+  const Sweeps sweeps;
+  CHECK(contains(sweeps.plan_refusal("[defaults]\nlayers = [7]\ntraces = \"t.h5\"\n[[run]]\nmethods = \"sink\"\n"),
+                 "s.toml:2:10: run '1' on "));
+  CHECK(contains(sweeps.plan_refusal("[defaults]\nlayers = [7]\n[[run]]\nmethods = \"sink\"\ntraces = \"t.h5\"\nlayers = 8\n"),
+                 "s.toml:6:10: run '1' on "));
+  // A field that no key sets keeps its name.
+  const SweepPlan plan = plan_sweep(sweeps.read("[[run]]\nmethods = \"sink\"\ntraces = \"t.h5\"\n"), {.memory = 1e6});
+  CHECK(contains(message_of<Error>([&] { estimate(plan, {}); }),
+                 "s.toml:1:1: run '1' on " + (sweeps.folder / "t.h5") + ": a head of 40"));
+  CHECK(contains(message_of<Error>([&] { estimate(plan, {}); }), "raise `memory`, or"));
 }

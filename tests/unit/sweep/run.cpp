@@ -86,11 +86,12 @@ TEST_CASE("a sweep gives the records and measures of its runs, named and in orde
   CHECK(runs.back() == "second u.h5 exact 25%");
   CHECK(results.measures.size() == 4 * 39);
   CHECK(results.measures.front().run == "first");
-  // Units: 4 heads to replay for those methods that see a head, 4 for infinigen, and 4 to measure; then 4 and 4 to replay.
+  // Work items: 4 heads to replay for those methods that see a head, 4 for infinigen, and 4 to measure; then 4 and 4 to replay.
   REQUIRE(progress.size() == 20);
   for (std::size_t i = 0; i < progress.size(); ++i) CHECK(progress[i] == std::pair<Index, Index>(i + 1, 20));
 
-  const std::vector<Record> alone = summarize(replay(*plan.steps[0].reader, plan.steps[0].request), Grain::query);
+  const std::vector<Record> alone =
+      summarize(replay(*plan.steps[0].reader, plan.steps[0].request, plan.steps[0].options), Grain::query);
   for (std::size_t i = 0; i < alone.size(); ++i) {
     CHECK(alone[i].method == results.records[i].method);
     CHECK(same(alone[i].metrics[0].mean, results.records[i].metrics[0].mean));
@@ -106,7 +107,7 @@ TEST_CASE("an interruption ends the sweep") {
   CHECK_THROWS_AS(run_all(plan, {.stop = &stop}), Interrupted);
 }
 
-TEST_CASE("a sweep that was cut off anywhere goes on to the same results, and computes only what is missing") {
+TEST_CASE("a sweep that was interrupted anywhere continues to the same results, and computes only missing cells") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(two_runs);
   const SweepLayout layout = layout_of(plan);
@@ -129,15 +130,15 @@ TEST_CASE("a sweep that was cut off anywhere goes on to the same results, and co
     CHECK(standing.cells == 4 * 3 + 4 + 4 + 4);
     CHECK((share < 1) == (standing.finished < standing.cells));
     files.front().begin(layout);
-    Index units = 0;
-    run_sweep(plan, layout, {}, files.front(), {.progress = [&](Index, Index) { ++units; }});
-    CHECK((units == 0) == (standing.finished == standing.cells));
+    Index items = 0;
+    run_sweep(plan, layout, {}, files.front(), {.progress = [&](Index, Index) { ++items; }});
+    CHECK((items == 0) == (standing.finished == standing.cells));
     CHECK(standing_of(plan, layout, {}, files.front()).finished == standing.cells);
     check_same(collect(layout, files, Grain::query), whole);
   }
 }
 
-TEST_CASE("shards join to what one run gives, whatever they hold twice") {
+TEST_CASE("joined shards equal a single run, also where they hold cells twice") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(two_runs);
   const SweepLayout layout = layout_of(plan);
@@ -168,7 +169,7 @@ TEST_CASE("shards join to what one run gives, whatever they hold twice") {
   CHECK(contains(open_shards(paths).notes.at(0), "in more than one file, with equal results"));
 }
 
-TEST_CASE("files that do not belong together are refused") {
+TEST_CASE("files of different sweeps are rejected") {
   const Sweeps sweeps;
   const auto computed = [&](const std::string& text, const std::string& name, bool other_value = false) {
     const SweepPlan plan = sweeps.plan(text);
@@ -185,13 +186,13 @@ TEST_CASE("files that do not belong together are refused") {
   const std::string one = "[[run]]\ntraces = \"t.h5\"\nmethods = \"sink\"\n";
   const std::string a = computed(one, "a.cells"), b = computed(one + "budgets = 9\n", "b.cells"),
                     c = computed(one, "c.cells", true);
-  CHECK(contains(message_of<Error>([&] { open_shards({a, b}); }), "the sweep files say different things"));
+  CHECK(contains(message_of<Error>([&] { open_shards({a, b}); }), "their sweep files differ"));
   CHECK(contains(message_of<Error>([&] { open_shards({a, c}); }), "different results for sink on layer 0, kv head 0"));
   CellsFile(sweeps.folder / "empty.cells", Mode::create);
-  CHECK(contains(message_of<Error>([&] { open_shards({sweeps.folder / "empty.cells"}); }), "no sweep has begun"));
+  CHECK(contains(message_of<Error>([&] { open_shards({sweeps.folder / "empty.cells"}); }), "is an empty file of cells"));
 }
 
-TEST_CASE("cells serve another sweep as far as they are the same") {
+TEST_CASE("cells are used by another sweep where their keys are equal") {
   const Sweeps sweeps;
   const std::string one = "[[run]]\ntraces = \"t.h5\"\nmethods = [\"sink\", \"exact\"]\nlayers = 0\n";
   CellsFile file(sweeps.folder / "c.cells", Mode::create);
@@ -223,4 +224,19 @@ TEST_CASE("cells serve another sweep as far as they are the same") {
   other.seed += 1;
   trace::synthesize(sweeps.folder / "t.h5", other);
   CHECK(finished(one) == Pair{0, 4});  // another trace under the same name
+}
+
+TEST_CASE("keys depend on what is computed and on which instructions, not on threads, memory and what is kept") {
+  const Sweeps sweeps;
+  const auto layout = [&](const RunOptions& options) {
+    return encode_layout(layout_of(plan_sweep(sweeps.read(two_runs), options)));
+  };
+  const std::string plain = layout({});
+  CHECK(layout({.threads = 3, .memory = 1e9, .read_ahead_bytes = 0, .keep_raw = true}) == plain);
+  CHECK(layout({.isa = best_isa()}) == plain);
+  CHECK(layout({.backend = "ref"}) != plain);
+  if (best_isa() != Isa::scalar) CHECK(layout({.isa = Isa::scalar}) != plain);
+  config::Sweep alone = sweeps.read(two_runs);
+  for (config::SweepRun& run : alone.runs) run.request.standalone = true;
+  CHECK(encode_layout(layout_of(plan_sweep(alone))) != plain);
 }

@@ -21,7 +21,7 @@ TEST_CASE("a shard is written as part and number of parts") {
   }
 }
 
-TEST_CASE("every item is in exactly one shard, in order, however many there are") {
+TEST_CASE("every work item is in exactly one shard, in order, for any number of shards") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(R"(
 [[run]]
@@ -31,31 +31,31 @@ measure = "clusterability"
 )");
   for (const std::size_t count : {1u, 2u, 3u, 7u, 100u}) {
     CAPTURE(count);
-    std::vector<std::vector<std::size_t>> units(2), measured(2);
+    std::vector<std::vector<std::size_t>> items(2), measured(2);
     for (std::size_t i = 1; i <= count; ++i) {
       const auto work = select_work(plan, {i, count});
       REQUIRE(work.size() == 2);
       for (std::size_t s = 0; s < 2; ++s) {
-        units[s].insert(units[s].end(), work[s].units.begin(), work[s].units.end());
+        items[s].insert(items[s].end(), work[s].work_items.begin(), work[s].work_items.end());
         measured[s].insert(measured[s].end(), work[s].measured.begin(), work[s].measured.end());
       }
     }
     for (std::size_t s = 0; s < 2; ++s) {
-      REQUIRE(units[s].size() == plan.steps[s].replay.units.size());
-      for (std::size_t u = 0; u < units[s].size(); ++u) CHECK(units[s][u] == u);
+      REQUIRE(items[s].size() == plan.steps[s].replay.work_items.size());
+      for (std::size_t u = 0; u < items[s].size(); ++u) CHECK(items[s][u] == u);
       REQUIRE(measured[s].size() == 4);
       for (std::size_t h = 0; h < 4; ++h) CHECK(measured[s][h] == h);
     }
   }
 }
 
-TEST_CASE("shards are of about equal weight") {
+TEST_CASE("shards have about equal weight") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan("[[run]]\ntraces = [\"t.h5\", \"u.h5\"]\nmethods = [\"sink\", \"uniform\"]\n");
-  // Four heads of 40 tokens and four of 60, all with as many cells: the middle of 400 lies in the first head of u.h5.
+  // Four heads of 40 tokens and four of 60, all with as many configurations: the middle of 400 lies in the first head of u.h5.
   const auto first = select_work(plan, {1, 2}), second = select_work(plan, {2, 2});
-  CHECK(first[0].units.size() == 4);
-  CHECK(first[1].units.size() == 1);  // 190 lies before 200
-  CHECK(second[0].units.empty());
-  CHECK(second[1].units.size() == 3);
+  CHECK(first[0].work_items.size() == 4);
+  CHECK(first[1].work_items.size() == 1);  // 190 lies before 200
+  CHECK(second[0].work_items.empty());
+  CHECK(second[1].work_items.size() == 3);
 }

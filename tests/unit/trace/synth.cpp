@@ -236,17 +236,17 @@ TEST_CASE("options that do not fit together name the flag") {
     change(options);
     return message_of<Error>([&] { synthesize("/nonexistent/t.h5", options); });
   };
-  CHECK(contains(complain([](SynthOptions& o) { o.prompt_tokens = 513; }), "--prompt-tokens is 513"));
-  CHECK(contains(complain([](SynthOptions& o) { o.num_queries = 0; }), "--queries is 0"));
+  CHECK(contains(complain([](SynthOptions& o) { o.prompt_tokens = 513; }), "`prompt_tokens` is 513"));
+  CHECK(contains(complain([](SynthOptions& o) { o.num_queries = 0; }), "`num_queries` is 0"));
   CHECK(contains(complain([](SynthOptions& o) {
                    o.query_heads = 3;
                    o.kv_heads = 2;
                  }),
-                 "no multiple of --kv-heads"));
-  CHECK(contains(complain([](SynthOptions& o) { o.column_queries = -1; }), "--column-queries is -1"));
-  CHECK(contains(complain([](SynthOptions& o) { o.spread = -1; }), "--spread"));
-  CHECK(contains(complain([](SynthOptions& o) { o.key_norm = 0; }), "--key-norm"));
-  CHECK(contains(complain([](SynthOptions& o) { o.speculation_error = -1; }), "--speculated"));
+                 "no multiple of `kv_heads`"));
+  CHECK(contains(complain([](SynthOptions& o) { o.column_queries = -1; }), "`column_queries` is -1"));
+  CHECK(contains(complain([](SynthOptions& o) { o.spread = -1; }), "`spread`"));
+  CHECK(contains(complain([](SynthOptions& o) { o.key_norm = 0; }), "`key_norm`"));
+  CHECK(contains(complain([](SynthOptions& o) { o.speculation_error = -1; }), "`speculation_error`"));
 }
 
 }  // namespace

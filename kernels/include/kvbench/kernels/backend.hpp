@@ -49,12 +49,20 @@ template <class T>
 class HostView {
  public:
   HostView() = default;
+  /// The contents of a vector, which the view takes over.
+  explicit HostView(std::vector<T> values) {
+    auto owner = std::make_shared<const std::vector<T>>(std::move(values));
+    data_ = owner->data();
+    size_ = owner->size();
+    storage_ = std::move(owner);
+  }
   const T* data() const { return data_; }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const T* begin() const { return data_; }
   const T* end() const { return data_ + size_; }
   const T& operator[](std::size_t i) const { return data_[i]; }
+  friend bool operator==(const HostView& a, const HostView& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
  private:
   friend class Backend;
@@ -214,8 +222,8 @@ bool prefilter_available();
 
 /// Fast host kernels, single-threaded. isa_available(isa) must hold.
 std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa(), Prefilter prefilter = Prefilter::where_it_pays);
-/// CUDA kernels on the current device. Throws std::runtime_error naming the reason where no device can be used or the build
-/// has no CUDA.
+/// CUDA kernels on the current device. They are in a module, libkvbench_cuda.so, which is loaded at the first call. Throws
+/// std::runtime_error naming the reason where the module is missing or no device can be used.
 std::unique_ptr<Backend> make_cuda_backend();
 /// Why make_cuda_backend() would throw, as a clause ("no NVIDIA driver is installed"); empty where a device is usable.
 std::string cuda_unusable();

@@ -15,8 +15,8 @@ double distance2(const std::vector<double>& gram, Index n, Index i, Index j) {
   return std::max(0.0, at(i, i) + at(j, j) - 2 * at(i, j));
 }
 
-/// What the squared length of a difference over R^2 is at most: 4, and 2 where inner products are positive.
-double widened(bool with_values) { return with_values ? 4 : 2; }
+/// The largest squared length of a difference over R^2: 4, or 2 where inner products are positive.
+double largest_distance2(bool with_values) { return with_values ? 4 : 2; }
 
 double constant_of(const TreeSettings& settings) { return settings.walk.constant.of(settings.t, settings.walk.delta); }
 
@@ -65,11 +65,11 @@ double tree_spread_of_pairs(Index tokens, const TreeSettings& settings, bool wit
   for (std::size_t level = 0; level < calls.size(); ++level) {
     variance += std::ldexp(static_cast<double>(calls[level]), 2 * static_cast<int>(level));
   }
-  return std::sqrt(variance * sub_gaussian(constant_of(settings)) * widened(with_values));
+  return std::sqrt(variance * sub_gaussian(constant_of(settings)) * largest_distance2(with_values));
 }
 
 TreeBound tree_bound_of_pairs(const WalkSample& sample, const TreeSettings& settings, double log_probability) {
-  const double c = constant_of(settings), wide = widened(sample.dv > 0);
+  const double c = constant_of(settings), wide = largest_distance2(sample.dv > 0);
   const double spread = sub_gaussian_norm(sample.outputs(), log_probability);
   const std::vector<double> gram = relative_gram(sample);
   double longest = 0;

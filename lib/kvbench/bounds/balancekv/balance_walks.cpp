@@ -4,23 +4,27 @@
 #include <algorithm>
 #include <cmath>
 
+#include <kvbench/bounds/vectors.hpp>
+
 namespace kvbench {
 namespace {
 
-double dot(const float* x, const float* y, Index d) {
-  double sum = 0;
-  for (Index c = 0; c < d; ++c) sum += double{x[c]} * double{y[c]};
-  return sum;
-}
-
-double scaled_norm2(const WalkSample& sample, Index i) {
-  const float* key = sample.keys.data() + i * sample.d;
-  return double{sample.scale} * dot(key, key, sample.d);
-}
+double scaled_norm2(const WalkSample& sample, Index i) { return double{sample.scale} * squared_norm(sample.key(i)); }
 
 double value_product(const WalkSample& sample, Index i, Index j) {
-  if (sample.dv == 0) return 1;
-  return dot(sample.values.data() + i * sample.dv, sample.values.data() + j * sample.dv, sample.dv);
+  return sample.dv == 0 ? 1 : dot(sample.value(i), sample.value(j));
+}
+
+/// Root mean square of the signed sums over that with random signs, for each query.
+std::vector<double> ratios_to_random_signs(const WalkRuns& runs, std::span<const QueryRows> queries) {
+  std::vector<double> ratios;
+  for (std::size_t q = 0; q < queries.size(); ++q) {
+    if (queries[q].random_signs == 0 || runs.errors[q].empty()) continue;
+    double square = 0;
+    for (const double error : runs.errors[q]) square += std::pow(error / queries[q].random_signs, 2);
+    ratios.push_back(std::sqrt(square / static_cast<double>(runs.errors[q].size())));
+  }
+  return ratios;
 }
 
 }  // namespace
@@ -31,16 +35,6 @@ WalkSample walk_sample(const Subject& subject, Index n, bool with_values) {
   sample.keys.assign(subject.keys.begin(), subject.keys.begin() + sample.n * sample.d);
   sample.values.assign(subject.values.begin(), subject.values.begin() + sample.n * sample.dv);
   return sample;
-}
-
-std::vector<float> some_queries(const Subject& subject, Index count) {
-  const Index all = subject.num_queries(), kept = std::min(count, all);
-  std::vector<float> queries;
-  for (Index i = 0; i < kept; ++i) {
-    const std::span<const float> query = subject.query(i * all / kept);
-    queries.insert(queries.end(), query.begin(), query.end());
-  }
-  return queries;
 }
 
 SignWalk library_walk(Backend& backend) {
@@ -71,8 +65,7 @@ std::vector<double> relative_gram(const WalkSample& sample) {
   std::vector<double> gram(static_cast<std::size_t>(sample.n * sample.n));
   for (Index i = 0; i < sample.n; ++i) {
     for (Index j = 0; j <= i; ++j) {
-      const double logit =
-          double{sample.scale} * dot(sample.keys.data() + i * sample.d, sample.keys.data() + j * sample.d, sample.d);
+      const double logit = double{sample.scale} * dot(sample.key(i), sample.key(j));
       const double product = std::exp(logit - radius.key) * value_product(sample, i, j) / value2;
       gram[static_cast<std::size_t>(i * sample.n + j)] = gram[static_cast<std::size_t>(j * sample.n + i)] = product;
     }
@@ -115,13 +108,13 @@ std::vector<QueryRows> query_rows(const WalkSample& sample, const std::vector<fl
   std::vector<QueryRows> all;
   const Index count = static_cast<Index>(queries.size()) / sample.d, s = sample.outputs();
   for (Index q = 0; q < count; ++q) {
-    const float* query = queries.data() + q * sample.d;
+    const std::span<const float> query(queries.data() + q * sample.d, static_cast<std::size_t>(sample.d));
     QueryRows& out = all.emplace_back();
     out.outputs = s;
-    out.feature_norm = std::exp(double{sample.scale} * dot(query, query, sample.d) / 2);
+    out.feature_norm = std::exp(double{sample.scale} * squared_norm(query) / 2);
     double squares = 0;
     for (Index i = 0; i < sample.n; ++i) {
-      const double e = std::exp(double{sample.scale} * dot(query, sample.keys.data() + i * sample.d, sample.d));
+      const double e = std::exp(double{sample.scale} * dot(query, sample.key(i)));
       for (Index c = 0; c < s; ++c) {
         out.rows.push_back(sample.dv == 0 ? e : e * double{sample.values[static_cast<std::size_t>(i * s + c)]});
       }
@@ -140,9 +133,7 @@ double weighted_norm(const QueryRows& query, std::span<const double> weights) {
   for (const double weight : weights) {
     for (double& x : sum) x += weight * *row++;
   }
-  double square = 0;
-  for (const double x : sum) square += x * x;
-  return std::sqrt(square);
+  return std::sqrt(squared_norm(sum));
 }
 
 WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries, const WalkSettings& settings, Index seeds,
@@ -163,17 +154,6 @@ WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries,
   return runs;
 }
 
-std::vector<double> ratios_to_random_signs(const WalkRuns& runs, std::span<const QueryRows> queries) {
-  std::vector<double> ratios;
-  for (std::size_t q = 0; q < queries.size(); ++q) {
-    if (queries[q].random_signs == 0 || runs.errors[q].empty()) continue;
-    double square = 0;
-    for (const double error : runs.errors[q]) square += std::pow(error / queries[q].random_signs, 2);
-    ratios.push_back(std::sqrt(square / static_cast<double>(runs.errors[q].size())));
-  }
-  return ratios;
-}
-
 void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const std::string& params) {
   CheckRow& row = context.add(CheckKind::theorem, "FAIL");
   row.params = params;
@@ -183,7 +163,7 @@ void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const st
   row.failures = runs.failed;
   row.trials = runs.seeds;
   row.allowed = std::min(1.0, row.bound);
-  row.text = fmt::format("seeds with a step beyond c R^2; {} of all {} steps are", runs.fails, runs.steps);
+  row.text = fmt::format("seeds with a step beyond c R^2, as {} of all {} steps are", runs.fails, runs.steps);
 }
 
 void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const QueryRows> queries, const std::string& params) {
@@ -194,7 +174,7 @@ void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const 
   row.measured = mean(ratios);
   row.measured_q99 = quantile(ratios, 0.99);
   row.text =
-      fmt::format("root mean square over {} seeds against that of fair coins; over queries: median {:.3g}, {:.3g} to {:.3g}",
+      fmt::format("root mean square over {} seeds, divided by that of random signs; over queries: median {:.3g}, {:.3g} to {:.3g}",
                   runs.seeds, quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the checks of BalanceKV (arXiv 2502.07861) share: tokens as vectors u_i = phi(k_i) x v_i of a Hilbert space, walks over
-// them, and how far a signed sum can be from zero. docs/theory/balancekv.thm32.md derives the constants.
+// them, and bounds on the length of a signed sum. docs/theory/balancekv.thm32.md derives the constants.
 //
 // With a the scale of the logits, <u_i, u_j> = exp(a <k_i, k_j>) <v_i, v_j> and |u_i| <= R = exp(a max |k|^2 / 2) max |v|.
 #pragma once
@@ -15,75 +15,72 @@
 
 namespace kvbench {
 
-/// Tokens that a walk signs.
+/// The tokens to which a walk assigns signs.
 struct WalkSample {
-  Index n = 0, d = 0, dv = 0;  ///< dv = 0: v = 1
+  Index n = 0, d = 0, dv = 0;  ///< dv = 0: every value is 1
   float scale = 1;
   std::vector<float> keys;    ///< [n, d]
   std::vector<float> values;  ///< [n, dv]
 
   Index outputs() const { return dv == 0 ? 1 : dv; }  ///< s of the theorems
+  std::span<const float> key(Index i) const { return {keys.data() + i * d, static_cast<std::size_t>(d)}; }
+  std::span<const float> value(Index i) const { return {values.data() + i * dv, static_cast<std::size_t>(dv)}; }
 };
-/// The first tokens of a subject, at most n.
+/// The first n tokens of a subject, or all of them.
 WalkSample walk_sample(const Subject& subject, Index n, bool with_values);
 
-/// At most `count` of the queries, spread evenly: for checks that are too dear for all of them.
-std::vector<float> some_queries(const Subject& subject, Index count);
-
-/// The thing under test: signs of a sample for a seed.
+/// The implementation under test: the signs of a sample for a seed.
 using SignWalk = std::function<WalkSigns(const WalkSample&, const WalkSettings&, std::uint32_t seed)>;
-/// softmax_balance() on a backend.
+/// softmax_balance(), the implementation of the methods, on a backend.
 SignWalk library_walk(Backend& backend);
 
-/// max |k|^2 a and max |v|: R = exp(key / 2) value, kept apart because R overflows on real keys.
+/// key = a max |k|^2 and value = max |v|. R = exp(key / 2) value overflows on keys of real models, so the two are kept apart.
 struct Radii {
   double key = 0, value = 1;
   double r() const;
 };
 Radii radii(const WalkSample& sample);
 
-/// <u_i, u_j> / R^2, [n, n], in fp64.
+/// <u_i, u_j> / R^2: [n, n].
 std::vector<double> relative_gram(const WalkSample& sample);
-/// |u_i|^2 / R^2.
+/// |u_i|^2 / R^2: [n].
 std::vector<double> relative_norms2(const WalkSample& sample);
 
-/// sigma^2 / R^2 of the walk with threshold c R^2, however long: c^2 / (2 c - 1), c > 1/2.
+/// sigma^2 / R^2 of the walk with threshold c R^2, for any number of steps: c^2 / (2 c - 1), c > 1/2.
 double sub_gaussian(double c);
 /// The same for vectors of these squared lengths: s <- s + x [1 + s (x - 2 c) / c^2]_+.
 double sub_gaussian(double c, std::span<const double> relative_norms2);
-/// What |x| of a 1-sub-Gaussian x in s dimensions exceeds with probability at most exp(-L): sqrt(s + 2 sqrt(s L) + 2 L) (Hsu,
-/// Kakade, Zhang, 2012).
+/// The length that a 1-sub-Gaussian vector in s dimensions exceeds with probability at most exp(-L):
+/// sqrt(s + 2 sqrt(s L) + 2 L) (Hsu, Kakade, Zhang, 2012).
 double sub_gaussian_norm(Index s, double log_probability);
-/// P(any of n steps goes beyond c R^2) of a walk: at most 2 n exp(1/2 - c).
+/// Bound on the probability that any of n steps of a walk exceeds c R^2: 2 n exp(1/2 - c).
 double fail_bound(double c, Index n);
 
-/// exp(a <k_i, q>) v_i of a query.
+/// The vectors exp(a <k_i, q>) v_i of one query.
 struct QueryRows {
   Index outputs = 1;
   std::vector<double> rows;  ///< [n, outputs]
   double feature_norm = 1;   ///< |phi(q)| = exp(a |q|^2 / 2)
-  double absolute = 0;       ///< sum of the lengths of the rows: no signed sum is longer
-  double random_signs = 0;   ///< sqrt of the sum of their squares: E |sum|^2 of fair coins
+  double absolute = 0;       ///< sum of the lengths of the rows, which no signed sum exceeds
+  double random_signs = 0;   ///< root of the sum of their squares: root mean square of sums with random signs
   std::vector<double> total() const;
 };
 std::vector<QueryRows> query_rows(const WalkSample& sample, const std::vector<float>& queries);
-/// |sum of weight_i row_i|.
+/// Length of the sum of weight_i row_i.
 double weighted_norm(const QueryRows& query, std::span<const double> weights);
 
-/// What the walks of some seeds did.
+/// The results of walks with several seeds.
 struct WalkRuns {
   double c = 0;                               ///< 0: greedy
   std::vector<std::vector<double>> errors;    ///< [query][seed]: length of the signed sum
   std::int64_t failed = 0;                    ///< seeds with a FAIL
-  std::int64_t fails = 0, steps = 0;          ///< of all seeds
-  std::int64_t larger_halves = 0, seeds = 0;  ///< seeds that keep more than n/2
+  std::int64_t fails = 0, steps = 0;          ///< over all seeds
+  std::int64_t larger_halves = 0, seeds = 0;  ///< larger_halves: seeds that keep more than n/2
 };
 WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries, const WalkSettings& settings, Index seeds,
                    const SignWalk& walk, const CheckContext& context);
-/// Root mean square of the signed sums over that of fair coins, by query.
-std::vector<double> ratios_to_random_signs(const WalkRuns& runs, std::span<const QueryRows> queries);
 
-/// Rows that every check of a walk has.
+/// Rows that every check of a walk adds: the rate of FAIL, and the signed sums over those of random signs.
 void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const std::string& params);
 void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const QueryRows> queries, const std::string& params);
 

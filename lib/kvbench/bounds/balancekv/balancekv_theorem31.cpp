@@ -5,27 +5,19 @@
 #include <cmath>
 #include <map>
 
+#include <kvbench/bounds/vectors.hpp>
+#include <kvbench/methods/registry.hpp>
 #include <kvbench/methods/sampling/balancekv_stream.hpp>
 #include <kvbench/methods/sampling/merge_and_reduce.hpp>
-#include <kvbench/methods/registry.hpp>
 
 namespace kvbench {
 namespace {
 
-double length(const std::vector<double>& x) {
-  double square = 0;
-  for (const double value : x) square += value * value;
-  return std::sqrt(square);
-}
+double length(const std::vector<double>& x) { return std::sqrt(squared_norm(x)); }
 
-double value_norm(const WalkSample& sample, Index i) {
-  double square = 0;
-  for (Index c = 0; c < sample.dv; ++c)
-    square += std::pow(double{sample.values[static_cast<std::size_t>(i * sample.dv + c)]}, 2);
-  return std::sqrt(square);
-}
+double value_norm(const WalkSample& sample, Index i) { return std::sqrt(squared_norm(sample.value(i))); }
 
-/// Buckets of N by their number, with their tokens.
+/// The buckets of N by their number, each with its tokens.
 std::map<int, std::vector<Index>> buckets(const WalkSample& sample) {
   std::map<int, std::vector<Index>> found;
   for (Index i = 0; i < sample.n; ++i) {
@@ -34,8 +26,8 @@ std::map<int, std::vector<Index>> buckets(const WalkSample& sample) {
   return found;
 }
 
-/// One query: the exact sums and the bounds.
-struct Query {
+/// One query: the exact sums, and bounds on their errors.
+struct StreamQuery {
   QueryRows num, den;
   double total = 0;           ///< D
   std::vector<double> exact;  ///< Attn
@@ -60,10 +52,10 @@ struct Query {
   double tight() const { return b_den < total ? (b_num + length(exact) * b_den) / (total - b_den) : INFINITY; }
 };
 
-class Check {
+class Theorem31Check {
  public:
-  Check(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries, const Theorem31Setup& setup,
-        const StreamSketch& sketch)
+  Theorem31Check(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
+                 const Theorem31Setup& setup, const StreamSketch& sketch)
       : context_(context), sample_(sample), setup_(setup), sketch_(sketch), radius_(radii(sample)) {
     prepare(queries);
     bound_sums();
@@ -96,7 +88,7 @@ class Check {
     for (Index i = 0; i < sample_.n; ++i) frobenius2 += std::pow(value_norm(sample_, i), 2);
     key_ = radius_.key;
     for (std::size_t q = 0; q < num.size(); ++q) {
-      Query& query = queries_.emplace_back(Query{.num = num[q], .den = den[q]});
+      StreamQuery& query = queries_.emplace_back(StreamQuery{.num = num[q], .den = den[q]});
       query.total = den[q].absolute;
       query.exact = num[q].total();
       for (double& x : query.exact) x /= query.total;
@@ -141,11 +133,11 @@ class Check {
                        kept_buckets_);
   }
 
-  /// Errors over the right side of Eq. 2: the eps that was reached.
+  /// Errors over the right side of Eq. 2, that is, the eps that was reached.
   void equation2(std::vector<QueryTrials>& trials) {
     for (std::size_t q = 0; q < queries_.size(); ++q) {
       trials[q].tight = trials[q].bound = queries_[q].tight() / queries_[q].right_side;
-      // An output of zero is never further off than the longest value.
+      // The error of an output of zero is at most the length of the longest value.
       trials[q].trivial = radius_.value / queries_[q].right_side;
     }
     CheckRow& row = context_.add(CheckKind::theorem, "Eq. 2, tight constants");
@@ -153,10 +145,10 @@ class Check {
     std::vector<double> medians;
     for (const QueryTrials& trial : trials) medians.push_back(quantile(trial.errors, 0.5));
     row.text = fmt::format(
-        "in units of |softmax| |V|_F; median over queries of the median error {:.3g}; answering 0 errs by {:.3g} "
-        "at the first query; {:.4g} tokens in N and {:.4g} in D of {} (mean)",
+        "errors over |softmax| |V|_F; median over queries of the median error {:.3g}; an output of 0 has the error {:.3g} "
+        "at the first query; of {} tokens, N keeps {:.4g} and D {:.4g} on average",
         quantile(medians, 0.5), length(queries_[0].exact) / queries_[0].right_side,
-        held_num_ / static_cast<double>(setup_.seeds), held_den_ / static_cast<double>(setup_.seeds), sample_.n);
+        sample_.n, held_num_ / static_cast<double>(setup_.seeds), held_den_ / static_cast<double>(setup_.seeds));
     fill_worst_query(row, trials, setup_.delta);
   }
 
@@ -172,16 +164,16 @@ class Check {
 
   void looseness() {
     std::vector<double> ratios;
-    for (const Query& query : queries_) ratios.push_back(query.total * std::exp(key_) / static_cast<double>(sample_.n));
+    for (const StreamQuery& query : queries_) ratios.push_back(query.total * std::exp(key_) / static_cast<double>(sample_.n));
     CheckRow& row = context_.add(CheckKind::data, "D e^{a r^2} / j");
     row.params = params();
     row.measured = mean(ratios);
     row.measured_q99 = quantile(ratios, 0.99);
-    row.text = fmt::format("what the proof's step eps j e^(-a r^2) <= eps D gives away: median {:.3g}, {:.3g} to {:.3g}",
+    row.text = fmt::format("factor that the step eps j e^(-a r^2) <= eps D of the proof loses: median {:.3g}, {:.3g} to {:.3g}",
                            quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
   }
 
-  /// Tokens that one instance holds at the theorem's t for eps, against the cache.
+  /// The number of tokens that one instance keeps at the theorem's t for eps, against the number in the cache.
   void memory(bool literal) {
     const double n = static_cast<double>(context_.subject != nullptr ? context_.subject->tokens() : sample_.n);
     const double s = static_cast<double>(sample_.dv), delta = setup_.delta;
@@ -194,13 +186,11 @@ class Check {
     row.params = fmt::format("eps={};n={};a r^2={:.3g}", setup_.eps, n, key_);
     row.bound = (literal ? row.literal : row.tight) = t * (levels + 1);
     row.trivial = n;
-    row.text = fmt::format("tokens t (T + 1) of one instance at t = {:.3g}: {:.3g} of the cache", t, row.bound / n);
+    row.text = fmt::format("tokens t (T + 1) of one instance at t = {:.3g}, which is {:.3g} of the cache", t, row.bound / n);
     if (row.bound >= n) return;
     const Index even = static_cast<Index>(t) / 2 * 2;
     row.measured = static_cast<double>(held_up_to(static_cast<Index>(n), even, static_cast<Index>(levels)));
-    row.failures = row.measured > row.bound;
-    row.trials = 1;
-    row.allowed = 0;
+    row.count_exceptions(row.measured > row.bound, 1);
   }
 
   CheckContext& context_;
@@ -208,13 +198,13 @@ class Check {
   const Theorem31Setup& setup_;
   const StreamSketch& sketch_;
   Radii radius_;
-  std::vector<Query> queries_;
+  std::vector<StreamQuery> queries_;
   double key_ = 0;  ///< a r^2, r of keys and queries
   int kept_buckets_ = 0;
   double held_num_ = 0, held_den_ = 0;
 };
 
-void check_subject(CheckContext& context) {
+void run_balancekv_theorem31(CheckContext& context) {
   const Theorem31Setup setup{
       .eps = context.options.eps, .delta = context.options.delta, .seeds = std::min<Index>(context.options.seeds, 200)};
   const WalkSample sample = walk_sample(*context.subject, setup.t << setup.levels, true);
@@ -244,12 +234,12 @@ StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setu
   HeadPrompt head = subject.head;
   head.keys = head.keys.slice(0, n);
   head.values = head.values.slice(0, n);
-  const std::shared_ptr<const Prepared> prepared = method.prepare(head, method.bind(settings), backend);
-  return [prepared, n, &backend](std::uint32_t seed) {
+  const MakeCache make = method.prepare_head(head, method.bind(settings), backend);
+  return [make, n, &backend](std::uint32_t seed) {
     StreamWeights weights{.num = std::vector<double>(static_cast<std::size_t>(n)),
                           .den = std::vector<double>(static_cast<std::size_t>(n))};
-    // Room for all tokens in both sums: t and T are given, so the budget only must not be too small for them.
-    const auto cache = prepared->make(2 * n, seed);
+    // t and T are given; the budget only has to be large enough for all tokens in both sums.
+    const auto cache = make(2 * n, seed);
     for (const EntryTable& table : cache->entries({})) {
       const auto ids = backend.read(table.ids);
       const auto num = backend.read(table.weight_num), den = backend.read(table.weight_den);
@@ -264,15 +254,15 @@ StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setu
 
 void check_theorem31(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
                      const Theorem31Setup& setup, const StreamSketch& sketch) {
-  Check(context, sample, queries, setup, sketch).run();
+  Theorem31Check(context, sample, queries, setup, sketch).run();
 }
 
 Claim balancekv_theorem31() {
   return {.id = "balancekv.thm31",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1, Eq. 2 and Algorithm 1",
-          .statement = "a stream's output is within eps |softmax| |V|_F of attention, in memory of order exp(2 a r^2) / eps",
+          .statement = "the output of a stream is within eps |softmax| |V|_F of attention, in memory of order exp(2 a r^2) / eps",
           .method = "balancekv",
-          .run = check_subject};
+          .run = run_balancekv_theorem31};
 }
 
 }  // namespace kvbench

@@ -3,9 +3,8 @@
 // with probability at least 1 - 1/poly(n), in memory O*(e^{2 a r^2} / eps), such that (Eq. 2)
 //   |z_j - Attn(q_j, K_j, V_j)|_2 <= eps |softmax(K_j q_j)|_2 |V_j|_F.
 //
-// The thing under test is `balancekv` mode=stream as the registry makes it, at given t and T with half=exact and the tight
-// constant. z = N'/D', and |D' - D| <= b_D < D, |N' - N| <= b_N give |z - Attn| <= (b_N + |Attn| b_D) / (D - b_D). Buckets of N
-// are drawn apart: their variances add. The denominator and its place in the proof, eps j e^{-a r^2} <= eps D, have rows of
+// The check runs `balancekv` mode=stream of the registry, at given t and T, with half=exact and the tight constant. z = N'/D', and |D' - D| <= b_D < D, |N' - N| <= b_N give |z - Attn| <= (b_N + |Attn| b_D) / (D - b_D). Buckets of N
+// have independent draws: their variances add. The denominator, and the step eps j e^{-a r^2} <= eps D of the proof, have rows of
 // their own. docs/theory/balancekv.thm31.md.
 #pragma once
 
@@ -23,12 +22,12 @@ struct Theorem31Setup {
 struct StreamWeights {
   std::vector<double> num, den;  ///< [n]
 };
-/// The thing under test.
+/// The implementation under test.
 using StreamSketch = std::function<StreamWeights(std::uint32_t seed)>;
-/// `balancekv` on the first `n` tokens; walks fail with probability `delta` a call.
+/// `balancekv` on the first `n` tokens; `delta` is the failure probability of each call of the walk.
 StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend);
 
-/// P(FAIL) that each call is given, so that all of them together have half of delta.
+/// The probability of FAIL of each call at which all calls together FAIL with probability delta / 2.
 double delta_of_calls(const WalkSample& sample, const Theorem31Setup& setup);
 
 void check_theorem31(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,

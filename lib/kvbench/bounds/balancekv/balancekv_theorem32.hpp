@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // BalanceKV (arXiv 2502.07861), Theorem 3.2: for any q, with probability at least 1 - delta,
 //   |sum_{C'} e^{a<k,q>} v - sum_{C \ C'} e^{a<k,q>} v|_2 <= O( sqrt(s) log(n s/delta) e^{a|q|^2/2} e^{a max|k|^2/2} max|v| ),
-// a = 1/sqrt(d), s the dimension of v, and |C'| <= n/2. Algorithm 2 is the walk that it speaks of.
+// a = 1/sqrt(d), s the dimension of v, and |C'| <= n/2. Algorithm 2 is the walk.
 //
-// Readings. log is natural. The only constant in the text is the 30 of c = 30 ln(n/delta): `literal` reads O(x) as 30 x.
-// A row counts FAIL events as failures of the theorem: the tight and data bounds share delta between them and the tail.
+// Readings. The logarithm is natural. The only constant in the text is the 30 of c = 30 ln(n/delta): `literal` reads O(x) as 30 x.
+// FAIL events count as failures of the theorem: half of delta is for FAIL, half for the tail of the tight and data bounds.
 // docs/theory/balancekv.thm32.md.
 #pragma once
 
@@ -13,12 +13,12 @@
 namespace kvbench {
 
 struct Theorem32Setup {
-  Index tokens = 128;  ///< of the walk
+  Index tokens = 128;  ///< in the walk
   double delta = 0.1;
   Index seeds = 400;
-  Index seeds_of_ratios = 100;  ///< for the other constants than tight, which certify nothing
+  Index seeds_of_ratios = 100;  ///< for constants other than `tight`, whose rows only report ratios
 };
-/// Rows of one sample: discrepancy in three tiers, FAIL rates, ratios to random signs, sizes of C'.
+/// Adds the rows of one sample: the discrepancy against three bounds, rates of FAIL, ratios to random signs, sizes of C'.
 void check_theorem32(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
                      const Theorem32Setup& setup, const SignWalk& walk);
 

@@ -3,13 +3,12 @@
 // C^0 .. C^T whose sums, weighted by 2^i, satisfy with probability at least 1 - 1/poly(n)
 //   |sum_{i <= j} e^{a<k_i,q>} v_i - z_j|_2 <= eps j e^{-a r^2} max|v|.
 //
-// The check goes the other way round: t and T are given, and the error is held against what the proof promises for them:
-//   literal  30 sqrt(s) ln(s n / delta) T (j/t) e^{a r^2} max|v|, r the longest of keys and queries: the proof's display with
-//   30
-//            for O, as in Theorem 3.2, and 1/poly(n) read as the delta of the run;
-//   tight    of halves: the lengths of all calls add, as in the proof, each at the constants of Theorem 3.2; of pairs: the side
-//            that stays is fair, so variances add and the factor T goes.
-// That pairs are fair makes z_j unbiased, which is tested sharply. docs/theory/balancekv.thm33.md.
+// The check is the converse: t and T are given, and the error is compared with what the proof states for them:
+//   literal  30 sqrt(s) ln(s n / delta) T (j/t) e^{a r^2} max|v|, r the longest of keys and queries: the formula of the proof with
+//            30 for O, as in Theorem 3.2, and 1/poly(n) read as the delta of the run;
+//   tight    halves: the bounds of all calls add, as in the proof, each with the constants of Theorem 3.2; pairs: both halves are
+//            equally likely to be kept, so that variances add and the factor T disappears.
+// With pairs, z_j is unbiased, which has a sharper test of its own. docs/theory/balancekv.thm33.md.
 #pragma once
 
 #include <kvbench/bounds/balancekv/balance_tree.hpp>
@@ -24,8 +23,8 @@ struct Theorem33Setup {
 void check_theorem33(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
                      const Theorem33Setup& setup, const TreeSketch& sketch);
 
-/// Two-sided p-value that numbers of independent trials have this mean: Student's statistic against the normal law, and 0 where
-/// all are equal to each other and not to it (beyond rounding).
+/// Two-sided p-value of "independent values have this mean": Student's statistic against the normal law. 0 where all values are
+/// equal and differ from the mean by more than rounding.
 double mean_test(std::span<const double> values, double expected);
 
 Claim balancekv_theorem33();

@@ -4,20 +4,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include <kvbench/bounds/vectors.hpp>
+
 namespace kvbench {
 namespace {
 
-double dot(const float* x, const float* y, Index d) {
-  double sum = 0;
-  for (Index c = 0; c < d; ++c) sum += double{x[c]} * double{y[c]};
-  return sum;
-}
-
-void add_tier(CheckContext& context, const PlainVectors& vectors, const WalkRuns& runs, const std::string& tier,
-              double QueryTrials::*decides, const std::string& params) {
+void add_discrepancy(CheckContext& context, const PlainVectors& vectors, const WalkRuns& runs, const std::string& tier,
+                     double QueryTrials::*decides, const std::string& params) {
   const double delta = context.options.delta, r = radii(vectors.sample).r(), n = static_cast<double>(vectors.sample.n);
   const double c = WalkConstant{WalkConstant::Kind::tight}.of(vectors.sample.n, delta / 2);
-  // Two tails of one dimension in the half of delta that FAIL leaves.
+  // The half of delta that is not for FAIL is divided between the two tails of one dimension.
   const double tail = std::sqrt(2 * std::log(4 / delta));
   std::vector<QueryTrials> trials;
   for (std::size_t q = 0; q < vectors.queries.size(); ++q) {
@@ -32,11 +28,11 @@ void add_tier(CheckContext& context, const PlainVectors& vectors, const WalkRuns
   }
   CheckRow& row = context.add(CheckKind::theorem, "discrepancy, " + tier + " constants");
   row.params = params;
-  row.text = fmt::format("trivial: the sum of all |<u_i, u>|; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
+  row.text = fmt::format("trivial bound: the sum of all |<u_i, u>|; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
   fill_worst_query(row, trials, delta);
 }
 
-void check_subject(CheckContext& context) {
+void run_balancekv_theorem34(CheckContext& context) {
   for (const Index n : {64, 256}) {
     if (n > 64 && context.subject->tokens() <= 64) break;
     check_theorem34(context, plain_vectors(context.subject->keys, context.subject->queries, context.subject->d(), n),
@@ -54,12 +50,12 @@ PlainVectors plain_vectors(const std::vector<float>& vectors, const std::vector<
   sample.keys.assign(static_cast<std::size_t>(sample.n), 0);
   sample.values.assign(vectors.begin(), vectors.begin() + sample.n * d);
   for (Index q = 0; q < static_cast<Index>(directions.size()) / d; ++q) {
-    const float* u = directions.data() + q * d;
+    const std::span<const float> u(directions.data() + q * d, static_cast<std::size_t>(d));
     QueryRows& rows = plain.queries.emplace_back();
-    rows.feature_norm = std::sqrt(dot(u, u, d));
+    rows.feature_norm = std::sqrt(squared_norm(u));
     double squares = 0;
     for (Index i = 0; i < sample.n; ++i) {
-      const double product = dot(sample.values.data() + i * d, u, d);
+      const double product = dot(sample.value(i), u);
       rows.rows.push_back(product);
       rows.absolute += std::abs(product);
       squares += product * product;
@@ -76,10 +72,10 @@ void check_theorem34(CheckContext& context, const PlainVectors& vectors, Index s
     const WalkRuns runs = run_walks(vectors.sample, vectors.queries, settings, seeds, walk, context);
     const std::string params = fmt::format("n={};d={};c={}={:.4g}", vectors.sample.n, vectors.sample.dv, constant, runs.c);
     if (constant == "paper") {
-      add_tier(context, vectors, runs, "literal", &QueryTrials::literal, params);
+      add_discrepancy(context, vectors, runs, "literal", &QueryTrials::literal, params);
     } else {
-      add_tier(context, vectors, runs, "tight", &QueryTrials::tight, params);
-      add_tier(context, vectors, runs, "data", &QueryTrials::data, params);
+      add_discrepancy(context, vectors, runs, "tight", &QueryTrials::tight, params);
+      add_discrepancy(context, vectors, runs, "data", &QueryTrials::data, params);
     }
     add_fail_row(context, runs, vectors.sample.n, params);
     add_ratio_row(context, runs, vectors.queries, params);
@@ -89,9 +85,9 @@ void check_theorem34(CheckContext& context, const PlainVectors& vectors, Index s
 Claim balancekv_theorem34() {
   return {.id = "balancekv.thm34",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.4 and Algorithm 4",
-          .statement = "the signed sum of a walk over vectors is short in every direction, however many there are",
+          .statement = "the signed sum of a walk over vectors is short in every direction, for any number of vectors",
           .method = "balancekv",
-          .run = check_subject};
+          .run = run_balancekv_theorem34};
 }
 
 }  // namespace kvbench

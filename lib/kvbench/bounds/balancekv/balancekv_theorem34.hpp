@@ -3,8 +3,8 @@
 // u_n and any u, with probability at least 1 - delta,
 //   |sum_{U'} <u_i, u> - sum_{U \ U'} <u_i, u>| <= O( log(n/delta) max|u_i| |u| ),   the walk with c = 30 ln(n/delta).
 //
-// Here u_i are the keys of a head as they are and u its queries: the walk of Algorithm 2 on logits of zero and these vectors as
-// values. `literal` reads O(x) as 30 x. The number of steps enters the bound through ln n alone, so it is held at two lengths.
+// Here u_i are the keys of a head and u its queries: the walk of Algorithm 2 on logits of zero, with these vectors as values.
+// `literal` reads O(x) as 30 x. The number of steps enters the bound through ln n alone, so the bound is tested at two lengths.
 // docs/theory/balancekv.thm34.md.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace kvbench {
 
-/// Vectors for a walk without feature map: their own inner products.
+/// Vectors for a walk without feature map, which uses their own inner products.
 struct PlainVectors {
   WalkSample sample;               ///< keys of zero, vectors as values
   std::vector<QueryRows> queries;  ///< rows <u_i, u>; feature_norm = |u|

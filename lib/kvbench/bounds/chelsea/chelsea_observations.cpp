@@ -9,8 +9,8 @@
 namespace kvbench {
 namespace {
 
-constexpr Index lags = 255, block = 64, max_tokens = 4096;
-constexpr std::size_t max_heads = 64;
+constexpr Index most_lags = 255, block_tokens = 64, most_tokens = 4096;
+constexpr std::size_t most_heads = 64;
 
 std::vector<double> unit_rows(std::span<const float> keys, std::size_t d) {
   std::vector<double> rows(keys.begin(), keys.end());
@@ -58,7 +58,7 @@ Octaves octaves(const std::vector<double>& curve) {
   return out;
 }
 
-/// The rows of one head, or of the mean over heads.
+/// Adds the rows of one head, or of the mean over heads where `subject` is absent.
 void add_rows(CheckContext& context, const Subject* subject, const LagCurves& curves, bool convex) {
   const auto coarse = convex ? convex_by_octave(curves) : falls_by_octave(curves);
   const auto fine = convex ? convex_by_lag(curves) : falls_by_lag(curves);
@@ -75,26 +75,27 @@ void add_rows(CheckContext& context, const Subject* subject, const LagCurves& cu
     }
     row.measured = static_cast<double>(test.broken_surely) / static_cast<double>(test.tested);
     row.p_value = test.p_value;
-    row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block);
+    row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block_tokens);
     row.text = fmt::format(
-        "{} of {} inequalities broken, {} beyond their 95 % band, worst {:.2g}; s(1) = {:.3f}, s({}) = {:.3f}, {}; one text of "
-        "one model, which says nothing of others",
+        "{} of {} inequalities have a negative mean, {} an interval below 0 (95 %), smallest mean {:.2g}; s(1) = {:.3f}, "
+        "s({}) = {:.3f}; {}; this holds for one text of one model only",
         test.broken, test.tested, test.broken_surely, test.worst, curve.front(), curve.size(), curve.back(),
-        convex ? fmt::format("largest gap to a convex curve {:.1f} % of the range", 100 * convex_gap(curve))
-               : fmt::format("best decreasing curve explains {:.3f} of the variance", decreasing_r2(curve)));
+        convex ? fmt::format("largest distance from a convex curve {:.1f} % of the range", 100 * convex_gap(curve))
+               : fmt::format("the best decreasing curve explains {:.3f} of the variance", decreasing_r2(curve)));
   }
 }
 
-void check(CheckContext& context, bool convex) {
+void run_chelsea_observation(CheckContext& context, bool convex) {
   const auto subjects = trace_subjects(*context.reader, {}, {}, 1);
-  const std::size_t step = (subjects.size() + max_heads - 1) / max_heads;
+  const std::size_t step = (subjects.size() + most_heads - 1) / most_heads;
   LagCurves sum;
   double heads = 0;
   for (std::size_t s = 0; s < subjects.size(); s += step) {
     context.poll();
     const Subject subject = subjects[s].load(context.backend);
-    const LagCurves curves = lag_curves(subject.keys, subject.d(), std::min(lags, subject.tokens() / 4), block, max_tokens);
-    if (curves.size() < 8) throw Unavailable("the context is too short: bands need at least 8 blocks of 64 tokens");
+    const LagCurves curves =
+        lag_curves(subject.keys, subject.d(), std::min(most_lags, subject.tokens() / 4), block_tokens, most_tokens);
+    if (curves.size() < 8) throw Unavailable("the context is too short: intervals need at least 8 blocks of 64 tokens");
     add_rows(context, &subject, curves, convex);
     if (!sum.empty() && sum.size() != curves.size()) continue;  // a prompt of another length
     if (sum.empty()) sum.assign(curves.size(), std::vector<double>(curves.front().size()));
@@ -221,10 +222,10 @@ double convex_gap(const std::vector<double>& curve) {
 Claim chelsea_observation1() {
   return {.id = "chelsea.obs1",
           .paper = "Chelsea, arXiv 2506.11418, observations 1 and 2, Fig. 3",
-          .statement = "keys are the less alike the farther apart they stand, within 256 tokens",
+          .statement = "keys are less similar the farther apart their tokens are, within 256 tokens",
           .method = "chelsea",
           .scope = Scope::trace,
-          .run = [](CheckContext& context) { check(context, false); }};
+          .run = [](CheckContext& context) { run_chelsea_observation(context, false); }};
 }
 
 Claim chelsea_observation2() {
@@ -233,7 +234,7 @@ Claim chelsea_observation2() {
           .statement = "the similarity of keys is convex in their distance, within 256 tokens",
           .method = "chelsea",
           .scope = Scope::trace,
-          .run = [](CheckContext& context) { check(context, true); }};
+          .run = [](CheckContext& context) { run_chelsea_observation(context, true); }};
 }
 
 }  // namespace kvbench

@@ -12,38 +12,39 @@
 namespace kvbench {
 namespace {
 
-constexpr std::size_t block = 32, max_layers = 5;
-const ChelseaParams defaults;
+constexpr std::size_t block_links = 32;
+const ChelseaParams chelsea_defaults;
 
 HeadLinks head_links(const Subject& subject, Backend& backend) {
-  const MergingParams& parts = defaults.merging;
+  const MergingParams& parts = chelsea_defaults.merging;
   const Index middle = subject.tokens() - parts.sinks - parts.recent;
-  if (middle < defaults.chunk) throw Unavailable("the context is too short for one chunk of Chelsea");
-  const MergeRule rule{.chunk = defaults.chunk};
+  if (middle < chelsea_defaults.chunk) throw Unavailable("the context is too short for one chunk of Chelsea");
+  const MergeRule rule{.chunk = chelsea_defaults.chunk};
   const std::vector<MergeLink> links = merge_links(rule, subject.head.keys.slice(parts.sinks, middle), backend);
-  const LinkQuality quality = link_quality(links, linking_slots(rule, middle), defaults.outlier_threshold);
+  const LinkQuality quality = link_quality(links, linking_slots(rule, middle), chelsea_defaults.outlier_threshold);
   HeadLinks head{.layer = subject.head.layer.value,
                  .kv_head = subject.head.head.value,
                  .unlinked = quality.unlinked,
                  .mean = quality.mean};
-  for (std::size_t begin = 0; begin + block <= links.size(); begin += block) {
+  for (std::size_t begin = 0; begin + block_links <= links.size(); begin += block_links) {
     double unlinked = 0;
-    for (std::size_t i = begin; i < begin + block; ++i) unlinked += !(links[i].similarity > defaults.outlier_threshold);
-    head.unlinked_by_block.push_back(unlinked / static_cast<double>(block));
+    for (std::size_t i = begin; i < begin + block_links; ++i)
+      unlinked += !(links[i].similarity > chelsea_defaults.outlier_threshold);
+    head.unlinked_by_block.push_back(unlinked / static_cast<double>(block_links));
   }
   return head;
 }
 
-/// The heads of the first prompt, on the layers that replays use too.
+/// The heads of the first prompt, on the layers that are also replayed.
 std::vector<HeadLinks> all_links(const CheckContext& context) {
   const trace::TraceInfo& trace = context.reader->info();
   std::vector<HeadLinks> heads;
-  for (const SubjectSource& source : trace_subjects(*context.reader, spread_layers(trace, max_layers), {}, 1)) {
+  for (const SubjectSource& source : trace_subjects(*context.reader, spread_layers(trace, replayed_layers), {}, 1)) {
     context.poll();
     const Subject subject = source.load(context.backend);
     if (subject.prompt == trace.prompts.front().id) heads.push_back(head_links(subject, context.backend));
   }
-  if (heads.size() < 2) throw Unavailable("the trace has a single kv head: nothing to compare it with");
+  if (heads.size() < 2) throw Unavailable("the trace has a single kv head, so that there is no other to compare it with");
   return heads;
 }
 
@@ -55,15 +56,15 @@ double half_mean(const HeadLinks& head, std::size_t parity) {
 
 std::string name_of(const HeadLinks& head) { return fmt::format("layer {} head {}", head.layer, head.kv_head); }
 
-void check_differences(CheckContext& context) {
+void run_chelsea_observation3(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
   const std::size_t worst = worst_in_half(heads, 0);
   CheckRow& row = context.add(CheckKind::claim, "the worst-linked head of one half of the text is so in the other half");
-  set_claim(row, contrast(against_others(heads, worst, 0)), name_of(heads[worst]) + ": unlinked share above the other heads'");
+  set_claim(row, contrast(against_others(heads, worst, 0)), name_of(heads[worst]) + ": unlinked share less that of the other heads");
   std::vector<double> shares;
   for (const HeadLinks& head : heads) shares.push_back(head.unlinked);
   row.text +=
-      fmt::format("; one text only, the paper compares data sets; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}",
+      fmt::format("; one text only, whereas the paper compares data sets; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}",
                   heads.size(), quantile(shares, 0), quantile(shares, 1), quantile(shares, 0.5));
   for (const HeadLinks& head : heads) {
     CheckRow& one = context.add(CheckKind::data, "unlinked share of A tokens at cosine 0.8");
@@ -77,14 +78,15 @@ void check_differences(CheckContext& context) {
 std::vector<Index> outlier_heads(const std::vector<HeadLinks>& heads) {
   std::vector<LinkQuality> qualities;
   for (const HeadLinks& head : heads) qualities.push_back({head.unlinked, head.mean});
-  return worst_linked(qualities, defaults.outlier_ratio);
+  return worst_linked(qualities, chelsea_defaults.outlier_ratio);
 }
 
-/// Replays Chelsea with the whole budget for all heads (budget 0), and with what outliers leave to the others (budget 1).
+/// Replays Chelsea with the whole budget for all heads (budget 0), and with the budget that whole outliers leave to the others
+/// (budget 1).
 PairedReplay replay_both(const CheckContext& context, Index heads, Index full, double share) {
   const trace::PromptInfo& prompt = context.reader->info().prompts.front();
   ReplayRequest request{.methods = {method_choice("chelsea")}, .protocol = Protocol::prefill};
-  request.layers = spread_layers(context.reader->info(), max_layers);
+  request.layers = spread_layers(context.reader->info(), replayed_layers);
   request.prompts = {prompt.id};
   const Index context_tokens = make_plan(context.reader->info(), request).prompts.front().context;
   const auto budget = static_cast<Index>(share * static_cast<double>(context_tokens));
@@ -92,7 +94,7 @@ PairedReplay replay_both(const CheckContext& context, Index heads, Index full, d
   return {context, request};
 }
 
-void check_ablation(CheckContext& context) {
+void run_chelsea_outlier_heads(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
   const std::vector<Index> outliers = outlier_heads(heads);
   const PairedReplay replay = replay_both(context, std::ssize(heads), std::ssize(outliers), 0.2);
@@ -113,11 +115,11 @@ void check_ablation(CheckContext& context) {
   CheckRow& row = context.add(CheckKind::claim, "error with all heads merged less that with outliers whole");
   row.params = sizes;
   set_claim(row, contrast(gain), "difference of rel_err at equal total budgets");
-  row.text += "; Table 11 has scores of tasks, which a trace does not; 4 % of so few heads is rounded up to one";
+  row.text += "; Table 11 reports scores of tasks, which a trace does not contain; 4 % of so few heads is rounded up to one";
   CheckRow& target = context.add(CheckKind::claim, "outliers have a larger error than the other heads at the same budget");
   target.params = sizes;
   set_claim(target, contrast(excess), "rel_err of the outliers less the mean of the others");
-  target.text += "; errors of one layer's output, which need not reach the model's answer";
+  target.text += "; these are errors of the output of single layers, which need not change the answer of the model";
 }
 
 }  // namespace
@@ -143,20 +145,20 @@ std::vector<double> against_others(const std::vector<HeadLinks>& heads, std::siz
 Claim chelsea_observation3() {
   return {.id = "chelsea.obs3",
           .paper = "Chelsea, arXiv 2506.11418, observation 3, section 5.4 and appendix B",
-          .statement = "heads differ in how well their tokens can be merged, and the same ones stand out elsewhere",
+          .statement = "heads differ in how well their tokens can be merged, and the same heads are worst elsewhere in the text",
           .method = "chelsea",
           .scope = Scope::trace,
-          .run = check_differences};
+          .run = run_chelsea_observation3};
 }
 
 Claim chelsea_outlier_heads() {
   return {
       .id = "chelsea.outliers",
       .paper = "Chelsea, arXiv 2506.11418, section 5.4, appendix C.2 and Table 11",
-      .statement = "keeping the 4 % worst-linked heads whole, at the others' expense, lowers the error at 20 % of the cache",
+      .statement = "keeping the 4 % worst-linked heads whole, at the expense of the others, lowers the error at 20 % of the cache",
       .method = "chelsea",
       .scope = Scope::trace,
-      .run = check_ablation};
+      .run = run_chelsea_outlier_heads};
 }
 
 }  // namespace kvbench

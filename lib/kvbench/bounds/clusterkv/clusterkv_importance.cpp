@@ -7,18 +7,18 @@
 
 #include <kvbench/bounds/contrast.hpp>
 #include <kvbench/bounds/paired_replay.hpp>
+#include <kvbench/bounds/vectors.hpp>
 
 namespace kvbench {
 namespace {
 
-constexpr Index page = 16, most_steps = 64, unit = 4;
-constexpr std::size_t max_layers = 5;
+constexpr Index page_tokens = 16, most_steps = 64, steps_per_unit = 4;
 
-/// What the units of all heads say.
+/// The values of the independent units of all heads.
 struct Findings {
-  std::vector<double> drift;      ///< overlap with the next step less that with the last one in reach
-  std::vector<double> pages;      ///< 2 less the important tokens a page
-  std::vector<double> near, far;  ///< overlaps
+  std::vector<double> drift;      ///< overlap with the next step less that with the step `reach` steps later
+  std::vector<double> pages;      ///< 2 less the number of important tokens per page
+  std::vector<double> near, far;  ///< the two overlaps
   std::vector<double> newcomers;  ///< share of the last step's important tokens that were not important at the first
   Index stride = 1, reach = 1, important = 0;
 };
@@ -30,10 +30,7 @@ std::vector<std::vector<Index>> important_tokens(const Subject& subject, Index q
   for (Index step = 0; step < queries; step += stride) {
     const std::span<const float> q = subject.query(g * queries + step);
     for (Index i = 0; i < subject.tokens(); ++i) {
-      const std::span<const float> k = subject.key(i);
-      double sum = 0;
-      for (std::size_t c = 0; c < k.size(); ++c) sum += double{q[c]} * double{k[c]};
-      scores[static_cast<std::size_t>(i)] = sum * double{subject.head.scale};
+      scores[static_cast<std::size_t>(i)] = dot(q, subject.key(i)) * double{subject.head.scale};
     }
     steps.push_back(most_important(scores, count));
   }
@@ -46,19 +43,19 @@ void add_head(const CheckContext& context, const Subject& subject, Index group, 
   const Index steps = (queries + found.stride - 1) / found.stride;
   found.reach = std::min<Index>(16, steps / 2);
   found.important = std::max<Index>(1, subject.tokens() / 32);
-  if (found.reach < 2) throw Unavailable("too few queries after the context: drift needs at least four");
-  const Index units = (steps - found.reach) / unit;
+  if (found.reach < 2) throw Unavailable("there are too few queries after the context: at least four steps are needed");
+  const Index units = (steps - found.reach) / steps_per_unit;
   std::vector<double> near(static_cast<std::size_t>(units)), far = near, pages = near;
   double newcomers = 0;
   for (Index g = 0; g < group; ++g) {
     context.poll();
     const auto sets = important_tokens(subject, queries, g, found.stride, found.important);
-    for (Index s = 0; s < units * unit; ++s) {
-      const auto u = static_cast<std::size_t>(s / unit), at = static_cast<std::size_t>(s);
-      const double share = 1 / static_cast<double>(unit * group);
+    for (Index s = 0; s < units * steps_per_unit; ++s) {
+      const auto u = static_cast<std::size_t>(s / steps_per_unit), at = static_cast<std::size_t>(s);
+      const double share = 1 / static_cast<double>(steps_per_unit * group);
       near[u] += share * overlap(sets[at], sets[at + 1]);
       far[u] += share * overlap(sets[at], sets[at + static_cast<std::size_t>(found.reach)]);
-      pages[u] += share * tokens_a_page(sets[at], page);
+      pages[u] += share * tokens_per_page(sets[at], page_tokens);
     }
     newcomers += (1 - overlap(sets.back(), sets.front())) / static_cast<double>(group);
   }
@@ -71,10 +68,11 @@ void add_head(const CheckContext& context, const Subject& subject, Index group, 
   found.newcomers.push_back(newcomers);
 }
 
-void check(CheckContext& context) {
+void run_clusterkv_importance(CheckContext& context) {
   const trace::TraceInfo& trace = context.reader->info();
   Findings found;
-  for (const SubjectSource& source : trace_subjects(*context.reader, spread_layers(trace, max_layers), {}, Index{1} << 40)) {
+  for (const SubjectSource& source :
+       trace_subjects(*context.reader, spread_layers(trace, replayed_layers), {}, Index{1} << 40)) {
     const Subject subject = source.load(context.backend);
     if (subject.prompt == trace.prompts.front().id) add_head(context, subject, trace.group(), found);
   }
@@ -85,16 +83,16 @@ void check(CheckContext& context) {
   drift.params = sizes;
   set_claim(
       drift, contrast(found.drift),
-      fmt::format("shared tokens {:.3f} against {:.3f}, difference", contrast(found.near).mean, contrast(found.far).mean));
+      fmt::format("share of common tokens {:.3f} against {:.3f}, difference", contrast(found.near).mean, contrast(found.far).mean));
   drift.text += fmt::format(
-      "; {:.3f} of the important tokens of the last step were not important at the first; whether the model needs them is not "
-      "decided",
+      "; {:.3f} of the important tokens of the last step were not important at the first; this does not show whether the model "
+      "needs them",
       contrast(found.newcomers).mean);
   CheckRow& pages = context.add(CheckKind::claim, "a page of 16 tokens that holds important ones holds one or two");
   pages.params = sizes;
   set_claim(pages, contrast(found.pages),
-            fmt::format("{:.2f} important tokens a page, 2 less that", 2 - contrast(found.pages).mean));
-  pages.text += "; how many tokens count as important is our choice, the paper shows a picture of one head";
+            fmt::format("{:.2f} important tokens per page; 2 less this", 2 - contrast(found.pages).mean));
+  pages.text += "; how many tokens count as important is our choice: the paper shows a picture of one head";
 }
 
 }  // namespace
@@ -119,7 +117,7 @@ double overlap(const std::vector<Index>& a, const std::vector<Index>& b) {
   return a.empty() ? 1 : static_cast<double>(common.size()) / static_cast<double>(a.size());
 }
 
-double tokens_a_page(const std::vector<Index>& tokens, Index page_size) {
+double tokens_per_page(const std::vector<Index>& tokens, Index page_size) {
   std::set<Index> pages;
   for (const Index id : tokens) pages.insert(id / page_size);
   return pages.empty() ? 0 : static_cast<double>(tokens.size()) / static_cast<double>(pages.size());
@@ -128,10 +126,10 @@ double tokens_a_page(const std::vector<Index>& tokens, Index page_size) {
 Claim clusterkv_importance() {
   return {.id = "clusterkv.importance",
           .paper = "ClusterKV, arXiv 2412.03213, section II-B, Fig. 3",
-          .statement = "important tokens change over decoding steps, and a page holds one or two of them",
+          .statement = "important tokens change over decoding steps, and a page contains one or two of them",
           .method = "clusterkv",
           .scope = Scope::trace,
-          .run = check};
+          .run = run_clusterkv_importance};
 }
 
 }  // namespace kvbench

@@ -2,9 +2,9 @@
 // ClusterKV (arXiv 2412.03213), section V-B and Fig. 11: the recall |I n I*| / B of the B tokens with the largest logits.
 //   clusterkv.recall_order  recall of ClusterKV above that of Quest and of InfiniGen at every budget (Fig. 11a)
 //   clusterkv.distance      clustering by cosine recalls more than by L2 or by inner product (Fig. 11b)
-//   clusterkv.saturation    more clusters recall more, and what a cluster adds falls beyond C0 = L / 80 (Fig. 11b)
-// Means over layers, heads and steps as in the paper; tests over heads and seeds. Budgets are shares of the
-// context about as large as the paper's 256 to 2048 tokens of 32k. Sinks count, for all methods. docs/theory/clusterkv.*.md.
+//   clusterkv.saturation    more clusters recall more, and the gain per cluster decreases beyond C0 = L / 80 (Fig. 11b)
+// Means are over layers, heads and steps, as in the paper; independent units are heads and seeds. Budgets are about the same shares
+// of the context as 256 to 2048 of 32k tokens in the paper. Sinks count as recalled, for all methods. docs/theory/clusterkv.*.md.
 #pragma once
 
 #include <kvbench/bounds/claims.hpp>

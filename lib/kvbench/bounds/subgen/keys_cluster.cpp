@@ -9,12 +9,12 @@
 namespace kvbench {
 namespace {
 
-constexpr Index centres = 16;
-constexpr std::size_t max_heads = 256;
+constexpr Index covering_centres = 16;
+constexpr std::size_t most_heads_compared = 256;
 
-void check(CheckContext& context) {
+void run_subgen_keys_cluster(CheckContext& context) {
   const auto subjects = trace_subjects(*context.reader, {}, {}, 1);
-  const std::size_t step = (subjects.size() + max_heads - 1) / max_heads;
+  const std::size_t step = (subjects.size() + most_heads_compared - 1) / most_heads_compared;
   for (const Index limit : {Index{1024}, Index{1} << 40}) {
     std::vector<double> differences;
     std::string exceptions;
@@ -23,9 +23,9 @@ void check(CheckContext& context) {
       context.poll();
       const Subject subject = subjects[s].load(context.backend);
       const Index n = std::min(limit, subject.tokens());
-      if (n <= centres) throw Unavailable("the context is too short: 16 centres need more tokens than 16");
-      const double keys = clusterability(subject.head.keys.slice(0, n), centres, context.backend).back();
-      const double values = clusterability(subject.head.values.slice(0, n), centres, context.backend).back();
+      if (n <= covering_centres) throw Unavailable("the context is too short: 16 centres need more tokens than 16");
+      const double keys = clusterability(subject.head.keys.slice(0, n), covering_centres, context.backend).back();
+      const double values = clusterability(subject.head.values.slice(0, n), covering_centres, context.backend).back();
       differences.push_back(values - keys);
       tokens = std::max(tokens, n);
       if (values <= keys) {
@@ -48,7 +48,7 @@ Claim subgen_keys_cluster() {
           .statement = "keys are more clusterable than values",
           .method = "subgen",
           .scope = Scope::trace,
-          .run = check};
+          .run = run_subgen_keys_cluster};
 }
 
 }  // namespace kvbench

@@ -13,12 +13,6 @@
 namespace kvbench {
 namespace {
 
-double dot(std::span<const double> x, std::span<const float> y) {
-  double sum = 0;
-  for (std::size_t c = 0; c < x.size(); ++c) sum += x[c] * double{y[c]};
-  return sum;
-}
-
 /// tr(Sigma^2) / tr(Sigma)^2 of one centred term Y with Sigma = E Y Y^T: 1 / (number of directions that carry the error).
 double concentration(const Subject& subject, const SubgenValues& values, std::span<const double> x, const ProductLaw& law) {
   const Index dv = subject.dv();
@@ -36,7 +30,7 @@ double concentration(const Subject& subject, const SubgenValues& values, std::sp
 }
 
 /// Numbers min(a, cap |v|), the law of z for them, and the relative variance of one |z - V^T x|^2.
-struct Capped {
+struct CappedProduct {
   std::vector<double> cap;  ///< by token; empty: none is needed
   ProductLaw law;
   double relative_variance = 0;
@@ -45,14 +39,15 @@ struct Capped {
 /// The largest cap on a_i / |v_i| at which the kurtosis of one term lets `seeds` squared errors average out. Where tokens with
 /// short values and large exponentials hold the variance, no number of seeds at hand draws them; the identity holds for capped
 /// numbers as well.
-Capped testable(const Subject& subject, const SubgenValues& values, const SubgenQuery& query, Index s, Index seeds) {
+CappedProduct testable_product(const Subject& subject, const SubgenValues& values, const SubgenQuery& query, Index s,
+                               Index seeds) {
   const double slots = static_cast<double>(s), enough = slots * std::max(1.0, static_cast<double>(seeds) / 25 - 2);
   const std::size_t n = query.a.size();
   double cap = 0;
   for (std::size_t i = 0; i < n; ++i) {
     if (values.norms2[i] > 0) cap = std::max(cap, query.a[i] / std::sqrt(values.norms2[i]));
   }
-  Capped capped{.cap = std::vector<double>(n)};
+  CappedProduct capped{.cap = std::vector<double>(n)};
   std::vector<double> x(n);
   for (int halvings = 0; halvings < 60; ++halvings, cap *= 0.5) {
     for (std::size_t i = 0; i < n; ++i) x[i] = std::min(query.a[i], capped.cap[i] = cap * std::sqrt(values.norms2[i]));
@@ -65,16 +60,17 @@ Capped testable(const Subject& subject, const SubgenValues& values, const Subgen
   return capped;
 }
 
-struct Trials {
+struct ProductTrials {
   std::vector<QueryTrials> markov, bernstein;
   std::vector<ProductLaw> laws;
-  std::vector<Capped> capped;
+  std::vector<CappedProduct> capped;
   std::vector<double> along, squares;  ///< over seeds: <z - V^T a, u>, and |z - V^T x|^2 with capped numbers x
 };
 
-Trials bounds_of(const CheckContext& context, const SubgenValues& values, std::span<const SubgenQuery> queries, Index s) {
+ProductTrials product_trials(const CheckContext& context, const SubgenValues& values, std::span<const SubgenQuery> queries,
+                             Index s) {
   const Subject& subject = *context.subject;
-  Trials trials{.along = std::vector<double>(queries.size()), .squares = std::vector<double>(queries.size())};
+  ProductTrials trials{.along = std::vector<double>(queries.size()), .squares = std::vector<double>(queries.size())};
   for (const SubgenQuery& query : queries) {
     trials.laws.push_back(product_law(subject, values, query.a, s));
     const ProductBounds eta = product_bounds(trials.laws.back(), values, query, s, subject.d(), context.options.delta);
@@ -82,19 +78,13 @@ Trials bounds_of(const CheckContext& context, const SubgenValues& values, std::s
     trials.markov.push_back(
         {.literal = eta.markov_literal, .tight = eta.markov_tight, .bound = eta.markov_tight, .trivial = trivial});
     trials.bernstein.push_back({.tight = eta.markov_tight, .data = eta.bernstein, .bound = eta.bernstein, .trivial = trivial});
-    trials.capped.push_back(testable(subject, values, query, s, context.options.seeds));
+    trials.capped.push_back(testable_product(subject, values, query, s, context.options.seeds));
   }
   return trials;
 }
 
-double squared_distance(std::span<const double> x, std::span<const double> y) {
-  double sum = 0;
-  for (std::size_t c = 0; c < x.size(); ++c) sum += (x[c] - y[c]) * (x[c] - y[c]);
-  return sum;
-}
-
-void try_seed(const Subject& subject, const SubgenSketch& sketch, const SubgenValues& values,
-              std::span<const SubgenQuery> queries, Trials& trials) {
+void try_product(const Subject& subject, const SubgenSketch& sketch, const SubgenValues& values,
+                 std::span<const SubgenQuery> queries, ProductTrials& trials) {
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const SubgenQuery& query = queries[q];
     const std::vector<double> a = subgen_exponentials(sketch, static_cast<Index>(q), query.shift);
@@ -104,12 +94,13 @@ void try_seed(const Subject& subject, const SubgenSketch& sketch, const SubgenVa
     trials.bernstein[q].errors.push_back(error);
     for (std::size_t c = 0; c < z.size(); ++c)
       trials.along[q] += (z[c] - query.product[c]) * query.product[c] / std::sqrt(query.product2);
-    const Capped& capped = trials.capped[q];
+    const CappedProduct& capped = trials.capped[q];
     trials.squares[q] += squared_distance(capped.cap.empty() ? z : subgen_z(subject, sketch, a, capped.cap), capped.law.mean);
   }
 }
 
-void add_mean(CheckContext& context, std::span<const SubgenQuery> queries, const std::string& params, const Trials& trials) {
+void add_product_mean(CheckContext& context, std::span<const SubgenQuery> queries, const std::string& params,
+                      const ProductTrials& trials) {
   CheckRow& row = context.add(CheckKind::law, "E z = V^T a, along V^T a");
   row.params = params;
   const auto seeds = static_cast<double>(context.options.seeds);
@@ -129,15 +120,15 @@ void add_mean(CheckContext& context, std::span<const SubgenQuery> queries, const
                          queries.size());
 }
 
-void add_identity(CheckContext& context, std::span<const SubgenQuery> queries, const std::string& params,
-                  const Trials& trials) {
+void add_product_variance(CheckContext& context, std::span<const SubgenQuery> queries, const std::string& params,
+                          const ProductTrials& trials) {
   CheckRow& row = context.add(CheckKind::law, "E |z - V^T a|^2 = (|a|^2 |V|_F^2 - |V^T a|^2) / s");
   row.params = params;
   const auto seeds = static_cast<double>(context.options.seeds);
   double least = 2, left_out = 0;
   std::string ratios;
   for (std::size_t q = 0; q < queries.size(); ++q) {
-    const Capped& capped = trials.capped[q];
+    const CappedProduct& capped = trials.capped[q];
     left_out = std::max(left_out, 1 - capped.law.variance / trials.laws[q].variance);
     const double ratio = trials.squares[q] / seeds / capped.law.variance, cv2 = capped.relative_variance / seeds;
     const double p = mean_of_squares_test(ratio, cv2);
@@ -164,7 +155,7 @@ double tail_driver(const SubgenValues& values, std::span<const SubgenQuery> quer
   return largest;
 }
 
-void run(CheckContext& context) {
+void run_subgen_amm(CheckContext& context) {
   const Subject& subject = *context.subject;
   const SubgenValues values = subgen_values(subject);
   const std::vector<SubgenQuery> queries = subgen_queries(subject);
@@ -183,7 +174,7 @@ ProductLaw product_law(const Subject& subject, const SubgenValues& values, std::
     const auto value = subject.value(i);
     for (std::size_t c = 0; c < value.size(); ++c) law.mean[c] += x[static_cast<std::size_t>(i)] * double{value[c]};
   }
-  for (const double m : law.mean) law.mean2 += m * m;
+  law.mean2 = squared_norm(law.mean);
   double fourth = 0, second = 0, along = 0, longest = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double norm2 = values.norms2[i];
@@ -214,14 +205,14 @@ ProductBounds product_bounds(const ProductLaw& law, const SubgenValues& values, 
 
 void check_product(CheckContext& context, const SubgenValues& values, std::span<const SubgenQuery> queries, Index s,
                    const Sketcher& sketcher) {
-  Trials trials = bounds_of(context, values, queries, s);
+  ProductTrials trials = product_trials(context, values, queries, s);
   for (Index seed = 0; seed < context.options.seeds; ++seed) {
     context.poll();
-    try_seed(*context.subject, sketcher(static_cast<std::uint32_t>(seed)), values, queries, trials);
+    try_product(*context.subject, sketcher(static_cast<std::uint32_t>(seed)), values, queries, trials);
   }
   const std::string params = fmt::format("s={}", s);
-  add_mean(context, queries, params, trials);
-  add_identity(context, queries, params, trials);
+  add_product_mean(context, queries, params, trials);
+  add_product_variance(context, queries, params, trials);
   const auto tier = [&](std::string part, const std::vector<QueryTrials>& of) {
     CheckRow& row = context.add(CheckKind::theorem, std::move(part));
     row.params = params;
@@ -239,7 +230,7 @@ Claim subgen_amm() {
           .statement = "the sampled product z is V^T exp(Kq) on average, with error (|a|^2 |V|_F^2 - |V^T a|^2) / s",
           .method = "subgen",
           .scope = Scope::head,
-          .run = run};
+          .run = run_subgen_amm};
 }
 
 }  // namespace kvbench

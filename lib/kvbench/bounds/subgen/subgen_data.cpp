@@ -13,12 +13,6 @@ namespace {
 constexpr Index largest_t = 64;
 constexpr double usual_delta_r = 0.5;
 
-double dot(std::span<const float> x, std::span<const float> y) {
-  double sum = 0;
-  for (std::size_t c = 0; c < x.size(); ++c) sum += double{x[c]} * double{y[c]};
-  return sum;
-}
-
 double largest_eigenvalue(const Subject& subject) {
   const Eigen::Map<const Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> values(
       subject.values.data(), subject.tokens(), subject.dv());
@@ -41,26 +35,13 @@ SubgenQuery one_query(const Subject& subject, Index i) {
     const auto value = subject.value(k);
     for (std::size_t c = 0; c < value.size(); ++c) query.product[c] += a * double{value[c]};
   }
-  for (const double x : query.product) query.product2 += x * x;
+  query.product2 = squared_norm(query.product);
   return query;
-}
-
-void fill_sizes(SubgenSetup& setup) {
-  setup.sizes.assign(setup.partition.representatives.size(), 0);
-  for (const std::int32_t label : setup.partition.labels) setup.sizes[static_cast<std::size_t>(label)] += 1;
 }
 
 Index quarter(const Subject& subject) { return std::max<Index>(1, subject.tokens() / 4); }
 
 }  // namespace
-
-double squared_norm(std::span<const float> x) { return dot(x, x); }
-
-double squared_distance(std::span<const float> x, std::span<const float> y) {
-  double sum = 0;
-  for (std::size_t c = 0; c < x.size(); ++c) sum += (double{x[c]} - double{y[c]}) * (double{x[c]} - double{y[c]});
-  return sum;
-}
 
 SubgenValues subgen_values(const Subject& subject) {
   SubgenValues values;
@@ -87,6 +68,12 @@ double largest_query(std::span<const SubgenQuery> queries) {
   return r;
 }
 
+void SubgenSetup::set_partition(LeaderPartition clusters) {
+  partition = std::move(clusters);
+  sizes.assign(partition.representatives.size(), 0);
+  for (const std::int32_t label : partition.labels) sizes[static_cast<std::size_t>(label)] += 1;
+}
+
 std::vector<Assignment> SubgenSetup::settings() const {
   std::vector<Assignment> list = {{"t", fmt::format("{}", params.t)}, {"s", fmt::format("{}", params.s)}};
   if (params.delta > 0) list.push_back({"delta", fmt::format("{}", params.delta)});
@@ -102,9 +89,8 @@ SubgenSetup radius_setup(const Subject& subject, double delta, Index t, Backend&
   SubgenSetup setup{.params = {.t = t, .s = std::max<Index>(1, n / 8), .delta = double{static_cast<float>(delta)}},
                     .budget = quarter(subject)};
   setup.slots = setup.params.s;
-  setup.partition = leader_partition(backend, subject.head.keys, static_cast<float>(delta), n).value();
+  setup.set_partition(leader_partition(backend, subject.head.keys, static_cast<float>(delta), n).value());
   if (t == 0) setup.params.t = std::clamp<Index>(n / 2 / std::max<Index>(1, setup.clusters()), 1, largest_t);
-  fill_sizes(setup);
   return setup;
 }
 
@@ -113,8 +99,7 @@ SubgenSetup default_setup(const Subject& subject, Backend& backend) {
   setup.slots = subgen_value_slots(setup.params, setup.budget);
   const Index capacity = subgen_cluster_capacity(setup.params, setup.budget, subject.d(), subject.dv());
   if (capacity == 0) throw Infeasible(fmt::format("a quarter of {} tokens has no room for one cluster", subject.tokens()));
-  setup.partition = smallest_leader_partition(backend, subject.head.keys, capacity);
-  fill_sizes(setup);
+  setup.set_partition(smallest_leader_partition(backend, subject.head.keys, capacity));
   return setup;
 }
 

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <kvbench/bounds/claims.hpp>
+#include <kvbench/bounds/vectors.hpp>
 #include <kvbench/methods/sampling/leader_partition.hpp>
 #include <kvbench/methods/sampling/subgen.hpp>
 
 namespace kvbench {
-
-double squared_norm(std::span<const float> x);
-double squared_distance(std::span<const float> x, std::span<const float> y);
 
 /// Values of the context, V [n, dv].
 struct SubgenValues {
@@ -44,6 +42,8 @@ struct SubgenSetup {
   LeaderPartition partition;   ///< at the radius in force
   std::vector<double> sizes;   ///< n_i
   bool budget_radius = false;  ///< the budget chose the radius
+  /// Also counts the sizes.
+  void set_partition(LeaderPartition clusters);
   double delta() const { return partition.radius; }
   Index clusters() const { return partition.clusters(); }
   std::vector<Assignment> settings() const;

@@ -11,14 +11,14 @@ namespace kvbench {
 namespace {
 
 /// Numbers min(a, cap / n_i) and the law of tau for them.
-struct Capped {
+struct CappedTau {
   std::vector<double> cap;  ///< by token
   TauLaw law;
   double relative_variance = 0;  ///< of one (tau - Z)^2: E (tau-Z)^4 / (E (tau-Z)^2)^2 - 1
 };
 
-Capped cap_at(const SubgenQuery& query, const SubgenSetup& setup, double cap) {
-  Capped capped;
+CappedTau cap_at(const SubgenQuery& query, const SubgenSetup& setup, double cap) {
+  CappedTau capped;
   std::vector<double> x;
   for (std::size_t i = 0; i < query.a.size(); ++i) {
     capped.cap.push_back(cap / setup.sizes[static_cast<std::size_t>(setup.partition.labels[i])]);
@@ -31,28 +31,28 @@ Capped cap_at(const SubgenQuery& query, const SubgenSetup& setup, double cap) {
 
 /// The largest cap at which the mean of `seeds` squared errors is known to a fifth or so. Where rare tokens hold the variance
 /// no number of seeds at hand shows it; the identity holds for capped exponentials as well.
-Capped testable(const SubgenQuery& query, const SubgenSetup& setup, Index seeds) {
+CappedTau testable_tau(const SubgenQuery& query, const SubgenSetup& setup, Index seeds) {
   double largest = 0;
   for (std::size_t i = 0; i < query.a.size(); ++i)
     largest = std::max(largest, query.a[i] * setup.sizes[static_cast<std::size_t>(setup.partition.labels[i])]);
   const double enough = std::max(3.0, static_cast<double>(seeds) / 25);
-  Capped capped = cap_at(query, setup, largest);
+  CappedTau capped = cap_at(query, setup, largest);
   for (int halvings = 0; halvings < 40 && capped.law.variance > 0 && capped.relative_variance > enough; ++halvings)
     capped = cap_at(query, setup, largest *= 0.5);
   return capped;
 }
 
-struct Trials {
+struct TauTrials {
   Index seeds = 0;
   std::vector<QueryTrials> by_union, by_variance, by_data;
-  std::vector<Capped> capped;
+  std::vector<CappedTau> capped;
   std::vector<TauLaw> laws;
   std::vector<double> sums, squares;  ///< over seeds, of tau - Z, and of its square with capped exponentials
 };
 
-Trials bounds_of(const CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries, Index seeds) {
+TauTrials tau_trials(const CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries, Index seeds) {
   const Subject& subject = *context.subject;
-  Trials trials{.seeds = seeds, .sums = std::vector<double>(queries.size()), .squares = std::vector<double>(queries.size())};
+  TauTrials trials{.seeds = seeds, .sums = std::vector<double>(queries.size()), .squares = std::vector<double>(queries.size())};
   const double r = largest_query(queries);
   for (const SubgenQuery& query : queries) {
     trials.laws.push_back(tau_law(query.a, setup));
@@ -64,19 +64,19 @@ Trials bounds_of(const CheckContext& context, const SubgenSetup& setup, std::spa
     trials.by_variance.push_back({.tight = eta.variance_tight, .bound = eta.variance_tight + rounding, .trivial = 1});
     trials.by_data.push_back(
         {.tight = eta.variance_tight, .data = eta.variance_data, .bound = eta.variance_data + rounding, .trivial = 1});
-    trials.capped.push_back(testable(query, setup, seeds));
+    trials.capped.push_back(testable_tau(query, setup, seeds));
   }
   return trials;
 }
 
-void try_seed(const SubgenSketch& sketch, std::span<const SubgenQuery> queries, Trials& trials) {
+void try_tau(const SubgenSketch& sketch, std::span<const SubgenQuery> queries, TauTrials& trials) {
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const std::vector<double> a = subgen_exponentials(sketch, static_cast<Index>(q), queries[q].shift);
     const double tau = subgen_tau(sketch, a);
     const double error = std::abs(tau / queries[q].total - 1);
     for (auto* tier : {&trials.by_union, &trials.by_variance, &trials.by_data}) (*tier)[q].errors.push_back(error);
     trials.sums[q] += tau - queries[q].total;
-    const Capped& capped = trials.capped[q];
+    const CappedTau& capped = trials.capped[q];
     const double difference = subgen_tau(sketch, a, capped.cap) - capped.law.total;
     trials.squares[q] += difference * difference;
   }
@@ -87,7 +87,8 @@ bool varies(const CheckContext& context, const SubgenQuery& query, const TauLaw&
   return std::sqrt(law.variance) > 100 * logit_rounding(*context.subject, query) * law.total;
 }
 
-void add_mean(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries, const Trials& trials) {
+void add_tau_mean(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries,
+                  const TauTrials& trials) {
   CheckRow& row = context.add(CheckKind::law, "E tau = Z");
   row.params = setup.text();
   const auto seeds = static_cast<double>(trials.seeds);
@@ -105,13 +106,14 @@ void add_mean(CheckContext& context, const SubgenSetup& setup, std::span<const S
   row.text = fmt::format("mean of tau/Z over {} seeds, worst of {} queries, by Bernstein", trials.seeds, queries.size());
 }
 
-void add_variance(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries, const Trials& trials) {
+void add_tau_variance(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries,
+                      const TauTrials& trials) {
   CheckRow& row = context.add(CheckKind::law, "E (tau - Z)^2 = sum n_i^2 var_i / t");
   row.params = setup.text();
   const auto seeds = static_cast<double>(trials.seeds);
   double least = 2, tested = 0, left_out = 0;
   for (std::size_t q = 0; q < queries.size(); ++q) {
-    const Capped& capped = trials.capped[q];
+    const CappedTau& capped = trials.capped[q];
     if (!varies(context, queries[q], capped.law)) continue;
     tested += 1;
     left_out = std::max(left_out, 1 - capped.law.variance / trials.laws[q].variance);
@@ -134,7 +136,7 @@ void add_variance(CheckContext& context, const SubgenSetup& setup, std::span<con
       tested, left_out);
 }
 
-void run(CheckContext& context) {
+void run_subgen_partition(CheckContext& context) {
   const std::vector<SubgenQuery> queries = subgen_queries(*context.subject);
   for (const SubgenSetup& usual : usual_setups(*context.subject, largest_query(queries), context.backend)) {
     const SubgenSetup setup = clusters_alone(usual);
@@ -198,13 +200,13 @@ void check_partition(CheckContext& context, const SubgenSetup& setup, std::span<
                      const Sketcher& sketcher) {
   // Where every cluster holds one key nothing is random.
   const bool exact = std::ranges::all_of(setup.sizes, [](double size) { return size == 1; });
-  Trials trials = bounds_of(context, setup, queries, exact ? 1 : context.options.seeds);
+  TauTrials trials = tau_trials(context, setup, queries, exact ? 1 : context.options.seeds);
   for (Index seed = 0; seed < trials.seeds; ++seed) {
     context.poll();
-    try_seed(sketcher(static_cast<std::uint32_t>(seed)), queries, trials);
+    try_tau(sketcher(static_cast<std::uint32_t>(seed)), queries, trials);
   }
-  add_mean(context, setup, queries, trials);
-  add_variance(context, setup, queries, trials);
+  add_tau_mean(context, setup, queries, trials);
+  add_tau_variance(context, setup, queries, trials);
   const auto tier = [&](std::string part, const std::vector<QueryTrials>& of) {
     CheckRow& row = context.add(CheckKind::theorem, std::move(part));
     row.params = setup.text();
@@ -222,7 +224,7 @@ Claim subgen_partition() {
           .statement = "the cluster samples' tau is within 1 +- eta of the partition function",
           .method = "subgen",
           .scope = Scope::head,
-          .run = run};
+          .run = run_subgen_partition};
 }
 
 }  // namespace kvbench

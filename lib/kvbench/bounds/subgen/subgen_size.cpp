@@ -26,14 +26,10 @@ CheckRow& data_row(CheckContext& context, std::string part, const SubgenSetup& s
   return row;
 }
 
-std::vector<SubgenSetup> setups_of(const CheckContext& context, double r) {
-  return usual_setups(*context.subject, r, context.backend);
-}
-
-void run_size(CheckContext& context) {
+void run_subgen_size(CheckContext& context) {
   const Subject& subject = *context.subject;
   const double r = largest_query(subgen_queries(subject));
-  for (const SubgenSetup& setup : setups_of(context, r)) {
+  for (const SubgenSetup& setup : usual_setups(subject, r, context.backend)) {
     context.poll();
     check_sizes_nest(context, setup.delta(), setup.clusters(),
                      clusters_at(subject, subject.tokens(), setup.delta() / 2, context.backend));
@@ -47,10 +43,10 @@ void run_size(CheckContext& context) {
   }
 }
 
-void run_corollary(CheckContext& context) {
+void run_subgen_corollary1(CheckContext& context) {
   const Subject& subject = *context.subject;
   const double r = largest_query(subgen_queries(subject)), eps = context.options.eps;
-  for (const SubgenSetup& setup : setups_of(context, r)) {
+  for (const SubgenSetup& setup : usual_setups(subject, r, context.backend)) {
     const std::vector<double> counts = cluster_counts(setup.partition.labels);
     for (Index part = 0; part < prefixes; ++part) {
       const Index n = subject.tokens() >> (prefixes - 1 - part);
@@ -67,7 +63,7 @@ void run_corollary(CheckContext& context) {
   }
 }
 
-void run_quantities(CheckContext& context) {
+void run_subgen_quantities(CheckContext& context) {
   const Subject& subject = *context.subject;
   const std::vector<SubgenQuery> queries = subgen_queries(subject);
   const SubgenValues values = subgen_values(subject);
@@ -79,7 +75,7 @@ void run_quantities(CheckContext& context) {
   rank.measured = values.stable_rank();
   rank.bound = static_cast<double>(subject.dv());
   rank.text = "|V|_F^2 / |V|_op^2, at most d";
-  for (const SubgenSetup& setup : setups_of(context, r)) {
+  for (const SubgenSetup& setup : usual_setups(subject, r, context.backend)) {
     context.poll();
     const double delta_r = setup.delta() * r;
     data_row(context, "delta r", setup, delta_r, "with the logit scale folded into q");
@@ -127,10 +123,7 @@ Growth cluster_growth(const Subject& subject, float delta, Backend& backend) {
   const Index n = subject.tokens(), part = n / quarters;
   std::vector<double> exponents;
   for (Index q = 0; q < quarters; ++q) exponents.push_back(exponent(q * part, part));
-  const double middle = mean(exponents);
-  double squares = 0;
-  for (const double x : exponents) squares += (x - middle) * (x - middle);
-  const double half = student_3 * std::sqrt(squares / (quarters - 1) / quarters);
+  const double middle = mean(exponents), half = student_3 * standard_error(exponents);
   return {.exponent = exponent(0, n), .interval = {middle - half, middle + half}};
 }
 
@@ -139,9 +132,7 @@ void check_sizes_nest(CheckContext& context, double delta, Index at_delta, Index
   row.params = fmt::format("delta={:.4g}", delta);
   row.measured = static_cast<double>(at_delta);
   row.bound = static_cast<double>(at_half);
-  row.failures = at_delta <= at_half ? 0 : 1;
-  row.trials = 1;
-  row.allowed = 0;
+  row.count_exceptions(at_delta > at_half, 1);
   row.text = fmt::format("the least number of clusters of diameter delta lies between {} and {}", at_delta, at_half);
 }
 
@@ -151,7 +142,7 @@ Claim subgen_size() {
           .statement = "the algorithm opens at most m(delta) clusters; how fast they grow along the stream",
           .method = "subgen",
           .scope = Scope::head,
-          .run = run_size};
+          .run = run_subgen_size};
 }
 
 Claim subgen_corollary1() {
@@ -160,7 +151,7 @@ Claim subgen_corollary1() {
           .statement = "delta r / ln n and m' along the stream: the trend that a finite trace can show",
           .method = "subgen",
           .scope = Scope::head,
-          .run = run_corollary};
+          .run = run_subgen_corollary1};
 }
 
 Claim subgen_quantities() {
@@ -169,7 +160,7 @@ Claim subgen_quantities() {
           .statement = "the numbers that its bounds are made of: r, delta r, m', the stable rank of V, spread within clusters",
           .method = "subgen",
           .scope = Scope::head,
-          .run = run_quantities};
+          .run = run_subgen_quantities};
 }
 
 }  // namespace kvbench

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kvbench/methods/contract/answer.hpp>
+#include <kvbench/methods/contract/attend.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench {
@@ -23,9 +23,9 @@ QueryBlock block_of(const Subject& subject, Backend& backend) {
   return block;
 }
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SubgenSetup& setup, Backend& backend) {
+MakeCache prepare(const HeadPrompt& head, const SubgenSetup& setup, Backend& backend) {
   const MethodInfo& method = find_method("subgen");
-  return method.prepare(head, method.bind(setup.settings()), backend);
+  return method.prepare_head(head, method.bind(setup.settings()), backend);
 }
 
 }  // namespace
@@ -34,18 +34,18 @@ SubgenRunner::SubgenRunner(const Subject& subject, const SubgenSetup& setup, Bac
     : subject_(subject),
       setup_(setup),
       backend_(backend),
-      prepared_(prepare(subject.head, setup, backend)),
+      make_(prepare(subject.head, setup, backend)),
       block_(block_of(subject, backend)) {}
 
-SubgenSketch SubgenRunner::answered(std::uint32_t seed) const { return read(*prepared_->make(setup_.budget, seed), true); }
+SubgenSketch SubgenRunner::answered(std::uint32_t seed) const { return read(*make_(setup_.budget, seed), true); }
 
-SubgenSketch SubgenRunner::kept(std::uint32_t seed) const { return read(*prepared_->make(setup_.budget, seed), false); }
+SubgenSketch SubgenRunner::kept(std::uint32_t seed) const { return read(*make_(setup_.budget, seed), false); }
 
 std::vector<SubgenSketch> SubgenRunner::stream(Index context, Index appended, std::uint32_t seed) const {
   HeadPrompt head = subject_.head;
   head.keys = subject_.head.keys.slice(0, context);
   head.values = subject_.head.values.slice(0, context);
-  const auto cache = prepare(head, setup_, backend_)->make(setup_.budget, seed);
+  const auto cache = prepare(head, setup_, backend_)(setup_.budget, seed);
   std::vector<SubgenSketch> sketches = {read(*cache, false)};
   for (Index i = context; i < context + appended; ++i) {
     cache->append({.first = i, .keys = subject_.head.keys.slice(i, 1), .values = subject_.head.values.slice(i, 1)});
@@ -54,7 +54,7 @@ std::vector<SubgenSketch> SubgenRunner::stream(Index context, Index appended, st
   return sketches;
 }
 
-Footprint SubgenRunner::footprint() const { return prepared_->make(setup_.budget, 0)->footprint(); }
+Footprint SubgenRunner::footprint() const { return make_(setup_.budget, 0)->footprint(); }
 
 SubgenSketch SubgenRunner::read(const CompressedCache& cache, bool answers) const {
   const EntryTables tables = cache.entries(block_);

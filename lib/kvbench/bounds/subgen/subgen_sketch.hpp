@@ -37,7 +37,7 @@ class SubgenRunner {
   const Subject& subject_;
   const SubgenSetup& setup_;
   Backend& backend_;
-  std::shared_ptr<const Prepared> prepared_;
+  MakeCache make_;
   QueryBlock block_;
 };
 

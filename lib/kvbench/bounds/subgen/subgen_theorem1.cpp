@@ -13,7 +13,7 @@ namespace kvbench {
 namespace {
 
 constexpr double largest_sketch = 60000;  // samples and slots that are still run
-constexpr double work = 2e5;              // samples and slots, over all seeds: fewer seeds where sketches are large
+constexpr double most_samples = 2e5;      // samples and slots, over all seeds: fewer seeds where sketches are large
 
 /// Unit of Eq. (3): |softmax|_2 |V|_op.
 double unit_of(const SubgenQuery& query, const SubgenValues& values) {
@@ -50,7 +50,7 @@ QueryTrials granted(const CheckContext& context, const SubgenSetup& setup, const
 
 Index affordable_seeds(const CheckContext& context, const SubgenSetup& setup) {
   const auto kept = static_cast<double>(setup.clusters() * setup.params.t + setup.slots);
-  return std::clamp<Index>(static_cast<Index>(work / kept), 20, std::max<Index>(20, context.options.seeds));
+  return std::clamp<Index>(static_cast<Index>(most_samples / kept), 20, std::max<Index>(20, context.options.seeds));
 }
 
 void add_memory(CheckContext& context, const SubgenSetup& setup, double r, const TheoremSizes& sizes) {
@@ -109,7 +109,7 @@ void at_theorem_sizes(CheckContext& context, const SubgenSetup& setup, const Sub
                   [&](std::uint32_t seed) { return runner.answered(seed); });
 }
 
-void run(CheckContext& context) {
+void run_subgen_theorem1(CheckContext& context) {
   const Subject& subject = *context.subject;
   const SubgenValues values = subgen_values(subject);
   const std::vector<SubgenQuery> queries = subgen_queries(subject);
@@ -182,7 +182,7 @@ Claim subgen_theorem1() {
           .statement = "z/tau is within eps |softmax|_2 |V|_op of attention, in O(d (m t + s)) memory",
           .method = "subgen",
           .scope = Scope::head,
-          .run = run};
+          .run = run_subgen_theorem1};
 }
 
 }  // namespace kvbench

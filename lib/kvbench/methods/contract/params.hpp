@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <kvbench/core/error.hpp>
 #include <kvbench/kernels/view.hpp>
 
 namespace kvbench {
@@ -50,6 +51,10 @@ class ParamVisitor {
     value = static_cast<E>(index);
   }
 };
+
+/// A method without parameters.
+struct NoParams {};
+inline void fields(ParamVisitor&, NoParams&) {}
 
 /// The parameters of one configured method, type-erased.
 class Params {

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/eviction/exact.hpp>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const ExactParams& params, Backend& backend) {
-  const bool f64 = params.accumulate == ExactParams::Accumulate::f64;
-  return prepared([head, f64, &backend](Index /*budget*/, std::uint32_t /*seed*/) {
-    return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}, f64);
-  });
+MakeCache prepare_exact(const HeadPrompt& head, const NoParams&, Backend& backend) {
+  return [head, &backend](Index /*budget*/, std::uint32_t /*seed*/) {
+    return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())});
+  };
 }
 
 }  // namespace
 
-void fields(ParamVisitor& visitor, ExactParams& params) {
-  visitor.choice("accumulate", params.accumulate, {"f32", "f64"}, "precision of the sums");
-}
-
 MethodInfo exact_method() {
-  return with_params<ExactParams>(
+  return with_params<NoParams>(
       {
           .name = "exact",
           .aliases = {"full"},
@@ -41,7 +37,7 @@ MethodInfo exact_method() {
                          .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::ones},
       },
-      prepare);
+      prepare_exact);
 }
 
 }  // namespace kvbench

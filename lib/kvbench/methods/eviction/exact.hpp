@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// exact: keeps everything. Its row is the noise floor: how far the same attention, summed in another order, is from the exact
-// pass.
+// exact: keeps everything. Its row shows what the other rows are compared with; with --standalone it is the noise floor, the same
+// attention summed in another order.
 //
-// Parameters: accumulate = f32 (default) | f64, the precision of the sums.
+// Parameters: none.
 // Complexity: O(n d) a query. Memory: the full cache, n (d + dv) numbers.
 #pragma once
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
-
-struct ExactParams {
-  enum class Accumulate { f32, f64 };
-  Accumulate accumulate = Accumulate::f32;
-};
-void fields(ParamVisitor& visitor, ExactParams& params);
 
 MethodInfo exact_method();
 

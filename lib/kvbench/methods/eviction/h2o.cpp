@@ -6,7 +6,8 @@
 
 #include <kvbench/methods/eviction/heavy_hitters.hpp>
 #include <kvbench/methods/stages/prompt_steps.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -97,9 +98,9 @@ void check_parts(const HeadPrompt& head, H2oParams::Prompt prompt) {
   }
 }
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const H2oParams& params, Backend& backend) {
+MakeCache prepare(const HeadPrompt& head, const H2oParams& params, Backend& backend) {
   check_parts(head, params.prompt);
-  return prepared([head, params, &backend](Index budget, std::uint32_t) {
+  return [head, params, &backend](Index budget, std::uint32_t) {
     const Index heavy = heavy_tokens(params.heavy, budget), recent = budget - heavy;
     HeavyHitters state(head.group, params.group, heavy, recent);
     if (params.prompt == H2oParams::Prompt::stream) {
@@ -109,7 +110,7 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const H2oParams&
       state.evict();
     }
     return std::make_unique<H2oCache>(head, std::move(state), params.group, recent, backend);
-  });
+  };
 }
 
 }  // namespace
@@ -142,7 +143,7 @@ MethodInfo h2o_method() {
                          .query = "O(B (d + dv))",
                          .memory = "G B (d + dv + 1)",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::subset,
+          .kind = Kind::eviction,
           .granularity = Granularity::query_head,
           .streaming = true,
           .observes = true,

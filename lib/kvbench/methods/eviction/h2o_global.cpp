@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/methods/eviction/h2o.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 
 namespace kvbench {
 namespace {
@@ -84,22 +84,7 @@ class H2oGlobalCache : public CompressedCache {
   Index tokens_;   ///< of the stream so far
 };
 
-/// The top `count` columns of each row.
-std::vector<TokenId> top_columns(const Buffer<const float>& scores, Index count, Backend& backend) {
-  const Index rows = scores.rows();
-  if (count == 0) return {};
-  const auto ids = backend.allocate<std::int32_t>(rows, count);
-  const auto bound = static_cast<std::int32_t>(scores.cols());
-  backend.run(kernels::TopK<Buffer>{
-      .scores = scores,
-      .first = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(rows), 0), rows),
-      .last = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(rows), bound), rows),
-      .ids = ids,
-  });
-  return backend.read(ids);
-}
-
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const H2oGlobalParams& params, Backend& backend) {
+MakeCache prepare(const HeadPrompt& head, const H2oGlobalParams& params, Backend& backend) {
   if (!head.column_sums.present()) {
     throw Unavailable(fmt::format(
         "h2o-global needs the column sums up to the end of the context ({} tokens), and the trace has none; dump with "
@@ -107,11 +92,11 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const H2oGlobalP
         head.tokens()));
   }
   const Buffer<const float> scores = group_scores(head.column_sums, 1, params.group, backend);
-  return prepared([head, scores, share = params.heavy, &backend](Index budget, std::uint32_t) {
+  return [head, scores, share = params.heavy, &backend](Index budget, std::uint32_t) {
     const Index heavy = heavy_tokens(share, budget);
-    return std::make_unique<H2oGlobalCache>(head, top_columns(scores, std::min(heavy, head.tokens()), backend), scores.rows(),
-                                            budget - heavy, backend);
-  });
+    const auto columns = best_columns(scores, 0, scores.cols(), std::min(heavy, head.tokens()), backend);
+    return std::make_unique<H2oGlobalCache>(head, backend.read(columns), scores.rows(), budget - heavy, backend);
+  };
 }
 
 }  // namespace
@@ -136,7 +121,7 @@ MethodInfo h2o_global_method() {
                          .query = "O(B (d + dv))",
                          .memory = "G B (d + dv)",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::subset,
+          .kind = Kind::eviction,
           .granularity = Granularity::query_head,
           .needs = {Part::column_sums},
           .properties = {.full_budget_exact = Property::no("heavy columns may lie in the band: fewer than B tokens are read"),

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {

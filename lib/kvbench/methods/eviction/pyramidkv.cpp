@@ -7,59 +7,49 @@ namespace kvbench {
 namespace {
 
 std::vector<Index> plan(Index num_layers, Index n, Index budget, const Params& params) {
-  const auto& [beta, votes] = params.as<PyramidkvParams>();
-  const Index past = budget - votes.window;
+  const PyramidkvParams& own = params.as<PyramidkvParams>();
+  const Index past = budget - own.window;
   std::vector<Index> budgets(static_cast<std::size_t>(num_layers), std::min(budget, n));
   if (n < budget || past <= 0 || n < 2 * past || num_layers == 1) return budgets;
-  Index least = past / beta, most = 2 * past - least;
-  if (most >= n - votes.window) {
-    most = n - votes.window;
+  Index least = past / own.beta, most = 2 * past - least;
+  if (most >= n - own.window) {
+    most = n - own.window;
     least = 2 * past - most;
   }
   const Index step = (most - least) / (num_layers - 1);
-  for (Index l = 0; l < num_layers; ++l) budgets[static_cast<std::size_t>(l)] = most - l * step + votes.window;
+  for (Index l = 0; l < num_layers; ++l) budgets[static_cast<std::size_t>(l)] = most - l * step + own.window;
   return budgets;
 }
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const PyramidkvParams& params, Backend& backend) {
-  return window_votes(head, "pyramidkv", params.votes, backend);
+Buffer<const float> score(const HeadPrompt& head, const PyramidkvParams& params, Backend& backend) {
+  return window_votes(head, "pyramidkv", params.window, backend);
 }
 
 }  // namespace
 
 void fields(ParamVisitor& visitor, PyramidkvParams& params) {
   visitor.integer("beta", params.beta, {.min = 1}, "the last layer keeps past / beta tokens before the window");
-  fields(visitor, params.votes);
+  fields(visitor, static_cast<WindowVoteParams&>(params));
 }
 
-void check(const PyramidkvParams& params) { check_votes("pyramidkv", params.votes); }
+void check(const PyramidkvParams& params) { check_selection("pyramidkv", params.selection); }
 
 MethodInfo pyramidkv_method() {
-  MethodInfo info = with_params<PyramidkvParams>(
+  MethodInfo info = score_only<PyramidkvParams>(
       {
           .name = "pyramidkv",
           .aliases = {},
           .paper = "PyramidKV, arXiv 2406.02069, section 4",
           .summary = "SnapKV's vote with a budget that falls from the first layer to the last",
           .notes = "Integer rules of the released code; its steps round down, so the mean over layers may exceed the budget by "
-                   "a few "
-                   "tokens. The released script gives pyramidkv a window of 8 and the methods beside it 32; here both have 32.",
-          .complexity = {.compress = "O(G W n d + G n log n)",
-                         .query = "O(B (d + dv))",
-                         .memory = "G B (d + dv)",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::subset,
+                   "a few tokens. The released script gives pyramidkv a window of 8 and the methods beside it 32; here both have 32.",
+          .complexity = {.compress = "O(G W n d + G n log n)", .growth = {.compress = 1}},
           .granularity = Granularity::model,
           .needs = {Part::observed_queries},
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::no(
-                             "a larger mean budget can leave a layer with less: rounded steps, the uniform fallback"),
-                         .weight_sum = WeightSum::ones},
+          .properties = {.nested_budgets = Property::no(
+                             "a larger mean budget can leave a layer with less: rounded steps, the uniform fallback")},
       },
-      prepare);
+      score);
   info.plan = plan;
   return info;
 }

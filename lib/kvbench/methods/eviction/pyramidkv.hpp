@@ -22,9 +22,8 @@
 
 namespace kvbench {
 
-struct PyramidkvParams {
+struct PyramidkvParams : WindowVoteParams {
   Index beta = 20;
-  WindowVoteParams votes;
 };
 void fields(ParamVisitor& visitor, PyramidkvParams& params);
 void check(const PyramidkvParams& params);

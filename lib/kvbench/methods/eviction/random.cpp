@@ -2,22 +2,22 @@
 #include <kvbench/methods/eviction/random.hpp>
 
 #include <kvbench/methods/stages/draws.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 
 namespace kvbench {
 namespace {
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const RandomParams&, Backend& backend) {
-  return prepared([head, &backend](Index budget, std::uint32_t seed) {
+MakeCache prepare_random(const HeadPrompt& head, const NoParams&, Backend& backend) {
+  return [head, &backend](Index budget, std::uint32_t seed) {
     return std::make_unique<KeptCache>(backend, head,
                                        KeptTokens{.ids = random_tokens(Draws(seed, "random", head), head.tokens(), budget)});
-  });
+  };
 }
 
 }  // namespace
 
 MethodInfo random_method() {
-  return with_params<RandomParams>(
+  return with_params<NoParams>(
       {
           .name = "random",
           .aliases = {},
@@ -28,7 +28,7 @@ MethodInfo random_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv)",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::subset,
+          .kind = Kind::eviction,
           .seeded = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),
@@ -37,7 +37,7 @@ MethodInfo random_method() {
                          .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::ones},
       },
-      prepare);
+      prepare_random);
 }
 
 }  // namespace kvbench

@@ -9,12 +9,9 @@
 // Deviations: none (no paper fixes it).
 #pragma once
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
-
-struct RandomParams {};
-inline void fields(ParamVisitor&, RandomParams&) {}
 
 MethodInfo random_method();
 

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -91,7 +92,7 @@ class SinkCache : public CompressedCache {
   Buffer<float> sink_keys_;  ///< [sinks, d], rows in use: those of the tokens seen
 };
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SinkParams& params, Backend& backend) {
+MakeCache prepare(const HeadPrompt& head, const SinkParams& params, Backend& backend) {
   const bool possible = head.rope && head.keys.cols() % 2 == 0;
   if (params.reposition == SinkParams::Reposition::yes && !possible) {
     throw Unavailable(
@@ -99,9 +100,9 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SinkParams
         "even head dimension); use sink.reposition=auto or false");
   }
   const bool turn = possible && params.reposition != SinkParams::Reposition::no;
-  return prepared([head, sinks = params.sinks, rope = turn ? head.rope : std::nullopt, &backend](Index budget, std::uint32_t) {
+  return [head, sinks = params.sinks, rope = turn ? head.rope : std::nullopt, &backend](Index budget, std::uint32_t) {
     return std::make_unique<SinkCache>(head, budget, sinks, rope, backend);
-  });
+  };
 }
 
 }  // namespace
@@ -127,7 +128,7 @@ MethodInfo sink_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv)",
                          .growth = {.compress = 0, .query = 0, .memory = 0}},
-          .kind = Kind::subset,
+          .kind = Kind::eviction,
           .streaming = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),

@@ -19,7 +19,7 @@
 // models whose positions are not rotary the released code re-numbers positions as well; here that is `skipped` or not done.
 #pragma once
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
 

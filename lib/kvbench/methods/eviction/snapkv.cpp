@@ -4,18 +4,16 @@
 namespace kvbench {
 namespace {
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SnapkvParams& params, Backend& backend) {
-  return window_votes(head, "snapkv", params.votes, backend);
+Buffer<const float> score(const HeadPrompt& head, const SnapkvParams& params, Backend& backend) {
+  return window_votes(head, "snapkv", params.window, backend);
 }
 
 }  // namespace
 
-void fields(ParamVisitor& visitor, SnapkvParams& params) { fields(visitor, params.votes); }
-
-void check(const SnapkvParams& params) { check_votes("snapkv", params.votes); }
+void check(const SnapkvParams& params) { check_selection("snapkv", params.selection); }
 
 MethodInfo snapkv_method() {
-  return with_params<SnapkvParams>(
+  return score_only<SnapkvParams>(
       {
           .name = "snapkv",
           .aliases = {},
@@ -24,21 +22,11 @@ MethodInfo snapkv_method() {
           .notes =
               "Paper and released LongBench configs: window 32, max pooling, kernel 7; the released class defaults to window "
               "64, mean pooling, kernel 5. Both select per query head over repeated keys.",
-          .complexity = {.compress = "O(G W n d + G n log n)",
-                         .query = "O(B (d + dv))",
-                         .memory = "G B (d + dv)",
-                         .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::subset,
+          .complexity = {.compress = "O(G W n d + G n log n)", .growth = {.compress = 1}},
           .granularity = Granularity::query_head,
           .needs = {Part::observed_queries},
-          .properties = {.full_budget_exact = Property::yes(),
-                         .value_scaling = Property::yes(),
-                         .key_shift = Property::yes(),
-                         .head_permutation = Property::yes(),
-                         .nested_budgets = Property::yes(),
-                         .weight_sum = WeightSum::ones},
       },
-      prepare);
+      score);
 }
 
 }  // namespace kvbench

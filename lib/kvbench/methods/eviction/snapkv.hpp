@@ -14,8 +14,8 @@
 //   kernel   pooling width in tokens, odd, default 7 (LongBench configs; class default 5)
 //   pooling  max (default, LongBench configs) | mean (class default; positions outside count as zeros) | none
 //   per      query_head (default: the released code repeats keys over the group before it selects) | kv_head
-//   reduce   mean (default) | max | sum over the group's query heads, per=kv_head only (no source: neither text nor code does
-//   it) order    reduce_first (default) | pool_first, per=kv_head only: max pooling and reduction do not commute
+//   reduce   mean (default, as kvpress does) | max | sum over the query group, per=kv_head only
+//   order    reduce_first (default) | pool_first, per=kv_head only: max pooling and reduction do not commute
 // Complexity: O(W n d) once for each query head, O(n log n) a budget. Memory: B (d + dv) numbers, for each query head where
 // per=query_head.
 // Deviations: none known. A trace must hold the queries of all W positions. Where the harness keeps tokens after the context
@@ -27,10 +27,8 @@
 
 namespace kvbench {
 
-struct SnapkvParams {
-  WindowVoteParams votes;
-};
-void fields(ParamVisitor& visitor, SnapkvParams& params);
+struct SnapkvParams : WindowVoteParams {};
+/// Throws Error for an even kernel.
 void check(const SnapkvParams& params);
 
 MethodInfo snapkv_method();

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 
 namespace kvbench {
 namespace {
@@ -79,54 +79,45 @@ Buffer<const float> concatenate(Backend& backend, const Buffer<const float>& a, 
   return backend.adopt(std::move(both), a.rows(), a.cols() + b.cols());
 }
 
-class KCenterPrepared : public Prepared {
+/// Greedy k-center of the context's first tokens, computed for the largest k that was asked for: fewer centres are a prefix.
+class Centres {
  public:
-  KCenterPrepared(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend)
-      : head_(head),
-        params_(params),
+  Centres(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend)
+      : limit_(params.limit),
         backend_(backend),
         points_(params.values ? concatenate(backend, head.keys, head.values) : head.keys) {}
 
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t /*seed*/) const override {
-    // 1e-9: a share such as 0.1 of 30 must not round up for its last bit.
-    const double share = std::ceil(params_.recent * static_cast<double>(budget) - 1e-9);
-    const Index recent = std::max<Index>(1, static_cast<Index>(share));
-    const Index candidates = std::max<Index>(0, head_.tokens() - recent);
-    std::vector<TokenId> kept = centres(candidates, std::min(budget - recent, candidates));
-    return std::make_unique<KCenterCache>(backend_, head_, std::move(kept), candidates, budget);
-  }
-
- private:
-  /// The first k centres of tokens 0 .. candidates - 1, in increasing order. Fewer centres of the same candidates are a prefix.
-  std::vector<TokenId> centres(Index candidates, Index k) const {
-    auto& [order, spent] = orders_[candidates];
+  /// The first k centres of tokens 0 .. candidates - 1, in increasing order.
+  std::vector<TokenId> first(Index candidates, Index k) {
+    std::vector<TokenId>& order = orders_[candidates];
     if (std::ssize(order) < k) {
-      check_pairs(params_.limit, "subgen-kcenter", static_cast<double>(candidates) * static_cast<double>(k),
-                  "lower the budget");
-      spent = measured(backend_, [&] {
-        auto taken = backend_.allocate<std::int32_t>(k);
-        backend_.run(kernels::KCenter<Buffer>{
-            .points = points_.slice(0, candidates), .order = taken, .radius2 = backend_.allocate<float>(k)});
-        order = backend_.read(taken);
-      });
-    } else if (k > 0) {
-      spare(part_of(spent, k, std::ssize(order)));
+      check_pairs(limit_, "subgen-kcenter", static_cast<double>(candidates) * static_cast<double>(k), "lower the budget");
+      const auto taken = backend_.allocate<std::int32_t>(k);
+      backend_.run(kernels::KCenter<Buffer>{
+          .points = points_.slice(0, candidates), .order = taken, .radius2 = backend_.allocate<float>(k)});
+      order = backend_.read(taken);
     }
     std::vector<TokenId> kept(order.begin(), order.begin() + k);
     std::ranges::sort(kept);
     return kept;
   }
 
-  HeadPrompt head_;
-  SubgenKCenterParams params_;
+ private:
+  PairLimit limit_;
   Backend& backend_;
   Buffer<const float> points_;
-  /// And what they took. By number of candidates, which depends on the budget's window.
-  mutable std::map<Index, std::pair<std::vector<TokenId>, Spent>> orders_;
+  std::map<Index, std::vector<TokenId>> orders_;  ///< by number of candidates, which depends on the budget's window
 };
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend) {
-  return std::make_shared<KCenterPrepared>(head, params, backend);
+MakeCache prepare(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend) {
+  const auto centres = std::make_shared<Centres>(head, params, backend);
+  return [head, centres, share = params.recent, &backend](Index budget, std::uint32_t /*seed*/) {
+    // 1e-9: a share such as 0.1 of 30 must not round up for its last bit.
+    const auto rounded = static_cast<Index>(std::ceil(share * static_cast<double>(budget) - 1e-9));
+    const Index recent = std::max<Index>(1, rounded), candidates = std::max<Index>(0, head.tokens() - recent);
+    std::vector<TokenId> kept = centres->first(candidates, std::min(budget - recent, candidates));
+    return std::make_unique<KCenterCache>(backend, head, std::move(kept), candidates, budget);
+  };
 }
 
 }  // namespace
@@ -151,7 +142,7 @@ MethodInfo subgen_kcenter_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv)",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::subset,
+          .kind = Kind::eviction,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),
                          .key_shift = Property::yes(),

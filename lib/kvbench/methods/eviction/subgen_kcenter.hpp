@@ -20,6 +20,7 @@
 // query. Memory: B (d+dv) numbers.
 #pragma once
 
+#include <kvbench/methods/contract/info.hpp>
 #include <kvbench/methods/stages/pair_limit.hpp>
 
 namespace kvbench {

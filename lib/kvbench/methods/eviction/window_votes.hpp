@@ -1,31 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vote of the last prompt queries for the tokens before them, as SnapKV (arXiv 2404.14469) counts it: shared by the methods
-// that differ only in how they hand out the budget.
+// The votes of the last prompt queries for the tokens before them, as SnapKV (arXiv 2404.14469) counts them: the scores of the methods
+// that differ only in how the budget is spread over the layers.
 #pragma once
 
 #include <string_view>
 
-#include <kvbench/methods/stages/group.hpp>
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/stages/score_only.hpp>
 
 namespace kvbench {
 
 /// Explained in snapkv.hpp.
 struct WindowVoteParams {
-  enum class Order { reduce_first, pool_first };
   Index window = 32;
-  Index kernel = 7;
-  kernels::Pooling pooling = kernels::Pooling::max;
-  GroupChoice group;
-  Order order = Order::reduce_first;
+  SelectionParams selection{.pooling = kernels::Pooling::max, .kernel = 7};
 };
 void fields(ParamVisitor& visitor, WindowVoteParams& params);
-/// Throws Error for an even kernel, naming the method.
-void check_votes(std::string_view method, const WindowVoteParams& params);
 
-/// Keeps the winners of the vote and the window's own tokens; a budget of at most the window keeps the last tokens, one of the
-/// whole context everything. Throws Unavailable, naming the method, where the trace lacks queries of the window.
-std::shared_ptr<const Prepared> window_votes(const HeadPrompt& head, std::string_view method, const WindowVoteParams& params,
-                                             Backend& backend);
+/// Attention that each of the n - W tokens before the voting window receives from the window's queries, summed over them: [G, n - W].
+/// The window's own tokens take their part of each softmax and have no column. Throws Unavailable, naming the method, where the trace
+/// lacks a query of the window.
+Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index window, Backend& backend);
 
 }  // namespace kvbench

@@ -4,7 +4,7 @@
 namespace kvbench {
 namespace {
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BsmParams& params, Backend& backend) {
+MakeCache prepare(const HeadPrompt& head, const BsmParams& params, Backend& backend) {
   return prepare_merging(head, {.chunk = 0, .order = params.order, .method = "bsm", .limit = params.limit}, params.merging,
                          backend);
 }
@@ -30,7 +30,7 @@ MethodInfo bsm_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
                          .growth = {.compress = 2, .query = 0, .memory = 0}},
-          .kind = Kind::merge,
+          .kind = Kind::merging,
           .streaming = true,
           .properties = merging_properties(),
       },

@@ -5,6 +5,7 @@
 #include <map>
 
 #include <kvbench/methods/merging/cam_cache.hpp>
+#include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/prompt_steps.hpp>
 
 namespace kvbench {
@@ -30,29 +31,16 @@ bool uses_columns(const HeadPrompt& head, const CamParams& params) {
                   head.column_sums.present() ? "has" : "no"));
 }
 
-class CamPrepared : public Prepared {
- public:
-  CamPrepared(const HeadPrompt& head, const CamParams& params, Backend& backend)
-      : head_(head), params_(params), backend_(backend), columns_(uses_columns(head, params)) {}
-
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
-    const CamRule rule = cam_rule(params_, budget);
-    const CamPrompt& prompt = once(prompts_[budget], backend_, [&] { return cam_prompt(head_, rule, columns_, backend_); });
+MakeCache prepare(const HeadPrompt& head, const CamParams& params, Backend& backend) {
+  const bool columns = uses_columns(head, params);
+  const auto prompts = std::make_shared<std::map<Index, CamPrompt>>();  // by budget, for all seeds
+  return [head, params, columns, prompts, &backend](Index budget, std::uint32_t seed) {
+    const CamRule rule = cam_rule(params, budget);
+    const CamPrompt& prompt = computed_once(*prompts, budget, [&] { return cam_prompt(head, rule, columns, backend); });
     std::vector<Note> notes;
-    if (columns_ && params_.prompt == Prompt::when_possible) notes.push_back({"prompt=columns (the trace lacks queries)"});
-    return std::make_unique<CamCache>(head_, rule, prompt, Draws(seed, "cam", head_), std::move(notes), backend_);
-  }
-
- private:
-  HeadPrompt head_;
-  CamParams params_;
-  Backend& backend_;
-  bool columns_;
-  mutable std::map<Index, Once<CamPrompt>> prompts_;  ///< by budget; seeds share it
-};
-
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const CamParams& params, Backend& backend) {
-  return std::make_shared<CamPrepared>(head, params, backend);
+    if (columns && params.prompt == Prompt::when_possible) notes.push_back({"prompt=columns (the trace lacks queries)"});
+    return std::make_unique<CamCache>(head, rule, prompt, Draws(seed, "cam", head), std::move(notes), backend);
+  };
 }
 
 }  // namespace
@@ -100,7 +88,7 @@ MethodInfo cam_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + G dv) + G B (attention)",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::merge,
+          .kind = Kind::merging,
           .granularity = Granularity::query_head,
           .streaming = true,
           .seeded = true,

@@ -36,7 +36,7 @@
 #pragma once
 
 #include <kvbench/methods/merging/cam_rule.hpp>
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
 

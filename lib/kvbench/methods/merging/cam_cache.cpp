@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/merging/cam_cache.hpp>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 CamCache::CamCache(const HeadPrompt& head, const CamRule& rule, const CamPrompt& prompt, const Draws& draws,

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/methods/stages/prompt_steps.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {

@@ -3,26 +3,21 @@
 
 #include <algorithm>
 
-#include <kvbench/methods/stages/head_caches.hpp>
 #include <kvbench/methods/merging/outlier_heads.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
 
-/// The heads of a layer: those that merge, and outliers that keep everything.
-class ChelseaCache : public HeadCaches {
+/// The heads of a layer: those that merge, which take equally many decoded tokens at a time, and outliers that keep everything.
+class ChelseaCache : public LayerCache {
  public:
-  explicit ChelseaCache(bool model_wide) : model_wide_(model_wide) {}
-  void add_whole(const HeadPrompt& head, Backend& backend) {
-    add(std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, head.tokens())}));
-    ++whole_;
-  }
-  void add_merging(ContextRounds& context, Index budget) {
-    auto cache = std::make_unique<MergingCache>(context, budget);
-    merging_.push_back(cache.get());
-    add(std::move(cache));
-  }
+  ChelseaCache(std::vector<std::unique_ptr<CompressedCache>> heads, std::vector<const MergingCache*> merging, bool model_wide)
+      : whole_(std::ssize(heads) - std::ssize(merging)),
+        merging_(std::move(merging)),
+        model_wide_(model_wide),
+        heads_(layer_of(std::move(heads))) {}
 
   Index append(std::span<const TokenBlock> tokens) override {
     Index count = tokens[0].size();
@@ -31,8 +26,11 @@ class ChelseaCache : public HeadCaches {
     for (const TokenBlock& block : tokens) {
       taken.push_back({.first = block.first, .keys = block.keys.slice(0, count), .values = block.values.slice(0, count)});
     }
-    return HeadCaches::append(taken);
+    return heads_->append(taken);
   }
+  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override { return heads_->entries(queries); }
+  std::vector<Footprint> footprint() const override { return heads_->footprint(); }
+  std::vector<Protected> protected_tokens() const override { return heads_->protected_tokens(); }
 
   std::vector<Note> notes() const override {
     std::vector<Note> notes;
@@ -42,9 +40,10 @@ class ChelseaCache : public HeadCaches {
   }
 
  private:
+  Index whole_;
   std::vector<const MergingCache*> merging_;
-  Index whole_ = 0;
   bool model_wide_;
+  std::unique_ptr<LayerCache> heads_;
 };
 
 /// Which heads of the layer are kept whole, and of how many heads how many pay for it.
@@ -73,7 +72,7 @@ Outliers worst_outliers(std::vector<ContextRounds>& layer, const ChelseaParams& 
   for (ContextRounds& head : layer) {
     const Index n = head.head().tokens();
     const MergingParts parts = merging_parts(params.merging, n);
-    const auto& links = head.first_links(parts);
+    const auto& links = head.rounds(parts).first_links();
     const Index linking = linking_slots(head.rule(), n - parts.sinks - parts.recent);
     qualities.push_back(link_quality(links, linking, params.outlier_threshold));
   }
@@ -85,45 +84,41 @@ Outliers worst_outliers(std::vector<ContextRounds>& layer, const ChelseaParams& 
   return outliers;
 }
 
-class ChelseaPrepared : public PreparedLayer {
- public:
-  ChelseaPrepared(std::span<const HeadPrompt> heads, const ChelseaParams& params, Backend& backend) : backend_(backend) {
-    for (const HeadPrompt& head : heads) {
-      heads_.emplace_back(head, MergeRule{.chunk = params.chunk, .order = params.order}, params.merging, backend);
-    }
-    outliers_ = {.whole = std::vector<bool>(heads.size()), .heads = std::ssize(heads)};
-    if (params.outliers == "none") return;
-    if (heads.front().tokens() == 0) {
-      throw Unavailable(
-          "outlier heads keep the whole context and the others pay for it, and a stream starts without one; use "
-          "chelsea.outliers=none");
-    }
-    outliers_ = params.outliers == "auto" ? worst_outliers(heads_, params) : listed_outliers(heads, params.outliers);
+Outliers outliers_of(std::span<const HeadPrompt> heads, std::vector<ContextRounds>& rounds, const ChelseaParams& params) {
+  if (params.outliers == "none") return {.whole = std::vector<bool>(heads.size()), .heads = std::ssize(heads)};
+  if (heads.front().tokens() == 0) {
+    throw Unavailable(
+        "outlier heads keep the whole context and the others pay for it, and a stream starts without one; use "
+        "chelsea.outliers=none");
   }
+  return params.outliers == "auto" ? worst_outliers(rounds, params) : listed_outliers(heads, params.outliers);
+}
 
-  std::unique_ptr<LayerCache> make(Index budget, std::uint32_t /*seed*/) const override {
-    const Index n = heads_.front().head().tokens();
-    const Index shared = budget_beside_outliers(budget, outliers_.heads, outliers_.full, n);
-    auto cache = std::make_unique<ChelseaCache>(outliers_.heads > std::ssize(heads_));
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      if (outliers_.whole[h]) {
-        cache->add_whole(heads_[h].head(), backend_);
-      } else {
-        cache->add_merging(heads_[h], shared);
-        spare(heads_[h].take_spared());
-      }
+std::unique_ptr<LayerCache> make_layer(std::vector<ContextRounds>& rounds, const Outliers& outliers, Index budget) {
+  const Index n = rounds.front().head().tokens();
+  const Index shared = budget_beside_outliers(budget, outliers.heads, outliers.full, n);
+  std::vector<std::unique_ptr<CompressedCache>> heads;
+  std::vector<const MergingCache*> merging;
+  for (std::size_t h = 0; h < rounds.size(); ++h) {
+    if (outliers.whole[h]) {
+      heads.push_back(std::make_unique<KeptCache>(rounds[h].backend(), rounds[h].head(), KeptTokens{.ids = token_range(0, n)}));
+      continue;
     }
-    return cache;
+    auto cache = std::make_unique<MergingCache>(rounds[h], shared);
+    merging.push_back(cache.get());
+    heads.push_back(std::move(cache));
   }
+  return std::make_unique<ChelseaCache>(std::move(heads), std::move(merging), outliers.heads > std::ssize(rounds));
+}
 
- private:
-  Backend& backend_;
-  mutable std::vector<ContextRounds> heads_;
-  Outliers outliers_;
-};
-
-std::shared_ptr<const PreparedLayer> prepare(std::span<const HeadPrompt> heads, const ChelseaParams& params, Backend& backend) {
-  return std::make_shared<ChelseaPrepared>(heads, params, backend);
+MakeLayerCache prepare(std::span<const HeadPrompt> heads, const ChelseaParams& params, Backend& backend) {
+  const auto rounds = std::make_shared<std::vector<ContextRounds>>();
+  for (const HeadPrompt& head : heads) {
+    rounds->emplace_back(head, MergeRule{.chunk = params.chunk, .order = params.order}, params.merging, backend);
+  }
+  return [rounds, outliers = outliers_of(heads, *rounds, params)](Index budget, std::uint32_t /*seed*/) {
+    return make_layer(*rounds, outliers, budget);
+  };
 }
 
 }  // namespace
@@ -158,7 +153,7 @@ MethodInfo chelsea_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::merge,
+          .kind = Kind::merging,
           .granularity = Granularity::layer,
           .streaming = true,
           .properties = merging_properties(),

@@ -3,7 +3,8 @@
 
 #include <utility>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -78,8 +79,8 @@ class CentroidCache : public CompressedCache {
   EntryTable table_;
 };
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const KmeansParams& params, Backend& backend) {
-  return prepared([head, params, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {
+MakeCache prepare(const HeadPrompt& head, const KmeansParams& params, Backend& backend) {
+  return [head, params, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {
     const Index n = head.tokens();
     if (budget >= n) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
     check_pairs(params.limit, "kmeans",
@@ -89,7 +90,7 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const KmeansPara
     for (Index i = 0; i < budget; ++i) start.push_back(static_cast<TokenId>(i * n / budget));
     const LloydOptions options{.distance = params.distance, .iterations = params.iterations};
     return std::make_unique<CentroidCache>(head, lloyd(head.keys, start, options, backend), backend);
-  });
+  };
 }
 
 }  // namespace
@@ -112,7 +113,7 @@ MethodInfo kmeans_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::merge,
+          .kind = Kind::merging,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),
                          .key_shift = Property::no("directions of keys depend on where their origin is"),

@@ -18,6 +18,7 @@
 // 64).
 #pragma once
 
+#include <kvbench/methods/contract/info.hpp>
 #include <kvbench/methods/stages/lloyd.hpp>
 #include <kvbench/methods/stages/pair_limit.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds of merging one after the other. A budget takes whole rounds, in which the schedule binds, and a last one that brings
-// the entries to its size; the whole ones are the same for all budgets, and a larger one takes the first of them.
+// Rounds of merging, one after the other. On the way to a number of entries there are whole rounds, in which the schedule binds, and a
+// last one that merges what is left to merge. Whole rounds do not depend on the target, so that falling targets continue from the round
+// that the one before has reached.
 #pragma once
 
 #include <kvbench/methods/merging/soft_matching.hpp>
@@ -9,42 +10,32 @@ namespace kvbench {
 
 class MergeRounds {
  public:
-  /// The next round of `entries` is number `round`. Their links may be known. The backend outlives this.
-  MergeRounds(const MergeRule& rule, const MergeSchedule& schedule, MergedEntries entries, std::vector<MergeLink> links,
-              Index round, Backend& backend)
-      : rule_(rule),
-        schedule_(schedule),
-        backend_(&backend),
-        first_(round),
-        round_(round),
-        entries_(std::move(entries)),
-        links_(std::move(links)) {}
+  /// The next round of `entries` is number `round`. The backend outlives this.
+  MergeRounds(const MergeRule& rule, const MergeSchedule& schedule, MergedEntries entries, Index round, Backend& backend);
+
+  /// The links of the first round. Throws Infeasible as merge_links() does.
+  const std::vector<MergeLink>& first_links();
 
   struct LastRound {
-    const MergedEntries& entries;  ///< before it; until the next call of last_round()
+    const MergedEntries& entries;  ///< before it; valid until the next call
     MergedGroups groups;           ///< that it leaves
-    Index rounds;                  ///< run so far, this one included
+    Index rounds;                  ///< number of the round after it
   };
-  /// Whether the entries at hand are not yet past those that the last round towards `target` entries starts from.
-  bool leads_to(Index target) const { return round_ == first_ || entries_.size() > target; }
-  /// Runs all whole rounds on the way to `target` entries, fewer than at first, and prepares the last one, which leaves what is
-  /// at hand as it is. leads_to(target). Throws Infeasible as merge_links() does.
+  /// The last round towards `target` entries, fewer than at first. A target above the entries of the round reached begins anew. Throws
+  /// Infeasible as merge_links() does.
   LastRound last_round(Index target);
 
-  /// By calls of last_round(), on whole rounds and links.
-  const Spent& spent() const { return spent_; }
-
  private:
+  void begin();
   void find_links();
   Index count(Index target) const { return merge_count(schedule_, entries_.size(), entries_.size() - target, round_); }
 
   MergeRule rule_;
   MergeSchedule schedule_;
   Backend* backend_;
+  MergedEntries start_, entries_;  ///< at first, and before the round reached
   Index first_, round_;
-  MergedEntries entries_;
-  std::vector<MergeLink> links_;  ///< empty: not known yet
-  Spent spent_;
+  std::vector<MergeLink> links_;  ///< of the round reached; empty: not computed yet
 };
 
 }  // namespace kvbench

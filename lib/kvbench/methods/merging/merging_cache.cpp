@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -35,19 +36,6 @@ MergedEntries tokens_of(const HeadPrompt& head) {
           .degrees = std::vector<float>(static_cast<std::size_t>(n), 1)};
 }
 
-class MergingPrepared : public Prepared {
- public:
-  explicit MergingPrepared(ContextRounds context) : context_(std::move(context)) {}
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t /*seed*/) const override {
-    auto cache = std::make_unique<MergingCache>(context_, budget);
-    spare(context_.take_spared());
-    return cache;
-  }
-
- private:
-  mutable ContextRounds context_;
-};
-
 }  // namespace
 
 void fields(ParamVisitor& visitor, MergingParams& params) {
@@ -71,23 +59,12 @@ MergingParts merging_parts(const MergingParams& params, Index budget) {
   return parts;
 }
 
-const std::vector<MergeLink>& ContextRounds::first_links(const MergingParts& parts) {
-  const MergedEntries middle = middle_of(tokens_of(head_), parts);
-  return first_links_.emplace(FirstLinks{parts, merge_links(rule_, middle.keys, backend_)}).links;
-}
-
-MergeRounds& ContextRounds::restarted(const MergingParts& parts) {
-  parts_ = parts;
-  std::vector<MergeLink> links;
-  if (first_links_ && same_middle(first_links_->parts, parts)) links = first_links_->links;
-  return rounds_.emplace(rule_, params_.schedule, middle_of(tokens_of(head_), parts), std::move(links), 0, backend_);
-}
-
-MergeRounds::LastRound ContextRounds::last_round(const MergingParts& parts, Index target) {
-  const bool goes_on = rounds_ && same_middle(parts_, parts) && rounds_->leads_to(target);
-  MergeRounds& rounds = goes_on ? *rounds_ : restarted(parts);
-  spare(rounds.spent());
-  return rounds.last_round(target);
+MergeRounds& ContextRounds::rounds(const MergingParts& parts) {
+  if (!rounds_ || !same_middle(parts_, parts)) {
+    parts_ = parts;
+    rounds_.emplace(rule_, params_.schedule, middle_of(tokens_of(head_), parts), 0, backend_);
+  }
+  return *rounds_;
 }
 
 MergingCache::MergingCache(ContextRounds& context, Index budget)
@@ -101,7 +78,7 @@ MergingCache::MergingCache(ContextRounds& context, Index budget)
   fixed_.recent = std::min(parts_.recent, tokens_ - fixed_.sinks);
   const MergedEntries whole = tokens_of(context.head());
   if (tokens_ > budget) {
-    hold(whole, context.last_round(parts_, budget - parts_.sinks - parts_.recent));
+    hold(whole, context.rounds(parts_).last_round(budget - parts_.sinks - parts_.recent));
   } else {
     hold_all(whole);
   }
@@ -118,7 +95,7 @@ Index MergingCache::append(const TokenBlock& tokens) {
   degrees_.resize(ids_.size(), 1);
   if (size() > budget_) {
     const MergedEntries whole{.keys = keys_, .values = values_, .ids = ids_, .degrees = degrees_};
-    MergeRounds rounds(rule_, schedule_, middle_of(whole, parts_), {}, rounds_, backend_);
+    MergeRounds rounds(rule_, schedule_, middle_of(whole, parts_), rounds_, backend_);
     hold(whole, rounds.last_round(budget_ - parts_.slack - parts_.sinks - parts_.recent));
   }
   return count;
@@ -217,9 +194,10 @@ Properties merging_properties() {
           .weight_sum = WeightSum::context};
 }
 
-std::shared_ptr<const Prepared> prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params,
-                                                Backend& backend) {
-  return std::make_shared<MergingPrepared>(ContextRounds(head, rule, params, backend));
+MakeCache prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params, Backend& backend) {
+  return [context = std::make_shared<ContextRounds>(head, rule, params, backend)](Index budget, std::uint32_t /*seed*/) {
+    return std::make_unique<MergingCache>(*context, budget);
+  };
 }
 
 }  // namespace kvbench

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include <kvbench/methods/contract/info.hpp>
 #include <kvbench/methods/merging/merge_rounds.hpp>
 
 namespace kvbench {
@@ -27,17 +28,14 @@ struct MergingParts {
 /// defaults this binds below B = 128. The slack is at most half of the middle, which one round can free (below B = 336).
 MergingParts merging_parts(const MergingParams& params, Index budget);
 
-/// Rounds on the middle of a context, which budgets share where their sinks and recent tokens are as many. One chain of them is
-/// at hand, as far as the last budget took it: budgets that fall go on from there, others begin anew.
-class ContextRounds : public SharesWork {
+/// A context with the rounds of merging on its middle, which budgets share as long as their sinks and recent tokens are as many.
+class ContextRounds {
  public:
   ContextRounds(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params, Backend& backend)
       : head_(head), rule_(rule), params_(params), backend_(backend) {}
 
-  /// The links of the first round; budgets with these parts find them done and are charged with nothing for them.
-  const std::vector<MergeLink>& first_links(const MergingParts& parts);
-  /// The last round towards `target` entries of the middle, fewer than it has tokens.
-  MergeRounds::LastRound last_round(const MergingParts& parts, Index target);
+  /// The rounds on the middle between these parts.
+  MergeRounds& rounds(const MergingParts& parts);
 
   const HeadPrompt& head() const { return head_; }
   const MergeRule& rule() const { return rule_; }
@@ -45,17 +43,10 @@ class ContextRounds : public SharesWork {
   Backend& backend() const { return backend_; }
 
  private:
-  struct FirstLinks {
-    MergingParts parts;
-    std::vector<MergeLink> links;
-  };
-  MergeRounds& restarted(const MergingParts& parts);
-
   HeadPrompt head_;
   MergeRule rule_;
   MergingParams params_;
   Backend& backend_;
-  std::optional<FirstLinks> first_links_;
   std::optional<MergeRounds> rounds_;
   MergingParts parts_;  ///< of rounds_
 };
@@ -97,7 +88,6 @@ class MergingCache : public CompressedCache {
 Properties merging_properties();
 
 /// Methods of single heads that are nothing but this cache.
-std::shared_ptr<const Prepared> prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params,
-                                                Backend& backend);
+MakeCache prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params, Backend& backend);
 
 }  // namespace kvbench

@@ -4,7 +4,7 @@
 namespace kvbench {
 namespace {
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const MeshParams& params, Backend& backend) {
+MakeCache prepare(const HeadPrompt& head, const MeshParams& params, Backend& backend) {
   return prepare_merging(head, {.matching = MergeRule::Matching::mesh, .method = "mesh", .limit = params.limit}, params.merging,
                          backend);
 }
@@ -29,7 +29,7 @@ MethodInfo mesh_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
                          .growth = {.compress = 2, .query = 0, .memory = 0}},
-          .kind = Kind::merge,
+          .kind = Kind::merging,
           .streaming = true,
           .properties = merging_properties(),
       },

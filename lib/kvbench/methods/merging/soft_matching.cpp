@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {

@@ -26,11 +26,9 @@ class ClusterIndex {
   Index tokens() const { return static_cast<Index>(members_.size()); }
   Index clusters() const { return static_cast<Index>(begin_.size()) - 1; }
 
-  /// The tokens that answer each query, with their clusters as groups: the best clusters until a budget's tokens are taken;
-  /// ties go to the lower cluster, clusters without tokens are passed over. One table for each of the falling `budgets`: what
-  /// it takes beside the next one.
-  std::vector<EntryTable> select(const QueryBlock& queries, std::span<const Index> budgets, Fill fill,
-                                 const GroupChoice& choice, Backend& backend) const;
+  /// The tokens that answer each query, with their cluster ids: the best clusters until `budget` tokens are taken; ties go to the lower
+  /// cluster, clusters without tokens are passed over.
+  EntryTable select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice, Backend& backend) const;
 
  private:
   using Clusters = std::vector<std::int32_t>;
@@ -38,14 +36,10 @@ class ClusterIndex {
   Index size(std::int32_t cluster) const {
     return begin_[static_cast<std::size_t>(cluster) + 1] - begin_[static_cast<std::size_t>(cluster)];
   }
-  /// The best clusters of each row of queries.
-  std::vector<Clusters> ranked(const QueryBlock& queries, Index budget, const GroupChoice& choice, Backend& backend) const;
-  std::vector<std::int32_t> best(std::span<const float> scores, Index budget) const;
-  /// Tokens of a row's clusters, one after the other, that a budget takes.
-  Index taken(const Clusters& row, Index budget, Fill fill) const;
-  /// Tokens [from[r], to[r]) of each row's clusters.
-  EntryTable table(const std::vector<Clusters>& chosen, const std::vector<Index>& from, const std::vector<Index>& to,
-                   Backend& backend) const;
+  /// Clusters in falling order of their scores, until they hold `budget` tokens together.
+  Clusters best(std::span<const float> scores, Index budget) const;
+  /// Tokens that a budget takes of clusters, one after the other.
+  Index taken(const Clusters& clusters, Index budget, Fill fill) const;
 
   Index d_;
   Buffer<const float> centroids_;   ///< [clusters, d], absent where there is none

@@ -2,17 +2,18 @@
 #include <kvbench/methods/retrieval/clusterkv.hpp>
 
 #include <algorithm>
-#include <optional>
+#include <map>
 #include <utility>
 
-#include <kvbench/methods/stages/levels.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/computed_once.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
 
 /// What the caches of one head, method and seed share.
-struct Shared {
+struct ClusteredHead {
   HeadPrompt head;
   ClusterkvParams params;
   std::string_view method;
@@ -36,7 +37,7 @@ struct Shared {
 
 /// The clusters of a prompt.
 struct PromptClusters {
-  Shared shared;
+  ClusteredHead head;
   ClusterIndex index;
   Index capped = 0;  ///< clusterings that stopped at the cap of iterations
 };
@@ -44,22 +45,22 @@ struct PromptClusters {
 class ClusterkvCache : public CompressedCache {
  public:
   ClusterkvCache(const PromptClusters& prompt, Index budget)
-      : shared_(prompt.shared),
+      : head_(prompt.head),
         index_(prompt.index),
         capped_(prompt.capped),
         budget_(budget),
-        sinks_(sinks_of(budget)),
-        tokens_(shared_.head.tokens()) {
-    if (shared_.params.every > 0) {
-      tail_keys_ = shared_.backend.allocate<float>(shared_.params.every, shared_.head.keys.cols());
+        sinks_(std::min({prompt.head.params.sinks, budget, prompt.head.head.tokens()})),
+        tokens_(head_.head.tokens()) {
+    if (head_.params.every > 0) {
+      tail_keys_ = head_.backend.allocate<float>(head_.params.every, head_.head.keys.cols());
     }
   }
 
   Index append(const TokenBlock& tokens) override {
-    const Index every = shared_.params.every;
+    const Index every = head_.params.every;
     if (every > 0 && tail_ == every) cluster_tail();
     const Index count = every > 0 ? std::min(tokens.size(), every - tail_) : tokens.size();
-    if (every > 0) copy_rows(tokens.keys.slice(0, count), tail_keys_.slice(tail_, count), shared_.backend);
+    if (every > 0) copy_rows(tokens.keys.slice(0, count), tail_keys_.slice(tail_, count), head_.backend);
     tail_ += count;
     tokens_ += count;
     return count;
@@ -68,18 +69,20 @@ class ClusterkvCache : public CompressedCache {
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;
     const auto add_range = [&](Index first, Index count) {
-      if (count > 0) tables.push_back({.ids = shared_.backend.adopt(token_range(first, count), 1, count)});
+      if (count > 0) tables.push_back({.ids = head_.backend.adopt(token_range(first, count), 1, count)});
     };
     add_range(0, sinks_);
-    if (recalls() && queries.size() > 0) std::ranges::move(recalled(queries), std::back_inserter(tables));
+    if (retrieves() && queries.size() > 0) {
+      tables.push_back(index_.select(queries, room(), head_.params.fill, head_.params.group, head_.backend));
+    }
     add_range(tokens_ - tail_, tail_);
     return tables;
   }
 
   Footprint footprint() const override {
-    const Index d = shared_.head.keys.cols(), dv = shared_.head.values.cols(), clusters = index_.clusters();
+    const Index d = head_.head.keys.cols(), dv = head_.head.values.cols(), clusters = index_.clusters();
     const Index recalled = index_.tokens(), kept = sinks_ + tail_;
-    const Index lists = shared_.params.group.per_head() ? shared_.head.group : 1;
+    const Index lists = head_.params.group.per_head() ? head_.head.group : 1;
     // Entries are read from either tier; the arrays of the slow one stand for all of those reads.
     return {
         {.name = "recallable keys", .rows = recalled, .cols = d, .tier = Tier::slow, .read = Read::with_entry},
@@ -96,7 +99,7 @@ class ClusterkvCache : public CompressedCache {
          .meta = true},
         {.name = "chosen tokens",
          .element = Element::i32,
-         .rows = recalls() ? lists * std::min(room(budget_), recalled) : 0,
+         .rows = retrieves() ? lists * std::min(room(), recalled) : 0,
          .cols = 1,
          .meta = true},
     };
@@ -111,29 +114,19 @@ class ClusterkvCache : public CompressedCache {
   }
 
  private:
-  Index sinks_of(Index budget) const { return std::min({shared_.params.sinks, budget, shared_.head.tokens()}); }
-  Index room(Index budget) const { return budget - sinks_of(budget); }  ///< for recalled tokens
-  bool recalls() const { return room(budget_) > 0 && index_.tokens() > 0; }
-
-  EntryTables recalled(const QueryBlock& queries) const {
-    const auto by_level = [&](std::span<const Index> budgets) {
-      std::vector<Index> rooms;
-      for (const Index budget : budgets) rooms.push_back(room(budget));
-      return index_.select(queries, rooms, shared_.params.fill, shared_.params.group, shared_.backend);
-    };
-    return nested_tables(queries, budget_, shared_.backend, by_level);
-  }
+  Index room() const { return budget_ - sinks_; }  ///< for retrieved tokens
+  bool retrieves() const { return room() > 0 && index_.tokens() > 0; }
 
   void cluster_tail() {
     const Index first = tokens_ - tail_;
-    const Clustering clustering = shared_.cluster(tail_keys_, first, shared_.params.added);
-    index_.add(clustering, first, shared_.backend);
+    const Clustering clustering = head_.cluster(tail_keys_, first, head_.params.added);
+    index_.add(clustering, first, head_.backend);
     capped_ += clustering.fixed ? 0 : 1;
     clustered_decoded_ = true;
     tail_ = 0;
   }
 
-  Shared shared_;
+  ClusteredHead head_;
   ClusterIndex index_;
   Index capped_;
   Index budget_;
@@ -144,43 +137,35 @@ class ClusterkvCache : public CompressedCache {
   bool clustered_decoded_ = false;
 };
 
-class ClusterkvPrepared : public Prepared {
- public:
-  ClusterkvPrepared(const HeadPrompt& head, const ClusterkvParams& params, std::string_view name, Backend& backend)
-      : head_(head), params_(params), name_(name), backend_(backend) {}
-
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
-    if (seed_ != seed) clusters_.value.reset();
-    seed_ = seed;
-    return std::make_unique<ClusterkvCache>(once(clusters_, backend_, [&] { return cluster_prompt(seed); }), budget);
+PromptClusters cluster_prompt(ClusteredHead clustered) {
+  const HeadPrompt& head = clustered.head;
+  const ClusterkvParams& params = clustered.params;
+  const Index n = head.tokens(), sinks = std::min(params.sinks, n);
+  PromptClusters prompt{clustered, ClusterIndex(head.keys.cols())};
+  if (n > sinks) {
+    const Index count = params.clusters > 0 ? params.clusters : std::max<Index>(1, n / params.tokens_per_cluster);
+    const Clustering clustering = clustered.cluster(head.keys.slice(sinks, n - sinks), sinks, count);
+    prompt.index.add(clustering, sinks, clustered.backend);
+    prompt.capped = clustering.fixed ? 0 : 1;
   }
-
- private:
-  PromptClusters cluster_prompt(std::uint32_t seed) const {
-    const Index n = head_.tokens(), sinks = std::min(params_.sinks, n);
-    PromptClusters prompt{{head_, params_, name_, Draws(seed, name_, head_), backend_}, ClusterIndex(head_.keys.cols())};
-    if (n > sinks) {
-      const Index count = params_.clusters > 0 ? params_.clusters : std::max<Index>(1, n / params_.tokens_per_cluster);
-      const Clustering clustering = prompt.shared.cluster(head_.keys.slice(sinks, n - sinks), sinks, count);
-      prompt.index.add(clustering, sinks, backend_);
-      prompt.capped = clustering.fixed ? 0 : 1;
-    }
-    return prompt;
-  }
-
-  HeadPrompt head_;
-  ClusterkvParams params_;
-  std::string_view name_;
-  Backend& backend_;
-  mutable std::optional<std::uint32_t> seed_;  ///< that of the clusters at hand
-  mutable Once<PromptClusters> clusters_;
-};
-
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const ClusterkvParams& params, Backend& backend) {
-  return std::make_shared<ClusterkvPrepared>(head, params, "clusterkv", backend);
+  return prompt;
 }
 
-std::shared_ptr<const Prepared> prepare_repo(const HeadPrompt& head, const ClusterkvRepoParams& repo, Backend& backend) {
+MakeCache prepare_as(std::string_view name, const HeadPrompt& head, const ClusterkvParams& params, Backend& backend) {
+  // Budgets share the clusters of a seed; those of another seed are dropped.
+  const auto clusters = std::make_shared<std::map<std::uint32_t, PromptClusters>>();
+  return [=, &backend](Index budget, std::uint32_t seed) {
+    if (!clusters->contains(seed)) clusters->clear();
+    const auto compute = [&] { return cluster_prompt({head, params, name, Draws(seed, name, head), backend}); };
+    return std::make_unique<ClusterkvCache>(computed_once(*clusters, seed, compute), budget);
+  };
+}
+
+MakeCache prepare(const HeadPrompt& head, const ClusterkvParams& params, Backend& backend) {
+  return prepare_as("clusterkv", head, params, backend);
+}
+
+MakeCache prepare_repo(const HeadPrompt& head, const ClusterkvRepoParams& repo, Backend& backend) {
   const ClusterkvParams params{.sinks = repo.sinks,
                                .clusters = repo.clusters,
                                .distance = repo.distance,
@@ -189,7 +174,7 @@ std::shared_ptr<const Prepared> prepare_repo(const HeadPrompt& head, const Clust
                                .fill = repo.fill,
                                .group = repo.group,
                                .limit = repo.limit};
-  return std::make_shared<ClusterkvPrepared>(head, params, "clusterkv-repo", backend);
+  return prepare_as("clusterkv-repo", head, params, backend);
 }
 
 /// The parameters that both methods have, after their numbers of clusters.
@@ -243,7 +228,7 @@ MethodInfo clusterkv_method() {
                          .query = "O(C d + B (d + dv))",
                          .memory = "n (d + dv) + C d",
                          .growth = {.compress = 2, .query = 1, .memory = 1}},
-          .kind = Kind::select,
+          .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .seeded = true,
           .properties = properties(),
@@ -265,7 +250,7 @@ MethodInfo clusterkv_repo_method() {
                          .query = "O(C d + B (d + dv))",
                          .memory = "n (d + dv) + C d",
                          .growth = {.compress = 1, .query = 0, .memory = 1}},
-          .kind = Kind::select,
+          .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .seeded = true,
           .properties = properties(),

@@ -38,6 +38,7 @@
 // (--dense-layers 2).
 #pragma once
 
+#include <kvbench/methods/contract/info.hpp>
 #include <kvbench/methods/retrieval/cluster_index.hpp>
 #include <kvbench/methods/stages/pair_limit.hpp>
 

@@ -5,9 +5,8 @@
 
 #include <kvbench/methods/stages/growing_rows.hpp>
 #include <kvbench/methods/retrieval/infinigen_reach.hpp>
-#include <kvbench/methods/stages/levels.hpp>
 #include <kvbench/methods/retrieval/skew.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -68,18 +67,9 @@ class InfinigenCache : public LayerCache {
       scores.push_back({speculate(h, queries[h]), heads_[h].prompt.scale});
     }
     const std::vector<Reach> reach = reach_of(queries.front(), scores, tokens_, budget_, params_, backend_);
-    const auto nests = [&](Index largest) { return fetch_alike(reach, largest, params_); };
     std::vector<EntryTables> tables;
     for (std::size_t h = 0; h < heads_.size(); ++h) {
-      asked(h, queries[h]);  // notes whose query it is, also where a larger budget has fetched for this one
-      const auto by_level = [&](std::span<const Index> budgets) -> std::vector<EntryTable> {
-        if (budgets.size() > 1 || nests(budgets.front())) return levels(h, queries[h], reach, budgets);
-        const auto own_scores = scores.empty() ? speculate(h, queries[h]) : scores[h].scores;
-        EntryTable table = fetched_tokens(queries[h], own_scores, reach, backend_);
-        table.per_head = params_.group.per_head();
-        return {table};
-      };
-      tables.push_back(nested_tables(queries[h], budget_, backend_, nests, by_level));
+      tables.push_back({fetch(h, queries[h], scores.empty() ? Buffer<const float>{} : scores[h].scores, reach)});
     }
     return tables;
   }
@@ -126,17 +116,10 @@ class InfinigenCache : public LayerCache {
     return block.queries;
   }
 
-  /// Speculated scores without their scale, [G*m or m, tokens]: the same for all budgets.
+  /// Speculated scores without their scale, [G*m or m, tokens].
   Buffer<const float> speculate(std::size_t h, const QueryBlock& block) const {
-    struct Speculated {
-      Buffer<const float> scores;
-    };
+    const HeadState& head = heads_[h];
     const Buffer<const float>& queries = asked(h, block);
-    const auto compute = [&] { return Speculated{score(heads_[h], queries, block.size())}; };
-    return block.memo == nullptr ? compute().scores : block.memo->get<Speculated>(backend_, compute).scores;
-  }
-
-  Buffer<const float> score(const HeadState& head, const Buffer<const float>& queries, Index m) const {
     const Index sets = std::ssize(head.keys), rows = queries.rows() / sets;
     const auto scores = backend_.allocate<float>(queries.rows(), tokens_);
     for (Index s = 0; s < sets; ++s) {
@@ -146,92 +129,40 @@ class InfinigenCache : public LayerCache {
                                          .b = head.keys[at].rows(),
                                          .out = scores.slice(s * rows, rows)});
     }
-    return group_scores(scores, m, params_.group, backend_);
+    return group_scores(scores, block.size(), params_.group, backend_);
   }
 
-  /// The tokens that each row fetches, by level of falling budgets.
-  std::vector<EntryTable> levels(std::size_t h, const QueryBlock& block, const std::vector<Reach>& reach,
-                                 std::span<const Index> budgets) const {
-    const Index rows = params_.group.per_head() ? block.queries.rows() : block.size();
-    std::vector<std::int32_t> last;
-    for (Index r = 0; r < rows; ++r) {
-      last.push_back(static_cast<std::int32_t>(reach[static_cast<std::size_t>(r % block.size())].candidates));
-    }
-    std::vector<Index> counts;
-    for (const Index budget : budgets) counts.push_back(budget - reach.front().own);
-    const Range range{backend_.adopt(std::vector<std::int32_t>(last.size()), rows), backend_.adopt(std::vector(last), rows)};
-    std::vector<EntryTable> tables;
-    for (const auto& ids : counts.size() > 1 && params_.group.per_head()
-                               ? best_of_parts(h, block, range, counts)
-                               : best_by_level(block, speculate(h, block), range.first, range.last, counts, backend_)) {
-      tables.push_back({.per_head = params_.group.per_head(), .per_query = true, .ids = ids});
-    }
-    if (reach.front().own) tables.back().ids = with_own(tables.back().ids, last);
-    return tables;
-  }
-
-  struct Range {
-    Buffer<const std::int32_t> first, last;  ///< by row
-  };
-
-  /// As best_by_level() of all speculated scores, which are formed for some rows at a time: what is looked at once only need
-  /// not leave the processor's cache.
-  std::vector<Buffer<const std::int32_t>> best_of_parts(std::size_t h, const QueryBlock& block, const Range& range,
-                                                        std::span<const Index> counts) const {
-    constexpr Index part_scores = Index{1} << 21, part_rows = 64;
-    const Index rows = block.queries.rows(), m = block.size();
-    const std::vector<Buffer<std::int32_t>> levels = level_buffers(rows, counts, backend_);
-    for (Index begin = 0, count; begin < rows; begin += count) {
-      count = std::min(std::clamp<Index>(part_scores / tokens_, 1, part_rows), m - begin % m);
-      const auto set = static_cast<std::size_t>(begin / m);
+  /// The tokens that each row fetches. Where each query head selects by itself, scores are computed for some rows at a time: 33 MB for a
+  /// long context would be slower to write than the rest to compute.
+  EntryTable fetch(std::size_t h, const QueryBlock& block, Buffer<const float> scores, const std::vector<Reach>& reach) const {
+    const bool per_head = params_.group.per_head();
+    if (!per_head && !scores.present()) scores = speculate(h, block);
+    const auto rows_of = [&](Index begin, Index count) -> Buffer<const float> {
+      if (scores.present()) return scores.slice(begin, count);
+      const auto set = static_cast<std::size_t>(begin / block.size());
       const auto directed = inner_products(asked(h, block).slice(begin, count), heads_[h].directions[set], backend_);
-      std::vector<Buffer<std::int32_t>> part;
-      for (const auto& level : levels) part.push_back(level.slice(begin, count));
-      best_by_level(inner_products(directed, heads_[h].keys[set].rows(), backend_), range.first.slice(begin, count),
-                    range.last.slice(begin, count), counts, part, block.memo.get(), backend_);
-    }
-    return {levels.begin(), levels.end()};
-  }
-
-  /// Each row's ids and after them its own token.
-  Buffer<const std::int32_t> with_own(const Buffer<const std::int32_t>& ids, const std::vector<std::int32_t>& own) const {
-    const std::vector<std::int32_t> chosen = backend_.read(ids);
-    std::vector<TokenId> all;
-    for (Index r = 0; r < ids.rows(); ++r) {
-      all.insert(all.end(), chosen.begin() + r * ids.cols(), chosen.begin() + (r + 1) * ids.cols());
-      all.push_back(own[static_cast<std::size_t>(r)]);
-    }
-    return backend_.adopt(std::move(all), ids.rows(), ids.cols() + 1);
+      return inner_products(directed, heads_[h].keys[set].rows(), backend_);
+    };
+    const Index rows = per_head ? block.queries.rows() : block.size();
+    EntryTable table = fetched_tokens(rows, rows_of, reach, backend_);
+    table.per_head = per_head;
+    return table;
   }
 
   Backend& backend_;
   InfinigenParams params_;
   Index budget_, tokens_;
   std::vector<HeadState> heads_;
-  mutable std::vector<bool> guessed_;  ///< by head: no true query was used; entries() learns it, notes() tells
+  mutable std::vector<bool> guessed_;  ///< by head: no true query was used. Set by entries(), reported by notes()
 };
 
-class InfinigenPrepared : public PreparedLayer {
- public:
-  InfinigenPrepared(std::span<const HeadPrompt> heads, const InfinigenParams& params, Backend& backend)
-      : heads_(heads.begin(), heads.end()), params_(params), backend_(backend) {
-    for (const HeadPrompt& head : heads) partials_.push_back(make_partials(head, params, backend));
-  }
-
-  std::unique_ptr<LayerCache> make(Index budget, std::uint32_t /*seed*/) const override {
-    return std::make_unique<InfinigenCache>(heads_, partials_, params_, budget, backend_);
-  }
-
- private:
-  std::vector<HeadPrompt> heads_;
-  std::vector<std::vector<Partial>> partials_;
-  InfinigenParams params_;
-  Backend& backend_;
-};
-
-std::shared_ptr<const PreparedLayer> prepare(std::span<const HeadPrompt> heads, const InfinigenParams& params,
-                                             Backend& backend) {
-  return std::make_shared<InfinigenPrepared>(heads, params, backend);
+MakeLayerCache prepare(std::span<const HeadPrompt> layer, const InfinigenParams& params, Backend& backend) {
+  const std::vector<HeadPrompt> heads(layer.begin(), layer.end());
+  std::vector<std::vector<Partial>> partials;
+  for (const HeadPrompt& head : heads) partials.push_back(make_partials(head, params, backend));
+  return [heads, partials, params, &backend](Index budget, std::uint32_t /*seed*/) {
+    return std::make_unique<InfinigenCache>(heads, partials, params, budget, backend);
+  };
 }
 
 }  // namespace
@@ -262,7 +193,7 @@ MethodInfo infinigen_method() {
                          .query = "O(n c + B (d + dv)), c columns",
                          .memory = "n (d + dv) + G n c",
                          .growth = {.compress = 1, .query = 1, .memory = 1}},
-          .kind = Kind::select,
+          .kind = Kind::retrieval,
           .granularity = Granularity::layer,
           .needs = {Part::observed_queries},
           .properties = {.full_budget_exact = Property::yes(),

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -35,31 +35,28 @@ std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, cons
   return counts;
 }
 
-/// The best tokens of each row of scores; one top-k for each number of tokens that occurs.
-std::vector<std::vector<TokenId>> choose(const QueryBlock& queries, const Buffer<const float>& scores,
-                                         const std::vector<Reach>& reach, Backend& backend) {
+/// The best tokens of rows begin, begin + 1, ..., whose scores are given; one top-k for each number of tokens that occurs.
+void choose(const Buffer<const float>& scores, Index begin, const std::vector<Reach>& reach,
+            std::vector<std::vector<TokenId>>& chosen, Backend& backend) {
+  const auto reach_of_row = [&](Index row) { return reach[static_cast<std::size_t>((begin + row) % std::ssize(reach))]; };
   std::map<Index, std::vector<std::int32_t>> rows_by_count;
-  for (Index r = 0; r < scores.rows(); ++r) {
-    rows_by_count[reach[static_cast<std::size_t>(r % std::ssize(reach))].fetched].push_back(static_cast<std::int32_t>(r));
-  }
-  std::vector<std::vector<TokenId>> chosen(static_cast<std::size_t>(scores.rows()));
+  for (Index r = 0; r < scores.rows(); ++r) rows_by_count[reach_of_row(r).fetched].push_back(static_cast<std::int32_t>(r));
   for (const auto& [k, rows] : rows_by_count) {
     if (k == 0) continue;
     const Index count = std::ssize(rows);
     std::vector<std::int32_t> last;
-    for (const std::int32_t r : rows) {
-      last.push_back(static_cast<std::int32_t>(reach[static_cast<std::size_t>(r % std::ssize(reach))].candidates));
-    }
-    const bool all = count == scores.rows();  // otherwise the rows asked for may change with the budget
-    const auto first = backend.adopt(std::vector<std::int32_t>(rows.size()), count);
-    const auto ids = backend.read(best_columns(all ? queries : QueryBlock{}, all ? scores : gathered(scores, rows, backend),
-                                               first, backend.adopt(std::move(last), count), k, backend));
+    for (const std::int32_t r : rows) last.push_back(static_cast<std::int32_t>(reach_of_row(r).candidates));
+    const auto best = backend.allocate<std::int32_t>(count, k);
+    backend.run(kernels::TopK<Buffer>{.scores = count == scores.rows() ? scores : gathered(scores, rows, backend),
+                                      .first = backend.adopt(std::vector<std::int32_t>(rows.size()), count),
+                                      .last = backend.adopt(std::move(last), count),
+                                      .ids = best});
+    const std::vector<std::int32_t> ids = backend.read(best);
     for (Index r = 0; r < count; ++r) {
-      chosen[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])].assign(ids.begin() + r * k,
-                                                                                 ids.begin() + (r + 1) * k);
+      chosen[static_cast<std::size_t>(begin + rows[static_cast<std::size_t>(r)])].assign(ids.begin() + r * k,
+                                                                                         ids.begin() + (r + 1) * k);
     }
   }
-  return chosen;
 }
 
 }  // namespace
@@ -82,15 +79,13 @@ std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<Speculate
   return reach;
 }
 
-bool fetch_alike(const std::vector<Reach>& reach, Index budget, const InfinigenParams& params) {
-  return params.fetch == InfinigenParams::Fetch::fixed && std::ranges::all_of(reach, [&](const Reach& r) {
-           return r.own == reach.front().own && r.candidates >= budget - r.own;
-         });
-}
-
-EntryTable fetched_tokens(const QueryBlock& queries, const Buffer<const float>& scores, const std::vector<Reach>& reach,
-                          Backend& backend) {
-  const auto chosen = choose(queries, scores, reach, backend);
+EntryTable fetched_tokens(Index rows, const RowScores& scores, const std::vector<Reach>& reach, Backend& backend) {
+  constexpr Index part = 64;  // few enough rows that their scores stay in the processor's cache
+  std::vector<std::vector<TokenId>> chosen(static_cast<std::size_t>(rows));
+  for (Index begin = 0, count; begin < rows; begin += count) {
+    count = std::min(part, std::ssize(reach) - begin % std::ssize(reach));
+    choose(scores(begin, count), begin, reach, chosen, backend);
+  }
   Index width = 0;
   for (const Reach& r : reach) width = std::max(width, r.fetched + r.own);
   std::vector<TokenId> ids(chosen.size() * static_cast<std::size_t>(width), -1);
@@ -99,7 +94,7 @@ EntryTable fetched_tokens(const QueryBlock& queries, const Buffer<const float>& 
     auto slot = std::ranges::copy(chosen[r], ids.begin() + static_cast<Index>(r) * width).out;
     if (of_query.own) *slot = static_cast<TokenId>(of_query.candidates);
   }
-  return {.per_query = true, .ids = backend.adopt(std::move(ids), std::ssize(chosen), width)};
+  return {.per_query = true, .ids = backend.adopt(std::move(ids), rows, width)};
 }
 
 }  // namespace kvbench

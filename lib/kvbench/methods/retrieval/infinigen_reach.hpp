@@ -3,6 +3,7 @@
 // max_share, threshold).
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <kvbench/methods/retrieval/infinigen.hpp>
@@ -26,11 +27,10 @@ struct SpeculatedScores {
 std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<SpeculatedScores>& heads, Index tokens, Index budget,
                             const InfinigenParams& params, Backend& backend);
 
-/// Whether all queries fetch as many tokens as this budget has, and as each smaller one has.
-bool fetch_alike(const std::vector<Reach>& reach, Index budget, const InfinigenParams& params);
+/// Speculated scores of rows begin, ..., begin + count - 1, [count, tokens]. They are rows of one query head.
+using RowScores = std::function<Buffer<const float>(Index begin, Index count)>;
 
-/// A row of tokens for each row of `scores` [G*m or m, tokens], as many as its query fetches, and the query's own.
-EntryTable fetched_tokens(const QueryBlock& queries, const Buffer<const float>& scores, const std::vector<Reach>& reach,
-                          Backend& backend);
+/// The tokens of each of `rows` rows (g*m + i, or i): as many as its query fetches, those with the highest scores, and the query's own.
+EntryTable fetched_tokens(Index rows, const RowScores& scores, const std::vector<Reach>& reach, Backend& backend);
 
 }  // namespace kvbench

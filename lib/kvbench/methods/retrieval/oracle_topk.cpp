@@ -2,9 +2,8 @@
 #include <kvbench/methods/retrieval/oracle_topk.hpp>
 
 #include <algorithm>
+#include <stdexcept>
 
-#include <kvbench/methods/stages/levels.hpp>
-#include <kvbench/methods/stages/stages.hpp>
 
 namespace kvbench {
 namespace {
@@ -35,20 +34,16 @@ class OracleTopkCache : public CompressedCache {
 
   EntryTables entries(const QueryBlock& queries) const override {
     if (!queries.scores.present()) throw std::logic_error("oracle-topk needs the exact logits of the block");
-    const Index rows = group_ * queries.size();
     if (tokens_ == 0) return {};
-    const auto first = backend_.adopt(repeated(backend_.read(queries.first), group_, tokens_), rows);
-    const auto last = backend_.adopt(repeated(backend_.read(queries.last), group_, tokens_), rows);
-    const auto by_level = [&](std::span<const Index> budgets) {
-      std::vector<Index> counts;
-      for (const Index budget : budgets) counts.push_back(std::min(budget, tokens_));
-      std::vector<EntryTable> tables;
-      for (const auto& ids : best_by_level(queries, queries.scores, first, last, counts, backend_)) {
-        tables.push_back({.per_head = true, .per_query = true, .ids = ids});
-      }
-      return tables;
-    };
-    return nested_tables(queries, budget_, backend_, by_level);
+    const Index rows = group_ * queries.size();
+    const auto ids = backend_.allocate<std::int32_t>(rows, std::min(budget_, tokens_));
+    backend_.run(kernels::TopK<Buffer>{
+        .scores = queries.scores,
+        .first = backend_.adopt(repeated(backend_.read(queries.first), group_, tokens_), rows),
+        .last = backend_.adopt(repeated(backend_.read(queries.last), group_, tokens_), rows),
+        .ids = ids,
+    });
+    return {{.per_head = true, .per_query = true, .ids = ids}};
   }
 
   Footprint footprint() const override {
@@ -65,27 +60,16 @@ class OracleTopkCache : public CompressedCache {
   Index group_, d_, dv_, tokens_, budget_;
 };
 
-class OracleTopkPrepared : public Prepared {
- public:
-  OracleTopkPrepared(const HeadPrompt& head, Backend& backend) : head_(head), backend_(backend) {}
-
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t /*seed*/) const override {
-    return std::make_unique<OracleTopkCache>(head_, budget, backend_);
-  }
-
- private:
-  HeadPrompt head_;
-  Backend& backend_;
-};
-
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const OracleTopkParams&, Backend& backend) {
-  return std::make_shared<OracleTopkPrepared>(head, backend);
+MakeCache prepare_oracle(const HeadPrompt& head, const NoParams&, Backend& backend) {
+  return [head, &backend](Index budget, std::uint32_t /*seed*/) {
+    return std::make_unique<OracleTopkCache>(head, budget, backend);
+  };
 }
 
 }  // namespace
 
 MethodInfo oracle_topk_method() {
-  return with_params<OracleTopkParams>(
+  return with_params<NoParams>(
       {
           .name = "oracle-topk",
           .aliases = {"topk"},
@@ -96,7 +80,7 @@ MethodInfo oracle_topk_method() {
                          .query = "O(n), on the logits of the exact pass",
                          .memory = "n (d + dv) + G B",
                          .growth = {.compress = 0, .query = 1, .memory = 1}},
-          .kind = Kind::select,
+          .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .streaming = true,
           .properties = {.full_budget_exact = Property::yes(),
@@ -106,7 +90,7 @@ MethodInfo oracle_topk_method() {
                          .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::ones},
       },
-      prepare);
+      prepare_oracle);
 }
 
 }  // namespace kvbench

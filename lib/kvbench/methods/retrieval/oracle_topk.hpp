@@ -9,12 +9,9 @@
 // ClusterKV, arXiv 2412.03213, measure their recall against this set).
 #pragma once
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
-
-struct OracleTopkParams {};
-inline void fields(ParamVisitor&, OracleTopkParams&) {}
 
 MethodInfo oracle_topk_method();
 

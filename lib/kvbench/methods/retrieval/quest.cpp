@@ -2,11 +2,10 @@
 #include <kvbench/methods/retrieval/quest.hpp>
 
 #include <algorithm>
-#include <limits>
+#include <stdexcept>
 
 #include <kvbench/methods/stages/growing_rows.hpp>
-#include <kvbench/methods/stages/levels.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -38,15 +37,7 @@ class QuestCache : public CompressedCache {
 
   EntryTables entries(const QueryBlock& queries) const override {
     if (tokens() == 0 || queries.size() == 0) return {};
-    const std::vector<Index> ends = visible_ends(queries);
-    const Index fewest = *std::ranges::min_element(ends);
-    const auto by_level = [&](std::span<const Index> budgets) {
-      std::vector<EntryTable> tables;
-      for (const auto& level : choose(queries, ends, budgets)) tables.push_back(tabulate(level));
-      return tables;
-    };
-    return nested_tables(
-        queries, budget_, backend_, [&](Index largest) { return fewest > largest; }, by_level);
+    return {table_of(choose(queries, visible_ends(queries)))};
   }
 
   Footprint footprint() const override {
@@ -126,64 +117,41 @@ class QuestCache : public CompressedCache {
     return backend_.adopt(std::move(scores), rows, pages + 1);
   }
 
-  /// The scores that pages are chosen by, [G*m or m, pages]: the same for all budgets.
-  Buffer<const float> shared_scores(const QueryBlock& queries, const std::vector<Index>& ends) const {
-    struct PageScores {
-      Buffer<const float> scores;
-    };
-    const auto compute = [&] {
-      return PageScores{group_scores(page_scores(queries, ends), queries.size(), params_.group, backend_)};
-    };
-    return queries.memo == nullptr ? compute().scores : queries.memo->get<PageScores>(backend_, compute).scores;
-  }
-
-  /// The pages that answer each row, g*m + i, or i where the kv head chooses, by level of falling budgets. A query that sees no
-  /// more tokens than a budget takes all of them, which is known here for a single budget only.
-  std::vector<std::vector<Pages>> choose(const QueryBlock& queries, const std::vector<Index>& ends,
-                                         std::span<const Index> budgets) const {
-    const Index m = queries.size(), all = closed() + 1;
-    const Index rows = params_.group.per_head() ? group_ * m : m;
-    if (pages_of(budgets.front()) >= all) return {std::vector<Pages>(static_cast<std::size_t>(rows), token_range(0, all))};
-    const Index ranked = params_.last_page ? all - 1 : all;
-    const auto bound = [&](Index column) {
-      return backend_.adopt(std::vector(static_cast<std::size_t>(rows), static_cast<std::int32_t>(column)), rows);
-    };
-    std::vector<Index> counts;
-    for (const Index budget : budgets) counts.push_back(pages_of(budget) - (params_.last_page ? 1 : 0));
-    std::vector<std::vector<Pages>> levels;
-    for (const auto& level : best_by_level(queries, shared_scores(queries, ends), bound(0), bound(ranked), counts, backend_)) {
-      const std::vector<std::int32_t> ids = backend_.read(level);
-      std::vector<Pages>& chosen = levels.emplace_back();
-      for (auto row = ids.begin(); std::ssize(chosen) < rows; row += level.cols()) chosen.emplace_back(row, row + level.cols());
-    }
+  /// The pages that answer each row, g*m + i, or i where the kv head selects. A query that sees no more tokens than the budget gets
+  /// all of them.
+  std::vector<Pages> choose(const QueryBlock& queries, const std::vector<Index>& ends) const {
+    const Index m = queries.size(), all = closed() + 1, rows = params_.group.per_head() ? group_ * m : m;
+    std::vector<Pages> chosen(static_cast<std::size_t>(rows), token_range(0, all));
+    if (pages_of(budget_) >= all) return chosen;
+    const Index competing = params_.last_page ? all - 1 : all, count = pages_of(budget_) - (params_.last_page ? 1 : 0);
+    const auto scores = group_scores(page_scores(queries, ends), m, params_.group, backend_);
+    const std::vector<std::int32_t> best = backend_.read(best_columns(scores, 0, competing, count, backend_));
     for (Index r = 0; r < rows; ++r) {
-      Pages& pages = levels.back()[static_cast<std::size_t>(r)];
-      if (ends[static_cast<std::size_t>(r % m)] <= budgets.back()) {
-        pages = token_range(0, all);
-      } else if (params_.last_page) {
-        pages.push_back(static_cast<std::int32_t>(all - 1));
-      }
+      if (ends[static_cast<std::size_t>(r % m)] <= budget_) continue;
+      Pages& pages = chosen[static_cast<std::size_t>(r)];
+      pages.assign(best.begin() + r * count, best.begin() + (r + 1) * count);
+      if (params_.last_page) pages.push_back(static_cast<std::int32_t>(all - 1));
     }
-    return levels;
+    return chosen;
   }
 
-  EntryTable tabulate(const std::vector<Pages>& chosen) const {
+  EntryTable table_of(const std::vector<Pages>& chosen) const {
     const Index page = params_.page, rows = std::ssize(chosen);
     const Index width = page * std::ssize(*std::ranges::max_element(chosen, {}, &Pages::size));
-    std::vector<std::int32_t> ids(static_cast<std::size_t>(rows * width), -1), groups = ids;
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(rows * width), -1), page_ids = ids;
     for (Index r = 0; r < rows; ++r) {
       auto slot = static_cast<std::size_t>(r * width);
       for (const std::int32_t p : chosen[static_cast<std::size_t>(r)]) {
         for (Index j = p * page; j < std::min((p + 1) * page, tokens()); ++j, ++slot) {
           ids[slot] = static_cast<std::int32_t>(j);
-          groups[slot] = p;
+          page_ids[slot] = p;
         }
       }
     }
     return {.per_head = params_.group.per_head(),
             .per_query = true,
             .ids = backend_.adopt(std::move(ids), rows, width),
-            .groups = backend_.adopt(std::move(groups), rows, width)};
+            .cluster_ids = backend_.adopt(std::move(page_ids), rows, width)};
   }
 
   Backend& backend_;
@@ -194,11 +162,11 @@ class QuestCache : public CompressedCache {
   Index filled_ = 0;    ///< rows of it in use
 };
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const QuestParams& params, Backend& backend) {
+MakeCache prepare(const HeadPrompt& head, const QuestParams& params, Backend& backend) {
   const Index closed = closed_tokens(head.tokens(), params.page);
   const auto bounds = backend.allocate<float>(closed / params.page, 2 * head.keys.cols());
   backend.run(kernels::PageBounds<Buffer>{.rows = head.keys.slice(0, closed), .page = params.page, .out = bounds});
-  return prepared([head, bounds, params, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {
+  return [head, bounds, params, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {
     if (budget < params.min_pages * params.page) {
       throw Infeasible(
           fmt::format("quest reads at least {} pages of {} tokens, more than the budget of {} tokens; raise the "
@@ -206,7 +174,7 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const QuestParam
                       params.min_pages, params.page, budget));
     }
     return std::make_unique<QuestCache>(head, bounds, params, budget, backend);
-  });
+  };
 }
 
 }  // namespace
@@ -234,7 +202,7 @@ MethodInfo quest_method() {
                          .query = "O(2 d n / page + B (d + dv))",
                          .memory = "n (d + dv) + 2 d n / page",
                          .growth = {.compress = 1, .query = 1, .memory = 1}},
-          .kind = Kind::select,
+          .kind = Kind::retrieval,
           .granularity = Granularity::query_head,
           .streaming = true,
           .properties = {.full_budget_exact = Property::yes(),

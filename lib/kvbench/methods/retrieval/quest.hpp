@@ -22,7 +22,7 @@
 #pragma once
 
 #include <kvbench/methods/stages/group.hpp>
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
 

@@ -6,7 +6,7 @@
 
 #include <Eigen/Eigenvalues>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/sampling/balancekv.hpp>
 
-#include <numeric>
 #include <utility>
 
 #include <kvbench/methods/sampling/balancekv_stream.hpp>
-#include <kvbench/methods/stages/stages.hpp>
-#include <kvbench/methods/sampling/walked_blocks.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -16,10 +16,8 @@ using Half = BalancekvParams::Half;
 /// Halves the first tokens of a context again and again.
 class Halving {
  public:
-  Halving(const HeadPrompt& head, const BalancekvParams& params, std::uint32_t seed, WalkedBlocks& walked, Backend& backend)
-      : head_(head), params_(params), draws_(seed, "balancekv", head), walked_(walked), backend_(backend) {
-    walked_.start(seed);
-  }
+  Halving(const HeadPrompt& head, const BalancekvParams& params, std::uint32_t seed, Backend& backend)
+      : head_(head), params_(params), draws_(seed, "balancekv", head), backend_(backend) {}
 
   /// What `rounds` rounds leave of the first `tokens` tokens.
   WeightedTokens run(Index tokens, Index rounds) {
@@ -44,67 +42,52 @@ class Halving {
 
  private:
   WeightedTokens halve(const WeightedTokens& list, std::uint32_t round) {
-    const auto walk = [&](const WeightedTokens& tokens, std::vector<std::int32_t> starts) {
-      return sign(tokens, std::move(starts), round);
-    };
-    const SignedBlocks walked = walked_.sign(list, params_.block, {static_cast<std::int32_t>(round)}, walk, backend_);
     const Index n = std::ssize(list.ids);
-    fails_ = std::accumulate(walked.events.begin(), walked.events.end(), fails_);
+    const std::vector<std::int32_t> starts = block_starts(n, params_.block);
+    const WalkSigns walk = sign(list, starts, round);
+    fails_ += walk.fails;
     steps_ += params_.half == Half::exact ? (n + 1) / 2 : n;
-    if (params_.half == Half::released) return list.at(released_half(walked.signs));
+    if (params_.half == Half::released) return list.at(released_half(walk.signs));
     // Exact pairs have one +1 each.
-    KeptPlaces kept{smaller_halves(walked.signs, block_starts(n, params_.block)), {}};
+    KeptPlaces kept{smaller_halves(walk.signs, starts), {}};
     kept.factors.assign(kept.places.size(), 2);
     return list.at(kept);
   }
 
-  SignedBlocks sign(const WeightedTokens& list, std::vector<std::int32_t> starts, std::uint32_t round) const {
+  WalkSigns sign(const WeightedTokens& list, const std::vector<std::int32_t>& starts, std::uint32_t round) const {
     WalkRows rows{.keys = rows_at(head_.keys, list.ids, backend_),
                   .values = rows_at(head_.values, list.ids, backend_),
-                  .starts = std::move(starts),
+                  .starts = starts,
                   .uniforms = token_uniforms(draws_, list.ids, round)};
     // One weight of all scales the vectors and their largest alike.
     if (params_.half == Half::released) rows.weights = list.weights;
-    return balanced_blocks(rows, walk_settings(params_, head_.scale), backend_);
+    return softmax_balance(rows, walk_settings(params_, head_.scale), backend_);
   }
 
   const HeadPrompt& head_;
   const BalancekvParams& params_;
   Draws draws_;
-  WalkedBlocks& walked_;
   Backend& backend_;
   Index fails_ = 0, steps_ = 0;
 };
 
-class BatchPrepared : public Prepared {
- public:
-  BatchPrepared(const HeadPrompt& head, const BalancekvParams& params, Backend& backend)
-      : head_(head), params_(params), backend_(backend) {}
+std::unique_ptr<CompressedCache> make_batch(const HeadPrompt& head, const BalancekvParams& params, Index budget,
+                                            std::uint32_t seed, Backend& backend) {
+  const Index n = head.tokens();
+  const auto left = params.half == Half::exact ? left_of_pairs : left_of_halves;
+  const HalvingPlan plan = plan_halving("balancekv", n, budget, params.rounds, left);
+  if (plan.rounds == 0) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
+  Halving halving(head, params, seed, backend);
+  WeightedTokens kept = halving.run(n - plan.recent, plan.rounds);
+  kept.add_range(n - plan.recent, n);
+  return std::make_unique<KeptCache>(backend, head,
+                                     KeptTokens{.ids = std::move(kept.ids),
+                                                .weight = std::move(kept.weights),
+                                                .fixed = {.recent = plan.recent},
+                                                .notes = walk_notes(halving.fails(), halving.steps())});
+}
 
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
-    const Index n = head_.tokens();
-    const auto left = params_.half == Half::exact ? left_of_pairs : left_of_halves;
-    const HalvingPlan plan = plan_halving("balancekv", n, budget, params_.rounds, left);
-    if (plan.rounds == 0) return std::make_unique<KeptCache>(backend_, head_, KeptTokens{.ids = token_range(0, n)});
-    Halving halving(head_, params_, seed, walked_, backend_);
-    WeightedTokens kept = halving.run(n - plan.recent, plan.rounds);
-    kept.add_range(n - plan.recent, n);
-    spare(walked_.take_spared());
-    return std::make_unique<KeptCache>(backend_, head_,
-                                       KeptTokens{.ids = std::move(kept.ids),
-                                                  .weight = std::move(kept.weights),
-                                                  .fixed = {.recent = plan.recent},
-                                                  .notes = walk_notes(halving.fails(), halving.steps())});
-  }
-
- private:
-  HeadPrompt head_;
-  BalancekvParams params_;
-  Backend& backend_;
-  mutable WalkedBlocks walked_;
-};
-
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
+MakeCache prepare(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
   using Mode = BalancekvParams::Mode;
   const bool from_nothing = head.calibration_keys.present();
   if (params.mode == Mode::stream || (params.mode == Mode::automatic && from_nothing && params.half != Half::released)) {
@@ -115,7 +98,7 @@ std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvP
         "balancekv.mode=batch (and half=released, which is of that mode) compresses a context once and keeps every later "
         "token, and this stream starts from none; set balancekv.mode=stream");
   }
-  return std::make_shared<BatchPrepared>(head, params, backend);
+  return [head, params, &backend](Index budget, std::uint32_t seed) { return make_batch(head, params, budget, seed, backend); };
 }
 
 }  // namespace
@@ -169,7 +152,7 @@ MethodInfo balancekv_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::sample,
+          .kind = Kind::sampling,
           .streaming = true,
           .seeded = true,
           .properties = {.full_budget_exact = Property::yes(),

@@ -47,7 +47,7 @@
 
 #include <string>
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 #include <kvbench/methods/sampling/softmax_balance.hpp>
 
 namespace kvbench {

@@ -2,13 +2,13 @@
 #include <kvbench/methods/sampling/balancekv_repo.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
-#include <kvbench/methods/stages/stages.hpp>
-#include <kvbench/methods/sampling/walked_blocks.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr double value_offset = 0.025 + 1e-8;
 
 /// What all budgets and seeds read.
-struct Shared {
+struct WalkedHead {
   HeadPrompt head;
   BalancekvRepoParams params;
   Backend& backend;
@@ -25,10 +25,7 @@ struct Shared {
 
 class ReleasedWalk {
  public:
-  ReleasedWalk(const Shared& shared, std::uint32_t seed, WalkedBlocks& walked)
-      : shared_(shared), draws_(seed, "balancekv-repo", shared.head), walked_(walked) {
-    walked_.start(seed);
-  }
+  ReleasedWalk(const WalkedHead& shared, std::uint32_t seed) : shared_(shared), draws_(seed, "balancekv-repo", shared.head) {}
 
   WeightedTokens run(Index tokens, Index rounds) {
     WeightedTokens list;
@@ -40,30 +37,21 @@ class ReleasedWalk {
   }
 
   std::vector<Note> notes() const {
-    return {{"signs that were certain", static_cast<double>(certain_)}, {"of steps", static_cast<double>(steps_)}};
+    return {{"forced signs", static_cast<double>(forced_)}, {"of steps", static_cast<double>(steps_)}};
   }
 
  private:
   std::vector<std::int32_t> sign(const WeightedTokens& list, std::uint32_t round) {
-    const BalancekvRepoParams& params = shared_.params;
-    const double shift = shift_of(list), step = std::min(1e38, params.gamma * std::exp(shift - params.beta));
-    const auto walk = [&](const WeightedTokens& tokens, std::vector<std::int32_t> starts) {
-      return blocks(tokens, std::move(starts), static_cast<float>(shift), static_cast<float>(step), round);
-    };
-    const std::vector<std::int32_t> given = {static_cast<std::int32_t>(round), bits(shift), bits(step)};
-    SignedBlocks walked = walked_.sign(list, params.block, given, walk, shared_.backend);
-    certain_ = std::accumulate(walked.events.begin(), walked.events.end(), certain_);
-    steps_ += std::ssize(list.ids);
-    return std::move(walked.signs);
-  }
-
-  SignedBlocks blocks(const WeightedTokens& list, std::vector<std::int32_t> starts, float shift, float step,
-                      std::uint32_t round) const {
     const auto& [head, params, backend, norms2] = shared_;
-    const Index n = std::ssize(list.ids), blocks = std::ssize(starts) - 1;
-    const auto of_each = [&](float x) { return backend.adopt(std::vector(static_cast<std::size_t>(blocks), x), blocks); };
-    const auto signs = backend.allocate<std::int32_t>(n);
-    const auto certain = backend.allocate<std::int32_t>(blocks);
+    const double shift = shift_of(list), step = std::min(1e38, params.gamma * std::exp(shift - params.beta));
+    const Index n = std::ssize(list.ids);
+    std::vector<std::int32_t> starts = block_starts(n, params.block);
+    const Index blocks = std::ssize(starts) - 1;
+    // clang 14 does not capture structured bindings by [&].
+    const auto of_each = [&, &backend = backend](double x) {
+      return backend.adopt(std::vector(static_cast<std::size_t>(blocks), static_cast<float>(x)), blocks);
+    };
+    const auto signs = backend.allocate<std::int32_t>(n), forced = backend.allocate<std::int32_t>(blocks);
     backend.run(kernels::BalanceWalk<Buffer>{.keys = rows_at(head.keys, list.ids, backend),
                                              .values = rows_at(head.values, list.ids, backend),
                                              .weights = backend.adopt(std::vector(list.weights), n),
@@ -76,8 +64,11 @@ class ReleasedWalk {
                                              .first_positive = true,
                                              .uniforms = backend.adopt(token_uniforms(draws_, list.ids, round), n),
                                              .signs = signs,
-                                             .fails = certain});
-    return {.signs = backend.read(signs), .events = backend.read(certain)};
+                                             .fails = forced});
+    const std::vector<std::int32_t> of_blocks = backend.read(forced);
+    forced_ = std::accumulate(of_blocks.begin(), of_blocks.end(), forced_);
+    steps_ += n;
+    return backend.read(signs);
   }
 
   /// Off all exponents, and into the step: at most 80, which fp32 holds.
@@ -86,52 +77,39 @@ class ReleasedWalk {
     for (const TokenId id : list.ids) largest = std::max(largest, shared_.norms2[static_cast<std::size_t>(id)]);
     return std::min(80.0, walk_shift(shared_.params.temp * double{shared_.head.scale} * largest));
   }
-  static std::int32_t bits(double x) { return std::bit_cast<std::int32_t>(static_cast<float>(x)); }
 
-  const Shared& shared_;
+  const WalkedHead& shared_;
   Draws draws_;
-  WalkedBlocks& walked_;
-  Index certain_ = 0, steps_ = 0;
+  Index forced_ = 0, steps_ = 0;
 };
 
-class ReleasedPrepared : public Prepared {
- public:
-  ReleasedPrepared(const HeadPrompt& head, const BalancekvRepoParams& params, Backend& backend)
-      : shared_{head, params, backend, {}} {
-    const auto norms2 = backend.allocate<double>(head.tokens());
-    backend.run(kernels::SquaredNorms<Buffer>{.rows = head.keys, .out = norms2});
-    shared_.norms2 = backend.read(norms2);
+std::unique_ptr<CompressedCache> compress(const WalkedHead& shared, Index budget, std::uint32_t seed) {
+  const auto& [head, params, backend, norms2] = shared;
+  const Index n = head.tokens();
+  const HalvingPlan plan = plan_halving("balancekv-repo", n, budget, params.rounds, left_of_halves);
+  if (plan.rounds == 0) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
+  ReleasedWalk walk(shared, seed);
+  WeightedTokens kept = walk.run(n - plan.recent, plan.rounds);
+  std::vector<float> den;
+  if (params.mass == BalancekvRepoParams::Mass::released) {
+    den.assign(kept.ids.size(), std::ldexp(1.0f, static_cast<int>(plan.rounds)));
+    den.resize(kept.ids.size() + static_cast<std::size_t>(plan.recent), 1);
   }
+  kept.add_range(n - plan.recent, n);
+  return std::make_unique<KeptCache>(backend, head,
+                                     KeptTokens{.ids = std::move(kept.ids),
+                                                .weight = std::move(kept.weights),
+                                                .fixed = {.recent = plan.recent},
+                                                .weight_den = std::move(den),
+                                                .notes = walk.notes()});
+}
 
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
-    const auto& [head, params, backend, norms2] = shared_;
-    const Index n = head.tokens();
-    const HalvingPlan plan = plan_halving("balancekv-repo", n, budget, params.rounds, left_of_halves);
-    if (plan.rounds == 0) return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = token_range(0, n)});
-    ReleasedWalk walk(shared_, seed, walked_);
-    WeightedTokens kept = walk.run(n - plan.recent, plan.rounds);
-    spare(walked_.take_spared());
-    std::vector<float> den;
-    if (params.mass == BalancekvRepoParams::Mass::released) {
-      den.assign(kept.ids.size(), std::ldexp(1.0f, static_cast<int>(plan.rounds)));
-      den.resize(kept.ids.size() + static_cast<std::size_t>(plan.recent), 1);
-    }
-    kept.add_range(n - plan.recent, n);
-    return std::make_unique<KeptCache>(backend, head,
-                                       KeptTokens{.ids = std::move(kept.ids),
-                                                  .weight = std::move(kept.weights),
-                                                  .fixed = {.recent = plan.recent},
-                                                  .weight_den = std::move(den),
-                                                  .notes = walk.notes()});
-  }
-
- private:
-  Shared shared_;
-  mutable WalkedBlocks walked_;
-};
-
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const BalancekvRepoParams& params, Backend& backend) {
-  return std::make_shared<ReleasedPrepared>(head, params, backend);
+MakeCache prepare(const HeadPrompt& head, const BalancekvRepoParams& params, Backend& backend) {
+  const auto norms2 = backend.allocate<double>(head.tokens());
+  backend.run(kernels::SquaredNorms<Buffer>{.rows = head.keys, .out = norms2});
+  return [shared = WalkedHead{head, params, backend, backend.read(norms2)}](Index budget, std::uint32_t seed) {
+    return compress(shared, budget, seed);
+  };
 }
 
 }  // namespace
@@ -160,7 +138,7 @@ MethodInfo balancekv_repo_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + 2 B",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::sample,
+          .kind = Kind::sampling,
           .seeded = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::no("0.025 is added to inner products of values"),

@@ -31,7 +31,7 @@
 // weights a token.
 #pragma once
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
 

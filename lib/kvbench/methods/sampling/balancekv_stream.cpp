@@ -7,7 +7,7 @@
 #include <map>
 
 #include <kvbench/methods/sampling/merge_and_reduce.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 
 namespace kvbench {
 namespace {
@@ -208,38 +208,28 @@ Index whole_tree(Index tokens, Index t) {
   return levels;
 }
 
-class StreamPrepared : public Prepared {
- public:
-  StreamPrepared(const HeadPrompt& head, const BalancekvParams& params, Backend& backend)
-      : head_(head), params_(params), backend_(backend) {
-    const bool seen = head.tokens() > 0 || !head.calibration_keys.present();
-    const Buffer<const float> keys = seen ? head.keys : head.calibration_keys;
-    horizon_.tokens = keys.rows();
-    for (const double norm : norms(keys, backend)) horizon_.key_norm = std::max(horizon_.key_norm, norm);
-    sizes_ = {.tokens = keys.rows(), .seen = seen};
-    if (!seen) {
-      sizes_.buckets.assign(static_cast<std::size_t>(params.buckets), (keys.rows() + params.buckets - 1) / params.buckets);
-      return;
-    }
-    std::map<int, Index> counts;
-    for (const double norm : norms(head.values, backend)) {
-      if (norm > 0) ++counts[norm_bucket(norm)];
-    }
-    for (const auto& [bucket, count] : counts) sizes_.buckets.push_back(count);
-  }
-
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
-    const StreamPlan plan = plan_stream(sizes_, params_, budget, head_.keys.cols(), head_.values.cols());
-    return std::make_unique<StreamCache>(head_, params_, plan, horizon_, seed, backend_);
-  }
-
- private:
-  HeadPrompt head_;
-  BalancekvParams params_;
-  Backend& backend_;
-  Horizon horizon_;
-  StreamSizes sizes_;
+/// What a stream is planned for.
+struct StreamOutlook {
+  Horizon horizon;
+  StreamSizes sizes;
 };
+StreamOutlook outlook_of(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
+  const bool seen = head.tokens() > 0 || !head.calibration_keys.present();
+  const Buffer<const float> keys = seen ? head.keys : head.calibration_keys;
+  StreamOutlook outlook{.sizes = {.tokens = keys.rows(), .seen = seen}};
+  outlook.horizon.tokens = keys.rows();
+  for (const double norm : norms(keys, backend)) outlook.horizon.key_norm = std::max(outlook.horizon.key_norm, norm);
+  if (!seen) {
+    outlook.sizes.buckets.assign(static_cast<std::size_t>(params.buckets), (keys.rows() + params.buckets - 1) / params.buckets);
+    return outlook;
+  }
+  std::map<int, Index> counts;
+  for (const double norm : norms(head.values, backend)) {
+    if (norm > 0) ++counts[norm_bucket(norm)];
+  }
+  for (const auto& [bucket, count] : counts) outlook.sizes.buckets.push_back(count);
+  return outlook;
+}
 
 }  // namespace
 
@@ -266,9 +256,11 @@ StreamPlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, 
       any_t ? "" : ", or leave balancekv.t to it"));
 }
 
-std::shared_ptr<const Prepared> prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams& params,
-                                                         Backend& backend) {
-  return std::make_shared<StreamPrepared>(head, params, backend);
+MakeCache prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
+  return [head, params, outlook = outlook_of(head, params, backend), &backend](Index budget, std::uint32_t seed) {
+    const StreamPlan plan = plan_stream(outlook.sizes, params, budget, head.keys.cols(), head.values.cols());
+    return std::make_unique<StreamCache>(head, params, plan, outlook.horizon, seed, backend);
+  };
 }
 
 }  // namespace kvbench

@@ -9,8 +9,7 @@
 
 namespace kvbench {
 
-std::shared_ptr<const Prepared> prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams& params,
-                                                         Backend& backend);
+MakeCache prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams& params, Backend& backend);
 
 /// i with 2^{i-1} < norm <= 2^i; norm > 0.
 int norm_bucket(double norm);

@@ -91,7 +91,7 @@ WalkConstant parse_walk_constant(const std::string& parameter, const std::string
   return {WalkConstant::Kind::number, number};
 }
 
-SignedBlocks balanced_blocks(const WalkRows& rows, const WalkSettings& settings, Backend& backend) {
+WalkSigns softmax_balance(const WalkRows& rows, const WalkSettings& settings, Backend& backend) {
   const Index n = rows.keys.rows(), blocks = std::ssize(rows.starts) - 1;
   if (n == 0) return {};
   Thresholds limits = thresholds(rows, settings, backend);
@@ -110,14 +110,9 @@ SignedBlocks balanced_blocks(const WalkRows& rows, const WalkSettings& settings,
                                     .fails = fails};
   if (!rows.weights.empty()) walk.weights = backend.adopt(std::vector(rows.weights), n);
   backend.run(walk);
-  return {.signs = backend.read(signs), .events = backend.read(fails)};
-}
-
-WalkSigns softmax_balance(const WalkRows& rows, const WalkSettings& settings, Backend& backend) {
-  SignedBlocks walked = balanced_blocks(rows, settings, backend);
-  const Index n = std::ssize(walked.signs);
-  return {.signs = std::move(walked.signs),
-          .fails = std::accumulate(walked.events.begin(), walked.events.end(), Index{0}),
+  const std::vector<std::int32_t> by_block = backend.read(fails);
+  return {.signs = backend.read(signs),
+          .fails = std::accumulate(by_block.begin(), by_block.end(), Index{0}),
           .steps = settings.pairs ? (n + 1) / 2 : n};
 }
 
@@ -177,10 +172,6 @@ KeptPlaces released_half(const std::vector<std::int32_t>& signs) {
 void WeightedTokens::add_range(Index first, Index end) {
   for (Index i = first; i < end; ++i) ids.push_back(static_cast<TokenId>(i));
   weights.resize(ids.size(), 1);
-}
-
-WeightedTokens WeightedTokens::part(Index first, Index end) const {
-  return {{ids.begin() + first, ids.begin() + end}, {weights.begin() + first, weights.begin() + end}};
 }
 
 WeightedTokens WeightedTokens::at(const KeptPlaces& kept) const {

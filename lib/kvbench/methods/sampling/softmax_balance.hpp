@@ -40,20 +40,13 @@ struct WalkRows {
   std::vector<double> uniforms;      ///< [n]
   double value_radius = 0;           ///< r_val, where it is known; 0: the longest value of each block
 };
-struct SignedBlocks {
-  std::vector<std::int32_t> signs;   ///< [n] +1 or -1
-  std::vector<std::int32_t> events;  ///< [blocks] what a row counts of the walk: steps with |sum| > c R^2, say
-};
-/// Walks with R = exp(scale r_key^2 / 2) r_val, r_key and r_val the longest of each block. With pairs R is that of the
-/// differences: |u - u'| <= 2 R, and <= sqrt(2) R for v = 1, where inner products are positive.
-SignedBlocks balanced_blocks(const WalkRows& rows, const WalkSettings& settings, Backend& backend);
-
 struct WalkSigns {
   std::vector<std::int32_t> signs;  ///< [n] +1 or -1
   Index fails = 0;                  ///< steps with |sum| > c R^2: the walk is clamped there and its bound is void
   Index steps = 0;
 };
-/// The same, with events of all blocks together.
+/// Walks with R = exp(scale r_key^2 / 2) r_val, r_key and r_val the longest of each block. With pairs R is that of the
+/// differences: |u - u'| <= 2 R, and <= sqrt(2) R for v = 1, where inner products are positive.
 WalkSigns softmax_balance(const WalkRows& rows, const WalkSettings& settings, Backend& backend);
 
 /// The FAIL events of a row and the steps among which they fell; nothing where there were none.
@@ -89,8 +82,6 @@ struct WeightedTokens {
 
   /// Adds the tokens first, ..., end - 1 with weight 1.
   void add_range(Index first, Index end);
-  /// The tokens at places [first, end) of the list.
-  WeightedTokens part(Index first, Index end) const;
   /// The tokens at these places of the list.
   WeightedTokens at(const KeptPlaces& kept) const;
 };

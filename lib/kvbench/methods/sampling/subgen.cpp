@@ -9,7 +9,9 @@
 
 #include <kvbench/methods/sampling/leader_partition.hpp>
 #include <kvbench/methods/sampling/reservoir.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/computed_once.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -172,50 +174,43 @@ class SubgenCache : public CompressedCache {
                   subgen_value_slots(params, budget), params.t, budget, enough));
 }
 
-class SubgenPrepared : public Prepared {
+/// The partitions of a context, which all seeds and all budgets of one capacity share.
+class Partitions {
  public:
-  SubgenPrepared(const HeadPrompt& head, const SubgenParams& params, float radius, Backend& backend)
-      : head_(head), params_(params), radius_(radius), backend_(backend) {
-    auto norms2 = backend.allocate<double>(head.tokens());
-    if (head.tokens() > 0) backend.run(kernels::SquaredNorms<Buffer>{.rows = head.values, .out = norms2});
-    norms2_ = backend.read(norms2);
-  }
+  Partitions(const HeadPrompt& head, const SubgenParams& params, float radius, Backend& backend)
+      : head_(head), params_(params), radius_(radius), backend_(backend) {}
 
-  std::unique_ptr<CompressedCache> make(Index budget, std::uint32_t seed) const override {
-    return std::make_unique<SubgenCache>(backend_, head_, partition(budget), norms2_, params_.t,
-                                         subgen_value_slots(params_, budget), seed, calibrated());
-  }
-
- private:
-  bool budgeted() const { return params_.delta == 0 && params_.delta_r == 0; }
-  /// A stream that has not begun, and a radius that must fit the budget at the end of its prompt.
+  /// Whether the stream has not begun, and the radius must fit the budget at the end of its prompt.
   bool calibrated() const { return budgeted() && head_.tokens() == 0 && head_.calibration_keys.present(); }
 
-  /// Shared by all seeds, and by all budgets of one capacity.
-  std::shared_ptr<const LeaderPartition> partition(Index budget) const {
+  std::shared_ptr<const LeaderPartition> of(Index budget) {
     const Index d = head_.keys.cols(), dv = head_.values.cols();
     const Buffer<const float>& keys = calibrated() ? head_.calibration_keys : head_.keys;
     Index capacity = std::max<Index>(1, keys.rows());
     if (budgeted()) capacity = std::min(capacity, subgen_cluster_capacity(params_, budget, d, dv));
     if (capacity == 0) reject_budget(params_, budget, d, dv);
-    return once(partitions_[capacity], backend_, [&] {
-      // About ten passes of the bisection for the radius.
-      const double pairs = 10 * static_cast<double>(keys.rows() * capacity);
-      if (budgeted()) check_pairs(params_.limit, "subgen", pairs, "lower the budget, or give subgen.delta");
-      auto found = budgeted() ? smallest_leader_partition(backend_, keys, capacity)
-                              : leader_partition(backend_, keys, radius_, capacity).value();
-      // Nothing but the radius is taken from tokens that are still to come.
-      if (calibrated()) found = {.radius = found.radius};
-      return std::make_shared<const LeaderPartition>(std::move(found));
-    });
+    return computed_once(by_capacity_, capacity, [&] { return compute(keys, capacity); });
+  }
+
+ private:
+  bool budgeted() const { return params_.delta == 0 && params_.delta_r == 0; }
+
+  std::shared_ptr<const LeaderPartition> compute(const Buffer<const float>& keys, Index capacity) const {
+    // About ten passes of the bisection for the radius.
+    const double pairs = 10 * static_cast<double>(keys.rows() * capacity);
+    if (budgeted()) check_pairs(params_.limit, "subgen", pairs, "lower the budget, or give subgen.delta");
+    auto found = budgeted() ? smallest_leader_partition(backend_, keys, capacity)
+                            : leader_partition(backend_, keys, radius_, capacity).value();
+    // Nothing but the radius is taken from tokens that are still to come.
+    if (calibrated()) found = {.radius = found.radius};
+    return std::make_shared<const LeaderPartition>(std::move(found));
   }
 
   HeadPrompt head_;
   SubgenParams params_;
   float radius_;  ///< where the budget does not choose it
   Backend& backend_;
-  std::vector<double> norms2_;
-  mutable std::map<Index, Once<std::shared_ptr<const LeaderPartition>>> partitions_;  ///< by capacity
+  std::map<Index, std::shared_ptr<const LeaderPartition>> by_capacity_;
 };
 
 /// delta = delta_r / r with r = scale * max |observed q|.
@@ -230,11 +225,23 @@ double radius_from_queries(const HeadPrompt& head, double delta_r, Backend& back
   return delta_r / (head.scale * std::sqrt(std::ranges::max(backend.read(norms2))));
 }
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const SubgenParams& params, Backend& backend) {
+/// [n] squared norms of the context's values.
+std::vector<double> value_norms2(const HeadPrompt& head, Backend& backend) {
+  const auto norms2 = backend.allocate<double>(head.tokens());
+  if (head.tokens() > 0) backend.run(kernels::SquaredNorms<Buffer>{.rows = head.values, .out = norms2});
+  return backend.read(norms2);
+}
+
+MakeCache prepare(const HeadPrompt& head, const SubgenParams& params, Backend& backend) {
   const double radius = params.delta_r > 0 ? radius_from_queries(head, params.delta_r, backend) : params.delta;
   // Queries that are all zero allow any radius.
   const double largest = std::sqrt(std::numeric_limits<float>::max());
-  return std::make_shared<SubgenPrepared>(head, params, static_cast<float>(std::min(radius, largest)), backend);
+  const auto partitions = std::make_shared<Partitions>(head, params, static_cast<float>(std::min(radius, largest)), backend);
+  const auto norms2 = std::make_shared<const std::vector<double>>(value_norms2(head, backend));
+  return [head, params, partitions, norms2, &backend](Index budget, std::uint32_t seed) {
+    return std::make_unique<SubgenCache>(backend, head, partitions->of(budget), *norms2, params.t,
+                                         subgen_value_slots(params, budget), seed, partitions->calibrated());
+  };
 }
 
 }  // namespace
@@ -281,7 +288,7 @@ MethodInfo subgen_method() {
                          .query = "O((s + m' t) (d + dv))",
                          .memory = "m' (1 + t) d + s (d + dv)",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::sample,
+          .kind = Kind::sampling,
           .streaming = true,
           .seeded = true,
           .properties = {.full_budget_exact = Property::no("values are sampled with replacement at any budget"),

@@ -34,6 +34,7 @@
 // window of queries. Memory: m'(1+t) d + s (d+dv) numbers, and m' + s + 1 for n_i, |v|^2 and mu.
 #pragma once
 
+#include <kvbench/methods/contract/info.hpp>
 #include <kvbench/methods/stages/pair_limit.hpp>
 
 namespace kvbench {

@@ -4,26 +4,26 @@
 #include <algorithm>
 
 #include <kvbench/methods/stages/draws.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
 
 namespace kvbench {
 namespace {
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const UniformParams&, Backend& backend) {
-  return prepared([head, &backend](Index budget, std::uint32_t seed) {
+MakeCache prepare_uniform(const HeadPrompt& head, const NoParams&, Backend& backend) {
+  return [head, &backend](Index budget, std::uint32_t seed) {
     const Index n = head.tokens();
     const Index m = std::min(budget, n);
     std::vector<TokenId> kept = random_tokens(Draws(seed, "uniform", head), n, m);
     std::vector<float> weight;
     if (m < n) weight.assign(static_cast<std::size_t>(m), static_cast<float>(static_cast<double>(n) / static_cast<double>(m)));
     return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = std::move(kept), .weight = std::move(weight)});
-  });
+  };
 }
 
 }  // namespace
 
 MethodInfo uniform_method() {
-  return with_params<UniformParams>(
+  return with_params<NoParams>(
       {
           .name = "uniform",
           .aliases = {},
@@ -34,7 +34,7 @@ MethodInfo uniform_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv)",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::sample,
+          .kind = Kind::sampling,
           .seeded = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),
@@ -43,7 +43,7 @@ MethodInfo uniform_method() {
                          .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::context},
       },
-      prepare);
+      prepare_uniform);
 }
 
 }  // namespace kvbench

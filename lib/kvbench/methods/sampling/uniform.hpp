@@ -8,12 +8,9 @@
 // weight n/m is one number.
 #pragma once
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
-
-struct UniformParams {};
-inline void fields(ParamVisitor&, UniformParams&) {}
 
 MethodInfo uniform_method();
 

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include <kvbench/methods/sampling/softmax_balance.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {
@@ -36,9 +38,8 @@ std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const UniformR
   return std::make_unique<KeptCache>(backend, head, std::move(kept));
 }
 
-std::shared_ptr<const Prepared> prepare(const HeadPrompt& head, const UniformRepoParams& params, Backend& backend) {
-  return prepared(
-      [head, params, &backend](Index budget, std::uint32_t seed) { return compress(head, params, budget, seed, backend); });
+MakeCache prepare(const HeadPrompt& head, const UniformRepoParams& params, Backend& backend) {
+  return [head, params, &backend](Index budget, std::uint32_t seed) { return compress(head, params, budget, seed, backend); };
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ MethodInfo uniform_repo_method() {
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
-          .kind = Kind::sample,
+          .kind = Kind::sampling,
           .seeded = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),

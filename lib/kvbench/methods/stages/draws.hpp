@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include <kvbench/kernels/philox.hpp>
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/inputs.hpp>
 
 namespace kvbench {
 
@@ -40,5 +41,9 @@ class Draws {
   std::uint32_t head_;
   std::uint32_t prompt_;
 };
+
+/// min(count, tokens) random tokens of 0 .. tokens - 1 in increasing order: those with the lowest draws, ties (probability 2^-52) by
+/// index. A larger count adds tokens to those of a smaller one.
+std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count);
 
 }  // namespace kvbench

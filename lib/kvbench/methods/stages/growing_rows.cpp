@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/stages/growing_rows.hpp>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {

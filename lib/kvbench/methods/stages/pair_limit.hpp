@@ -4,6 +4,7 @@
 #pragma once
 
 #include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/params.hpp>
 
 namespace kvbench {
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokens of several sets of entries, sorted by the weights that they have in each set.
+// Sets of entries that answer the same queries, such as those of one method at several budgets, mostly hold the same tokens. A segment
+// holds the tokens that have equal weights in every set, so that attention over it is computed once for all sets:
+// N_c = sum_s w_cs N_s, D_c = sum_s w'_cs D_s for set c and segments s.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <vector>
 
-#include <kvbench/replay/measure/selection.hpp>
+#include <kvbench/replay/measure/host_entries.hpp>
 
 namespace kvbench {
 
@@ -16,19 +18,13 @@ struct SetWeight {
   friend bool operator==(const SetWeight&, const SetWeight&) = default;
 };
 
-/// The tokens of all tables of one scope, by row and segment, increasing in each segment.
-struct Segments {
-  bool per_head = false, per_query = false;
-  std::vector<std::vector<SetWeight>> weights;  ///< by segment, by set
-  Index rows = 0, width = 0;
-  std::vector<std::int32_t> ids;          ///< [rows, width], -1 in unused slots
-  std::vector<std::int32_t> segment_end;  ///< [rows, segments]
-  Index tokens = 0;                       ///< slots in use
+struct Segment {
+  EntryTable table;                ///< ids alone, increasing in each row
+  std::vector<SetWeight> weights;  ///< by set
 };
 
-/// Sorts the tokens that tables of this scope hold; their numbers lie below `tokens`, and no table has keys or values of its
-/// own. Tables that one set holds all of, as those of budgets that nest, are segments as they stand. Empty where the weights
-/// make more combinations than one pass of attention takes.
-std::optional<Segments> find_segments(std::span<const HostEntries* const> sets, Index tokens, bool per_head, bool per_query);
+/// The segments of these sets, whose token numbers lie below `tokens`. Empty where attention over them would not save work: entries with
+/// keys or values of their own, weights that differ from token to token, or sets that hold different tokens.
+std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* const> sets, Index tokens, Backend& backend);
 
 }  // namespace kvbench

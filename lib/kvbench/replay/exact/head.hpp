@@ -2,7 +2,7 @@
 // One kv head in memory: what the harness knows of it, and what a method may see of it.
 #pragma once
 
-#include <kvbench/methods/contract/answer.hpp>
+#include <kvbench/methods/contract/attend.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 
 namespace kvbench {

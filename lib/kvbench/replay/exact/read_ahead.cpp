@@ -9,8 +9,8 @@ namespace kvbench {
 
 namespace {
 
-std::size_t slab_bytes_of_unit(const trace::TraceInfo& info, const Unit& unit) {
-  return unit.kv_heads.size() * slab_bytes(info, unit.place(0));
+std::size_t slab_bytes_of(const trace::TraceInfo& info, const WorkItem& item) {
+  return item.kv_heads.size() * slab_bytes(info, item.place(0));
 }
 
 }  // namespace
@@ -27,15 +27,15 @@ ReadAhead::Slabs ReadAhead::take(std::size_t u, Backend& backend) {
 }
 
 ReadAhead::Slabs ReadAhead::read(std::size_t u, Uploader& uploader) const {
-  const Unit& unit = plan_.units[u];
+  const WorkItem& item = plan_.work_items[u];
   Slabs slabs;
-  for (std::size_t h = 0; h < unit.kv_heads.size(); ++h) {
-    slabs.push_back(read_head(reader_, unit.prompt, unit.place(h), uploader));
+  for (std::size_t h = 0; h < item.kv_heads.size(); ++h) {
+    slabs.push_back(read_head(reader_, item.prompt, item.place(h), uploader));
   }
   return slabs;
 }
 
-/// Memory that is short now may suffice once the unit at work has let go of its own: then the taker reads.
+/// Memory that is short now may suffice once the work item at work has let go of its own: then the taker reads.
 std::optional<ReadAhead::Slabs> ReadAhead::read_if_it_fits(std::size_t u, Uploader& uploader) const {
   try {
     return read(u, uploader);
@@ -57,15 +57,15 @@ ReadAhead::Future ReadAhead::begin_taking(std::size_t u, Backend& backend) {
 
 void ReadAhead::start_next(const Backend& backend) {
   const std::lock_guard lock(mutex_);
-  if (next_ >= plan_.units.size() || ahead_.size() >= depth_) return;
+  if (next_ >= plan_.work_items.size() || ahead_.size() >= depth_) return;
   const auto memory = backend.memory();
   const std::size_t largest = memory ? std::min(largest_, memory->limit / 8) : largest_;
-  if (slab_bytes_of_unit(reader_.info(), plan_.units[next_]) > largest) return;
+  if (slab_bytes_of(reader_.info(), plan_.work_items[next_]) > largest) return;
   try {
     ahead_[next_] = std::async(std::launch::async, [this, u = next_] { return read_if_it_fits(u, *uploader_); });
     ++next_;
   } catch (const std::system_error&) {
-    ahead_.erase(next_);  // no more threads: whoever takes the unit reads it
+    ahead_.erase(next_);  // no more threads: whoever takes the work item reads it
   }
 }
 

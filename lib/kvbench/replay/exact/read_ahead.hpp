@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heads of the next units are read while the present ones are computed.
+// The heads of the next work items are read while the present ones are computed.
 #pragma once
 
 #include <future>
@@ -11,15 +11,16 @@
 
 namespace kvbench {
 
-/// Hands the slabs of units to workers that take them roughly in plan order, each unit once. Safe to use from several threads.
+/// Hands the slabs of work items to workers that take them roughly in plan order, each work item once. Safe to use from
+/// several threads.
 class ReadAhead {
  public:
-  /// At most `depth` units are held that nobody has taken yet, none of them larger than `largest` bytes. Both referents must
-  /// outlive this object.
+  /// At most `depth` work items are held that nobody has taken yet, none of them larger than `largest` bytes. Both referents
+  /// must outlive this object.
   ReadAhead(const trace::Reader& reader, const ReplayPlan& plan, std::size_t depth, std::size_t largest);
 
-  /// The slabs of unit u, in the order of its kv heads, where `backend` computes; starts reading a later unit. Throws what
-  /// read_head() throws.
+  /// The slabs of work item u, in the order of its kv heads, where `backend` computes; starts reading a later work item.
+  /// Throws what read_head() throws.
   std::vector<HeadSlabs> take(std::size_t u, Backend& backend);
 
  private:
@@ -36,7 +37,7 @@ class ReadAhead {
   const std::size_t depth_, largest_;
   std::mutex mutex_;
   std::shared_ptr<Uploader> uploader_;
-  std::size_t next_ = 0;                 ///< units below are taken or being read
+  std::size_t next_ = 0;                 ///< work items below are taken or being read
   std::map<std::size_t, Future> ahead_;  ///< last: its destructor waits for the reads that use the rest
 };
 

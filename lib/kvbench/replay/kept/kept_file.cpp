@@ -6,8 +6,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/records/raw_schema.hpp>
-#include <kvbench/trace/door.hpp>
-#include <kvbench/trace/guard.hpp>
+#include <kvbench/trace/untrusted_file.hpp>
 
 namespace kvbench {
 namespace {
@@ -25,26 +24,26 @@ struct Limits {
   std::uint64_t length;
 };
 
-/// Numbers beside the ids: `width` of them a slot, or none.
-std::vector<float> read_beside(const Object& group, const char* name, Index slots, Index width, const Limits& limits) {
+/// Numbers beside the ids: `width` per slot, or none.
+HostView<float> read_beside(const Object& group, const char* name, Index slots, Index width, const Limits& limits) {
   Numbers<float> numbers = read_numbers<float>(group, name, limits.length);
   if (numbers.values.empty()) return {};
   require(static_cast<Index>(numbers.values.size()) == slots * width, group,
           fmt::format("'{}' holds {} numbers, and the ids ask for {}", name, numbers.values.size(), slots * width));
   require(std::ranges::all_of(numbers.values, [](float x) { return std::isfinite(x); }), group,
           fmt::format("'{}' holds a number that is not finite", name));
-  return std::move(numbers.values);
+  return HostView(std::move(numbers.values));
 }
 
-RawTable read_table(const Object& group, const Limits& limits) {
-  RawTable table;
+HostTable read_table(const Object& group, const Limits& limits) {
+  HostTable table;
   table.per_head = integer_of(group, "per_head", 0) != 0;
   table.per_query = integer_of(group, "per_query", 0) != 0;
   Numbers<std::int32_t> ids = read_numbers<std::int32_t>(group, "ids", limits.length);
   require(ids.dims.size() == 1 || ids.dims.size() == 2, group, "a table needs a dataset 'ids' of [rows, width], or [width]");
   table.rows = ids.dims.size() == 2 ? ids.dims[0] : 1;
   table.width = ids.dims.back();
-  table.ids = std::move(ids.values);
+  table.ids = HostView(std::move(ids.values));
   const Index heads = table.per_head ? limits.group : 1;
   require(table.per_query ? table.rows % heads == 0 : table.rows == heads, group,
           fmt::format("'ids' has {} rows, which do not fit {} query heads", table.rows, limits.group));
@@ -95,7 +94,7 @@ void touch_all(const Object& heads, std::uint64_t length) {
 
 }  // namespace
 
-KeptFile::KeptFile(std::string path) : path_(std::move(path)), length_(trace::knock(path_)) {
+KeptFile::KeptFile(std::string path) : path_(std::move(path)), length_(trace::check_superblock(path_)) {
   raw::in_session(holds, [&] {
     const auto describe = [&] {
       const Object root = Object::open_file(path_);
@@ -109,7 +108,7 @@ KeptFile::KeptFile(std::string path) : path_(std::move(path)), length_(trace::kn
         heads_.push_back({name, *head.text("prompt"), *head.integer("layer"), *head.integer("kv_head")});
       }
     };
-    trace::look_first(path_, [&] {
+    trace::try_in_child(path_, [&] {
       describe();
       touch_all(Object::open_file(path_).group("heads"), length_);
     });

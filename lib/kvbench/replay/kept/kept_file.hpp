@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 #include <kvbench/replay/records/results.hpp>
 
 namespace kvbench {
@@ -15,7 +15,7 @@ namespace kvbench {
 struct KeptHead {
   std::vector<std::int32_t> positions;  ///< [m] of the queries that tables by query refer to; may be empty where there are none
   Index first_query = 0;                ///< index in `positions` of the query of row 0 of tables by query
-  std::vector<RawTable> tables;         ///< in the trace's token numbers
+  std::vector<HostTable> tables;         ///< in the trace's token numbers
 };
 
 /// An open file, described and checked. Reading is thread-safe.

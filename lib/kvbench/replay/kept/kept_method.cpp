@@ -5,7 +5,8 @@
 #include <mutex>
 
 #include <kvbench/methods/registry.hpp>
-#include <kvbench/methods/stages/stages.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 #include <kvbench/replay/kept/kept_file.hpp>
 
 namespace kvbench {
@@ -20,7 +21,7 @@ void fields(ParamVisitor& visitor, FileParams& params) {
 
 /// Rows of `width` numbers of a table, one a (query head, query) of the block, out of those of the file's queries.
 template <class T>
-std::vector<T> rows_of(const std::vector<T>& all, Index width, const std::vector<Index>& rows) {
+std::vector<T> rows_of(const HostView<T>& all, Index width, const std::vector<Index>& rows) {
   std::vector<T> out;
   if (all.empty()) return out;
   for (const Index row : rows) out.insert(out.end(), all.begin() + row * width, all.begin() + (row + 1) * width);
@@ -31,7 +32,7 @@ class FileCache : public CompressedCache {
  public:
   FileCache(const HeadPrompt& head, std::shared_ptr<const KeptHead> kept, Backend& backend)
       : backend_(backend), head_(head), kept_(std::move(kept)), tokens_(head.tokens()) {
-    for (const RawTable& table : kept_->tables) {
+    for (const HostTable& table : kept_->tables) {
       lists_decoded_ |= std::ranges::any_of(table.ids, [&](std::int32_t id) { return id >= head.tokens(); });
     }
   }
@@ -43,7 +44,7 @@ class FileCache : public CompressedCache {
 
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;
-    for (const RawTable& table : kept_->tables) tables.push_back(table_of(table, rows_for(table, queries)));
+    for (const HostTable& table : kept_->tables) tables.push_back(table_of(table, rows_for(table, queries)));
     const Index decoded = tokens_ - head_.tokens();
     if (decoded > 0 && !lists_decoded_) {
       tables.push_back({.ids = backend_.adopt(token_range(head_.tokens(), decoded), 1, decoded)});
@@ -54,7 +55,7 @@ class FileCache : public CompressedCache {
   Footprint footprint() const override {
     Index slots = 0, weights = 0;
     bool by_query = false;
-    for (const RawTable& table : kept_->tables) {
+    for (const HostTable& table : kept_->tables) {
       slots += std::ranges::count_if(table.ids, [](std::int32_t id) { return id >= 0; });
       weights += static_cast<Index>(table.weight_num.size() + table.weight_den.size());
       by_query |= table.per_query;
@@ -79,7 +80,7 @@ class FileCache : public CompressedCache {
 
  private:
   /// Rows of the table that answer these queries.
-  std::vector<Index> rows_for(const RawTable& table, const QueryBlock& queries) const {
+  std::vector<Index> rows_for(const HostTable& table, const QueryBlock& queries) const {
     std::vector<Index> rows;
     const Index heads = table.per_head ? head_.group : 1;
     if (!table.per_query) {
@@ -100,13 +101,13 @@ class FileCache : public CompressedCache {
     return rows;
   }
 
-  EntryTable table_of(const RawTable& table, const std::vector<Index>& rows) const {
+  EntryTable table_of(const HostTable& table, const std::vector<Index>& rows) const {
     const auto count = static_cast<Index>(rows.size());
-    const auto weights = [&](const std::vector<float>& all) -> Buffer<const float> {
+    const auto weights = [&](const HostView<float>& all) -> Buffer<const float> {
       if (all.empty()) return {};
       return backend_.adopt(rows_of(all, table.width, rows), count, table.width);
     };
-    const auto vectors = [&](const std::vector<float>& all, Index dim) -> Buffer<const float> {
+    const auto vectors = [&](const HostView<float>& all, Index dim) -> Buffer<const float> {
       if (all.empty()) return {};
       return backend_.adopt(rows_of(all, table.width * dim, rows), count * table.width, dim);
     };
@@ -138,7 +139,7 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
       .notes =
           "The file fixes what is kept; the budget only stands in the row. Decoded tokens are kept exactly unless the file "
           "lists ids of them.",
-      .kind = Kind::subset,
+      .kind = Kind::eviction,
       .whole_context = true,
       .properties = {.full_budget_exact = Property::no("the file fixes what is kept"),
                      .value_scaling = Property::yes(),
@@ -148,13 +149,16 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
                      .weight_sum = WeightSum::free},
   };
   info = with_schema<FileParams>(std::move(info));
-  info.prepare = [file](const HeadPrompt& head, const Params& params, Backend& backend) {
-    auto kept =
-        std::make_shared<KeptHead>(file->read(head.prompt_group, head.layer.value, head.head.value,
-                                              params.as<FileParams>().cell, head.keys.cols(), head.values.cols(), head.group));
-    return prepared([head, kept, &backend](Index /*budget*/, std::uint32_t /*seed*/) {
-      return std::make_unique<FileCache>(head, kept, backend);
-    });
+  info.prepare = [file](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+    std::vector<MakeCache> caches;
+    for (const HeadPrompt& head : heads) {
+      auto kept = std::make_shared<KeptHead>(file->read(head.prompt_group, head.layer.value, head.head.value,
+                                                        params.as<FileParams>().cell, head.keys.cols(), head.values.cols(), head.group));
+      caches.push_back([head, kept, &backend](Index /*budget*/, std::uint32_t /*seed*/) {
+        return std::make_unique<FileCache>(head, kept, backend);
+      });
+    }
+    return each_head(std::move(caches));
   };
   return info;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <unordered_map>
 #include <utility>
@@ -12,7 +13,6 @@
 namespace kvbench {
 namespace {
 
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr Index never = std::numeric_limits<Index>::max();
 
 /// The steps of one run with clusters numbered 0, 1, ...
@@ -132,7 +132,7 @@ void simulate_belady(const Run& run, Index window, Index capacity, std::span<Cac
 }
 
 std::vector<CacheHits> hits_of(const std::vector<Run>& runs, std::size_t steps, Index window) {
-  std::vector<CacheHits> hits(steps, {nan, nan, nan});
+  std::vector<CacheHits> hits(steps, {NAN, NAN, NAN});
   for (const Run& run : runs) {
     const std::span<CacheHits> of_run = std::span(hits).subspan(run.first, static_cast<std::size_t>(run.length()));
     simulate_belady(run, window, simulate_window(run, window, of_run), of_run);
@@ -146,9 +146,9 @@ ClusterStep cluster_step(const HostEntries& entries, Index g, Index i, std::int3
   // Neighbours are often of one cluster, or in order already.
   std::vector<ClusterUse> uses;
   entries.each(g, i, first, last, [&](std::int32_t, std::size_t table, std::size_t slot) {
-    const std::int32_t group = entries.group(table, slot);
-    if (group < 0) return;
-    if (uses.empty() || uses.back().cluster != group) uses.push_back({group, 0});
+    const std::int32_t cluster = entries.cluster_id(table, slot);
+    if (cluster < 0) return;
+    if (uses.empty() || uses.back().cluster != cluster) uses.push_back({cluster, 0});
     ++uses.back().tokens;
   });
   radix_sort(uses, [](const ClusterUse& use) { return static_cast<std::uint32_t>(use.cluster); });
@@ -181,7 +181,7 @@ void set_cache_hits(std::span<const ClusterStep> steps, std::span<MetricRow> row
       row[static_cast<std::size_t>(metrics.clusters)] = static_cast<float>(hits.clusters);
       row[static_cast<std::size_t>(metrics.belady)] = static_cast<float>(hits.belady);
     };
-    for (MetricRow& row : rows) set(row, {nan, nan, nan});
+    for (MetricRow& row : rows) set(row, {NAN, NAN, NAN});
     const std::vector<CacheHits> hits = hits_of(runs, steps.size(), metrics.window);
     for (std::size_t s = 0; s < steps.size(); ++s) set(rows[static_cast<std::size_t>(steps[s].query)], hits[s]);
   }

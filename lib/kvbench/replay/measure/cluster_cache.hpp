@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often the clusters that answer a query are on the device already: the cache of ClusterKV (arXiv 2412.03213, section
 // IV-D), which keeps the clusters of the last R decode steps, simulated from the clusters that a method selected. Pages count
-// as clusters, whatever the method calls its groups.
+// as clusters.
 //
 // Steps are the queries of one query head at consecutive positions; where a position is missing, a new run starts with an empty
 // cache. The first R steps of a run have no full window behind them: they have no rate, though the cache holds what they
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <kvbench/replay/records/results.hpp>
-#include <kvbench/replay/measure/selection.hpp>
+#include <kvbench/replay/measure/host_entries.hpp>
 
 namespace kvbench {
 

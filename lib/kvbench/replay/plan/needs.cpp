@@ -32,7 +32,7 @@ std::optional<std::string> lacking_part(Part part, const trace::LayerInfo& layer
 
 std::optional<std::string> lacking(const MethodInfo& info, const trace::LayerInfo& layer, Index begin, Index end) {
   if (layer.softcap != 0) {
-    return fmt::format("layer {} caps its logits at {}, which is not replayed", layer.layer, layer.softcap);
+    return fmt::format("layer {} caps its logits at {}, which replays do not support", layer.layer, layer.softcap);
   }
   if (layer.window > 0 && !info.windowed) {
     return fmt::format("layer {} has a sliding window of {} tokens, which {} does not model", layer.layer, layer.window,

@@ -4,12 +4,12 @@
 #include <optional>
 #include <string>
 
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 #include <kvbench/trace/schema.hpp>
 
 namespace kvbench {
 
-/// Why this layer of a trace cannot feed the method, with what to do, or nothing where it can. The method's context is the
+/// Why the method cannot run on this layer of a trace, with the remedy; nothing where it can. The method's context is the
 /// tokens [begin, end).
 std::optional<std::string> lacking(const MethodInfo& info, const trace::LayerInfo& layer, Index begin, Index end);
 

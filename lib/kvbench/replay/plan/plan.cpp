@@ -5,7 +5,6 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
-#include <kvbench/replay/measure/memory.hpp>
 
 namespace kvbench {
 namespace {
@@ -16,20 +15,26 @@ Index prefill_window(const trace::PromptInfo& prompt, const ReplayRequest& reque
   const Index n = prompt.num_tokens;
   if (request.window) {
     if (*request.window >= n) {
-      throw Error("--window {} leaves no context in prompt '{}' of {} tokens; choose a window below {}", *request.window,
-                  prompt.id, n, n);
+      throw Error("`window` is {}, which leaves no context in prompt '{}' of {} tokens; choose a window below {}",
+                  *request.window, prompt.id, n, n);
     }
     return *request.window;
   }
   return prompt.prompt_tokens < n ? n - prompt.prompt_tokens : std::min(default_window, n / 2);
 }
 
+/// The fields that ask for protected tokens.
+const char* protection(const ReplayRequest& request) {
+  return request.protect_outside ? "`protect_outside`" : "`protect_first` and `protect_last`";
+}
+
 PromptPlan stream_prompt(PromptPlan plan, const trace::PromptInfo& prompt, const ReplayRequest& request) {
   if (request.protect_first > 0 || request.protect_last > 0) {
-    throw Error("--protocol stream starts from an empty context, which has no tokens to protect; leave --protect out");
+    throw Error("{} must be left out: `protocol` is stream, which starts from an empty context without tokens to protect",
+                protection(request));
   }
   if (request.decoded == Decoded::keep) {
-    throw Error("--protocol stream has decoded tokens only; --decoded keep would leave the method nothing to do");
+    throw Error("`decoded` is keep, which leaves the method nothing to do: `protocol` is stream, where every token is decoded");
   }
   plan.base = prompt.prompt_tokens;
   return plan;
@@ -41,8 +46,9 @@ PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const
   plan.protocol = request.protocol != Protocol::automatic ? request.protocol : decoded ? Protocol::decode : Protocol::prefill;
   if (plan.protocol == Protocol::decode && !decoded) {
     throw Error(
-        "prompt '{}' has no tokens after its context (prompt_tokens = num_tokens = {}); use --protocol prefill, or dump "
-        "with decode steps",
+        "`protocol` is decode, and prompt '{}' has no tokens after its context (prompt_tokens = num_tokens = {}); set "
+        "`protocol` "
+        "to prefill, or dump the trace with decode steps",
         prompt.id, prompt.num_tokens);
   }
   if (plan.protocol == Protocol::stream) return stream_prompt(plan, prompt, request);
@@ -51,8 +57,8 @@ PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const
   plan.protect_first = request.protect_first;
   plan.protect_last = request.protect_last;
   if (plan.middle() < 1) {
-    throw Error("--protect {},{} covers the whole context of {} tokens of prompt '{}'; protect fewer tokens",
-                plan.protect_first, plan.protect_last, plan.context, prompt.id);
+    throw Error("{}: {} + {} tokens are the whole context of prompt '{}', which has {}; protect fewer tokens",
+                protection(request), plan.protect_first, plan.protect_last, prompt.id, plan.context);
   }
   return plan;
 }
@@ -70,18 +76,18 @@ void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request
   }
   for (const std::string& id : request.prompts) {
     if (std::ranges::find(ids, id) != ids.end()) continue;
-    throw Error("--prompts: the trace has no prompt '{}'.{} It has: {}", id, did_you_mean(id, ids), fmt::join(ids, ", "));
+    throw Error("`prompts`: the trace has no prompt '{}'.{} It has: {}", id, did_you_mean(id, ids), fmt::join(ids, ", "));
   }
   std::ranges::sort(layers);
   layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
   for (const std::int64_t layer : request.layers) {
     if (std::ranges::find(layers, layer) == layers.end()) {
-      throw Error("--layers: the trace has no layer {}; it has {}", layer, fmt::join(layers, ", "));
+      throw Error("`layers`: the trace has no layer {}; it has {}", layer, fmt::join(layers, ", "));
     }
   }
   for (const std::int64_t head : request.kv_heads) {
     if (head < 0 || head >= trace.num_kv_heads) {
-      throw Error("--heads: there is no kv head {}; the trace has 0 to {}", head, trace.num_kv_heads - 1);
+      throw Error("`kv_heads`: there is no kv head {}; the trace has 0 to {}", head, trace.num_kv_heads - 1);
     }
   }
 }
@@ -90,18 +96,18 @@ Index token_bytes(const trace::TraceInfo& trace, const ReplayRequest& request) {
   return (trace.head_dim + trace.value_dim) * static_cast<Index>(element_bytes(Element::kv, request.kv_element));
 }
 
-std::vector<CellKey> list_cells(const ReplayRequest& request) {
-  std::vector<CellKey> cells;
+std::vector<Configuration> list_configurations(const ReplayRequest& request) {
+  std::vector<Configuration> configurations;
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
     const MethodInfo& info = *request.methods[m].info;
     for (std::size_t b = 0; b < request.budgets.size(); ++b) {
       if (std::ranges::find(request.excluded, std::pair(m, b)) != request.excluded.end()) continue;
       for (std::size_t s = 0; s < (info.seeded ? request.seeds.size() : 1); ++s) {
-        cells.push_back({m, b, info.seeded ? request.seeds[s] : 0});
+        configurations.push_back({m, b, info.seeded ? request.seeds[s] : 0});
       }
     }
   }
-  return cells;
+  return configurations;
 }
 
 void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
@@ -113,22 +119,22 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
     if (budget.is_share()) continue;
     const Index token_bytes = plan.prompts.front().token_bytes, tokens = budget.resolve(0, token_bytes);
     if (tokens < 1) {
-      throw Error("--budget {} is less than the {} bytes of one token's key and value", budget.text(), token_bytes);
+      throw Error("`budgets`: {} is less than the {} bytes of one token's key and value", budget.text(), token_bytes);
     }
     if (tokens <= largest) continue;
     if (budget.is_bytes()) {
-      throw Error("--budget {} is larger than the context of {} tokens of {} bytes; use at most {}B, or 100%", budget.text(),
+      throw Error("`budgets`: {} is larger than the context of {} tokens of {} bytes; use at most {}B, or 100%", budget.text(),
                   largest, token_bytes, largest * token_bytes);
     }
-    throw Error("--budget {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(), largest,
+    throw Error("`budgets`: {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(), largest,
                 largest);
   }
 }
 
-/// The methods of a request (indices) by what they see.
+/// The methods of a request, as indices, by what they see: a kv head or a layer.
 struct MethodGroups {
   std::vector<std::size_t> head, layer;
-  bool apart = true;  ///< those that see the layer can run on single heads
+  bool apart = true;  ///< whether all methods that see the layer can run on its kv heads one by one
 
   explicit MethodGroups(const ReplayRequest& request) {
     for (std::size_t m = 0; m < request.methods.size(); ++m) {
@@ -140,11 +146,11 @@ struct MethodGroups {
   }
 };
 
-void add_units(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
-               const MethodGroups& methods) {
+void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
+                    const MethodGroups& methods) {
   const std::size_t first = plan.heads.size();
   const auto add = [&](const std::vector<Index>& of, const std::vector<std::size_t>& run, bool sees_layer, std::size_t at) {
-    if (!run.empty()) plan.units.push_back({prompt, layer, of, run, sees_layer, at});
+    if (!run.empty()) plan.work_items.push_back({prompt, layer, of, run, sees_layer, at});
   };
   for (const Index head : heads) {
     add({head}, methods.head, false, plan.heads.size());
@@ -174,14 +180,14 @@ std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayR
       }
     }
   }
-  if (heads.empty()) throw Error("--prompts and --layers leave no layer of the trace");
+  if (heads.empty()) throw Error("`prompts` and `layers` select no layer of the trace");
   return heads;
 }
 
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request) {
   check_selection(trace, request);
   ReplayPlan plan;
-  plan.cells = list_cells(request);
+  plan.configurations = list_configurations(request);
   const MethodGroups methods(request);
   for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = trace.prompts[p];
@@ -194,17 +200,17 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
       if (positions.empty() || positions.back() < plan.prompts.back().context) {
         throw Error(
             "layer {} of prompt '{}' has no query at or after position {}, where the context ends; choose a larger "
-            "--window, or dump with --queries last:N",
+            "`window`, or dump with --queries last:N",
             prompt.layers[l].layer, prompt.id, plan.prompts.back().context);
       }
       std::vector<Index> heads;
       for (Index h = 0; h < trace.num_kv_heads; ++h) {
         if (wanted(request.kv_heads, h)) heads.push_back(h);
       }
-      add_units(plan, plan.prompts.back(), l, heads, methods);
+      add_work_items(plan, plan.prompts.back(), l, heads, methods);
     }
   }
-  if (plan.heads.empty()) throw Error("nothing to replay: --prompts and --layers leave no layer of the trace");
+  if (plan.heads.empty()) throw Error("nothing to replay: `prompts` and `layers` select no layer of the trace");
   check_budgets(plan, request);
   return plan;
 }

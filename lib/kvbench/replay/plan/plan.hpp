@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+// The plan of a replay: a request resolved against a trace.
 #pragma once
 
 #include <algorithm>
 
 #include <kvbench/replay/plan/request.hpp>
-#include <kvbench/replay/records/results.hpp>
 #include <kvbench/trace/reader.hpp>
 
 namespace kvbench {
+
+/// One configuration of the request: a method at a budget with a seed.
+struct Configuration {
+  std::size_t method = 0;  ///< index into ReplayRequest::methods
+  std::size_t budget = 0;  ///< index into ReplayRequest::budgets
+  std::uint32_t seed = 0;
+  friend bool operator==(const Configuration&, const Configuration&) = default;
+};
+
+/// A kv head of a layer of a prompt of the trace.
+struct HeadPlace {
+  std::size_t prompt = 0;  ///< index into TraceInfo::prompts
+  std::size_t layer = 0;   ///< index into PromptInfo::layers
+  Index kv_head = 0;
+  friend auto operator<=>(const HeadPlace&, const HeadPlace&) = default;
+};
 
 /// How one prompt is replayed.
 struct PromptPlan {
@@ -15,22 +31,23 @@ struct PromptPlan {
   Protocol protocol = Protocol::prefill;
   Index tokens = 0;         ///< n
   Index context = 0;        ///< tokens [0, context) are compressed
-  Index base = 0;           ///< tokens that shares of a budget refer to: the context, or the prompt's where it streams
-  Index token_bytes = 0;    ///< of a key and a value in a deployment's cache
-  Index protect_first = 0;  ///< of the context: kept exactly by the harness
-  Index protect_last = 0;
+  Index base = 0;           ///< number of tokens that shares of a budget refer to: the context; in a stream the prompt
+  Index token_bytes = 0;    ///< bytes of a key and a value in a deployment's cache
+  Index protect_first = 0;  ///< first tokens of the context that the harness keeps exactly
+  Index protect_last = 0;   ///< last tokens of the context that the harness keeps exactly
   Index middle() const { return context - protect_first - protect_last; }
-  /// Tokens after the context are appended one after the other, instead of standing there at once.
+  /// Whether the tokens after the context are appended one after the other; otherwise all of them are present from the start.
   bool appends() const { return protocol == Protocol::decode || protocol == Protocol::stream; }
 };
 
-/// Heads that are computed together: one kv head, or all of a layer for methods that see the layer.
-struct Unit {
+/// One kv head of one layer of one prompt, which is computed by one thread; for methods that see the whole layer, all kv heads
+/// of the layer.
+struct WorkItem {
   PromptPlan prompt;
   std::size_t layer = 0;  ///< index into PromptInfo::layers
   std::vector<Index> kv_heads;
-  std::vector<std::size_t> methods;  ///< indices into ReplayRequest::methods: those that run here
-  bool layer_methods = false;        ///< these are of granularity `layer` (on single heads where these are apart)
+  std::vector<std::size_t> methods;  ///< indices into ReplayRequest::methods of those that run on this work item
+  bool layer_methods = false;        ///< whether these have granularity `layer` (also where they run on single heads)
   std::size_t first_result = 0;      ///< index of the first head in ReplayPlan::heads
 
   bool runs(std::size_t method) const { return std::ranges::find(methods, method) != methods.end(); }
@@ -39,22 +56,22 @@ struct Unit {
 };
 
 struct ReplayPlan {
-  std::vector<CellKey> cells;
+  std::vector<Configuration> configurations;
   std::vector<PromptPlan> prompts;
   std::vector<HeadPlace> heads;
-  std::vector<Unit> units;
+  std::vector<WorkItem> work_items;
 };
 
-/// Resolves the request against the trace. Throws Error naming flag or prompt and the remedy where nothing sensible can run:
-/// unknown layers, heads or prompts, no queries to evaluate, a window that is the whole prompt, a budget larger than every
+/// Resolves the request against the trace. Throws Error with the field or prompt at fault and the remedy for unknown layers,
+/// heads or prompts, layers without queries to evaluate, a window as long as the prompt, and a budget larger than every
 /// context.
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request);
 
-/// The heads that the request selects by prompts, layers and kv_heads, in plan order. Throws Error where it names what the
-/// trace does not have, or leaves nothing.
+/// The heads that the request selects by prompts, layers and kv_heads, in plan order. Throws Error where the trace lacks one of
+/// them, or no head is selected.
 std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request);
 
-/// Tokens that `budget` means in this prompt, protected tokens included.
+/// The number of tokens that `budget` stands for in this prompt, protected tokens included.
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside);
 
 }  // namespace kvbench

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user asks a replay to do. Everything is resolved and validated before the first head is read.
+// What a replay computes (ReplayRequest) and how it runs (RunOptions). Both are validated before the first head is read
+// (plan.hpp).
 #pragma once
 
 #include <atomic>
@@ -11,54 +12,66 @@
 #include <vector>
 
 #include <kvbench/core/budget.hpp>
-#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/info.hpp>
 
 namespace kvbench {
 
-/// automatic: `decode` where the trace has tokens after its prompt, else `prefill`. stream: nothing is compressed beforehand,
-/// every token arrives from the first one on, and every recorded query is answered at its time.
+/// When tokens are compressed and which queries are evaluated.
+///   prefill    the context is compressed once; the queries of the last `window` tokens are evaluated
+///   decode     the context is compressed once; every later token is appended, and its query is evaluated
+///   stream     every token is appended, beginning with the first, and every recorded query is evaluated
+///   automatic  decode where the trace has tokens after its prompt, else prefill
 enum class Protocol { automatic, prefill, decode, stream };
 std::string_view name_of(Protocol protocol);
-/// Who keeps decoded tokens: the method, as its paper says; or the harness, exactly, on top of the budget.
+/// What happens to decoded tokens. method: the method compresses them as its paper says. keep: they are kept exactly, on top of
+/// the budget.
 enum class Decoded { method, keep };
 
+/// A method with its parameters.
 struct MethodChoice {
   const MethodInfo* info = nullptr;
   Params params;
 };
 
+/// What is computed.
 struct ReplayRequest {
   std::vector<MethodChoice> methods;
   std::vector<Budget> budgets = {Budget::parse("25%")};
-  std::vector<std::pair<std::size_t, std::size_t>> excluded;  ///< (method, budget), as indices, that do not run
-  std::vector<std::uint32_t> seeds = {0, 1, 2, 3, 4};         ///< unseeded methods run once
+  std::vector<std::pair<std::size_t, std::size_t>> excluded;  ///< pairs (method, budget) of indices that do not run
+  std::vector<std::uint32_t> seeds = {0, 1, 2, 3, 4};         ///< methods without randomness run once
   Protocol protocol = Protocol::automatic;
   Decoded decoded = Decoded::method;
-  std::optional<Index> window;         ///< prefill: the last `window` tokens stay exact; default n - prompt_tokens, or 256
-  std::vector<std::int64_t> layers;    ///< model layer numbers; empty: all in the trace
-  std::vector<std::int64_t> kv_heads;  ///< empty: all
-  std::vector<std::string> prompts;    ///< group names; empty: all
+  std::optional<Index> window;         ///< prefill: number of last tokens kept exactly; default n - prompt_tokens, or 256
+  std::vector<std::int64_t> layers;    ///< numbers of layers of the model; empty: all layers of the trace
+  std::vector<std::int64_t> kv_heads;  ///< empty: all kv heads
+  std::vector<std::string> prompts;    ///< names of prompt groups of the trace; empty: all
   Index protect_first = 0, protect_last = 0;  ///< tokens of the context that the harness keeps exactly
-  bool protect_outside = false;               ///< they come on top of the budget, and shares apply to the middle
-  Index dense_layers = 0;                     ///< first layers of the model that stay exact (rows carry dense = 1)
-  bool recall_sinks = false;                  ///< count protected tokens in recall too
-  bool standalone = false;      ///< answer each cell alone: no shared scores, nothing in common with other budgets
-  std::string backend = "cpu";  ///< cpu, cuda or ref; see choose_device()
-  std::optional<Isa> isa;       ///< cpu instruction set; default: the best
-  bool keep_raw = false;        ///< keep each cell's outputs and entries
-  int threads = 0;              ///< 0: all processors; on cuda one
-  /// The largest unit that is read while another computes; default: 256 MiB as far as `memory` allows, on a GPU 2 GiB.
-  std::optional<std::size_t> read_ahead_bytes;
-  double memory = 0;  ///< bytes that heads in flight may take together (see head_memory.hpp); 0: default_memory()
-  Element kv_element =
-      Element::f16;  ///< element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same)
+  bool protect_outside = false;               ///< these tokens are not part of the budget, and shares refer to the others
+  Index dense_layers = 0;                     ///< number of first layers of the model kept exactly (column `dense` is 1)
+  bool recall_sinks = false;                  ///< whether recall counts protected tokens
+  bool standalone = false;                    ///< compute every configuration alone: nothing is shared between budgets
+  /// Element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same).
+  Element kv_element = Element::f16;
 };
 
-/// Callbacks from the engine; may be called from several threads, never at the same time.
+/// How a replay runs, and what of it is kept for output. These options do not change results, except that `backend` and
+/// `isa` may change the last bits.
+struct RunOptions {
+  std::string backend = "cpu";  ///< cpu, cuda or ref; see choose_device()
+  std::optional<Isa> isa;       ///< instruction set of the cpu back end; default: the best available
+  int threads = 0;              ///< 0: OMP_NUM_THREADS, else all processors; on cuda 1
+  double memory = 0;            ///< bytes for all work items that are computed at the same time; 0: default_memory()
+  /// Bytes of the largest work item that is read while another is computed; default: 256 MiB as far as `memory` allows, on a
+  /// GPU 2 GiB.
+  std::optional<std::size_t> read_ahead_bytes;
+  bool keep_raw = false;  ///< keep the outputs and entries of every configuration
+};
+
+/// Callbacks. They may be called from several threads, but never from two at the same time.
 struct ReplayHooks {
   std::function<void(Index done, Index total)> progress;
-  std::function<void(const std::string&)> note;  ///< one sentence for the user, such as why fewer threads run than asked for
-  const std::atomic<bool>* stop = nullptr;       ///< set: the replay throws Interrupted at the next cell
+  std::function<void(const std::string&)> note;  ///< a sentence for the user, such as why fewer threads run than requested
+  const std::atomic<bool>* stop = nullptr;       ///< when set, the replay throws Interrupted before the next configuration
 };
 
 }  // namespace kvbench

@@ -16,8 +16,9 @@ hid_t stored_type() {
   return std::is_same_v<T, float> ? H5T_IEEE_F32LE : sizeof(T) == 4 ? H5T_STD_I32LE : H5T_STD_I64LE;
 }
 
-template <class T>
-void write(const Object& group, const char* name, const std::vector<T>& values, const std::vector<Index>& dims) {
+template <class Values>
+void write(const Object& group, const char* name, const Values& values, const std::vector<Index>& dims) {
+  using T = std::remove_cvref_t<decltype(*values.data())>;
   if (values.empty()) return;
   Object dataset = group.create_dataset(name, stored_type<T>(), {dims.begin(), dims.end()}, {});
   dataset.write(stored_type<T>(), values.data());
@@ -37,7 +38,7 @@ void write_entries(const Object& cell, const RawCell& raw, const trace::TraceInf
   const Object entries = cell.create_group("entries");
   entries.set("first_query", static_cast<std::int64_t>(raw.entries_query));
   for (std::size_t t = 0; t < raw.entries.size(); ++t) {
-    const RawTable& table = raw.entries[t];
+    const HostTable& table = raw.entries[t];
     const Object group = entries.create_group(std::to_string(t));
     group.set("per_head", static_cast<std::int64_t>(table.per_head));
     group.set("per_query", static_cast<std::int64_t>(table.per_query));
@@ -76,8 +77,8 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
   root.set("commit", std::string(commit()));
   root.set("metrics", metric_names());
   const Object cells = root.create_group("cells");
-  for (std::size_t c = 0; c < results.cells.size(); ++c) {
-    const CellKey& key = results.cells[c];
+  for (std::size_t c = 0; c < results.configurations.size(); ++c) {
+    const Configuration& key = results.configurations[c];
     const Object cell = cells.create_group(std::to_string(c));
     cell.set("method", request.methods[key.method].info->name);
     cell.set("params", request.methods[key.method].params.text());

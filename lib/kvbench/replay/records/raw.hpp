@@ -10,7 +10,7 @@
 
 namespace kvbench {
 
-/// Writes `path` all or nothing. The request must have had keep_raw set. Throws IoError.
+/// Writes `path` all or nothing. The replay must have run with RunOptions::keep_raw. Throws IoError.
 void write_raw(const std::string& path, const trace::Reader& reader, const ReplayRequest& request,
                const ReplayResults& results);
 

@@ -171,7 +171,7 @@ class Summarizer {
   }
 
   Record identity(std::size_t first_cell, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
-    const CellKey& key = results_.cells[first_cell];
+    const Configuration& key = results_.configurations[first_cell];
     const ReplayFrame::Method& method = results_.methods[key.method];
     order_[5] = static_cast<Index>(key.method);
     order_[6] = static_cast<Index>(key.budget);
@@ -188,6 +188,7 @@ class Summarizer {
     r.params = method.params;
     r.budget = results_.budgets[key.budget];
     r.seeded = method.seeded;
+    r.alone = results_.standalone || std::ranges::count(results_.configurations, key.method, &Configuration::method) == 1;
     r.order = order_;
     return r;
   }
@@ -208,10 +209,10 @@ class Summarizer {
 
   /// One row a (method, budget) over these heads and all seeds. Cells of one configuration are neighbours in the plan.
   void add_group(const Heads& heads, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
-    for (std::size_t c = 0; c < results_.cells.size();) {
+    for (std::size_t c = 0; c < results_.configurations.size();) {
       std::size_t end = c;
-      while (end < results_.cells.size() && results_.cells[end].method == results_.cells[c].method &&
-             results_.cells[end].budget == results_.cells[c].budget) {
+      while (end < results_.configurations.size() && results_.configurations[end].method == results_.configurations[c].method &&
+             results_.configurations[end].budget == results_.configurations[c].budget) {
         ++end;
       }
       std::vector<Sample> samples;
@@ -231,11 +232,11 @@ class Summarizer {
       const auto m = static_cast<Index>(head->positions.size());
       for (Index g = 0; g < results_.group; ++g) {
         order_[4] = g;
-        for (std::size_t c = 0; c < results_.cells.size(); ++c) {
+        for (std::size_t c = 0; c < results_.configurations.size(); ++c) {
           Record record = identity(c, prompt, layer);
           record.kv_head = head->place.kv_head;
           record.query_head = head->place.kv_head * results_.group + g;
-          if (record.seeded) record.seed = results_.cells[c].seed;
+          if (record.seeded) record.seed = results_.configurations[c].seed;
           finish(record, {{head, &head->cells[c], 0, g, 1, 0, m}}, 1);
           for (Index i = 0; grain_ == Grain::query && i < m; ++i) {
             record.query = head->positions[static_cast<std::size_t>(i)];

@@ -47,6 +47,7 @@ struct Record {
   double context_tokens = 0, budget_tokens = 0, kept_tokens = 0;
   Bytes bytes;  ///< per kv head, mean
   double peak_bytes = 0;
+  bool alone = true;  ///< costs are those of the configuration by itself; otherwise it ran with others of its method, which share work
   double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                               ///< over query heads

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include <kvbench/replay/plan/request.hpp>
+#include <kvbench/methods/contract/host_table.hpp>
+#include <kvbench/replay/plan/plan.hpp>
 
 namespace kvbench {
 
@@ -49,19 +50,11 @@ struct Bytes {
   double kv = 0, meta = 0, fast = 0, slow = 0, read = 0, full = 0;
 };
 
-/// Entries of a table on the host (see EntryTable), in the trace's token numbers.
-struct RawTable {
-  bool per_head = false, per_query = false;
-  Index rows = 0, width = 0;
-  std::vector<std::int32_t> ids;
-  std::vector<float> weight_num, weight_den, own_keys, own_values;  ///< empty: 1, or the token's own
-};
-
 /// What --raw keeps of a cell on one kv head.
 struct RawCell {
   std::vector<float> output;  ///< [G * m, dv] row g*m + i
   Index entries_query = 0;    ///< index of the first of the queries that `entries` answered: the last part of the run
-  std::vector<RawTable> entries;
+  std::vector<HostTable> entries;  ///< in the trace's token numbers
 };
 
 /// One method with its parameters, at one budget and seed, on one kv head.
@@ -78,31 +71,15 @@ struct CellResult {
   double compress_flops = 0, attend_flops = 0;
   double compress_s = 0, attend_s = 0, exact_s = 0;
   std::vector<MetricRow> metrics;  ///< [G * m] row g*m + i
-  std::optional<RawCell> raw;      ///< present where ReplayRequest::keep_raw
+  std::optional<RawCell> raw;      ///< present where RunOptions::keep_raw
   std::vector<float> rel_err_fro;  ///< [G] Frobenius norm of the differences over that of the exact outputs
-};
-
-/// One configuration of the request: a method at a budget with a seed.
-struct CellKey {
-  std::size_t method = 0;  ///< index into ReplayRequest::methods
-  std::size_t budget = 0;  ///< index into ReplayRequest::budgets
-  std::uint32_t seed = 0;
-  friend bool operator==(const CellKey&, const CellKey&) = default;
-};
-
-/// Where a unit of work stands in the trace: a kv head of a layer of a prompt.
-struct HeadPlace {
-  std::size_t prompt = 0;  ///< index into TraceInfo::prompts
-  std::size_t layer = 0;   ///< index into PromptInfo::layers
-  Index kv_head = 0;
-  friend auto operator<=>(const HeadPlace&, const HeadPlace&) = default;
 };
 
 struct HeadResult {
   HeadPlace place;
   std::int64_t layer = 0;               ///< number of the layer in the model
   std::vector<std::int32_t> positions;  ///< [m] of the queries evaluated
-  std::vector<CellResult> cells;        ///< one for each key of ReplayFrame::cells
+  std::vector<CellResult> cells;        ///< by ReplayFrame::configurations
 };
 
 /// What a replay is of and with: what rows say beside their figures. Neither the trace nor the registry is needed to read it.
@@ -118,10 +95,11 @@ struct ReplayFrame {
   std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
   Index group = 1;                   ///< query heads of a kv head
   std::vector<Prompt> prompts;       ///< by HeadPlace::prompt
-  std::vector<Method> methods;       ///< by CellKey::method
-  std::vector<std::string> budgets;  ///< by CellKey::budget
-  std::vector<CellKey> cells;
+  std::vector<Method> methods;       ///< by Configuration::method
+  std::vector<std::string> budgets;  ///< by Configuration::budget
+  std::vector<Configuration> configurations;
   std::string device, isa;
+  bool standalone = false;  ///< every configuration was computed alone
 };
 
 struct ReplayResults : ReplayFrame {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CUDA module, libkvbench_cuda.so, exports under the name kvbench_cuda_module.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <kvbench/kernels/backend.hpp>
+
+namespace kvbench {
+
+struct CudaModule {
+  const char* interface;  ///< digest of the headers that it was compiled with; these alone say how to call the rest
+  std::unique_ptr<Backend> (*make_backend)();
+  std::string (*unusable)();
+};
+
+}  // namespace kvbench

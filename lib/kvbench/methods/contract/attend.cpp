@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/contract/attend.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace kvbench {
+namespace {
+
+/// The operation that adds a table's entries to a state, which is not set yet.
+kernels::WeightedAttention<Buffer> attention_over(const EntryTable& t, const HeadTokens& tokens, const QueryBlock& queries) {
+  return {.queries = queries.queries,
+          .first = queries.first,
+          .last = queries.last,
+          .scale = tokens.scale,
+          .keys = tokens.keys,
+          .values = tokens.values,
+          .scores = queries.scores,
+          .ids = t.ids,
+          .weight_num = t.weight_num,
+          .weight_den = t.weight_den,
+          .own_keys = t.own_keys,
+          .own_values = t.own_values,
+          .per_head = t.per_head,
+          .per_query = t.per_query,
+          .group = tokens.group};
+}
+
+}  // namespace
+
+AttentionState empty_state(Backend& backend, Index rows, Index dv) {
+  AttentionState state{backend.allocate<float>(rows), backend.allocate<float>(rows), backend.allocate<float>(rows, dv)};
+  backend.fill(state.max, -std::numeric_limits<float>::infinity());
+  backend.fill(state.den, 0.0f);
+  backend.fill(state.num, 0.0f);
+  return state;
+}
+
+void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
+            AttentionState& state, std::vector<Buffer<float>>* logits) {
+  for (const EntryTable& t : tables) {
+    kernels::WeightedAttention<Buffer> op = attention_over(t, tokens, queries);
+    op.max = state.max;
+    op.den = state.den;
+    op.num = state.num;
+    if (logits != nullptr) {
+      op.logits = backend.allocate<float>(queries.queries.rows(), t.ids.cols());
+      logits->push_back(op.logits);
+    }
+    backend.run(op);
+  }
+}
+
+double attend_flops(const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables) {
+  double flops = 0;
+  for (const EntryTable& t : tables) flops += std::nearbyint(cost(attention_over(t, tokens, queries)).flops);
+  return flops;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention over the entries that a method returned.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <kvbench/kernels/backend.hpp>
+#include <kvbench/methods/contract/entries.hpp>
+#include <kvbench/methods/contract/inputs.hpp>
+
+namespace kvbench {
+
+/// All tokens of one kv head that entries can refer to.
+struct HeadTokens {
+  Buffer<const float> keys;    ///< [n, d]
+  Buffer<const float> values;  ///< [n, dv]
+  float scale = 1;
+  Index group = 1;  ///< G
+};
+
+/// Running sums of R = G*m query rows: numerator = num * exp(max), denominator = den * exp(max). The answer is num / den.
+struct AttentionState {
+  Buffer<float> max;  ///< [R, 1]
+  Buffer<float> den;  ///< [R, 1]
+  Buffer<float> num;  ///< [R, dv]
+};
+AttentionState empty_state(Backend& backend, Index rows, Index dv);
+
+/// Adds the entries to `state`. With `logits`, one [R, width] buffer per table is added there.
+void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables,
+            AttentionState& state, std::vector<Buffer<float>>* logits = nullptr);
+
+/// Floating point operations that attend() declares for these tables.
+double attend_flops(const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables);
+
+}  // namespace kvbench

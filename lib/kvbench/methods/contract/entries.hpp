@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a compressed cache answers: weighted entries, z(q) = sum of wN exp(<q,k> scale) v / sum of wD exp(<q,k> scale).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <kvbench/kernels/buffer.hpp>
+
+namespace kvbench {
+
+/// A table of entries with L rows of equal width, L = (per_head ? G : 1) * (per_query ? m : 1); table_row() says which row answers
+/// query head g at query i. The entries of a query are the union of its rows over all tables that a cache returned. Slots whose
+/// token the query may not see yet are skipped.
+struct EntryTable {
+  bool per_head = false;
+  bool per_query = false;
+  Buffer<const std::int32_t> ids;          ///< [L, width] token that the entry is or represents; -1 = unused slot
+  Buffer<const float> weight_num;          ///< [L, width] wN >= 0; absent: 1
+  Buffer<const float> weight_den;          ///< [L, width] wD; absent: 1
+  Buffer<const float> own_keys;            ///< [L*width, d] keys of merged or quantised entries; absent: the token's own
+  Buffer<const float> own_values;          ///< [L*width, dv] the same for values
+  Buffer<const std::int32_t> cluster_ids;  ///< [L, width] cluster or page of an entry, stable while the cache lives; -1 = none.
+                                           ///< The metrics cache_hit_* are simulated from them. Absent: no clusters
+};
+using EntryTables = std::vector<EntryTable>;
+
+/// Number of rows of a table for G query heads and m queries.
+template <class Table>
+Index table_rows(const Table& table, Index group, Index queries) {
+  return (table.per_head ? group : 1) * (table.per_query ? queries : 1);
+}
+/// The row of a table that answers query head g at query i of m.
+template <class Table>
+Index table_row(const Table& table, Index g, Index i, Index queries) {
+  return (table.per_head ? g : 0) * (table.per_query ? queries : 1) + (table.per_query ? i : 0);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/contract/host_table.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace kvbench {
+namespace {
+
+void require(bool holds, const char* fault) {
+  if (!holds) throw std::logic_error(std::string("entries break the contract: ") + fault);
+}
+
+void check_shape(const EntryTable& t, const HeadTokens& tokens, Index num_queries) {
+  require(t.ids.present(), "a table without ids");
+  require(t.ids.rows() == table_rows(t, tokens.group, num_queries), "a table with the wrong number of rows for its scope");
+  for (const auto* weights : {&t.weight_num, &t.weight_den}) {
+    require(!weights->present() || (weights->rows() == t.ids.rows() && weights->cols() == t.ids.cols()),
+            "weights of another shape than the ids");
+  }
+  require(!t.own_keys.present() || (t.own_keys.rows() == t.ids.size() && t.own_keys.cols() == tokens.keys.cols()),
+          "own keys that are not [slots, d]");
+  require(!t.own_values.present() || (t.own_values.rows() == t.ids.size() && t.own_values.cols() == tokens.values.cols()),
+          "own values that are not [slots, dv]");
+}
+
+// These loops have no early exit, so that they run on vectors: all keys and values of merged entries are checked for every block.
+bool all_finite(const HostView<float>& values) {
+  constexpr std::uint32_t exponent = 0x7f800000;
+  std::uint32_t bad = 0;
+  for (const float x : values) bad |= (std::bit_cast<std::uint32_t>(x) & exponent) == exponent ? 1u : 0u;
+  return bad == 0;
+}
+
+bool all_within(const HostView<std::int32_t>& ids, std::int32_t limit) {
+  std::uint32_t bad = 0;
+  for (const std::int32_t id : ids) bad |= (id < -1 ? 1u : 0u) | (id >= limit ? 1u : 0u);
+  return bad == 0;
+}
+
+void check_numbers(const HostTable& t, Index limit) {
+  require(all_within(t.ids, static_cast<std::int32_t>(limit)), "an id out of range");
+  require(all_finite(t.weight_num) && all_finite(t.weight_den), "a weight that is not finite");
+  require(all_finite(t.own_keys), "an own key that is not finite");
+  require(all_finite(t.own_values), "an own value that is not finite");
+}
+
+/// A sufficient condition for distinct ids that is fast to check: rows increase, and none begins before another ends.
+bool plainly_distinct(std::span<const std::span<const std::int32_t>> rows) {
+  std::vector<std::pair<std::int32_t, std::int32_t>> ranges;
+  for (const auto& row : rows) {
+    const auto ids = increasing_ids(row);
+    if (!ids) return false;
+    if (!ids->empty()) ranges.emplace_back(ids->front(), ids->back());
+  }
+  std::ranges::sort(ranges);
+  return std::ranges::adjacent_find(ranges, [](const auto& a, const auto& b) { return a.second >= b.first; }) == ranges.end();
+}
+
+/// Which (query head, query) used a token last in each sum.
+class Uses {
+ public:
+  Uses(std::span<const HostTable> tables, Index limit)
+      : tables_(tables), weighted_(std::ranges::any_of(tables, &HostTable::weighted)), num_(static_cast<std::size_t>(limit), -1) {
+    if (weighted_) den_ = num_;
+  }
+
+  void check(std::span<const std::span<const std::int32_t>> rows, std::int32_t stamp) {
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      for (const std::int32_t& used : rows[k]) {
+        if (used < 0) continue;
+        const auto slot = static_cast<std::size_t>(&used - tables_[k].ids.data()), id = static_cast<std::size_t>(used);
+        if (tables_[k].num(slot) != 0) require(std::exchange(num_[id], stamp) != stamp, "an id twice in N");
+        if (weighted_ && tables_[k].den(slot) != 0) require(std::exchange(den_[id], stamp) != stamp, "an id twice in D");
+      }
+    }
+  }
+
+ private:
+  std::span<const HostTable> tables_;
+  bool weighted_;  ///< without weights both sums hold the same tokens
+  std::vector<std::int32_t> num_, den_;
+};
+
+void check_distinct(std::span<const HostTable> tables, Index group, Index num_queries, Index limit) {
+  const bool per_head = std::ranges::any_of(tables, &HostTable::per_head), per_query = std::ranges::any_of(tables, &HostTable::per_query);
+  std::optional<Uses> uses;
+  std::vector<std::span<const std::int32_t>> rows(tables.size());
+  for (Index g = 0; g < (per_head ? group : 1); ++g) {
+    for (Index i = 0; i < (per_query ? num_queries : 1); ++i) {
+      for (std::size_t k = 0; k < tables.size(); ++k) rows[k] = tables[k].row(table_row(tables[k], g, i, num_queries));
+      if (plainly_distinct(rows)) continue;
+      if (!uses) uses.emplace(tables, limit);
+      uses->check(rows, static_cast<std::int32_t>(g * num_queries + i));
+    }
+  }
+}
+
+}  // namespace
+
+HostTable on_host(const EntryTable& table, Backend& backend) {
+  return {.per_head = table.per_head,
+          .per_query = table.per_query,
+          .rows = table.ids.rows(),
+          .width = table.ids.cols(),
+          .ids = backend.on_host(table.ids),
+          .weight_num = backend.on_host(table.weight_num),
+          .weight_den = backend.on_host(table.weight_den),
+          .own_keys = backend.on_host(table.own_keys),
+          .own_values = backend.on_host(table.own_values),
+          .cluster_ids = backend.on_host(table.cluster_ids)};
+}
+
+std::optional<std::span<const std::int32_t>> increasing_ids(std::span<const std::int32_t> row) {
+  bool holds = true;
+  for (std::size_t s = 1; s < row.size(); ++s) holds &= row[s] < 0 || (row[s - 1] >= 0 && row[s - 1] < row[s]);
+  if (!holds) return std::nullopt;
+  return row.first(static_cast<std::size_t>(std::ranges::find(row, -1) - row.begin()));
+}
+
+std::vector<HostTable> check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
+                                     std::span<const EntryTable> tables) {
+  std::vector<HostTable> host;
+  for (const EntryTable& table : tables) {
+    check_shape(table, tokens, num_queries);
+    host.push_back(on_host(table, backend));
+    check_numbers(host.back(), limit);
+  }
+  check_distinct(host, tokens.group, num_queries, limit);
+  return host;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entry tables on the host, and the verification of what a method returned: no method is trusted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <kvbench/methods/contract/attend.hpp>
+
+namespace kvbench {
+
+/// An EntryTable on the host, with its optional parts empty where they are absent.
+struct HostTable {
+  bool per_head = false;
+  bool per_query = false;
+  Index rows = 0, width = 0;
+  HostView<std::int32_t> ids;                   ///< [rows, width]
+  HostView<float> weight_num, weight_den;       ///< [rows, width]
+  HostView<float> own_keys, own_values;         ///< [rows*width, d], [rows*width, dv]
+  HostView<std::int32_t> cluster_ids;           ///< [rows, width]
+
+  bool own() const { return !own_keys.empty() || !own_values.empty(); }
+  bool weighted() const { return !weight_num.empty() || !weight_den.empty(); }
+  float num(std::size_t slot) const { return weight_num.empty() ? 1 : weight_num[slot]; }
+  float den(std::size_t slot) const { return weight_den.empty() ? 1 : weight_den[slot]; }
+  std::span<const std::int32_t> row(Index r) const {
+    return std::span(ids).subspan(static_cast<std::size_t>(r * width), static_cast<std::size_t>(width));
+  }
+};
+HostTable on_host(const EntryTable& table, Backend& backend);
+
+/// The ids in use of a table's row [width] if they increase and unused slots come last; absent where they do not.
+std::optional<std::span<const std::int32_t>> increasing_ids(std::span<const std::int32_t> row);
+
+/// The tables on the host, checked. Throws std::logic_error, naming the fault, where they break the contract: a wrong number of rows,
+/// shapes that do not match, ids outside [-1, limit), an id twice for the same query and sum (entries with wN = 0 and entries with
+/// wD = 0 belong to different sets), numbers that are not finite.
+std::vector<HostTable> check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
+                                     std::span<const EntryTable> tables);
+
+}  // namespace kvbench

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row of the registry: what commands, documentation and property tests need to know of a method.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kvbench/methods/contract/head_caches.hpp>
+#include <kvbench/methods/contract/method.hpp>
+#include <kvbench/methods/contract/params.hpp>
+
+namespace kvbench {
+
+/// exact: everything is kept. eviction: a subset of the tokens. sampling: a weighted subset. merging: tokens are replaced by means.
+/// retrieval: a subset chosen per query from the full cache. quantisation: all tokens in fewer bits.
+enum class Kind { exact, eviction, sampling, merging, retrieval, quantisation };
+
+/// What one selection of tokens serves, and what one instance of the method sees.
+enum class Granularity {
+  kv_head,     ///< one cache per kv head, one selection for its query heads
+  query_head,  ///< one cache per kv head, a selection for each query head
+  layer,       ///< one instance sees all kv heads of a layer
+  model,       ///< as kv_head or query_head, with a plan that gives each layer a budget of its own
+};
+
+/// Optional parts of a trace that a method cannot do without.
+enum class Part { observed_queries, column_sums, keys_pre_rope, speculated_queries };
+
+/// A property that the property tests hold a method to, or the reason why it does not apply.
+struct Property {
+  bool holds = false;
+  std::string reason;  ///< one line, where the property does not hold
+  static Property yes() { return {true, ""}; }
+  static Property no(std::string why) { return {false, std::move(why)}; }
+};
+/// The sum of wD over the entries of a query: each weight is 1; the sum is n; it is at most n; there is no rule.
+enum class WeightSum { ones, context, at_most_context, free };
+struct Properties {
+  Property full_budget_exact;  ///< a budget of the whole context gives the exact output
+  Property value_scaling;      ///< scaling all values by a constant scales the output by it
+  Property key_shift;          ///< adding one vector to all keys changes nothing
+  Property head_permutation;   ///< results do not depend on the number of the head
+  Property nested_budgets;     ///< what a budget keeps, every larger budget keeps too
+  WeightSum weight_sum = WeightSum::ones;
+};
+
+/// Asymptotic cost, in the symbols of the method's banner: n tokens of the context, budget B, d and dv dimensions, G query heads.
+struct Complexity {
+  std::string compress;  ///< time to compress a context
+  std::string query;     ///< time to answer one query of one query head
+  std::string memory;    ///< numbers that a deployment holds
+  struct {
+    double compress = 0, query = 0, memory = 0;
+  } growth;  ///< exponents of n of the three at a fixed number of tokens B, without logarithms
+};
+
+struct MethodInfo {
+  std::string name;
+  std::vector<std::string> aliases;
+  std::string paper;    ///< authors or system, arXiv id, section or algorithm
+  std::string summary;  ///< one line
+  std::string notes;    ///< how paper and released code differ, choices that the text leaves open
+  Complexity complexity;
+  Kind kind = Kind::eviction;
+  Granularity granularity = Granularity::kv_head;
+  std::vector<Part> needs;
+  bool streaming = false;      ///< may start from an empty context
+  bool seeded = false;         ///< results depend on the seed
+  bool observes = false;       ///< observe() is called after each decode step
+  bool windowed = false;       ///< supports layers with a sliding window
+  bool whole_context = false;  ///< cannot run where the harness keeps tokens of the context itself (--protect)
+  Properties properties;
+  /// Granularity::layer only: whether, with these parameters, no head of the layer looks at another, so that heads can be computed one
+  /// by one. Absent: never.
+  std::function<bool(const Params&)> heads_apart;
+
+  std::vector<ParamSpec> params;
+  std::function<Params(std::span<const Assignment>)> bind;  ///< parses settings; throws Error for unknown names and bad values
+
+  /// Heads are all kv heads of a layer for Granularity::layer, else any number of heads that do not affect each other.
+  std::function<MakeLayerCache(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
+  /// Granularity::model only: budget of each layer 0 .. num_layers - 1 for a context of n tokens.
+  std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
+
+  /// prepare() for a single head.
+  MakeCache prepare_head(const HeadPrompt& head, const Params& settings, Backend& backend) const {
+    return single_head(prepare({&head, 1}, settings, backend));
+  }
+};
+
+/// Completes `info` with the parameters of struct P (see params.hpp).
+template <class P>
+MethodInfo with_schema(MethodInfo info) {
+  info.params = schema_of<P>();
+  info.bind = [name = info.name](std::span<const Assignment> settings) { return bind_params<P>(name, settings); };
+  return info;
+}
+
+/// The same with a prepare function for single heads.
+template <class P>
+MethodInfo with_params(MethodInfo info, MakeCache (*prepare)(const HeadPrompt&, const P&, Backend&)) {
+  info.prepare = [prepare](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+    std::vector<MakeCache> caches;
+    for (const HeadPrompt& head : heads) caches.push_back(prepare(head, params.as<P>(), backend));
+    return each_head(std::move(caches));
+  };
+  return with_schema<P>(std::move(info));
+}
+/// The same with a prepare function for the kv heads of a layer.
+template <class P>
+MethodInfo with_params(MethodInfo info, MakeLayerCache (*prepare)(std::span<const HeadPrompt>, const P&, Backend&)) {
+  info.prepare = [prepare](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+    return prepare(heads, params.as<P>(), backend);
+  };
+  return with_schema<P>(std::move(info));
+}
+
+}  // namespace kvbench

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a method is given: the context of a kv head, queries to answer, decoded tokens. An absent buffer means that the trace does not
+// hold the array.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kvbench/core/ids.hpp>
+#include <kvbench/kernels/buffer.hpp>
+
+namespace kvbench {
+
+/// Rotary embedding of the trace, where it is the plain one.
+struct Rope {
+  double theta = 10000;
+  bool interleaved = false;
+};
+
+/// Everything that a method may see of one kv head's context of n tokens. No evaluated query is among the observed ones.
+struct HeadPrompt {
+  PromptId prompt;
+  std::string prompt_group;  ///< name of the prompt in the trace
+  LayerId layer;
+  KvHeadId head;
+  Index num_layers = 1;                          ///< of the model
+  Index num_kv_heads = 1;                        ///< of the layer
+  Index group = 1;                               ///< G, query heads that share this kv head
+  Index window = 0;                              ///< sliding window of the layer, 0 = none
+  float scale = 1;                               ///< logits are scale * <q, k>
+  Buffer<const float> keys;                      ///< [n, d] after RoPE
+  Buffer<const float> values;                    ///< [n, dv]
+  Buffer<const float> observed;                  ///< [G*n_obs, d] queries inside the context, row g*n_obs + i
+  std::vector<std::int32_t> observed_positions;  ///< [n_obs] increasing; a position >= n belongs to a token that the harness keeps
+                                                 ///< outside this context and that sees all of it
+  std::optional<Rope> rope;                      ///< absent where the model's RoPE is scaled or missing
+  Buffer<const float> column_sums;               ///< [G, n] attention mass from all queries of the context
+  Buffer<const float> keys_pre_rope;             ///< [n, d]
+  /// [n', d] the first n' keys to come, where the context is empty (protocol `stream`). Only scalars that a user would have tuned
+  /// beforehand may depend on them (SubGen's radius).
+  Buffer<const float> calibration_keys;
+
+  Index tokens() const { return keys.rows(); }
+};
+
+/// Queries to be answered: m positions of each of the G query heads, row g*m + i.
+struct QueryBlock {
+  Buffer<const float> queries;          ///< [G*m, d]
+  std::vector<std::int32_t> positions;  ///< [m] increasing
+  Buffer<const std::int32_t> first;     ///< [m, 1] query i sees tokens first[i] <= j < last[i]
+  Buffer<const std::int32_t> last;      ///< [m, 1]
+  Buffer<const float> scores;           ///< [G*m, tokens so far] exact logits, for oracles
+  Buffer<const float> speculated;       ///< [G*m, d] speculated queries (InfiniGen)
+
+  Index size() const { return static_cast<Index>(positions.size()); }
+};
+
+/// Consecutive tokens that were decoded after the context.
+struct TokenBlock {
+  Index first = 0;             ///< position of the first of them
+  Buffer<const float> keys;    ///< [count, d]
+  Buffer<const float> values;  ///< [count, dv]
+
+  Index size() const { return keys.rows(); }
+};
+
+}  // namespace kvbench

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace kvbench {
+
+/// The value at `key`, which compute() returns where there is none yet. Nothing is stored where compute() throws.
+template <class Map, class F>
+typename Map::mapped_type& computed_once(Map& values, const typename Map::key_type& key, F compute) {
+  auto found = values.find(key);
+  if (found == values.end()) found = values.emplace(key, compute()).first;
+  return found->second;
+}
+
+}  // namespace kvbench

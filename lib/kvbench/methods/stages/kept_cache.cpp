@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/stages/kept_cache.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <kvbench/methods/stages/rows.hpp>
+
+namespace kvbench {
+
+Footprint kept_footprint(Index rows, Index d, Index dv) {
+  return {{.name = "keys", .rows = rows, .cols = d}, {.name = "values", .rows = rows, .cols = dv}};
+}
+
+KeptCache::KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept)
+    : backend_(backend),
+      d_(head.keys.cols()),
+      dv_(head.values.cols()),
+      context_tokens_(head.tokens()),
+      fixed_(kept.fixed),
+      notes_(std::move(kept.notes)) {
+  fixed_.decoded = true;
+  const Index width = static_cast<Index>(kept.ids.size()) / kept.rows;
+  held_ = std::ranges::count_if(kept.ids, [](TokenId id) { return id >= 0; });
+  context_.per_head = kept.per_head;
+  context_.ids = backend.adopt(std::move(kept.ids), kept.rows, width);
+  if (!kept.weight.empty()) {
+    const Buffer<float> weight = backend.adopt(std::move(kept.weight), kept.rows, width);
+    context_.weight_num = weight;
+    context_.weight_den = weight;
+  }
+  if (!kept.weight_den.empty()) {
+    context_.weight_den = backend.adopt(std::move(kept.weight_den), kept.rows, width);
+    weights_ = 2;
+  }
+}
+
+Index KeptCache::append(const TokenBlock& tokens) {
+  appended_ += tokens.size();
+  return tokens.size();
+}
+
+EntryTables KeptCache::entries(const QueryBlock&) const {
+  EntryTables tables = {context_};
+  if (appended_ > 0) tables.push_back({.ids = backend_.adopt(token_range(context_tokens_, appended_), 1, appended_)});
+  return tables;
+}
+
+Footprint KeptCache::footprint() const {
+  // Decoded tokens are stored once for every row of the selection table: a per-head cache grows per head.
+  const Index rows = held_ + appended_ * (context_.per_head ? context_.ids.rows() : 1);
+  Footprint arrays = kept_footprint(rows, d_, dv_);
+  if (context_.weight_num.present()) {
+    arrays.push_back({.name = "weights", .element = Element::f32, .rows = held_, .cols = weights_, .meta = true});
+  }
+  return arrays;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cache of most eviction and sampling methods: a fixed selection of the context, to which decoded tokens are added exactly. What was
+// dropped from the prompt is gone, what is generated stays.
+#pragma once
+
+#include <vector>
+
+#include <kvbench/methods/contract/method.hpp>
+
+namespace kvbench {
+
+/// What is kept of a context.
+struct KeptTokens {
+  bool per_head = false;               ///< a selection for each query head (L = G), else one for the kv head (L = 1)
+  Index rows = 1;                      ///< L
+  std::vector<TokenId> ids;            ///< [L, width], -1 = unused slot
+  std::vector<float> weight = {};      ///< [L, width] in both sums; empty: 1
+  Protected fixed = {};                ///< tokens among them that are kept in any case
+  std::vector<float> weight_den = {};  ///< [L, width] in the denominator, where it differs; empty: `weight`
+  std::vector<Note> notes = {};        ///< about the selection
+};
+
+class KeptCache : public CompressedCache {
+ public:
+  /// d, dv and G are those of the head that the tokens belong to.
+  KeptCache(Backend& backend, const HeadPrompt& head, KeptTokens kept);
+
+  Index append(const TokenBlock& tokens) override;
+  EntryTables entries(const QueryBlock& queries) const override;
+  Footprint footprint() const override;
+  Protected protected_tokens() const override { return fixed_; }
+  std::vector<Note> notes() const override { return notes_; }
+
+ private:
+  Backend& backend_;
+  EntryTable context_;
+  Index d_, dv_, context_tokens_;
+  Index held_ = 0;  ///< slots in use, over all rows
+  Index appended_ = 0;
+  Index weights_ = 1;  ///< weights stored per token, where there are any: one for both sums, or two
+  Protected fixed_;
+  std::vector<Note> notes_;
+};
+
+/// The array of keys and the array of values that hold `rows` kept tokens.
+Footprint kept_footprint(Index rows, Index d, Index dv);
+
+}  // namespace kvbench

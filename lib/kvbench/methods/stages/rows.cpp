@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/stages/rows.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace kvbench {
+
+std::vector<TokenId> token_range(Index first, Index count) {
+  std::vector<TokenId> ids(static_cast<std::size_t>(count));
+  std::iota(ids.begin(), ids.end(), static_cast<TokenId>(first));
+  return ids;
+}
+
+Buffer<float> gathered(const Buffer<const float>& source, const Buffer<const std::int32_t>& ids, Backend& backend) {
+  const auto out = backend.allocate<float>(ids.rows(), source.cols());
+  backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = ids, .out = out});
+  return out;
+}
+
+Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids, Backend& backend) {
+  const Index count = std::ssize(ids);
+  return gathered(source, backend.adopt(std::move(ids), count), backend);
+}
+
+Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend) {
+  const auto breaks = [](std::int32_t a, std::int32_t b) { return b != a + 1; };
+  if (ids.empty() || std::ranges::adjacent_find(ids, breaks) != ids.end()) return gathered(source, ids, backend);
+  return source.slice(ids.front(), std::ssize(ids));
+}
+
+void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend) {
+  const Index count = source.rows();
+  if (count == 0) return;
+  backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = backend.adopt(token_range(0, count), count), .out = out});
+}
+
+Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend) {
+  const auto out = backend.allocate<float>(a.rows(), b.rows());
+  backend.run(kernels::InnerProducts<Buffer>{.a = a, .b = b, .out = out});
+  return out;
+}
+
+Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first, Index last, Index count, Backend& backend) {
+  const Index rows = scores.rows();
+  const auto bound = [&](Index column) {
+    return backend.adopt(std::vector(static_cast<std::size_t>(rows), static_cast<std::int32_t>(column)), rows);
+  };
+  const auto ids = backend.allocate<std::int32_t>(rows, count);
+  if (count == 0) return ids;
+  backend.run(kernels::TopK<Buffer>{.scores = scores, .first = bound(first), .last = bound(last), .ids = ids});
+  return ids;
+}
+
+}  // namespace kvbench

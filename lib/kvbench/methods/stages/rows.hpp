@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of buffers moved, multiplied and selected.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <kvbench/core/ids.hpp>
+#include <kvbench/kernels/backend.hpp>
+
+namespace kvbench {
+
+/// 0, 1, ..., count - 1, shifted by `first`.
+std::vector<TokenId> token_range(Index first, Index count);
+
+/// The rows `ids` [k, 1] of `source` [n, c], in this order, as a new buffer [k, c].
+Buffer<float> gathered(const Buffer<const float>& source, const Buffer<const std::int32_t>& ids, Backend& backend);
+Buffer<float> gathered(const Buffer<const float>& source, std::vector<std::int32_t> ids, Backend& backend);
+/// The same for reading only: consecutive rows are not copied.
+Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector<std::int32_t>& ids, Backend& backend);
+/// Copies `source` [k, c] to `out` [k, c]. Either may be a slice, and both may be empty.
+void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend);
+/// <a[i], b[j]> of a [m, c] and b [n, c] as a new buffer [m, n].
+Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend);
+
+/// The `count` best columns of each row of `scores` among columns first, ..., last - 1, as TopK returns them: [rows, count].
+Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first, Index last, Index count, Backend& backend);
+
+}  // namespace kvbench

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/methods/stages/score_only.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
+
+namespace kvbench {
+namespace {
+
+Buffer<const float> pool(const Buffer<const float>& rows, const SelectionParams& params, Backend& backend) {
+  if (params.pooling == kernels::Pooling::none || rows.cols() == 0) return rows;
+  const auto out = backend.allocate<float>(rows.rows(), rows.cols());
+  backend.run(kernels::PoolRows<Buffer>{.rows = rows, .mode = params.pooling, .kernel = params.kernel, .out = out});
+  return out;
+}
+
+Buffer<const float> reduced_and_pooled(const Buffer<const float>& scores, const SelectionParams& params, Backend& backend) {
+  if (params.order == SelectionParams::Order::pool_first) {
+    return group_scores(pool(scores, params, backend), 1, params.group, backend);
+  }
+  return pool(group_scores(scores, 1, params.group, backend), params, backend);
+}
+
+}  // namespace
+
+void fields(ParamVisitor& visitor, SelectionParams& params) {
+  visitor.integer("sinks", params.sinks, {.min = 0}, "first tokens that are kept in any case");
+  visitor.integer("recent", params.recent, {.min = 0}, "last tokens that are kept in any case");
+  visitor.integer("kernel", params.kernel, {.min = 1}, "pooling width in tokens, odd");
+  visitor.choice("pooling", params.pooling, {"none", "max", "mean"}, "pooling of the scores along the context");
+  fields(visitor, params.group);
+  visitor.choice("order", params.order, {"reduce_first", "pool_first"}, "reduction and pooling, per=kv_head only");
+}
+
+void check_selection(std::string_view method, const SelectionParams& params) {
+  if (params.kernel % 2 == 0) throw Error("parameter '{}.kernel' is {}; it must be odd", method, params.kernel);
+}
+
+MakeCache keep_best(const HeadPrompt& head, const Buffer<const float>& scores, const SelectionParams& params, Backend& backend) {
+  const Index n = head.tokens(), recent = std::clamp(params.recent, n - scores.cols(), n);
+  const Index sinks = std::min(params.sinks, n - recent);
+  const Buffer<const float> ranked = reduced_and_pooled(scores, params, backend);
+  return [head, ranked, n, recent, sinks, &backend](Index budget, std::uint32_t /*seed*/) {
+    const Index kept = std::min(budget, n), tail = std::min(kept, recent), first = std::min(sinks, kept - tail);
+    const Index chosen = kept - tail - first, rows = ranked.rows();
+    KeptTokens tokens{.ids = token_range(0, first), .fixed = {.sinks = first, .recent = tail}};
+    const std::vector<TokenId> begin = tokens.ids, end = token_range(n - tail, tail);
+    if (kept == n) {
+      tokens.ids = token_range(0, n);
+    } else if (chosen == 0) {
+      tokens.ids.insert(tokens.ids.end(), end.begin(), end.end());
+    } else {
+      tokens.per_head = rows > 1;
+      tokens.rows = rows;
+      tokens.ids.clear();
+      const std::vector<TokenId> best = backend.read(best_columns(ranked, sinks, n - recent, chosen, backend));
+      for (Index r = 0; r < rows; ++r) {
+        tokens.ids.insert(tokens.ids.end(), begin.begin(), begin.end());
+        tokens.ids.insert(tokens.ids.end(), best.begin() + r * chosen, best.begin() + (r + 1) * chosen);
+        tokens.ids.insert(tokens.ids.end(), end.begin(), end.end());
+      }
+    }
+    return std::make_unique<KeptCache>(backend, head, std::move(tokens));
+  };
+}
+
+MethodInfo score_only_row(MethodInfo info) {
+  const auto complete = [](std::string& text, const char* otherwise) {
+    if (text.empty()) text = otherwise;
+  };
+  const bool per_head = info.granularity != Granularity::kv_head;
+  complete(info.complexity.query, "O(B (d + dv))");
+  complete(info.complexity.memory, per_head ? "G B (d + dv)" : "B (d + dv)");
+  Properties& p = info.properties;
+  for (Property* property : {&p.full_budget_exact, &p.value_scaling, &p.key_shift, &p.head_permutation, &p.nested_budgets}) {
+    if (property->reason.empty()) *property = Property::yes();
+  }
+  return info;
+}
+
+}  // namespace kvbench

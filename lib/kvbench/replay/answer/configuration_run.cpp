@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/answer/configuration_run.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include <kvbench/core/stopwatch.hpp>
+
+namespace kvbench {
+namespace {
+
+/// Softmax weights of single-step queries over their entries, by table: [G, width].
+std::vector<Buffer<const float>> observed_weights(const EntryTables& tables, const std::vector<Buffer<float>>& logits,
+                                                  const HostState& state, Backend& backend) {
+  std::vector<Buffer<const float>> weights;
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    std::vector<float> values = backend.read(logits[t]);
+    const std::vector<float> weight_den = backend.read(tables[t].weight_den);
+    const auto width = static_cast<std::size_t>(logits[t].cols());
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const std::size_t row = k / width;
+      const float factor = weight_den.empty() ? 1 : weight_den[(tables[t].per_head ? row : 0) * width + k % width];
+      values[k] = factor * std::exp(values[k] - state.max[row]) / state.den[row];
+    }
+    weights.push_back(backend.adopt(std::move(values), logits[t].rows(), logits[t].cols()));
+  }
+  return weights;
+}
+
+}  // namespace
+
+ConfigurationRun::ConfigurationRun(std::unique_ptr<LayerCache> cache, Options options, std::span<const Head> heads,
+                                   std::vector<CellResult*> results)
+    : cache_(std::move(cache)), options_(options), heads_(heads), results_(std::move(results)) {
+  next_ = heads.front().map.to_global(heads.front().map.middle);
+  for (std::size_t h = 0; h < heads.size(); ++h) measurements_.emplace_back(heads[h], options.keep_raw, *results_[h]);
+}
+
+void ConfigurationRun::start(std::span<HeadBlock> blocks) {
+  answered_ = 0;
+  if (!options_.standalone || !options_.selects) return;
+  for (std::size_t h = 0; h < heads_.size(); ++h) results_[h]->attend_s += blocks[h].exact.seconds;
+}
+
+QueryRun ConfigurationRun::advance(std::span<HeadBlock> blocks, Backend& backend) {
+  const std::vector<std::int32_t>& positions = blocks.front().exact.block.positions;
+  const Index begin = answered_;
+  if (!options_.decode) answered_ = static_cast<Index>(positions.size());
+  while (answered_ == begin && begin < static_cast<Index>(positions.size())) {
+    append(positions.back() + 1, backend);
+    answered_ = static_cast<Index>(std::ranges::lower_bound(positions, next_) - positions.begin());
+  }
+  return {begin, answered_};
+}
+
+/// Appends as many tokens as the method takes at once, up to token `end`.
+void ConfigurationRun::append(Index end, Backend& backend) {
+  std::vector<TokenBlock> tokens;
+  for (const Head& head : heads_) {
+    const Index count = options_.observes ? 1 : end - next_;
+    tokens.push_back({.first = head.map.local_end(next_),
+                      .keys = head.tokens.keys.slice(next_, count),
+                      .values = head.tokens.values.slice(next_, count)});
+  }
+  const Stopwatch watch(backend);
+  const double flops = backend.cost().flops;
+  const Index taken = cache_->append(tokens);
+  if (taken < 1 || taken > tokens.front().size()) throw std::logic_error("append() took an impossible number of tokens");
+  next_ += taken;
+  const double share = 1.0 / static_cast<double>(heads_.size());
+  const double seconds = watch.seconds() * share;
+  for (CellResult* result : results_) {
+    result->attend_s += seconds;
+    result->attend_flops += (backend.cost().flops - flops) * share;
+  }
+}
+
+void ConfigurationRun::collect(std::span<HeadBlock> blocks, QueryRun run, Backend& backend) {
+  collected_ = {};
+  for (HeadBlock& block : blocks) {
+    collected_.heads.push_back({.part = block.part(run, backend)});
+    if (options_.standalone) collected_.heads.back().part.global.scores = {};
+    collected_.locals.push_back(collected_.heads.back().part.local);
+  }
+  const Stopwatch watch(backend);
+  double flops = -backend.cost().flops;
+  collected_.entries = cache_->entries(collected_.locals);
+  const double share = 1.0 / static_cast<double>(heads_.size());
+  const double seconds = watch.seconds() * share;
+  flops += backend.cost().flops;
+  for (std::size_t h = 0; h < heads_.size(); ++h) {
+    Collected::OfHead& of_head = collected_.heads[h];
+    read_entries(h, run.size(), backend);
+    of_head.complete = shares() && of_head.host->complete(heads_[h].map.local_end(next_));
+    results_[h]->attend_s += seconds;
+    results_[h]->attend_flops += flops * share + attend_flops(heads_[h].tokens, of_head.part.global, of_head.tables);
+    if (!options_.keep_raw) continue;
+    RawCell& raw = *results_[h]->raw;
+    raw.entries_query = blocks[h].exact.begin + run.begin;
+    raw.entries.assign(of_head.host->tables().begin(), of_head.host->tables().end());
+  }
+}
+
+void ConfigurationRun::read_entries(std::size_t h, Index queries, Backend& backend) {
+  const Head& head = heads_[h];
+  const EntryTables& entries = collected_.entries[h];
+  Collected::OfHead& of_head = collected_.heads[h];
+  std::vector<HostTable> host = check_entries(backend, head.tokens, queries, head.map.local_end(next_), entries);
+  for (const EntryTable& table : entries) of_head.tables.push_back(to_global(table, head.map, backend));
+  for (std::size_t t = 0; t < host.size() && !head.map.identity(); ++t) host[t].ids = backend.on_host(of_head.tables[t].ids);
+  of_head.host.emplace(std::move(host), queries);
+}
+
+void ConfigurationRun::answer(HeadBlock& block, QueryRun run, std::size_t h, const Shared* shared, Backend& backend) {
+  const auto measure = [&](const Answer& answer) {
+    measurements_[h].add(block.exact, run, entries(h), recall_range(h), answer, backend);
+  };
+  if (complete(h)) {
+    const HostState exact = block.whole(run);
+    measure({exact, exact});
+  } else if (shared != nullptr) {
+    results_[h]->attend_s += shared->seconds;
+    measure(shared->answer);
+  } else {
+    measure(attend(block.fixed(run), h, backend));
+  }
+}
+
+Answer ConfigurationRun::attend(const HostState& fixed, std::size_t h, Backend& backend) {
+  const Head& head = heads_[h];
+  Collected::OfHead& of_head = collected_.heads[h];
+  const auto rows = static_cast<Index>(fixed.max.size()), dv = head.tokens.values.cols();
+  const auto over = [&](const EntryTables& tables, std::vector<Buffer<float>>* logits) {
+    AttentionState state{backend.adopt(std::vector(fixed.max), rows), backend.adopt(std::vector(fixed.den), rows),
+                         backend.adopt(std::vector(fixed.num), rows, dv)};
+    kvbench::attend(backend, head.tokens, of_head.part.global, tables, state, logits);
+    return HostState{backend.read(state.max), backend.read(state.den), backend.read(state.num)};
+  };
+  std::vector<Buffer<float>> logits;
+  const Stopwatch watch(backend);
+  Answer answer{over(of_head.tables, options_.observes ? &logits : nullptr), fixed};
+  results_[h]->attend_s += watch.seconds();
+  if (of_head.host->all_plain()) {
+    answer.plain = answer.all;
+  } else if (of_head.host->any_plain()) {
+    answer.plain = over(of_head.host->plain_part(backend), nullptr);
+  }
+  if (options_.observes) of_head.weights = observed_weights(of_head.tables, logits, answer.all, backend);
+  return answer;
+}
+
+void ConfigurationRun::observe() {
+  if (!options_.observes) return;
+  std::vector<std::vector<Buffer<const float>>> weights;
+  for (Collected::OfHead& head : collected_.heads) weights.push_back(std::move(head.weights));
+  cache_->observe(collected_.locals, collected_.entries, weights);
+}
+
+RecallRange ConfigurationRun::recall_range(std::size_t h) const {
+  const TokenMap& map = heads_[h].map;
+  const Protected kept = cache_->protected_tokens()[h];
+  const bool may_drop_decoded = options_.decode && !kept.decoded;
+  if (may_drop_decoded && map.last > 0) return {};  // what may be dropped lies on both sides of protected tokens
+  return {.first = map.first + (options_.recall_sinks ? 0 : kept.sinks),
+          .last = may_drop_decoded ? heads_[h].num_tokens() : map.first + map.middle - kept.recent};
+}
+
+void ConfigurationRun::finish() {
+  const std::vector<Footprint> footprints = cache_->footprint();
+  results_.front()->notes = cache_->notes();
+  for (std::size_t h = 0; h < heads_.size(); ++h) {
+    const TokenMap& map = heads_[h].map;
+    measurements_[h].finish(footprints[h], options_.kv_element, options_.decode ? map.local_end(next_) : map.middle);
+  }
+}
+
+}  // namespace kvbench

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configurations of one method and seed on one work item: they differ in their budget and answer each block of queries together, so
+// that attention over the tokens that their entries have in common is computed once.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <kvbench/replay/answer/configuration_run.hpp>
+
+namespace kvbench {
+
+/// What the sets answer to a run of queries of one head, each on top of `fixed`, with its share of the time by its number of entries.
+/// Empty where computing them together would not save work.
+std::vector<ConfigurationRun::Shared> attend_together(std::span<const HostEntries* const> sets, const BlockPart& part,
+                                                      const HostState& fixed, const HeadTokens& tokens, Backend& backend);
+
+class Together {
+ public:
+  /// Runs `work` for a configuration (its index in the plan); false where it failed and the configuration is over.
+  using Guard = std::function<bool(std::size_t configuration, const std::function<void()>& work)>;
+
+  void add(std::size_t configuration, std::unique_ptr<ConfigurationRun> run) { members_.push_back({configuration, std::move(run)}); }
+
+  /// Calls visit(configuration) for each one that has not failed.
+  template <class F>
+  void each(F visit) const {
+    for (const Member& member : members_) visit(member.configuration);
+  }
+
+  /// Answers the queries of a block (one HeadBlock per head), appending the decoded tokens up to each.
+  void answer(std::span<HeadBlock> blocks, const Guard& guard, Backend& backend);
+
+  /// After the last block.
+  void finish(const Guard& guard);
+
+ private:
+  struct Member {
+    std::size_t configuration;
+    std::unique_ptr<ConfigurationRun> run;
+    bool failed = false;
+  };
+
+  template <class F>
+  void attempt(Member& member, const Guard& guard, F work) {
+    if (!member.failed) member.failed = !guard(member.configuration, work);
+  }
+  void answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<Member*> members, const Guard& guard, Backend& backend);
+
+  std::vector<Member> members_;
+};
+
+}  // namespace kvbench

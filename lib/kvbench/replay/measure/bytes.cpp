@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/measure/bytes.hpp>
+
+#include <algorithm>
+
+namespace kvbench {
+
+Bytes account(const Footprint& footprint, Element kv, double entries_per_query, Index tokens, Index d, Index dv) {
+  Bytes bytes{.full = static_cast<double>(tokens * (d + dv)) * element_bytes(kv, Element::f16)};
+  for (const FootprintArray& array : footprint) {
+    const double row = static_cast<double>(array.cols) * element_bytes(array.element, kv);
+    const double total = static_cast<double>(array.rows) * row;
+    (array.meta ? bytes.meta : bytes.kv) += total;
+    (array.tier == Tier::fast ? bytes.fast : bytes.slow) += total;
+    if (array.read == Read::every_query) bytes.read += total;
+    if (array.read == Read::with_entry) bytes.read += std::min(static_cast<double>(array.rows), entries_per_query) * row;
+  }
+  return bytes;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entries that answer a run of queries of one head, on the host and in the trace's token numbers.
+#pragma once
+
+#include <vector>
+
+#include <kvbench/methods/contract/host_table.hpp>
+#include <kvbench/replay/exact/head.hpp>
+
+namespace kvbench {
+
+/// The table in the trace's token numbers.
+EntryTable to_global(EntryTable table, const TokenMap& map, Backend& backend);
+
+/// A table and what the harness needs to know of its slots.
+struct ReadTable : HostTable {
+  explicit ReadTable(HostTable table);
+
+  std::vector<std::uint8_t> plain;  ///< by slot: its own token with unit weights; empty: all slots in use are, or none is
+  std::size_t used = 0;             ///< slots in use
+  std::size_t plain_count = 0;      ///< plain ones among them
+  bool two_sets = false;            ///< numerator and denominator hold different tokens
+};
+
+class HostEntries {
+ public:
+  /// Tables for m = `queries` queries of each query head.
+  HostEntries(std::vector<HostTable> tables, Index queries);
+
+  const std::vector<ReadTable>& tables() const { return tables_; }
+
+  /// Calls visit(table, slot) with the first slot of the row of each table that answers query head g at query i.
+  template <class F>
+  void each_row(Index g, Index i, F visit) const {
+    for (std::size_t t = 0; t < tables_.size(); ++t) {
+      visit(t, static_cast<std::size_t>(table_row(tables_[t], g, i, queries_) * tables_[t].width));
+    }
+  }
+
+  /// Calls visit(id, table, slot) for each slot in use of query head g at query i whose id lies in [first, last).
+  template <class F>
+  void each(Index g, Index i, std::int32_t first, std::int32_t last, F visit) const {
+    each_row(g, i, [&](std::size_t t, std::size_t begin) {
+      const ReadTable& table = tables_[t];
+      for (std::size_t slot = begin; slot < begin + static_cast<std::size_t>(table.width); ++slot) {
+        const std::int32_t id = table.ids[slot];
+        if (id >= first && id < last) visit(id, t, slot);
+      }
+    });
+  }
+
+  /// How many slots each() would visit: in all tables, and in those with keys or values of their own.
+  struct Count {
+    Index all = 0, own = 0;
+  };
+  Count count(Index g, Index i, std::int32_t first, std::int32_t last) const;
+
+  bool two_sets() const { return two_sets_; }          ///< numerator and denominator hold different tokens
+  bool has_clusters() const { return has_clusters_; }  ///< some table numbers clusters or pages
+  /// Cluster or page of a slot; -1: none.
+  std::int32_t cluster_id(std::size_t table, std::size_t slot) const {
+    return tables_[table].cluster_ids.empty() ? -1 : tables_[table].cluster_ids[slot];
+  }
+  bool all_plain() const { return all_plain_; }  ///< every entry is its own token with unit weights
+  bool any_plain() const { return any_plain_; }
+  /// Whether every query has all of `tokens` tokens, each plain. No id may occur twice.
+  bool complete(Index tokens) const;
+
+  /// The tables of ids reduced to their plain entries (H in the decomposition of errors); tables without any are left out.
+  EntryTables plain_part(Backend& backend) const;
+
+ private:
+  std::vector<ReadTable> tables_;
+  Index queries_;
+  bool two_sets_ = false, all_plain_ = true, any_plain_ = false, has_clusters_ = false;
+};
+
+/// Number of `ids` in [first, last).
+Index count_inside(std::span<const std::int32_t> ids, std::int32_t first, std::int32_t last);
+
+}  // namespace kvbench

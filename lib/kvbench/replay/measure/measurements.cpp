@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/measure/measurements.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <kvbench/replay/measure/bytes.hpp>
+
+namespace kvbench {
+
+Measurements::Measurements(const Head& head, bool keep_outputs, CellResult& result)
+    : head_(&head),
+      result_(&result),
+      keep_outputs_(keep_outputs),
+      squares_(static_cast<std::size_t>(head.group)),
+      steps_(static_cast<std::size_t>(head.group)) {
+  const auto rows = static_cast<std::size_t>(head.group * head.queries_per_head());
+  result.metrics.resize(rows);
+  if (keep_outputs) result.raw.emplace().output.resize(rows * static_cast<std::size_t>(head.tokens.values.cols()));
+}
+
+void Measurements::add(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,
+                       const Answer& answer, Backend& backend) {
+  for (Index g = 0; g < head_->group; ++g) {
+    for (Index i = 0; i < run.size(); ++i) {
+      add_row(exact, run, entries, recall, answer, g, i, backend);
+      count_entries(exact, run, entries, g, i);
+    }
+  }
+}
+
+void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,
+                           const Answer& set, Index g, Index i, Backend& backend) {
+  const auto dv = static_cast<std::size_t>(head_->tokens.values.cols());
+  const auto query = static_cast<std::size_t>(exact.begin + run.begin + i);
+  const auto exact_row = static_cast<std::size_t>(g * exact.block.size() + run.begin + i);
+  const RowTruth truth{std::span(exact.out).subspan(exact_row * dv, dv), exact.log_sum_exp[exact_row], exact.p_norm[exact_row],
+                       head_->v_op[query], head_->v_fro[query]};
+  const auto answer_row = static_cast<std::size_t>(g * run.size() + i);
+  const RowState answer = set.all.row(answer_row);
+  MetricRow& metrics = result_->metrics[row_of(exact, run, g, i)];
+  const SquaredError squares = set_errors(truth, answer, metrics);
+  set_decomposition(truth, answer, set.plain.row(answer_row), metrics);
+  if (entries.two_sets()) {
+    metrics[static_cast<std::size_t>(Metric::mass_err)] = metrics[static_cast<std::size_t>(Metric::dir_err)] = NAN;
+  }
+  set_recall(entries, exact, recall, g, run.begin + i, i, backend, metrics);
+  squares_[static_cast<std::size_t>(g)].difference += squares.difference;
+  squares_[static_cast<std::size_t>(g)].exact += squares.exact;
+  if (!keep_outputs_) return;
+  float* const out = result_->raw->output.data() + row_of(exact, run, g, i) * dv;
+  for (std::size_t c = 0; c < dv; ++c) out[c] = static_cast<float>(component(answer, c));
+}
+
+void Measurements::count_entries(const ExactBlock& exact, QueryRun run, const HostEntries& entries, Index g, Index i) {
+  const auto at = static_cast<std::size_t>(run.begin + i);
+  const std::int32_t first = exact.visible_first[at], last = exact.visible_last[at];
+  const auto used = static_cast<double>(entries.count(g, i, first, last).all);
+  const bool own_rows = std::ranges::any_of(entries.tables(), &ReadTable::per_head);
+  entries_ += used;
+  rows_read_ += g == 0 || own_rows ? used : 0;
+  query_rows_ += 1;
+  if (!entries.has_clusters()) return;
+  ClusterStep step = cluster_step(entries, g, i, first, last);
+  step.position = exact.block.positions[at];
+  step.query = exact.begin + run.begin + i;
+  steps_[static_cast<std::size_t>(g)].push_back(std::move(step));
+}
+
+void Measurements::finish(const Footprint& footprint, Element kv_element, Index cached) {
+  const auto count = static_cast<std::size_t>(head_->queries_per_head());
+  for (std::size_t g = 0; g < steps_.size(); ++g) {
+    set_cache_hits(steps_[g], std::span(result_->metrics).subspan(g * count, count));
+  }
+  result_->kept_tokens = entries_ / query_rows_;
+  const double queries = query_rows_ / static_cast<double>(head_->group);
+  result_->bytes =
+      account(footprint, kv_element, rows_read_ / queries, cached, head_->tokens.keys.cols(), head_->tokens.values.cols());
+  for (const SquaredError& square : squares_) {
+    result_->rel_err_fro.push_back(square.exact > 0 ? static_cast<float>(std::sqrt(square.difference / square.exact)) : NAN);
+  }
+}
+
+}  // namespace kvbench

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The measurements of one configuration on one kv head: its answers are compared with the exact ones, query by query.
+#pragma once
+
+#include <vector>
+
+#include <kvbench/replay/measure/cluster_cache.hpp>
+#include <kvbench/replay/measure/errors.hpp>
+#include <kvbench/replay/measure/recall.hpp>
+
+namespace kvbench {
+
+/// Running sums of query rows on the host (see AttentionState).
+struct HostState {
+  std::vector<float> max, den;  ///< [R]
+  std::vector<float> num;       ///< [R, dv]
+
+  RowState row(std::size_t r) const {
+    const std::size_t dv = num.size() / max.size();
+    return {max[r], den[r], std::span(num).subspan(r * dv, dv)};
+  }
+};
+
+/// What a configuration answers: over all its entries, and over its plain entries alone (their token's key and value, unit weights).
+struct Answer {
+  HostState all, plain;
+};
+
+/// Queries [begin, end) of a block.
+struct QueryRun {
+  Index begin = 0, end = 0;
+  Index size() const { return end - begin; }
+  friend auto operator<=>(const QueryRun&, const QueryRun&) = default;
+};
+
+class Measurements {
+ public:
+  /// Stores in `result`, which outlives this, as does `head`. keep_outputs: also what was answered.
+  Measurements(const Head& head, bool keep_outputs, CellResult& result);
+
+  /// Measures the answers to the queries of `run`, which these entries gave. Rows of `answer`: g*run.size() + i.
+  void add(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall, const Answer& answer,
+           Backend& backend);
+
+  /// After the last query. `cached`: tokens that the exact cache would hold.
+  void finish(const Footprint& footprint, Element kv_element, Index cached);
+
+ private:
+  void add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall, const Answer& answer, Index g,
+               Index i, Backend& backend);
+  void count_entries(const ExactBlock& exact, QueryRun run, const HostEntries& entries, Index g, Index i);
+  std::size_t row_of(const ExactBlock& exact, QueryRun run, Index g, Index i) const {
+    return static_cast<std::size_t>(g * head_->queries_per_head() + exact.begin + run.begin + i);
+  }
+
+  const Head* head_;
+  CellResult* result_;
+  bool keep_outputs_;
+  double entries_ = 0;    ///< that answered, over query rows
+  double rows_read_ = 0;  ///< of arrays read with the entry, over queries
+  double query_rows_ = 0;
+  std::vector<SquaredError> squares_;            ///< by query head
+  std::vector<std::vector<ClusterStep>> steps_;  ///< by query head, in query order; none where entries have no clusters
+};
+
+}  // namespace kvbench

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recall: how many of the best tokens, by exact logit, answer a query.
+#pragma once
+
+#include <kvbench/replay/exact/exact_pass.hpp>
+#include <kvbench/replay/measure/host_entries.hpp>
+#include <kvbench/replay/records/results.hpp>
+
+namespace kvbench {
+
+/// Tokens over which recall counts: those that the method may drop. Empty: recall does not apply.
+struct RecallRange {
+  Index first = 0, last = 0;
+};
+
+/// Sets recall and mass_recall of query head g at query i of `exact` (the block's own query number), which is query `entries_i` of the
+/// entries' run.
+void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i, Index entries_i,
+                Backend& backend, MetricRow& row);
+
+}  // namespace kvbench

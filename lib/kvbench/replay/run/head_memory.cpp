@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/run/head_memory.hpp>
+
+#include <algorithm>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/replay/exact/exact_pass.hpp>
+#include <kvbench/replay/run/workers.hpp>
+
+namespace kvbench {
+namespace {
+
+/// A method's own copies at their peak, relative to the head's keys and values: a round of merging copies five eighths
+/// (chelsea), walks and clusterings one half. State that is kept from one budget to the next is at most one half.
+constexpr double method_share = 0.625;
+/// The program itself, HDF5, the back end, tables of ids and labels.
+constexpr double fixed_bytes = 64e6;
+
+double in_gib(double bytes) { return bytes / (1 << 30); }
+
+/// The smallest memory.max of this process's control group and its parents; `none` where no limit is set.
+double control_group_limit(double none) {
+  std::ifstream groups("/proc/self/cgroup");
+  double least = none;
+  for (std::string line; std::getline(groups, line);) {
+    if (!line.starts_with("0::/")) continue;  // version 2
+    for (std::string path = line.substr(3); !path.empty(); path.resize(path.rfind('/'))) {
+      std::ifstream file("/sys/fs/cgroup" + path + "/memory.max");
+      if (double limit = 0; file >> limit) least = std::min(least, limit);  // "max" is no number
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item) {
+  const trace::PromptInfo& prompt = trace.prompts[item.prompt.prompt];
+  const trace::LayerInfo& layer = prompt.layers[item.layer];
+  const auto number = [](auto count) { return static_cast<double>(count); };
+  const double n = number(prompt.num_tokens), d = number(trace.head_dim), group = number(trace.group());
+  const double slabs = n * (d + number(trace.value_dim));
+  const double queries = group * number(layer.query_positions.size()) * d * (layer.speculated_queries ? 2 : 1);
+  const double columns = layer.column_sums_end ? group * n : 0;
+  const double unrotated = layer.keys_pre_rope ? n * d : 0;
+  const double head = sizeof(float) * (slabs * (1 + method_share) + unrotated + columns + 2 * queries);
+  // Four arrays of the size of a block's scores: scores, softmax rows, the scores of a run of queries, and those in a method's
+  // token ids. A block has at least one query.
+  const double heads = number(item.kv_heads.size());
+  const double scores = 4 * std::max(score_bytes, heads * group * n * sizeof(float));
+  return fixed_bytes + scores + heads * head;
+}
+
+double default_memory() {
+  const double machine = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return 0.75 * control_group_limit(machine);
+}
+
+ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options) {
+  const auto wanted = static_cast<int>(thread_count(options));
+  if (options.backend == "cuda") return {.threads = wanted};  // heads are kept in device memory (device_memory.hpp)
+  const double memory = options.memory > 0 ? options.memory : default_memory();
+  const WorkItem* largest = nullptr;
+  double need = 0;
+  for (const WorkItem& item : plan.work_items) {
+    const double bytes = work_item_bytes(trace, item);
+    if (bytes > need) largest = &item, need = bytes;
+  }
+  if (largest == nullptr || need * wanted <= memory) return {.threads = wanted, .spare = memory - need * wanted};
+  const auto fitting = static_cast<int>(memory / need);
+  if (fitting > 0) {
+    return {.threads = std::min(wanted, fitting),
+            .note = fmt::format("{} of {} threads run: a head needs up to {:.1f} GiB, and `memory` allows {:.1f} GiB",
+                                std::min(wanted, fitting), wanted, in_gib(need), in_gib(memory)),
+            .spare = memory - need * fitting};
+  }
+  if (largest->kv_heads.size() > 1) {
+    throw Error(
+        "all {} kv heads of a layer, which some methods see at once (infinigen, chelsea with outlier heads), need up to {:.2f} "
+        "GiB, and `memory` allows {:.2f} GiB; raise `memory`, select fewer `kv_heads`, or leave these methods out",
+        largest->kv_heads.size(), in_gib(need), in_gib(memory));
+  }
+  throw Error(
+      "a head of {} tokens needs up to {:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, or use a shorter trace",
+      trace.prompts[largest->prompt.prompt].num_tokens, in_gib(need), in_gib(memory));
+}
+
+}  // namespace kvbench

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of the work items that are computed at the same time, and how many of them fit: a trace may be far larger than memory.
+#pragma once
+
+#include <limits>
+#include <string>
+
+#include <kvbench/replay/plan/plan.hpp>
+
+namespace kvbench {
+
+/// An upper estimate, for the methods of the registry, of the bytes that one work item occupies at its peak on a host: for each
+/// head keys and values in fp32 and the optional arrays of the trace, the scores of a block of queries, and a method's copies.
+double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item);
+
+/// Bytes that this process may use: three quarters of the machine's memory, or of what its control group (cgroup v2) grants.
+double default_memory();
+
+struct ThreadPlan {
+  int threads = 1;
+  std::string note;  ///< why there are fewer than thread_count(); else empty
+  /// Bytes of host memory that remain for reading ahead while all threads compute.
+  double spare = std::numeric_limits<double>::infinity();
+};
+
+/// thread_count() threads, or as many as have work items that together fit into options.memory (0: default_memory()). Throws
+/// Error with the memory needed and the remedy where not even one work item fits.
+ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options);
+
+}  // namespace kvbench

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/run/workers.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <kvbench/core/error.hpp>
+
+namespace kvbench {
+namespace {
+
+/// Keeps the first exception of any thread.
+class Failure {
+ public:
+  /// Calls `work` unless an exception has been kept; keeps its exception, as none may leave a parallel region.
+  template <class F>
+  void guard(F work) {
+    if (failed_) return;
+    try {
+      work();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      failed_ = true;
+      if (!first_) first_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::atomic<bool> failed_ = false;
+  std::mutex mutex_;
+  std::exception_ptr first_;
+};
+
+}  // namespace
+
+DeviceChoice choose_device(const std::string& asked) {
+  if (asked != "cuda" && asked != "auto") return {asked, ""};
+  const std::string reason = cuda_unusable();
+  if (reason.empty()) return {"cuda", ""};
+  if (asked == "cuda")
+    throw Error("`backend` is cuda, which cannot be used: {}; set `backend` to cpu, or to auto for whatever there is", reason);
+  return {"cpu", fmt::format("`backend` is auto, and cuda cannot be used: {}; computing on the processor", reason)};
+}
+
+std::unique_ptr<Backend> make_backend(const RunOptions& options) {
+  if (options.backend == "ref") return make_ref_backend();
+  if (options.backend == "cuda") return make_cuda_backend();
+  return make_cpu_backend(options.isa.value_or(best_isa()));
+}
+
+std::size_t thread_count(const RunOptions& options) {
+  const int wanted = options.threads > 0 ? options.threads : options.backend == "cuda" ? 1 : omp_get_max_threads();
+  return static_cast<std::size_t>(std::min(wanted, omp_get_thread_limit()));
+}
+
+void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
+                    const std::function<void(Backend&, std::size_t)>& work) {
+  if (count == 0) return;
+  const int threads = static_cast<int>(std::min(thread_count(options), count));
+  Failure failure;
+  std::mutex reporting;
+  Index done = 0;
+#pragma omp parallel num_threads(threads)
+  {
+    std::unique_ptr<Backend> backend;
+    failure.guard([&] { backend = make_backend(options); });
+    // "monotonic": work items start in ascending order, on which reading ahead relies.
+#pragma omp for schedule(monotonic : dynamic) nowait
+    for (std::size_t i = 0; i < count; ++i) {
+      failure.guard([&] {
+        work(*backend, i);
+        const std::lock_guard lock(reporting);
+        ++done;
+        if (hooks.progress) hooks.progress(done, static_cast<Index>(count));
+      });
+    }
+  }
+  failure.rethrow();
+}
+
+}  // namespace kvbench

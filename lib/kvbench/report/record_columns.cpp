@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of the rows of a replay.
+#include <kvbench/report/table.hpp>
+
+#include <functional>
+
+#include <fmt/format.h>
+
+namespace kvbench {
+namespace {
+
+using RecordColumn = Column<Record>;
+
+/// A number that exists only where the row is ok.
+template <class F>
+auto where_ok(F value) {
+  return [value](const Record& r) { return r.status == Status::ok ? number_text(std::invoke(value, r)) : ""; };
+}
+
+void add_identity(std::vector<RecordColumn>& c) {
+  c = {
+      {"run", "run of a sweep file; empty elsewhere", text_of(&Record::run), "text"},
+      {"trace", "file name of the trace", text_of(&Record::trace), "text"},
+      {"sha256", "first 12 digits of the SHA-256 of the trace", text_of(&Record::sha256), "text"},
+      {"model", "model that the trace came from", text_of(&Record::model), "text"},
+      {"prompt", "prompt group, or all", text_of(&Record::prompt), "text"},
+      {"layer", "layer of the model, or all", text_of(&Record::layer, "all"), "integer"},
+      {"kv_head", "kv head, or all", text_of(&Record::kv_head, "all"), "integer"},
+      {"head", "query head, or all", text_of(&Record::query_head, "all"), "integer"},
+      {"query", "position of the query, or all", text_of(&Record::query, "all"), "integer"},
+      {"protocol", "prefill, decode or stream", text_of(&Record::protocol), "text"},
+      {"device", "backend that computed the row; of a GPU its model too", text_of(&Record::device), "text"},
+      {"method", "name in the registry", text_of(&Record::method), "text"},
+      {"params", "parameters that differ from their defaults", text_of(&Record::params), "text"},
+      {"budget", "budget as given", text_of(&Record::budget), "text"},
+      {"seed", "seed, all, or empty for methods without randomness",
+       [](const Record& r) { return r.seeded ? text_of(&Record::seed, "all")(r) : ""; }, "integer"},
+      {"dense", "1 where the layer was kept exact by --dense-layers", [](const Record& r) { return r.dense ? "1" : "0"; },
+       "integer"},
+      {"status", "ok, skipped, failed or infeasible", text_of(&Record::status), "text"},
+      {"reason", "why a row is not ok; else what it leaves out, and what the method has to say", text_of(&Record::reason),
+       "text"},
+  };
+}
+
+void add_kept(std::vector<RecordColumn>& c) {
+  const auto add = [&](const char* key, const char* unit, const char* doc, auto value) {
+    c.push_back({key, doc, where_ok(value), "number", unit});
+  };
+  c.push_back(
+      {"query_rows", "number of (query, query head, seed) triples behind the row", text_of(&Record::query_rows), "integer"});
+  add("context_tokens", "tokens", "tokens that were compressed", &Record::context_tokens);
+  add("budget_tokens", "tokens", "what the budget means in tokens", &Record::budget_tokens);
+  add("kept_tokens", "tokens", "entries that answer a query, without what the harness keeps exactly", &Record::kept_tokens);
+  add("kept_fraction", "", "kept_tokens / context_tokens", [](const Record& r) { return r.kept_tokens / r.context_tokens; });
+  add("kv_bytes", "B", "keys and values held per kv head", [](const Record& r) { return r.bytes.kv; });
+  add("meta_bytes", "B", "weights, counts, ids, centroids, bounds held per kv head",
+      [](const Record& r) { return r.bytes.meta; });
+  add("total_bytes", "B", "kv_bytes + meta_bytes", [](const Record& r) { return r.bytes.kv + r.bytes.meta; });
+  add("full_bytes", "B", "the exact cache of the same tokens", [](const Record& r) { return r.bytes.full; });
+  add("compression", "", "full_bytes / total_bytes",
+      [](const Record& r) { return r.bytes.full / (r.bytes.kv + r.bytes.meta); });
+  add("fast_bytes", "B", "part of total_bytes beside the processor", [](const Record& r) { return r.bytes.fast; });
+  add("slow_bytes", "B", "part of total_bytes where a full cache is left for recall",
+      [](const Record& r) { return r.bytes.slow; });
+  add("bytes_read", "B", "read for one query of a kv head, all its query heads", [](const Record& r) { return r.bytes.read; });
+  add("peak_bytes", "B", "most memory taken while compressing one head, beside the trace's own arrays (fp32)",
+      &Record::peak_bytes);
+  c.push_back({"costs",
+               "alone: seconds, flops and peak_bytes are those of the configuration by itself; shared: it ran with other budgets or "
+               "seeds of its method, and work in common counts for the one that was computed first (see --standalone)",
+               [](const Record& r) { return std::string(r.alone ? "alone" : "shared"); }, "text"});
+  add("compress_flops", "flop", "declared work of compressing, sum over heads, mean over seeds", &Record::compress_flops);
+  add("attend_flops", "flop", "declared work of answering, sum over heads, mean over seeds", &Record::attend_flops);
+}
+
+template <class F>
+void add_summary(std::vector<RecordColumn>& c, const std::string& name, const std::string& doc, bool all, F of) {
+  const auto add = [&](const char* suffix, const char* what, double Summary::*field) {
+    c.push_back({name + suffix, doc + what, where_ok([of, field](const Record& r) { return of(r).*field; }), "number"});
+  };
+  add("_mean", ": mean", &Summary::mean);
+  if (all) add("_p50", ": median", &Summary::p50);
+  if (all) add("_p90", ": 90 % quantile", &Summary::p90);
+  add("_p99", ": 99 % quantile", &Summary::p99);
+  if (!all) return;
+  add("_max", ": largest", &Summary::max);
+  add("_lo", ": lower end of the 95 % bootstrap interval of the mean", &Summary::lo);
+  add("_hi", ": upper end of the 95 % bootstrap interval of the mean", &Summary::hi);
+}
+
+/// The paired comparison with the best row of the group.
+void add_best(std::vector<RecordColumn>& c) {
+  c.push_back(
+      {"best",
+       "of this trace, prompt, layer and budget the configuration with the lowest rel_err_mean, exact and oracle-topk aside",
+       text_of(&Record::best), "text"});
+  c.push_back({"diff_best", "mean of rel_err less that of the best, paired by query, query head and seed",
+               where_ok(&Record::diff_best), "number"});
+  c.push_back({"diff_best_lo", "lower end of its 95 % bootstrap interval",
+               where_ok([](const Record& r) { return r.diff_best_interval.lo; }), "number"});
+  c.push_back({"diff_best_hi", "upper end of it", where_ok([](const Record& r) { return r.diff_best_interval.hi; }), "number"});
+  c.push_back({"tied", "1 where the trace cannot tell the row from the best (Holm over the group at 5 %), else 0",
+               [](const Record& r) { return r.tied ? (*r.tied ? "1" : "0") : ""; }, "integer"});
+}
+
+/// `by_tokens` is the metric of the same number of steps that counts tokens.
+std::string cache_doc(Metric metric, Metric by_tokens, int steps) {
+  const std::string_view name = name_of(metric);
+  if (name.ends_with("_belady")) {
+    return fmt::format("share of a step's clusters that the best cache of as many clusters as {} step(s) need would hold",
+                       steps);
+  }
+  return fmt::format("share of a step's {} that the last {} step(s) selected too",
+                     metric == by_tokens ? "recalled tokens in clusters" : "clusters", steps);
+}
+
+std::string doc_of_metric(Metric metric) {
+  switch (metric) {
+    case Metric::rel_err:
+      return "|z - z*| / |z*|";
+    case Metric::relerr_balancekv:
+      return "|z - z*| / |max(z*, 1e-8)|, the released BalanceKV formula";
+    case Metric::err_bound_op:
+      return "|z - z*| / (|p|_2 |V|_op), SubGen Eq. 3";
+    case Metric::err_bound_fro:
+      return "|z - z*| / (|p|_2 |V|_F), BalanceKV Eq. 2";
+    case Metric::mass_err:
+      return "part of rel_err from lost or gained attention mass";
+    case Metric::dir_err:
+      return "part of rel_err from the direction of what replaces the dropped tokens";
+    case Metric::log_z_err:
+      return "ln(estimated / exact partition function)";
+    case Metric::recall:
+      return "share of the top-|I| tokens by q.k among the |I| kept, over droppable tokens";
+    case Metric::mass_recall:
+      return "attention mass of the kept tokens / that of the top-|I|";
+    case Metric::cache_hit_r1:
+    case Metric::cache_hit_r1_clusters:
+    case Metric::cache_hit_r1_belady:
+      return cache_doc(metric, Metric::cache_hit_r1, 1);
+    case Metric::cache_hit_r2:
+    case Metric::cache_hit_r2_clusters:
+    case Metric::cache_hit_r2_belady:
+      return cache_doc(metric, Metric::cache_hit_r2, 2);
+    case Metric::cache_hit_r4:
+    case Metric::cache_hit_r4_clusters:
+    case Metric::cache_hit_r4_belady:
+      return cache_doc(metric, Metric::cache_hit_r4, 4);
+    case Metric::count:
+      break;
+  }
+  return "";
+}
+
+std::vector<RecordColumn> make_record_columns() {
+  std::vector<RecordColumn> c;
+  add_identity(c);
+  add_kept(c);
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    const auto metric = static_cast<Metric>(m);
+    add_summary(c, std::string(name_of(metric)), doc_of_metric(metric), metric == Metric::rel_err,
+                [m](const Record& r) { return r.metrics[m]; });
+    if (metric == Metric::rel_err) {
+      add_summary(c, "rel_err_fro", "Frobenius norm of the differences over the queries / of the exact outputs, by query head",
+                  false, [](const Record& r) { return r.rel_err_fro; });
+      add_best(c);
+    }
+  }
+  c.push_back(version_column<Record>("text"));
+  c.push_back(commit_column<Record>("text"));
+  c.push_back({"isa", "instruction set of the kernels", text_of(&Record::isa), "text"});
+  const auto time = [&](const char* key, const char* doc, double Record::*field) {
+    c.push_back({key, doc, where_ok(field), "number", "s", true});
+  };
+  time("compress_s", "compressing, sum over heads, mean over seeds", &Record::compress_s);
+  time("attend_s",
+       "answering beyond the shared exact pass, 0 where all tokens are kept; attention that budgets share is divided among them by "
+       "their entries; sum over heads, mean over seeds",
+       &Record::attend_s);
+  time("exact_s", "the shared exact pass, sum over heads", &Record::exact_s);
+  return c;
+}
+
+}  // namespace
+
+std::span<const RecordColumn> record_columns() {
+  static const std::vector<RecordColumn> table = make_record_columns();
+  return table;
+}
+
+}  // namespace kvbench
