@@ -74,5 +74,5 @@ TEST_CASE("views of an operation follow the names of its fields") {
 TEST_CASE("the view of an absent buffer is empty") {
   const auto views = kernels::views_of<HostMatrix>(kernels::TopK<Buffer>{});
   CHECK(views.scores.empty());
-  CHECK(views.among.empty());
+  CHECK(views.ids.empty());
 }

@@ -172,9 +172,7 @@ class Backend {
   std::size_t held_bytes() const { return meter_->held; }
   /// The most that were held at once since the last start_peak().
   std::size_t peak_bytes() const { return meter_->peak; }
-  /// Returns the peak so far, which raise_peak() restores for whoever else had started one.
-  std::size_t start_peak() { return std::exchange(meter_->peak, meter_->held); }
-  void raise_peak(std::size_t bytes) { meter_->peak = std::max(meter_->peak, bytes); }
+  void start_peak() { meter_->peak = meter_->held; }
 
  protected:
   /// Whether buffers can be read where they are as soon as run() has returned.
