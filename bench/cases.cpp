@@ -141,22 +141,6 @@ Case gather() {
           }};
 }
 
-Case narrow(Half format, std::string name) {
-  return {std::move(name), [=](Backend& b) {
-            NarrowHalf<Buffer> op{normal(b, kTokens, 128, 1), format, b.allocate<std::uint16_t>(kTokens, 128)};
-            return Bound{runner(b, op), reader(b, op.out)};
-          }};
-}
-
-Case widen(Half format, std::string name) {
-  return {std::move(name), [=](Backend& b) {
-            std::vector<std::uint16_t> raw(static_cast<std::size_t>(kTokens * 128));
-            for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = static_cast<std::uint16_t>(i % 0x7c00);
-            WidenHalf<Buffer> op{b.adopt(std::move(raw), kTokens, 128), format, b.allocate<float>(kTokens, 128)};
-            return Bound{runner(b, op), reader(b, op.out)};
-          }};
-}
-
 }  // namespace
 
 std::vector<Case> all_cases() {
@@ -174,11 +158,7 @@ std::vector<Case> all_cases() {
                              leader_clusters(),
                              column_sums(),
                              squared_norms(),
-                             gather(),
-                             narrow(Half::f16, "narrow f16"),
-                             widen(Half::f16, "widen f16"),
-                             narrow(Half::bf16, "narrow bf16"),
-                             widen(Half::bf16, "widen bf16")};
+                             gather()};
   for (Case& c : selection_cases()) cases.push_back(std::move(c));
   return cases;
 }

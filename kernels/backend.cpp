@@ -5,6 +5,9 @@
 #include <stdexcept>
 #include <string>
 
+#include <kvbench/kernels/fields.hpp>
+
+#include "cpu/prefilter/match_state.hpp"
 #include "kernels.hpp"
 
 namespace kvbench {
@@ -27,7 +30,7 @@ class HostUploader final : public Uploader {
 
 /// Host memory and one Context; everything else is forwarded.
 template <class Context>
-class HostBackend final : public Backend {
+class HostBackend : public Backend {
  public:
   template <class... Options>
   explicit HostBackend(std::string_view device, Options... options) : device_(device), context_{options...} {}
@@ -51,40 +54,30 @@ class HostBackend final : public Backend {
     std::fill_n(static_cast<std::uint32_t*>(to), words, pattern);
   }
 
-  void execute(const kernels::ExactAttention<Buffer>& op) override { forward(op); }
-  void execute(const kernels::WeightedAttention<Buffer>& op) override { forward(op); }
-  void execute(const kernels::TopK<Buffer>& op) override { forward(op); }
-  void execute(const kernels::GatherRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::SquaredNorms<Buffer>& op) override { forward(op); }
-  void execute(const kernels::RotateRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::ColumnSums<Buffer>& op) override { forward(op); }
-  void execute(const kernels::SoftmaxRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::PoolRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::ReduceRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::WidenHalf<Buffer>& op) override { forward(op); }
-  void execute(const kernels::NarrowHalf<Buffer>& op) override { forward(op); }
-  void execute(const kernels::SquaredDistances<Buffer>& op) override { forward(op); }
-  void execute(const kernels::KCenter<Buffer>& op) override { forward(op); }
-  void execute(const kernels::LeaderClusters<Buffer>& op) override { forward(op); }
-  void execute(const kernels::PhiloxFill<Buffer>& op) override { forward(op); }
-  void execute(const kernels::NormalizeRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::InnerProducts<Buffer>& op) override { forward(op); }
-  void execute(const kernels::BestMatch<Buffer>& op) override { forward(op); }
-  void execute(const kernels::MeanRows<Buffer>& op) override { forward(op); }
-  void execute(const kernels::PageBounds<Buffer>& op) override { forward(op); }
-  void execute(const kernels::SplitSigns<Buffer>& op) override { forward(op); }
-  void execute(const kernels::BalanceWalk<Buffer>& op) override { forward(op); }
-  void execute(const kernels::SpreadRows<Buffer>& op) override { forward(op); }
-
- private:
-  template <template <template <class> class> class Op>
-  void forward(const Op<Buffer>& op) {
-    const auto view = [](const auto& buffer) { return kernels::BufferAccess::view<kernels::Space::host>(buffer); };
-    run_in(map_views<kernels::HostMatrix>(op, view), context_);
+  void execute(kernels::Operations::Pointer op) override {
+    std::visit([this](const auto* one) { run_in(kernels::views_of<kernels::HostMatrix>(*one), context_); }, op);
   }
 
+ private:
   std::string_view device_;
   Context context_;
+};
+
+class CpuBackend final : public HostBackend<kernels::cpu::Context> {
+ public:
+  CpuBackend(Isa isa, Prefilter prefilter)
+      : HostBackend("cpu", isa, prefilter),
+        prefilters_(isa == Isa::avx512 && prefilter != Prefilter::off && prefilter_available()) {}
+
+  std::shared_ptr<kernels::MatchState> make_match_state(Index points, Index columns) override {
+    if (!prefilters_) return nullptr;
+    const auto memory = allocate<std::byte>(static_cast<Index>(kernels::cpu::match_state_bytes(points, columns)));
+    void* const data = kernels::BufferAccess::view<kernels::Space::host>(memory).data;
+    return {kernels::cpu::place_match_state(data, points, columns), [memory](kernels::MatchState*) {}};
+  }
+
+ private:
+  bool prefilters_;
 };
 
 }  // namespace
@@ -94,7 +87,7 @@ bool isa_available(Isa isa) {
     case Isa::scalar:
       return true;
 #if defined(KVBENCH_X86)
-    case Isa::avx2:  // every processor with AVX2 and FMA has F16C
+    case Isa::avx2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case Isa::avx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -105,7 +98,7 @@ bool isa_available(Isa isa) {
   }
 }
 
-bool byte_filter_available() {
+bool prefilter_available() {
 #if defined(KVBENCH_X86)
   static const bool available = isa_available(Isa::avx512) && __builtin_cpu_supports("avx512vnni");
   return available;
@@ -126,11 +119,11 @@ std::string_view name_of(Isa isa) {
 
 std::unique_ptr<Backend> make_ref_backend() { return std::make_unique<HostBackend<kernels::ref::Context>>("ref", Isa::scalar); }
 
-std::unique_ptr<Backend> make_cpu_backend(Isa isa, ByteFilter filter) {
+std::unique_ptr<Backend> make_cpu_backend(Isa isa, Prefilter prefilter) {
   if (!isa_available(isa))
     throw std::runtime_error("this processor or this build has no " + std::string(name_of(isa)) + "; the best available is " +
                              std::string(name_of(best_isa())) + " (--isa " + std::string(name_of(best_isa())) + ")");
-  return std::make_unique<HostBackend<kernels::cpu::Context>>("cpu", isa, filter);
+  return std::make_unique<CpuBackend>(isa, prefilter);
 }
 
 }  // namespace kvbench

@@ -47,7 +47,7 @@ class Workspace {
 
 struct Context {
   Isa isa;
-  ByteFilter filter;
+  Prefilter prefilter;
   Workspace workspace = {};
 };
 

@@ -6,9 +6,10 @@
 // In single precision exp() must stay between e^-87 and e^80, so a shift of the block's own replaces the caller's. Where that
 // is not enough and the flushed terms might decide a sign, the sum of this row is formed anew in fp64.
 //
-// Where bytes prove that a sum cannot change the signs of a strip (walk_bounds.hpp), it is not formed.
+// Where the prefilter proves that the sums cannot change the signs of a strip, they are not computed.
+#include "prefilter/balance.hpp"
+#include "block_walk.hpp"
 #include "product_tile.hpp"
-#include "walk_bounds.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
@@ -131,23 +132,23 @@ void draw_strip(const Walk& op, const BlockWalk& walk, Index first, Index count,
   }
 }
 
-void pack_open(const Rows& rows, Index group, Index count, const bool* open, float* strips) {
+void pack_needed(const Rows& rows, Index group, Index count, const bool* needs_sums, float* strips) {
   for (Index strip = 0; strip < count; strip += kStrip)
-    if (open[strip / kStrip])
+    if (needs_sums[strip / kStrip])
       pack_strips(rows.data + (group + strip) * rows.stride, rows.stride, min(kStrip, count - strip), rows.d,
                   strips + strip * rows.d);
 }
 
-/// open[s]: strip s of the group needs its sums.
-void walk_group(const Walk& op, const BlockWalk& walk, Index group, const bool* open, std::int32_t& fails) {
+/// needs_sums[s]: the signs of strip s of the group depend on its sums.
+void walk_group(const Walk& op, const BlockWalk& walk, Index group, const bool* needs_sums, std::int32_t& fails) {
   const Index count = min(kGroup, walk.rows - group);
-  pack_open(walk.keys, group, count, open, walk.strips);
-  if (walk.values.data != nullptr) pack_open(walk.values, group, count, open, walk.value_strips);
+  pack_needed(walk.keys, group, count, needs_sums, walk.strips);
+  if (walk.values.data != nullptr) pack_needed(walk.values, group, count, needs_sums, walk.value_strips);
   for (Index i = 0; i < kGroup; ++i) walk.total[i] = 0;
   for (Index i = 0; i < kGroup; ++i) walk.sums[i] = 0;
   for (Index before = 0; before < group; before += kGroup) {
     for (Index strip = 0; strip < count; strip += kStrip)
-      if (open[strip / kStrip]) add_rows(op, walk, before, before + kGroup, strip);
+      if (needs_sums[strip / kStrip]) add_rows(op, walk, before, before + kGroup, strip);
     for (Index i = 0; i < kGroup; ++i) {
       walk.total[i] += static_cast<double>(walk.sums[i]);
       walk.sums[i] = 0;
@@ -155,7 +156,7 @@ void walk_group(const Walk& op, const BlockWalk& walk, Index group, const bool* 
   }
   for (Index strip = 0; strip < count; strip += kStrip) {
     const Index rows = min(kStrip, count - strip);
-    if (!open[strip / kStrip]) {
+    if (!needs_sums[strip / kStrip]) {
       draw_strip(op, walk, group + strip, rows, fails);
       continue;
     }
@@ -169,25 +170,16 @@ void walk_group(const Walk& op, const BlockWalk& walk, Index group, const bool* 
 template <>
 void run(const Walk& op, Context& context) {
   static_assert(kGroup % kStrip == 0 && kStrip % 2 == 0);
-#if KVBENCH_WIDTH == 16
-  // Making bytes of a row costs about what the row gains in blocks of 64.
-  const bool pays = op.starts.rows > 1 && op.keys.rows >= (op.starts.rows - 1) * 4 * kStrip;
-  Trials trials = {.wanted = !op.greedy && wants_filter(context, pays, op.keys.cols),
-                   .always = context.filter == ByteFilter::always};
-#endif
+  WalkPrefilter prefilter(op, context);
   for (Index b = 0; b < op.shift.rows; ++b) {
     const BlockWalk walk = start_block(op, b, context);
     std::int32_t fails = 0;
-#if KVBENCH_WIDTH == 16
-    WalkBounds bounds = trials.wanted ? bounds_of(op, walk, context) : WalkBounds{};
-#endif
+    prefilter.start(walk);
     for (Index group = 0; group < walk.rows; group += kGroup) {
-      bool open[kGroup / kStrip];
-      for (bool& strip : open) strip = true;
-#if KVBENCH_WIDTH == 16
-      find_open(op, walk, group, min(kGroup, walk.rows - group), trials, bounds, open);
-#endif
-      walk_group(op, walk, group, open, fails);
+      bool needs_sums[kGroup / kStrip];
+      for (bool& needed : needs_sums) needed = true;
+      prefilter.find_settled(group, min(kGroup, walk.rows - group), needs_sums);
+      walk_group(op, walk, group, needs_sums, fails);
     }
     for (Index i = 0; i < walk.rows; ++i)
       op.signs.data[(walk.begin + i) * op.signs.stride] = static_cast<std::int32_t>(walk.signs[i]);

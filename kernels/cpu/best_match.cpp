@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lanes are points, so that the best so far of kStrip points stays in registers while candidates pass, and no product is ever
 // stored.
-#include "byte_match.hpp"
+#include "prefilter/best_match.hpp"
 #include "match_strips.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
@@ -61,29 +61,29 @@ void match_all(const Match& op, float* packed, MatchStrip* strips, Index count) 
     }
 }
 
-/// Goes through the points in groups of strips: bytes(strips, count), or plain(strips, count) where that returns false.
-template <class Bytes, class Plain>
-void for_groups(const Match& op, PointList list, Bytes bytes, Plain plain) {
+/// Calls match(strips, count) for the points of the list in groups of strips, and writes the matches of each group.
+template <class F>
+void for_groups(const Match& op, PointList list, F match) {
   MatchStrip strips[kMatchGroup];
   for (Index point = 0; point < list.count;) {
     Index count = 0;
     for (; count < kMatchGroup && point < list.count; point += strips[count++].count)
       strips[count] = next_strip(op, list, point);
-    if (!bytes(strips, count)) plain(strips, count);
+    match(strips, count);
     for (Index s = 0; s < count; ++s) write_matches(op, strips[s]);
   }
 }
 
-void match_points(const Match& op, PointList list, MatchFilter& filter, Context& context) {
+void match_points(const Match& op, PointList list, MatchPrefilter& prefilter, Context& context) {
   auto* packed = scratch<float>(context, 0, kMatchGroup * kStrip * op.points.cols);
-  for_groups(
-      op, list, [&](MatchStrip* strips, Index count) { return filter.usable && match_by_bytes(op, filter, strips, count); },
-      [&](MatchStrip* strips, Index count) { match_all(op, packed, strips, count); });
+  for_groups(op, list, [&](MatchStrip* strips, Index count) {
+    if (!prefilter.match(strips, count)) match_all(op, packed, strips, count);
+  });
 }
 
-/// Points as their candidates moved: those whose own did, and the others.
+/// The points whose candidate moved, which are matched again, the points whose candidate stayed, and the candidates that moved.
 struct Parted {
-  PointList again, stayed, moved;  // moved: candidates
+  PointList again, stayed, moved;
 };
 
 Parted part(const Match& op, Context& context) {
@@ -92,7 +92,7 @@ Parted part(const Match& op, Context& context) {
   Parted parts = {.again = {numbers, 0}, .stayed = {numbers + n, 0}, .moved = {numbers + n, 0}};
   for (Index i = 0; i < c; ++i)
     if (op.moved.data[i * op.moved.stride] != 0) numbers[n + parts.moved.count++] = static_cast<std::int32_t>(i);
-  for (Index i = 0; i < n; ++i) {  // again from the front, stayed from the back
+  for (Index i = 0; i < n; ++i) {  // `again` grows from the front of the array, `stayed` from the back
     const Index own = op.best.data[i * op.best.stride];
     const bool again = own < 0 || op.moved.data[own * op.moved.stride] != 0;
     (again ? numbers[parts.again.count++] : numbers[n - ++parts.stayed.count]) = static_cast<std::int32_t>(i);
@@ -117,8 +117,9 @@ Match among(const Match& op, PointList list, Context& context) {
   return some;
 }
 
-/// After match_all of candidates that moved: puts each point's own beside them, which is nearer or as near and lower.
-void defend(const Match& op, PointList moved, float* pairs, MatchStrip& strip) {
+/// After match_all() of the candidates that moved: compares the best of them with each point's own candidate. The better one is
+/// numbered as those of the operation.
+void compare_with_own(const Match& op, PointList moved, float* pairs, MatchStrip& strip) {
   const float *points[kStrip], *candidates[kStrip];
   const auto own = [&](Index lane) { return op.best.data[strip.number(lane < strip.count ? lane : 0) * op.best.stride]; };
   for (Index lane = 0; lane < kStrip; ++lane) {
@@ -136,32 +137,29 @@ void defend(const Match& op, PointList moved, float* pairs, MatchStrip& strip) {
   }
 }
 
-/// Points whose candidate stayed go to one that moved where it is better now.
-void challenge(const Match& op, const Parted& parts, MatchFilter& filter, Context& context) {
+/// Matches the points whose candidate stayed: another candidate can only be better now if it moved.
+void match_stayed(const Match& op, const Parted& parts, MatchPrefilter& prefilter, Context& context) {
   const Index d = op.points.cols;
   const Match some = among(op, parts.moved, context);
   auto* packed = scratch<float>(context, 0, kMatchGroup * kStrip * d);
   auto* pairs = scratch<float>(context, 3, 2 * kStrip * d);
-  const MovedBytes moved = filter.usable ? moved_bytes(filter, parts.moved, context) : MovedBytes{};
-  for_groups(
-      some, parts.stayed,
-      [&](MatchStrip* strips, Index count) { return filter.usable && challenge_by_bytes(op, filter, moved, strips, count); },
-      [&](MatchStrip* strips, Index count) {
-        match_all(some, packed, strips, count);
-        for (Index s = 0; s < count; ++s) defend(op, parts.moved, pairs, strips[s]);
-      });
+  prefilter.set_moved(parts.moved);
+  for_groups(some, parts.stayed, [&](MatchStrip* strips, Index count) {
+    if (prefilter.challenge(strips, count)) return;
+    match_all(some, packed, strips, count);
+    for (Index s = 0; s < count; ++s) compare_with_own(op, parts.moved, pairs, strips[s]);
+  });
 }
 
 }  // namespace
 
 template <>
 void run(const Match& op, Context& context) {
-  static_assert(kMatchGroup <= kByteGroup);
-  MatchFilter filter = start_filter(op, context);
-  if (op.moved.data == nullptr) return match_points(op, {nullptr, op.points.rows}, filter, context);
+  MatchPrefilter prefilter(op, context);
+  if (op.moved.data == nullptr) return match_points(op, {nullptr, op.points.rows}, prefilter, context);
   const Parted parts = part(op, context);
-  if (parts.again.count > 0) match_points(op, parts.again, filter, context);
-  if (parts.stayed.count > 0 && parts.moved.count > 0) challenge(op, parts, filter, context);
+  if (parts.again.count > 0) match_points(op, parts.again, prefilter, context);
+  if (parts.stayed.count > 0 && parts.moved.count > 0) match_stayed(op, parts, prefilter, context);
 }
 
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

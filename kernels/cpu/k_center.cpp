@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Greedy k-center that looks at few points. The distance of a point to the nearest centre only falls, so what the first centres
-// left of it bounds it from above, and a point needs no other centre while the farthest one is farther than that. Points
-// above a threshold form the front, which meets every new centre; where none of them is left above it, the threshold is
-// lowered, and the points that come to stand above it catch up with the centres that they missed, until they fall below.
-#include "byte_centres.hpp"
+// Greedy k-center that computes few distances. The distance of a point to its nearest centre never grows, so the distance to
+// the nearest of the first centres is an upper bound, and a point needs no further comparison while the farthest point lies
+// beyond that bound. The points above a threshold form the front and are compared with every new centre. Once no point of the
+// front is above the threshold any more, the threshold is lowered, and the points above the new one are compared with the
+// centres that they have not been compared with, until they fall below it.
+#include "prefilter/k_center.hpp"
+#include "distance_tile.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
@@ -54,18 +56,15 @@ struct Points {
   }
 };
 
-/// The points from a threshold on, in increasing order; they know all centres.
+/// The points at or above a threshold, in increasing order; they have been compared with all centres.
 struct Front {
   float threshold = kInfinity;
   Index count = 0;
   std::int32_t* points = nullptr;
   float* nearest = nullptr;
+  CentrePrefilter prefilter;
+  bool prefiltered = false;  // the prefilter computes the distances; else `strips` hold the points
   float* strips = nullptr;
-#if KVBENCH_WIDTH == 16
-  const float* mean = nullptr;  // of the points; absent: bytes are not wanted
-  ByteCentres bytes = {};
-  bool filtered = false;  // by bytes, not strips
-#endif
 };
 
 /// Lowers the distances of up to kTileRows points by the centres [first, first + W), of which `used` exist.
@@ -130,33 +129,14 @@ void lower_threshold(Points& all, Front& front) {
   catch_up(all, points, count, front.threshold);
 }
 
-#if KVBENCH_WIDTH == 16
-/// Whether the front is there as bytes. A small one stays in the cache as it is.
-bool filter_front(const Points& all, Front& front, Context& context) {
-  constexpr Index cached = 1 << 15;  // numbers; as measured
-  const Index d = all.d;
-  if (!wants_filter(context, front.count * d > cached, d)) return false;
-  if (front.mean == nullptr) {
-    auto* mean = scratch<float>(context, 6, d);
-    mean_of(all.rows, all.stride, all.count, d, mean);
-    front.mean = mean;
-  }
-  const Index padded = round_up(front.count, kByteStrips * kStrip);
-  front.bytes = byte_centres(all.rows, all.stride, front.points, front.count, padded, d, front.mean, context);
-  return set_rows(front.bytes, front.nearest, scratch<std::uint8_t>(context, 14, kStrip * byte_pitch(d)));
-}
-#endif
-
 /// The points that are above the threshold now.
 void gather_front(const Points& all, Front& front, Context& context) {
   front.count = 0;
   for (Index i = 0; i < all.padded; i += W) front.count += list_above(all, i, front.threshold, front.points + front.count);
   const Index padded = round_up(front.count, kPassStrips * kStrip);
   for (Index i = 0; i < padded; ++i) front.nearest[i] = i < front.count ? all.nearest[front.points[i]] : kPadding;
-#if KVBENCH_WIDTH == 16
-  front.filtered = front.count > 0 && filter_front(all, front, context);
-  if (front.filtered) return;
-#endif
+  front.prefiltered = front.count > 0 && front.prefilter.hold(front.points, front.nearest, front.count);
+  if (front.prefiltered) return;
   front.strips = scratch<float>(context, 4, padded * all.d);
   for (Index first = 0; first < padded; first += kStrip) {
     const float* rows[kStrip];
@@ -174,12 +154,10 @@ Farthest find_farthest(const Front& front) {
 /// Lowers the distances of the front by a new centre and finds its farthest point. Taken points hold a negative distance and
 /// so keep it.
 Farthest lower_and_find(Front& front, const float* centre, Index d) {
-#if KVBENCH_WIDTH == 16
-  if (front.filtered) {
-    lower(front.bytes, centre, front.nearest);
+  if (front.prefiltered) {
+    front.prefilter.lower(centre, front.nearest);
     return find_farthest(front);
   }
-#endif
   FarthestLanes lanes;
   for (Index begin = 0; begin < front.count; begin += kPassStrips * kStrip) {
     Vec distances[kPassStrips][2];
@@ -201,9 +179,7 @@ Farthest lower_and_find(Front& front, const float* centre, Index d) {
 /// Takes a point out of the search.
 void take(Front& front, Index i) {
   front.nearest[i] = kTaken;
-#if KVBENCH_WIDTH == 16
-  if (front.filtered) take(front.bytes, i);
-#endif
+  if (front.prefiltered) front.prefilter.take(i);
 }
 
 /// The farthest point of all, where the front holds none above its threshold.
@@ -238,7 +214,9 @@ void run(const KCenter<HostMatrix>& op, Context& context) {
   for (Index i = 0; i < padded; ++i) all.nearest[i] = i < n ? kInfinity : kPadding;
   for (Index i = 0; i < padded; ++i) all.known[i] = 0;
   for (Index i = 0; i < centres; ++i) all.centres[i] = 0;
-  Front front = {.points = scratch<std::int32_t>(context, 3, padded + W), .nearest = scratch<float>(context, 5, padded)};
+  Front front = {.points = scratch<std::int32_t>(context, 3, padded + W),
+                 .nearest = scratch<float>(context, 5, padded),
+                 .prefilter = CentrePrefilter(op.points, context)};
   const auto add = [&](Index k, Index point, float distance) {
     op.order.data[k * op.order.stride] = static_cast<std::int32_t>(point);
     op.radius2.data[k * op.radius2.stride] = distance;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "byte_search.hpp"
+#include "prefilter/leader_clusters.hpp"
 #include "distance_tile.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
@@ -50,13 +50,12 @@ inline Candidate best_of(const Nearest& nearest) {
 
 constexpr Index kLeaderBlock = 32 * kTileRows;
 
-/// Nearest among the representatives [0, count) that exist before the block of points [begin, begin + points). `tiles`: space
-/// for the block.
+/// Compares the points [begin, begin + points) of a block with the representatives [0, count) that exist before it. `tiles`:
+/// scratch memory for the block.
 void nearest_existing(const Leaders& op, Index begin, Index points, const float* strips, Index count, float* tiles,
                       Nearest* nearest) {
   const Index d = op.points.cols;
   pack_tiles(op.points.data + begin * op.points.stride, op.points.stride, 1, points, d, 1, tiles);
-  for (Index p = 0; p < points; ++p) start(nearest[p]);
   for (Index first = 0; first < count; first += kStrip)
     for (Index p = 0; p < points; p += kTileRows)
       with_rows(min(kTileRows, points - p), [&]<int Rows>() {
@@ -66,62 +65,16 @@ void nearest_existing(const Leaders& op, Index begin, Index points, const float*
       });
 }
 
-#if KVBENCH_WIDTH == 16
-/// What the filter of one run holds: representatives become bytes before the first block that meets them.
-struct LeaderFilter {
-  ByteSearch search;
-  Index filled = -1;  // representatives in bytes; -1: not started
-};
-
-/// Whether the representatives [0, count) are there as bytes.
-bool fill(LeaderFilter& filter, const Leaders& op, Index count, Context& context) {
-  const bool pays = count * op.points.cols >= 2048 && op.points.rows >= kLeaderBlock;  // as measured
-  if (!wants_filter(context, pays, op.points.cols)) return false;
-  ByteSearch& search = filter.search;
-  if (filter.filled < 0) {
-    search = byte_search(ByteScore::distance, op.points.data, op.points.stride, op.points.rows, op.representatives.rows,
-                         op.points.cols, context);
-    filter.filled = 0;
-  }
-  for (Index& i = filter.filled; i < count && search.usable; ++i)
-    search.usable = set_candidate(search.candidates, i, op.representatives.data + i * op.representatives.stride);
-  return search.usable;
+/// The same by the prefilter; false where it leaves the search to the caller.
+bool find_prefiltered(LeaderPrefilter& prefilter, Index begin, Index points, Index count, Nearest* nearest) {
+  static_assert(kLeaderBlock <= LeaderPrefilter::kMostPoints);
+  return prefilter.find_nearest(begin, points, count, [&](Index point, std::int32_t candidate, float distance) {
+    Nearest& own = nearest[point];
+    if (!(distance < own.distance[0][0])) return;  // candidates come in increasing order: the lowest of equals stays
+    own.distance[0][0] = distance;
+    own.index[0][0] = candidate;
+  });
 }
-
-/// nearest_existing by the filter; false where a point cannot be used or too many representatives survive.
-bool filter_existing(const Leaders& op, Index begin, Index points, Index count, ByteSearch& search, Nearest* nearest) {
-  static_assert(kLeaderBlock <= kByteGroup * kStrip);
-  const Index d = op.points.cols;
-  const auto point = [&](Index i) { return op.points.data + (begin + i) * op.points.stride; };
-  ByteStrip strips[kByteGroup] = {};
-  for (Index first = 0; first < points; first += kStrip) {
-    const float* rows[kStrip];
-    for (Index lane = 0; lane < kStrip; ++lane) rows[lane] = point(min(first + lane, points - 1));
-    ByteStrip& strip = strips[first / kStrip];
-    strip.lanes = min(points - first, Index{kStrip});
-    strip.end = strip.all_end = count;
-    for (int v = 0; v < 2; ++v) {
-      strip.last[v] = broadcast(static_cast<std::int32_t>(count));
-      strip.self[v] = broadcast(std::int32_t{-1});
-    }
-    if (!set_points(search.candidates, rows, search.rows, search.bytes + first * byte_pitch(d), strip)) return false;
-  }
-  if (!find_survivors(search, strips, (points + kStrip - 1) / kStrip)) return false;
-  for (Index p = 0; p < points; ++p) start(nearest[p]);
-  score_survivors(
-      search, point, [&](Index i) { return op.representatives.data + i * op.representatives.stride; },
-      [&](auto rows, auto representatives, float* packed, float* out) {
-        pair_distances(rows, representatives, d, packed, out);
-      },
-      [&](const Survivor& s, float distance) {
-        Nearest& own = nearest[s.point];
-        if (!(distance < own.distance[0][0])) return;  // in increasing order: the lowest of equals stays
-        own.distance[0][0] = distance;
-        own.index[0][0] = s.candidate;
-      });
-  return true;
-}
-#endif
 
 /// Also compares one point with the representatives [begin, end) opened inside the block.
 void nearest_opened(const float* point, const float* strips, Index begin, Index end, Index d, Nearest& nearest) {
@@ -204,17 +157,13 @@ Index label_points(const Leaders& op, double radius2, Index count, float* strips
   const Index d = op.points.cols, capacity = op.representatives.rows;
   auto* tiles = scratch<float>(context, 1, kLeaderBlock * d);
   auto* nearest = scratch<Nearest>(context, 2, kLeaderBlock);
-
-#if KVBENCH_WIDTH == 16
-  LeaderFilter filter = {};
-#endif
+  LeaderPrefilter prefilter(op, context);
   Index i = 0;
   for (Index begin = 0; begin < op.points.rows && count <= capacity; begin += kLeaderBlock) {
     const Index points = min(kLeaderBlock, op.points.rows - begin);
     const Index before = count;
-#if KVBENCH_WIDTH == 16
-    if (!fill(filter, op, before, context) || !filter_existing(op, begin, points, before, filter.search, nearest))
-#endif
+    for (Index p = 0; p < points; ++p) start(nearest[p]);
+    if (!find_prefiltered(prefilter, begin, points, before, nearest))
       nearest_existing(op, begin, points, strips, before, tiles, nearest);
     for (i = begin; i < begin + points && count <= capacity; ++i) {
       if (count > before) nearest_opened(op.points.data + i * op.points.stride, strips, before, count, d, nearest[i - begin]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weighted attention where every query row has tokens of its own, in increasing order inside each segment. The tokens are taken
-// in spans: first the weights of all rows' tokens of a span are computed, then all rows pass over one block of the span's
-// values before any goes on to the next, so that a block comes from memory once and from the second-level cache afterwards.
+// Weighted attention where every query row has tokens of its own, in increasing order. The tokens are taken in spans: first the
+// weights of all rows' tokens of a span are computed, then all rows pass over one block of the span's values before any goes on
+// to the next, so that a block comes from memory once and from the second-level cache afterwards.
 #pragma once
 
 #include "softmax_panel.hpp"
@@ -14,24 +14,20 @@ constexpr Index kBlockBytes = 256 * 1024;  // of values that stay in the second-
 constexpr Index kStateBytes = 320 * 1024;  // of numerators that stay there beside them
 constexpr Index kRowsTogether = 256;
 
-/// The tokens of one query row in one segment, and the state that they add to.
-struct OwnRun {
+/// The tokens of one query row, and the state that they add to.
+struct OwnRow {
   const std::int32_t* ids;  // increasing
   Index next, end;          // slots that have not been added yet
-  Index stop;               // of them, those before `stop` lie in the span at hand
-  const float* weights;     // by slot, of the span
-  float* max;
-  double* den;
-  float* num;  // [dv]
-};
-
-/// What the runs of one row have in common.
-struct OwnRow {
+  Index stop;               // of them, those before `stop` lie in the current span
   const float* weight_num;  // by slot, may be null
   const float* weight_den;
   const float* scores;  // by token
   float* logits;        // by slot, may be null
   std::int32_t first, last;
+  const float* weights;  // by slot, of the current span
+  float* max;
+  double* den;
+  float* num;  // [dv]
 };
 
 /// Slots up to the last one in use.
@@ -103,24 +99,22 @@ inline float exponentials(const OwnRow& row, Index slot, Index count, float base
   return sum(total);
 }
 
-/// Weighs the run's tokens before token `end` into `weights`, brings its state to the new maximum, and returns how many there
-/// are.
-inline Index weigh_span(const OwnRow& row, OwnRun& run, Index end, Index dv, float* weights) {
-  run.stop = first_from(run.ids, run.next, run.end, end);
-  const Index count = run.stop - run.next;
-  if (count == 0) return 0;
-  run.weights = weights - run.next;
-  const float largest = look_up_logits(row, run.ids + run.next, count, weights);
-  if (row.logits != nullptr) __builtin_memcpy(row.logits + run.next, weights, static_cast<std::size_t>(count) * sizeof(float));
-  const float old = *run.max;
+/// Computes into `weights` the weights of the row's tokens before token `end`, and scales its state to the new maximum.
+inline void weigh_span(OwnRow& row, Index end, Index dv, float* weights) {
+  row.stop = first_from(row.ids, row.next, row.end, end);
+  const Index count = row.stop - row.next;
+  if (count == 0) return;
+  row.weights = weights - row.next;
+  const float largest = look_up_logits(row, row.ids + row.next, count, weights);
+  if (row.logits != nullptr) __builtin_memcpy(row.logits + row.next, weights, static_cast<std::size_t>(count) * sizeof(float));
+  const float old = *row.max;
   const float raised = old > largest ? old : largest;
-  const float added = exponentials(row, run.next, count, raised == -kInfinity ? 0.0f : raised, weights);
+  const float added = exponentials(row, row.next, count, raised == -kInfinity ? 0.0f : raised, weights);
   const float correction = raised == old ? 1.0f : exp(broadcast(old - raised))[0];
   if (correction != 1)
-    for (Index c = 0; c < dv; ++c) run.num[c] *= correction;
-  *run.den = *run.den * static_cast<double>(correction) + static_cast<double>(added);
-  *run.max = raised;
-  return count;
+    for (Index c = 0; c < dv; ++c) row.num[c] *= correction;
+  *row.den = *row.den * static_cast<double>(correction) + static_cast<double>(added);
+  *row.max = raised;
 }
 
 /// num += sum of weights[j] * values[ids[j]] over Strips strips from `column` on.
@@ -138,40 +132,36 @@ inline void add_values(const float* values, Index stride, const std::int32_t* id
   for (int v = 0; v < 2 * Strips; ++v) store(num + column + v * W, load(num + column + v * W) + acc[v]);
 }
 
-/// Adds the values of the run's weighed tokens before token `end`.
-inline void add_block(OwnRun& run, Index end, const float* values, Index stride, Index dv) {
-  const Index begin = run.next;
-  run.next = first_from(run.ids, begin, run.stop, end);
-  if (run.next == begin) return;
-  const std::int32_t* ids = run.ids + begin;
-  const float* weights = run.weights + begin;
-  const Index count = run.next - begin;
+/// Adds the values of the row's weighed tokens before token `end`.
+inline void add_block(OwnRow& row, Index end, const float* values, Index stride, Index dv) {
+  const Index begin = row.next;
+  row.next = first_from(row.ids, begin, row.stop, end);
+  if (row.next == begin) return;
+  const std::int32_t* ids = row.ids + begin;
+  const float* weights = row.weights + begin;
+  const Index count = row.next - begin;
   Index column = 0;
-  for (; column + 4 * kStrip <= dv; column += 4 * kStrip) add_values<4>(values, stride, ids, weights, count, column, run.num);
-  for (; column < dv; column += kStrip) add_values<1>(values, stride, ids, weights, count, column, run.num);
+  for (; column + 4 * kStrip <= dv; column += 4 * kStrip) add_values<4>(values, stride, ids, weights, count, column, row.num);
+  for (; column < dv; column += kStrip) add_values<1>(values, stride, ids, weights, count, column, row.num);
 }
 
 /// Floats of weights that one row needs in a span.
-inline Index span_weights(Index tokens, Index segments) { return min(kSpan, tokens) + segments * W; }
+inline Index span_weights(Index tokens) { return min(kSpan, tokens) + W; }
 
-/// All rows, of `segments` runs each, over all tokens; dv is a multiple of kStrip. `weights` has room for the spans of all
-/// rows.
-inline void pass_over_tokens(const OwnRow* rows, OwnRun* runs, Index count, Index segments, const float* values, Index stride,
-                             Index dv, Index tokens, float* weights) {
+/// All rows over all tokens; dv is a multiple of kStrip. `weights` has room for the spans of all rows.
+inline void pass_over_tokens(OwnRow* rows, Index count, const float* values, Index stride, Index dv, Index tokens,
+                             float* weights) {
   const Index block = max(kBlockBytes / (dv * static_cast<Index>(sizeof(float))), 1);
-  const Index ahead = block / count + 1;  // rows of the next block that each row has fetched
+  const Index ahead = block / count + 1;  // rows of the next block that each row prefetches
   for (Index begin = 0; begin < tokens; begin += kSpan) {
     const Index end = min(begin + kSpan, tokens);
-    for (Index r = 0; r < count; ++r) {
-      float* own = weights + r * span_weights(tokens, segments);
-      for (Index s = 0; s < segments; ++s) own += round_up(weigh_span(rows[r], runs[r * segments + s], end, dv, own), W);
-    }
+    for (Index r = 0; r < count; ++r) weigh_span(rows[r], end, dv, weights + r * span_weights(tokens));
     for (Index first = begin; first < end; first += block)
       for (Index r = 0; r < count; ++r) {
         const Index next = first + block + r * ahead;
         for (Index token = next; token < min(next + ahead, tokens); ++token)
           for (Index c = 0; c < dv; c += 16) __builtin_prefetch(values + token * stride + c, 0, 2);
-        for (Index s = 0; s < segments; ++s) add_block(runs[r * segments + s], min(first + block, end), values, stride, dv);
+        add_block(rows[r], min(first + block, end), values, stride, dv);
       }
   }
 }

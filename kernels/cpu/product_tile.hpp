@@ -16,7 +16,8 @@ inline Index cached_rows(Index d, Index multiple) { return max(kCached / max(d, 
 
 /// acc[r] = <row r, each row of the strip>; rows are `stride` floats apart. First = 1: the second vector alone.
 template <int Rows, int First = 0>
-inline void product_tile(const float* rows, Index stride, const float* strip, Index d, Vec (&acc)[Rows][2]) {
+[[gnu::always_inline]] inline void product_tile(const float* rows, Index stride, const float* strip, Index d,
+                                                Vec (&acc)[Rows][2]) {
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) acc[r][0] = acc[r][1] = Vec{};
 #pragma GCC unroll 4

@@ -28,46 +28,6 @@ void softmax_row(const float* scores, float log_sum_exp, Index n, float* out) {
   for (; j < n; ++j) out[j] = exp(broadcast(scores[j]) - base)[0];
 }
 
-#if KVBENCH_WIDTH > 4
-void widen_row(const std::uint16_t* in, Index n, Half format, float* out) {
-  for (Index c = 0; c < n; c += 8) {
-    alignas(16) std::uint16_t tail[8] = {};
-    const bool whole = c + 8 <= n;
-    if (!whole) __builtin_memcpy(tail, in + c, static_cast<std::size_t>(n - c) * sizeof(*in));
-    const __m128i raw = _mm_loadu_si128(reinterpret_cast<const __m128i*>(whole ? in + c : tail));
-    const __m256 wide =
-        format == Half::f16 ? _mm256_cvtph_ps(raw) : _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(raw), 16));
-    alignas(32) float result[8];
-    _mm256_storeu_ps(whole ? out + c : result, wide);
-    if (!whole) __builtin_memcpy(out + c, result, static_cast<std::size_t>(n - c) * sizeof(*out));
-  }
-}
-
-__m128i narrow_bf16(__m256 x) {
-  const __m256i raw = _mm256_castps_si256(x);
-  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(raw, 16), _mm256_set1_epi32(1));
-  const __m256i rounded = _mm256_add_epi32(raw, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-  const __m256i quiet = _mm256_or_si256(raw, _mm256_set1_epi32(0x400000));
-  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-  const __m256i high = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
-  return _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1));
-}
-
-void narrow_row(const float* in, Index n, Half format, std::uint16_t* out) {
-  for (Index c = 0; c < n; c += 8) {
-    alignas(32) float tail[8] = {};
-    const bool whole = c + 8 <= n;
-    if (!whole) __builtin_memcpy(tail, in + c, static_cast<std::size_t>(n - c) * sizeof(*in));
-    const __m256 x = _mm256_loadu_ps(whole ? in + c : tail);
-    const __m128i half =
-        format == Half::f16 ? _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC) : narrow_bf16(x);
-    alignas(16) std::uint16_t result[8];
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(whole ? out + c : result), half);
-    if (!whole) __builtin_memcpy(out + c, result, static_cast<std::size_t>(n - c) * sizeof(*out));
-  }
-}
-#endif
-
 }  // namespace
 
 template <>
@@ -125,27 +85,5 @@ template <>
 void run(const ReduceRows<HostMatrix>& op, Context&) {
   run_reference(op);
 }
-
-#if KVBENCH_WIDTH > 4
-template <>
-void run(const WidenHalf<HostMatrix>& op, Context&) {
-  for (Index r = 0; r < op.in.rows; ++r)
-    widen_row(op.in.data + r * op.in.stride, op.in.cols, op.format, op.out.data + r * op.out.stride);
-}
-template <>
-void run(const NarrowHalf<HostMatrix>& op, Context&) {
-  for (Index r = 0; r < op.in.rows; ++r)
-    narrow_row(op.in.data + r * op.in.stride, op.in.cols, op.format, op.out.data + r * op.out.stride);
-}
-#else
-template <>
-void run(const WidenHalf<HostMatrix>& op, Context&) {
-  run_reference(op);
-}
-template <>
-void run(const NarrowHalf<HostMatrix>& op, Context&) {
-  run_reference(op);
-}
-#endif
 
 }  // namespace kvbench::kernels::cpu::KVBENCH_ISA

@@ -83,9 +83,8 @@ Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_
   return {static_cast<std::int32_t>(prefix ^ 0x80000000u), k};
 }
 
-/// Writes the places of the keys that the threshold takes, in increasing order, and those of the others to `others`, which may
-/// be null. Both have room for n + W places, and so have the keys.
-void collect(const std::int32_t* keys, Index n, Threshold threshold, std::int32_t* places, std::int32_t* others) {
+/// Writes the places of the keys that the threshold takes, in increasing order. There is room for n + W places and keys.
+void collect(const std::int32_t* keys, Index n, Threshold threshold, std::int32_t* places) {
   const IntVec limit = broadcast(threshold.key);
   for (Index i = 0; i < n; i += W) {
     const std::uint32_t lanes = ~std::uint32_t{0} >> (32 - min(W, n - i));
@@ -94,7 +93,6 @@ void collect(const std::int32_t* keys, Index n, Threshold threshold, std::int32_
     for (std::uint32_t ties = bits(key == limit) & lanes; ties != 0 && threshold.ties > 0; ties &= ties - 1, --threshold.ties)
       taken |= ties & (0 - ties);
     places += compress(lane_numbers(i), taken, places);
-    if (others != nullptr) others += compress(lane_numbers(i), ~taken & lanes, others);
   }
 }
 
@@ -102,32 +100,6 @@ void make_keys(const float* scores, Index n, std::int32_t* keys) {
   Index i = 0;
   for (; i + W <= n; i += W) store(keys + i, ordered(load(scores + i)));
   for (; i < n; ++i) keys[i] = ordered(broadcast(scores[i]))[0];
-}
-
-/// The part of a list of candidates, increasing and then -1, that lies in [first, last).
-struct Candidates {
-  const std::int32_t* columns;
-  Index count;
-};
-
-Candidates competing(const TopK<HostMatrix>& op, Index row, std::int32_t first, std::int32_t last) {
-  const std::int32_t* columns = op.among.data + row * op.among.stride;
-  Index begin = 0;
-  Index end = op.among.cols;
-  while (end > 0 && (columns[end - 1] < 0 || columns[end - 1] >= last)) --end;
-  while (begin < end && columns[begin] < first) ++begin;
-  return {columns + begin, end - begin};
-}
-
-/// Scores of the candidates; `gathered` has room for them.
-const float* scores_among(const TopK<HostMatrix>& op, Index row, const Candidates& among, float* gathered) {
-  if (op.among_scores.data != nullptr) {
-    const Index begin = among.columns - (op.among.data + row * op.among.stride);
-    return op.among_scores.data + row * op.among_scores.stride + begin;
-  }
-  const float* scores = op.scores.data + row * op.scores.stride;
-  for (Index i = 0; i < among.count; ++i) gathered[i] = scores[among.columns[i]];
-  return gathered;
 }
 
 constexpr Index kSampled = 8;       // one vector of so many is in the sample
@@ -169,33 +141,23 @@ struct Scratch {
   std::int32_t* keys;
   std::int32_t* candidates;
   std::int32_t* columns;
-  float* gathered;
   std::int32_t* places;
-  std::int32_t* others;
   Histogram histogram;
 };
 
-/// Leaves the places of the k largest of n scores in s.places, and of the others in s.others where that is asked for.
-/// 1 <= k <= n.
-void select(const float* scores, Index n, Index k, const Scratch& s, bool with_others) {
-  if (k * kWorthASample <= n && n >= 64 * W && !with_others) {
+/// Writes the places of the k largest of n scores to s.places, 1 <= k <= n.
+void select(const float* scores, Index n, Index k, const Scratch& s) {
+  if (k * kWorthASample <= n && n >= 64 * W) {
     const std::int32_t bound = probable_bound(scores, n, k, s.keys, s.candidates, s.histogram);
     const Index above = list_above(scores, n, bound, s.keys, s.columns);
     if (above >= k) {
-      collect(s.keys, above, find_threshold(s.keys, above, k, s.candidates, s.histogram), s.places, nullptr);
+      collect(s.keys, above, find_threshold(s.keys, above, k, s.candidates, s.histogram), s.places);
       for (Index i = 0; i < k; ++i) s.places[i] = s.columns[s.places[i]];
       return;
     }
   }
   make_keys(scores, n, s.keys);
-  collect(s.keys, n, find_threshold(s.keys, n, k, s.candidates, s.histogram), s.places, with_others ? s.others : nullptr);
-}
-
-/// Columns of the first `count` places of a row that competed, -1 after them.
-void write_columns(const std::int32_t* places, Index count, const Candidates& among, std::int32_t first, Index cols,
-                   std::int32_t* out) {
-  for (Index i = 0; i < count; ++i) out[i] = among.columns != nullptr ? among.columns[places[i]] : first + places[i];
-  for (Index i = count; i < cols; ++i) out[i] = -1;
+  collect(s.keys, n, find_threshold(s.keys, n, k, s.candidates, s.histogram), s.places);
 }
 
 }  // namespace
@@ -206,25 +168,16 @@ void run(const TopK<HostMatrix>& op, Context& context) {
   const Scratch s = {scratch<std::int32_t>(context, 0, n),
                      scratch<std::int32_t>(context, 1, n),
                      scratch<std::int32_t>(context, 2, n),
-                     scratch<float>(context, 3, op.among.cols),
-                     scratch<std::int32_t>(context, 4, n),
-                     scratch<std::int32_t>(context, 5, n),
-                     {static_cast<std::uint32_t(*)[kBins]>(context.workspace.get(6, sizeof(std::uint32_t) * kCopies * kBins))}};
-  const bool with_rest = op.rest.data != nullptr;
+                     scratch<std::int32_t>(context, 3, n),
+                     {static_cast<std::uint32_t(*)[kBins]>(context.workspace.get(4, sizeof(std::uint32_t) * kCopies * kBins))}};
   for (Index row = 0; row < op.scores.rows; ++row) {
-    const float* scores = op.scores.data + row * op.scores.stride;
     const std::int32_t first = op.first.data[row * op.first.stride];
-    const std::int32_t last = op.last.data[row * op.last.stride];
-    const bool listed = op.among.data != nullptr;
-    const Candidates among = listed ? competing(op, row, first, last) : Candidates{nullptr, max(last - first, 0)};
-    const Index k = min(op.ids.cols, among.count);
-    const float* compete = listed ? scores_among(op, row, among, s.gathered) : scores + first;
-    if (k > 0) select(compete, among.count, k, s, with_rest);
-    for (Index i = 0; i < op.ids.cols && op.best.data != nullptr; ++i)
-      op.best.data[row * op.best.stride + i] = i < k ? compete[s.places[i]] : 0;
-    write_columns(s.places, k, among, first, op.ids.cols, op.ids.data + row * op.ids.stride);
-    if (with_rest)
-      write_columns(s.others, k > 0 ? among.count - k : 0, among, first, op.rest.cols, op.rest.data + row * op.rest.stride);
+    const Index competing = max(op.last.data[row * op.last.stride] - first, 0);
+    const Index k = min(op.ids.cols, competing);
+    if (k > 0) select(op.scores.data + row * op.scores.stride + first, competing, k, s);
+    std::int32_t* ids = op.ids.data + row * op.ids.stride;
+    for (Index i = 0; i < k; ++i) ids[i] = first + s.places[i];
+    for (Index i = k; i < op.ids.cols; ++i) ids[i] = -1;
   }
 }
 

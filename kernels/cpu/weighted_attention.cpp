@@ -107,10 +107,9 @@ void process_panel(const Op& op, const PanelState& state, Rows rows, Index table
   }
 }
 
-/// `first` = row of the state of query row 0.
-void read_state(const Op& op, const PanelState& state, Rows rows, Index first) {
+void read_state(const Op& op, const PanelState& state, Rows rows) {
   for (Index r = 0; r < rows.count; ++r) {
-    const Index row = first + rows.begin + r * rows.step;
+    const Index row = rows.begin + r * rows.step;
     state.max[r] = op.max.data[row * op.max.stride];
     state.den[r] = static_cast<double>(op.den.data[row * op.den.stride]);
     for (Index c = 0; c < state.dv_padded; ++c)
@@ -118,86 +117,64 @@ void read_state(const Op& op, const PanelState& state, Rows rows, Index first) {
   }
 }
 
-void write_state(const Op& op, const PanelState& state, Rows rows, Index first) {
+void write_state(const Op& op, const PanelState& state, Rows rows) {
   for (Index r = 0; r < rows.count; ++r) {
-    const Index row = first + rows.begin + r * rows.step;
+    const Index row = rows.begin + r * rows.step;
     op.max.data[row * op.max.stride] = state.max[r];
     op.den.data[row * op.den.stride] = static_cast<float>(state.den[r]);
     for (Index c = 0; c < state.dv; ++c) op.num.data[row * op.num.stride + c] = state.num[r * state.dv_padded + c];
   }
 }
 
-struct SlotRange {
-  Index begin, end;
-};
-
-/// The slots of segment `s` in a row of the table.
-SlotRange segment_slots(const Op& op, Index table, Index s) {
-  if (op.segment_end.data == nullptr) return {0, op.ids.cols};
-  const std::int32_t* ends = op.segment_end.data + table * op.segment_end.stride;
-  return {s == 0 ? 0 : ends[s - 1], ends[s]};
-}
-
-/// Whether every row has tokens of its own whose logits are known, increasing inside each segment: then blocks of tokens pass
-/// by all rows at once.
+/// Whether every row has tokens of its own in increasing order, whose logits are known: then all rows pass over one block of
+/// tokens after the other.
 bool passes_over_tokens(const Op& op) {
   if (!op.per_query || op.num.cols == 0 || computes_logits(op) || op.own_values.data != nullptr || op.num.cols % kStrip != 0)
     return false;
   for (Index table = 0; table < op.ids.rows; ++table)
-    for (Index s = 0; s < op.segments; ++s) {
-      const SlotRange slots = segment_slots(op, table, s);
-      if (!increases(op.ids.data + table * op.ids.stride + slots.begin, slots.end - slots.begin)) return false;
-    }
+    if (!increases(op.ids.data + table * op.ids.stride, op.ids.cols)) return false;
   return true;
 }
 
 Index table_of(const Op& op, Index row) { return op.per_head ? row : row % op.first.rows; }
 
-OwnRow own_row(const Op& op, Index row) {
+/// `den` = denominators of all rows.
+OwnRow own_row(const Op& op, Index row, double* den) {
   const Index query = row % op.first.rows, table = table_of(op, row);
   const auto of_table = [&](const auto& slots) { return slots.data == nullptr ? nullptr : slots.data + table * slots.stride; };
-  return {.weight_num = of_table(op.weight_num),
+  const std::int32_t* ids = of_table(op.ids);
+  return {.ids = ids,
+          .next = 0,
+          .end = used_slots(ids, op.ids.cols),
+          .stop = 0,
+          .weight_num = of_table(op.weight_num),
           .weight_den = of_table(op.weight_den),
           .scores = op.scores.data + row * op.scores.stride,
           .logits = op.logits.data == nullptr ? nullptr : op.logits.data + row * op.logits.stride,
           .first = op.first.data[query],
-          .last = op.last.data[query]};
-}
-
-/// `den` = denominators of all states.
-OwnRun own_run(const Op& op, Index row, Index segment, double* den) {
-  const std::int32_t* ids = op.ids.data + table_of(op, row) * op.ids.stride;
-  const SlotRange slots = segment_slots(op, table_of(op, row), segment);
-  const Index state = segment * op.queries.rows + row;
-  return {.ids = ids,
-          .next = slots.begin,
-          .end = slots.begin + used_slots(ids + slots.begin, slots.end - slots.begin),
-          .stop = slots.begin,
+          .last = op.last.data[query],
           .weights = nullptr,
-          .max = op.max.data + state * op.max.stride,
-          .den = den + state,
-          .num = op.num.data + state * op.num.stride};
+          .max = op.max.data + row * op.max.stride,
+          .den = den + row,
+          .num = op.num.data + row * op.num.stride};
 }
 
 void pass_over_tokens(const Op& op, Context& context) {
-  const Index states = op.segments * op.queries.rows, dv = op.num.cols;
-  const Index row_bytes = op.segments * dv * static_cast<Index>(sizeof(float));
-  const Index together = min(clamp(kStateBytes / row_bytes, 1, kRowsTogether), op.queries.rows);
-  auto* den = scratch<double>(context, 0, states);
-  auto* weights = scratch<float>(context, 1, together * span_weights(op.values.rows, op.segments));
+  const Index all = op.queries.rows, dv = op.num.cols, row_bytes = dv * static_cast<Index>(sizeof(float));
+  const Index together = min(clamp(kStateBytes / row_bytes, 1, kRowsTogether), all);
+  auto* den = scratch<double>(context, 0, all);
+  auto* weights = scratch<float>(context, 1, together * span_weights(op.values.rows));
   auto* rows = scratch<OwnRow>(context, 2, together);
-  auto* runs = scratch<OwnRun>(context, 3, together * op.segments);
-  for (Index s = 0; s < states; ++s) den[s] = static_cast<double>(op.den.data[s * op.den.stride]);
-  for (Index begin = 0; begin < op.queries.rows; begin += together) {
-    const Index count = min(together, op.queries.rows - begin);
+  for (Index r = 0; r < all; ++r) den[r] = static_cast<double>(op.den.data[r * op.den.stride]);
+  for (Index begin = 0; begin < all; begin += together) {
+    const Index count = min(together, all - begin);
     for (Index r = 0; r < count; ++r) {
-      rows[r] = own_row(op, begin + r);
-      for (Index s = 0; s < op.segments; ++s) runs[r * op.segments + s] = own_run(op, begin + r, s, den);
-      for (Index j = runs[r].end; j < op.ids.cols && rows[r].logits != nullptr; ++j) rows[r].logits[j] = -kInfinity;
+      rows[r] = own_row(op, begin + r, den);
+      for (Index j = rows[r].end; j < op.ids.cols && rows[r].logits != nullptr; ++j) rows[r].logits[j] = -kInfinity;
     }
-    pass_over_tokens(rows, runs, count, op.segments, op.values.data, op.values.stride, dv, op.values.rows, weights);
+    pass_over_tokens(rows, count, op.values.data, op.values.stride, dv, op.values.rows, weights);
   }
-  for (Index s = 0; s < states; ++s) op.den.data[s * op.den.stride] = static_cast<float>(den[s]);
+  for (Index r = 0; r < all; ++r) op.den.data[r * op.den.stride] = static_cast<float>(den[r]);
 }
 
 void pass_over_panels(const Op& op, Context& context) {
@@ -207,13 +184,10 @@ void pass_over_panels(const Op& op, Context& context) {
     if (computes_logits(op))
       pack_tiles(op.queries.data + rows.begin * op.queries.stride, op.queries.stride, rows.step, rows.count, state.d, op.scale,
                  state.queries);
-    for (Index s = 0; s < op.segments; ++s) {
-      const SlotRange slots = segment_slots(op, table, s);
-      read_state(op, state, rows, s * op.queries.rows);
-      for (Index begin = slots.begin; begin < slots.end; begin += kPanel)
-        process_panel(op, state, rows, table, begin, min(kPanel, slots.end - begin));
-      write_state(op, state, rows, s * op.queries.rows);
-    }
+    read_state(op, state, rows);
+    for (Index begin = 0; begin < op.ids.cols; begin += kPanel)
+      process_panel(op, state, rows, table, begin, min(kPanel, op.ids.cols - begin));
+    write_state(op, state, rows);
   }
 }
 
@@ -243,10 +217,6 @@ bool computes_faster(const Op& op) {
 
 template <>
 void run(const Op& op, Context& context) {
-  if (op.accumulate_f64) {
-    ref::Context reference;
-    return ref::run(op, reference);
-  }
   if (passes_over_tokens(op)) return pass_over_tokens(op, context);
   Op panels = op;
   if (!computes_logits(op) && computes_faster(op)) panels.scores = {};

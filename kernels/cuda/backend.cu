@@ -2,6 +2,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <kvbench/kernels/fields.hpp>
+
 #include "check.hpp"
 #include "kernels.hpp"
 #include "launch.cuh"
@@ -11,7 +13,6 @@ namespace kvbench {
 
 namespace {
 
-using kernels::BufferAccess;
 using kernels::DeviceMatrix;
 namespace cuda = kernels::cuda;
 
@@ -107,45 +108,12 @@ class CudaBackend final : public Backend {
     cuda::launch_items(context_, count, write_words, static_cast<std::uint32_t*>(to), count, pattern);
   }
 
-  void execute(const kernels::ExactAttention<Buffer>& op) override { queue(op); }
-  void execute(const kernels::WeightedAttention<Buffer>& op) override { queue(op); }
-  void execute(const kernels::TopK<Buffer>& op) override { queue(op); }
-  void execute(const kernels::GatherRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::SquaredNorms<Buffer>& op) override { queue(op); }
-  void execute(const kernels::RotateRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::ColumnSums<Buffer>& op) override { queue(op); }
-  void execute(const kernels::SoftmaxRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::PoolRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::ReduceRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::WidenHalf<Buffer>& op) override { queue(op); }
-  void execute(const kernels::NarrowHalf<Buffer>& op) override { queue(op); }
-  void execute(const kernels::SquaredDistances<Buffer>& op) override { queue(op); }
-  void execute(const kernels::KCenter<Buffer>& op) override { queue(op); }
-  void execute(const kernels::LeaderClusters<Buffer>& op) override { queue(op); }
-  void execute(const kernels::PhiloxFill<Buffer>& op) override { queue(op); }
-  void execute(const kernels::NormalizeRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::InnerProducts<Buffer>& op) override { queue(op); }
-  void execute(const kernels::BestMatch<Buffer>& op) override { queue(op); }
-  void execute(const kernels::MeanRows<Buffer>& op) override { queue(op); }
-  void execute(const kernels::PageBounds<Buffer>& op) override { queue(op); }
-  void execute(const kernels::SplitSigns<Buffer>& op) override { queue(op); }
-  void execute(const kernels::BalanceWalk<Buffer>& op) override { queue(op); }
-  void execute(const kernels::SpreadRows<Buffer>& op) override { queue(op); }
-
- private:
-  struct ToDevice {
-    template <class T>
-    DeviceMatrix<T> operator()(const Buffer<T>& buffer) const {
-      return BufferAccess::view<kernels::Space::device>(buffer);
-    }
-  };
-
-  template <template <template <class> class> class Op>
-  void queue(const Op<Buffer>& op) {
+  void execute(kernels::Operations::Pointer op) override {
     context_.activate();
-    cuda::run(kernels::map_views<DeviceMatrix>(op, ToDevice{}), context_);
+    std::visit([this](const auto* one) { cuda::run(kernels::views_of<DeviceMatrix>(*one), context_); }, op);
   }
 
+ private:
   void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
     KVBENCH_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, kind, context_.stream()));
     KVBENCH_CUDA_CHECK(cudaStreamSynchronize(context_.stream()));

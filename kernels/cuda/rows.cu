@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread an output element, except the norms: one warp a row. Sums are formed in fp64.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "kernels.hpp"
 #include "launch.cuh"
 
@@ -125,39 +122,6 @@ __global__ void reduce_rows(ReduceRows<DeviceMatrix> op) {
   }
 }
 
-/// The conversion instructions replace a NaN by one fixed pattern; here it keeps its sign and its payload, made quiet.
-__device__ float widened(std::uint16_t bits, Half format) {
-  if (format == Half::bf16) return __uint_as_float(static_cast<unsigned>(bits) << 16);
-  const bool is_nan = (bits & 0x7fffu) > 0x7c00u;
-  if (is_nan) return __uint_as_float((bits & 0x8000u) << 16 | 0x7fc00000u | (bits & 0x03ffu) << 13);
-  return __half2float(__ushort_as_half(bits));
-}
-
-__device__ std::uint16_t narrowed(float x, Half format) {
-  const unsigned bits = __float_as_uint(x);
-  const unsigned sign = bits >> 16 & 0x8000u;
-  if (format == Half::bf16) {
-    if (isnan(x)) return static_cast<std::uint16_t>(bits >> 16 | 0x0040u);
-    return __bfloat16_as_ushort(__float2bfloat16_rn(x));
-  }
-  if (isnan(x)) return static_cast<std::uint16_t>(sign | 0x7e00u | (bits >> 13 & 0x03ffu));
-  return __half_as_ushort(__float2half_rn(x));
-}
-
-__global__ void widen_half(WidenHalf<DeviceMatrix> op) {
-  const Index cols = op.out.cols;
-  for (Index e = first_index(); e < op.out.rows * cols; e += index_stride()) {
-    op.out(e / cols, e % cols) = widened(op.in(e / cols, e % cols), op.format);
-  }
-}
-
-__global__ void narrow_half(NarrowHalf<DeviceMatrix> op) {
-  const Index cols = op.out.cols;
-  for (Index e = first_index(); e < op.out.rows * cols; e += index_stride()) {
-    op.out(e / cols, e % cols) = narrowed(op.in(e / cols, e % cols), op.format);
-  }
-}
-
 }  // namespace
 
 template <>
@@ -193,16 +157,6 @@ void run(const PoolRows<DeviceMatrix>& op, Context& context) {
 template <>
 void run(const ReduceRows<DeviceMatrix>& op, Context& context) {
   launch_items(context, op.out.rows * op.rows.cols, reduce_rows, op);
-}
-
-template <>
-void run(const WidenHalf<DeviceMatrix>& op, Context& context) {
-  launch_items(context, op.out.rows * op.out.cols, widen_half, op);
-}
-
-template <>
-void run(const NarrowHalf<DeviceMatrix>& op, Context& context) {
-  launch_items(context, op.out.rows * op.out.cols, narrow_half, op);
 }
 
 }  // namespace kvbench::kernels::cuda

@@ -39,29 +39,13 @@ __device__ unsigned block_exclusive_sum(unsigned value, unsigned& total) {
   return before + inclusive - value;
 }
 
-/// The columns of one row that compete: slots [begin, end), each a column, or an entry of a list of columns.
+/// The scores of one row; those in columns [begin, end) compete.
 struct Competitors {
-  const float* scores;  // by column, or by slot
-  bool by_slot;
-  const std::int32_t* list;  // null: the slot is the column
-  Index first, last;         // columns outside do not compete
+  const float* scores;
   Index begin, end;
 
-  __device__ Index column(Index slot) const { return list == nullptr ? slot : list[slot]; }
-  __device__ bool holds(Index slot) const {
-    return slot < end && (list == nullptr || (list[slot] >= first && list[slot] < last));
-  }
-  __device__ float score(Index slot) const { return scores[by_slot ? slot : column(slot)]; }
-  __device__ unsigned key(Index slot) const { return sort_key(score(slot)); }
+  __device__ unsigned key(Index column) const { return sort_key(scores[column]); }
 };
-
-/// How many slots compete. All threads of the block must call it.
-__device__ Index count_competitors(const Competitors& row) {
-  if (row.list == nullptr) return max(Index{0}, row.end - row.begin);
-  Index count = 0;
-  for (Index base = row.begin; base < row.end; base += kThreads) count += __syncthreads_count(row.holds(base + threadIdx.x));
-  return count;
-}
 
 /// The `wanted`-th largest key (1-based) of the competitors; `wanted` becomes the number of keys equal to it that belong to the
 /// largest ones. 1 <= wanted <= number of competitors.
@@ -76,9 +60,8 @@ __device__ unsigned kth_largest_key(const Competitors& row, unsigned& wanted) {
     const unsigned digits = shift == 0 ? 1023u : 2047u;
     for (int bin = t; bin < kBins; bin += kThreads) histogram[bin] = 0;
     __syncthreads();
-    for (Index slot = row.begin + t; slot < row.end; slot += kThreads) {
-      if (!row.holds(slot)) continue;
-      const unsigned candidate = row.key(slot);
+    for (Index column = row.begin + t; column < row.end; column += kThreads) {
+      const unsigned candidate = row.key(column);
       if ((candidate & known) == key) atomicAdd(&histogram[candidate >> shift & digits], 1u);
     }
     __syncthreads();
@@ -102,57 +85,29 @@ __device__ unsigned kth_largest_key(const Competitors& row, unsigned& wanted) {
 
 __global__ void __launch_bounds__(kThreads) top_k(TopK<DeviceMatrix> op) {
   const Index r = blockIdx.x;
-  const bool listed = op.among.data != nullptr;
-  const bool by_slot = op.among_scores.data != nullptr;
-  const Competitors row = {by_slot ? op.among_scores.row(r) : op.scores.row(r),
-                           by_slot,
-                           listed ? op.among.row(r) : nullptr,
-                           op.first[r],
-                           op.last[r],
-                           listed ? Index{0} : op.first[r],
-                           listed ? op.among.cols : op.last[r]};
-  float* best = op.best.data == nullptr ? nullptr : op.best.row(r);
+  const Competitors row = {op.scores.row(r), op.first[r], op.last[r]};
   std::int32_t* ids = op.ids.row(r);
-  std::int32_t* rest = op.rest.data == nullptr ? nullptr : op.rest.row(r);
   const Index k = op.ids.cols;
-  const Index competitors = count_competitors(row);
-  const Index chosen = min(k, competitors);
-  for (Index slot = chosen + threadIdx.x; slot < k; slot += kThreads) {
-    ids[slot] = -1;
-    if (best != nullptr) best[slot] = 0;
-  }
-  for (Index slot = competitors - chosen + threadIdx.x; rest != nullptr && slot < op.rest.cols; slot += kThreads)
-    rest[slot] = -1;
+  const Index chosen = min(k, max(Index{0}, row.end - row.begin));
+  for (Index slot = chosen + threadIdx.x; slot < k; slot += kThreads) ids[slot] = -1;
   if (chosen == 0) return;  // the same for all threads of the block
 
   unsigned equal_wanted = static_cast<unsigned>(chosen);
   const unsigned threshold = kth_largest_key(row, equal_wanted);
   unsigned greater_before = 0;
   unsigned equal_before = 0;
-  unsigned competing_before = 0;
   for (Index base = row.begin; base < row.end; base += kThreads) {
-    const Index slot = base + threadIdx.x;
-    const bool competes = row.holds(slot);
-    const unsigned key = competes ? row.key(slot) : 0;
+    const Index column = base + threadIdx.x;
+    const bool competes = column < row.end;
+    const unsigned key = competes ? row.key(column) : 0;
     const bool greater = competes && key > threshold;
     const bool equal = competes && key == threshold;
     unsigned totals = 0;  // both counts fit: at most kThreads = 1024 each
     const unsigned packed = block_exclusive_sum((greater ? 0x10000u : 0u) | (equal ? 1u : 0u), totals);
     const unsigned greater_rank = greater_before + (packed >> 16);
     const unsigned equal_rank = equal_before + (packed & 0xffffu);
-    if (greater || (equal && equal_rank < equal_wanted)) {
-      const unsigned place = greater_rank + min(equal_rank, equal_wanted);
-      ids[place] = static_cast<std::int32_t>(row.column(slot));
-      if (best != nullptr) best[place] = row.score(slot);
-    }
-    if (rest != nullptr) {  // the same for all threads of the block
-      unsigned competing = 0;
-      const unsigned rank = competing_before + block_exclusive_sum(competes ? 1u : 0u, competing);
-      const bool taken = greater || (equal && equal_rank < equal_wanted);
-      if (competes && !taken)
-        rest[rank - greater_rank - min(equal_rank, equal_wanted)] = static_cast<std::int32_t>(row.column(slot));
-      competing_before += competing;
-    }
+    if (greater || (equal && equal_rank < equal_wanted))
+      ids[greater_rank + min(equal_rank, equal_wanted)] = static_cast<std::int32_t>(column);
     greater_before += totals >> 16;
     equal_before += totals & 0xffffu;
   }

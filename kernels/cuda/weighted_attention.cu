@@ -22,26 +22,24 @@ __device__ Index table_row(const Op& op, Index r) {
   return (op.per_head ? r / m : 0) * (op.per_query ? m : 1) + (op.per_query ? r % m : 0);
 }
 
-__device__ bool usable(const Op& op, Index r, Index row, Index slot, Index segment) {
-  const SlotRange slots = segment_slots(op, row, segment);
-  if (slot < slots.begin || slot >= slots.end) return false;
+__device__ bool usable(const Op& op, Index r, Index row, Index slot) {
   const std::int32_t id = op.ids(row, slot);
   const Index i = r % op.first.rows;
   return id >= 0 && op.first[i] <= id && id < op.last[i];
 }
 
 /// One thread a slot: the exact pass has kept the logits.
-__global__ void look_up_logits(Op op, DeviceMatrix<float> logits, Index segment) {
+__global__ void look_up_logits(Op op, DeviceMatrix<float> logits) {
   const Index width = op.ids.cols;
   for (Index e = first_index(); e < logits.rows * width; e += index_stride()) {
     const Index r = e / width;
     const Index row = table_row(op, r);
-    logits(r, e % width) = usable(op, r, row, e % width, segment) ? op.scores(r, op.ids(row, e % width)) : -INFINITY;
+    logits(r, e % width) = usable(op, r, row, e % width) ? op.scores(r, op.ids(row, e % width)) : -INFINITY;
   }
 }
 
 /// One warp a slot.
-__global__ void compute_logits(Op op, DeviceMatrix<float> logits, Index segment) {
+__global__ void compute_logits(Op op, DeviceMatrix<float> logits) {
   const Index width = op.ids.cols;
   for (Index e = first_warp(); e < logits.rows * width; e += warp_stride()) {
     const Index r = e / width;
@@ -49,7 +47,7 @@ __global__ void compute_logits(Op op, DeviceMatrix<float> logits, Index segment)
     const Index row = table_row(op, r);
     const std::int32_t id = op.ids(row, slot);
     float logit = -INFINITY;
-    if (usable(op, r, row, slot, segment)) {  // the same for all lanes
+    if (usable(op, r, row, slot)) {  // the same for all lanes
       const float* key = op.own_keys.empty() ? op.keys.row(id) : op.own_keys.row(row * width + slot);
       const float* query = op.queries.row(r);
       float sum = 0;
@@ -77,25 +75,20 @@ __global__ void __launch_bounds__(kThreads) raise_maximum(Op op, DeviceMatrix<fl
   op.max[r] = fmaxf(highest, op.max[r]);
 }
 
-__device__ float exponential(float x) { return expf(x); }
-__device__ double exponential(double x) { return exp(x); }
-
 /// Partial sums, [R, shares] and [R, shares, dv].
-template <class Sum>
 struct Parts {
-  Sum* den;
-  Sum* num;
+  float* den;
+  float* num;
   Index shares;
   Index slots;  // in a share
 };
 
 /// Block (r, share, z): the share's den, and its num in columns [z * kBlockColumns, ...). A tile of kThreads slots is weighed
 /// by one thread a slot, then summed by one thread a column, in the order of the slots.
-template <class Sum>
-__global__ void __launch_bounds__(kThreads) sum_share(Op op, DeviceMatrix<float> logits, Parts<Sum> parts) {
-  __shared__ Sum tile_weights[kThreads];
+__global__ void __launch_bounds__(kThreads) sum_share(Op op, DeviceMatrix<float> logits, Parts parts) {
+  __shared__ float tile_weights[kThreads];
   __shared__ const float* tile_values[kThreads];
-  __shared__ Sum warp_dens[kWarps];
+  __shared__ float warp_dens[kWarps];
   const int t = static_cast<int>(threadIdx.x);
   const Index r = blockIdx.x;
   const Index row = table_row(op, r);
@@ -104,15 +97,15 @@ __global__ void __launch_bounds__(kThreads) sum_share(Op op, DeviceMatrix<float>
   const Index end = min(begin + parts.slots, op.ids.cols);
   const Index column = Index{blockIdx.z} * kBlockColumns + t;
   const Index dv = op.num.cols;
-  Sum den = 0;
-  Sum num[kColumns] = {};
+  float den = 0;
+  float num[kColumns] = {};
   for (Index tile = begin; tile < end; tile += kThreads) {
     const Index slot = tile + t;
     const float logit = slot < end ? logits(r, slot) : -INFINITY;
     __syncthreads();  // the previous tile has been summed
     tile_values[t] = nullptr;
     if (logit != -INFINITY) {
-      const Sum e = exponential(static_cast<Sum>(logit) - static_cast<Sum>(op.max[r]));
+      const float e = expf(logit - op.max[r]);
       tile_weights[t] = (op.weight_num.empty() ? 1.0f : op.weight_num(row, slot)) * e;
       tile_values[t] = op.own_values.empty() ? op.values.row(op.ids(row, slot)) : op.own_values.row(row * op.ids.cols + slot);
       den += (op.weight_den.empty() ? 1.0f : op.weight_den(row, slot)) * e;
@@ -143,49 +136,19 @@ __global__ void __launch_bounds__(kThreads) sum_share(Op op, DeviceMatrix<float>
 }
 
 /// One block a row: the state, rescaled to the new maximum, plus all shares.
-template <class Sum>
-__global__ void __launch_bounds__(kThreads) merge_shares(Op op, const float* old_max, Parts<Sum> parts) {
+__global__ void __launch_bounds__(kThreads) merge_shares(Op op, const float* old_max, Parts parts) {
   const Index r = blockIdx.x;
   const Index dv = op.num.cols;
-  const Sum scale = old_max[r] == -INFINITY ? Sum{0} : exponential(static_cast<Sum>(old_max[r]) - static_cast<Sum>(op.max[r]));
+  const float scale = old_max[r] == -INFINITY ? 0.0f : expf(old_max[r] - op.max[r]);
   for (Index c = threadIdx.x; c < dv; c += kThreads) {
-    Sum num = scale * op.num(r, c);
+    float num = scale * op.num(r, c);
     for (Index s = 0; s < parts.shares; ++s) num += parts.num[(r * parts.shares + s) * dv + c];
-    op.num(r, c) = static_cast<float>(num);
+    op.num(r, c) = num;
   }
   if (threadIdx.x != 0) return;
-  Sum den = scale * op.den[r];
+  float den = scale * op.den[r];
   for (Index s = 0; s < parts.shares; ++s) den += parts.den[r * parts.shares + s];
-  op.den[r] = static_cast<float>(den);
-}
-
-/// One segment, whose state is `op`'s.
-template <class Sum>
-void run_with(const Op& op, Index segment, Context& context) {
-  const Index rows = op.queries.rows;
-  const Index width = op.ids.cols;
-  const Index dv = op.num.cols;
-  const Index slots = std::max(kMinShare, ceil_div(width, kMaxShares));
-  const Index shares = ceil_div(width, slots);
-
-  // Scratch in elements of Sum, the type with the largest alignment: den, num, then the floats.
-  const Index floats = rows + (op.logits.empty() ? rows * width : 0);
-  Sum* scratch = context.workspace<Sum>(static_cast<std::size_t>(rows * shares * (1 + dv) + floats));
-  const Parts<Sum> parts{scratch, scratch + rows * shares, shares, slots};
-  float* old_max = reinterpret_cast<float*>(scratch + rows * shares * (1 + dv));
-  const DeviceMatrix<float> logits = op.logits.empty() ? DeviceMatrix<float>(old_max + rows, rows, width, width) : op.logits;
-
-  if (op.scores.empty() || !op.own_keys.empty()) {
-    launch_warps(context, rows * width, compute_logits, op, logits, segment);
-  } else {
-    launch_items(context, rows * width, look_up_logits, op, logits, segment);
-  }
-  const dim3 row_blocks(static_cast<unsigned>(rows));
-  launch(context, row_blocks, kThreads, raise_maximum, op, logits, old_max);
-  const Index column_blocks = std::max<Index>(1, ceil_div(dv, kBlockColumns));  // dv = 0 still has a den
-  const dim3 share_blocks(static_cast<unsigned>(rows), static_cast<unsigned>(shares), static_cast<unsigned>(column_blocks));
-  launch(context, share_blocks, kThreads, sum_share<Sum>, op, logits, parts);
-  launch(context, row_blocks, kThreads, merge_shares<Sum>, op, static_cast<const float*>(old_max), parts);
+  op.den[r] = den;
 }
 
 }  // namespace
@@ -194,20 +157,28 @@ template <>
 void run(const WeightedAttention<DeviceMatrix>& op, Context& context) {
   if (op.queries.rows == 0 || op.ids.cols == 0) return;
   const Index rows = op.queries.rows;
-  const auto state = [&](const DeviceMatrix<float>& all, Index segment) {
-    return DeviceMatrix<float>(all.data + segment * rows * all.stride, rows, all.cols, all.stride);
-  };
-  for (Index segment = 0; segment < op.segments; ++segment) {
-    Op part = op;
-    part.max = state(op.max, segment);
-    part.den = state(op.den, segment);
-    part.num = state(op.num, segment);
-    if (op.accumulate_f64) {
-      run_with<double>(part, segment, context);
-    } else {
-      run_with<float>(part, segment, context);
-    }
+  const Index width = op.ids.cols;
+  const Index dv = op.num.cols;
+  const Index slots = std::max(kMinShare, ceil_div(width, kMaxShares));
+  const Index shares = ceil_div(width, slots);
+
+  const Index floats = rows + (op.logits.empty() ? rows * width : 0);
+  float* scratch = context.workspace<float>(static_cast<std::size_t>(rows * shares * (1 + dv) + floats));
+  const Parts parts{scratch, scratch + rows * shares, shares, slots};
+  float* old_max = scratch + rows * shares * (1 + dv);
+  const DeviceMatrix<float> logits = op.logits.empty() ? DeviceMatrix<float>(old_max + rows, rows, width, width) : op.logits;
+
+  if (op.scores.empty() || !op.own_keys.empty()) {
+    launch_warps(context, rows * width, compute_logits, op, logits);
+  } else {
+    launch_items(context, rows * width, look_up_logits, op, logits);
   }
+  const dim3 row_blocks(static_cast<unsigned>(rows));
+  launch(context, row_blocks, kThreads, raise_maximum, op, logits, old_max);
+  const Index column_blocks = std::max<Index>(1, ceil_div(dv, kBlockColumns));  // dv = 0 still has a den
+  const dim3 share_blocks(static_cast<unsigned>(rows), static_cast<unsigned>(shares), static_cast<unsigned>(column_blocks));
+  launch(context, share_blocks, kThreads, sum_share, op, logits, parts);
+  launch(context, row_blocks, kThreads, merge_shares, op, static_cast<const float*>(old_max), parts);
 }
 
 }  // namespace kvbench::kernels::cuda

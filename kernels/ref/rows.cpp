@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -9,40 +8,6 @@
 namespace kvbench::kernels::ref {
 
 namespace {
-
-float widen_f16(std::uint16_t bits) {
-  const std::uint32_t sign = (bits & 0x8000u) << 16;
-  const std::uint32_t exponent = (bits >> 10) & 31u;
-  const std::uint32_t mantissa = bits & 1023u;
-  if (exponent == 31) {
-    const std::uint32_t quiet = mantissa != 0 ? 0x400000u : 0u;
-    return std::bit_cast<float>(sign | 0x7f800000u | quiet | mantissa << 13);
-  }
-  const float magnitude = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
-                                        : std::ldexp(static_cast<float>(mantissa | 1024u), static_cast<int>(exponent) - 25);
-  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
-}
-
-std::uint16_t narrow_f16(float x) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-  const std::uint32_t sign = bits >> 16 & 0x8000u;
-  if (std::isnan(x)) return static_cast<std::uint16_t>(sign | 0x7e00u | (bits >> 13 & 0x1ffu));
-  const double magnitude = std::fabs(static_cast<double>(x));
-  if (magnitude >= 65520) return static_cast<std::uint16_t>(sign | 0x7c00u);
-  // Halves are spaced 2^(e-10) for 2^e <= x < 2^(e+1), but never closer than 2^-24; nearbyint rounds ties to even.
-  const int exponent = magnitude == 0 ? -14 : std::max(std::ilogb(magnitude), -14);
-  const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
-  // A normal number has units in [1024, 2048]; 2048 carries into the exponent by itself.
-  return static_cast<std::uint16_t>(sign | ((static_cast<std::uint32_t>(exponent + 14) << 10) + units));
-}
-
-float widen_bf16(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-
-std::uint16_t narrow_bf16(float x) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-  if (std::isnan(x)) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
-  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-}
 
 void rotate_row(const RotateRows<HostMatrix>& op, Index i) {
   const float* in = op.rows.row(i);
@@ -137,20 +102,6 @@ void run(const ReduceRows<HostMatrix>& op, Context&) {
       op.out(i, c) = static_cast<float>(result);
     }
   }
-}
-
-template <>
-void run(const WidenHalf<HostMatrix>& op, Context&) {
-  for (Index r = 0; r < op.in.rows; ++r)
-    for (Index c = 0; c < op.in.cols; ++c)
-      op.out(r, c) = op.format == Half::f16 ? widen_f16(op.in(r, c)) : widen_bf16(op.in(r, c));
-}
-
-template <>
-void run(const NarrowHalf<HostMatrix>& op, Context&) {
-  for (Index r = 0; r < op.in.rows; ++r)
-    for (Index c = 0; c < op.in.cols; ++c)
-      op.out(r, c) = op.format == Half::f16 ? narrow_f16(op.in(r, c)) : narrow_bf16(op.in(r, c));
 }
 
 }  // namespace kvbench::kernels::ref

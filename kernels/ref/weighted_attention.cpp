@@ -28,18 +28,18 @@ double logit_of(const Op& op, Index row, Index table, Index slot) {
   return op.scale * dot;
 }
 
-/// The state keeps the maximum in fp32, so numerator and denominator refer to the rounded one.
-/// `state` is the row of the state.
-void add(const Op& op, Index state, Index table, const std::vector<double>& logits) {
-  double max = op.max[state];
+/// Adds the slots of a table row to the state of a query row. The state keeps the maximum in fp32, so numerator and
+/// denominator refer to the rounded one.
+void add(const Op& op, Index row, Index table, const std::vector<double>& logits) {
+  double max = op.max[row];
   for (double logit : logits) max = std::max(max, logit);
   max = static_cast<float>(max);
   if (max == kSkipped) return;
 
-  const double correction = std::exp(op.max[state] - max);
-  double den = op.den[state] * correction;
+  const double correction = std::exp(op.max[row] - max);
+  double den = op.den[row] * correction;
   std::vector<double> num(static_cast<std::size_t>(op.num.cols));
-  for (std::size_t c = 0; c < num.size(); ++c) num[c] = op.num(state, static_cast<Index>(c)) * correction;
+  for (std::size_t c = 0; c < num.size(); ++c) num[c] = op.num(row, static_cast<Index>(c)) * correction;
 
   for (Index slot = 0; slot < op.ids.cols; ++slot) {
     const double logit = logits[static_cast<std::size_t>(slot)];
@@ -52,9 +52,9 @@ void add(const Op& op, Index state, Index table, const std::vector<double>& logi
     for (std::size_t c = 0; c < num.size(); ++c) num[c] += weight_num * value[c];
   }
 
-  op.max[state] = static_cast<float>(max);
-  op.den[state] = static_cast<float>(den);
-  for (std::size_t c = 0; c < num.size(); ++c) op.num(state, static_cast<Index>(c)) = static_cast<float>(num[c]);
+  op.max[row] = static_cast<float>(max);
+  op.den[row] = static_cast<float>(den);
+  for (std::size_t c = 0; c < num.size(); ++c) op.num(row, static_cast<Index>(c)) = static_cast<float>(num[c]);
 }
 
 }  // namespace
@@ -69,14 +69,7 @@ void run(const Op& op, Context&) {
       logits[static_cast<std::size_t>(slot)] = logit;
       if (!op.logits.empty()) op.logits(row, slot) = static_cast<float>(logit);
     }
-    for (Index segment = 0; segment < op.segments; ++segment) {
-      std::vector<double> own = logits;
-      const SlotRange slots = segment_slots(op, table, segment);
-      for (Index slot = 0; slot < op.ids.cols; ++slot) {
-        if (slot < slots.begin || slot >= slots.end) own[static_cast<std::size_t>(slot)] = kSkipped;
-      }
-      add(op, segment * op.queries.rows + row, table, own);
-    }
+    add(op, row, table, logits);
   }
 }
 

@@ -228,11 +228,11 @@ TEST_CASE("balance walks: signs of a block do not depend on its neighbours") {
   });
 }
 
-TEST_CASE("balance walks: bounds by bytes change no sign") {
-  if (!byte_filter_available()) return;
+TEST_CASE("balance walks: the prefilter changes no sign") {
+  if (!prefilter_available()) return;
   const auto check_same = [](const Problem& p) {
-    const Walked expected = run(*make_cpu_backend(best_isa(), ByteFilter::off), p);
-    const Walked actual = run(*make_cpu_backend(best_isa(), ByteFilter::always), p);
+    const Walked expected = run(*make_cpu_backend(best_isa(), Prefilter::off), p);
+    const Walked actual = run(*make_cpu_backend(best_isa(), Prefilter::always), p);
     CHECK(actual.signs == expected.signs);
     CHECK(actual.fails == expected.fails);
   };
@@ -273,7 +273,7 @@ void check_last(Problem p, double largest) {
   if (p.pairs) expected[at(last + 1)] = 1;
   const auto check = [&](Backend& b) { CHECK(run(b, p).signs == expected); };
   for_each_backend(check);
-  if (byte_filter_available()) check(*make_cpu_backend(best_isa(), ByteFilter::always));
+  if (prefilter_available()) check(*make_cpu_backend(best_isa(), Prefilter::always));
 }
 
 /// n times the same row.

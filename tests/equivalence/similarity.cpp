@@ -145,7 +145,7 @@ TEST_CASE("best match repeated while candidates move equals the reference") {
         for_each_backend([&](Backend& b) {
           Problem now = p;
           const auto best = b.allocate<std::int32_t>(n);
-          const auto memory = b.allocate<std::uint8_t>(kernels::match_memory(n, now.d));
+          const auto state = b.make_match_state(n, now.d);
           for (int step = 0; step < 4; ++step) {
             std::vector<std::int32_t> moved;
             for (Index i = 0; i < c; ++i) moved.push_back(step == 1 ? i % 3 == 0 : step == 2 && i == c - 1);
@@ -154,7 +154,7 @@ TEST_CASE("best match repeated while candidates move equals the reference") {
                 std::copy_n(p.candidates.begin() + (i + 1) % c * p.d, p.d, now.candidates.begin() + i * p.d);
             kernels::BestMatch<Buffer> op{.points = b.adopt(now.points, n, now.d),
                                           .candidates = b.adopt(now.candidates, c, now.d),
-                                          .memory = memory,
+                                          .state = state.get(),
                                           .best = best};
             if (bias) op.bias = b.adopt(now.bias, c);
             if (step > 0) op.moved = b.adopt(moved, c);

@@ -14,33 +14,6 @@ std::vector<std::int32_t> select(Backend& backend, const std::vector<float>& sco
   return backend.read(ids);
 }
 
-/// Scores [., n] of the columns in ids [., k], 0 where there is none.
-std::vector<float> look_up(const std::vector<float>& scores, Index n, const std::vector<std::int32_t>& ids, Index k) {
-  std::vector<float> found;
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const Index row = static_cast<Index>(i) / k;
-    found.push_back(ids[i] < 0 ? 0 : scores[static_cast<std::size_t>(row * n + ids[i])]);
-  }
-  return found;
-}
-
-/// What is left of the columns `among` [rows, .] when k are taken, on `backend` and on the reference.
-void check_rest(Backend& backend, const std::vector<float>& scores, const std::vector<std::int32_t>& first,
-                const std::vector<std::int32_t>& last, const std::vector<std::int32_t>& among, Index k) {
-  const Index rows = std::ssize(first), listed = std::ssize(among) / rows;
-  const auto rest_of = [&](Backend& b) {
-    const auto rest = b.allocate<std::int32_t>(rows, listed - k);
-    b.run(kernels::TopK<Buffer>{.scores = b.adopt(scores, rows, std::ssize(scores) / rows),
-                                .first = b.adopt(first, rows),
-                                .last = b.adopt(last, rows),
-                                .ids = b.allocate<std::int32_t>(rows, k),
-                                .among = b.adopt(among, rows, listed),
-                                .rest = rest});
-    return b.read(rest);
-  };
-  check_equivalent(rest_of(backend), rest_of(*make_ref_backend()), "rest");
-}
-
 void check(const std::vector<float>& scores, Index rows, Index n, Index k) {
   std::vector<std::int32_t> first, last;
   for (Index r = 0; r < rows; ++r) {
@@ -75,45 +48,6 @@ TEST_CASE("top-k of scores that differ in the last bits alone") {
   std::vector<float> scores;
   for (std::int32_t step : noise) scores.push_back(1 + static_cast<float>(step) * 0x1p-23f);
   for (Index k : {1, 77, 1999}) check(scores, 3, 2000, k);
-}
-
-TEST_CASE("top-k among the columns of a larger k equals top-k among all") {
-  const Index rows = 6, n = 900;
-  auto scores = Random().lattice(rows * n, 20);  // many ties
-  for (std::size_t i = 0; i < scores.size(); i += 11) scores[i] = -kInfinity;
-  const std::vector<std::int32_t> first = {0, 0, 100, 300, 0, 899}, last = {900, 400, 900, 310, 0, 900};
-  for_each_backend([&](Backend& backend) {
-    const auto values = backend.adopt(scores, rows, n);
-    const auto begin = backend.adopt(first, rows), end = backend.adopt(last, rows);
-    Buffer<std::int32_t> among;
-    Buffer<float> among_scores;
-    for (Index k : {500, 120, 119, 7, 1}) {
-      CAPTURE(k);
-      auto ids = backend.allocate<std::int32_t>(rows, k);
-      auto best = backend.allocate<float>(rows, k);
-      backend.run(kernels::TopK<Buffer>{values, begin, end, ids, among, {}, best});
-      const std::vector<std::int32_t> expected = select(*make_ref_backend(), scores, rows, n, k, first, last);
-      check_equivalent(backend.read(ids), expected, "ids");
-      check_equivalent(backend.read(best), look_up(scores, n, expected, k), "best");
-      backend.run(kernels::TopK<Buffer>{values, begin, end, ids, among, among_scores, best});
-      check_equivalent(backend.read(ids), expected, "ids by the scores of the larger k");
-      check_equivalent(backend.read(best), look_up(scores, n, expected, k), "best by the scores of the larger k");
-      if (among.present()) check_rest(backend, scores, first, last, backend.read(among), k);
-      among = ids;
-      among_scores = best;
-    }
-  });
-}
-
-TEST_CASE("top-k among listed columns leaves out those outside the range") {
-  const std::vector<float> scores = {9, 1, 8, 2, 7, 3};
-  for_each_backend([&](Backend& backend) {
-    auto ids = backend.allocate<std::int32_t>(1, 3);
-    const auto among = backend.adopt(std::vector<std::int32_t>{0, 1, 3, 4, 5, -1}, 1, 6);
-    const auto first = backend.adopt(std::vector<std::int32_t>{1}, 1), last = backend.adopt(std::vector<std::int32_t>{5}, 1);
-    backend.run(kernels::TopK<Buffer>{backend.adopt(scores, 1, 6), first, last, ids, among});
-    CHECK(backend.read(ids) == std::vector<std::int32_t>{1, 3, 4});
-  });
 }
 
 TEST_CASE("top-k of scores that a sample misjudges") {

@@ -12,15 +12,14 @@ namespace {
 
 struct Options {
   Index n, m, group, d, dv, width;
-  bool per_head, per_query, weights, own_keys, own_values, scores, f64;
-  bool increasing = false;  ///< ids of a segment increase, unused slots come last
-  Index segments = 1;
+  bool per_head, per_query, weights, own_keys, own_values, scores;
+  bool increasing = false;  ///< ids of a table row increase, unused slots come last
 };
 
 struct Problem {
   Options options;
   std::vector<float> queries, keys, values, scores, weight_num, weight_den, own_keys, own_values, max, den, num;
-  std::vector<std::int32_t> first, last, ids, segment_end;
+  std::vector<std::int32_t> first, last, ids;
 };
 
 struct Result {
@@ -58,13 +57,12 @@ Problem make_problem(Options o) {
                random.normal(slots),
                random.normal(slots * o.d),
                random.normal(slots * o.dv),
-               random.normal(o.segments * rows),
-               random.normal(o.segments * rows),
-               random.normal(o.segments * rows * o.dv),
+               random.normal(rows),
+               random.normal(rows),
+               random.normal(rows * o.dv),
                {},
                {},
-               random.integers(slots, -1, static_cast<std::int32_t>(o.n) - 1),
-               random.integers(table_rows(o) * o.segments, 0, static_cast<std::int32_t>(o.width))};
+               random.integers(slots, -1, static_cast<std::int32_t>(o.n) - 1)};
   for (Index r = 0; r < rows; ++r) {
     for (Index j = 0; j < o.n && o.scores; ++j) p.scores.push_back(logit(p, r, j));
   }
@@ -79,15 +77,8 @@ Problem make_problem(Options o) {
     p.first.push_back(static_cast<std::int32_t>(i % 4 == 3 ? o.n / 2 : 0));
     p.last.push_back(static_cast<std::int32_t>(i == 2 ? 0 : o.n - i % 3));
   }
-  for (auto ends = p.segment_end.begin(); ends != p.segment_end.end(); ends += o.segments) std::sort(ends, ends + o.segments);
-  for (Index table = 0; o.increasing && table < table_rows(o); ++table) {
-    Index begin = 0;
-    for (Index s = 0; s < o.segments; ++s) {
-      const Index end = o.segments == 1 ? o.width : p.segment_end[static_cast<std::size_t>(table * o.segments + s)];
-      make_increasing(p.ids.begin() + table * o.width + begin, p.ids.begin() + table * o.width + end);
-      begin = end;
-    }
-  }
+  for (Index table = 0; o.increasing && table < table_rows(o); ++table)
+    make_increasing(p.ids.begin() + table * o.width, p.ids.begin() + (table + 1) * o.width);
   return p;
 }
 
@@ -111,16 +102,13 @@ Result attend(Backend& backend, const Problem& p) {
   op.per_head = o.per_head;
   op.per_query = o.per_query;
   op.group = o.group;
-  op.accumulate_f64 = o.f64;
-  if (o.segments > 1) op.segment_end = backend.adopt(p.segment_end, tables, o.segments);
-  op.segments = o.segments;
-  auto max = backend.adopt(p.max, o.segments * rows);
-  auto den = backend.adopt(p.den, o.segments * rows);
-  auto num = backend.adopt(p.num, o.segments * rows, o.dv);
+  auto max = backend.adopt(p.max, rows);
+  auto den = backend.adopt(p.den, rows);
+  auto num = backend.adopt(p.num, rows, o.dv);
   op.max = max;
   op.den = den;
   op.num = num;
-  if (o.segments == 1) op.logits = backend.allocate<float>(rows, o.width);
+  op.logits = backend.allocate<float>(rows, o.width);
   backend.run(op);
   return {backend.read(max), backend.read(den), backend.read(num), backend.read(op.logits)};
 }
@@ -143,7 +131,7 @@ TEST_CASE("weighted attention equals the reference for every kind of table and e
   for (unsigned flags = 0; flags < 64; ++flags) {
     CAPTURE(flags);
     const auto flag = [&](unsigned bit) { return (flags >> bit & 1u) != 0; };
-    check_against_reference({90, 5, 3, 24, 20, 37, flag(0), flag(1), flag(2), flag(3), flag(4), flag(5), false});
+    check_against_reference({90, 5, 3, 24, 20, 37, flag(0), flag(1), flag(2), flag(3), flag(4), flag(5)});
   }
 }
 
@@ -154,13 +142,9 @@ TEST_CASE("weighted attention equals the reference at odd sizes") {
       if (d > 0 && (width < 20 || d % 8 == 0)) {
         CAPTURE(width);
         CAPTURE(d);
-        check_against_reference({600, 7, 1, d, d + 3, width, false, false, true, false, false, false, false});
-        check_against_reference({600, 7, 1, d, d, width, true, true, false, false, false, true, false});
+        check_against_reference({600, 7, 1, d, d + 3, width, false, false, true, false, false, false});
+        check_against_reference({600, 7, 1, d, d, width, true, true, false, false, false, true});
       }
-}
-
-TEST_CASE("weighted attention with fp64 sums equals the reference") {
-  check_against_reference({90, 5, 3, 24, 20, 37, true, false, true, false, false, false, true});
 }
 
 TEST_CASE("weighted attention over increasing tokens of each query equals the reference") {
@@ -169,28 +153,15 @@ TEST_CASE("weighted attention over increasing tokens of each query equals the re
     const bool per_head = (flags & 1u) != 0, weights = (flags & 2u) != 0;
     // 5000 tokens of 64 columns are five blocks of values that fit the cache, 300 rows two groups of rows.
     check_against_reference(
-        {sized(5000, 900), sized(100, 20), 3, 8, 64, 700, per_head, true, weights, false, false, true, false, true});
-    check_against_reference({50, 7, 2, 8, 192, 90, per_head, true, weights, false, false, true, false, true});
+        {sized(5000, 900), sized(100, 20), 3, 8, 64, 700, per_head, true, weights, false, false, true, true});
+    check_against_reference({50, 7, 2, 8, 192, 90, per_head, true, weights, false, false, true, true});
   }
 }
 
 TEST_CASE("weighted attention of many rows to shared tokens near each other and far apart equals the reference") {
   for (Index n : {800, 20000})  // of 700 slots: most share a cache line with a neighbour, few do
-    for (bool per_head : {false, true})
-      for (Index segments : {1, 5}) {
-        CAPTURE(n);
-        check_against_reference({n, 40, 2, 24, 64, 700, per_head, false, true, false, false, true, false, true, segments});
-      }
-}
-
-TEST_CASE("weighted attention by segments equals the reference") {
-  for (unsigned flags = 0; flags < 64; ++flags) {
-    CAPTURE(flags);
-    const auto flag = [&](unsigned bit) { return (flags >> bit & 1u) != 0; };
-    const bool own = flag(5) && !flag(3);  // values in place of the tokens'
-    check_against_reference(
-        {90, 5, 3, 24, 32, 37, flag(0), flag(1), flag(2), false, own, flag(3), false, flag(4), flag(5) ? 16 : 3});
-  }
-  check_against_reference(
-      {sized(5000, 900), sized(100, 20), 3, 8, 64, 700, true, true, false, false, false, true, false, true, 5});
+    for (bool per_head : {false, true}) {
+      CAPTURE(n);
+      check_against_reference({n, 40, 2, 24, 64, 700, per_head, false, true, false, false, true, true});
+    }
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include <kvbench/kernels/philox.hpp>
+
 namespace kvbench::testing {
 namespace {
 

@@ -28,31 +28,3 @@ TEST_CASE("top-k of -inf scores still competes") {
 
   CHECK(ref->read(ids) == std::vector<std::int32_t>{0, 2});
 }
-
-TEST_CASE("top-k among listed columns") {
-  const auto ref = make_ref_backend();
-  const auto scores = matrix<float>(*ref, {{9, 1, 8, 8, 7, 3}});  // column 0 is not listed, 5 lies outside the range
-  auto ids = ref->allocate<std::int32_t>(1, 2);
-
-  ref->run(kernels::TopK<Buffer>{scores, column<std::int32_t>(*ref, {0}), column<std::int32_t>(*ref, {5}), ids,
-                                 matrix<std::int32_t>(*ref, {{1, 3, 4, 5, -1}})});
-
-  CHECK(ref->read(ids) == std::vector<std::int32_t>{3, 4});
-}
-
-TEST_CASE("top-k keeps the rest of the listed columns") {
-  const auto ref = make_ref_backend();
-  const auto scores = matrix<float>(*ref, {{9, 1, 8, 8, 7, 3}, {1, 2, 3, 4, 5, 6}});
-  auto ids = ref->allocate<std::int32_t>(2, 2);
-  auto rest = ref->allocate<std::int32_t>(2, 3);
-
-  ref->run(kernels::TopK<Buffer>{.scores = scores,
-                                 .first = column<std::int32_t>(*ref, {0, 2}),
-                                 .last = column<std::int32_t>(*ref, {5, 3}),
-                                 .ids = ids,
-                                 .among = matrix<std::int32_t>(*ref, {{1, 2, 3, 4, 5}, {0, 2, 3, 4, 5}}),
-                                 .rest = rest});
-
-  CHECK(ref->read(ids) == std::vector<std::int32_t>{2, 3, 2, -1});            // of the second row only column 2 competes
-  CHECK(ref->read(rest) == std::vector<std::int32_t>{1, 4, -1, -1, -1, -1});  // column 5 does not compete
-}

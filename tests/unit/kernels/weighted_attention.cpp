@@ -98,7 +98,6 @@ TEST_CASE("given scores are read instead of recomputing") {
   const State s = empty_state(*ref, 1, 1);
   auto op = example(*ref, s);
   op.scores = matrix<float>(*ref, {{0, 0, 0}});
-  op.accumulate_f64 = true;
 
   ref->run(op);
 
@@ -144,19 +143,4 @@ TEST_CASE("a row whose slots are all skipped keeps its state") {
   check_near(ref->read(s.max), {-kInfinity});
   check_near(ref->read(s.den), {0});
   check_near(ref->read(s.num), {0});
-}
-
-TEST_CASE("slots add to the state of their segment") {
-  const auto ref = make_ref_backend();
-  const State s = empty_state(*ref, 2, 1);
-  auto op = example(*ref, s);
-  op.ids = matrix<std::int32_t>(*ref, {{1, 0, 2, 0}});  // the last slot lies behind all segments
-  op.segment_end = matrix<std::int32_t>(*ref, {{1, 3}});
-  op.segments = 2;
-
-  ref->run(op);
-
-  check_near(ref->read(s.max), {std::log(2.0f), std::log(4.0f)});
-  check_near(ref->read(s.den), {1, 1.25f});     // 2 / 2; (1 + 4) / 4
-  check_near(ref->read(s.num), {10, 100.25f});  // 10; (1*1 + 4*100) / 4
 }

@@ -2,6 +2,8 @@
 // Exact causal attention over a block of queries: the one pass whose results every method and metric shares.
 #pragma once
 
+#include <tuple>
+
 #include <kvbench/kernels/buffer.hpp>
 #include <kvbench/kernels/cost.hpp>
 
@@ -21,15 +23,17 @@ struct ExactAttention {
   Ref<float> max;                 ///< [R, 1] largest logit; -inf where a query sees nothing
   Ref<float> log_sum_exp;         ///< [R, 1] ln sum exp(logit); -inf where a query sees nothing
   Ref<float> scores = {};         ///< [R, n] logits, -inf where masked; absent: not kept
+
+  static constexpr auto fields(auto& op) {
+    return std::tie(op.queries, op.keys, op.values, op.first, op.last, op.scale, op.out, op.max, op.log_sum_exp, op.scores);
+  }
 };
 
-template <template <class> class To, class F>
-ExactAttention<To> map_views(const ExactAttention<Buffer>& a, F f) {
-  return {f(a.queries), f(a.keys), f(a.values), f(a.first),       f(a.last),
-          a.scale,      f(a.out),  f(a.max),    f(a.log_sum_exp), f(a.scores)};
-}
-
 /// Counts every (query, key) pair, masked or not: 2d + 2dv + 4 flops each.
-Cost cost(const ExactAttention<Buffer>& a);
+inline Cost cost(const ExactAttention<Buffer>& a) {
+  const double pairs = static_cast<double>(a.queries.rows()) * static_cast<double>(a.keys.rows());
+  return {pairs * static_cast<double>(2 * a.keys.cols() + 2 * a.values.cols() + 4),
+          bytes(a.queries, a.keys, a.values, a.out, a.max, a.log_sum_exp, a.scores)};
+}
 
 }  // namespace kvbench::kernels

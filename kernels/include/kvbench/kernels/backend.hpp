@@ -16,17 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include <kvbench/kernels/attention.hpp>
-#include <kvbench/kernels/balance.hpp>
-#include <kvbench/kernels/distances.hpp>
-#include <kvbench/kernels/pages.hpp>
-#include <kvbench/kernels/philox.hpp>
-#include <kvbench/kernels/rows.hpp>
-#include <kvbench/kernels/similarity.hpp>
-#include <kvbench/kernels/spread.hpp>
-#include <kvbench/kernels/topk.hpp>
+#include <kvbench/kernels/operations.hpp>
 #include <kvbench/kernels/uploader.hpp>
-#include <kvbench/kernels/weighted_attention.hpp>
 
 namespace kvbench {
 
@@ -152,6 +143,10 @@ class Backend {
     return {copy, copy->data(), copy->size()};
   }
 
+  /// A state for a best match of `points` rows of `columns` columns that is repeated on this back end alone
+  /// (kernels::BestMatch::state). Null where the back end keeps nothing between calls.
+  virtual std::shared_ptr<kernels::MatchState> make_match_state(Index /*points*/, Index /*columns*/) { return nullptr; }
+
   template <class T>
   void fill(Buffer<T>& buffer, T value) {
     static_assert(sizeof(T) == 4);
@@ -167,7 +162,7 @@ class Backend {
     // Whole numbers: the difference of two sums must not depend on what a thread had counted before.
     const Cost declared = kernels::cost(op);
     cost_ += {std::nearbyint(declared.flops), std::nearbyint(declared.bytes)};
-    execute(op);
+    execute(&op);
   }
 
   /// Work declared by the kernels run so far.
@@ -177,9 +172,7 @@ class Backend {
   std::size_t held_bytes() const { return meter_->held; }
   /// The most that were held at once since the last start_peak().
   std::size_t peak_bytes() const { return meter_->peak; }
-  /// Returns the peak so far, which raise_peak() restores for whoever else had started one.
-  std::size_t start_peak() { return std::exchange(meter_->peak, meter_->held); }
-  void raise_peak(std::size_t bytes) { meter_->peak = std::max(meter_->peak, bytes); }
+  void start_peak() { meter_->peak = meter_->held; }
 
  protected:
   /// Whether buffers can be read where they are as soon as run() has returned.
@@ -191,30 +184,7 @@ class Backend {
   virtual void read_bytes(const void* from, std::size_t bytes, void* to) = 0;
   virtual void fill_words(void* to, std::size_t words, std::uint32_t pattern) = 0;
 
-  virtual void execute(const kernels::ExactAttention<Buffer>& op) = 0;
-  virtual void execute(const kernels::WeightedAttention<Buffer>& op) = 0;
-  virtual void execute(const kernels::TopK<Buffer>& op) = 0;
-  virtual void execute(const kernels::GatherRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::SquaredNorms<Buffer>& op) = 0;
-  virtual void execute(const kernels::RotateRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::ColumnSums<Buffer>& op) = 0;
-  virtual void execute(const kernels::SoftmaxRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::PoolRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::ReduceRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::WidenHalf<Buffer>& op) = 0;
-  virtual void execute(const kernels::NarrowHalf<Buffer>& op) = 0;
-  virtual void execute(const kernels::SquaredDistances<Buffer>& op) = 0;
-  virtual void execute(const kernels::KCenter<Buffer>& op) = 0;
-  virtual void execute(const kernels::LeaderClusters<Buffer>& op) = 0;
-  virtual void execute(const kernels::PhiloxFill<Buffer>& op) = 0;
-  virtual void execute(const kernels::NormalizeRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::InnerProducts<Buffer>& op) = 0;
-  virtual void execute(const kernels::BestMatch<Buffer>& op) = 0;
-  virtual void execute(const kernels::MeanRows<Buffer>& op) = 0;
-  virtual void execute(const kernels::PageBounds<Buffer>& op) = 0;
-  virtual void execute(const kernels::SplitSigns<Buffer>& op) = 0;
-  virtual void execute(const kernels::BalanceWalk<Buffer>& op) = 0;
-  virtual void execute(const kernels::SpreadRows<Buffer>& op) = 0;
+  virtual void execute(kernels::Operations::Pointer op) = 0;
 
  private:
   struct Meter {
@@ -242,13 +212,14 @@ std::string_view name_of(Isa isa);
 
 /// The serial reference: never optimised, the oracle of every test.
 std::unique_ptr<Backend> make_ref_backend();
-/// Whether searches for the best of many rows first sort out rows by products of bytes (processors with AVX512-VNNI, nothing
-/// otherwise). Results are the same to the bit; `always`, also where that costs time, is for tests.
-enum class ByteFilter { off, where_it_pays, always };
-bool byte_filter_available();
+/// When searches exclude most candidates by bounds from products of 8-bit integers before they compute in fp32. Results are
+/// identical to the bit. `always` is for tests: it includes searches that become slower.
+enum class Prefilter { off, where_it_pays, always };
+/// Whether this processor has the instructions (AVX512-VNNI); without them, the setting has no effect.
+bool prefilter_available();
 
 /// Fast host kernels, single-threaded. isa_available(isa) must hold.
-std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa(), ByteFilter filter = ByteFilter::where_it_pays);
+std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa(), Prefilter prefilter = Prefilter::where_it_pays);
 /// CUDA kernels on the current device. They are in a module, libkvbench_cuda.so, which is loaded at the first call. Throws
 /// std::runtime_error naming the reason where the module is missing or no device can be used.
 std::unique_ptr<Backend> make_cuda_backend();

@@ -3,6 +3,8 @@
 // minimization via a self-balancing walk", 2021).
 #pragma once
 
+#include <tuple>
+
 #include <kvbench/kernels/buffer.hpp>
 #include <kvbench/kernels/cost.hpp>
 
@@ -31,15 +33,19 @@ struct BalanceWalk {
   Ref<const double> uniforms;  ///< [n, 1] in (0, 1); not read where greedy
   Ref<std::int32_t> signs;     ///< [n, 1] +1 or -1
   Ref<std::int32_t> fails;     ///< [b, 1] rows with |step s_i| > 1/2: the walk is clamped there and its bound is void
+
+  static constexpr auto fields(auto& op) {
+    return std::tie(op.keys, op.values, op.weights, op.starts, op.shift, op.step, op.scale, op.value_offset, op.centre,
+                    op.greedy, op.first_positive, op.pairs, op.uniforms, op.signs, op.fails);
+  }
 };
 
-template <template <class> class To, class F>
-BalanceWalk<To> map_views(const BalanceWalk<Buffer>& a, F f) {
-  return {f(a.keys), f(a.values), f(a.weights),     f(a.starts), f(a.shift),    f(a.step),  a.scale,   a.value_offset,
-          a.centre,  a.greedy,    a.first_positive, a.pairs,     f(a.uniforms), f(a.signs), f(a.fails)};
-}
-
 /// Counts blocks of equal size: n/b rows against half a block each.
-Cost cost(const BalanceWalk<Buffer>& a);
+inline Cost cost(const BalanceWalk<Buffer>& a) {
+  const double n = static_cast<double>(a.keys.rows()), blocks = static_cast<double>(a.shift.rows());
+  const double pairs = blocks == 0 ? 0 : n * n / blocks / 2;
+  return {pairs * static_cast<double>(2 * a.keys.cols() + 2 * a.values.cols() + 4),
+          bytes(a.keys, a.values, a.weights, a.uniforms, a.signs)};
+}
 
 }  // namespace kvbench::kernels

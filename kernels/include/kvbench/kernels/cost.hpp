@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The declared work of an operation. Each operation's header defines cost() for it beside its declaration.
 #pragma once
+
+#include <kvbench/kernels/buffer.hpp>
 
 namespace kvbench {
 
@@ -15,4 +18,19 @@ struct Cost {
   }
 };
 
+namespace kernels {
+
+/// The elements of an operand; 0 where it is absent.
+template <class T>
+double elements(const Buffer<T>& operand) {
+  return static_cast<double>(operand.size());
+}
+
+/// The bytes of all operands together.
+template <class... T>
+double bytes(const Buffer<T>&... operands) {
+  return ((elements(operands) * sizeof(T)) + ...);
+}
+
+}  // namespace kernels
 }  // namespace kvbench

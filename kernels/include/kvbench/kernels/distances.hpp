@@ -3,6 +3,8 @@
 // into norms and a product, which cancels for near points), in fp32.
 #pragma once
 
+#include <tuple>
+
 #include <kvbench/kernels/buffer.hpp>
 #include <kvbench/kernels/cost.hpp>
 
@@ -14,6 +16,8 @@ struct SquaredDistances {
   Ref<const float> points;   ///< [n, d]
   Ref<const float> centres;  ///< [c, d]
   Ref<float> out;            ///< [n, c]
+
+  static constexpr auto fields(auto& op) { return std::tie(op.points, op.centres, op.out); }
 };
 
 /// Greedy k-center (Gonzalez; SubGen section 3.2 cites Dyer and Frieze): starts at point `start`, then always takes the point
@@ -25,6 +29,8 @@ struct KCenter {
   Index start = 0;
   Ref<std::int32_t> order;  ///< [k, 1] centres in the order taken, k <= n: the first k' of them solve k'
   Ref<float> radius2;       ///< [k, 1] squared distance from order[i] to the nearest earlier centre; +inf for the first
+
+  static constexpr auto fields(auto& op) { return std::tie(op.points, op.start, op.order, op.radius2); }
 };
 
 /// Online clustering by a fixed radius (SubGen Algorithm 1, lines 12-22): each point in turn joins its nearest
@@ -39,25 +45,21 @@ struct LeaderClusters {
   /// [n, 1] cluster of each point; -1 from the point on that did not fit. Absent: clusters are counted, which needs any
   /// representative within the radius, not the nearest: much less work on the host.
   Ref<std::int32_t> labels = {};
+
+  static constexpr auto fields(auto& op) { return std::tie(op.points, op.radius, op.representatives, op.count, op.labels); }
 };
 
-template <template <class> class To, class F>
-SquaredDistances<To> map_views(const SquaredDistances<Buffer>& a, F f) {
-  return {f(a.points), f(a.centres), f(a.out)};
-}
-template <template <class> class To, class F>
-KCenter<To> map_views(const KCenter<Buffer>& a, F f) {
-  return {f(a.points), a.start, f(a.order), f(a.radius2)};
-}
-template <template <class> class To, class F>
-LeaderClusters<To> map_views(const LeaderClusters<Buffer>& a, F f) {
-  return {f(a.points), a.radius, f(a.representatives), f(a.count), f(a.labels)};
-}
-
 /// 3 flops for each point, centre and dimension.
-Cost cost(const SquaredDistances<Buffer>& a);
-Cost cost(const KCenter<Buffer>& a);
+inline Cost cost(const SquaredDistances<Buffer>& a) {
+  return {3 * elements(a.out) * static_cast<double>(a.points.cols()), bytes(a.points, a.centres, a.out)};
+}
+inline Cost cost(const KCenter<Buffer>& a) {
+  const double k = static_cast<double>(a.order.rows());
+  return {3 * k * elements(a.points), k * bytes(a.points) + bytes(a.order, a.radius2)};
+}
 /// Upper estimate: every point against the full capacity.
-Cost cost(const LeaderClusters<Buffer>& a);
+inline Cost cost(const LeaderClusters<Buffer>& a) {
+  return {3 * elements(a.points) * static_cast<double>(a.representatives.rows()), bytes(a.points, a.representatives, a.labels)};
+}
 
 }  // namespace kvbench::kernels

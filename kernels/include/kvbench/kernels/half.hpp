@@ -1,29 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalar conversion between fp32 and the 16-bit formats, on host and device, by integer operations alone: exact to fp32, to
-// 16 bits rounding to nearest with ties to even.
+// Scalar conversion between fp32 and the 16-bit formats: exact to fp32, to 16 bits rounding to nearest with ties to even.
 #pragma once
 
+#include <bit>
 #include <cstdint>
-#include <cstring>
-
-#include <kvbench/kernels/view.hpp>
 
 namespace kvbench {
 
-KVBENCH_HOST_DEVICE inline float float_from_bits(std::uint32_t bits) {
-  float value;
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-KVBENCH_HOST_DEVICE inline std::uint32_t bits_of(float value) {
-  std::uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
+inline float float_from_bits(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+inline std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-KVBENCH_HOST_DEVICE inline float widen_bf16(std::uint16_t half) { return float_from_bits(std::uint32_t{half} << 16); }
+inline float widen_bf16(std::uint16_t half) { return float_from_bits(std::uint32_t{half} << 16); }
 
-KVBENCH_HOST_DEVICE inline float widen_f16(std::uint16_t half) {
+inline float widen_f16(std::uint16_t half) {
   const std::uint32_t sign = std::uint32_t{half & 0x8000u} << 16;
   const std::uint32_t magnitude = half & 0x7fffu;
   if (magnitude >= 0x7c00u) return float_from_bits(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);  // inf, NaN
@@ -32,13 +21,13 @@ KVBENCH_HOST_DEVICE inline float widen_f16(std::uint16_t half) {
   return float_from_bits(sign | bits_of(subnormal));
 }
 
-KVBENCH_HOST_DEVICE inline std::uint16_t narrow_bf16(float value) {
+inline std::uint16_t narrow_bf16(float value) {
   const std::uint32_t bits = bits_of(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // NaN stays quiet
   return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-KVBENCH_HOST_DEVICE inline std::uint16_t narrow_f16(float value) {
+inline std::uint16_t narrow_f16(float value) {
   const std::uint32_t bits = bits_of(value);
   const std::uint16_t sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7fffffffu;

@@ -3,6 +3,8 @@
 // lo> is one inner product of rows of 2d.
 #pragma once
 
+#include <tuple>
+
 #include <kvbench/kernels/buffer.hpp>
 #include <kvbench/kernels/cost.hpp>
 
@@ -14,6 +16,8 @@ struct PageBounds {
   Ref<const float> rows;  ///< [n, d]
   Index page = 16;        ///< rows a page
   Ref<float> out;         ///< [ceil(n / page), 2d]
+
+  static constexpr auto fields(auto& op) { return std::tie(op.rows, op.page, op.out); }
 };
 
 /// out[i] = (max(rows[i], 0), then min(rows[i], 0)).
@@ -21,18 +25,11 @@ template <template <class> class Ref>
 struct SplitSigns {
   Ref<const float> rows;  ///< [m, d]
   Ref<float> out;         ///< [m, 2d]
+
+  static constexpr auto fields(auto& op) { return std::tie(op.rows, op.out); }
 };
 
-template <template <class> class To, class F>
-PageBounds<To> map_views(const PageBounds<Buffer>& a, F f) {
-  return {f(a.rows), a.page, f(a.out)};
-}
-template <template <class> class To, class F>
-SplitSigns<To> map_views(const SplitSigns<Buffer>& a, F f) {
-  return {f(a.rows), f(a.out)};
-}
-
-Cost cost(const PageBounds<Buffer>& a);
-Cost cost(const SplitSigns<Buffer>& a);
+inline Cost cost(const PageBounds<Buffer>& a) { return {2 * elements(a.rows), bytes(a.rows, a.out)}; }
+inline Cost cost(const SplitSigns<Buffer>& a) { return {elements(a.out), bytes(a.rows, a.out)}; }
 
 }  // namespace kvbench::kernels

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Philox4x32-10 counter-based random numbers (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
-// 2011). The same bits on host and device, in any order, on any number of threads.
+// 2011): the same numbers in any order and on any number of threads.
 #pragma once
 
-#include <kvbench/kernels/buffer.hpp>
-#include <kvbench/kernels/cost.hpp>
+#include <cstdint>
 
 namespace kvbench {
 
@@ -16,7 +15,7 @@ struct PhiloxBlock {
 };
 
 /// The ten-round block function: counter and key to four independent 32-bit words.
-KVBENCH_HOST_DEVICE inline PhiloxBlock philox4x32(PhiloxBlock counter, PhiloxKey key) {
+inline PhiloxBlock philox4x32(PhiloxBlock counter, PhiloxKey key) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * counter.x[0];
     const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * counter.x[2];
@@ -29,27 +28,9 @@ KVBENCH_HOST_DEVICE inline PhiloxBlock philox4x32(PhiloxBlock counter, PhiloxKey
 }
 
 /// Uniform in (0, 1) with 52 bits: the midpoints of 2^52 equal cells, so neither 0 nor 1 can occur.
-KVBENCH_HOST_DEVICE inline double uniform52(std::uint32_t high, std::uint32_t low) {
+inline double uniform52(std::uint32_t high, std::uint32_t low) {
   const std::uint64_t bits = (std::uint64_t{high} << 32 | low) >> 12;
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
-namespace kernels {
-
-/// Row i = philox4x32(counter + (0, 0, i, 0), key): what the device-equality tests compare bit for bit.
-template <template <class> class Ref>
-struct PhiloxFill {
-  PhiloxBlock counter;
-  PhiloxKey key;
-  Ref<std::uint32_t> out;  ///< [k, 4]
-};
-
-template <template <class> class To, class F>
-PhiloxFill<To> map_views(const PhiloxFill<Buffer>& a, F f) {
-  return {a.counter, a.key, f(a.out)};
-}
-
-Cost cost(const PhiloxFill<Buffer>& a);
-
-}  // namespace kernels
 }  // namespace kvbench

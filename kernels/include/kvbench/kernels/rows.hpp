@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row-wise building blocks: gather, norms, rotation, column sums, softmax, pooling, reduction over the group, half-precision
-// conversion.
+// Row-wise building blocks: gather, norms, rotation, column sums, softmax, pooling, reduction over the query group.
 #pragma once
+
+#include <tuple>
 
 #include <kvbench/kernels/buffer.hpp>
 #include <kvbench/kernels/cost.hpp>
@@ -14,6 +15,8 @@ struct GatherRows {
   Ref<const float> source;      ///< [n, c]
   Ref<const std::int32_t> ids;  ///< [k, 1], each in [0, n)
   Ref<float> out;               ///< [k, c]
+
+  static constexpr auto fields(auto& op) { return std::tie(op.source, op.ids, op.out); }
 };
 
 /// out[i] = |rows[i]|^2, summed in fp64.
@@ -21,6 +24,8 @@ template <template <class> class Ref>
 struct SquaredNorms {
   Ref<const float> rows;  ///< [n, c]
   Ref<double> out;        ///< [n, 1]
+
+  static constexpr auto fields(auto& op) { return std::tie(op.rows, op.out); }
 };
 
 /// Rotary position embedding (RoFormer, arXiv 2104.09864): turns row i by offsets[i] positions.
@@ -34,6 +39,10 @@ struct RotateRows {
   Index rotary_dims = 0;  ///< even, <= d
   bool interleaved = false;
   Ref<float> out;  ///< [k, d]
+
+  static constexpr auto fields(auto& op) {
+    return std::tie(op.rows, op.offsets, op.theta, op.rotary_dims, op.interleaved, op.out);
+  }
 };
 
 /// Attention mass that each key receives from a block of queries: out[g][j] = sum_i exp(scores[g*m+i][j] - lse[g*m+i]).
@@ -42,6 +51,8 @@ struct ColumnSums {
   Ref<const float> scores;       ///< [G*m, n] logits, -inf where masked
   Ref<const float> log_sum_exp;  ///< [G*m, 1]
   Ref<float> out;                ///< [G, n]; summed over i in increasing order
+
+  static constexpr auto fields(auto& op) { return std::tie(op.scores, op.log_sum_exp, op.out); }
 };
 
 /// Rows of the softmax from their logits: out[r][j] = exp(scores[r][j] - log_sum_exp[r]); zeros where log_sum_exp is -inf.
@@ -51,6 +62,8 @@ struct SoftmaxRows {
   Ref<const float> log_sum_exp;  ///< [R, 1]
   Ref<float> out;                ///< [R, n]
   Ref<float> norm;               ///< [R, 1] |out[r]|_2, squares summed in fp64
+
+  static constexpr auto fields(auto& op) { return std::tie(op.scores, op.log_sum_exp, op.out, op.norm); }
 };
 
 enum class Pooling { none, max, mean };
@@ -63,6 +76,8 @@ struct PoolRows {
   Pooling mode = Pooling::max;
   Index kernel = 1;  ///< odd
   Ref<float> out;    ///< [r, n], not the same memory as rows
+
+  static constexpr auto fields(auto& op) { return std::tie(op.rows, op.mode, op.kernel, op.out); }
 };
 
 enum class Reduction { mean, max, sum };
@@ -73,71 +88,20 @@ struct ReduceRows {
   Ref<const float> rows;  ///< [G*m, n]
   Reduction mode = Reduction::mean;
   Ref<float> out;  ///< [m, n]
+
+  static constexpr auto fields(auto& op) { return std::tie(op.rows, op.mode, op.out); }
 };
 
-enum class Half { f16, bf16 };
-
-/// 16-bit floats to fp32, exactly.
-template <template <class> class Ref>
-struct WidenHalf {
-  Ref<const std::uint16_t> in;  ///< [r, c] raw bits
-  Half format = Half::f16;
-  Ref<float> out;  ///< [r, c]
-};
-
-/// fp32 to 16-bit floats, round to nearest, ties to even; overflow becomes infinity, NaN stays NaN (quiet).
-template <template <class> class Ref>
-struct NarrowHalf {
-  Ref<const float> in;  ///< [r, c]
-  Half format = Half::f16;
-  Ref<std::uint16_t> out;  ///< [r, c]
-};
-
-template <template <class> class To, class F>
-GatherRows<To> map_views(const GatherRows<Buffer>& a, F f) {
-  return {f(a.source), f(a.ids), f(a.out)};
+inline Cost cost(const GatherRows<Buffer>& a) { return {0, bytes(a.ids) + 2 * bytes(a.out)}; }
+inline Cost cost(const SquaredNorms<Buffer>& a) { return {2 * elements(a.rows), bytes(a.rows, a.out)}; }
+inline Cost cost(const RotateRows<Buffer>& a) { return {3 * elements(a.rows), bytes(a.rows, a.offsets, a.out)}; }
+inline Cost cost(const ColumnSums<Buffer>& a) { return {3 * elements(a.scores), bytes(a.scores, a.log_sum_exp, a.out)}; }
+inline Cost cost(const SoftmaxRows<Buffer>& a) {
+  return {4 * elements(a.scores), bytes(a.scores, a.log_sum_exp, a.out, a.norm)};
 }
-template <template <class> class To, class F>
-SquaredNorms<To> map_views(const SquaredNorms<Buffer>& a, F f) {
-  return {f(a.rows), f(a.out)};
+inline Cost cost(const PoolRows<Buffer>& a) {
+  return {a.mode == Pooling::none ? 0 : elements(a.rows) * static_cast<double>(a.kernel), bytes(a.rows, a.out)};
 }
-template <template <class> class To, class F>
-RotateRows<To> map_views(const RotateRows<Buffer>& a, F f) {
-  return {f(a.rows), f(a.offsets), a.theta, a.rotary_dims, a.interleaved, f(a.out)};
-}
-template <template <class> class To, class F>
-ColumnSums<To> map_views(const ColumnSums<Buffer>& a, F f) {
-  return {f(a.scores), f(a.log_sum_exp), f(a.out)};
-}
-template <template <class> class To, class F>
-SoftmaxRows<To> map_views(const SoftmaxRows<Buffer>& a, F f) {
-  return {f(a.scores), f(a.log_sum_exp), f(a.out), f(a.norm)};
-}
-template <template <class> class To, class F>
-PoolRows<To> map_views(const PoolRows<Buffer>& a, F f) {
-  return {f(a.rows), a.mode, a.kernel, f(a.out)};
-}
-template <template <class> class To, class F>
-ReduceRows<To> map_views(const ReduceRows<Buffer>& a, F f) {
-  return {f(a.rows), a.mode, f(a.out)};
-}
-template <template <class> class To, class F>
-WidenHalf<To> map_views(const WidenHalf<Buffer>& a, F f) {
-  return {f(a.in), a.format, f(a.out)};
-}
-template <template <class> class To, class F>
-NarrowHalf<To> map_views(const NarrowHalf<Buffer>& a, F f) {
-  return {f(a.in), a.format, f(a.out)};
-}
-
-Cost cost(const GatherRows<Buffer>& a);
-Cost cost(const SquaredNorms<Buffer>& a);
-Cost cost(const RotateRows<Buffer>& a);
-Cost cost(const ColumnSums<Buffer>& a);
-Cost cost(const SoftmaxRows<Buffer>& a);
-Cost cost(const PoolRows<Buffer>& a);
-Cost cost(const ReduceRows<Buffer>& a);
-Cost cost(const WidenHalf<Buffer>& a);
-Cost cost(const NarrowHalf<Buffer>& a);
+inline Cost cost(const ReduceRows<Buffer>& a) { return {elements(a.rows), bytes(a.rows, a.out)}; }
 
 }  // namespace kvbench::kernels

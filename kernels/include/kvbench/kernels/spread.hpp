@@ -2,6 +2,8 @@
 // Rows handed on to those after them: how CaM (ICML 2024) merges a value that leaves the cache into values that stay.
 #pragma once
 
+#include <tuple>
+
 #include <kvbench/kernels/buffer.hpp>
 #include <kvbench/kernels/cost.hpp>
 
@@ -15,14 +17,14 @@ struct SpreadRows {
   Index count = 1;
   float factor = 1;
   Ref<float> rows;  ///< [n, c] in and out
+
+  static constexpr auto fields(auto& op) { return std::tie(op.sources, op.count, op.factor, op.rows); }
 };
 
-template <template <class> class To, class F>
-SpreadRows<To> map_views(const SpreadRows<Buffer>& a, F f) {
-  return {f(a.sources), a.count, a.factor, f(a.rows)};
-}
-
 /// 2 flops for each source, receiving row and column; rows are read and written as often.
-Cost cost(const SpreadRows<Buffer>& a);
+inline Cost cost(const SpreadRows<Buffer>& a) {
+  const double received = elements(a.sources) * static_cast<double>(a.count) * static_cast<double>(a.rows.cols());
+  return {2 * received, 2 * sizeof(float) * received + bytes(a.sources)};
+}
 
 }  // namespace kvbench::kernels

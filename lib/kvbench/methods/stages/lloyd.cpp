@@ -2,6 +2,7 @@
 #include <kvbench/methods/stages/lloyd.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <kvbench/methods/stages/rows.hpp>
@@ -33,7 +34,7 @@ class NearestCentroid {
         distance_(distance),
         points_(distance == Distance::cosine ? normalized(points, backend) : points),
         labels_(backend.allocate<std::int32_t>(points.rows())),
-        memory_(backend.allocate<std::uint8_t>(kernels::match_memory(points.rows(), points.cols()))) {}
+        state_(backend.make_match_state(points.rows(), points.cols())) {}
 
   /// Labels of all points. `moved` [c]: whether a centroid differs from that of the last call; all 1 at the first call.
   std::vector<std::int32_t> to(const Buffer<const float>& centroids, const std::vector<std::int32_t>& moved,
@@ -41,7 +42,7 @@ class NearestCentroid {
     kernels::BestMatch<Buffer> search{.points = points_,
                                       .candidates = distance_ == Distance::cosine ? normalized(centroids, backend_) : centroids,
                                       .pairs = compared_pairs(moved, labels),
-                                      .memory = memory_,
+                                      .state = state_.get(),
                                       .best = labels_};
     if (distance_ == Distance::l2) search.bias = l2_bias(centroids, backend_);
     if (!labels.empty()) search.moved = backend_.adopt(std::vector(moved), centroids.rows());
@@ -62,7 +63,7 @@ class NearestCentroid {
   Distance distance_;
   Buffer<const float> points_;
   Buffer<std::int32_t> labels_;
-  Buffer<std::uint8_t> memory_;
+  std::shared_ptr<kernels::MatchState> state_;
 };
 
 /// Flags [c] of the centroids that a change of labels moves: those that gained or lost a point.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Searches that sort rows out by products of bytes first: the same bits as without, on every kind of input.
+// Searches with a prefilter have the same bits as searches without one, on every kind of input.
 #include <algorithm>
 #include <array>
 
@@ -11,12 +11,12 @@ using namespace kvbench::test;
 
 namespace {
 
-std::unique_ptr<Backend> plain() { return make_cpu_backend(best_isa(), ByteFilter::off); }
-std::unique_ptr<Backend> filtered() { return make_cpu_backend(best_isa(), ByteFilter::always); }
+std::unique_ptr<Backend> plain() { return make_cpu_backend(best_isa(), Prefilter::off); }
+std::unique_ptr<Backend> prefiltered() { return make_cpu_backend(best_isa(), Prefilter::always); }
 
-bool filter_missing() {
-  if (!byte_filter_available()) MESSAGE("this processor has no AVX512-VNNI: nothing to compare");
-  return !byte_filter_available();
+bool prefilter_missing() {
+  if (!prefilter_available()) MESSAGE("this processor has no AVX512-VNNI: nothing to compare");
+  return !prefilter_available();
 }
 
 struct Problem {
@@ -48,7 +48,7 @@ void check_same(const Problem& p) {
   CAPTURE(p.n);
   CAPTURE(p.c);
   CAPTURE(p.d);
-  const Matches expected = matches(*plain(), p), actual = matches(*filtered(), p);
+  const Matches expected = matches(*plain(), p), actual = matches(*prefiltered(), p);
   CHECK(actual.best == expected.best);
   CHECK(same_bits(actual.score, expected.score));
 }
@@ -82,7 +82,7 @@ void check_same_clusters(const std::vector<float>& points, Index n, Index d, flo
   CAPTURE(capacity);
   CAPTURE(block);
   const Clusters expected = clusters(*plain(), points, n, d, radius, capacity, block);
-  const Clusters actual = clusters(*filtered(), points, n, d, radius, capacity, block);
+  const Clusters actual = clusters(*prefiltered(), points, n, d, radius, capacity, block);
   CHECK(actual.labels == expected.labels);
   CHECK(actual.count == expected.count);
   CHECK(same_bits(actual.representatives, expected.representatives));
@@ -99,8 +99,8 @@ float first_distance(const std::vector<float>& rows, Index d) {
 
 }  // namespace
 
-TEST_CASE("best match by bytes: the same bits for every kind of rows") {
-  if (filter_missing()) return;
+TEST_CASE("prefiltered best match: the same bits for every kind of rows") {
+  if (prefilter_missing()) return;
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
     for (const auto& [n, c, d] : {std::array<Index, 3>{300, 409, 64}, {33, 2100, 128}, {70, 257, 37}}) {
@@ -117,8 +117,8 @@ TEST_CASE("best match by bytes: the same bits for every kind of rows") {
   }
 }
 
-TEST_CASE("best match by bytes: the same bits for every shape") {
-  if (filter_missing()) return;
+TEST_CASE("prefiltered best match: the same bits for every shape") {
+  if (prefilter_missing()) return;
   for (const Index n : {0, 1, 31, 32, 257})
     for (const Index c : {0, 1, 7, 8, 9, 130})
       for (const Index d : {1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 200}) {
@@ -132,8 +132,8 @@ TEST_CASE("best match by bytes: the same bits for every shape") {
       }
 }
 
-TEST_CASE("best match by bytes: the same bits where points equal candidates, and lie far from them") {
-  if (filter_missing()) return;
+TEST_CASE("prefiltered best match: the same bits where points equal candidates, and lie far from them") {
+  if (prefilter_missing()) return;
   const Index n = 500, d = 80;
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
@@ -147,8 +147,8 @@ TEST_CASE("best match by bytes: the same bits where points equal candidates, and
   }
 }
 
-TEST_CASE("best match by bytes: the same bits where the roundings of fp32 decide, not the rows") {
-  if (filter_missing()) return;
+TEST_CASE("prefiltered best match: the same bits where the roundings of fp32 decide, not the rows") {
+  if (prefilter_missing()) return;
   // Products near 1e10 d are multiples of 1024 or more, and the scores of exact arithmetic differ by less.
   const Index n = 200, d = 64;
   auto points = normal(n, d, 42), candidates = normal(n, d, 7);
@@ -158,8 +158,8 @@ TEST_CASE("best match by bytes: the same bits where the roundings of fp32 decide
   check_same({.n = n, .c = n, .d = d, .points = points, .candidates = points, .skip_self = true});
 }
 
-TEST_CASE("best match by bytes: the same bits with biases that decide, or are not finite") {
-  if (filter_missing()) return;
+TEST_CASE("prefiltered best match: the same bits with biases that decide, or are not finite") {
+  if (prefilter_missing()) return;
   const Index n = 100, c = 300, d = 64;
   for (const float factor : {1e-20f, 1.0f, 1e6f, 1e30f, kInfinity}) {
     CAPTURE(factor);
@@ -193,11 +193,11 @@ void check_repeated(Backend& b, Problem p, const Kind& kind) {
   CAPTURE(p.n);
   CAPTURE(p.c);
   CAPTURE(p.d);
-  const auto memory = b.allocate<std::uint8_t>(kernels::match_memory(p.n, p.d));
+  const auto state = b.make_match_state(p.n, p.d);
   const auto best = b.allocate<std::int32_t>(p.n);
   for (int step = -1; step < 6; ++step) {
     CAPTURE(step);
-    kernels::BestMatch<Buffer> op{.points = b.adopt(p.points, p.n, p.d), .memory = memory, .best = best};
+    kernels::BestMatch<Buffer> op{.points = b.adopt(p.points, p.n, p.d), .state = state.get(), .best = best};
     if (step >= 0) op.moved = b.adopt(move(p, step, kind), p.c);
     op.candidates = b.adopt(p.candidates, p.c, p.d);
     if (!p.bias.empty()) op.bias = b.adopt(p.bias, p.c);
@@ -209,7 +209,7 @@ void check_repeated(Backend& b, Problem p, const Kind& kind) {
 }  // namespace
 
 TEST_CASE("best match repeated while candidates move: the same labels for every kind of rows and every shape") {
-  for (const auto& backend : {plain(), filtered()}) {
+  for (const auto& backend : {plain(), prefiltered()}) {
     for (const Kind& kind : kinds) {
       CAPTURE(kind.name);
       for (const auto& [n, c, d] : {std::array<Index, 3>{300, 409, 64}, {33, 2100, 128}, {70, 257, 37}, {1, 9, 3}}) {
@@ -223,14 +223,14 @@ TEST_CASE("best match repeated while candidates move: the same labels for every 
 }
 
 TEST_CASE("best match repeated: none of no points, -1 of no candidates") {
-  for (const auto& backend : {plain(), filtered()}) {
+  for (const auto& backend : {plain(), prefiltered()}) {
     check_repeated(*backend, {.n = 0, .c = 9, .d = 4, .points = {}, .candidates = normal(9, 4, 7)}, kinds[0]);
     check_repeated(*backend, {.n = 40, .c = 0, .d = 4, .points = normal(40, 4, 42), .candidates = {}}, kinds[0]);
   }
 }
 
-TEST_CASE("leader clusters by bytes: the same bits for every kind of rows") {
-  if (filter_missing()) return;
+TEST_CASE("prefiltered leader clusters: the same bits for every kind of rows") {
+  if (prefilter_missing()) return;
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
     const Index n = 900;
@@ -246,8 +246,8 @@ TEST_CASE("leader clusters by bytes: the same bits for every kind of rows") {
   }
 }
 
-TEST_CASE("k-center by bytes: the same bits for every kind of rows") {
-  if (filter_missing()) return;
+TEST_CASE("prefiltered k-center: the same bits for every kind of rows") {
+  if (prefilter_missing()) return;
   const auto centers = [](const std::unique_ptr<Backend>& b, const std::vector<float>& points, Index n, Index d, Index k) {
     const auto order = b->allocate<std::int32_t>(k);
     const auto radius2 = b->allocate<float>(k);
@@ -261,7 +261,7 @@ TEST_CASE("k-center by bytes: the same bits for every kind of rows") {
         CAPTURE(n);
         CAPTURE(d);
         const auto points = kind.rows(n, d, 42);
-        const auto expected = centers(plain(), points, n, d, n), actual = centers(filtered(), points, n, d, n);
+        const auto expected = centers(plain(), points, n, d, n), actual = centers(prefiltered(), points, n, d, n);
         CHECK(actual.first == expected.first);
         CHECK(same_bits(actual.second, expected.second));
       }
