@@ -48,7 +48,7 @@ Case weighted_attention(std::string name, Index width, bool per_query, bool scor
             std::uniform_int_distribution<std::int32_t> token(0, kTokens - 1);
             std::vector<std::int32_t> ids(static_cast<std::size_t>((per_query ? kQueries : 1) * width));
             for (auto& id : ids) id = token(engine);
-            for (auto row = ids.begin(); row != ids.end(); row += width) std::sort(row, row + width);  // as selections come
+            for (auto row = ids.begin(); row != ids.end(); row += width) std::sort(row, row + width);  // as selections are
             WeightedAttention<Buffer> op;
             op.queries = normal(b, kQueries, d, 1);
             op.keys = normal(b, kTokens, d, 2);

@@ -18,7 +18,7 @@ struct Bound {
 struct Case {
   std::string name;
   std::function<Bound(Backend&)> bind;  ///< the same seeded inputs on every back end
-  double flops = 0;                     ///< where the operation's declared cost cannot know them: ranges of candidates
+  double flops = 0;  ///< where the declared cost of the operation does not cover ranges of candidates; else 0
 };
 
 std::vector<Case> all_cases();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // kvbench_bench [--isa scalar|avx2|avx512] [--device cpu|cuda|ref] [--only PART-OF-NAME] [--repeats N] [--serve]
 // Host kernels are timed by the CPU time of their thread, so that neighbours on a shared machine do not count; CUDA by the
-// clock, over kQueued calls that wait for each other on the device alone. Prints one row an operation; an operation whose
-// result differs from the reference gets no time.
+// clock, over kQueued calls that wait for each other on the device alone. Prints one row per operation; an operation whose
+// result differs from the reference is not timed.
 // --serve: the one selected operation runs once for each line read, and its milliseconds are printed (used by
 // torch/compare.py).
 #include <algorithm>
@@ -59,7 +59,7 @@ std::unique_ptr<Backend> make_backend(const Options& options) {
   return options.device == "ref" ? make_ref_backend() : make_cpu_backend(options.isa);
 }
 
-constexpr int kQueued = 16;  // a launch takes the host longer than some kernels take the device
+constexpr int kQueued = 16;  // calls per measurement on a device: a launch can take longer than the kernel
 
 bool on_host(const Backend& backend) { return backend.device() != "cuda"; }
 
@@ -95,7 +95,7 @@ bool correct(const Case& c, const Bound& bound) {
   return worst <= tolerance;
 }
 
-/// In the same moment as what is held against it: clocks drift.
+/// Measured beside each row, because clock rates drift.
 double multiply_add_rate(const Backend& backend, Isa isa) { return on_host(backend) ? probe_flops(isa) : probe_device().flops; }
 
 void print_row(const Case& c, Backend& backend, const Options& options, double peak_bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this processor on one thread, or the GPU, can do at this moment: the yardsticks printed beside every figure.
+// Peak rates of one thread of this processor, or of the GPU, at this moment: every figure is printed with its share of them.
 #pragma once
 
 #include <kvbench/kernels/backend.hpp>
@@ -9,13 +9,13 @@ namespace kvbench::bench {
 double thread_seconds();  ///< CPU time of this thread
 double wall_seconds();
 
-/// Fused multiply-adds of fp32 on registers alone, in flops a second (a fused multiply-add counts 2).
+/// Fused multiply-adds of fp32 on registers alone, in flops per second (a fused multiply-add counts 2).
 double probe_flops(Isa isa);
 
-/// Reading 256 MiB front to back, in bytes a second.
+/// Reading 256 MiB front to back, in bytes per second.
 double probe_bandwidth();
 
-/// In flops and bytes a second.
+/// In flops and bytes per second.
 struct Ceilings {
   double flops = 0, bytes = 0;
 };

@@ -11,7 +11,7 @@ using namespace kernels;
 
 constexpr Index kDims = 128;
 
-/// The bias that makes the largest product the nearest row.
+/// The bias with which the largest product belongs to the nearest row.
 Buffer<const float> minus_half_norms(Backend& b, const Buffer<const float>& rows) {
   const auto norms2 = b.allocate<double>(rows.rows());
   b.run(SquaredNorms<Buffer>{.rows = rows, .out = norms2});

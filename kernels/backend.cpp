@@ -28,7 +28,7 @@ class HostUploader final : public Uploader {
   }
 };
 
-/// Host memory and one Context; everything else is forwarded.
+/// A back end in host memory: operations are run by the kernels of Context's namespace.
 template <class Context>
 class HostBackend : public Backend {
  public:

@@ -10,7 +10,7 @@
 namespace kvbench {
 
 struct CudaModule {
-  const char* interface;  ///< digest of the headers that it was compiled with; these alone say how to call the rest
+  const char* interface;  ///< digest of the headers that it was compiled with; the other members may be used only if it matches
   std::unique_ptr<Backend> (*make_backend)();
   std::string (*unusable)();
 };

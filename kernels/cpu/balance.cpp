@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk goes over kGroup rows at a time. First their kernel sums with all rows before the group are formed in tiles, nothing
-// but the sums being kept; then the rows of the group follow strip by strip, a row's sign entering the sums of the rows after
-// it as soon as it is drawn. Every sum adds its terms in the order of the rows: single precision inside a group, double across.
+// The walk processes kGroup rows at a time. First their kernel sums with all rows before the group are computed in tiles, and
+// only the sums are kept; then the rows of the group are processed strip by strip, and the sign of a row enters the sums of
+// the rows after it as soon as it is drawn. Every sum adds its terms in the order of the rows: in single precision inside a
+// group, in double precision across groups.
 //
-// In single precision exp() must stay between e^-87 and e^80, so a shift of the block's own replaces the caller's. Where that
-// is not enough and the flushed terms might decide a sign, the sum of this row is formed anew in fp64.
+// In single precision exp() must stay between e^-87 and e^80, so a shift chosen for the block replaces the caller's. Where
+// that is not enough and the terms flushed to zero might decide a sign, the sum of this row is computed again in fp64.
 //
 // Where the prefilter proves that the sums cannot change the signs of a strip, they are not computed.
 #include "prefilter/balance.hpp"
@@ -71,7 +72,7 @@ double exact_sum(const Walk& op, const BlockWalk& walk, Index i, Index count) {
   return sum;
 }
 
-/// step * s of row i, or of a pair from row i on, which stands `at` in the group; greedy walks get s alone.
+/// step * s of row i, or of the pair that begins with row i, at place `at` of the group; s alone for greedy walks.
 double drift(const Walk& op, const BlockWalk& walk, Index i, Index width, Index at) {
   const auto sum_of = [&](Index r) { return walk.total[at + r] + static_cast<double>(walk.sums[at + r]); };
   const double sum = width == 2 ? sum_of(0) - sum_of(1) : sum_of(0);

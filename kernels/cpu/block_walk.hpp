@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One block of a balance walk: its rows as the kernel function reads them, its shift, and its scratch memory.
 //
-// In single precision exp() must stay between e^-87 and e^80, so a shift of the block's own replaces the caller's.
+// In single precision exp() must stay between e^-87 and e^80, so a shift chosen for the block replaces the caller's.
 #pragma once
 
 #include "pack.hpp"
@@ -22,14 +22,14 @@ struct Rows {
 struct BlockWalk {
   Index begin, rows;
   Rows keys, values;
-  float shift;  // off the exponents here
+  float shift;  // subtracted from the exponents here
   double step;  // for sums of K as shifted here
   double given_shift, given_step;
-  double flushed;  // what one term that was flushed to zero could have been, at most
+  double flushed;  // upper bound of a term that was flushed to zero
   float* strips;   // keys of a group
   float* value_strips;
-  float* sums;    // [kGroup] terms of the group of rows at hand
-  double* total;  // [kGroup] terms of all groups before
+  float* sums;    // [kGroup] sums of terms of the current group of rows
+  double* total;  // [kGroup] sums of terms of all earlier groups
   float* terms;   // [kStrip][kStrip] K between the rows of a strip
   float* signs;   // [rows]
 };
@@ -65,7 +65,7 @@ inline double norm2_bound(const Rows& rows, Index count) {
   return static_cast<double>(largest) * (1 + static_cast<double>(rows.d + 16) * 0x1p-23) + 0x1p-100;
 }
 
-/// The rows of a block, each less `centre` and times its weight; null stands for zeros and ones.
+/// The rows of a block, each less `centre` and times its weight; null: zeros, or ones.
 inline Rows rows_of(const HostMatrix<const float>& matrix, Index begin, Index count, const double* centre,
                     const HostMatrix<const float>* weights, float* copy) {
   const Rows rows = {matrix.data + begin * matrix.stride, matrix.stride, matrix.cols};

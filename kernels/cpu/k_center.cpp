@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Greedy k-center that computes few distances. The distance of a point to its nearest centre never grows, so the distance to
 // the nearest of the first centres is an upper bound, and a point needs no further comparison while the farthest point lies
-// beyond that bound. The points above a threshold form the front and are compared with every new centre. Once no point of the
+// beyond that bound. The points above a threshold are the front, which is compared with every new centre. Once no point of the
 // front is above the threshold any more, the threshold is lowered, and the points above the new one are compared with the
 // centres that they have not been compared with, until they fall below it.
 #include "prefilter/k_center.hpp"
@@ -84,7 +84,7 @@ void meet(Points& all, const std::int32_t* points, Index first, IntVec used) {
 
 constexpr Index kCatchUp = 256;
 
-/// Points [count] meet the centres that they do not know, until they fall below the threshold.
+/// Compares points [count] with the centres that they have not been compared with, until they fall below the threshold.
 void catch_up(Points& all, std::int32_t* points, Index count, float threshold) {
   Index first = all.taken;
   for (Index p = 0; p < count; ++p) first = min(first, all.known[points[p]]);
@@ -112,7 +112,7 @@ inline Index list_above(const Points& all, Index i, float threshold, std::int32_
   return compress(lane_numbers(i), bits(load(all.nearest + i) >= broadcast(threshold)), out);
 }
 
-/// Lowers the threshold to below the farthest point as far as is known, and brings those above it up to date.
+/// Lowers the threshold to a share of the largest known distance, and compares the points above it with all centres.
 void lower_threshold(Points& all, Front& front) {
   constexpr float share = 0.9f;  // of the square: as measured
   Vec farthest = broadcast(-kInfinity);

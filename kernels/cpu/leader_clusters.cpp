@@ -8,7 +8,7 @@ namespace {
 
 using Leaders = LeaderClusters<HostMatrix>;
 
-/// The nearest representative so far of each point of a block, one candidate a lane.
+/// The nearest representative so far of a point, one candidate per lane.
 struct Nearest {
   Vec distance[2];
   IntVec index[2];

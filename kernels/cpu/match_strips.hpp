@@ -19,13 +19,13 @@ struct PointList {
   Index operator[](Index i) const { return numbers == nullptr ? i : numbers[i]; }
 };
 
-/// Up to kStrip points that follow each other in a list, one a lane, and the best candidate of each so far. Lanes beyond
+/// Up to kStrip consecutive points of a list, one per lane, and the best candidate of each so far. Lanes beyond
 /// `count` repeat the first.
 struct MatchStrip {
   PointList list;
   Index point, count;        // their places in the list
-  Index begin, end;          // candidates that any point sees
-  Index all_begin, all_end;  // candidates that every point sees
+  Index begin, end;          // candidates of any of the points
+  Index all_begin, all_end;  // candidates of all points
   IntVec first[2], last[2], self[2];
   Vec best[2];
   IntVec index[2];
@@ -43,7 +43,7 @@ Range range_of(const Match& op, Index point) {
   return {begin, max(begin, end)};
 }
 
-/// Takes points from `point` on as long as they see about the same candidates: the union of their ranges must not exceed the
+/// A strip of points from `point` on that have about the same candidates: the union of their ranges must not exceed the
 /// longest by more than a strip.
 MatchStrip next_strip(const Match& op, PointList list, Index point) {
   MatchStrip strip = {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weighted attention where every query row has tokens of its own, in increasing order. The tokens are taken in spans: first the
-// weights of all rows' tokens of a span are computed, then all rows pass over one block of the span's values before any goes on
-// to the next, so that a block comes from memory once and from the second-level cache afterwards.
+// weights of all rows' tokens of a span are computed, then all rows pass over one block of the span's values before any
+// proceeds to the next, so that a block is read from memory once and from the second-level cache afterwards.
 #pragma once
 
 #include "softmax_panel.hpp"
@@ -36,7 +36,7 @@ inline Index used_slots(const std::int32_t* ids, Index width) {
   return width;
 }
 
-/// Whether the ids of a row increase and its unused slots all come last.
+/// Whether the ids of a row increase and all its unused slots are at the end.
 inline bool increases(const std::int32_t* ids, Index width) {
   width = used_slots(ids, width);
   bool increasing = width == 0 || ids[0] >= 0;

@@ -47,7 +47,7 @@ inline void pack_strip(const float* const* rows, Index d, float* out) {
   }
 }
 
-/// Rows [begin, begin + count) of a matrix as strips; the last strip is filled up with zeros.
+/// Rows [begin, begin + count) of a matrix as strips; the last strip is padded with zeros.
 inline void pack_strips(const float* data, Index stride, Index count, Index d, float* out) {
   for (Index first = 0; first < count; first += kStrip) {
     const float* rows[kStrip];
@@ -56,7 +56,7 @@ inline void pack_strips(const float* data, Index stride, Index count, Index d, f
   }
 }
 
-/// `count` rows, `step` rows apart and each multiplied by `scale`, as tiles; the last tile is filled up with zeros.
+/// `count` rows, `step` rows apart and each multiplied by `scale`, as tiles; the last tile is padded with zeros.
 inline void pack_tiles(const float* data, Index stride, Index step, Index count, Index d, float scale, float* out) {
   for (Index first = 0; first < count; first += kTileRows)
     for (Index r = 0; r < kTileRows; ++r) {

@@ -46,7 +46,7 @@ void run(const SquaredNorms<HostMatrix>& op, Context&) {
 
 template <>
 void run(const ColumnSums<HostMatrix>& op, Context&) {
-  constexpr Index chunk = 2048;  // sums of a chunk stay in the first-level cache while the rows pass
+  constexpr Index chunk = 2048;  // sums of a chunk stay in the first-level cache while rows are added
   const Index m = op.out.rows == 0 ? 0 : op.scores.rows / op.out.rows;
   for (Index g = 0; g < op.out.rows; ++g)
     for (Index begin = 0; begin < op.out.cols; begin += chunk) {

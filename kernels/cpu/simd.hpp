@@ -74,7 +74,7 @@ inline IntVec lane_numbers(Index first) {
 inline Vec select(IntVec mask, Vec a, Vec b) { return mask ? a : b; }
 inline IntVec select(IntVec mask, IntVec a, IntVec b) { return mask ? a : b; }
 
-/// One bit a lane; lanes of a mask are 0 or -1.
+/// One bit per lane; lanes of a mask are 0 or -1.
 inline std::uint32_t bits(IntVec mask) {
 #if KVBENCH_WIDTH == 16
   return _mm512_movepi32_mask(__m512i(mask));

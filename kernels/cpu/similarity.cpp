@@ -5,7 +5,7 @@ namespace kvbench::kernels::cpu::KVBENCH_ISA {
 
 template <>
 void run(const InnerProducts<HostMatrix>& op, Context& context) {
-  constexpr Index block = 4 * kTileRows;  // rows of a that stay in the first-level cache while the strips pass
+  constexpr Index block = 4 * kTileRows;  // rows of a stay in the first-level cache while strips are read
   const Index d = op.a.cols;
   const Index panel = min(cached_rows(d, kStrip), round_up(op.b.rows, kStrip));
   auto* strips = scratch<float>(context, 0, panel * d);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The common core of exact and weighted attention: query rows that share entries pass over the entries in panels of
 // kPanel, keeping a running maximum, denominator and numerator (online softmax).
-// Each result of a row is formed in an order that depends only on the entries, never on the rows beside it: logits by one
-// chain over d, numerators by one chain over a panel, panels in order. So blocks may be split in any way.
+// The order of each sum depends only on the entries, never on neighbouring rows: logits are one chain over d, numerators one
+// chain over a panel, panels in order. Results are therefore the same however blocks are split.
 #pragma once
 
 #include "pack.hpp"
@@ -94,7 +94,7 @@ struct PanelEntries {
   const float* values[kPanel];
 };
 
-/// One query row cannot earn back the packing of values: it reads them where they are.
+/// For one query row, packing the values costs more than it saves: they are read in place.
 inline bool packs_values(const PanelState& state) { return state.rows > 1 || state.dv % kStrip != 0; }
 
 inline void pack_values(const float* const* rows, Index count, Index dv, float* out) {

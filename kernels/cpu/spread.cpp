@@ -11,7 +11,7 @@ void run(const SpreadRows<HostMatrix>& op, Context&) {
     const Index source = op.sources.data[k * op.sources.stride];
     const Index last = source + op.count < n - 1 ? source + op.count : n - 1;
     const float* from = op.rows.data + source * stride;
-    // A strip of the source stays in a register while the rows that receive it pass.
+    // A strip of the source stays in a register while it is added to rows.
     Index c = 0;
     for (; c + W <= cols; c += W) {
       const Vec part = load(from + c);

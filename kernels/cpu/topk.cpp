@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where few of many are wanted, a sample gives a bound that leaves little more than those. Among what is left, radix select: a
-// histogram of the leading bits finds the bin of the k-th largest score; only that bin's scores are looked at again, by their
-// next bits, until the k-th largest is known exactly. One last pass collects the columns.
+// Where k is small, a bound from a sample excludes most scores. Radix select on the others: a histogram of the leading bits
+// finds the bin of the k-th largest score; only the scores of that bin are counted again, by their next bits, until the k-th
+// largest is known exactly. A last pass collects the columns.
 #include "simd.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kManyBits = 11;
 constexpr int kFewBits = 8;
-constexpr Index kManyKeys = 1 << 13;  // from which on bins of more bits pay
+constexpr Index kManyKeys = 1 << 13;  // from here on bins of more bits pay
 constexpr int kBins = 1 << kManyBits;
 constexpr int kCopies = 4;  // neighbouring scores count in different copies, so that equal bins do not wait for each other
 
@@ -34,7 +34,7 @@ struct Histogram {
 };
 
 void count_bins(const std::int32_t* keys, Index n, int shift, Histogram& histogram) {
-  histogram.copies = n < 2 * histogram.bins ? 1 : kCopies;  // few keys: what counts is to clear and to walk over the bins
+  histogram.copies = n < 2 * histogram.bins ? 1 : kCopies;  // few keys: clearing and reading the bins dominates
   auto* counts = histogram.counts;
   const auto mask = static_cast<std::uint32_t>(histogram.bins) - 1;
   for (int copy = 0; copy < histogram.copies; ++copy)
@@ -66,7 +66,7 @@ Index keep_prefix(const std::int32_t* keys, Index n, int shift, std::uint32_t pr
   return kept;
 }
 
-/// 1 <= k <= n. As many leading bits at a time as the number of keys left is worth.
+/// 1 <= k <= n. The fewer keys remain, the fewer bits are counted at a time.
 Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_t* candidates, Histogram histogram) {
   std::uint32_t prefix = 0;
   for (int shift = 32; shift > 0;) {
@@ -102,8 +102,8 @@ void make_keys(const float* scores, Index n, std::int32_t* keys) {
   for (; i < n; ++i) keys[i] = ordered(broadcast(scores[i]))[0];
 }
 
-constexpr Index kSampled = 8;       // one vector of so many is in the sample
-constexpr Index kWorthASample = 4;  // scores for each one taken
+constexpr Index kSampled = 8;       // one vector in kSampled is in the sample
+constexpr Index kWorthASample = 4;  // scores per score selected, at least
 
 /// A key that is probably below the k-th largest of all and above most others, from a sample.
 std::int32_t probable_bound(const float* scores, Index n, Index k, std::int32_t* keys, std::int32_t* candidates,

@@ -37,7 +37,7 @@ void list_entries(const Op& op, Index table, Index begin, Index count, PanelEntr
   }
 }
 
-/// Logits of `height` rows from the scores kept; any number in unused slots. The next row's are on their way meanwhile.
+/// Looks up the logits of `height` rows in the scores, prefetching those of the next row; unused slots get any number.
 void gather_scores(const Op& op, const PanelState& state, Rows rows, Index row, Index height, Index count,
                    const std::int32_t* ids) {
   const Index step = rows.step * op.scores.stride;
@@ -191,11 +191,11 @@ void pass_over_panels(const Op& op, Context& context) {
   }
 }
 
-/// Whether to compute the logits of tokens that all queries of a head share is faster than to look them up, each in a cache
-/// line of its own.
+/// Whether computing the logits of tokens that all queries of a head share is faster than looking them up, each in its own
+/// cache line.
 bool computes_faster(const Op& op) {
   constexpr Index kLine = 64 / Index{sizeof(float)};
-  constexpr Index kLineCost = 240;  // of a line, in products: 5 ns
+  constexpr Index kLineCost = 240;  // products that take as long as loading a line, 5 ns
   constexpr Index kRowsToPackFor = 16;
   if (op.per_query || op.keys.data == nullptr || op.queries.rows / op.ids.rows < kRowsToPackFor) return false;
   Index lines = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact attention in one pass over the keys (online softmax), all in fp32. A block takes 16 * RowsPerThread query rows, a share
-// of the keys and up to 128 value columns; a second kernel merges the shares in their order, so results do not depend on
+// Exact attention in one pass over the keys (online softmax), all in fp32. A block processes 16 * RowsPerThread query rows, a
+// share of the keys and up to 128 value columns; a second kernel merges the shares in their order, so results do not depend on
 // timing. A block is 16 x 16 threads: thread (ty, tx) owns the rows ty, ty + 16, ..., the keys tx, tx + 16, ... of a tile and
 // groups of 4 adjacent value columns.
 #include "kernels.hpp"
@@ -16,11 +16,11 @@ constexpr int kSide = 16;
 constexpr int kThreads = kSide * kSide;
 constexpr int kTileKeys = 64;
 constexpr int kKeysPerThread = kTileKeys / kSide;
-constexpr int kTileDims = 64;           // dimensions of queries and keys staged at a time
+constexpr int kTileDims = 64;           // dimensions of queries and keys in a tile
 constexpr int kStride = kTileDims + 4;  // floats; rows 16 bytes aligned and 4 banks apart
 constexpr int kValueKeys = 32;          // value rows staged at a time
 constexpr int kMergeThreads = 128;
-// Shares depend on the number of keys alone, so a query's bits depend neither on the queries beside it nor on the device.
+// Shares depend on the number of keys alone, so the bits of a query depend neither on other queries nor on the device.
 constexpr Index kMinShareTiles = 4;
 constexpr Index kMaxShares = 128;
 static_assert(kTileDims == kTileKeys, "queries and probabilities share one staging area");
@@ -54,7 +54,7 @@ __device__ void stage(float* tile, int stride, const DeviceMatrix<const float>& 
   constexpr int kCount = Rows / kStep;
   const int c = static_cast<int>(threadIdx.x) % Cols;
   const int r = static_cast<int>(threadIdx.x) / Cols;
-  float part[kCount];  // all loads are under way before the first store waits for one
+  float part[kCount];  // all loads are issued before the first store waits for one
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     const Index at = row + r + i * kStep;
@@ -84,7 +84,7 @@ __device__ void tile_dots(float (&dots)[Rows][kKeysPerThread], const Op& op, Ind
     for (int b = 0; b < kKeysPerThread; ++b) dots[a][b] = 0;
   }
   for (Index dim = 0; dim < op.queries.cols; dim += kTileDims) {
-    __syncthreads();  // what the tiles held has been used
+    __syncthreads();  // all threads have read the tiles
     stage<Rows * kSide, kTileDims>(q_tile, kStride, op.queries, row, dim);
     stage<kTileKeys, kTileDims>(k_tile, kStride, op.keys, key, dim);
     __syncthreads();
@@ -125,8 +125,8 @@ struct Plus {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-/// Turns the tile's dots into logits (kept in op.scores where asked for), raises the maxima, rescales the state to them and
-/// writes exp(logit - max) to p_tile, 0 where masked.
+/// Turns the tile's dots into logits (kept in op.scores unless that is absent), raises the maxima, rescales the state to them
+/// and writes exp(logit - max) to p_tile, 0 where masked.
 template <int Rows, int Groups>
 __device__ void tile_softmax(float (&dots)[Rows][kKeysPerThread], State<Rows, Groups>& state, const Range (&ranges)[Rows],
                              const Op& op, Index row, Index key, float* p_tile) {
@@ -168,7 +168,7 @@ __device__ void tile_values(State<Rows, Groups>& state, const Op& op, Index key,
   const int tx = static_cast<int>(threadIdx.x) % kSide;
   const int ty = static_cast<int>(threadIdx.x) / kSide;
   for (int part = 0; part < kTileKeys; part += kValueKeys) {
-    __syncthreads();  // p_tile is complete, and what v_tile held has been used
+    __syncthreads();  // p_tile is complete, and all threads have read v_tile
     stage<kValueKeys, kColumns>(v_tile, kColumns, op.values, key + part, column);
     __syncthreads();
 #pragma unroll 2
@@ -251,14 +251,14 @@ __global__ void __launch_bounds__(kThreads, 2) attend(Op op, Parts parts) {
     if (__syncthreads_or(seen) == 0) continue;  // masked for all rows of the block
     float dots[Rows][kKeysPerThread];
     tile_dots<Rows>(dots, op, row, key, qp_tile, kv_tile);
-    __syncthreads();  // the queries have been used: probabilities take their place
+    __syncthreads();  // all threads have read the queries: probabilities replace them
     tile_softmax<Rows, Groups>(dots, state, ranges, op, row, key, qp_tile);
     tile_values<Rows, Groups>(state, op, key, column, qp_tile, kv_tile);
   }
   write_parts<Rows, Groups>(state, op, row, column, parts);
 }
 
-/// One block a row. out = sum_s exp(max_s - max) out_s / sum_s exp(max_s - max) sum_s.
+/// One block per row. out = sum_s exp(max_s - max) out_s / sum_s exp(max_s - max) sum_s.
 __global__ void __launch_bounds__(kMergeThreads) merge(Op op, Parts parts) {
   const Index rows = op.queries.rows;
   const Index r = blockIdx.x;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of threads walks one block of tokens, row by row: each warp takes every kWarps-th of the rows before it and forms one
-// term of the sum at a time, in fp64; the shares of the warps are added in their order.
+// A block of threads walks one block of tokens, row by row: each warp processes every kWarps-th of the rows before it and adds
+// one term at a time to its share of the sum, in fp64; the shares of the warps are added in their order.
 #include "kernels.hpp"
 #include "launch.cuh"
 
@@ -13,7 +13,7 @@ using Walk = BalanceWalk<DeviceMatrix>;
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / kWarp;
 
-/// What the keys of block b are taken relative to, [d]; zeros where the walk is not centred. All threads must call it.
+/// The vector subtracted from the keys of block b, [d]; zeros where the walk is not centred. All threads must call it.
 __device__ void form_centre(const Walk& op, Index b, double* centre) {
   for (Index c = threadIdx.x; c < op.keys.cols; c += kThreads) {
     double sum = 0;
@@ -25,7 +25,7 @@ __device__ void form_centre(const Walk& op, Index b, double* centre) {
   __syncthreads();
 }
 
-/// K(i, j). All lanes of the warp must call it and all get it.
+/// K(i, j), in all lanes. All lanes of the warp must call it.
 __device__ double kernel(const Walk& op, const double* centre, Index b, Index i, Index j) {
   double logit = 0;
   for (Index c = lane_index(); c < op.keys.cols; c += kWarp) {
@@ -42,7 +42,7 @@ __device__ double kernel(const Walk& op, const double* centre, Index b, Index i,
   return weight * (factor + static_cast<double>(op.value_offset));
 }
 
-/// The sum of the warps' shares, known to all threads. All threads of the block must call it.
+/// The sum of the warps' shares, in all threads. All threads of the block must call it.
 __device__ double block_sum(double share) {
   __shared__ double shares[kWarps];
   __syncthreads();  // the previous call's shares have been read

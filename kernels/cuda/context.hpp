@@ -28,15 +28,15 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// Device memory in stream order: usable by work queued after this call, released after the work queued before the last owner
-/// went away. Never null, also for 0 bytes. Throws OutOfDeviceMemory.
+/// Device memory in stream order: usable by work queued after this call, released after the work queued before its last owner
+/// is destroyed. Never null, also for 0 bytes. Throws OutOfDeviceMemory.
 std::shared_ptr<void> allocate(const std::shared_ptr<const Stream>& stream, std::size_t bytes);
 
-/// Memory of allocate() is released in the order of `stream` from now on, instead of the one that it was allocated in. What
-/// was queued there must have finished.
+/// Memory of allocate() is released in the order of `stream` from now on, instead of the one that it was allocated in. Work
+/// queued there must have finished.
 void hand_over(const std::shared_ptr<void>& storage, const std::shared_ptr<const Stream>& stream);
 
-/// What the process may hold and holds of a device's memory.
+/// The device memory that this process can use and uses.
 DeviceMemory memory_of(int device);
 
 class Context {

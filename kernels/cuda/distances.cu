@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One warp a distance. The two greedy loops are one cooperative launch each: every round updates all points against one centre
-// and finds the next centre by a grid-wide reduction whose outcome does not depend on the order of its operands.
+// One warp per distance. The two greedy loops are one cooperative launch each: every round updates all points against one
+// centre and finds the next centre by a grid-wide reduction whose outcome does not depend on the order of its operands.
 #include <cooperative_groups.h>
 
 #include <climits>
@@ -17,7 +17,8 @@ namespace cg = cooperative_groups;
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
 
-/// |a - b|^2 over d dimensions, the same bits for the same operands in every kernel. All lanes must call it and all get it.
+/// |a - b|^2 over d dimensions, the same bits for the same operands in every kernel. The result is in all lanes, which must
+/// all call it.
 __device__ float squared_distance(const float* a, const float* b, Index d) {
   float sum = 0;
   for (Index c = lane_index(); c < d; c += kWarp) {
@@ -55,7 +56,7 @@ __device__ Candidate warp_best(Candidate mine) {
   return mine;
 }
 
-/// The best candidate of the block, known to all its threads. All threads of the block must call it.
+/// The best candidate of the block, in all its threads. All threads of the block must call it.
 __device__ Candidate block_best(Candidate mine) {
   __shared__ Candidate warp_bests[kWarps];
   mine = warp_best(mine);
@@ -67,7 +68,7 @@ __device__ Candidate block_best(Candidate mine) {
   return best;
 }
 
-/// The best candidate of the grid, known to all threads. `board` holds two lines of gridDim.x candidates, used in turn: a line
+/// The best candidate of the grid, in all threads. `board` holds two lines of gridDim.x candidates, used in turn: a line
 /// is written again only after the synchronisation of the round between, when every block has read it.
 __device__ Candidate grid_best(Candidate mine, Candidate* board, Index round) {
   Candidate* line = board + (round % 2) * gridDim.x;
@@ -79,7 +80,7 @@ __device__ Candidate grid_best(Candidate mine, Candidate* board, Index round) {
   return block_best(best);
 }
 
-/// nearest[i]: squared distance from point i to the centres so far, -1 for a centre. Entry i is touched by one warp only.
+/// nearest[i]: squared distance from point i to the centres so far, -1 for a centre. Only one warp accesses entry i.
 __global__ void __launch_bounds__(kThreads) k_center(KCenter<DeviceMatrix> op, float* nearest, Candidate* board) {
   Candidate centre{INFINITY, static_cast<int>(op.start)};
   for (Index round = 0; round < op.order.rows; ++round) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations on the device: one .cu a header of include/kvbench/kernels/, queued on the context's stream.
+// The operations on the device: one .cu file per header of include/kvbench/kernels/, queued on the context's stream.
 #pragma once
 
 #include <kvbench/kernels/backend.hpp>

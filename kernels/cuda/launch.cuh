@@ -29,7 +29,7 @@ void launch(const Context& context, dim3 grid, int threads, void (*kernel)(Param
   KVBENCH_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
-/// One thread an item, for kernels that walk their items with first_index() and index_stride().
+/// One thread per item, for kernels that walk their items with first_index() and index_stride().
 template <class... Parameters, class... Arguments>
 void launch_items(const Context& context, Index items, void (*kernel)(Parameters...), Arguments... arguments) {
   constexpr int kThreads = 256;
@@ -37,7 +37,7 @@ void launch_items(const Context& context, Index items, void (*kernel)(Parameters
   launch(context, dim3(static_cast<unsigned>(blocks)), kThreads, kernel, arguments...);
 }
 
-/// One warp an item, for kernels that walk their items with first_warp() and warp_stride().
+/// One warp per item, for kernels that walk their items with first_warp() and warp_stride().
 template <class... Parameters, class... Arguments>
 void launch_warps(const Context& context, Index items, void (*kernel)(Parameters...), Arguments... arguments) {
   constexpr int kThreads = 256;
@@ -45,7 +45,7 @@ void launch_warps(const Context& context, Index items, void (*kernel)(Parameters
   launch(context, dim3(static_cast<unsigned>(blocks)), kThreads, kernel, arguments...);
 }
 
-/// Blocks of a cooperative launch with a warp an item: no more than the device holds at once.
+/// Blocks of a cooperative launch with one warp per item: no more than the device holds at once.
 template <class... Parameters>
 int cooperative_blocks(const Context& context, Index items, int threads, void (*kernel)(Parameters...)) {
   int per_multiprocessor = 0;
@@ -76,7 +76,7 @@ __device__ inline Index first_warp() { return first_index() / kWarp; }
 __device__ inline Index warp_stride() { return index_stride() / kWarp; }
 __device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-/// Sum over the warp in a fixed order; every lane gets it. All lanes must call it.
+/// Sum over the warp in a fixed order; the result is in all lanes, which must all call it.
 template <class T>
 __device__ T warp_sum(T value) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(kFullWarp, value, offset);

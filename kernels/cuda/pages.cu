@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread an element of the result, or two for the bounds: neighbours read neighbouring columns.
+// One thread per element of the result, or two for the bounds: neighbours read neighbouring columns.
 #include "kernels.hpp"
 #include "launch.cuh"
 

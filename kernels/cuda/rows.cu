@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread an output element, except the norms: one warp a row. Sums are formed in fp64.
+// One thread per output element; for the norms, one warp per row. Sums in fp64.
 #include "kernels.hpp"
 #include "launch.cuh"
 
@@ -67,7 +67,7 @@ __global__ void column_sums(ColumnSums<DeviceMatrix> op) {
   }
 }
 
-/// A warp a row.
+/// One warp per row.
 __global__ void softmax_rows(SoftmaxRows<DeviceMatrix> op) {
   for (Index r = first_warp(); r < op.scores.rows; r += warp_stride()) {
     const float log_sum_exp = op.log_sum_exp[r];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inner products in tiles of 64 x 64, each one chain over the dimensions in increasing order. A block is 16 x 16 threads:
-// thread (ty, tx) owns the rows ty, ty + 16, ... and the columns tx, tx + 16, ... of a tile. The best match runs over the same
-// tiles and stores none of them.
+// thread (ty, tx) owns the rows ty, ty + 16, ... and the columns tx, tx + 16, ... of a tile. The best match computes the same
+// tiles without storing them.
 #include "kernels.hpp"
 #include "launch.cuh"
 
@@ -13,7 +13,7 @@ constexpr int kSide = 16;
 constexpr int kThreads = kSide * kSide;
 constexpr int kTile = 64;
 constexpr int kPerThread = kTile / kSide;
-constexpr int kTileDims = 32;           // dimensions staged at a time
+constexpr int kTileDims = 32;           // dimensions in a tile
 constexpr int kStride = kTileDims + 1;  // floats; neighbouring rows lie in different banks
 
 __device__ int thread_column() { return static_cast<int>(threadIdx.x) % kSide; }
@@ -37,7 +37,7 @@ __device__ void product_tile(float (&products)[kPerThread][kPerThread], const De
     for (int j = 0; j < kPerThread; ++j) products[i][j] = 0;
   }
   for (Index dim = 0; dim < a.cols; dim += kTileDims) {
-    __syncthreads();  // what the tiles held has been used
+    __syncthreads();  // all threads have read the tiles
     stage(a_tile, a, row, dim);
     stage(b_tile, b, column, dim);
     __syncthreads();
@@ -94,7 +94,7 @@ __device__ Range range_of(const BestMatch<DeviceMatrix>& op, Index point) {
   return {op.first.empty() ? Index{0} : op.first[point], op.last.empty() ? op.candidates.rows : op.last[point]};
 }
 
-/// The candidates that any of the kTile points from `point` on sees. The same in all threads, which must all call it.
+/// The candidates of any of the kTile points from `point` on. The same in all threads, which must all call it.
 __device__ Range range_of_tile(const BestMatch<DeviceMatrix>& op, Index point) {
   __shared__ Range all;
   __syncthreads();  // the previous call's result has been read
@@ -110,7 +110,7 @@ __device__ Range range_of_tile(const BestMatch<DeviceMatrix>& op, Index point) {
   return all;
 }
 
-/// Offers a thread's 16 products of a tile to its points.
+/// Compares a thread's 16 products of a tile with the best of its points so far.
 __device__ void offer_tile(Choice (&best)[kPerThread], const float (&products)[kPerThread][kPerThread],
                            const BestMatch<DeviceMatrix>& op, Index point, Index candidate) {
   for (int i = 0; i < kPerThread; ++i) {
@@ -165,8 +165,8 @@ __global__ void normalize_rows(NormalizeRows<DeviceMatrix> op) {
 
 constexpr int kMeanThreads = 128;
 
-/// A block of threads a label and kMeanThreads columns: it looks through the labels kMeanThreads at a time and adds the rows
-/// that carry its own, in increasing order.
+/// One block of threads per label and kMeanThreads columns: it reads the labels kMeanThreads at a time and adds the rows with
+/// its label, in increasing order.
 __global__ void __launch_bounds__(kMeanThreads) mean_rows(MeanRows<DeviceMatrix> op) {
   __shared__ unsigned found[kMeanThreads / kWarp];
   const Index label = blockIdx.x;
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(kMeanThreads) mean_rows(MeanRows<DeviceMatrix>
   for (Index begin = 0; begin < op.rows.rows; begin += kMeanThreads) {
     const Index mine = begin + threadIdx.x;
     const unsigned hits = __ballot_sync(kFullWarp, mine < op.rows.rows && op.labels[mine] == label);
-    __syncthreads();  // the previous hits have been used
+    __syncthreads();  // all threads have read the previous hits
     if (lane_index() == 0) found[threadIdx.x / kWarp] = hits;
     __syncthreads();
     for (int warp = 0; warp < kMeanThreads / kWarp; ++warp) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns do not meet, sources come one after the other: one thread a column.
+// One thread per column, which adds one source after the other: columns are independent.
 #include "kernels.hpp"
 #include "launch.cuh"
 
@@ -16,7 +16,7 @@ __global__ void spread_rows(SpreadRows<DeviceMatrix> op) {
       const Index end = min(op.rows.rows, source + 1 + op.count);
       const float share = op.factor * op.rows(source, c);
       for (Index i = source + 1; i < end; i += kAtOnce) {
-        float sums[kAtOnce];  // all loads are under way before the first store waits for one
+        float sums[kAtOnce];  // all loads are issued before the first store waits for one
 #pragma unroll
         for (int r = 0; r < kAtOnce; ++r) sums[r] = i + r < end ? op.rows(i + r, c) + share : 0.0f;
 #pragma unroll

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One block a row: three radix passes find the k-th largest score, one ordered pass writes the columns above it.
+// One block per row: three radix passes find the k-th largest score, one ordered pass writes the columns above it.
 #include "kernels.hpp"
 #include "launch.cuh"
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kThreads = 1024;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kBins = 2 * kThreads;  // 11 bits a pass: 11 + 11 + 10
+constexpr int kBins = 2 * kThreads;  // 11 bits per pass: 11 + 11 + 10
 
 /// Unsigned integers that compare as the scores do; -0 and +0 are the same score.
 __device__ unsigned sort_key(float score) {
@@ -27,7 +27,7 @@ __device__ unsigned block_exclusive_sum(unsigned value, unsigned& total) {
     const unsigned below = __shfl_up_sync(kFullWarp, inclusive, static_cast<unsigned>(offset));
     if (lane >= offset) inclusive += below;
   }
-  __syncthreads();  // the previous call's totals have been read
+  __syncthreads();  // all threads have read the previous call's totals
   if (lane == kWarp - 1) warp_totals[warp] = inclusive;
   __syncthreads();
   unsigned before = 0;
@@ -65,7 +65,7 @@ __device__ unsigned kth_largest_key(const Competitors& row, unsigned& wanted) {
       if ((candidate & known) == key) atomicAdd(&histogram[candidate >> shift & digits], 1u);
     }
     __syncthreads();
-    const int high = kBins - 1 - 2 * t;  // threads take the bins from the top down, two each
+    const int high = kBins - 1 - 2 * t;  // two bins per thread, from the top down
     const unsigned in_high = histogram[high];
     const unsigned in_low = histogram[high - 1];
     unsigned total = 0;

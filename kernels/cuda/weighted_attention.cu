@@ -12,9 +12,9 @@ using Op = WeightedAttention<DeviceMatrix>;
 
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / kWarp;
-constexpr int kColumns = 4;                         // value columns a thread
-constexpr int kBlockColumns = kColumns * kThreads;  // value columns a block
-constexpr Index kMinShare = 256;  // slots; shares depend on the width of the table alone, and so do a row's bits
+constexpr int kColumns = 4;                         // value columns per thread
+constexpr int kBlockColumns = kColumns * kThreads;  // value columns per block
+constexpr Index kMinShare = 256;  // slots; shares depend on the width of the table alone, and so do the bits of a row
 constexpr Index kMaxShares = 64;
 
 __device__ Index table_row(const Op& op, Index r) {
@@ -28,7 +28,7 @@ __device__ bool usable(const Op& op, Index r, Index row, Index slot) {
   return id >= 0 && op.first[i] <= id && id < op.last[i];
 }
 
-/// One thread a slot: the exact pass has kept the logits.
+/// One thread per slot: the exact pass has kept the logits.
 __global__ void look_up_logits(Op op, DeviceMatrix<float> logits) {
   const Index width = op.ids.cols;
   for (Index e = first_index(); e < logits.rows * width; e += index_stride()) {
@@ -38,7 +38,7 @@ __global__ void look_up_logits(Op op, DeviceMatrix<float> logits) {
   }
 }
 
-/// One warp a slot.
+/// One warp per slot.
 __global__ void compute_logits(Op op, DeviceMatrix<float> logits) {
   const Index width = op.ids.cols;
   for (Index e = first_warp(); e < logits.rows * width; e += warp_stride()) {
@@ -58,7 +58,7 @@ __global__ void compute_logits(Op op, DeviceMatrix<float> logits) {
   }
 }
 
-/// One block a row: raises op.max, keeps what it was.
+/// One block per row: raises op.max and keeps its old value.
 __global__ void __launch_bounds__(kThreads) raise_maximum(Op op, DeviceMatrix<float> logits, float* old_max) {
   __shared__ float warp_maxima[kWarps];
   const Index r = blockIdx.x;
@@ -83,8 +83,8 @@ struct Parts {
   Index slots;  // in a share
 };
 
-/// Block (r, share, z): the share's den, and its num in columns [z * kBlockColumns, ...). A tile of kThreads slots is weighed
-/// by one thread a slot, then summed by one thread a column, in the order of the slots.
+/// Block (r, share, z): the share's den, and its num in columns [z * kBlockColumns, ...). The weights of a tile of kThreads
+/// slots are computed by one thread per slot, then its values are summed by one thread per column, in the order of the slots.
 __global__ void __launch_bounds__(kThreads) sum_share(Op op, DeviceMatrix<float> logits, Parts parts) {
   __shared__ float tile_weights[kThreads];
   __shared__ const float* tile_values[kThreads];
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kThreads) sum_share(Op op, DeviceMatrix<float>
   parts.den[part] = den;
 }
 
-/// One block a row: the state, rescaled to the new maximum, plus all shares.
+/// One block per row: the state, rescaled to the new maximum, plus all shares.
 __global__ void __launch_bounds__(kThreads) merge_shares(Op op, const float* old_max, Parts parts) {
   const Index r = blockIdx.x;
   const Index dv = op.num.cols;

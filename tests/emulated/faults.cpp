@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulation sees the faults that it is there for, and right kernels pass.
+// The emulation reports the faults that it is made to find, and correct kernels pass.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,7 +19,7 @@ using Kernel = void (*)(float*, bool);
 
 namespace {
 
-/// A stream of one device, and 3 blocks' worth of memory in its order.
+/// A stream of one device, and memory for 3 blocks allocated on it.
 struct Lane {
   explicit Lane(int device = 0) {
     cudaSetDevice(device);
@@ -42,7 +42,7 @@ struct Lane {
     const cudaLaunchConfig_t config = {dim3(blocks), dim3(kThreads), 0, stream, &cooperative, together ? 1u : 0u};
     return cudaLaunchKernelEx(&config, kernel, arguments...);
   }
-  /// Runs what is queued; empty where that failed.
+  /// Runs the queued work; empty where that failed.
   std::vector<float> read() {
     std::vector<float> values(count, -1);
     cudaMemcpyAsync(values.data(), out, sizeof(float) * count, cudaMemcpyDeviceToHost, stream);
@@ -66,7 +66,8 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Passes on every device where right; where faulty, each reports a fault of that kernel with one of these texts.
+/// Without the fault, the kernel passes on every device; with it, each device reports a fault of that kernel with one of these
+/// texts.
 void check_reported(Kernel kernel, const std::string& name, std::vector<std::string> texts) {
   for (int device = 0; device < emulated::devices; ++device) {
     CAPTURE(device);
@@ -94,7 +95,7 @@ TEST_CASE("a missing barrier shows as a difference between orders") {
   }
 }
 
-TEST_CASE("shared memory holds NaN when a block begins, whatever blocks before it left there") {
+TEST_CASE("shared memory holds NaN when a block begins, whatever earlier blocks wrote") {
   for (int device = 0; device < emulated::devices; ++device) {
     const std::vector<float> right = result_of(planted::fill_in_turn, false, device);
     CHECK(right[2 * kThreads] == 1);
@@ -106,11 +107,11 @@ TEST_CASE("shared memory holds NaN when a block begins, whatever blocks before i
   }
 }
 
-TEST_CASE("threads that wait for others for ever, or at other places, are reported and not waited for") {
+TEST_CASE("deadlocks and divergent synchronisation are reported") {
   check_reported(planted::two_barriers, "two_barriers", {"different barriers"});
-  check_reported(planted::early_leave, "early_leave", {"wait for others that never come"});
-  check_reported(planted::absent_lanes, "absent_lanes", {"which has left", "wait for others that never come"});
-  check_reported(planted::two_masks, "two_masks", {"different calls", "wait for others that never come"});
+  check_reported(planted::early_leave, "early_leave", {"wait for threads that never arrive"});
+  check_reported(planted::absent_lanes, "absent_lanes", {"which has exited", "wait for threads that never arrive"});
+  check_reported(planted::two_masks, "two_masks", {"different calls", "wait for threads that never arrive"});
 }
 
 TEST_CASE("a message names kernel, lines and threads") {
@@ -119,11 +120,11 @@ TEST_CASE("a message names kernel, lines and threads") {
   lane.read();
   // early_leave waits in line 39 of planted.cu.
   CHECK(emulated::fault() ==
-        "planted::early_leave(float*, bool): threads wait for others that never come; "
-        "block (0, 0, 0): thread 0 at planted.cu:39; block (0, 0, 0): thread 5 has left");
+        "planted::early_leave(float*, bool): threads wait for threads that never arrive; "
+        "block (0, 0, 0): thread 0 at planted.cu:39; block (0, 0, 0): thread 5 has exited");
 }
 
-TEST_CASE("writing outside of device memory is seen, before and behind it") {
+TEST_CASE("writes before and after an allocation are reported") {
   check_reported(planted::write_before, "write_before", {"written outside of device memory: at byte -4 of 768"});
   Lane lane;
   lane.launch(planted::neighbours, 4u, lane.out, false);  // memory of 3 blocks
@@ -131,7 +132,7 @@ TEST_CASE("writing outside of device memory is seen, before and behind it") {
   CHECK(contains(emulated::fault(), "at byte 768 of 768"));
 }
 
-TEST_CASE("memory holds NaN before it is written; writing after it was freed is seen") {
+TEST_CASE("memory holds NaN before it is written; writes after a free are reported") {
   Lane lane;
   for (const float x : lane.read()) CHECK(std::isnan(x));
   cudaFreeAsync(lane.out, lane.stream);
@@ -142,14 +143,14 @@ TEST_CASE("memory holds NaN before it is written; writing after it was freed is 
   lane.out = nullptr;
 }
 
-TEST_CASE("memory is not there yet for another stream") {
+TEST_CASE("memory is not yet allocated for another stream") {
   Lane lane, other;
   other.launch(planted::neighbours, 3u, lane.out, false);
   CHECK(cudaStreamSynchronize(other.stream) == cudaSuccess);
   for (const float x : lane.read()) CHECK(std::isnan(x));
 }
 
-TEST_CASE("nothing has happened before the host waits") {
+TEST_CASE("nothing runs before the host waits") {
   Lane lane;
   std::vector<float> host(Lane::count, -1);
   lane.launch(planted::neighbours, 3u, lane.out, false);
@@ -163,7 +164,7 @@ TEST_CASE("nothing has happened before the host waits") {
   cudaEventDestroy(event);
 }
 
-TEST_CASE("copies between the wrong sides, or too long, are seen") {
+TEST_CASE("copies in the wrong direction, or too long, are reported") {
   float host[4] = {};
   const auto copy = [&](auto to, auto from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, const char* text) {
     CHECK(cudaMemcpyAsync(to, from, bytes, kind, stream) == cudaErrorLaunchFailure);
@@ -172,13 +173,13 @@ TEST_CASE("copies between the wrong sides, or too long, are seen") {
   };
   Lane lane;
   float* const out = lane.out;
-  copy(host, host, 16, cudaMemcpyHostToDevice, lane.stream, "the target of a copy is not device memory");
-  copy(host, host, 16, cudaMemcpyDeviceToHost, lane.stream, "the source of a copy is not device memory");
-  copy(out, out, 16, cudaMemcpyHostToDevice, lane.stream, "no host memory");
+  copy(host, host, 16, cudaMemcpyHostToDevice, lane.stream, "the target of a copy is not allocated device memory");
+  copy(host, host, 16, cudaMemcpyDeviceToHost, lane.stream, "the source of a copy is not allocated device memory");
+  copy(out, out, 16, cudaMemcpyHostToDevice, lane.stream, "not host memory");
   copy(out + Lane::count - 1, host, 16, cudaMemcpyHostToDevice, lane.stream, "reaches beyond its device memory: 780 of 768");
 }
 
-TEST_CASE("blocks of a cooperative launch are there together, each with its shared memory") {
+TEST_CASE("blocks of a cooperative launch run together, each with its own shared memory") {
   for (int device = 0; device < emulated::devices; ++device) {
     Lane lane(device), counter(device);
     const unsigned zero = 0;
@@ -191,7 +192,7 @@ TEST_CASE("blocks of a cooperative launch are there together, each with its shar
   }
 }
 
-TEST_CASE("the backend says what is held and when memory is exhausted") {
+TEST_CASE("the back end reports held memory, and when memory is exhausted") {
   constexpr std::size_t mib = std::size_t{1} << 20;
   const auto backend = kvbench::make_cuda_backend();
   CHECK(backend->name() == "cuda (emulated on the processor, threads forward)");
@@ -204,7 +205,7 @@ TEST_CASE("the backend says what is held and when memory is exhausted") {
     CHECK(backend->memory()->limit == before + 8 * mib);
     try {
       backend->allocate<float>((1 << 20) + 1);
-      FAIL("more than the limit was had");
+      FAIL("more than the limit was allocated");
     } catch (const kvbench::OutOfDeviceMemory& fault) {
       CHECK(fault.asked() == 4 * mib + 4);
       CHECK(fault.memory().held == before + 4 * mib);

@@ -33,13 +33,13 @@ struct SameBits : doctest::IReporter {
   explicit SameBits(const doctest::ContextOptions&) {}
   void test_case_start(const doctest::TestCaseData& started) override { test = &started; }
   void test_case_end(const doctest::CurrentTestCaseStats&) override {
-    if (crashed) return;  // the runtime is locked
+    if (crashed) return;  // the runtime is still locked
     emulated::check_memory();
     if (!emulated::fault().empty()) fail(emulated::fault().c_str());
     for (int device = 1; device < emulated::devices; ++device) {
       const std::uint64_t digest = emulated::digest(device);
       if (digest == 0 || digest == emulated::digest(0)) continue;  // 0: not used
-      fail("what was read from the devices depends on the order of their threads");
+      fail("the results depend on the order of threads");
       break;
     }
   }

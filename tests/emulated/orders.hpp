@@ -10,8 +10,8 @@
 
 namespace kvbench::test {
 
-/// The CUDA backend on emulated devices: the orders of threads. The program's main() (orders.cpp) fails where one test case
-/// reads different bits on two of them, where a kernel was at fault, or where memory was written that is not held.
+/// The CUDA back end on the emulated devices of these orders. main() in orders.cpp fails where a test case reads different bits
+/// from two of them, and where a kernel or a copy had a fault.
 std::vector<std::unique_ptr<Backend>> emulated_backends(const std::vector<emulated::Order>& orders);
 
 }  // namespace kvbench::test

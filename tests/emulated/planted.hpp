@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels with a fault each, which `faulty` switches on. They write to out[0 .. blocks * threads - 1] unless stated otherwise.
+// Kernels with one fault each, which `faulty` switches on. They write to out[0 .. blocks * threads - 1] unless stated
+// otherwise.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +11,7 @@ constexpr int kThreads = 64;
 
 /// out[t] = t + 1 modulo kThreads, through shared memory; faulty: without a barrier between write and read.
 __global__ void neighbours(float* out, bool faulty);
-/// 1 and 2 in turn; faulty: blocks but the first leave the place of the 2 as they found it.
+/// 1 and 2 in turn; faulty: all blocks but the first do not write the 2.
 __global__ void fill_in_turn(float* out, bool faulty);
 /// Faulty: half of the threads wait at another barrier.
 __global__ void two_barriers(float* out, bool faulty);
@@ -22,7 +23,7 @@ __global__ void absent_lanes(float* out, bool faulty);
 __global__ void two_masks(float* out, bool faulty);
 /// Faulty: also writes out[-1].
 __global__ void write_before(float* out, bool faulty);
-/// out[t] = number of blocks that arrived before any went on, from each block's first thread; counter[0] = 0 before.
+/// out[t] = number of blocks that reached the grid synchronisation before any passed it; counter[0] = 0 before.
 __global__ void count_blocks(float* out, unsigned* counter);
 
 }  // namespace planted

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole replays on an emulated device: workers and the reader ahead use it at once, each on its stream.
+// Whole replays on an emulated device: workers and the thread that reads ahead use it concurrently, each on its own stream.
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -85,7 +85,7 @@ TEST_CASE("a replay on a device without enough memory ends with a sentence on wh
   emulated::limit_memory(std::size_t{1} << 30);
   CHECK(contains(message, "The GPU's memory is exhausted"));
   CHECK_MESSAGE(contains(message, "The current work item has 40 tokens"), message);
-  // What was given back can be had again.
+  // Freed memory can be allocated again.
   CHECK_NOTHROW(replay_on("cuda", trace));
   CHECK(make_cuda_backend()->memory()->held == 0);
   CHECK(emulated::fault() == "");

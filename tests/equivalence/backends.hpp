@@ -13,7 +13,7 @@ std::vector<std::unique_ptr<Backend>> backends_under_test();
 
 /// Whether they run on an emulated device, where each step is slow.
 bool steps_are_slow();
-/// A size that only makes a test thorough: the smaller one where steps are slow.
+/// For sizes that only make a test more thorough: the smaller one on an emulated device.
 inline Index sized(Index usual, Index smaller) { return steps_are_slow() ? smaller : usual; }
 
 }  // namespace kvbench::test

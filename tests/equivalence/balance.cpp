@@ -116,7 +116,7 @@ void check_walked(const Problem& p, const Walked& walked, double tolerance) {
     all.close += one.close;
   }
   CHECK(all.wrong == 0);
-  CHECK(all.close <= 2 + p.n / 50);  // else the test would say nothing (the first row of a greedy walk is always close)
+  CHECK(all.close <= 2 + p.n / 50);  // else nothing would be tested (the first row of a greedy walk is always close)
   for (const std::int32_t sign : walked.signs) CHECK(std::abs(sign) == 1);
 }
 
@@ -183,7 +183,7 @@ TEST_CASE("balance walks: every option, alone and together") {
           }
 }
 
-TEST_CASE("balance walks: a step large enough that most rows are certain") {
+TEST_CASE("balance walks: a step so large that most signs are forced") {
   Problem p = problem(300, 8, {0, 300});
   p.step = {1};
   check_problem(p);
@@ -229,7 +229,7 @@ TEST_CASE("balance walks: signs of a block do not depend on its neighbours") {
 }
 
 TEST_CASE("balance walks: the prefilter changes no sign") {
-  if (!prefilter_available()) return;
+  if (!prefilter_available() || steps_are_slow()) return;  // host code, which equivalence_cpu checks
   const auto check_same = [](const Problem& p) {
     const Walked expected = run(*make_cpu_backend(best_isa(), Prefilter::off), p);
     const Walked actual = run(*make_cpu_backend(best_isa(), Prefilter::always), p);
@@ -273,7 +273,7 @@ void check_last(Problem p, double largest) {
   if (p.pairs) expected[at(last + 1)] = 1;
   const auto check = [&](Backend& b) { CHECK(run(b, p).signs == expected); };
   for_each_backend(check);
-  if (prefilter_available()) check(*make_cpu_backend(best_isa(), Prefilter::always));
+  if (prefilter_available() && !steps_are_slow()) check(*make_cpu_backend(best_isa(), Prefilter::always));
 }
 
 /// n times the same row.
@@ -283,7 +283,8 @@ std::vector<float> repeated(const std::vector<float>& row, Index n) {
   return rows;
 }
 
-/// As bytes (127, 126, 126, ...) of 1/127: all errors are on one side, so that products are nearly as far off as they can be.
+/// As 8-bit integers (127, 126, 126, ...) times 1/127: all errors have one sign, so that products have nearly the largest
+/// possible error.
 std::vector<float> hard_row(Index d, float sign) {
   std::vector<float> row(at(d), sign * 126.49f / 127);
   row[0] = sign;

@@ -64,29 +64,34 @@ TEST_CASE("k-center equals the reference, ties and duplicates included") {
 TEST_CASE("leader clusters equal the reference, ties and overflow included") {
   for (Index n : {Index{0}, Index{1}, Index{40}, sized(700, 90)})
     for (Index d : {1, 5, 16})
-      for (float radius : {0.0f, 3.0f, 8.0f, 1000.0f})
+      for (float radius : {0.0f, 3.0f, 8.0f, 1000.0f}) {
+        bool fitted = false;
         for (Index capacity : {0, 1, 16, 50, 800}) {
+          if (fitted && steps_are_slow()) break;  // on a device, a larger capacity changes no step
           CAPTURE(n);
           CAPTURE(d);
           CAPTURE(radius);
           CAPTURE(capacity);
           const auto points = Random().lattice(n * d, 5);
           const Clusters expected = clusters(*make_ref_backend(), points, n, d, radius, capacity, n + 1);
+          fitted = expected.count <= capacity;
           for_each_backend([&](Backend& b) {
             const Clusters actual = clusters(b, points, n, d, radius, capacity, n + 1);
             check_equivalent(actual.labels, expected.labels, "labels");
             CHECK(actual.count == expected.count);
             CHECK(same_bits(actual.representatives, expected.representatives));
             for (const Index block : {n + 1, Index{77}}) {
+              if (block == 77 && n <= block) continue;  // one call, as before
               const Clusters counted = clusters(b, points, n, d, radius, capacity, block, false);
               CHECK(counted.count == expected.count);
               CHECK(same_bits(counted.representatives, expected.representatives));
             }
           });
         }
+      }
 }
 
-TEST_CASE("leader clusters: the same bits whichever way the stream is split into calls") {
+TEST_CASE("leader clusters: the same bits however the stream is split into calls") {
   const Index n = sized(900, 250);
   const Index d = 24;
   const auto points = Random().normal(n * d);

@@ -147,7 +147,7 @@ TEST_CASE("prefiltered best match: the same bits where points equal candidates, 
   }
 }
 
-TEST_CASE("prefiltered best match: the same bits where the roundings of fp32 decide, not the rows") {
+TEST_CASE("prefiltered best match: the same bits where rounding decides, not the rows") {
   if (prefilter_missing()) return;
   // Products near 1e10 d are multiples of 1024 or more, and the scores of exact arithmetic differ by less.
   const Index n = 200, d = 64;
@@ -158,7 +158,7 @@ TEST_CASE("prefiltered best match: the same bits where the roundings of fp32 dec
   check_same({.n = n, .c = n, .d = d, .points = points, .candidates = points, .skip_self = true});
 }
 
-TEST_CASE("prefiltered best match: the same bits with biases that decide, or are not finite") {
+TEST_CASE("prefiltered best match: the same bits with dominant biases, or biases that are not finite") {
   if (prefilter_missing()) return;
   const Index n = 100, c = 300, d = 64;
   for (const float factor : {1e-20f, 1.0f, 1e6f, 1e30f, kInfinity}) {
@@ -188,7 +188,7 @@ std::vector<std::int32_t> move(Problem& p, int step, const Kind& kind) {
   return moved;
 }
 
-/// Searches that are repeated while candidates move give what those from scratch give.
+/// Repeated searches, while candidates move, have the same results as new searches.
 void check_repeated(Backend& b, Problem p, const Kind& kind) {
   CAPTURE(p.n);
   CAPTURE(p.c);

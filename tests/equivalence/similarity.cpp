@@ -185,7 +185,7 @@ TEST_CASE("best match equals the reference up to the tolerance where scores are 
   }
 }
 
-TEST_CASE("best match: the same bits whichever way the points are split into calls") {
+TEST_CASE("best match: the same bits however the points are split into calls") {
   Problem p{.n = 130, .c = 90, .d = 37, .points = Random().normal(130 * 37), .candidates = Random(7).normal(90 * 37)};
   add_chunks(p, 40, 30);
   for_each_backend([&](Backend& b) {

@@ -39,7 +39,7 @@ TEST_CASE("arrays of every size arrive whole, from another thread, while the bac
   });
 }
 
-TEST_CASE("what an uploader brought is counted from when it is adopted, and may outlive uploader and backend") {
+TEST_CASE("uploaded memory is counted from its adoption on, and may outlive uploader and back end") {
   Buffer<float> kept;
   for_each_backend([&](Backend& b) {
     auto uploader = b.make_uploader();

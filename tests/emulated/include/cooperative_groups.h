@@ -6,7 +6,7 @@
 namespace cooperative_groups {
 
 struct grid_group {
-  void sync(emulated::Where where = emulated::Where::current()) const { emulated::meet_grid(where); }
+  void sync(emulated::Where where = emulated::Where::current()) const { emulated::sync_grid(where); }
 };
 inline grid_group this_grid() { return {}; }
 

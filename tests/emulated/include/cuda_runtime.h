@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of the CUDA runtime that kernels/cuda uses, for a host compiler: found before the toolkit's header of this name.
-// What runs behind it is machine.cpp (threads, barriers) and runtime.cpp (memory, streams).
+// Implemented in ../machine (threads, barriers) and ../runtime (memory, streams).
 #pragma once
 
 #include <cfloat>
@@ -99,7 +99,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 
 namespace emulated {
 
-/// Queues a kernel: `thread` runs one thread of it; `kernel` is its address, by which messages find its name.
+/// Queues a kernel: `thread` runs one thread of it; messages name it by its address, `kernel`.
 cudaError_t queue_kernel(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> thread);
 
 constexpr int multiprocessors = 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels see: qualifiers, indices, barriers, warps, intrinsics. Functions at which threads meet know the line of their
-// caller, so that messages can name it.
+// Device code: qualifiers, indices, barriers, warp primitives, intrinsics. Functions that synchronise threads record the line
+// of their caller for messages.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 #define __device__
 #define __host__
 #define __launch_bounds__(...)
-// One copy for the block that runs: the machine poisons and swaps it. The build moves all statics of device code into a
-// section of their own (CMakeLists.txt), because g++ 12 ignores a section attribute on statics of templates.
+// One copy, for the block that runs: the machine poisons and exchanges it. The build moves all statics of device code to a
+// section of their own (CMakeLists.txt), because g++ 12 ignores section attributes on statics of templates.
 #define __shared__ static
 
 struct uint3 {
@@ -38,15 +38,15 @@ namespace emulated {
 
 using Where = std::source_location;
 
-enum class Meeting { barrier, count, any, warp, shuffle, ballot, grid };
+enum class Sync { barrier, count, any, warp, shuffle, ballot, grid };
 
-/// All threads of the block; those with a predicate are counted.
-int meet_block(Meeting kind, bool predicate, Where where);
-/// The lanes of the mask. Shuffle: the bits of lane `from`, the poison where it is not in the mask. Ballot: whose `bits` are
-/// not 0.
-std::uint64_t meet_warp(Meeting kind, unsigned mask, std::uint64_t bits, int from, Where where);
-/// All threads of a cooperative launch.
-void meet_grid(Where where);
+/// Waits for all threads of the block; returns the number of those with the predicate.
+int sync_block(Sync kind, bool predicate, Where where);
+/// Waits for the lanes of the mask. A shuffle returns the bits of lane `from`, or the poison where the mask does not contain
+/// it; a ballot returns the lanes whose `bits` are not 0.
+std::uint64_t sync_warp(Sync kind, unsigned mask, std::uint64_t bits, int from, Where where);
+/// Waits for all threads of a cooperative launch.
+void sync_grid(Where where);
 
 inline int lane() {
   return static_cast<int>((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % unsigned{warpSize});
@@ -57,7 +57,7 @@ T shuffle(unsigned mask, T value, int from, Where where) {
   static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
-  bits = meet_warp(Meeting::shuffle, mask, bits, from, where);
+  bits = sync_warp(Sync::shuffle, mask, bits, from, where);
   std::memcpy(&value, &bits, sizeof(T));
   return value;
 }
@@ -65,20 +65,20 @@ T shuffle(unsigned mask, T value, int from, Where where) {
 }  // namespace emulated
 
 inline void __syncthreads(emulated::Where where = emulated::Where::current()) {
-  emulated::meet_block(emulated::Meeting::barrier, false, where);
+  emulated::sync_block(emulated::Sync::barrier, false, where);
 }
 inline int __syncthreads_count(int predicate, emulated::Where where = emulated::Where::current()) {
-  return emulated::meet_block(emulated::Meeting::count, predicate != 0, where);
+  return emulated::sync_block(emulated::Sync::count, predicate != 0, where);
 }
 inline int __syncthreads_or(int predicate, emulated::Where where = emulated::Where::current()) {
-  return emulated::meet_block(emulated::Meeting::any, predicate != 0, where) > 0 ? 1 : 0;
+  return emulated::sync_block(emulated::Sync::any, predicate != 0, where) > 0 ? 1 : 0;
 }
 
 inline void __syncwarp(unsigned mask = 0xffffffffu, emulated::Where where = emulated::Where::current()) {
-  emulated::meet_warp(emulated::Meeting::warp, mask, 0, 0, where);
+  emulated::sync_warp(emulated::Sync::warp, mask, 0, 0, where);
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate, emulated::Where where = emulated::Where::current()) {
-  return static_cast<unsigned>(emulated::meet_warp(emulated::Meeting::ballot, mask, predicate != 0, 0, where));
+  return static_cast<unsigned>(emulated::sync_warp(emulated::Sync::ballot, mask, predicate != 0, 0, where));
 }
 template <class T>
 T __shfl_sync(unsigned mask, T value, int from, emulated::Where where = emulated::Where::current()) {
@@ -100,7 +100,7 @@ T __shfl_down_sync(unsigned mask, T value, unsigned delta, emulated::Where where
   return emulated::shuffle(mask, value, from >= warpSize ? emulated::lane() : from, where);
 }
 
-/// Threads take turns at meetings alone, so this is one step.
+/// Threads switch only where they synchronise, so this is atomic.
 template <class T>
 T atomicAdd(T* at, T value) {
   const T before = *at;

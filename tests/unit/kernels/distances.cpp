@@ -14,7 +14,7 @@ TEST_CASE("squared distances") {
   CHECK(ref->read(out) == std::vector<float>{25, 2, 0, 25});
 }
 
-TEST_CASE("k-center takes the farthest point, the lowest index on ties, each point once") {
+TEST_CASE("k-center selects the farthest point, the lowest index on ties, each point once") {
   const auto ref = make_ref_backend();
   const auto points = matrix<float>(*ref, {{0}, {10}, {-10}, {0}, {4}});
   auto order = ref->allocate<std::int32_t>(5);

@@ -49,7 +49,7 @@ TEST_CASE("fp32 to fp16 rounds to nearest, ties to even") {
   CHECK((narrow_f16(std::nanf("")) & 0x7e00) == 0x7e00);
 }
 
-TEST_CASE("bfloat16 both ways") {
+TEST_CASE("bfloat16 to fp32 and back") {
   CHECK(widen_bf16(0x3f80) == 1);
   CHECK(widen_bf16(0xc040) == -3);
   CHECK(widen_bf16(0x7f80) == kInfinity);
@@ -61,7 +61,7 @@ TEST_CASE("bfloat16 both ways") {
   CHECK((narrow_bf16(std::nanf("")) & 0x7fc0) == 0x7fc0);
 }
 
-TEST_CASE("every finite half survives the way to fp32 and back") {
+TEST_CASE("every finite half is the same after conversion to fp32 and back") {
   for (std::uint32_t bits = 0; bits < 65536; ++bits) {
     const auto half = static_cast<std::uint16_t>(bits);
     if ((bits & 0x7c00) != 0x7c00) REQUIRE(narrow_f16(widen_f16(half)) == half);

@@ -25,7 +25,7 @@ TEST_CASE("known-answer vectors of philox4x32-10 published with Random123") {
         std::vector<std::uint32_t>{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u});
 }
 
-TEST_CASE("uniform52 takes cell midpoints: never 0, never 1") {
+TEST_CASE("uniform52 returns cell midpoints: never 0, never 1") {
   CHECK(uniform52(0, 0) == 0x1p-53);
   CHECK(uniform52(0xffffffffu, 0xffffffffu) == 1 - 0x1p-53);
   CHECK(uniform52(0x80000000u, 0) == 0.5 + 0x1p-53);

@@ -43,13 +43,13 @@ class OutOfDeviceMemory : public std::bad_alloc {
   std::shared_ptr<const std::string> message_;  // shared: copying an exception must not throw
 };
 
-/// The contents of a buffer on the host: where they stand, or a copy of what stands on a device. Holds them as long as it
-/// lives.
+/// The contents of a buffer on the host: in place where the buffer is in host memory, else a copy. They stay valid as long as
+/// the view exists.
 template <class T>
 class HostView {
  public:
   HostView() = default;
-  /// The contents of a vector, which the view takes over.
+  /// Takes ownership of a vector.
   explicit HostView(std::vector<T> values) {
     auto owner = std::make_shared<const std::vector<T>>(std::move(values));
     data_ = owner->data();
@@ -74,7 +74,7 @@ class HostView {
   std::size_t size_ = 0;
 };
 
-/// Not thread-safe: one thread at a time. Kernels may run asynchronously; read() is the one synchronisation.
+/// Used by one thread at a time. Kernels may run asynchronously; only read() and on_host() wait for them.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -110,10 +110,10 @@ class Backend {
     return kernels::BufferAccess::make<T>(metered(std::move(storage), bytes), static_cast<T*>(address), rows, cols);
   }
 
-  /// A way in for arrays that other threads prepare while this backend computes.
+  /// Copies arrays to this back end from other threads while it computes.
   virtual std::shared_ptr<Uploader> make_uploader() const = 0;
 
-  /// The array that an uploader of the same device has brought, size() == rows * cols.
+  /// An array uploaded to the same device, as a buffer; size() == rows * cols.
   template <class T>
   Buffer<T> adopt(Uploaded<T> array, Index rows, Index cols = 1) {
     assert(array.present() && array.size() == rows * cols);
@@ -179,7 +179,7 @@ class Backend {
   virtual bool in_host_memory() const = 0;
   virtual std::shared_ptr<void> allocate_bytes(std::size_t bytes) = 0;
   virtual std::pair<std::shared_ptr<void>, void*> adopt_bytes(std::shared_ptr<void> host, std::size_t bytes) = 0;
-  /// From now on this backend uses what an uploader brought.
+  /// Makes uploaded memory usable by this back end's kernels.
   virtual void receive(const std::shared_ptr<void>& /*storage*/) {}
   virtual void read_bytes(const void* from, std::size_t bytes, void* to) = 0;
   virtual void fill_words(void* to, std::size_t words, std::uint32_t pattern) = 0;

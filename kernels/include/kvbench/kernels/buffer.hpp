@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opaque arrays: what code above kernels/ holds instead of pointers.
+// Opaque arrays, which code above kernels/ holds instead of pointers.
 #pragma once
 
 #include <cassert>
@@ -61,7 +61,7 @@ class Buffer {
 
 namespace kernels {
 
-/// The one door between opaque buffers and typed views; used by Backend implementations and by nobody else.
+/// Converts opaque buffers to typed views; used by implementations of Backend only.
 class BufferAccess {
  public:
   template <class T>

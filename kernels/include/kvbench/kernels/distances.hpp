@@ -20,14 +20,14 @@ struct SquaredDistances {
   static constexpr auto fields(auto& op) { return std::tie(op.points, op.centres, op.out); }
 };
 
-/// Greedy k-center (Gonzalez; SubGen section 3.2 cites Dyer and Frieze): starts at point `start`, then always takes the point
-/// farthest from the centres so far; ties: the lowest index. A taken point has distance 0 and is never taken again: when
-/// only taken points and duplicates remain, the lowest untaken index follows.
+/// Greedy k-center (Gonzalez; SubGen section 3.2 cites Dyer and Frieze): starts at point `start`, then selects the point
+/// farthest from the centres so far; ties: the lowest index. A point is selected once only: when only centres and duplicates of
+/// centres remain, the lowest index that is not a centre follows.
 template <template <class> class Ref>
 struct KCenter {
   Ref<const float> points;  ///< [n, d]
   Index start = 0;
-  Ref<std::int32_t> order;  ///< [k, 1] centres in the order taken, k <= n: the first k' of them solve k'
+  Ref<std::int32_t> order;  ///< [k, 1] centres in the order of selection, k <= n: the first k' of them solve k'
   Ref<float> radius2;       ///< [k, 1] squared distance from order[i] to the nearest earlier centre; +inf for the first
 
   static constexpr auto fields(auto& op) { return std::tie(op.points, op.start, op.order, op.radius2); }
@@ -41,9 +41,9 @@ struct LeaderClusters {
   Ref<const float> points;     ///< [n, d] in stream order
   float radius = 0;            ///< Euclidean, >= 0
   Ref<float> representatives;  ///< [capacity, d] in and out: the first count[0] rows are in use
-  Ref<std::int32_t> count;     ///< [1, 1] in and out; capacity + 1 when a point would have opened one cluster too many
-  /// [n, 1] cluster of each point; -1 from the point on that did not fit. Absent: clusters are counted, which needs any
-  /// representative within the radius, not the nearest: much less work on the host.
+  Ref<std::int32_t> count;     ///< [1, 1] in and out; capacity + 1 where a point would have opened one cluster too many
+  /// [n, 1] cluster of each point; -1 from the point on that exceeds the capacity. Absent: clusters are only counted. This
+  /// needs any representative within the radius instead of the nearest, which is much less work on the host.
   Ref<std::int32_t> labels = {};
 
   static constexpr auto fields(auto& op) { return std::tie(op.points, op.radius, op.representatives, op.count, op.labels); }

@@ -14,7 +14,7 @@ namespace kvbench::kernels {
 template <template <class> class Ref>
 struct PageBounds {
   Ref<const float> rows;  ///< [n, d]
-  Index page = 16;        ///< rows a page
+  Index page = 16;        ///< rows per page
   Ref<float> out;         ///< [ceil(n / page), 2d]
 
   static constexpr auto fields(auto& op) { return std::tie(op.rows, op.page, op.out); }

@@ -30,7 +30,7 @@ struct SquaredNorms {
 
 /// Rotary position embedding (RoFormer, arXiv 2104.09864): turns row i by offsets[i] positions.
 /// Pair p of the first `rotary_dims` columns turns by offset * theta^(-2p / rotary_dims); pairs are (p, p + rotary_dims/2), or
-/// (2p, 2p+1) where `interleaved`. Angles are formed in fp64. Columns beyond rotary_dims are copied.
+/// (2p, 2p+1) where `interleaved`. Angles are computed in fp64. Columns beyond rotary_dims are copied.
 template <template <class> class Ref>
 struct RotateRows {
   Ref<const float> rows;            ///< [k, d]

@@ -34,7 +34,7 @@ struct MatchState;
 /// The most similar candidate of each point: argmax of <points[i], candidates[c]> + bias[c] over first[i] <= c < last[i]; ties:
 /// the lowest c. Normalised rows make it the cosine; bias[c] = -|candidates[c]|^2 / 2 makes it the nearest in Euclidean
 /// distance. A search that is repeated while candidates move (k-means) passes the same `state` to all of its calls, and `moved`
-/// from the second call on; it has no ranges, and calls with `moved` ask for no scores.
+/// from the second call on; it has no ranges, and calls with `moved` compute no scores.
 template <template <class> class Ref>
 struct BestMatch {
   Ref<const float> points;             ///< [n, d]
@@ -42,12 +42,12 @@ struct BestMatch {
   Ref<const float> bias = {};          ///< [c, 1]; absent: 0
   Ref<const std::int32_t> first = {};  ///< [n, 1]; absent: 0
   Ref<const std::int32_t> last = {};   ///< [n, 1]; absent: c
-  bool skip_self = false;              ///< candidate i is none for point i
-  Index pairs = 0;                     ///< compared where ranges are given, for the declared cost; 0: all
-  Ref<const std::int32_t> moved = {};  ///< [c, 1] 0: candidate and bias are those of the call that left `best` and `state`
+  bool skip_self = false;              ///< candidate i is excluded for point i
+  Index pairs = 0;                     ///< number of comparisons where ranges are given, for the declared cost; 0: all
+  Ref<const std::int32_t> moved = {};  ///< [c, 1] 0: candidate and bias are those of the call that wrote `best` and `state`
   MatchState* state = nullptr;         ///< of Backend::make_match_state(); null: nothing is kept between calls
   Ref<std::int32_t> best;              ///< [n, 1]; -1 where a point has no candidate. In and out with `moved`
-  Ref<float> score = {};               ///< [n, 1] of the best; -inf where there is none. Absent: not wanted
+  Ref<float> score = {};               ///< [n, 1] of the best; -inf where there is none. Absent: not computed
 
   static constexpr auto fields(auto& op) {
     return std::tie(op.points, op.candidates, op.bias, op.first, op.last, op.skip_self, op.pairs, op.moved, op.state, op.best,
@@ -60,7 +60,7 @@ struct BestMatch {
 template <template <class> class Ref>
 struct MeanRows {
   Ref<const float> rows;           ///< [n, d]
-  Ref<const std::int32_t> labels;  ///< [n, 1] in [0, c), or -1: the row counts nowhere
+  Ref<const std::int32_t> labels;  ///< [n, 1] in [0, c), or -1: the row is left out
   Ref<const float> weights = {};   ///< [n, 1] > 0; absent: 1
   Ref<float> out;                  ///< [c, d] in and out
   Ref<float> mass;                 ///< [c, 1] sum of the weights; 0 where the label does not occur

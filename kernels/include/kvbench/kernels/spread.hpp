@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows handed on to those after them: how CaM (ICML 2024) merges a value that leaves the cache into values that stay.
+// Rows added to the rows after them: CaM (ICML 2024) merges an evicted value into values that stay in the cache.
 #pragma once
 
 #include <tuple>
@@ -9,11 +9,11 @@
 
 namespace kvbench::kernels {
 
-/// rows[s + j] += factor * rows[s] for j = 1 .. count, as far as there are rows, for one source s after the other: what a row
-/// was handed goes on with it when its own turn comes. Sums in fp32.
+/// rows[s + j] += factor * rows[s] for j = 1 .. count, as far as there are rows, for one source s after the other: a source
+/// that has received from earlier sources passes on the sum. Sums in fp32.
 template <template <class> class Ref>
 struct SpreadRows {
-  Ref<const std::int32_t> sources;  ///< [k, 1] rows in the order of their turns
+  Ref<const std::int32_t> sources;  ///< [k, 1] rows in the order in which they are added
   Index count = 1;
   float factor = 1;
   Ref<float> rows;  ///< [n, c] in and out

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of large arrays to where a backend computes, beside whatever that backend does meanwhile.
+// Copies large arrays to the memory of a back end while that back end computes.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace kvbench {
 
-/// An array that has arrived. It becomes a buffer by Backend::adopt, of any backend on the same device.
+/// An uploaded array. Backend::adopt() of any back end on the same device turns it into a buffer.
 template <class T>
 class Uploaded {
  public:
@@ -29,13 +29,13 @@ class Uploaded {
   Index size_ = 0;
 };
 
-/// Safe to use from several threads, also while the backends that it serves compute.
+/// Safe to use from several threads, also while back ends on the same device compute.
 class Uploader {
  public:
   virtual ~Uploader() = default;
 
-  /// Takes host data, at least one element; returns when the array lies where the backend computes (at once on the host,
-  /// without a copy). Throws std::bad_alloc where memory is short there.
+  /// Uploads host data, at least one element, and returns when the array is in the memory of the back end (at once and without
+  /// a copy on the host). Throws std::bad_alloc where that memory is exhausted.
   template <class T>
   Uploaded<T> upload(std::vector<T> data) {
     auto owner = std::make_shared<std::vector<T>>(std::move(data));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed views of memory that somebody else owns. They exist only inside kernels/: a view says in its type which
-// memory it points to, so that host code cannot dereference device memory.
+// Typed views of memory that they do not own. They exist only inside kernels/. The type of a view names the memory that it
+// points to, so that host code cannot dereference device memory.
 #pragma once
 
 #include <cstdint>

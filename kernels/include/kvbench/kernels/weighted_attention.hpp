@@ -24,7 +24,7 @@ struct WeightedAttention {
   Ref<const float> keys;             ///< [n, d] the tokens' own keys
   Ref<const float> values;           ///< [n, dv]
   Ref<const float> scores = {};      ///< [R, n] logits of the tokens, scale included, kept by the exact pass; absent: computed
-  Ref<const std::int32_t> ids;       ///< [L, width] token that a slot holds or stands for; -1 = unused slot
+  Ref<const std::int32_t> ids;       ///< [L, width] token of the slot, or the token whose position it has; -1: unused slot
   Ref<const float> weight_num = {};  ///< [L, width] wN; absent: 1
   Ref<const float> weight_den = {};  ///< [L, width] wD; absent: 1
   Ref<const float> own_keys = {};    ///< [L*width, d] keys in place of the tokens'; absent: the tokens'

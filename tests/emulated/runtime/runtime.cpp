@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events, launches and memory. Work stands in the queue of its stream until the host waits for the stream or for an
-// event in it: the latest moment that the interface allows, so a host that reads too early, or frees too early, is seen.
+// Streams, events, launches and memory. Work stays in the queue of its stream until the host waits for the stream or for an
+// event in it. This is the latest moment that the interface allows, so that host code that reads or frees too early is found.
 #include "runtime.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace emulated {
 
 namespace {
 
-/// Runs what is queued, up to where `done` holds. What is behind a fault never runs.
+/// Runs the queued work until `done` holds. Work after a fault never runs.
 void drain(CUstream_st& stream, const bool* done = nullptr) try {
   while (!stream.queue.empty() && (done == nullptr || !*done)) {
     const std::function<void()> work = std::move(stream.queue.front());
@@ -51,12 +51,12 @@ bool on_a_device(const void* data) {
   return std::any_of(runtime().all.begin(), runtime().all.end(), [&](const Device& d) { return d.memory.owns(data); });
 }
 
-/// Each side must be what the kind says, of this stream's device, and be held.
+/// Both sides must match the kind; device memory must be allocated on this stream's device.
 void require_sides(const Memory& memory, const void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   if (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) memory.require(to, bytes, "the target of a copy");
   if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) memory.require(from, bytes, "the source of a copy");
-  if (kind == cudaMemcpyHostToDevice && on_a_device(from)) throw Fault("the source of a copy is no host memory");
-  if (kind == cudaMemcpyDeviceToHost && on_a_device(to)) throw Fault("the target of a copy is no host memory");
+  if (kind == cudaMemcpyHostToDevice && on_a_device(from)) throw Fault("the source of a copy is not host memory");
+  if (kind == cudaMemcpyDeviceToHost && on_a_device(to)) throw Fault("the target of a copy is not host memory");
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ cudaError_t cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t stream)
     Memory& memory = device_of(stream).memory;
     *data = memory.allocate(bytes);
     if (*data == nullptr) return cudaErrorMemoryAllocation;
-    stream->queue.push_back([&memory, at = *data] { memory.poison(at); });  // whoever writes earlier loses it
+    stream->queue.push_back([&memory, at = *data] { memory.poison(at); });  // overwrites what was written too early
     return cudaSuccess;
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls of the emulated runtime share.
+// State shared by the calls of the emulated runtime.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <mutex>
 #include <string>
 
-#include "machine.hpp"
+#include "../machine/machine.hpp"
 #include "memory.hpp"
 
 struct CUstream_st {
@@ -44,20 +44,20 @@ Runtime& runtime();
 
 extern thread_local int current_device;
 
-/// A fault stays for ever; another error until it is asked for.
-cudaError_t noted(cudaError_t error);
+/// Records an error until cudaGetLastError(); after a fault, every call fails.
+cudaError_t recorded(cudaError_t error);
 
-cudaError_t failed(const Fault& fault);
+cudaError_t record_fault(const Fault& fault);
 
-/// One call: alone, and with what it throws as its error.
+/// Makes one call under the lock, and turns a Fault into its error.
 template <class Call>
 cudaError_t guarded(Call call) {
   const std::lock_guard lock(runtime().mutex);
   if (!runtime().fault.empty()) return cudaErrorLaunchFailure;
   try {
-    return noted(call());
+    return recorded(call());
   } catch (const Fault& fault) {
-    return failed(fault);
+    return record_fault(fault);
   }
 }
 

@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "device.hpp"
-#include "include/cuda_runtime.h"
+#include "../device.hpp"
+#include "../include/cuda_runtime.h"
 
 namespace emulated {
 
@@ -16,7 +16,7 @@ struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Numbers for the order of threads: cheap, and the same in every run.
+/// Random numbers for the order of threads, the same in every run.
 struct Random {
   using result_type = std::uint32_t;
   static constexpr result_type min() { return 0; }
@@ -34,7 +34,7 @@ struct Kernel {
   std::function<void()> thread;
 };
 
-/// Throws Fault where threads wait for each other for ever, or meet where they must not. One call at a time.
+/// Throws Fault on deadlocks and divergent synchronisation. One call at a time.
 void run_kernel(const Kernel& kernel, Order order, Random& random);
 
 }  // namespace emulated

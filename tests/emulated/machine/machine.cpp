@@ -41,7 +41,7 @@ void poison_shared() {
 }  // namespace
 
 template <class T>
-void Machine::arrange(std::vector<T>& items) {
+void Machine::apply_order(std::vector<T>& items) {
   if (order_ == Order::reverse) std::reverse(items.begin(), items.end());
   if (order_ == Order::shuffled) std::shuffle(items.begin(), items.end(), *random_);
 }
@@ -55,11 +55,11 @@ void Machine::run(const Kernel& kernel, Order order, Random& random) {
   blockDim = kernel.block;
   std::vector<std::uint64_t> blocks(std::uint64_t{kernel.grid.x} * kernel.grid.y * kernel.grid.z);
   for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = i;
-  arrange(blocks);
+  apply_order(blocks);
   try {
     kernel.cooperative ? run_together(blocks) : run_alone(blocks);
   } catch (...) {
-    abandon();
+    drop_threads();
     throw;
   }
 }
@@ -69,7 +69,7 @@ void Machine::begin(Block& block, std::uint64_t index) {
   block.index = index_in(gridDim, index);
   block.threads.resize(count);
   block.warps.assign((count + kWarp - 1) / kWarp, {});
-  if (count % kWarp != 0) block.warps.back().gone = ~0u << count % kWarp;
+  if (count % kWarp != 0) block.warps.back().exited = ~0u << count % kWarp;
   block.arrived = block.predicates = block.done = 0;
   for (unsigned t = 0; t < count; ++t) {
     block.threads[t].number = t;
@@ -87,7 +87,7 @@ void Machine::run_alone(const std::vector<std::uint64_t>& blocks) {
     begin(block, index);
     poison_shared();
     enter(block);
-    if (block.done < block.threads.size()) stuck({&block});
+    if (block.done < block.threads.size()) report_deadlock({&block});
   }
 }
 
@@ -120,31 +120,31 @@ void Machine::run_together(const std::vector<std::uint64_t>& blocks) {
       at_grid_ = 0;
       moved = true;
     }
-    if (!moved) stuck(running);
+    if (!moved) report_deadlock(running);
   }
 }
 
-/// Runs the block until none of its threads can go on.
+/// Runs the block until each of its threads waits or has finished.
 void Machine::enter(Block& block) {
   block_ = &block;
   blockIdx = block.index;
-  go_on(main_);
+  run_next(main_);
   if (!fault_.empty()) throw Fault(fault_);
 }
 
-/// One more stack to run threads on.
-void Machine::hire() {
+/// Adds a stack to run threads on.
+void Machine::add_worker() {
   workers_.push_back(std::make_unique<Worker>());
   Worker& worker = *workers_.back();
-  worker.place = Place(std::allocator_arg, Stacks{}, [this, &worker](Place&& from) {
-    *leaving = std::move(from);
+  worker.fiber = Fiber(std::allocator_arg, Stacks{}, [this, &worker](Fiber&& from) {
+    *suspended = std::move(from);
     work(worker);
-    return Place{};
+    return Fiber{};
   });
   idle_.push_back(&worker);
 }
 
-/// Runs threads from their begin, one after the other.
+/// Runs one thread after the other from its start to its end.
 void Machine::work(Worker& self) {
   for (;;) {
     try {
@@ -154,35 +154,35 @@ void Machine::work(Worker& self) {
     }
     thread_->done = true;
     ++block_->done;
-    block_->warps[thread_->number / kWarp].gone |= 1u << thread_->number % kWarp;
+    block_->warps[thread_->number / kWarp].exited |= 1u << thread_->number % kWarp;
     if (!block_->ready.empty() && !block_->ready.back()->waiting && fault_.empty()) {  // no need to switch stacks
-      take_next();
+      select_next();
       continue;
     }
     idle_.push_back(&self);
-    go_on(self.place);
+    run_next(self.fiber);
   }
 }
 
-/// Lets them go on in the order of the device, before those that could already: warps run as far ahead of each other as they
-/// may. Empties `threads`.
+/// Makes threads ready in the order of the device, before those that are ready already, so that warps run as far ahead of each
+/// other as synchronisation allows. Empties `threads`.
 void Machine::release(Block& block, std::vector<Thread*>& threads) {
-  arrange(threads);
+  apply_order(threads);
   block.ready.insert(block.ready.end(), threads.rbegin(), threads.rend());
   threads.clear();
 }
 
 std::string Machine::text_of(const Thread& thread) const {
   std::string text = "thread " + std::to_string(thread.number);
-  if (thread.done) return text + " has left";
+  if (thread.done) return text + " has exited";
   if (!thread.waiting) return text + " runs";
   const std::string file = thread.where.file_name();
   return text + " at " + file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(thread.where.line());
 }
 
-/// Nobody can go on: says who waits where, one thread for each place, and who has left.
-void Machine::stuck(const std::vector<Block*>& blocks) {
-  std::string text = "threads wait for others that never come";
+/// No thread can continue: reports where threads wait, one thread per source line, and which have exited.
+void Machine::report_deadlock(const std::vector<Block*>& blocks) {
+  std::string text = "threads wait for threads that never arrive";
   for (const Block* block : blocks) {
     std::vector<std::string> seen;
     for (const Thread& thread : block->threads) {
@@ -195,8 +195,8 @@ void Machine::stuck(const std::vector<Block*>& blocks) {
   throw Fault(text);
 }
 
-/// Drops the threads of a faulty launch, wherever they are.
-void Machine::abandon() {
+/// Discards the threads of a faulty launch.
+void Machine::drop_threads() {
   for (const auto& block : blocks_) {
     block->threads.clear();
     block->ready.clear();

@@ -9,19 +9,19 @@
 namespace emulated {
 
 Runtime& runtime() {
-  static auto* one = new Runtime;  // outlives whoever frees late
+  static auto* one = new Runtime;  // never destroyed: memory may be freed at exit
   return *one;
 }
 
 thread_local int current_device = 0;
 
-cudaError_t noted(cudaError_t error) {
+cudaError_t recorded(cudaError_t error) {
   if (!runtime().fault.empty()) return cudaErrorLaunchFailure;
   if (error != cudaSuccess) runtime().last = error;
   return error;
 }
 
-cudaError_t failed(const Fault& fault) {
+cudaError_t record_fault(const Fault& fault) {
   runtime().fault = fault.what();
   std::fprintf(stderr, "fault of the emulated device: %s\n", fault.what());
   return cudaErrorLaunchFailure;
@@ -69,7 +69,7 @@ const char* cudaGetErrorName(cudaError_t error) {
   }
 }
 
-/// Of a failed launch: what the fault was.
+/// For a failed launch, the fault.
 const char* cudaGetErrorString(cudaError_t error) {
   static thread_local std::string text;
   text = error == cudaErrorLaunchFailure ? fault() : cudaGetErrorName(error);

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "machine.hpp"
+#include "../machine/machine.hpp"
 
 namespace emulated {
 
@@ -52,7 +52,7 @@ void* Memory::allocate(std::size_t bytes) {
 
 void Memory::release(void* data) {
   const auto at = regions_.find(static_cast<std::byte*>(data));
-  if (at == regions_.end() || at->second.released) throw Fault("device memory is freed that is not held");
+  if (at == regions_.end() || at->second.released) throw Fault("device memory is freed that is not allocated");
   at->second.released = true;
   used_ -= at->second.bytes;
 }
@@ -84,7 +84,7 @@ void Memory::check(std::byte* data, const Region& region) {
   const std::byte* const behind = first_written(end, last);
   if (before == data && behind == last) return;
   const std::ptrdiff_t at = before != data ? before - data : behind - data;
-  fill(data - canary, data);  // it is said once
+  fill(data - canary, data);  // reported once
   fill(end, last);
   throw Fault("written outside of device memory: at byte " + std::to_string(at) + " of " + std::to_string(region.bytes));
 }
@@ -118,7 +118,7 @@ bool Memory::owns(const void* data) const { return containing(data) != regions_.
 
 void Memory::require(const void* data, std::size_t bytes, const char* what) const {
   const auto at = containing(data);
-  if (at == regions_.end()) throw Fault(std::string(what) + " is not device memory that is held");
+  if (at == regions_.end()) throw Fault(std::string(what) + " is not allocated device memory");
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(data) - at->first);
   if (offset + bytes > at->second.bytes) {
     throw Fault(std::string(what) + " reaches beyond its device memory: " + std::to_string(offset + bytes) + " of " +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory between canaries: poisoned when it is handed out and when it is freed.
+// Device memory between guard regions: poisoned when it is allocated and when it is freed.
 #pragma once
 
 #include <cstddef>
@@ -7,18 +7,18 @@
 #include <map>
 #include <memory>
 
-#include "device.hpp"
+#include "../device.hpp"
 
 namespace emulated {
 
 class Memory {
  public:
-  /// Null beyond the limit. What it holds is unknown until it is poisoned.
+  /// Null beyond the limit. The contents are unspecified until they are poisoned.
   void* allocate(std::size_t bytes);
-  /// No longer counted; still there until it is dropped.
+  /// No longer counted, but accessible until drop().
   void release(void* data);
   void poison(void* data);
-  /// Throws Fault where something was written around it; keeps the poisoned memory for a while to see whether it is written to.
+  /// Throws Fault where the guard regions were written. Keeps the poisoned memory for a while, to find later writes.
   void drop(void* data);
 
   bool owns(const void* data) const;
@@ -31,7 +31,7 @@ class Memory {
   std::size_t limit = std::size_t{2} << 30;
   std::size_t used() const { return used_; }
   std::size_t peak() const { return peak_; }
-  std::size_t reserved() const { return peak_; }  // the pool gives nothing back
+  std::size_t reserved() const { return peak_; }  // the pool never shrinks
 
  private:
   struct Region {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks that take turns, each going on where it was left.
+// Fibers: stacks that are suspended and resumed.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace emulated {
 
-/// A place to go on at; empty while it runs.
-using Place = boost::context::fiber;
+/// A suspended stack; empty while it runs.
+using Fiber = boost::context::fiber;
 
-/// Where the running stack is left by the next switch.
-inline Place* leaving = nullptr;
+/// Where the next switch stores the stack that it suspends.
+inline Fiber* suspended = nullptr;
 
-/// Leaves the running stack at `here` and goes on at `to`; returns when somebody switches to `here`.
-inline void switch_to(Place& to, Place& here) {
-  leaving = &here;
-  Place from = std::move(to).resume();
-  *leaving = std::move(from);
+/// Suspends the running stack in `here` and resumes `to`; returns when `here` is resumed.
+inline void switch_to(Fiber& to, Fiber& here) {
+  suspended = &here;
+  Fiber from = std::move(to).resume();
+  *suspended = std::move(from);
 }
 
-/// Hands out stacks that are never given back: workers are used again. Their size is no power of two, or the tops of all of
-/// them would compete for the same lines of the cache.
+/// Allocates stacks that are never freed, because workers are reused. Their size is no power of two, so that their tops do not
+/// compete for the same cache lines.
 class Stacks {
  public:
   static constexpr std::size_t size = 32 * 1024 + 320;
