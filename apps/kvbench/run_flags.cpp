@@ -116,7 +116,7 @@ std::string format_records(const TableFlags& options, std::span<const Record> re
   return csv_table(records, !options.no_times);
 }
 
-std::string summary_table(std::span<const Record> records) { return by_run(records, "run ", terminal_table); }
+std::string summary_table(std::span<const Record> records) { return by_run(records, "run ", terminal_summary); }
 
 int exit_code(std::span<const Record> records) {
   const bool failed = std::ranges::any_of(records, [](const Record& r) { return r.status == Status::failed; });

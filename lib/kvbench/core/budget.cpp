@@ -12,7 +12,9 @@ namespace {
 [[noreturn]] void reject(std::string_view text, std::string_view why) {
   throw Error(
       "budget '{}' {}; write a number of tokens such as 256, a share of the context such as 25% or 12.5%, or bytes per kv "
-      "head such as 512KiB",
+      "head such as 512KiB, or a limit of the memory, the fast memory or the reads relative to the full cache, such as 25%mem, "
+      "25%fast "
+      "or 25%read",
       text, why);
 }
 
@@ -51,6 +53,12 @@ constexpr ByteUnit byte_units[] = {
     {"KiB", 1 << 10}, {"MiB", 1 << 20},   {"GiB", 1 << 30}, {"KB", 1000},
     {"MB", 1000000},  {"GB", 1000000000}, {"B", 1}};  // longest first, because all of them end in B
 
+struct CostName {
+  std::string_view suffix;
+  CostKind cost;
+};
+constexpr CostName cost_names[] = {{"%mem", CostKind::memory}, {"%fast", CostKind::fast}, {"%read", CostKind::read}};
+
 }  // namespace
 
 Budget Budget::tokens(std::int64_t count) { return parse(std::to_string(count)); }
@@ -58,8 +66,10 @@ Budget Budget::tokens(std::int64_t count) { return parse(std::to_string(count));
 Budget Budget::parse(std::string_view text) {
   Budget budget;
   budget.text_ = std::string(text);
-  if (text.ends_with('%')) {
-    const Decimal share = parse_decimal(text.substr(0, text.size() - 1), text);
+  const auto* limit = std::ranges::find_if(cost_names, [&](const CostName& name) { return text.ends_with(name.suffix); });
+  if (limit != std::end(cost_names)) budget.cost_ = limit->cost;
+  if (text.ends_with('%') || budget.cost_) {
+    const Decimal share = parse_decimal(text.substr(0, text.rfind('%')), text);
     budget.unit_ = Unit::share;
     budget.numerator_ = share.numerator;
     budget.denominator_ = 100 * share.denominator;

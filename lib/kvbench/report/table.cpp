@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/report/answer.hpp>
 #include <kvbench/report/text.hpp>
 
 namespace kvbench {
@@ -31,6 +33,7 @@ constexpr Brief brief_columns[] = {
     {"budget", [](const Record& r) { return r.budget; }},
     {"kept", [](const Record& r) { return short_number(r.kept_tokens); }},
     {"bytes/full", [](const Record& r) { return short_number((r.bytes.kv + r.bytes.meta) / r.bytes.full); }},
+    {"read/full", [](const Record& r) { return short_number(r.bytes.read / r.bytes.full); }},
     {"rel_err", [](const Record& r) { return short_number(metric_mean(r, Metric::rel_err)); }},
     {"95% interval", interval_of},
     {"median", [](const Record& r) { return short_number(r.metrics[0].p50); }},
@@ -44,7 +47,7 @@ static_assert(static_cast<int>(Metric::rel_err) == 0);
 bool has_tie(const Record& r) { return r.tied == true && r.best != label_of({r.method, r.params, {}}); }
 constexpr const char* tie_note =
     "~ not distinguishable from the best row of its budget (paired test, Holm at 5 %; columns best, diff_best, tied)\n";
-constexpr std::size_t error_column = 4;
+constexpr std::size_t error_column = 5;
 
 /// Rows of the short table, header first. Rows that are not ok show their status and reason instead of numbers.
 TextRows brief_records(std::span<const Record> records, bool layers) {
@@ -67,6 +70,15 @@ TextRows brief_records(std::span<const Record> records, bool layers) {
   return rows;
 }
 
+/// Rows over all layers, and over all prompts where there are several.
+std::vector<Record> rows_over_layers(std::span<const Record> records) {
+  std::vector<Record> shown;
+  const bool several = std::ranges::any_of(records, [](const Record& r) { return r.prompt == "all"; });
+  std::ranges::copy_if(records, std::back_inserter(shown),
+                       [&](const Record& r) { return !r.layer && (!several || r.prompt == "all"); });
+  return shown;
+}
+
 }  // namespace
 
 std::string csv_table(std::span<const Record> records, bool times) { return csv_of(record_columns(), records, times); }
@@ -78,14 +90,14 @@ std::string markdown_table(std::span<const Record> records) {
 }
 
 std::string terminal_table(std::span<const Record> records) {
-  std::vector<Record> shown;
-  const bool several = std::ranges::any_of(records, [](const Record& r) { return r.prompt == "all"; });
-  std::ranges::copy_if(records, std::back_inserter(shown),
-                       [&](const Record& r) { return !r.layer && (!several || r.prompt == "all"); });
-  std::ranges::stable_sort(shown, [](const Record& a, const Record& b) {
-    const bool a_ok = a.status == Status::ok, b_ok = b.status == Status::ok;
-    if (a_ok != b_ok) return a_ok;
-    return a_ok && metric_mean(a, Metric::rel_err) < metric_mean(b, Metric::rel_err);
+  std::vector<Record> shown = rows_over_layers(records);
+  std::vector<std::string> budgets;  // in order of appearance
+  for (const Record& r : shown) {
+    if (std::ranges::find(budgets, r.budget) == budgets.end()) budgets.push_back(r.budget);
+  }
+  std::ranges::stable_sort(shown, {}, [&](const Record& r) {
+    const bool ok = r.status == Status::ok;
+    return std::tuple(!ok, std::ranges::find(budgets, r.budget) - budgets.begin(), ok ? metric_mean(r, Metric::rel_err) : 0);
   });
   TextRows rows = brief_records(shown, false);
   for (std::size_t r = 0; r < shown.size(); ++r) {
@@ -93,6 +105,13 @@ std::string terminal_table(std::span<const Record> records) {
   }
   const std::string out = aligned_rows(rows, [](std::size_t column) { return column == 0; });
   return std::ranges::any_of(shown, has_tie) ? out + tie_note : out;
+}
+
+std::string terminal_summary(std::span<const Record> records) {
+  std::string out;
+  for (const std::string& sentence : answers_of(rows_over_layers(records))) out += sentence + '\n';
+  if (!out.empty()) out += '\n';
+  return out + terminal_table(records);
 }
 
 }  // namespace kvbench

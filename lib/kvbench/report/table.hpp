@@ -18,7 +18,11 @@ std::string csv_table(std::span<const Record> records, bool times);
 /// A Markdown table of the most important columns.
 std::string markdown_table(std::span<const Record> records);
 
-/// The same columns aligned for a terminal: one line per configuration over all layers, in ascending order of the error.
+/// The same columns aligned for a terminal: one line per configuration over all layers, budget by budget in ascending order of the
+/// error; rows without results last.
 std::string terminal_table(std::span<const Record> records);
+
+/// The answers that follow from the rows (answers_of), then the terminal table.
+std::string terminal_summary(std::span<const Record> records);
 
 }  // namespace kvbench

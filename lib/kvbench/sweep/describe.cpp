@@ -32,8 +32,8 @@ std::string method_text(const MethodChoice& choice, std::size_t seeds) {
 std::string budgets_text(const SweepStep& step, const ReplayRequest& request) {
   std::vector<std::string> items;
   for (const Budget& budget : request.budgets) {
-    items.push_back(
-        fmt::format("{} ({})", budget.text(), budget_tokens(step.replay.prompts.front(), budget, request.protect_outside)));
+    const Index tokens = budget_tokens(step.replay.prompts.front(), budget, request.protect_outside);
+    items.push_back(budget.cost() ? budget.text() : fmt::format("{} ({})", budget.text(), tokens));
   }
   return fmt::format("{}", fmt::join(items, ", "));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/sweep/layout.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 
@@ -46,6 +47,14 @@ std::string method_text(const ReplayFrame& frame, std::size_t method) {
   return text;
 }
 
+/// A method that divides its budget among layers meets a limit of a cost over all layers that are replayed.
+std::string other_layers(const SweepStep& step, const WorkItem& item, std::size_t method) {
+  const ReplayRequest& request = step.request;
+  const bool limits = std::ranges::any_of(request.budgets, [](const Budget& budget) { return budget.cost().has_value(); });
+  if (!limits || !request.methods[method].info->plan) return "";
+  return fmt::format(" layers {}", fmt::join(item.prompt.layers, ","));
+}
+
 std::string digest(const std::string& text) { return trace::Sha256().add(text).hex(); }
 
 void add_replay(StepLayout& layout, const SweepStep& step) {
@@ -63,8 +72,8 @@ void add_replay(StepLayout& layout, const SweepStep& step) {
     std::vector<std::uint32_t> heads;
     for (std::size_t h = 0; h < item.kv_heads.size(); ++h) heads.push_back(static_cast<std::uint32_t>(item.first_result + h));
     for (const std::size_t method : item.methods) {
-      layout.cells.push_back(
-          {digest(fmt::format("{} {}", place, method_text(layout.frame, method))), static_cast<std::uint32_t>(method), heads});
+      const std::string key = fmt::format("{} {}{}", place, method_text(layout.frame, method), other_layers(step, item, method));
+      layout.cells.push_back({digest(key), static_cast<std::uint32_t>(method), heads});
     }
   }
 }

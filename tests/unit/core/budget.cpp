@@ -48,3 +48,19 @@ TEST_CASE("an invalid budget is rejected by name") {
     CHECK_THROWS_AS(Budget::parse(text), kvbench::Error);
   }
 }
+
+TEST_CASE("a limit of a cost is a share of the full cache") {
+  const Budget memory = Budget::parse("25%mem"), fast = Budget::parse("12.5%fast"), read = Budget::parse("100%read");
+  CHECK(memory.cost() == kvbench::CostKind::memory);
+  CHECK(fast.cost() == kvbench::CostKind::fast);
+  CHECK(read.cost() == kvbench::CostKind::read);
+  CHECK(memory.share() == 0.25);
+  CHECK(fast.share() == 0.125);
+  CHECK(memory.text() == "25%mem");
+  CHECK(memory.resolve(1000, 256) == 250);  // the first guess
+  CHECK_FALSE(Budget::parse("25%").cost());
+  CHECK_FALSE(Budget::parse("64KiB").cost());
+  for (const char* bad : {"0%mem", "101%mem", "25mem", "25%memory", "%mem", "25 %mem"}) {
+    CHECK_THROWS_AS(Budget::parse(bad), kvbench::Error);
+  }
+}

@@ -157,7 +157,7 @@ TEST_CASE("the terminal table is aligned, best error first, and shows no layers"
   CHECK(lines[0].size() == lines[1].size());
   CHECK(lines[1].size() == lines[2].size());
   for (const std::string& line : lines) CHECK(line.back() != ' ');
-  for (const char* header : {"rel_err", "bytes/full", "recall"}) {
+  for (const char* header : {"rel_err", "bytes/full", "read/full", "recall"}) {
     const std::size_t end = lines[0].find(header) + std::string(header).size();
     CAPTURE(header);
     for (std::size_t i = 1; i < 3; ++i) {

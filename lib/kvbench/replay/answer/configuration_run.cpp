@@ -43,8 +43,7 @@ void ConfigurationRun::start(std::span<HeadBlock> blocks) {
   for (std::size_t h = 0; h < heads_.size(); ++h) results_[h]->attend_s += blocks[h].exact.seconds;
 }
 
-QueryRun ConfigurationRun::advance(std::span<HeadBlock> blocks, Backend& backend) {
-  const std::vector<std::int32_t>& positions = blocks.front().exact.block.positions;
+QueryRun ConfigurationRun::advance(std::span<const std::int32_t> positions, Backend& backend) {
   const Index begin = answered_;
   if (!options_.decode) answered_ = static_cast<Index>(positions.size());
   while (answered_ == begin && begin < static_cast<Index>(positions.size())) {

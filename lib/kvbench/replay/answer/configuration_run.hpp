@@ -38,8 +38,9 @@ class ConfigurationRun {
   bool shares() const { return !options_.standalone && !options_.observes; }
 
   void start(std::span<HeadBlock> blocks);
-  /// Appends decoded tokens and returns the next queries of the block that the cache answers; empty after the last of them.
-  QueryRun advance(std::span<HeadBlock> blocks, Backend& backend);
+  /// Appends decoded tokens and returns the next queries of the block, which has these positions, that the cache answers; empty
+  /// after the last of them.
+  QueryRun advance(std::span<const std::int32_t> positions, Backend& backend);
   /// Gets from the cache the entries that answer the run, and checks them.
   void collect(std::span<HeadBlock> blocks, QueryRun run, Backend& backend);
   /// The entries of one head, in the trace's token numbers.
@@ -49,6 +50,8 @@ class ConfigurationRun {
   /// Measures the answers to the run's queries of one head: `shared`, or computed here where that is null.
   void answer(HeadBlock& block, QueryRun run, std::size_t h, const Shared* shared, Backend& backend);
   void observe();
+  /// Counts the entries that answer the run's queries of one head, where no answer is measured.
+  void count(const HeadBlock& block, QueryRun run, std::size_t h) { measurements_[h].count(block.exact, run, entries(h)); }
 
   /// Stores counts and bytes, after the last block.
   void finish();

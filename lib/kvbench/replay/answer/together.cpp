@@ -81,7 +81,7 @@ void Together::answer(std::span<HeadBlock> blocks, const Guard& guard, Backend& 
     std::map<QueryRun, std::vector<Member*>> by_run;
     for (Member& member : members_) {
       attempt(member, guard, [&] {
-        const QueryRun run = member.run->advance(blocks, backend);
+        const QueryRun run = member.run->advance(blocks.front().exact.block.positions, backend);
         if (run.size() > 0) by_run[run].push_back(&member);
       });
     }

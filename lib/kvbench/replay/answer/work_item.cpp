@@ -9,6 +9,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/answer/cost_budget.hpp>
 #include <kvbench/replay/answer/together.hpp>
 #include <kvbench/replay/measure/spent.hpp>
 #include <kvbench/replay/plan/needs.hpp>
@@ -160,26 +161,51 @@ class WorkItemRun {
     return out;
   }
 
-  /// The budget without the tokens that the harness protects. Throws Infeasible where none is left.
-  Index method_budget(std::size_t c) {
+  /// The tokens that the method may keep itself on a layer of this number, at a budget of `tokens`. Throws Infeasible where there are none.
+  Index own_tokens(std::size_t c, Index tokens, std::int64_t layer) const {
     const MethodChoice& choice = method_of(c);
     const PromptPlan& prompt = item_.prompt;
-    Index budget = budget_tokens(prompt, request_.budgets[plan_.configurations[c].budget], request_.protect_outside);
-    const bool too_large = budget > prompt.base;
-    if (choice.info->plan && !too_large) {
-      const auto layers = choice.info->plan(reader_.info().num_layers, prompt.base, budget, choice.params);
+    if (tokens > prompt.base) {
+      throw Infeasible(fmt::format("the budget of {} tokens is larger than the context of {}", tokens, prompt.base));
+    }
+    if (choice.info->plan) {
+      const auto layers = choice.info->plan(reader_.info().num_layers, prompt.base, tokens, choice.params);
       // A plan may give a layer more than the context; the mean over the layers is the budget and fits.
-      budget = std::min(layers.at(static_cast<std::size_t>(layer().layer)), prompt.base);
+      tokens = std::min(layers.at(static_cast<std::size_t>(layer)), prompt.base);
     }
-    for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = budget;
-    const Index own = budget - prompt.protect_first - prompt.protect_last;
-    if (too_large) {
-      throw Infeasible(fmt::format("the budget of {} tokens is larger than the context of {}", budget, prompt.base));
+    const Index fixed = prompt.protect_first + prompt.protect_last;
+    if (tokens <= fixed) {
+      throw Infeasible(fmt::format("the budget of {} tokens does not exceed the {} protected tokens", tokens, fixed));
     }
-    if (own < 1) {
-      throw Infeasible(fmt::format("the budget of {} tokens does not exceed the {} protected tokens", budget, budget - own));
+    return tokens - fixed;
+  }
+
+  /// The mean cost over the layers that are replayed, each at its own part of the budget, computed on the heads of this work item: the
+  /// caches of methods that divide a budget among layers have the same size on every head.
+  double cost_at(std::size_t c, CostKind cost, Index tokens, const PreparedMethod& method) {
+    std::map<Index, double> layers;  // number of layers by own tokens
+    double total = 0;
+    for (const std::int64_t layer : item_.prompt.layers) {
+      if (layer < request_.dense_layers)
+        total += 1;
+      else
+        layers[own_tokens(c, tokens, layer)] += 1;
     }
-    return own;
+    for (const auto& [own, count] : layers) {
+      check_stop();
+      std::unique_ptr<LayerCache> cache = method.make(own, plan_.configurations[c].seed);
+      total += count * cost_share(cost, std::move(cache), options_of(c), heads_, fixed_tokens(), backend_);
+    }
+    return total / static_cast<double>(item_.prompt.layers.size());
+  }
+
+  /// The tokens of the configuration's budget, protected tokens included.
+  Index requested_tokens(std::size_t c, const PreparedMethod& method) {
+    const Budget& budget = request_.budgets[plan_.configurations[c].budget];
+    const Index tokens = budget_tokens(item_.prompt, budget, request_.protect_outside);
+    if (!budget.cost() || dense()) return tokens;
+    return largest_within(budget.share(), tokens, item_.prompt.base,
+                          [&](Index trial) { return cost_at(c, *budget.cost(), trial, method); });
   }
 
   void start(std::size_t c, Groups& groups) {
@@ -190,7 +216,12 @@ class WorkItemRun {
     guarded(c, [&] {
       const PreparedMethod& method = prepared(c);
       if (method.failure) std::rethrow_exception(method.failure);
-      const Index budget = method_budget(c);
+      const Index tokens = requested_tokens(c, method);
+      for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).budget_tokens = tokens;
+      const Index budget = own_tokens(c, tokens, layer().layer);
+      for (std::size_t h = 0; h < heads_.size(); ++h) {
+        result(h, c).budget_tokens = budget + item_.prompt.protect_first + item_.prompt.protect_last;
+      }
       const Configuration& key = plan_.configurations[c];
       std::unique_ptr<LayerCache> cache;
       const Spent spent = method.spent + measured(backend_, [&] { cache = method.make(budget, key.seed); });

@@ -29,6 +29,12 @@ void Measurements::add(ExactBlock& exact, QueryRun run, const HostEntries& entri
   }
 }
 
+void Measurements::count(const ExactBlock& exact, QueryRun run, const HostEntries& entries) {
+  for (Index g = 0; g < head_->group; ++g) {
+    for (Index i = 0; i < run.size(); ++i) count_entries(exact, run, entries, g, i);
+  }
+}
+
 void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,
                            const Answer& set, Index g, Index i, Backend& backend) {
   const auto dv = static_cast<std::size_t>(head_->tokens.values.cols());

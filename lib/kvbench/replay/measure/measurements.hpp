@@ -43,6 +43,9 @@ class Measurements {
   void add(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall, const Answer& answer,
            Backend& backend);
 
+  /// Counts the entries of the run, without an answer.
+  void count(const ExactBlock& exact, QueryRun run, const HostEntries& entries);
+
   /// Call after the last query. `cached`: tokens that the exact cache would hold.
   void finish(const Footprint& footprint, Element kv_element, Index cached);
 

@@ -207,7 +207,11 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
       for (Index h = 0; h < trace.num_kv_heads; ++h) {
         if (wanted(request.kv_heads, h)) heads.push_back(h);
       }
+      plan.prompts.back().layers.push_back(prompt.layers[l].layer);
       add_work_items(plan, plan.prompts.back(), l, heads, methods);
+    }
+    for (WorkItem& item : plan.work_items) {
+      if (item.prompt.prompt == p) item.prompt.layers = plan.prompts.back().layers;
     }
   }
   if (plan.heads.empty()) throw Error("nothing to replay: `prompts` and `layers` select no layer of the trace");

@@ -31,6 +31,7 @@ struct PromptPlan {
   Protocol protocol = Protocol::prefill;
   Index tokens = 0;         ///< n
   Index context = 0;        ///< tokens [0, context) are compressed
+  std::vector<std::int64_t> layers;  ///< numbers of the layers that are replayed
   Index base = 0;           ///< number of tokens that shares of a budget refer to: the context; in a stream the prompt
   Index token_bytes = 0;    ///< bytes of a key and a value in a deployment's cache
   Index protect_first = 0;  ///< first tokens of the context that the harness keeps exactly
@@ -71,7 +72,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
 /// them, or no head is selected.
 std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request);
 
-/// The number of tokens that `budget` means in this prompt, protected tokens included.
+/// The number of tokens that `budget` means in this prompt, protected tokens included; for a limit of a cost the first guess.
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside);
 
 }  // namespace kvbench

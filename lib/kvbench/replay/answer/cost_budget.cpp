@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/replay/answer/cost_budget.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace kvbench {
+namespace {
+
+/// Runs the cache over all queries and counts the entries that answer them.
+void count_entries(ConfigurationRun& run, std::span<const Head> heads, const std::vector<TokenId>& fixed, Backend& backend) {
+  const Index total = heads.front().queries_per_head();
+  const Index step = block_queries(heads.front(), score_bytes / static_cast<double>(heads.size()));
+  for (Index begin = 0; begin < total; begin += step) {
+    std::vector<HeadBlock> blocks;
+    for (const Head& head : heads) blocks.emplace_back(head, begin, std::min(step, total - begin), fixed, backend);
+    run.start(blocks);
+    for (QueryRun part; (part = run.advance(blocks.front().exact.block.positions, backend)).size() > 0;) {
+      run.collect(blocks, part, backend);
+      for (std::size_t h = 0; h < heads.size(); ++h) run.count(blocks[h], part, h);
+    }
+  }
+}
+
+double of(const Bytes& bytes, CostKind cost) {
+  switch (cost) {
+    case CostKind::memory:
+      return bytes.kv + bytes.meta;
+    case CostKind::fast:
+      return bytes.fast;
+    case CostKind::read:
+      return bytes.read;
+  }
+  return NAN;
+}
+
+struct Point {
+  Index tokens = 0;
+  double cost = 0;
+};
+
+/// Tokens at which the line through two points reaches `limit`.
+Index interpolate(const Point& a, const Point& b, double limit) {
+  if (a.cost == b.cost) return (a.tokens + b.tokens) / 2;
+  const double slope = (b.cost - a.cost) / static_cast<double>(b.tokens - a.tokens);
+  return a.tokens + static_cast<Index>(std::clamp(std::floor((limit - a.cost) / slope + 1e-9), -1e15, 1e15));
+}
+
+}  // namespace
+
+double cost_share(CostKind cost, std::unique_ptr<LayerCache> cache, const ConfigurationRun::Options& options,
+                  std::span<const Head> heads, const std::vector<TokenId>& fixed, Backend& backend) {
+  std::vector<CellResult> results(heads.size());
+  std::vector<CellResult*> pointers;
+  for (CellResult& result : results) pointers.push_back(&result);
+  ConfigurationRun run(std::move(cache), options, heads, pointers);
+  if (cost == CostKind::read) {
+    count_entries(run, heads, fixed, backend);
+  } else {
+    while (run.advance(heads.front().positions, backend).size() > 0) {
+    }
+  }
+  run.finish();
+  double held = 0, full = 0;
+  for (const CellResult& result : results) held += of(result.bytes, cost), full += result.bytes.full;
+  return held / full;
+}
+
+Index largest_within(double limit, Index guess, Index most, const std::function<double(Index)>& cost) {
+  constexpr int interpolations = 6;         // after these the cost is not linear, and bisection continues
+  std::optional<Point> below, above, last;  // costs within and beyond the limit; the point evaluated before
+  Index too_few = 0;                        // numbers of tokens that the method cannot keep
+  std::string reason;
+  Index tokens = std::clamp<Index>(guess, 1, most);
+  for (int trial = 0;; ++trial) {
+    std::optional<Point> other;
+    try {
+      const Point point{tokens, cost(tokens)};
+      const bool within = point.cost <= limit;
+      other = within && above ? above : !within && below ? below : last ? last : Point{};
+      last = (within ? below : above) = point;
+    } catch (const Infeasible& error) {
+      too_few = std::max(too_few, tokens);
+      reason = error.what();
+    }
+    const Index low = below ? below->tokens : too_few, high = above ? above->tokens : most + 1;
+    if (high - low <= 1) break;
+    const bool line = other && trial < interpolations;
+    tokens = std::clamp(line ? interpolate(*other, *last, limit) : (low + high) / 2, low + 1, high - 1);
+  }
+  if (below) return below->tokens;
+  if (!above) throw Infeasible(reason);
+  throw Infeasible(fmt::format("the method costs at least {:.4g} % of the full cache, with {} tokens; the budget is {:.4g} %",
+                               100 * above->cost, above->tokens, 100 * limit));
+}
+
+}  // namespace kvbench

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/answer.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/core/budget.hpp>
+#include <kvbench/report/text.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr double equal_cost = 1.05;  ///< ratio of costs up to which rows are called equally expensive
+
+std::string label(const Record& r) { return label_of({r.method, r.params, {}}); }
+
+double error_of(const Record& r) { return r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean; }
+
+bool is_ranked(const Record& r) {
+  return r.status == Status::ok && r.method != "exact" && r.method != "oracle-topk" && r.method != "random" &&
+         std::isfinite(error_of(r));
+}
+
+std::string budget_text(const std::string& text) {
+  const Budget budget = Budget::parse(text);
+  const std::string percent = fmt::format("{:.4g} %", 100 * budget.share());
+  if (budget.cost() == CostKind::memory) return fmt::format("At {} of the memory", percent);
+  if (budget.cost() == CostKind::fast) return fmt::format("At {} of the fast memory", percent);
+  if (budget.cost() == CostKind::read) return fmt::format("Reading {} of the bytes", percent);
+  if (budget.is_share()) return fmt::format("At {} of the tokens", percent);
+  return fmt::format("At a budget of {}", budget.is_bytes() ? text : text + " tokens");
+}
+
+/// The rows of a budget in ascending order of the error.
+std::string verdict(const std::vector<const Record*>& rows) {
+  std::vector<std::string> tied;
+  const Record* next = nullptr;
+  for (const Record* r : rows) {
+    if (r == rows.front()) continue;
+    if (r->tied.value_or(false)) {
+      tied.push_back(label(*r));
+    } else if (next == nullptr) {
+      next = r;
+    }
+  }
+  const Record& best = *rows.front();
+  std::string out =
+      fmt::format("{}, {} has the lowest error ({})", budget_text(best.budget), label(best), short_number(error_of(best)));
+  if (!tied.empty()) out += fmt::format("; not distinguishable from it: {}", fmt::join(tied, ", "));
+  if (next == nullptr) return out + ".";
+  return out + fmt::format("; the next is {} with {:.2g} times the error.", label(*next), error_of(*next) / error_of(best));
+}
+
+/// Where the rows of a budget differ in cost.
+std::string cost_note(const std::vector<const Record*>& rows) {
+  const Budget budget = Budget::parse(rows.front()->budget);
+  const bool reads = budget.cost() == CostKind::read;
+  const auto cost = [&](const Record* r) { return (reads ? r->bytes.read : r->bytes.kv + r->bytes.meta) / r->bytes.full; };
+  const auto [least, most] = std::ranges::minmax_element(rows, {}, cost);
+  if (!(cost(*most) > equal_cost * cost(*least))) return "";
+  std::string out =
+      fmt::format("These rows do not cost the same: they {} from {} ({}) to {} ({}) of the full cache", reads ? "read" : "hold",
+                  short_number(cost(*least)), label(**least), short_number(cost(*most)), label(**most));
+  return out + (budget.cost() ? "." : "; compare equal memory with --budget 25%mem.");
+}
+
+}  // namespace
+
+std::vector<std::string> answers_of(std::span<const Record> rows) {
+  std::vector<std::pair<std::pair<Protocol, std::string>, std::vector<const Record*>>> groups;
+  for (const Record& r : rows) {
+    if (!is_ranked(r)) continue;
+    const std::pair key(r.protocol, r.budget);
+    auto found = std::ranges::find(groups, key, [](const auto& group) { return group.first; });
+    if (found == groups.end()) found = groups.insert(groups.end(), {key, {}});
+    found->second.push_back(&r);
+  }
+  std::vector<std::string> out;
+  for (auto& [key, group] : groups) {
+    if (group.size() < 2) continue;
+    std::ranges::stable_sort(group, {}, [](const Record* r) { return error_of(*r); });
+    out.push_back(verdict(group));
+    if (const std::string note = cost_note(group); !note.empty()) out.push_back(note);
+  }
+  return out;
+}
+
+}  // namespace kvbench

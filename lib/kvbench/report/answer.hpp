@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a reader may conclude from rows at one budget: which method has the lowest error, which are not distinguishable from it, and
+// whether the rows cost the same.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kvbench/replay/records/record.hpp>
+
+namespace kvbench {
+
+/// One sentence per protocol and budget, in order of appearance, over rows that belong to one trace and prompt. References (exact,
+/// oracle-topk, random) are not ranked. Followed by a sentence where the rows of a budget differ by more than 5 % in the bytes that they
+/// hold, or for a limit of reads in the bytes that they read.
+std::vector<std::string> answers_of(std::span<const Record> rows);
+
+}  // namespace kvbench

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Budgets that limit a cost: the search, and "realised <= requested" for every row of the registry in every protocol.
+#include <doctest/doctest.h>
+
+#include <support/rows.hpp>
+#include <support/small_trace.hpp>
+
+#include <kvbench/replay/answer/cost_budget.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+/// What the search returns for a cost, and how often it evaluates it.
+std::pair<Index, int> search(double limit, Index guess, Index most, const std::function<double(Index)>& cost) {
+  int evaluations = 0;
+  const Index found = largest_within(limit, guess, most, [&](Index tokens) {
+    ++evaluations;
+    return cost(tokens);
+  });
+  return {found, evaluations};
+}
+
+/// 600 tokens: the windows of all methods fit into a quarter of the context.
+trace::SynthOptions long_options() {
+  trace::SynthOptions options = small_options();
+  options.num_tokens = 640;
+  options.prompt_tokens = 600;
+  options.num_queries = 80;
+  options.column_queries = 32;
+  return options;
+}
+
+double realised(const Bytes& bytes, CostKind cost) {
+  return (cost == CostKind::memory ? bytes.kv + bytes.meta : cost == CostKind::fast ? bytes.fast : bytes.read) / bytes.full;
+}
+
+ReplayRequest limited(Protocol protocol, std::vector<std::string> budgets) {
+  ReplayRequest request;
+  for (const Row& row : all_rows()) request.methods.push_back({row.info, row.params});
+  request.budgets.clear();
+  for (const std::string& budget : budgets) request.budgets.push_back(Budget::parse(budget));
+  request.seeds = {0};
+  request.protocol = protocol;
+  return request;
+}
+
+/// The realised cost of a configuration over all heads of a trace, relative to the full cache; NaN where no head is ok.
+double total(const ReplayResults& results, std::size_t c, CostKind cost) {
+  double held = 0, full = 0;
+  for (const HeadResult& head : results.heads) {
+    const CellResult& cell = head.cells[c];
+    if (cell.status != Status::ok) continue;
+    held += realised(cell.bytes, cost) * cell.bytes.full, full += cell.bytes.full;
+  }
+  return held / full;
+}
+
+}  // namespace
+
+TEST_CASE("the search finds the largest number of tokens within the limit") {
+  const auto line = [](Index tokens) { return 0.1 + 0.001 * static_cast<double>(tokens); };
+  CHECK(search(0.25, 250, 1000, line).first == 150);  // 0.1 + 0.15
+  CHECK(search(0.2505, 10, 1000, line).first == 150);
+  CHECK(search(1.1, 250, 1000, line).first == 1000);
+  CHECK(search(0.25, 250, 1000, line).second <= 5);
+  const auto steps = [](Index tokens) { return 0.01 * static_cast<double>((tokens + 15) / 16); };
+  CHECK(search(0.25, 100, 1000, steps).first == 400);  // 25 pages of 16
+  const auto square = [](Index tokens) { return 1e-6 * static_cast<double>(tokens * tokens); };
+  CHECK(search(0.25, 3, 1000, square).first == 500);
+}
+
+TEST_CASE("a limit below the smallest cost is infeasible, and the reason names that cost") {
+  const auto line = [](Index tokens) { return 0.5 + 0.001 * static_cast<double>(tokens); };
+  CHECK(contains(message_of<Infeasible>([&] { search(0.25, 250, 1000, line); }),
+                 "at least 50.1 % of the full cache, with 1 tokens"));
+  const auto minimum = [](Index tokens) {
+    if (tokens < 13) throw Infeasible("needs 13 tokens");
+    return 0.02 * static_cast<double>(tokens);
+  };
+  CHECK(search(0.3, 2, 100, minimum).first == 15);
+  CHECK(contains(message_of<Infeasible>([&] { search(0.25, 50, 100, minimum); }),
+                 "at least 26 % of the full cache, with 13 tokens"));
+  CHECK(contains(message_of<Infeasible>([&] { search(0.25, 2, 12, minimum); }), "needs 13 tokens"));
+}
+
+TEST_CASE("no method costs more than the budget allows, over all layers, in any protocol") {
+  const SmallTrace trace(long_options());
+  const std::vector<std::pair<std::string, CostKind>> limits = {
+      {"40%mem", CostKind::memory}, {"40%fast", CostKind::fast}, {"40%read", CostKind::read}};
+  for (const Protocol protocol : {Protocol::prefill, Protocol::decode, Protocol::stream}) {
+    const ReplayRequest request = limited(protocol, {"40%mem", "40%fast", "40%read"});
+    const ReplayResults results = replay(trace.reader(), request, {.threads = 1});
+    int ok = 0;
+    for (std::size_t c = 0; c < results.configurations.size(); ++c) {
+      const Configuration& key = results.configurations[c];
+      CAPTURE(name_of(protocol));
+      CAPTURE(request.methods[key.method].info->name);
+      CAPTURE(request.methods[key.method].params.text());
+      CAPTURE(request.budgets[key.budget].text());
+      CAPTURE(results.heads[0].cells[c].reason);
+      for (const HeadResult& head : results.heads) CHECK(head.cells[c].status != Status::failed);
+      const double share = total(results, c, limits[key.budget].second);
+      ok += !std::isnan(share);
+      CHECK_FALSE(share > 0.4 + 1e-9);
+    }
+    CHECK(ok > (protocol == Protocol::stream ? 10 : 40));
+  }
+}
+
+TEST_CASE("a method that keeps tokens comes within one token of the limit; one that holds everything does not meet it") {
+  const SmallTrace trace(long_options());
+  ReplayRequest request = request_of({&find_method("random"), &find_method("quest"), &find_method("pyramidkv")}, 1);
+  request.budgets = {Budget::parse("25%mem"), Budget::parse("25%read")};
+  request.protocol = Protocol::prefill;
+  request.methods[2].params = find_method("pyramidkv").bind(std::vector<Assignment>{{"window", "4"}});
+  const ReplayResults results = replay(trace.reader(), request, {.threads = 1});
+  const auto cell = [&](std::size_t method, std::size_t budget, std::size_t head) -> const CellResult& {
+    for (std::size_t c = 0; c < results.configurations.size(); ++c) {
+      if (results.configurations[c].method == method && results.configurations[c].budget == budget)
+        return results.heads[head].cells[c];
+    }
+    throw std::logic_error("no such configuration");
+  };
+  const CellResult& random = cell(0, 0, 0);
+  REQUIRE(random.status == Status::ok);
+  const double token = realised(random.bytes, CostKind::memory) / static_cast<double>(random.budget_tokens);
+  CHECK(realised(random.bytes, CostKind::memory) <= 0.25);
+  CHECK(realised(random.bytes, CostKind::memory) > 0.25 - token);
+  CHECK(cell(1, 0, 0).status == Status::infeasible);
+  CHECK(contains(cell(1, 0, 0).reason, "of the full cache"));
+  CHECK(cell(1, 1, 0).status == Status::ok);
+  // Layers have different budgets; their sum meets the limit, not each of them.
+  const double first = realised(cell(2, 0, 0).bytes, CostKind::memory), last = realised(cell(2, 0, 3).bytes, CostKind::memory);
+  CHECK(first > 0.25);
+  CHECK(last < 0.25);
+  CHECK(first + last <= 0.5);
+  CHECK(first + last > 0.48);
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/answer.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace kvbench;
+
+namespace {
+
+Record row(std::string method, std::string budget, double error, double held, std::optional<bool> tied = false) {
+  Record r{};
+  r.method = std::move(method);
+  r.budget = std::move(budget);
+  r.bytes = {.kv = held, .meta = 0, .fast = held, .slow = 0, .read = held / 2, .full = 100};
+  r.metrics.fill({error, error, error, error, error, error, error});
+  r.tied = tied;
+  return r;
+}
+
+using Answers = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("the best method, those not distinguishable from it, and the next one") {
+  const Record rows[] = {row("far", "25%mem", 0.5, 24.8), row("b", "25%mem", 0.125, 25, true),
+                         row("a", "25%mem", 0.1, 25, true), row("next", "25%mem", 0.14, 25), row("exact", "25%mem", 1e-8, 25)};
+  CHECK(answers_of(rows) == Answers{"At 25 % of the memory, a has the lowest error (0.1); not distinguishable from it: b; the "
+                                    "next is next with 1.4 times "
+                                    "the error."});
+}
+
+TEST_CASE("each budget has an answer, in order of appearance; a single row has none") {
+  const Record rows[] = {row("a", "64", 0.1, 25), row("a", "12.5%read", 0.2, 25), row("b", "64", 0.2, 25),
+                         row("b", "12.5%read", 0.1, 25), row("a", "10%fast", 0.1, 25)};
+  CHECK(answers_of(rows) ==
+        Answers{"At a budget of 64 tokens, a has the lowest error (0.1); the next is b with 2 times the error.",
+                "Reading 12.5 % of the bytes, b has the lowest error (0.1); the next is a with 2 times the error."});
+}
+
+TEST_CASE("rows that do not cost the same are reported with the cheapest and the most expensive") {
+  const Record tokens[] = {row("a", "25%", 0.1, 111), row("b", "25%", 0.2, 23)};
+  CHECK(answers_of(tokens).at(1) ==
+        "These rows do not cost the same: they hold from 0.23 (b) to 1.11 (a) of the full cache; compare equal memory with "
+        "--budget "
+        "25%mem.");
+  const Record close[] = {row("a", "25%", 0.1, 100), row("b", "25%", 0.2, 104.9)};
+  CHECK(answers_of(close).size() == 1);
+  const Record reads[] = {row("a", "25%read", 0.1, 50), row("b", "25%read", 0.2, 40)};
+  CHECK(answers_of(reads).at(1) == "These rows do not cost the same: they read from 0.2 (b) to 0.25 (a) of the full cache.");
+}
+
+TEST_CASE("rows without results are not ranked") {
+  Record failed = row("b", "64", 0.1, 25);
+  failed.status = Status::infeasible;
+  const Record rows[] = {row("a", "64", 0.1, 25), failed};
+  CHECK(answers_of(rows).empty());
+}
