@@ -141,9 +141,10 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
                    "Methods, all, or file:KEPT.h5 for your own selection of entries (repeat, or separate with commas)")
       ->required();
   flags
-      ->add_option(
-          "-b,--budget", o.budgets,
-          "Budgets: tokens per kv head, shares of the context, or bytes of keys and values per kv head: 256,25%,512KiB")
+      ->add_option("-b,--budget", o.budgets,
+                   "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head "
+                   "(256,25%,512KiB), or limits of the "
+                   "memory, the fast memory or the reads relative to the full cache (25%mem,25%fast,25%read)")
       ->capture_default_str();
   flags->add_option("--set", o.settings, "Set a parameter: METHOD.PARAMETER=VALUE (see kvbench methods NAME)");
   flags->add_option("--seeds", o.seeds, "Number of seeds, or a list such as 3,4,7")->capture_default_str();

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include <kvbench/core/budget.hpp>
 #include <kvbench/report/dot_plot.hpp>
 #include <kvbench/report/line_chart.hpp>
 #include <kvbench/report/replay_series.hpp>
@@ -94,10 +96,12 @@ Axis x_axis(const std::vector<Series>& all, const CurveKind& curve, const std::v
     axis.ticks = log_ticks(axis.lo, axis.hi);
     for (Tick& tick : axis.ticks) tick.label += tick.label.empty() ? "" : "%";
   }
+  const std::optional<CostKind> cost = budgets.empty() ? std::nullopt : Budget::parse(budgets[0]).cost();
   const bool shares = std::ranges::all_of(budgets, [](const std::string& b) { return b.ends_with('%'); });
   const bool tokens = std::ranges::none_of(budgets, [](const std::string& b) { return b.ends_with('%'); });
   if (curve.budget && shares) axis.title = "budget, share of the context";
   if (curve.budget && tokens) axis.title = "budget, tokens per kv head";
+  if (curve.budget && cost) axis.title = "budget, share of the full cache";
   return axis;
 }
 

@@ -16,6 +16,7 @@ std::string heading_of(const ReplaySection& s) {
   std::string out = s.run.empty() ? "Replay" : "Run " + s.run;
   if (!s.file.empty()) out += " of " + s.file;
   out += fmt::format(": {}, {}", s.trace, s.protocol);
+  if (!s.cost.empty()) out += ", at equal " + s.cost;
   if (!s.prompt.empty()) out += ", prompt " + s.prompt;
   return out;
 }

@@ -2,10 +2,10 @@
 #include <kvbench/report/report_input.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 
+#include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/text.hpp>
 
@@ -32,28 +32,32 @@ void require_columns(const CsvTable& table, std::span<const char* const> needed,
 
 using Key = std::vector<std::string>;
 
+Budget budget_of(const CsvTable& table, const CsvRow& row) {
+  try {
+    return Budget::parse(table.text(row, "budget"));
+  } catch (const Error& error) {
+    throw Error("{}:{}: column 'budget': {}", table.file, row.line, error.what());
+  }
+}
+
+/// The cost that the budget limits; empty for budgets in tokens.
+std::string cost_of(const CsvTable& table, const CsvRow& row) {
+  const std::optional<CostKind> cost = budget_of(table, row).cost();
+  if (!cost) return "";
+  return *cost == CostKind::memory ? "memory" : *cost == CostKind::fast ? "fast memory" : "bytes read";
+}
+
 Key section_key(const CsvTable& table, const CsvRow& row) {
   Key key;
   for (const char* column : {"run", "trace", "sha256", "model", "protocol", "device", "isa"})
     key.push_back(table.text(row, column));
+  key.push_back(cost_of(table, row));
   return key;
 }
 
 bool over_heads(const CsvTable& table, const CsvRow& row) {
   return std::ranges::all_of(std::initializer_list<const char*>{"kv_head", "head", "query"},
                              [&](const char* column) { return table.text(row, column) == "all"; });
-}
-
-/// 25 of "25%", 256 of "256".
-double budget_number(const CsvTable& table, const CsvRow& row) {
-  const std::string& text = table.text(row, "budget");
-  double value = 0;
-  const char* end = text.data() + text.size() - text.ends_with('%');
-  const auto [stop, code] = std::from_chars(text.data(), end, value);
-  if (code != std::errc{} || stop != end || !(value > 0))
-    throw Error("{}:{}: column 'budget' holds '{}', which is neither tokens nor a share such as 25%", table.file, row.line,
-                text);
-  return value;
 }
 
 ReplayRow replay_row(const CsvTable& table, const CsvRow& row) {
@@ -76,8 +80,9 @@ ReplayRow replay_row(const CsvTable& table, const CsvRow& row) {
   r.error_lo = number("rel_err_lo");
   r.error_hi = number("rel_err_hi");
   r.recall = number("recall_mean");
-  const double budget = budget_number(table, row);
-  r.share = r.budget.ends_with('%') ? budget / 100 : budget / r.context_tokens;
+  const Budget budget = budget_of(table, row);
+  const double whole = budget.is_bytes() ? number("full_bytes") : r.context_tokens;
+  r.share = budget.cost() || budget.is_share() ? budget.share() : static_cast<double>(budget.resolve(0, 1)) / whole;
   return r;
 }
 
@@ -169,6 +174,7 @@ std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tabl
                         .protocol = parts[4],
                         .device = parts[5],
                         .isa = parts[6],
+                        .cost = parts[7],
                         .prompt = "",
                         .file = file},
                        {}});

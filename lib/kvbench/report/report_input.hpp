@@ -22,7 +22,7 @@ struct ReplayRow {
   const CsvRow* row;
   std::string method, params, budget, layer, prompt, status, reason;
   bool dense = false;
-  double share = NAN;  ///< the requested budget as a share of the context
+  double share = NAN;  ///< the requested budget as a share of the context, or of the cost of the full cache
   double context_tokens = NAN, budget_tokens = NAN, bytes_share = NAN;
   double error = NAN, error_lo = NAN, error_hi = NAN, recall = NAN;
 
@@ -30,10 +30,12 @@ struct ReplayRow {
   const std::string& text(const char* column) const { return table->text(*row, column); }
 };
 
-/// Comparable rows: those of one run, trace, protocol and device (and prompt, where no row is over all prompts).
+/// Comparable rows: those of one run, trace, protocol, kind of budget and device (and prompt, where no row is over all prompts).
 struct ReplaySection {
-  std::string run, trace, sha256, model, protocol, device, isa, prompt,
-      file;                        ///< file: "" unless needed to distinguish sections
+  std::string run, trace, sha256, model, protocol, device, isa;
+  std::string cost;  ///< that the budgets limit: memory, fast memory, bytes read; empty for budgets in tokens
+  std::string prompt;
+  std::string file;                ///< empty unless needed to distinguish sections
   std::vector<ReplayRow> overall;  ///< over all layers
   std::vector<ReplayRow> layers;   ///< per layer
   std::vector<ReplayRow> broken;   ///< rows that are not ok, of any prompt, per layer and over layers
