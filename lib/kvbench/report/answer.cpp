@@ -52,7 +52,7 @@ std::string verdict(const std::vector<const Record*>& rows) {
       fmt::format("{}, {} has the lowest error ({})", budget_text(best.budget), label(best), short_number(error_of(best)));
   if (!tied.empty()) out += fmt::format("; not distinguishable from it: {}", fmt::join(tied, ", "));
   if (next == nullptr) return out + ".";
-  return out + fmt::format("; the next is {} with {:.2g} times the error.", label(*next), error_of(*next) / error_of(best));
+  return out + fmt::format("; the next is {} with {:.3g} times the error.", label(*next), error_of(*next) / error_of(best));
 }
 
 /// Where the rows of a budget differ in cost.

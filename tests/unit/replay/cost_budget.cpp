@@ -74,7 +74,7 @@ TEST_CASE("the search finds the largest number of tokens within the limit") {
 TEST_CASE("a limit below the smallest cost is infeasible, and the reason names that cost") {
   const auto line = [](Index tokens) { return 0.5 + 0.001 * static_cast<double>(tokens); };
   CHECK(contains(message_of<Infeasible>([&] { search(0.25, 250, 1000, line); }),
-                 "at least 50.1 % of the full cache, with 1 tokens"));
+                 "at least 50.1 % of the full cache, with 1 token;"));
   const auto minimum = [](Index tokens) {
     if (tokens < 13) throw Infeasible("needs 13 tokens");
     return 0.02 * static_cast<double>(tokens);

@@ -98,6 +98,14 @@ TEST_CASE("one section per run, trace and protocol") {
             {replay({{.run = "a"}, {.run = "b"}, {.run = "b", .trace = "u.h5"}, {.run = "b", .protocol = "decode"}})})) == 5);
 }
 
+TEST_CASE("budgets that limit a cost have sections of their own") {
+  const Document document =
+      report({replay({{.budget = "25%"}, {.budget = "25%mem"}, {.budget = "12.5%mem"}, {.budget = "25%read"}})});
+  CHECK(has(html(document), "at equal memory</h2>"));
+  CHECK(has(html(document), "at equal bytes read</h2>"));
+  CHECK(headings(document) == headings(report({replay({{.budget = "25%"}})})) + 2);
+}
+
 TEST_CASE("with several prompts the row over all prompts is shown; without it, one section per prompt") {
   const std::vector<ReplaySection> with = [] {
     static const CsvTable table = replay({{.prompt = "0"}, {.prompt = "1"}, {.prompt = "all", .error = "0.7,0.6,0.8"}});
@@ -130,7 +138,7 @@ TEST_CASE("files with the same configuration get separate sections, files with d
 
 TEST_CASE("invalid budgets and numbers are refused") {
   CHECK_THROWS_WITH_AS(report({replay({{.budget = "lots"}})}),
-                       "r.csv:2: column 'budget' holds 'lots', which is neither tokens nor a share such as 25%", Error);
+                       doctest::Contains("r.csv:2: column 'budget': budget 'lots' is not a number; write"), Error);
   CHECK_THROWS_AS(report({replay({{.error = "x,0.4,0.6"}})}), Error);
 }
 

@@ -93,8 +93,8 @@ Index largest_within(double limit, Index guess, Index most, const std::function<
   }
   if (below) return below->tokens;
   if (!above) throw Infeasible(reason);
-  throw Infeasible(fmt::format("the method costs at least {:.4g} % of the full cache, with {} tokens; the budget is {:.4g} %",
-                               100 * above->cost, above->tokens, 100 * limit));
+  throw Infeasible(fmt::format("the method costs at least {:.4g} % of the full cache, with {} token{}; the budget is {:.4g} %",
+                               100 * above->cost, above->tokens, above->tokens == 1 ? "" : "s", 100 * limit));
 }
 
 }  // namespace kvbench
