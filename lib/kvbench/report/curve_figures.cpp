@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <optional>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -72,6 +72,11 @@ Axis y_axis(const std::vector<Series>& all, const CurveKind& curve) {
   return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), curve.y_title};
 }
 
+/// Whether the budgets of a section limit a cost; all of them do, or none does.
+bool limits_cost(const std::vector<std::string>& budgets) {
+  return !budgets.empty() && Budget::parse(budgets[0]).cost().has_value();
+}
+
 Axis x_axis(const std::vector<Series>& all, const CurveKind& curve, const std::vector<std::string>& budgets) {
   double lo = INFINITY, hi = 0;
   Axis axis{.scale = Scale::log,
@@ -96,12 +101,11 @@ Axis x_axis(const std::vector<Series>& all, const CurveKind& curve, const std::v
     axis.ticks = log_ticks(axis.lo, axis.hi);
     for (Tick& tick : axis.ticks) tick.label += tick.label.empty() ? "" : "%";
   }
-  const std::optional<CostKind> cost = budgets.empty() ? std::nullopt : Budget::parse(budgets[0]).cost();
   const bool shares = std::ranges::all_of(budgets, [](const std::string& b) { return b.ends_with('%'); });
   const bool tokens = std::ranges::none_of(budgets, [](const std::string& b) { return b.ends_with('%'); });
   if (curve.budget && shares) axis.title = "budget, share of the context";
   if (curve.budget && tokens) axis.title = "budget, tokens per kv head";
-  if (curve.budget && cost) axis.title = "budget, share of the full cache";
+  if (curve.budget && limits_cost(budgets)) axis.title = "budget, share of the full cache";
   return axis;
 }
 
@@ -270,7 +274,7 @@ std::vector<Block> apart(const std::vector<Series>& all, std::span<const CurveKi
                   .caption = curve.caption,
                   .numbers = curve_numbers(all, {&curve, 1})};
     figure.caption += " Coloured: the methods of the drawing; faint: all other methods; dotted: references.";
-    figure.caption += cut_off(all, curve) + (curve.budget ? uneven(all) : "");
+    figure.caption += cut_off(all, curve) + (curve.budget && !limits_cost(budgets) ? uneven(all) : "");
     blocks.emplace_back(std::move(figure));
   }
   return blocks;
@@ -280,20 +284,25 @@ std::vector<Block> apart(const std::vector<Series>& all, std::span<const CurveKi
 Figure together(const std::vector<Series>& all, std::span<const CurveKind> shown, const std::vector<std::string>& budgets) {
   Figure figure{.title = "Error and recall", .drawings = {}, .caption = "", .numbers = curve_numbers(all, shown)};
   for (const CurveKind& curve : shown) {
-    const bool dots = curve.budget && budgets.size() == 1;
-    figure.drawings.push_back(dots ? dot_drawing(all, curve, budgets[0]) : line_drawings(all, curve, budgets)[0]);
+    if (curve.budget && budgets.size() == 1) {
+      figure.drawings.push_back(dot_drawing(all, curve, budgets[0]));
+    } else {
+      std::ranges::move(line_drawings(all, curve, budgets), std::back_inserter(figure.drawings));
+    }
     figure.caption +=
         fmt::format("{}{}: {}{}", figure.caption.empty() ? "" : " ", curve.title, curve.caption, cut_off(all, curve));
   }
   if (std::ranges::any_of(all, &Series::reference)) figure.caption += " Grey: references.";
-  figure.caption += uneven(all);
+  if (!limits_cost(budgets)) figure.caption += uneven(all);
   return figure;
 }
 
 }  // namespace
 
 std::vector<Block> curve_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
-  const std::vector<CurveKind> shown = with_points(all);
+  std::vector<CurveKind> shown = with_points(all);
+  // All methods have the same cost.
+  if (limits_cost(budgets)) std::erase_if(shown, [](const CurveKind& curve) { return !curve.budget; });
   if (shown.empty()) return {};
   if (many(all) && budgets.size() > 1) return apart(all, shown, budgets);
   return {together(all, shown, budgets)};
