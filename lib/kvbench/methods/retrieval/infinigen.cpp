@@ -6,6 +6,7 @@
 #include <kvbench/methods/retrieval/infinigen_reach.hpp>
 #include <kvbench/methods/retrieval/skew.hpp>
 #include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
@@ -32,16 +33,27 @@ struct HeadState {
   HeadPrompt prompt;
   std::vector<Buffer<const float>> directions;
   std::vector<GrowingRows> keys;
+  std::shared_ptr<PerBlock<Buffer<const float>>> scores;  ///< of all budgets
+};
+
+/// What the caches of all budgets share.
+struct PreparedHead {
+  HeadPrompt prompt;
+  std::vector<Partial> partials;
+  std::shared_ptr<PerBlock<Buffer<const float>>> scores;
 };
 
 class InfinigenCache : public LayerCache {
  public:
-  InfinigenCache(const std::vector<HeadPrompt>& heads, const std::vector<std::vector<Partial>>& partials,
-                 const InfinigenParams& params, Index budget, Backend& backend)
-      : backend_(backend), params_(params), budget_(budget), tokens_(heads.front().tokens()), speculated_(heads.size(), true) {
-    for (std::size_t h = 0; h < heads.size(); ++h) {
-      HeadState& state = heads_.emplace_back(HeadState{heads[h], {}, {}});
-      for (const Partial& partial : partials[h]) {
+  InfinigenCache(const std::vector<PreparedHead>& heads, const InfinigenParams& params, Index budget, Backend& backend)
+      : backend_(backend),
+        params_(params),
+        budget_(budget),
+        tokens_(heads.front().prompt.tokens()),
+        speculated_(heads.size(), true) {
+    for (const PreparedHead& head : heads) {
+      HeadState& state = heads_.emplace_back(HeadState{head.prompt, {}, {}, head.scores});
+      for (const Partial& partial : head.partials) {
         state.directions.push_back(partial.directions);
         state.keys.emplace_back(backend, partial.keys);
       }
@@ -62,14 +74,14 @@ class InfinigenCache : public LayerCache {
 
   std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
     if (tokens_ == 0) return std::vector<EntryTables>(heads_.size());
-    std::vector<SpeculatedScores> scores;  // a fixed number of tokens does not depend on them
-    for (std::size_t h = 0; h < heads_.size() && params_.fetch == InfinigenParams::Fetch::dynamic; ++h) {
-      scores.push_back({speculate(h, queries[h]), heads_[h].prompt.scale});
-    }
+    std::vector<SpeculatedScores> scores;
+    for (std::size_t h = 0; h < heads_.size(); ++h) scores.push_back({speculate(h, queries[h]), heads_[h].prompt.scale});
     const std::vector<Reach> reach = reach_of(queries.front(), scores, tokens_, budget_, params_, backend_);
     std::vector<EntryTables> tables;
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      tables.push_back({fetch(h, queries[h], scores.empty() ? Buffer<const float>{} : scores[h].scores, reach)});
+    for (const SpeculatedScores& of_head : scores) {
+      EntryTable table = fetched_tokens(of_head.scores, reach, backend_);
+      table.per_head = params_.group.per_head();
+      tables.push_back({std::move(table)});
     }
     return tables;
   }
@@ -120,33 +132,18 @@ class InfinigenCache : public LayerCache {
   Buffer<const float> speculate(std::size_t h, const QueryBlock& block) const {
     const HeadState& head = heads_[h];
     const Buffer<const float>& queries = scoring_queries(h, block);
-    const Index sets = std::ssize(head.keys), rows = queries.rows() / sets;
-    const auto scores = backend_.allocate<float>(queries.rows(), tokens_);
-    for (Index s = 0; s < sets; ++s) {
-      const auto at = static_cast<std::size_t>(s);
-      backend_.run(
-          kernels::InnerProducts<Buffer>{.a = inner_products(queries.slice(s * rows, rows), head.directions[at], backend_),
-                                         .b = head.keys[at].rows(),
-                                         .out = scores.slice(s * rows, rows)});
-    }
-    return group_scores(scores, block.size(), params_.group, backend_);
-  }
-
-  /// The tokens that each row fetches. With per=query_head, scores are computed for a few rows at a time: writing all of them
-  /// (33 MB for a long context) would take longer than the rest of the computation.
-  EntryTable fetch(std::size_t h, const QueryBlock& block, Buffer<const float> scores, const std::vector<Reach>& reach) const {
-    const bool per_head = params_.group.per_head();
-    if (!per_head && !scores.present()) scores = speculate(h, block);
-    const auto rows_of = [&](Index begin, Index count) -> Buffer<const float> {
-      if (scores.present()) return scores.slice(begin, count);
-      const auto set = static_cast<std::size_t>(begin / block.size());
-      const auto directed = inner_products(scoring_queries(h, block).slice(begin, count), heads_[h].directions[set], backend_);
-      return inner_products(directed, heads_[h].keys[set].rows(), backend_);
-    };
-    const Index rows = per_head ? block.queries.rows() : block.size();
-    EntryTable table = fetched_tokens(rows, rows_of, reach, backend_);
-    table.per_head = per_head;
-    return table;
+    return head.scores->of(block, tokens_, [&] {
+      const Index sets = std::ssize(head.keys), rows = queries.rows() / sets;
+      const auto scores = backend_.allocate<float>(queries.rows(), tokens_);
+      for (Index s = 0; s < sets; ++s) {
+        const auto at = static_cast<std::size_t>(s);
+        backend_.run(
+            kernels::InnerProducts<Buffer>{.a = inner_products(queries.slice(s * rows, rows), head.directions[at], backend_),
+                                           .b = head.keys[at].rows(),
+                                           .out = scores.slice(s * rows, rows)});
+      }
+      return group_scores(scores, block.size(), params_.group, backend_);
+    });
   }
 
   Backend& backend_;
@@ -157,11 +154,12 @@ class InfinigenCache : public LayerCache {
 };
 
 MakeLayerCache prepare(std::span<const HeadPrompt> layer, const InfinigenParams& params, Backend& backend) {
-  const std::vector<HeadPrompt> heads(layer.begin(), layer.end());
-  std::vector<std::vector<Partial>> partials;
-  for (const HeadPrompt& head : heads) partials.push_back(make_partials(head, params, backend));
-  return [heads, partials, params, &backend](Index budget, std::uint32_t /*seed*/) {
-    return std::make_unique<InfinigenCache>(heads, partials, params, budget, backend);
+  std::vector<PreparedHead> heads;
+  for (const HeadPrompt& head : layer) {
+    heads.push_back({head, make_partials(head, params, backend), std::make_shared<PerBlock<Buffer<const float>>>()});
+  }
+  return [heads, params, &backend](Index budget, std::uint32_t /*seed*/) {
+    return std::make_unique<InfinigenCache>(heads, params, budget, backend);
   };
 }
 

@@ -35,12 +35,12 @@ std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, cons
   return counts;
 }
 
-/// The best tokens of rows begin, begin + 1, ... by `scores`; one top-k per number of tokens that occurs.
-void choose(const Buffer<const float>& scores, Index begin, const std::vector<Reach>& reach,
-            std::vector<std::vector<TokenId>>& chosen, Backend& backend) {
-  const auto reach_of_row = [&](Index row) { return reach[static_cast<std::size_t>((begin + row) % std::ssize(reach))]; };
+/// The best tokens of each row by `scores`; one top-k per number of tokens that occurs.
+std::vector<std::vector<TokenId>> choose(const Buffer<const float>& scores, const std::vector<Reach>& reach, Backend& backend) {
+  const auto reach_of_row = [&](Index row) { return reach[static_cast<std::size_t>(row % std::ssize(reach))]; };
   std::map<Index, std::vector<std::int32_t>> rows_by_count;
   for (Index r = 0; r < scores.rows(); ++r) rows_by_count[reach_of_row(r).fetched].push_back(static_cast<std::int32_t>(r));
+  std::vector<std::vector<TokenId>> chosen(static_cast<std::size_t>(scores.rows()));
   for (const auto& [k, rows] : rows_by_count) {
     if (k == 0) continue;
     const Index count = std::ssize(rows);
@@ -53,10 +53,11 @@ void choose(const Buffer<const float>& scores, Index begin, const std::vector<Re
                                       .ids = best});
     const std::vector<std::int32_t> ids = backend.read(best);
     for (Index r = 0; r < count; ++r) {
-      chosen[static_cast<std::size_t>(begin + rows[static_cast<std::size_t>(r)])].assign(ids.begin() + r * k,
-                                                                                         ids.begin() + (r + 1) * k);
+      chosen[static_cast<std::size_t>(rows[static_cast<std::size_t>(r)])].assign(ids.begin() + r * k,
+                                                                                 ids.begin() + (r + 1) * k);
     }
   }
+  return chosen;
 }
 
 }  // namespace
@@ -79,13 +80,8 @@ std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<Speculate
   return reach;
 }
 
-EntryTable fetched_tokens(Index rows, const RowScores& scores, const std::vector<Reach>& reach, Backend& backend) {
-  constexpr Index part = 64;  // rows whose scores fit into the processor's cache
-  std::vector<std::vector<TokenId>> chosen(static_cast<std::size_t>(rows));
-  for (Index begin = 0, count; begin < rows; begin += count) {
-    count = std::min(part, std::ssize(reach) - begin % std::ssize(reach));
-    choose(scores(begin, count), begin, reach, chosen, backend);
-  }
+EntryTable fetched_tokens(const Buffer<const float>& scores, const std::vector<Reach>& reach, Backend& backend) {
+  const std::vector<std::vector<TokenId>> chosen = choose(scores, reach, backend);
   Index width = 0;
   for (const Reach& r : reach) width = std::max(width, r.fetched + r.own);
   std::vector<TokenId> ids(chosen.size() * static_cast<std::size_t>(width), -1);
@@ -94,7 +90,7 @@ EntryTable fetched_tokens(Index rows, const RowScores& scores, const std::vector
     auto slot = std::ranges::copy(chosen[r], ids.begin() + static_cast<Index>(r) * width).out;
     if (of_query.own) *slot = static_cast<TokenId>(of_query.candidates);
   }
-  return {.per_query = true, .ids = backend.adopt(std::move(ids), rows, width)};
+  return {.per_query = true, .ids = backend.adopt(std::move(ids), scores.rows(), width)};
 }
 
 }  // namespace kvbench

@@ -3,7 +3,6 @@
 // (infinigen.hpp: fetch, alpha, max_share, threshold).
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include <kvbench/methods/retrieval/infinigen.hpp>
@@ -28,11 +27,8 @@ struct SpeculatedScores {
 std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<SpeculatedScores>& heads, Index tokens, Index budget,
                             const InfinigenParams& params, Backend& backend);
 
-/// Speculated scores of rows begin, ..., begin + count - 1, [count, tokens]. All rows belong to one query head.
-using RowScores = std::function<Buffer<const float>(Index begin, Index count)>;
-
-/// For each of `rows` rows (g*m + i, or i): the tokens with the highest scores, as many as the query fetches, and the query's
+/// For each row of `scores` (g*m + i, or i): the tokens with the highest scores, as many as the query fetches, and the query's
 /// own token.
-EntryTable fetched_tokens(Index rows, const RowScores& scores, const std::vector<Reach>& reach, Backend& backend);
+EntryTable fetched_tokens(const Buffer<const float>& scores, const std::vector<Reach>& reach, Backend& backend);
 
 }  // namespace kvbench

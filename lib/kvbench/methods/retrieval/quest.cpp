@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include <kvbench/methods/stages/growing_rows.hpp>
+#include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
@@ -13,17 +14,22 @@ namespace {
 /// Number of tokens in the pages before the page of the last of `tokens` tokens.
 Index closed_tokens(Index tokens, Index page) { return tokens == 0 ? 0 : (tokens - 1) / page * page; }
 
+/// Scores of the pages, of all budgets.
+using PageScores = PerBlock<Buffer<const float>>;
+
 class QuestCache : public CompressedCache {
  public:
   /// `bounds` are those of the context's closed pages.
-  QuestCache(const HeadPrompt& head, Buffer<const float> bounds, const QuestParams& params, Index budget, Backend& backend)
+  QuestCache(const HeadPrompt& head, Buffer<const float> bounds, std::shared_ptr<PageScores> scores, const QuestParams& params,
+             Index budget, Backend& backend)
       : backend_(backend),
         params_(params),
         group_(head.group),
         dv_(head.values.cols()),
         budget_(budget),
         bounds_(backend, std::move(bounds)),
-        open_(backend.allocate<float>(params.page, head.keys.cols())) {
+        open_(backend.allocate<float>(params.page, head.keys.cols())),
+        scores_(std::move(scores)) {
     const Index closed = closed_tokens(head.tokens(), params.page);
     fill(head.keys.slice(closed, head.tokens() - closed));
   }
@@ -124,7 +130,8 @@ class QuestCache : public CompressedCache {
     std::vector<Pages> chosen(static_cast<std::size_t>(rows), token_range(0, all));
     if (pages_of(budget_) >= all) return chosen;
     const Index competing = params_.last_page ? all - 1 : all, count = pages_of(budget_) - (params_.last_page ? 1 : 0);
-    const auto scores = group_scores(page_scores(queries, ends), m, params_.group, backend_);
+    const auto scores =
+        scores_->of(queries, tokens(), [&] { return group_scores(page_scores(queries, ends), m, params_.group, backend_); });
     const std::vector<std::int32_t> best = backend_.read(best_columns(scores, 0, competing, count, backend_));
     for (Index r = 0; r < rows; ++r) {
       if (ends[static_cast<std::size_t>(r % m)] <= budget_) continue;
@@ -160,20 +167,22 @@ class QuestCache : public CompressedCache {
   GrowingRows bounds_;  ///< of the closed pages, [closed, 2d]
   Buffer<float> open_;  ///< [page, d] keys of the open page, which always contains the newest token
   Index filled_ = 0;    ///< rows of open_ in use
+  std::shared_ptr<PageScores> scores_;
 };
 
 MakeCache prepare(const HeadPrompt& head, const QuestParams& params, Backend& backend) {
   const Index closed = closed_tokens(head.tokens(), params.page);
   const auto bounds = backend.allocate<float>(closed / params.page, 2 * head.keys.cols());
   backend.run(kernels::PageBounds<Buffer>{.rows = head.keys.slice(0, closed), .page = params.page, .out = bounds});
-  return [head, bounds, params, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {
+  const auto scores = std::make_shared<PageScores>();
+  return [head, bounds, scores, params, &backend](Index budget, std::uint32_t) -> std::unique_ptr<CompressedCache> {
     if (budget < params.min_pages * params.page) {
       throw Infeasible(
           fmt::format("quest reads at least {} pages of {} tokens, more than the budget of {} tokens; raise the "
                       "budget, or lower quest.min_pages or quest.page",
                       params.min_pages, params.page, budget));
     }
-    return std::make_unique<QuestCache>(head, bounds, params, budget, backend);
+    return std::make_unique<QuestCache>(head, bounds, scores, params, budget, backend);
   };
 }
 
