@@ -35,12 +35,12 @@ std::vector<double> spread(const std::vector<double>& values, std::size_t from, 
   return out;
 }
 
-/// The paired sums of two rows, or none where they answered different queries.
-std::optional<PairedSums> pair(const Record& a, const Record& b) {
+/// The paired sums of two rows, of errors or of their logarithms; none where the rows answered different queries.
+std::optional<PairedSums> pair(const Record& a, const Record& b, ErrorSums Record::*sums) {
   const std::size_t seeds = std::max(a.sums.seeds, b.sums.seeds);
   if ((a.sums.seeds != seeds && a.sums.seeds != 1) || (b.sums.seeds != seeds && b.sums.seeds != 1)) return std::nullopt;
   const auto of = [&](const Record& r, std::vector<double> ErrorSums::*field) {
-    return spread(r.sums.*field, r.sums.seeds, seeds);
+    return spread(r.*sums.*field, (r.*sums).seeds, seeds);
   };
   PairedSums pairs{.seeds = seeds,
                    .drawn = a.seeded || b.seeded,
@@ -66,12 +66,20 @@ const Record* best_of(const Group& group) {
   return best;
 }
 
+/// The p-value of a row against the best: by the means or by the logarithms of errors, twice the smaller one. A few huge errors make
+/// any difference of means uncertain, but not one of logarithms. Logarithms count only where they agree that the row is worse.
+double p_value(const PairedTest& means, const PairedTest& logs) {
+  if (means.one_seed) return 1;
+  const bool agree = !logs.infinite && !logs.one_seed && logs.difference > 0;
+  return agree ? std::min({1.0, 2 * means.p_value, 2 * logs.p_value}) : means.p_value;
+}
+
 void mark(const Group& group) {
   const Record& best = *best_of(group);
   std::vector<Record*> tested;
-  std::vector<PairedSums> pairs;
+  std::vector<PairedSums> pairs, log_pairs;
   for (Record* r : group) {
-    std::optional<PairedSums> sums = pair(*r, best);
+    std::optional<PairedSums> sums = pair(*r, best, &Record::sums);
     if (!sums) continue;
     r->best = label_of({best.method, best.params, {}});
     if (r == &best) {
@@ -79,6 +87,7 @@ void mark(const Group& group) {
     } else {
       tested.push_back(r);
       pairs.push_back(std::move(*sums));
+      log_pairs.push_back(*pair(*r, best, &Record::log_sums));
     }
   }
   const std::size_t family = tested.size() * (tested.size() + 1) / 2;
@@ -88,7 +97,7 @@ void mark(const Group& group) {
     tested[i]->diff_best = test.difference;
     tested[i]->diff_best_interval = test.interval;
     if (!test.infinite) tested[i]->tied = true;
-    p_values.push_back(test.one_seed ? 1 : test.p_value);
+    p_values.push_back(p_value(test, paired_test(log_pairs[i], enough_flips(family))));
   }
   const std::vector<double> adjusted = holm(p_values, family);
   for (std::size_t i = 0; i < tested.size(); ++i) {

@@ -37,7 +37,7 @@ double difference(const CellResult& a, const CellResult& b) {
 }
 
 void check_same(const ReplayResults& together, const ReplayResults& other, const Configuration& key, std::size_t other_budget,
-                bool same_work) {
+                bool alone) {
   for (std::size_t h = 0; h < together.heads.size(); ++h) {
     const auto at = [&](const ReplayResults& results, std::size_t budget) -> const CellResult& {
       for (std::size_t c = 0; c < results.configurations.size(); ++c) {
@@ -51,7 +51,7 @@ void check_same(const ReplayResults& together, const ReplayResults& other, const
     CHECK(a.reason == b.reason);
     CHECK(a.kept_tokens == b.kept_tokens);
     CHECK(difference(a, b) < 2e-4);
-    if (same_work) CHECK(a.attend_flops == b.attend_flops);
+    if (alone) CHECK(a.attend_flops <= b.attend_flops);  // scores that budgets share count once
   }
 }
 

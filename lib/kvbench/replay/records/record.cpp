@@ -61,8 +61,11 @@ void add_notes(const std::vector<Sample>& samples, Record& record) {
   }
 }
 
-/// Sums of rel_err by kv head and seed; the samples of a head are adjacent.
-void add_head_sums(const std::vector<Sample>& samples, ErrorSums& sums) {
+/// The logarithm of an error. Errors below the rounding of fp32 count as equal.
+double log_error(double error) { return std::log(std::max(error, 1e-8)); }
+
+/// Sums of function(rel_err) by kv head and seed; the samples of a head are adjacent.
+void add_head_sums(const std::vector<Sample>& samples, double (*function)(double), ErrorSums& sums) {
   const HeadResult* last = nullptr;
   for (const Sample& s : samples) {
     if (s.head != last) {
@@ -74,28 +77,38 @@ void add_head_sums(const std::vector<Sample>& samples, ErrorSums& sums) {
     for (const MetricRow& row : s.cell->metrics) {
       const double value = row[static_cast<std::size_t>(Metric::rel_err)];
       if (std::isnan(value)) continue;
-      sums.heads[at] += value;
+      sums.heads[at] += function(value);
       sums.head_counts[at] += 1;
     }
   }
 }
 
-void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
-  for (std::size_t metric = 0; metric < metric_count; ++metric) {
-    Values values(seeds);
-    for (const Sample& s : samples) {
-      const auto m = static_cast<Index>(s.head->positions.size());
-      for (Index g = s.g; g < s.g + s.heads; ++g) {
-        for (Index i = s.i; i < s.i + s.queries; ++i) {
-          values.add(s.head->place.prompt, i, s.seed, s.cell->metrics[static_cast<std::size_t>(g * m + i)][metric]);
-        }
+/// The values of a metric; function(value) of each.
+Values values_of(const std::vector<Sample>& samples, std::size_t seeds, std::size_t metric, double (*function)(double)) {
+  Values values(seeds);
+  for (const Sample& s : samples) {
+    const auto m = static_cast<Index>(s.head->positions.size());
+    for (Index g = s.g; g < s.g + s.heads; ++g) {
+      for (Index i = s.i; i < s.i + s.queries; ++i) {
+        const float value = s.cell->metrics[static_cast<std::size_t>(g * m + i)][metric];
+        values.add(s.head->place.prompt, i, s.seed, std::isnan(value) ? NAN : function(value));
       }
     }
-    const bool is_error = metric == static_cast<std::size_t>(Metric::rel_err);
-    record.metrics[metric] = values.summary(is_error);
-    if (!is_error || record.query_head) continue;
-    record.sums = values.block_sums();
-    add_head_sums(samples, record.sums);
+  }
+  return values;
+}
+
+void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
+  const auto itself = [](double value) { return value; };
+  constexpr auto error = static_cast<std::size_t>(Metric::rel_err);
+  for (std::size_t metric = 0; metric < metric_count; ++metric) {
+    record.metrics[metric] = values_of(samples, seeds, metric, itself).summary(metric == error);
+  }
+  if (!record.query_head) {
+    record.sums = values_of(samples, seeds, error, itself).block_sums();
+    add_head_sums(samples, itself, record.sums);
+    record.log_sums = values_of(samples, seeds, error, log_error).block_sums();
+    add_head_sums(samples, log_error, record.log_sums);
   }
   Values fro(seeds);
   for (const Sample& s : samples) {

@@ -24,7 +24,7 @@ struct Summary {
   double lo, hi;  ///< 95 % bootstrap interval of the mean
 };
 
-/// The sums of rel_err of a row over heads, and the numbers of values in them, row-major: the input of paired comparisons.
+/// The sums of rel_err, or of its logarithm, of a row over heads, and the numbers of values in them, row-major: the input of paired comparisons.
 struct ErrorSums {
   std::size_t seeds = 0;                     ///< 0: no sums
   std::vector<double> blocks, block_counts;  ///< [blocks of neighbouring queries][seeds], the heads of a prompt together
@@ -52,7 +52,7 @@ struct Record {
   double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                               ///< over query heads
-  ErrorSums sums;                                    ///< of rows over heads that are ok
+  ErrorSums sums, log_sums;                          ///< of rel_err and of its logarithm, of rows over heads that are ok
   std::string best;                                  ///< see mark_best(); empty where it does not apply
   double diff_best = NAN;                            ///< mean rel_err minus that of the best
   Interval diff_best_interval{NAN, NAN};             ///< 95 %
