@@ -97,7 +97,7 @@ void mark(const Group& group) {
     tested[i]->diff_best = test.difference;
     tested[i]->diff_best_interval = test.interval;
     if (!test.infinite) tested[i]->tied = true;
-    p_values.push_back(p_value(test, paired_test(log_pairs[i], enough_flips(family))));
+    p_values.push_back(p_value(test, paired_test(log_pairs[i], enough_flips(family), 0)));
   }
   const std::vector<double> adjusted = holm(p_values, family);
   for (std::size_t i = 0; i < tested.size(); ++i) {

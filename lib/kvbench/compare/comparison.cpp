@@ -189,6 +189,8 @@ class Comparer {
 
 bool is_reference(std::string_view method) { return method == "exact" || method == "oracle-topk"; }
 
+bool is_baseline(std::string_view method) { return is_reference(method) || method == "random"; }
+
 bool higher_is_better(Metric metric) { return metric >= Metric::recall; }
 static_assert(Metric::log_z_err < Metric::recall && Metric::recall < Metric::mass_recall &&
               Metric::mass_recall < Metric::cache_hit_r1);

@@ -13,6 +13,8 @@ inline constexpr double decided_at = 0.05;  ///< largest adjusted p-value of a s
 
 /// Reference methods, which are never the best: `exact`, and `oracle-topk`, which reads every key.
 bool is_reference(std::string_view method);
+/// Methods that tables and figures show for orientation and do not rank: the references, and `random`.
+bool is_baseline(std::string_view method);
 
 /// Recall, attention mass and hit rates are better when higher, errors when lower (log_z_err: nearer to zero).
 bool higher_is_better(Metric metric);

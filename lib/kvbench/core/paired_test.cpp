@@ -164,7 +164,7 @@ PairedTest paired_test(const PairedSums& pairs, int flips, int resamples) {
     test.interval = {unknown, unknown};
     return test;
   }
-  test.interval = bootstrap_mean(grid.sums, grid.counts, pairs.seeds, resamples);
+  if (resamples > 0) test.interval = bootstrap_mean(grid.sums, grid.counts, pairs.seeds, resamples);
   test.one_seed = pairs.drawn && pairs.seeds < 2;
   test.p_value = test.one_seed ? std::numeric_limits<double>::quiet_NaN() : sign_flip_p(grid.rows, flips);
   if (pairs.seeds > 1 && test.blocks > 1) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include <kvbench/compare/comparison.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench {
@@ -36,11 +37,10 @@ std::vector<Series> series_of(const ReplaySection& section) {
   const auto find = [&](const ReplayRow& r) -> Series& {
     const auto known = std::ranges::find_if(all, [&](const Series& s) { return s.method == r.method && s.params == r.params; });
     if (known != all.end()) return *known;
-    const bool reference = r.method == "exact" || r.method == "random" || r.method == "oracle-topk";
     all.push_back({.method = r.method,
                    .params = r.params,
                    .kind = kind_of_method(r.method),
-                   .reference = reference,
+                   .reference = is_baseline(r.method),
                    .style = 0,
                    .rows = {},
                    .layers = {}});
