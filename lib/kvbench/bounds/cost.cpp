@@ -81,7 +81,7 @@ Work work_of(const CostCase& what, Index n, Backend& backend) {
   work.compress_flops = compressed - start;
   work.query_flops = (backend.cost().flops - compressed) / static_cast<double>(stream_queries);
   const Bytes bytes = account(cache->footprint(), Element::f16, entries_per_query(tables, backend), n, stream_dim, stream_dim);
-  work.bytes = bytes.kv + bytes.meta;
+  work.bytes = bytes.of(CostKind::memory);
   work.fast_bytes = bytes.fast;
   work.read_bytes = bytes.read;
   return work;

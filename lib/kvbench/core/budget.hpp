@@ -32,7 +32,7 @@ class Budget {
 
   /// As given: "256", "25%", "512KiB".
   const std::string& text() const { return text_; }
-  bool is_share() const { return unit_ == Unit::share; }
+  bool is_share() const { return unit_ == Unit::share; }  ///< of the context, or of the cost that the budget limits
   bool is_bytes() const { return unit_ == Unit::bytes; }
   std::optional<CostKind> cost() const { return cost_; }  ///< the cost that the budget limits, if it limits one
   /// The limit of the cost, or the share of the context.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <kvbench/compare/comparison.hpp>
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/budget.hpp>
 #include <kvbench/report/text.hpp>
@@ -20,10 +21,7 @@ std::string label(const Record& r) { return label_of({r.method, r.params, {}}); 
 
 double error_of(const Record& r) { return r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean; }
 
-bool is_ranked(const Record& r) {
-  return r.status == Status::ok && r.method != "exact" && r.method != "oracle-topk" && r.method != "random" &&
-         std::isfinite(error_of(r));
-}
+bool is_ranked(const Record& r) { return r.status == Status::ok && !is_baseline(r.method) && std::isfinite(error_of(r)); }
 
 std::string budget_text(const std::string& text) {
   const Budget budget = Budget::parse(text);
@@ -59,7 +57,7 @@ std::string verdict(const std::vector<const Record*>& rows) {
 std::string cost_note(const std::vector<const Record*>& rows) {
   const Budget budget = Budget::parse(rows.front()->budget);
   const bool reads = budget.cost() == CostKind::read;
-  const auto cost = [&](const Record* r) { return (reads ? r->bytes.read : r->bytes.kv + r->bytes.meta) / r->bytes.full; };
+  const auto cost = [&](const Record* r) { return r->bytes.of(reads ? CostKind::read : CostKind::memory) / r->bytes.full; };
   const auto [least, most] = std::ranges::minmax_element(rows, {}, cost);
   if (!(cost(*most) > equal_cost * cost(*least))) return "";
   std::string out =

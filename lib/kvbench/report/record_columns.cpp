@@ -56,10 +56,10 @@ void add_kept(std::vector<RecordColumn>& c) {
   add("kv_bytes", "B", "keys and values held per kv head", [](const Record& r) { return r.bytes.kv; });
   add("meta_bytes", "B", "weights, counts, ids, centroids, bounds held per kv head",
       [](const Record& r) { return r.bytes.meta; });
-  add("total_bytes", "B", "kv_bytes + meta_bytes", [](const Record& r) { return r.bytes.kv + r.bytes.meta; });
+  add("total_bytes", "B", "kv_bytes + meta_bytes", [](const Record& r) { return r.bytes.of(CostKind::memory); });
   add("full_bytes", "B", "the exact cache of the same tokens", [](const Record& r) { return r.bytes.full; });
   add("compression", "", "full_bytes / total_bytes",
-      [](const Record& r) { return r.bytes.full / (r.bytes.kv + r.bytes.meta); });
+      [](const Record& r) { return r.bytes.full / r.bytes.of(CostKind::memory); });
   add("fast_bytes", "B", "part of total_bytes in the fast memory of the processor",
       [](const Record& r) { return r.bytes.fast; });
   add("slow_bytes", "B", "part of total_bytes in slower memory (the full cache of retrieval methods)",

@@ -82,7 +82,7 @@ ReplayRow replay_row(const CsvTable& table, const CsvRow& row) {
   r.recall = number("recall_mean");
   const Budget budget = budget_of(table, row);
   const double whole = budget.is_bytes() ? number("full_bytes") : r.context_tokens;
-  r.share = budget.cost() || budget.is_share() ? budget.share() : static_cast<double>(budget.resolve(0, 1)) / whole;
+  r.share = budget.is_share() ? budget.share() : static_cast<double>(budget.resolve(0, 1)) / whole;
   return r;
 }
 

@@ -102,10 +102,11 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
   const auto itself = [](double value) { return value; };
   constexpr auto error = static_cast<std::size_t>(Metric::rel_err);
   for (std::size_t metric = 0; metric < metric_count; ++metric) {
-    record.metrics[metric] = values_of(samples, seeds, metric, itself).summary(metric == error);
+    const Values values = values_of(samples, seeds, metric, itself);
+    record.metrics[metric] = values.summary(metric == error);
+    if (metric == error && !record.query_head) record.sums = values.block_sums();
   }
   if (!record.query_head) {
-    record.sums = values_of(samples, seeds, error, itself).block_sums();
     add_head_sums(samples, itself, record.sums);
     record.log_sums = values_of(samples, seeds, error, log_error).block_sums();
     add_head_sums(samples, log_error, record.log_sums);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/records/results.hpp>
 
+#include <cmath>
+
 namespace kvbench {
 
 std::string_view name_of(Status status) {
@@ -34,6 +36,18 @@ std::string_view name_of(Metric metric) {
                                         "cache_hit_r4_belady"};
   static_assert(std::size(names) == metric_count);
   return names[static_cast<std::size_t>(metric)];
+}
+
+double Bytes::of(CostKind cost) const {
+  switch (cost) {
+    case CostKind::memory:
+      return kv + meta;
+    case CostKind::fast:
+      return fast;
+    case CostKind::read:
+      return read;
+  }
+  return NAN;
 }
 
 }  // namespace kvbench

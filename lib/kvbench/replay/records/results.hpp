@@ -49,6 +49,9 @@ using MetricRow = std::array<float, metric_count>;
 
 struct Bytes {
   double kv = 0, meta = 0, fast = 0, slow = 0, read = 0, full = 0;
+
+  /// memory: kv + meta. fast, read: these fields.
+  double of(CostKind cost) const;
 };
 
 /// The raw results of a configuration on one kv head.
