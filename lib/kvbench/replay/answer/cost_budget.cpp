@@ -11,30 +11,14 @@ namespace kvbench {
 namespace {
 
 /// Runs the cache over all queries and counts the entries that answer them.
-void count_entries(ConfigurationRun& run, std::span<const Head> heads, const std::vector<TokenId>& fixed, Backend& backend) {
-  const Index total = heads.front().queries_per_head();
-  const Index step = block_queries(heads.front(), score_bytes / static_cast<double>(heads.size()));
-  for (Index begin = 0; begin < total; begin += step) {
-    std::vector<HeadBlock> blocks;
-    for (const Head& head : heads) blocks.emplace_back(head, begin, std::min(step, total - begin), fixed, backend);
+void count_entries(ConfigurationRun& run, std::span<const Head> heads, Backend& backend) {
+  for_each_block(heads, {}, backend, [&](std::span<HeadBlock> blocks) {
     run.start(blocks);
     for (QueryRun part; (part = run.advance(blocks.front().exact.block.positions, backend)).size() > 0;) {
       run.collect(blocks, part, backend);
       for (std::size_t h = 0; h < heads.size(); ++h) run.count(blocks[h], part, h);
     }
-  }
-}
-
-double of(const Bytes& bytes, CostKind cost) {
-  switch (cost) {
-    case CostKind::memory:
-      return bytes.kv + bytes.meta;
-    case CostKind::fast:
-      return bytes.fast;
-    case CostKind::read:
-      return bytes.read;
-  }
-  return NAN;
+  });
 }
 
 struct Point {
@@ -51,21 +35,22 @@ Index interpolate(const Point& a, const Point& b, double limit) {
 
 }  // namespace
 
-double cost_share(CostKind cost, std::unique_ptr<LayerCache> cache, const ConfigurationRun::Options& options,
-                  std::span<const Head> heads, const std::vector<TokenId>& fixed, Backend& backend) {
+double cost_share(CostKind cost, std::unique_ptr<LayerCache> cache, ConfigurationRun::Options options,
+                  std::span<const Head> heads, Backend& backend) {
+  options.keep_raw = false;
   std::vector<CellResult> results(heads.size());
   std::vector<CellResult*> pointers;
   for (CellResult& result : results) pointers.push_back(&result);
   ConfigurationRun run(std::move(cache), options, heads, pointers);
   if (cost == CostKind::read) {
-    count_entries(run, heads, fixed, backend);
+    count_entries(run, heads, backend);
   } else {
     while (run.advance(heads.front().positions, backend).size() > 0) {
     }
   }
   run.finish();
   double held = 0, full = 0;
-  for (const CellResult& result : results) held += of(result.bytes, cost), full += result.bytes.full;
+  for (const CellResult& result : results) held += result.bytes.of(cost), full += result.bytes.full;
   return held / full;
 }
 

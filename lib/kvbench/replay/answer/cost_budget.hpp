@@ -11,9 +11,8 @@
 namespace kvbench {
 
 /// The cost of a cache after the last query, relative to the exact cache of the same tokens, over all heads of a work item.
-/// `fixed` as in HeadBlock.
-double cost_share(CostKind cost, std::unique_ptr<LayerCache> cache, const ConfigurationRun::Options& options,
-                  std::span<const Head> heads, const std::vector<TokenId>& fixed, Backend& backend);
+double cost_share(CostKind cost, std::unique_ptr<LayerCache> cache, ConfigurationRun::Options options,
+                  std::span<const Head> heads, Backend& backend);
 
 /// The largest number of tokens in [1, most] found whose cost does not exceed `limit`. cost(tokens) should not decrease; it may throw
 /// Infeasible where the method cannot keep so few. The search starts at `guess`, continues with linear interpolation, and ends where

@@ -2,7 +2,9 @@
 // A block of queries of one kv head, shared by all configurations of a work item.
 #pragma once
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <vector>
 
 #include <kvbench/replay/measure/measurements.hpp>
@@ -36,5 +38,18 @@ class HeadBlock {
   HostState fixed_;  ///< rows of the block
   std::map<QueryRun, BlockPart> parts_;
 };
+
+/// Calls visit(blocks) with consecutive blocks of the queries of `heads`, one HeadBlock per head, as large as the limit of their
+/// scores allows. `fixed` as in HeadBlock.
+template <class F>
+void for_each_block(std::span<const Head> heads, const std::vector<TokenId>& fixed, Backend& backend, F visit) {
+  const Index total = heads.front().queries_per_head();
+  const Index step = block_queries(heads.front(), score_bytes / static_cast<double>(heads.size()));
+  for (Index begin = 0; begin < total; begin += step) {
+    std::vector<HeadBlock> blocks;
+    for (const Head& head : heads) blocks.emplace_back(head, begin, std::min(step, total - begin), fixed, backend);
+    visit(std::span(blocks));
+  }
+}
 
 }  // namespace kvbench

@@ -194,7 +194,7 @@ class WorkItemRun {
     for (const auto& [own, count] : layers) {
       check_stop();
       std::unique_ptr<LayerCache> cache = method.make(own, plan_.configurations[c].seed);
-      total += count * cost_share(cost, std::move(cache), options_of(c), heads_, fixed_tokens(), backend_);
+      total += count * cost_share(cost, std::move(cache), options_of(c), heads_, backend_);
     }
     return total / static_cast<double>(item_.prompt.layers.size());
   }
@@ -263,12 +263,7 @@ class WorkItemRun {
   }
 
   void answer_all(Groups& groups) {
-    const std::vector<TokenId> fixed = fixed_tokens();
-    const Index total = heads_.front().queries_per_head();
-    const Index step = block_queries(heads_.front(), score_bytes / static_cast<double>(heads_.size()));
-    for (Index begin = 0; begin < total; begin += step) {
-      std::vector<HeadBlock> blocks;
-      for (const Head& head : heads_) blocks.emplace_back(head, begin, std::min(step, total - begin), fixed, backend_);
+    for_each_block(heads_, fixed_tokens(), backend_, [&](std::span<HeadBlock> blocks) {
       for (auto& [key, group] : groups) {
         check_stop();
         group.each([&](std::size_t c) {
@@ -276,7 +271,7 @@ class WorkItemRun {
         });
         group.answer(blocks, status_guard(), backend_);
       }
-    }
+    });
   }
 
   const trace::Reader& reader_;

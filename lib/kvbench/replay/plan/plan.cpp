@@ -194,6 +194,9 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
     if (!request.prompts.empty() && std::ranges::find(request.prompts, prompt.id) == request.prompts.end()) continue;
     plan.prompts.push_back(plan_prompt(prompt, p, request));
     plan.prompts.back().token_bytes = token_bytes(trace, request);
+    for (const trace::LayerInfo& layer : prompt.layers) {
+      if (wanted(request.layers, layer.layer)) plan.prompts.back().layers.push_back(layer.layer);
+    }
     for (std::size_t l = 0; l < prompt.layers.size(); ++l) {
       if (!wanted(request.layers, prompt.layers[l].layer)) continue;
       const auto& positions = prompt.layers[l].query_positions;
@@ -207,11 +210,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
       for (Index h = 0; h < trace.num_kv_heads; ++h) {
         if (wanted(request.kv_heads, h)) heads.push_back(h);
       }
-      plan.prompts.back().layers.push_back(prompt.layers[l].layer);
       add_work_items(plan, plan.prompts.back(), l, heads, methods);
-    }
-    for (WorkItem& item : plan.work_items) {
-      if (item.prompt.prompt == p) item.prompt.layers = plan.prompts.back().layers;
     }
   }
   if (plan.heads.empty()) throw Error("nothing to replay: `prompts` and `layers` select no layer of the trace");
