@@ -96,12 +96,13 @@ void mark(const Group& group) {
     const PairedTest test = paired_test(pairs[i], enough_flips(family));
     tested[i]->diff_best = test.difference;
     tested[i]->diff_best_interval = test.interval;
-    if (!test.infinite) tested[i]->tied = true;
+    const bool decidable = static_cast<double>(family) * test.p_least <= decided_at;
+    if (!test.infinite && decidable) tested[i]->tied = true;
     p_values.push_back(p_value(test, paired_test(log_pairs[i], enough_flips(family), 0)));
   }
   const std::vector<double> adjusted = holm(p_values, family);
   for (std::size_t i = 0; i < tested.size(); ++i) {
-    if (adjusted[i] <= decided_at) tested[i]->tied = false;
+    if (tested[i]->tied && adjusted[i] <= decided_at) tested[i]->tied = false;
   }
 }
 

@@ -165,4 +165,11 @@ double slope(std::span<const double> x, std::span<const double> y) {
   return xy / xx;
 }
 
+Interval student_interval(std::span<const double> values) {
+  const double degrees = static_cast<double>(values.size()) - 1;
+  const double t = std::sqrt(degrees * (1 / beta_quantile(0.05, degrees / 2, 0.5) - 1));
+  const double centre = mean(values), half = t * standard_error(values);
+  return {centre - half, centre + half};
+}
+
 }  // namespace kvbench

@@ -22,6 +22,9 @@ struct Interval {
   double lo = 0, hi = 0;
 };
 
+/// 95 % interval of the mean of at least two independent, nearly normal values, by Student's t distribution.
+Interval student_interval(std::span<const double> values);
+
 /// 95 % percentile bootstrap interval of a mean over a grid of observations that are correlated within a row (a block of
 /// neighbouring queries) and within a column (one seed). `sums` and `counts` are [rows][cols] row-major: the sum and the number
 /// of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples` times (Philox key

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -53,6 +54,31 @@ std::string verdict(const std::vector<const Record*>& rows) {
   return out + fmt::format("; the next is {} with {:.3g} times the error.", label(*next), error_of(*next) / error_of(best));
 }
 
+/// Where so few queries were evaluated that no difference can be significant: best has been set, and no other row has a mark.
+std::string few_blocks_note(const std::vector<const Record*>& rows) {
+  const auto tested = [](const Record* r) { return !r->best.empty() && r->best != label(*r); };
+  const auto first = std::ranges::find_if(rows, tested);
+  const bool marked = std::ranges::any_of(rows, [&](const Record* r) { return tested(r) && r->tied; });
+  if (first == rows.end() || marked) return "";
+  return fmt::format(
+      "These queries form {} blocks of {} neighbours, too few for any difference between {} methods to be significant: the "
+      "order "
+      "may be chance. Evaluate more queries or compare fewer methods.",
+      (*first)->sums.blocks_with_values(), queries_per_block, rows.size());
+}
+
+/// The rows of a budget whose means a few huge errors determine.
+std::string tail_note(const std::vector<const Record*>& rows) {
+  std::vector<std::string> names;
+  for (const Record* r : rows) {
+    if (!mean_is_estimable(r->sums)) names.push_back(label(*r));
+  }
+  if (names.empty()) return "";
+  return fmt::format(
+      "The mean error of {} is not estimable: one block of {} queries contributes more than half of it; compare medians.",
+      fmt::join(names, ", "), queries_per_block);
+}
+
 /// Where the rows of a budget differ in cost.
 std::string cost_note(const std::vector<const Record*>& rows) {
   const Budget budget = Budget::parse(rows.front()->budget);
@@ -69,20 +95,23 @@ std::string cost_note(const std::vector<const Record*>& rows) {
 }  // namespace
 
 std::vector<std::string> answers_of(std::span<const Record> rows) {
-  std::vector<std::pair<std::pair<Protocol, std::string>, std::vector<const Record*>>> groups;
+  std::vector<std::pair<std::tuple<std::string, Protocol, std::string>, std::vector<const Record*>>> groups;
   for (const Record& r : rows) {
     if (!is_ranked(r)) continue;
-    const std::pair key(r.protocol, r.budget);
+    const std::tuple key(r.sha256, r.protocol, r.budget);
     auto found = std::ranges::find(groups, key, [](const auto& group) { return group.first; });
     if (found == groups.end()) found = groups.insert(groups.end(), {key, {}});
     found->second.push_back(&r);
   }
+  const bool traces = std::ranges::any_of(rows, [&](const Record& r) { return r.sha256 != rows.front().sha256; });
   std::vector<std::string> out;
   for (auto& [key, group] : groups) {
     if (group.size() < 2) continue;
     std::ranges::stable_sort(group, {}, [](const Record* r) { return error_of(*r); });
-    out.push_back(verdict(group));
-    if (const std::string note = cost_note(group); !note.empty()) out.push_back(note);
+    out.push_back((traces ? group.front()->trace + ": " : "") + verdict(group));
+    for (const std::string& note : {few_blocks_note(group), tail_note(group), cost_note(group)}) {
+      if (!note.empty() && std::ranges::find(out, note) == out.end()) out.push_back(note);
+    }
   }
   return out;
 }

@@ -11,8 +11,9 @@
 
 namespace kvbench {
 
-/// One sentence per protocol and budget, in order of appearance, over rows that belong to one trace and prompt. References (exact,
-/// oracle-topk, random) are not ranked. Followed by a sentence where the rows of a budget differ by more than 5 % in the bytes that they
+/// One sentence per trace, protocol and budget, in order of appearance, over rows with one row per trace and configuration. References
+/// (exact, oracle-topk, random) are not ranked. Followed by sentences where there are too few blocks of queries for any significant
+/// difference, where the mean of a row is not estimable, and where the rows of a budget differ by more than 5 % in the bytes that they
 /// hold, or for a limit of reads in the bytes that they read.
 std::vector<std::string> answers_of(std::span<const Record> rows);
 

@@ -104,8 +104,18 @@ void add_best(std::vector<RecordColumn>& c) {
                where_ok([](const Record& r) { return r.diff_best_interval.lo; }), "number"});
   c.push_back({"diff_best_hi", "upper end of this interval", where_ok([](const Record& r) { return r.diff_best_interval.hi; }),
                "number"});
-  c.push_back({"tied", "1 where the row is not distinguishable from the best (Holm over the group at 5 %), else 0",
-               [](const Record& r) { return r.tied ? (*r.tied ? "1" : "0") : ""; }, "integer"});
+  c.push_back(
+      {"tied",
+       "1 where the row is not distinguishable from the best (Holm over the group at 5 %), else 0; empty where the replay "
+       "has too few blocks to distinguish any rows",
+       [](const Record& r) { return r.tied ? (*r.tied ? "1" : "0") : ""; }, "integer"});
+  c.push_back({"blocks", "independent blocks of 16 neighbouring queries, the units of this comparison",
+               [](const Record& r) { return r.sums.seeds > 0 ? fmt::format("{}", r.sums.blocks_with_values()) : ""; },
+               "integer"});
+  c.push_back(
+      {"largest_block",
+       "the part of the sum of rel_err that one block of one seed contributes at most; above 0.5 the mean is not estimable",
+       where_ok([](const Record& r) { return r.sums.seeds > 0 ? r.sums.largest_share() : NAN; }), "number"});
 }
 
 /// `by_tokens`: the metric for the same number of steps that counts tokens.

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/compare/texts.hpp>
 #include <kvbench/report/answer.hpp>
 #include <kvbench/report/text.hpp>
 
@@ -24,6 +26,7 @@ struct Brief {
 };
 
 std::string interval_of(const Record& r) {
+  if (!mean_is_estimable(r.sums)) return "not estimable";
   const Summary& s = r.metrics[static_cast<std::size_t>(Metric::rel_err)];
   return fmt::format("{}..{}", short_number(s.lo), short_number(s.hi));
 }
@@ -70,12 +73,15 @@ TextRows brief_records(std::span<const Record> records, bool layers) {
   return rows;
 }
 
-/// Rows over all layers, and over all prompts where there are several.
+/// Rows over all layers, and over all prompts of a trace where it has several.
 std::vector<Record> rows_over_layers(std::span<const Record> records) {
+  std::set<std::string> several;
+  for (const Record& r : records) {
+    if (r.prompt == "all") several.insert(r.sha256);
+  }
   std::vector<Record> shown;
-  const bool several = std::ranges::any_of(records, [](const Record& r) { return r.prompt == "all"; });
   std::ranges::copy_if(records, std::back_inserter(shown),
-                       [&](const Record& r) { return !r.layer && (!several || r.prompt == "all"); });
+                       [&](const Record& r) { return !r.layer && (r.prompt == "all" || !several.contains(r.sha256)); });
   return shown;
 }
 
@@ -107,11 +113,25 @@ std::string terminal_table(std::span<const Record> records) {
   return std::ranges::any_of(shown, has_tie) ? out + tie_note : out;
 }
 
+std::string text_table(std::span<const Record> records) {
+  const std::vector<TextSummary> texts = summarize_texts(records);
+  if (texts.empty()) return "";
+  TextRows rows = {{"over texts", "budget", "texts", "rel_err", "95% interval", "mean rank", "wins"}};
+  for (const TextSummary& t : texts) {
+    rows.push_back({label_of({t.method, t.params, {}}), t.budget, fmt::format("{}", t.texts), short_number(t.error),
+                    t.texts > 2 ? fmt::format("{}..{}", short_number(t.interval.lo), short_number(t.interval.hi)) : "too few",
+                    short_number(t.mean_rank), fmt::format("{}", t.wins)});
+  }
+  return aligned_rows(rows, [](std::size_t column) { return column == 0; });
+}
+
 std::string terminal_summary(std::span<const Record> records) {
   std::string out;
   for (const std::string& sentence : answers_of(rows_over_layers(records))) out += sentence + '\n';
   if (!out.empty()) out += '\n';
-  return out + terminal_table(records);
+  out += terminal_table(records);
+  const std::string texts = text_table(records);
+  return texts.empty() ? out : out + '\n' + texts;
 }
 
 }  // namespace kvbench

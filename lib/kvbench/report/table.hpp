@@ -22,6 +22,9 @@ std::string markdown_table(std::span<const Record> records);
 /// error; rows without results last.
 std::string terminal_table(std::span<const Record> records);
 
+/// Where several texts were replayed: one line per configuration with its average, rank and wins over them (summarize_texts). Else "".
+std::string text_table(std::span<const Record> records);
+
 /// The answers that follow from the rows (answers_of), then the terminal table.
 std::string terminal_summary(std::span<const Record> records);
 

@@ -114,10 +114,12 @@ TEST_CASE("rows that cannot be compared have no flag") {
   CHECK(!rows[3].tied);
 }
 
-TEST_CASE("too few blocks and single seeds leave rows tied") {
+TEST_CASE("too few blocks leave rows without a mark, single seeds leave them tied") {
   Made few(64);  // 4 blocks: no p-value below 2 / 2^4
   few.with("a", constant(1)).with("b", constant(3));
-  CHECK(few.rows()[1].tied == true);
+  CHECK(few.rows()[0].tied == true);
+  CHECK(!few.rows()[1].tied);
+  CHECK(few.rows()[1].diff_best == 2);
   Made one;
   one.with("a", constant(1)).with("b", constant(3), {9});
   CHECK(one.rows()[1].tied == true);

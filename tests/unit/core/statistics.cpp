@@ -56,6 +56,12 @@ TEST_CASE("the bootstrap covers the mean of Gaussian-like data about 95 % of the
   CHECK(covered < 400 * 0.99);
 }
 
+TEST_CASE("Student's interval agrees with tables") {
+  const std::vector<double> values = {1, 2, 3};  // standard error 1/sqrt(3), t(2, 0.975) = 4.30265
+  CHECK(student_interval(values).lo == Approx(2 - 4.30265 / std::sqrt(3)).epsilon(1e-5));
+  CHECK(student_interval(values).hi == Approx(2 + 4.30265 / std::sqrt(3)).epsilon(1e-5));
+}
+
 TEST_CASE("Clopper-Pearson agrees with published values") {
   CHECK(clopper_pearson(0, 100).hi == doctest::Approx(0.0362).epsilon(0.002));
   CHECK(clopper_pearson(0, 299).hi == doctest::Approx(0.01226).epsilon(0.002));

@@ -55,3 +55,35 @@ TEST_CASE("rows without results are not ranked") {
   const Record rows[] = {row("a", "64", 0.1, 25), failed};
   CHECK(answers_of(rows).empty());
 }
+
+TEST_CASE("each trace has an answer of its own") {
+  Record rows[] = {row("a", "64", 0.1, 25), row("b", "64", 0.2, 25), row("a", "64", 0.4, 25), row("b", "64", 0.2, 25)};
+  for (Record& r : rows) r.trace = "one.h5", r.sha256 = "1";
+  for (Record* r : {&rows[2], &rows[3]}) r->trace = "two.h5", r->sha256 = "2";
+  CHECK(answers_of(rows) ==
+        Answers{"one.h5: At a budget of 64 tokens, a has the lowest error (0.1); the next is b with 2 times the error.",
+                "two.h5: At a budget of 64 tokens, b has the lowest error (0.2); the next is a with 2 times the error."});
+}
+
+TEST_CASE("too few blocks for any verdict are stated") {
+  Record rows[] = {row("a", "64", 0.1, 25, true), row("b", "64", 0.2, 25, std::nullopt)};
+  for (Record& r : rows) r.best = "a", r.sums.seeds = 1, r.sums.blocks = {1, 1, 1}, r.sums.block_counts = {16, 16, 16};
+  const Answers said = answers_of(rows);
+  REQUIRE(said.size() == 2);
+  CHECK(said[1].starts_with("These queries form 3 blocks of 16 neighbours, too few for any difference between 2 methods"));
+  rows[1].tied = false;
+  CHECK(answers_of(rows).size() == 1);
+}
+
+TEST_CASE("a mean that one block dominates is not estimable") {
+  Record rows[] = {row("a", "64", 0.1, 25), row("tail", "64", 0.2, 25)};
+  rows[0].sums.seeds = 2, rows[0].sums.blocks.assign(8, 1), rows[0].sums.block_counts.assign(8, 16);
+  rows[1].sums = rows[0].sums;
+  rows[1].sums.blocks[5] = 7;  // as much as the seven others together
+  CHECK(answers_of(rows).size() == 1);
+  rows[1].sums.blocks[5] = 7.5;
+  CHECK(answers_of(rows).at(1) ==
+        "The mean error of tail is not estimable: one block of 16 queries contributes more than half of it; compare medians.");
+  rows[1].sums.block_counts[0] = 0;  // seven blocks are too few for such a statement
+  CHECK(answers_of(rows).size() == 1);
+}

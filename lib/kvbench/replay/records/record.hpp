@@ -29,7 +29,15 @@ struct ErrorSums {
   std::size_t seeds = 0;                     ///< 0: no sums
   std::vector<double> blocks, block_counts;  ///< [blocks of neighbouring queries][seeds], the heads of a prompt together
   std::vector<double> heads, head_counts;    ///< [kv heads][seeds]
+
+  Index blocks_with_values() const;
+  /// The part of the total that the largest block of one seed contributes; NaN without sums or where the total is 0.
+  double largest_share() const;
 };
+
+/// Whether the mean rel_err of the row describes its errors. It does not where one block of one seed contributes more than half of
+/// the sum over eight or more: another sample of queries could give a mean of any size.
+bool mean_is_estimable(const ErrorSums& sums);
 
 struct Record {
   std::string run;                           ///< of a sweep file; empty elsewhere
@@ -56,7 +64,7 @@ struct Record {
   std::string best;                                  ///< see mark_best(); empty where it does not apply
   double diff_best = NAN;                            ///< mean rel_err minus that of the best
   Interval diff_best_interval{NAN, NAN};             ///< 95 %
-  std::optional<bool> tied;                          ///< the trace does not distinguish the row from the best
+  std::optional<bool> tied;                          ///< the trace does not distinguish the row from the best; absent: not testable
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
   /// Position among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
   std::array<Index, 7> order{};

@@ -2,6 +2,8 @@
 #include <kvbench/replay/records/values.hpp>
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include <kvbench/core/paired_test.hpp>
 
@@ -36,6 +38,26 @@ ErrorSums Values::block_sums() const {
     }
   }
   return out;
+}
+
+Index ErrorSums::blocks_with_values() const {
+  Index found = 0;
+  for (std::size_t b = 0; b < block_counts.size(); b += seeds) {
+    found += std::any_of(block_counts.begin() + static_cast<std::ptrdiff_t>(b),
+                         block_counts.begin() + static_cast<std::ptrdiff_t>(b + seeds), [](double count) { return count > 0; });
+  }
+  return found;
+}
+
+double ErrorSums::largest_share() const {
+  const double total = std::accumulate(blocks.begin(), blocks.end(), 0.0);
+  return total > 0 ? *std::ranges::max_element(blocks) / total : std::numeric_limits<double>::quiet_NaN();
+}
+
+bool mean_is_estimable(const ErrorSums& sums) {
+  constexpr std::ptrdiff_t enough = 8;
+  return std::ranges::count_if(sums.block_counts, [](double count) { return count > 0; }) < enough ||
+         !(sums.largest_share() > 0.5);
 }
 
 }  // namespace kvbench
