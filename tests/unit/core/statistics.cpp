@@ -58,8 +58,8 @@ TEST_CASE("the bootstrap covers the mean of Gaussian-like data about 95 % of the
 
 TEST_CASE("Student's interval agrees with tables") {
   const std::vector<double> values = {1, 2, 3};  // standard error 1/sqrt(3), t(2, 0.975) = 4.30265
-  CHECK(student_interval(values).lo == Approx(2 - 4.30265 / std::sqrt(3)).epsilon(1e-5));
-  CHECK(student_interval(values).hi == Approx(2 + 4.30265 / std::sqrt(3)).epsilon(1e-5));
+  CHECK(student_interval(values).lo == doctest::Approx(2 - 4.30265 / std::sqrt(3)).epsilon(1e-5));
+  CHECK(student_interval(values).hi == doctest::Approx(2 + 4.30265 / std::sqrt(3)).epsilon(1e-5));
 }
 
 TEST_CASE("Clopper-Pearson agrees with published values") {
