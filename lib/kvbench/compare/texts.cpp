@@ -12,41 +12,42 @@
 namespace kvbench {
 namespace {
 
-using Configuration = std::pair<std::string, std::string>;  // method, params
-using Text = std::pair<std::string, std::string>;           // sha256 of the trace, prompt
-using Errors = std::map<Configuration, std::map<Text, double>>;
+using Setting = std::pair<std::string, std::string>;  // method, params
+using Text = std::pair<std::string, std::string>;     // sha256 of the trace, prompt
+using Errors = std::map<Setting, std::map<Text, double>>;
 
 /// The errors of one protocol and budget.
-struct Group {
+struct BudgetRows {
   Protocol protocol;
   std::string budget;
   std::vector<Text> texts;
   Errors errors;
 };
 
-bool is_ranked(const Record& r) {
+bool is_row_of_text(const Record& r) {
   return !r.layer && !r.query_head && r.prompt != "all" && r.status == Status::ok && !is_baseline(r.method) &&
          std::isfinite(r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean);
 }
 
-std::vector<Group> groups_of(std::span<const Record> records) {
-  std::vector<Group> groups;
+std::vector<BudgetRows> groups_of(std::span<const Record> records) {
+  std::vector<BudgetRows> groups;
   for (const Record& r : records) {
-    if (!is_ranked(r)) continue;
-    auto group = std::ranges::find_if(groups, [&](const Group& g) { return g.protocol == r.protocol && g.budget == r.budget; });
+    if (!is_row_of_text(r)) continue;
+    auto group =
+        std::ranges::find_if(groups, [&](const BudgetRows& g) { return g.protocol == r.protocol && g.budget == r.budget; });
     if (group == groups.end()) group = groups.insert(groups.end(), {r.protocol, r.budget, {}, {}});
     const Text text(r.sha256, r.prompt);
     if (std::ranges::find(group->texts, text) == group->texts.end()) group->texts.push_back(text);
     group->errors[{r.method, r.params}][text] = r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean;
   }
-  for (Group& group : groups) {
+  for (BudgetRows& group : groups) {
     std::erase_if(group.errors, [&](const auto& row) { return row.second.size() < group.texts.size(); });
   }
   return groups;
 }
 
 /// Adds the ranks and wins of one text.
-void add_ranks(const Errors& errors, const Text& text, std::map<Configuration, TextSummary>& summaries) {
+void add_ranks(const Errors& errors, const Text& text, std::map<Setting, TextSummary>& summaries) {
   for (const auto& [configuration, own] : errors) {
     double lower = 0, equal = 0;
     for (const auto& [other, theirs] : errors) {
@@ -59,8 +60,8 @@ void add_ranks(const Errors& errors, const Text& text, std::map<Configuration, T
   }
 }
 
-std::vector<TextSummary> summarize(const Group& group) {
-  std::map<Configuration, TextSummary> summaries;
+std::vector<TextSummary> summarize(const BudgetRows& group) {
+  std::map<Setting, TextSummary> summaries;
   for (const Text& text : group.texts) add_ranks(group.errors, text, summaries);
   std::vector<TextSummary> out;
   for (auto& [configuration, summary] : summaries) {
@@ -86,7 +87,7 @@ std::vector<TextSummary> summarize(const Group& group) {
 
 std::vector<TextSummary> summarize_texts(std::span<const Record> records) {
   std::vector<TextSummary> out;
-  for (const Group& group : groups_of(records)) {
+  for (const BudgetRows& group : groups_of(records)) {
     if (group.texts.size() < 2) continue;
     std::ranges::move(summarize(group), std::back_inserter(out));
   }
