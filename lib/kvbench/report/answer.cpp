@@ -71,12 +71,12 @@ std::string few_blocks_note(const std::vector<const Record*>& rows) {
 std::string tail_note(const std::vector<const Record*>& rows) {
   std::vector<std::string> names;
   for (const Record* r : rows) {
-    if (!mean_is_estimable(r->sums)) names.push_back(label(*r));
+    if (!r->metrics[static_cast<std::size_t>(Metric::rel_err)].mean_is_estimable()) names.push_back(label(*r));
   }
   if (names.empty()) return "";
   return fmt::format(
-      "The mean error of {} is not estimable: one block of {} queries contributes more than half of it; compare medians.",
-      fmt::join(names, ", "), queries_per_block);
+      "The mean error of {} is not estimable from these queries: a few huge errors determine it. Compare medians.",
+      fmt::join(names, ", "));
 }
 
 /// Where the rows of a budget differ in cost.

@@ -112,10 +112,6 @@ void add_best(std::vector<RecordColumn>& c) {
   c.push_back({"blocks", "independent blocks of 16 neighbouring queries, the units of this comparison",
                [](const Record& r) { return r.sums.seeds > 0 ? fmt::format("{}", r.sums.blocks_with_values()) : ""; },
                "integer"});
-  c.push_back(
-      {"largest_block",
-       "the part of the sum of rel_err that one block of one seed contributes at most; above 0.5 the mean is not estimable",
-       where_ok([](const Record& r) { return r.sums.seeds > 0 ? r.sums.largest_share() : NAN; }), "number"});
 }
 
 /// `by_tokens`: the metric for the same number of steps that counts tokens.

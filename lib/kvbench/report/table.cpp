@@ -26,8 +26,8 @@ struct Brief {
 };
 
 std::string interval_of(const Record& r) {
-  if (!mean_is_estimable(r.sums)) return "not estimable";
   const Summary& s = r.metrics[static_cast<std::size_t>(Metric::rel_err)];
+  if (!s.mean_is_estimable()) return "not estimable";
   return fmt::format("{}..{}", short_number(s.lo), short_number(s.hi));
 }
 

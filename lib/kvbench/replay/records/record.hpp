@@ -22,6 +22,10 @@ enum class Grain { trace, layer, head, query };
 struct Summary {
   double mean, p50, p90, p99, max;
   double lo, hi;  ///< 95 % bootstrap interval of the mean
+
+  /// Whether the mean is known to better than a factor of four. Where a few huge values determine it, another sample of queries
+  /// could give a mean of another order of magnitude.
+  bool mean_is_estimable() const { return !(hi > 4 * lo); }
 };
 
 /// The sums of rel_err, or of its logarithm, of a row over heads, and the numbers of values in them, row-major: the input of paired comparisons.
@@ -31,13 +35,7 @@ struct ErrorSums {
   std::vector<double> heads, head_counts;    ///< [kv heads][seeds]
 
   Index blocks_with_values() const;
-  /// The part of the total that the largest block of one seed contributes; NaN without sums or where the total is 0.
-  double largest_share() const;
 };
-
-/// Whether the mean rel_err of the row describes its errors. It does not where one block of one seed contributes more than half of
-/// the sum over eight or more: another sample of queries could give a mean of any size.
-bool mean_is_estimable(const ErrorSums& sums);
 
 struct Record {
   std::string run;                           ///< of a sweep file; empty elsewhere

@@ -2,8 +2,6 @@
 #include <kvbench/replay/records/values.hpp>
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
 #include <kvbench/core/paired_test.hpp>
 
@@ -47,17 +45,6 @@ Index ErrorSums::blocks_with_values() const {
                          block_counts.begin() + static_cast<std::ptrdiff_t>(b + seeds), [](double count) { return count > 0; });
   }
   return found;
-}
-
-double ErrorSums::largest_share() const {
-  const double total = std::accumulate(blocks.begin(), blocks.end(), 0.0);
-  return total > 0 ? *std::ranges::max_element(blocks) / total : std::numeric_limits<double>::quiet_NaN();
-}
-
-bool mean_is_estimable(const ErrorSums& sums) {
-  constexpr std::ptrdiff_t enough = 8;
-  return std::ranges::count_if(sums.block_counts, [](double count) { return count > 0; }) < enough ||
-         !(sums.largest_share() > 0.5);
 }
 
 }  // namespace kvbench
