@@ -22,7 +22,7 @@ set(share ${WORK}/elsewhere/share/kvbench)
 
 run(${kvbench} --version)
 expect("^kvbench [0-9]+\\.[0-9]+\\.[0-9]+ \\([0-9a-z-]+\\)")
-run(${kvbench} replay ${share}/traces/smollm2-135m.h5 --method sink --budget 64 --layers 4 --heads 0 --format csv)
+run(${kvbench} replay ${share}/traces/smollm2-135m.h5 --method sink --budget 64 --layers 8 --heads 0 --format csv)
 expect(",sink,,64,")
 run(${kvbench} sweep ${share}/configs/chelsea-chunk.toml -o chelsea.csv)
 file(READ ${WORK}/chelsea.csv out)
