@@ -13,7 +13,7 @@ import os
 import subprocess
 import tempfile
 
-REFERENCE = ("oracle-topk", "random")  # references, not methods of a paper
+REFERENCE = ("exact", "oracle-topk", "random")  # references, not methods of a paper
 SYNTH = ("--tokens 33024 --prompt-tokens 32768 --queries 384 --layers 1 --query-heads 1 --kv-heads 1 --head-dim 128 "
          "--value-dim 128").split()
 

@@ -185,9 +185,8 @@ std::vector<RecordColumn> make_record_columns() {
   };
   time("compress_s", "time of compression, sum over heads, mean over seeds", &Record::compress_s);
   time("attend_s",
-       "time of answering in addition to the exact pass, 0 where all tokens are kept; the time of attention that several "
-       "budgets "
-       "share is divided in proportion to their entries; sum over heads, mean over seeds",
+       "time of answering in addition to the exact pass, 0 where a method other than exact keeps all tokens; the time of "
+       "attention that several budgets share is divided in proportion to their entries; sum over heads, mean over seeds",
        &Record::attend_s);
   time("exact_s", "time of the exact pass, sum over heads", &Record::exact_s);
   return c;

@@ -91,7 +91,7 @@ void ConfigurationRun::collect(std::span<HeadBlock> blocks, QueryRun run, Backen
   for (std::size_t h = 0; h < heads_.size(); ++h) {
     Collected::OfHead& of_head = collected_.heads[h];
     read_entries(h, run.size(), backend);
-    of_head.complete = shares() && of_head.host->complete(heads_[h].map.local_end(next_));
+    of_head.complete = shares() && !options_.noise_floor && of_head.host->complete(heads_[h].map.local_end(next_));
     results_[h]->attend_s += seconds;
     results_[h]->attend_flops += flops * share + attend_flops(heads_[h].tokens, of_head.part.global, of_head.tables);
     if (!options_.keep_raw) continue;

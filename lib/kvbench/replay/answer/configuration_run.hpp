@@ -20,7 +20,8 @@ class ConfigurationRun {
     bool recall_sinks = false;
     bool standalone =
         false;  ///< nothing is shared: logits are computed again, and their time counts for methods that select by them
-    bool selects = false;  ///< the method selects per query
+    bool selects = false;      ///< the method selects per query
+    bool noise_floor = false;  ///< entries that are all tokens are answered like others, not by the exact pass
     bool keep_raw = false;
     Element kv_element = Element::f16;
   };

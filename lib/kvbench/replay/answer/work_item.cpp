@@ -245,6 +245,7 @@ class WorkItemRun {
             .recall_sinks = request_.recall_sinks,
             .standalone = request_.standalone,
             .selects = info.kind == Kind::retrieval,
+            .noise_floor = info.kind == Kind::exact,
             .keep_raw = options_.keep_raw,
             .kv_element = request_.kv_element};
   }
