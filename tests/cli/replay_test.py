@@ -98,7 +98,7 @@ class Replay(CliTest):
         (row,) = self.replay("-m", "sink", "-b", "10%", "--protocol", "prefill", "--rows", "trace")
         self.assertEqual(float(row["budget_tokens"]), 19)  # 19.2
         (row,) = self.replay("-m", "random", "-b", "50%", "--protocol", "prefill", "--rows", "trace", "--protect-outside", "32,32", "--seeds", "1")
-        self.assertEqual((float(row["budget_tokens"]), float(row["kept_tokens"])), (128, 64))
+        self.assertEqual([float(row[c]) for c in ("budget_tokens", "kept_tokens", "context_tokens", "kept_fraction")], [128, 64, 128, 0.5])
         (row,) = self.replay("-m", "random", "-b", "96", "--protocol", "prefill", "--rows", "trace", "--protect", "32,32", "--seeds", "1")
         self.assertEqual((float(row["budget_tokens"]), float(row["kept_tokens"])), (96, 32))
         (row,) = self.replay("-m", "random", "-b", "60", "--protocol", "prefill", "--rows", "trace", "--protect", "32,32")

@@ -48,7 +48,7 @@ void add_kept(std::vector<RecordColumn>& c) {
   };
   c.push_back(
       {"query_rows", "number of (query, query head, seed) triples behind the row", text_of(&Record::query_rows), "integer"});
-  add("context_tokens", "tokens", "tokens that were compressed", &Record::context_tokens);
+  add("context_tokens", "tokens", "tokens that the budget refers to: the context, without those of --protect-outside", &Record::context_tokens);
   add("budget_tokens", "tokens", "the budget in tokens", &Record::budget_tokens);
   add("kept_tokens", "tokens", "entries that answer a query, without those that the harness keeps exactly",
       &Record::kept_tokens);

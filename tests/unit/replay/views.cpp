@@ -156,7 +156,9 @@ TEST_CASE("protected tokens outside the budget are kept in addition to it") {
   request.protect_first = 3;
   request.protect_last = 4;
   request.protect_outside = true;
-  CHECK(replay(trace.reader(), request, serial).heads[0].cells[0].budget_tokens == 12);
+  const ReplayResults results = replay(trace.reader(), request, serial);
+  CHECK(results.heads[0].cells[0].budget_tokens == 12);
+  CHECK(results.heads[0].cells[0].context_tokens == 28 - 7);
   CHECK(log.budget == 5);
 }
 

@@ -211,7 +211,7 @@ class WorkItemRun {
   void start(std::size_t c, Groups& groups) {
     for (std::size_t h = 0; h < heads_.size(); ++h) {
       result(h, c).dense = dense();
-      result(h, c).context_tokens = item_.prompt.base;
+      result(h, c).context_tokens = budget_base(item_.prompt, request_.protect_outside);
     }
     guarded(c, [&] {
       const PreparedMethod& method = prepared(c);

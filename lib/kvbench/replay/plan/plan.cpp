@@ -114,7 +114,7 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
   for (const Budget& budget : request.budgets) {
     Index largest = 0;
     for (const PromptPlan& prompt : plan.prompts) {
-      largest = std::max(largest, request.protect_outside ? prompt.middle() : prompt.base);
+      largest = std::max(largest, budget_base(prompt, request.protect_outside));
     }
     if (budget.is_share()) continue;
     const Index token_bytes = plan.prompts.front().token_bytes, tokens = budget.resolve(0, token_bytes);
@@ -162,9 +162,13 @@ void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::size_t laye
 
 }  // namespace
 
+Index budget_base(const PromptPlan& prompt, bool protect_outside) {
+  return prompt.base - (protect_outside ? prompt.protect_first + prompt.protect_last : 0);
+}
+
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside) {
-  if (!protect_outside) return budget.resolve(prompt.base, prompt.token_bytes);
-  return budget.resolve(prompt.middle(), prompt.token_bytes) + prompt.protect_first + prompt.protect_last;
+  const Index base = budget_base(prompt, protect_outside);
+  return budget.resolve(base, prompt.token_bytes) + prompt.base - base;
 }
 
 std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request) {

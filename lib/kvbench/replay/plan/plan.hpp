@@ -29,13 +29,13 @@ struct HeadPlace {
 struct PromptPlan {
   std::size_t prompt = 0;
   Protocol protocol = Protocol::prefill;
-  Index tokens = 0;         ///< n
-  Index context = 0;        ///< tokens [0, context) are compressed
+  Index tokens = 0;                  ///< n
+  Index context = 0;                 ///< tokens [0, context) are compressed
   std::vector<std::int64_t> layers;  ///< numbers of the layers that are replayed
-  Index base = 0;           ///< number of tokens that shares of a budget refer to: the context; in a stream the prompt
-  Index token_bytes = 0;    ///< bytes of a key and a value in a deployment's cache
-  Index protect_first = 0;  ///< first tokens of the context that the harness keeps exactly
-  Index protect_last = 0;   ///< last tokens of the context that the harness keeps exactly
+  Index base = 0;                    ///< number of tokens that shares of a budget refer to: the context; in a stream the prompt
+  Index token_bytes = 0;             ///< bytes of a key and a value in a deployment's cache
+  Index protect_first = 0;           ///< first tokens of the context that the harness keeps exactly
+  Index protect_last = 0;            ///< last tokens of the context that the harness keeps exactly
   Index middle() const { return context - protect_first - protect_last; }
   /// Whether the tokens after the context are appended in order; otherwise all of them are present from the start.
   bool appends() const { return protocol == Protocol::decode || protocol == Protocol::stream; }
@@ -72,6 +72,8 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
 /// them, or no head is selected.
 std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request);
 
+/// The number of tokens that budgets refer to, `base` without tokens that are protected outside the budget; rows report it.
+Index budget_base(const PromptPlan& prompt, bool protect_outside);
 /// The number of tokens that `budget` means in this prompt, protected tokens included; for a limit of a cost the first guess.
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside);
 

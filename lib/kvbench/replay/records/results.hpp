@@ -69,7 +69,7 @@ struct CellResult {
   bool dense = false;
   Index budget_tokens = 0;  ///< the budget in tokens, protected tokens included
   double kept_tokens = 0;   ///< entries that answer a query, mean over queries and query heads, exact tail excluded
-  Index context_tokens = 0;
+  Index context_tokens = 0;  ///< tokens that the budget refers to (budget_base())
   Bytes bytes;            ///< at the end of the run
   double peak_bytes = 0;  ///< backend memory taken while compressing, beyond the trace's own arrays
   double compress_flops = 0, attend_flops = 0;
