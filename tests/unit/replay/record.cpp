@@ -87,6 +87,18 @@ TEST_CASE("a row over the trace is the mean over heads, queries and seeds") {
   CHECK(std::isnan(rows[0].metrics[1].lo));          // intervals for rel_err only
 }
 
+TEST_CASE("the mean of equal whole numbers is this number") {
+  Results t;
+  t.results.heads.pop_back();
+  for (HeadResult& head : t.results.heads) {
+    for (CellResult& cell : head.cells) cell.kept_tokens = 1000, cell.bytes.kv = 1024, cell.compress_flops = 25;
+  }
+  const Record row = t.rows(Grain::trace)[0];  // 3 heads and 2 seeds: adding sixths does not give a whole number in fp64
+  CHECK(row.kept_tokens == 1000);
+  CHECK(row.bytes.kv == 1024);
+  CHECK(row.compress_flops == 75);
+}
+
 TEST_CASE("quantiles interpolate between order statistics") {
   const Results t;
   const std::vector<Record> rows = t.rows(Grain::head);

@@ -21,24 +21,30 @@ struct Sample {
   Index g = 0, heads = 0, i = 0, queries = 0;
 };
 
-/// Means and sums of all figures except the metrics.
+/// Means and sums of all figures except the metrics. Sums are divided once, so that means of equal whole numbers are whole.
 void add_costs(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
-  const double count = static_cast<double>(samples.size()), per_seed = 1 / static_cast<double>(seeds);
+  constexpr double Bytes::*bytes[] = {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full};
   for (const Sample& sample : samples) {
     const CellResult& cell = *sample.cell;
     record.query_rows += sample.heads * sample.queries;
-    record.context_tokens += static_cast<double>(cell.context_tokens) / count;
-    record.budget_tokens += static_cast<double>(cell.budget_tokens) / count;
-    record.kept_tokens += cell.kept_tokens / count;
+    record.context_tokens += static_cast<double>(cell.context_tokens);
+    record.budget_tokens += static_cast<double>(cell.budget_tokens);
+    record.kept_tokens += cell.kept_tokens;
     record.peak_bytes = std::max(record.peak_bytes, cell.peak_bytes);
-    for (const auto field : {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full}) {
-      record.bytes.*field += cell.bytes.*field / count;
-    }
-    record.compress_flops += cell.compress_flops * per_seed;
-    record.attend_flops += cell.attend_flops * per_seed;
-    record.compress_s += cell.compress_s * per_seed;
-    record.attend_s += cell.attend_s * per_seed;
-    record.exact_s += cell.exact_s * per_seed;
+    for (const auto field : bytes) record.bytes.*field += cell.bytes.*field;
+    record.compress_flops += cell.compress_flops;
+    record.attend_flops += cell.attend_flops;
+    record.compress_s += cell.compress_s;
+    record.attend_s += cell.attend_s;
+    record.exact_s += cell.exact_s;
+  }
+  for (const auto field : {&Record::context_tokens, &Record::budget_tokens, &Record::kept_tokens}) {
+    record.*field /= static_cast<double>(samples.size());
+  }
+  for (const auto field : bytes) record.bytes.*field /= static_cast<double>(samples.size());
+  for (const auto field :
+       {&Record::compress_flops, &Record::attend_flops, &Record::compress_s, &Record::attend_s, &Record::exact_s}) {
+    record.*field /= static_cast<double>(seeds);
   }
 }
 
