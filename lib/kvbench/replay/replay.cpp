@@ -33,7 +33,10 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
   frame.model = reader.info().model;
   frame.group = reader.info().group();
   for (const trace::PromptInfo& prompt : reader.info().prompts) frame.prompts.push_back({prompt.id});
-  for (const PromptPlan& prompt : plan.prompts) frame.prompts[prompt.prompt].protocol = prompt.protocol;
+  for (const PromptPlan& prompt : plan.prompts) {
+    frame.prompts[prompt.prompt].protocol = prompt.protocol;
+    frame.prompts[prompt.prompt].context_tokens = budget_base(prompt, request.protect_outside);
+  }
   for (const MethodChoice& choice : request.methods) {
     frame.methods.push_back({choice.info->name, choice.params.text(), choice.info->seeded});
   }

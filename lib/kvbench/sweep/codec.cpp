@@ -19,7 +19,7 @@ void visit(A& archive, Configuration& v) {
 
 template <class A>
 void visit(A& archive, ReplayFrame::Prompt& v) {
-  archive(v.id, v.protocol);
+  archive(v.id, v.protocol, v.context_tokens);
 }
 
 template <class A>
@@ -84,8 +84,8 @@ static std::vector<MetricRow> to_rows(const MetricColumns& columns) {
 
 template <class A>
 void visit(A& archive, CellResult& v) {
-  archive(v.status, v.reason, v.notes, v.dense, v.budget_tokens, v.kept_tokens, v.context_tokens, v.bytes, v.peak_bytes,
-          v.compress_flops, v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro);
+  archive(v.status, v.reason, v.notes, v.dense, v.budget_tokens, v.kept_tokens, v.bytes, v.peak_bytes, v.compress_flops,
+          v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro);
   MetricColumns columns;
   if constexpr (!A::reads) columns = to_columns(v.metrics);
   archive(columns);

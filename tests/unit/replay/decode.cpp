@@ -219,7 +219,7 @@ TEST_CASE("stream: every token is appended from the first one on, and every reco
   request.methods[1].params = snapkv.bind({});
   const ReplayResults results = replay(trace.reader(), request, serial);
   CHECK(results.heads[0].positions.size() == 40);
-  CHECK(results.heads[0].cells[0].context_tokens == 28);  // the base of budgets that are shares
+  CHECK(results.prompts[0].context_tokens == 28);  // the base of budgets that are shares
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(std::max<Index>(2, position + 1 - (budget - 2)), position + 1);

@@ -158,7 +158,7 @@ TEST_CASE("protected tokens outside the budget are kept in addition to it") {
   request.protect_outside = true;
   const ReplayResults results = replay(trace.reader(), request, serial);
   CHECK(results.heads[0].cells[0].budget_tokens == 12);
-  CHECK(results.heads[0].cells[0].context_tokens == 28 - 7);
+  CHECK(results.prompts[0].context_tokens == 28 - 7);
   CHECK(log.budget == 5);
 }
 

@@ -209,10 +209,7 @@ class WorkItemRun {
   }
 
   void start(std::size_t c, Groups& groups) {
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      result(h, c).dense = dense();
-      result(h, c).context_tokens = budget_base(item_.prompt, request_.protect_outside);
-    }
+    for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).dense = dense();
     guarded(c, [&] {
       const PreparedMethod& method = prepared(c);
       if (method.failure) std::rethrow_exception(method.failure);

@@ -22,12 +22,13 @@ struct Sample {
 };
 
 /// Means and sums of all figures except the metrics. Sums are divided once, so that means of equal whole numbers are whole.
-void add_costs(const std::vector<Sample>& samples, std::size_t seeds, Record& record) {
+void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts,
+               Record& record) {
   constexpr double Bytes::*bytes[] = {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full};
   for (const Sample& sample : samples) {
     const CellResult& cell = *sample.cell;
     record.query_rows += sample.heads * sample.queries;
-    record.context_tokens += static_cast<double>(cell.context_tokens);
+    record.context_tokens += static_cast<double>(prompts[sample.head->place.prompt].context_tokens);
     record.budget_tokens += static_cast<double>(cell.budget_tokens);
     record.kept_tokens += cell.kept_tokens;
     record.peak_bytes = std::max(record.peak_bytes, cell.peak_bytes);
@@ -216,7 +217,7 @@ class Summarizer {
   void finish(Record record, const std::vector<Sample>& samples, std::size_t seeds) {
     const std::vector<Sample> ok = keep_ok(samples, record);
     if (record.status == Status::ok) {
-      add_costs(ok, seeds, record);
+      add_costs(ok, seeds, results_.prompts, record);
       add_metrics(ok, seeds, record);
       add_notes(ok, record);
     } else {

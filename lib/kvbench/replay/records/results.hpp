@@ -69,9 +69,8 @@ struct CellResult {
   bool dense = false;
   Index budget_tokens = 0;  ///< the budget in tokens, protected tokens included
   double kept_tokens = 0;   ///< entries that answer a query, mean over queries and query heads, exact tail excluded
-  Index context_tokens = 0;  ///< tokens that the budget refers to (budget_base())
-  Bytes bytes;            ///< at the end of the run
-  double peak_bytes = 0;  ///< backend memory taken while compressing, beyond the trace's own arrays
+  Bytes bytes;              ///< at the end of the run
+  double peak_bytes = 0;    ///< backend memory taken while compressing, beyond the trace's own arrays
   double compress_flops = 0, attend_flops = 0;
   double compress_s = 0, attend_s = 0, exact_s = 0;
   std::vector<MetricRow> metrics;  ///< [G * m] row g*m + i
@@ -91,6 +90,7 @@ struct ReplayFrame {
   struct Prompt {
     std::string id;
     Protocol protocol = Protocol::automatic;  ///< resolved, where the prompt is replayed
+    Index context_tokens = 0;                 ///< tokens that budgets refer to (budget_base()), where the prompt is replayed
   };
   struct Method {
     std::string name, params;
