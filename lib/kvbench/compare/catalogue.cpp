@@ -2,15 +2,31 @@
 #include <kvbench/compare/catalogue.hpp>
 
 #include <algorithm>
-#include <map>
+#include <set>
 #include <tuple>
 
+#include <fmt/ranges.h>
+
+#include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 
 namespace kvbench {
 namespace {
 
 auto key_of(const QueryPlace& p) { return std::tie(p.run, p.sha256, p.prompt, p.protocol, p.layer, p.query_head); }
+
+/// The meaning of a budget: its tokens in each of these contexts, or its text where it is not a number of tokens or a share of them.
+std::string meaning_of(const std::string& text, const std::set<Index>& contexts) {
+  std::optional<Budget> budget;
+  try {
+    budget = Budget::parse(text);
+  } catch (const Error&) {
+  }
+  if (!budget || budget->cost() || budget->is_bytes() || contexts.contains(0)) return text;
+  std::vector<Index> tokens;
+  for (const Index context : contexts) tokens.push_back(budget->resolve(context, 1));
+  return fmt::format("{}", fmt::join(tokens, ","));
+}
 
 }  // namespace
 
@@ -20,6 +36,11 @@ std::string Side::label() const {
 }
 
 Catalogue::Catalogue(std::vector<const QueryResults*> files) : files_(std::move(files)) {
+  add_places();
+  add_sides();
+}
+
+void Catalogue::add_places() {
   using Key = std::tuple<std::string, std::string, std::string, std::string, std::int64_t, Index>;
   std::map<Key, std::size_t> known;
   for (std::size_t f = 0; f < files_.size(); ++f) {
@@ -35,14 +56,29 @@ Catalogue::Catalogue(std::vector<const QueryResults*> files) : files_(std::move(
       }
       place_sources_[at->second].push_back({f, p});
     }
-    for (const QueryConfiguration& one : files_[f]->configurations()) {
-      const auto at = std::ranges::find(sides_, Side{one, {}});
+  }
+}
+
+void Catalogue::add_sides() {
+  std::set<Index> contexts;
+  for (const QueryPlace& place : places_) contexts.insert(place.context_tokens);
+  std::map<std::string, std::string> first;  // text by meaning
+  for (const QueryResults* file : files_) {
+    for (const QueryConfiguration& one : file->configurations()) {
+      budgets_[one.budget] = first.try_emplace(meaning_of(one.budget, contexts), one.budget).first->second;
+      Side side = side_of(one, {});
+      const auto at = std::ranges::find(sides_, side);
       if (at == sides_.end())
-        sides_.push_back({one, {}});
+        sides_.push_back(std::move(side));
       else
         at->configuration.seeded |= one.seeded;
     }
   }
+}
+
+Side Catalogue::side_of(QueryConfiguration configuration, std::optional<std::size_t> file) const {
+  configuration.budget = budgets_.at(configuration.budget);
+  return {std::move(configuration), file};
 }
 
 std::vector<Side> Catalogue::find(const ConfigurationName& name, std::string_view flag) const {
@@ -59,17 +95,18 @@ std::vector<Side> Catalogue::find(const ConfigurationName& name, std::string_vie
   check_known(name, known, flag);
   std::vector<Side> found;
   for (const QueryConfiguration& one : known) {
-    const Side side{one, name.file};
-    if (matches(name, one) && std::ranges::find(found, side) == found.end()) found.push_back(side);
+    Side side = side_of(one, name.file);
+    if (matches(name, one) && std::ranges::find(found, side) == found.end()) found.push_back(std::move(side));
   }
   return found;
 }
 
 void Catalogue::add_value(const Side& side, std::size_t place, const Source& source, SideValues& out) const {
   const QueryResults& file = *files_[source.file];
+  const auto before = static_cast<std::ptrdiff_t>(out.seeds.size());
   for (std::size_t c = 0; c < file.configurations().size(); ++c) {
     const QueryConfiguration& one = file.configurations()[c];
-    if (!(Side{one, side.file} == side)) continue;
+    if (!(side_of(one, side.file) == side)) continue;
     std::optional<QueryValues> values = file.read(source.index, c);
     if (!values) continue;
     out.found = true;
@@ -80,7 +117,9 @@ void Catalogue::add_value(const Side& side, std::size_t place, const Source& sou
     }
     const std::uint32_t seed = side.configuration.seeded ? one.seed : 0;
     const auto same = [&](const auto& known) { return known.first == seed; };
-    if (std::ranges::any_of(out.seeds, same)) {
+    const auto of_file = out.seeds.begin() + before;
+    if (std::any_of(of_file, out.seeds.end(), same)) continue;  // the same budget in other words
+    if (std::any_of(out.seeds.begin(), of_file, same)) {
       const QueryPlace& p = places_[place];
       throw Error(
           "several files hold '{}' at budget {}, seed {}, of prompt '{}', layer {}; select one by its number, "

@@ -2,6 +2,7 @@
 // Joins several files of results per query: their places and configurations.
 #pragma once
 
+#include <map>
 #include <span>
 
 #include <kvbench/compare/configuration_name.hpp>
@@ -35,7 +36,8 @@ class Catalogue {
 
   /// The places of all files. Places of the same run, trace, prompt, protocol, layer and head are one place.
   const std::vector<QueryPlace>& places() const { return places_; }
-  /// One side per method, parameters and budget, in order of appearance.
+  /// One side per method, parameters and budget, in order of appearance. Budgets that are the same number of tokens at every place,
+  /// such as 512 and 12.5% of 4096, are one budget, written as it appeared first.
   const std::vector<Side>& sides() const { return sides_; }
 
   /// The sides that match `name`, one per budget. Throws Error with the remedy where none matches, or where several sets of
@@ -49,11 +51,16 @@ class Catalogue {
   struct Source {
     std::size_t file, index;
   };
+  void add_places();
+  void add_sides();
+  /// The side of a configuration with its budget as it appeared first.
+  Side side_of(QueryConfiguration configuration, std::optional<std::size_t> file) const;
   void add_value(const Side& side, std::size_t place, const Source& source, SideValues& out) const;
 
   std::vector<const QueryResults*> files_;
   std::vector<QueryPlace> places_;
   std::vector<std::vector<Source>> place_sources_;
+  std::map<std::string, std::string> budgets_;  ///< for each text of a budget, the first one of equal meaning
   std::vector<Side> sides_;
 };
 

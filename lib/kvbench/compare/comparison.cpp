@@ -41,6 +41,7 @@ class Comparer {
       else
         compare_with_best(comparer);
     }
+    if (rows_.empty()) throw Error("nothing could be compared: {}", why_empty());
     decide();
     return std::move(rows_);
   }
@@ -67,6 +68,21 @@ class Comparer {
       else
         pairs_.emplace_back(other, one);
     }
+  }
+
+  /// Why there is no pair of configurations with results.
+  std::string why_empty() const {
+    if (!pairs_.empty()) return "the results hold no values of these configurations; is the sweep unfinished?";
+    if (!request_.a && !request_.b) {
+      return "at no budget are there two methods other than the references exact and oracle-topk; replay more methods, or give "
+             "`a` "
+             "and `b`";
+    }
+    const Side& one = (a_.empty() ? b_ : a_).front();
+    return fmt::format(
+        "{} is the only configuration at its budget, {}; replay others at this budget, or give `a` and `b` with "
+        "@BUDGET",
+        one.label(), one.configuration.budget);
   }
 
   static bool tested(const Comparison& row) { return row.outcome != Outcome::skipped && !row.test.one_seed; }

@@ -51,7 +51,8 @@ struct Comparison {
   std::size_t seeds = 0;          ///< number of pairs of seeds; 0 where neither side uses random numbers
 };
 
-/// Rows in the order of the groups. Throws Error where a name matches no configuration, or several sets of parameters.
+/// Rows in the order of the groups, at least one. Throws Error where a name matches no configuration, or several sets of parameters,
+/// and where nothing can be compared.
 ///
 /// A method without seeds pairs its value with every seed of the other; two methods with seeds pair equal seeds, or, where they
 /// have none in common, the k-th with the k-th. The data that select the best of a group also test it, so Holm counts all

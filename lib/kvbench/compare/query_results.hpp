@@ -17,6 +17,7 @@ struct QueryPlace {
   std::string run, trace, sha256, model, prompt, protocol;  ///< sha256: its first 12 digits
   std::int64_t layer = 0;
   Index kv_head = 0, query_head = 0;
+  Index context_tokens = 0;             ///< tokens that budgets refer to; 0: the file does not say
   std::vector<std::int32_t> positions;  ///< positions of the queries in the prompt
 };
 

@@ -81,6 +81,7 @@ void add_places(const Object& head, const QueryPlace& common, std::uint64_t leng
   require(head.integer("layer") && head.integer("kv_head"), head, "a head needs the attributes layer and kv_head");
   place.layer = *head.integer("layer");
   place.kv_head = *head.integer("kv_head");
+  place.context_tokens = integer_of(head, "context_tokens", 0);
   place.positions = raw::read_numbers<std::int32_t>(head, "positions", length).values;
   for (Index g = 0; g < layout.group; ++g) {
     place.query_head = place.kv_head * layout.group + g;

@@ -94,6 +94,9 @@ void QueryCsv::add(const CsvTable& table, const CsvRow& row) {
   const std::size_t at = place_of(table, row);
   QueryPlace& place = places_[at];
   QueryValues& values = values_[{at, configuration_of(table, row)}];
+  if (place.context_tokens == 0 && table.has("context_tokens") && !table.text(row, "context_tokens").empty()) {
+    place.context_tokens = integer<Index>(table, row, "context_tokens");
+  }
   const auto query = integer<std::int32_t>(table, row, "query");
   const std::size_t next = values.values.size();
   if (next == place.positions.size()) place.positions.push_back(query);

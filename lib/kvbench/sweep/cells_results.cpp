@@ -40,6 +40,7 @@ void CellsResults::add_step(std::size_t step) {
                          .layer = head.layer,
                          .kv_head = head.place.kv_head,
                          .query_head = head.place.kv_head * frame.group + g,
+                         .context_tokens = prompt.context_tokens,
                          .positions = head.positions});
       place_heads_.emplace_back(step, h);
     }

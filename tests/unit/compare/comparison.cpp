@@ -25,7 +25,7 @@ class Made : public QueryResults {
  public:
   explicit Made(std::string path, std::size_t queries = 128) : path_(std::move(path)) {
     for (Index head = 0; head < 2; ++head) {
-      QueryPlace place{.trace = "t.h5", .sha256 = "abc", .prompt = "0", .layer = 4, .query_head = head};
+      QueryPlace place{.trace = "t.h5", .sha256 = "abc", .prompt = "0", .layer = 4, .query_head = head, .context_tokens = 4096};
       for (std::size_t q = 0; q < queries; ++q) place.positions.push_back(static_cast<std::int32_t>(100 + q));
       places_.push_back(place);
     }
@@ -224,6 +224,31 @@ TEST_CASE("names of configurations") {
   CHECK(contains(complaint("h2o[", nullptr), "bracket"));
   CHECK(contains(complaint("@25%", nullptr), "method is missing"));
   CHECK(contains(message_of<Error>([&] { compared({&made, &made}, "h2o", "subgen[]"); }), "2:h2o"));
+}
+
+TEST_CASE("budgets of equal tokens are one budget, also within a file") {
+  const Made one = std::move(Made("1").with("x", constant(1), {}, "", "512").with("x", constant(1), {}, "", "12.5%"));
+  const Made two = std::move(Made("2").with("y", constant(3), {}, "", "12.5%").with("x", constant(2), {}, "", "12.5%"));
+  const auto pairs = compared({&one, &two}, "1:x", "y");
+  REQUIRE(pairs.size() == 1);
+  CHECK(pairs[0].outcome == Outcome::a_better);
+  CHECK(pairs[0].budget_b == "512");
+  CHECK(compared({&one, &two}, "1:x", "2:x")[0].test.difference == -1);
+  // Bytes, a limit of a cost and another number of tokens are other budgets.
+  for (const char* text : {"128KiB", "12.5%mem", "13%"}) {
+    const Made other = std::move(Made("3").with("z", constant(3), {}, "", text));
+    CHECK(contains(message_of<Error>([&] { compared({&one, &other}, "x", "z"); }), "no budget in common"));
+  }
+}
+
+TEST_CASE("where nothing can be compared the error says why") {
+  const auto complaint = [](const Made& made, const char* a) {
+    return message_of<Error>([&] { compared({&made}, a, nullptr); });
+  };
+  const Made single = std::move(Made("m").with("x", constant(1)).with("exact", constant(0)));
+  CHECK(contains(complaint(single, nullptr), "two methods other than the references"));
+  const Made apart = std::move(Made("m").with("x", constant(1)).with("y", constant(1), {}, "", "50%"));
+  CHECK(contains(complaint(apart, "y"), "y is the only configuration at its budget, 50%"));
 }
 
 TEST_CASE("files must have the same queries") {

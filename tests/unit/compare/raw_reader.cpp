@@ -58,6 +58,7 @@ TEST_CASE("raw results read back as they were written") {
   CHECK(place.layer == 0);
   CHECK(place.kv_head == 1);
   CHECK(place.query_head == 3);
+  CHECK(place.context_tokens == 28);
   CHECK(place.positions == kept.results.heads[1].positions);
   for (std::size_t p = 0; p < 8; ++p) {
     for (std::size_t c = 0; c < 3; ++c) {

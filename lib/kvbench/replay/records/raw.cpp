@@ -93,6 +93,7 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
     const trace::PromptInfo& prompt = info.prompts[head.place.prompt];
     group.set("prompt", prompt.id);
     group.set("protocol", std::string(name_of(results.prompts[head.place.prompt].protocol)));
+    group.set("context_tokens", static_cast<std::int64_t>(results.prompts[head.place.prompt].context_tokens));
     group.set("layer", static_cast<std::int64_t>(prompt.layers[head.place.layer].layer));
     group.set("kv_head", static_cast<std::int64_t>(head.place.kv_head));
     const auto queries = static_cast<Index>(head.positions.size());
