@@ -7,7 +7,6 @@
 
 #include <fmt/ranges.h>
 
-#include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 
 namespace kvbench {
@@ -17,11 +16,7 @@ auto key_of(const QueryPlace& p) { return std::tie(p.run, p.sha256, p.prompt, p.
 
 /// The meaning of a budget: its tokens in each of these contexts, or its text where it is not a number of tokens or a share of them.
 std::string meaning_of(const std::string& text, const std::set<Index>& contexts) {
-  std::optional<Budget> budget;
-  try {
-    budget = Budget::parse(text);
-  } catch (const Error&) {
-  }
+  const std::optional<Budget> budget = budget_of(text);
   if (!budget || budget->cost() || budget->is_bytes() || contexts.contains(0)) return text;
   std::vector<Index> tokens;
   for (const Index context : contexts) tokens.push_back(budget->resolve(context, 1));
@@ -29,6 +24,14 @@ std::string meaning_of(const std::string& text, const std::set<Index>& contexts)
 }
 
 }  // namespace
+
+std::optional<Budget> budget_of(const std::string& text) {
+  try {
+    return Budget::parse(text);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 std::string Side::label() const {
   const std::string text = label_of(configuration);
@@ -126,6 +129,7 @@ void Catalogue::add_value(const Side& side, std::size_t place, const Source& sou
           "such as {}:{}",
           side.label(), one.budget, seed, p.prompt, p.layer, source.file + 1, side.label());
     }
+    out.bytes_held += values->bytes_held, out.bytes_read += values->bytes_read;
     out.seeds.emplace_back(seed, std::move(values->values));
   }
 }

@@ -6,6 +6,7 @@
 #include <span>
 
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/core/budget.hpp>
 
 namespace kvbench {
 
@@ -26,8 +27,12 @@ struct SideValues {
   Status status = Status::ok;
   std::string reason;
   bool dense = false;
+  double bytes_held = 0, bytes_read = 0;                            ///< summed over `seeds`
   std::vector<std::pair<std::uint32_t, std::vector<float>>> seeds;  ///< ascending; one where the method uses no random numbers
 };
+
+/// Absent where the text is not a budget.
+std::optional<Budget> budget_of(const std::string& text);
 
 class Catalogue {
  public:

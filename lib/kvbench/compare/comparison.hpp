@@ -9,6 +9,7 @@
 
 namespace kvbench {
 
+inline constexpr double equal_cost = 1.05;  ///< ratio of costs up to which configurations are called equally expensive
 inline constexpr double decided_at = 0.05;  ///< largest adjusted p-value of a significant difference
 
 /// Reference methods, which are never the best: `exact`, and `oracle-topk`, which reads every key.

@@ -111,6 +111,29 @@ std::string fault_of(const SideValues& values, const std::string& label) {
   return values.status == Status::ok ? "" : fmt::format("{} {}: {}", label, name_of(values.status), values.reason);
 }
 
+/// The mean bytes of a side per kv head over some places and their seeds.
+double mean_bytes(const GroupValues& group, std::span<const std::size_t> places, double SideValues::*bytes) {
+  double sum = 0, count = 0;
+  for (const std::size_t i : places) sum += group[i].*bytes, count += static_cast<double>(group[i].seeds.size());
+  return sum / count;
+}
+
+/// Where two methods hold different numbers of bytes, or read them where their budgets limit reads.
+std::string cost_note(const Side& a, const Side& b, const GroupValues& in_a, const GroupValues& in_b,
+                      std::span<const std::size_t> places) {
+  const auto reads = [](const Side& side) {
+    const std::optional<Budget> budget = budget_of(side.configuration.budget);
+    return budget && budget->cost() == CostKind::read;
+  };
+  if (is_reference(a.configuration.method) || is_reference(b.configuration.method)) return "";
+  const bool read = reads(a) && reads(b);
+  const auto bytes = read ? &SideValues::bytes_read : &SideValues::bytes_held;
+  const double of_a = mean_bytes(in_a, places, bytes), of_b = mean_bytes(in_b, places, bytes);
+  if (!(std::max(of_a, of_b) > equal_cost * std::min(of_a, of_b))) return "";
+  return fmt::format("not at equal cost: {} {} {:.0f} bytes per kv head, {} {:.0f}", a.label(), read ? "reads" : "holds", of_a,
+                     b.label(), of_b);
+}
+
 void explain(Comparison& out) {
   const PairedTest& t = out.test;
   if (t.infinite) add_sentence(out.reason, "infinite values: the means cannot be compared");
@@ -191,6 +214,7 @@ Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const 
   out.test = paired_test(sums.sums(a_draws || b_draws), flips_);
   out.outcome = Outcome::tied;  // until the p-values are adjusted
   explain(out);
+  if (const std::string note = cost_note(a, b, in_a, in_b, usable); !note.empty()) add_sentence(out.reason, note);
   return out;
 }
 

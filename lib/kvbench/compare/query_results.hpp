@@ -2,6 +2,7 @@
 // Values of one metric per query, which comparisons read from any kind of result file.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,8 +41,9 @@ inline std::optional<Status> find_status(std::string_view name) {
 struct QueryValues {
   Status status = Status::ok;
   std::string reason;
-  bool dense = false;         ///< whether the layer was kept exact
-  std::vector<float> values;  ///< one per position where the status is ok; NaN where the metric does not apply
+  bool dense = false;                         ///< whether the layer was kept exact
+  double bytes_held = NAN, bytes_read = NAN;  ///< per kv head and per query of it; NaN where the file does not say
+  std::vector<float> values;                  ///< one per position where the status is ok; NaN where the metric does not apply
 };
 
 class QueryResults {

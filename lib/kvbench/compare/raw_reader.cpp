@@ -120,7 +120,7 @@ void touch_all(const std::string& path, std::uint64_t length) {
     const Object head = heads.group(std::to_string(h));
     for (std::size_t c = 0; head.has(std::to_string(c)); ++c) {
       const Object cell = head.group(std::to_string(c));
-      cell.text("status"), cell.text("reason"), cell.integer("dense");
+      cell.text("status"), cell.text("reason"), cell.integer("dense"), cell.number("total_bytes"), cell.number("bytes_read");
       if (!cell.has("metrics")) continue;
       if (cell.dataset("metrics").storage().layout != H5D_CONTIGUOUS) raw::read_numbers<float>(cell, "metrics", length);
     }
@@ -131,6 +131,8 @@ QueryValues read_values(const Object& cell, const RawLayout& layout, std::size_t
   QueryValues out{.status = status_of(cell),
                   .reason = cell.text("reason").value_or(""),
                   .dense = integer_of(cell, "dense", 0) != 0,
+                  .bytes_held = cell.number("total_bytes").value_or(NAN),
+                  .bytes_read = cell.number("bytes_read").value_or(NAN),
                   .values = {}};
   if (out.status != Status::ok) return out;
   const Object metrics = cell.dataset("metrics");

@@ -16,8 +16,6 @@
 namespace kvbench {
 namespace {
 
-constexpr double equal_cost = 1.05;  ///< ratio of costs up to which rows are called equally expensive
-
 std::string label(const Record& r) { return label_of({r.method, r.params, {}}); }
 
 double error_of(const Record& r) { return r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean; }

@@ -106,6 +106,10 @@ void QueryCsv::add(const CsvTable& table, const CsvRow& row) {
   }
   values.values.push_back(static_cast<float>(table.number(row, column_)));
   values.dense |= table.text(row, "dense") == "1";
+  if (table.has("total_bytes") && table.has("bytes_read")) {
+    values.bytes_held = table.number(row, "total_bytes");
+    values.bytes_read = table.number(row, "bytes_read");
+  }
   values.status = status_of(table, row);
   if (values.status != Status::ok) values.reason = table.text(row, "reason");
 }

@@ -79,7 +79,12 @@ std::optional<QueryValues> CellsResults::read(std::size_t place, std::size_t con
   }
   const auto item_head = static_cast<std::size_t>(std::ranges::find(entry->heads, head) - entry->heads.begin());
   const CellResult& cell = last_.at(item_head).at(slot->configuration);
-  QueryValues out{.status = cell.status, .reason = cell.reason, .dense = cell.dense, .values = {}};
+  QueryValues out{.status = cell.status,
+                  .reason = cell.reason,
+                  .dense = cell.dense,
+                  .bytes_held = cell.bytes.of(CostKind::memory),
+                  .bytes_read = cell.bytes.of(CostKind::read),
+                  .values = {}};
   if (cell.status != Status::ok) return out;
   const std::size_t queries = places_[place].positions.size();
   const auto g = static_cast<std::size_t>(places_[place].query_head - places_[place].kv_head * layout.frame.group);

@@ -40,6 +40,10 @@ class Made : public QueryResults {
     }
     return *this;
   }
+  Made& holding(double bytes) {  // the configurations so far
+    bytes_.resize(values_.size(), bytes);
+    return *this;
+  }
   Made& failing(const std::string& method, Status status) {
     bad_.emplace_back(configurations_.size(), status);
     return with(method, [](auto, auto) { return 0.0f; });
@@ -49,6 +53,7 @@ class Made : public QueryResults {
   const std::vector<QueryConfiguration>& configurations() const override { return configurations_; }
   std::optional<QueryValues> read(std::size_t place, std::size_t c) const override {
     QueryValues out;
+    if (c < bytes_.size()) out.bytes_held = bytes_[c], out.bytes_read = 100;
     for (const auto& [index, status] : bad_) {
       if (index == c) return QueryValues{.status = status, .reason = "it cannot", .values = {}};
     }
@@ -63,6 +68,7 @@ class Made : public QueryResults {
   std::vector<QueryPlace> places_;
   std::vector<QueryConfiguration> configurations_;
   std::vector<Value> values_;
+  std::vector<double> bytes_;
   std::vector<std::pair<std::size_t, Status>> bad_;
 };
 
@@ -238,6 +244,26 @@ TEST_CASE("budgets of equal tokens are one budget, also within a file") {
   for (const char* text : {"128KiB", "12.5%mem", "13%"}) {
     const Made other = std::move(Made("3").with("z", constant(3), {}, "", text));
     CHECK(contains(message_of<Error>([&] { compared({&one, &other}, "x", "z"); }), "no budget in common"));
+  }
+}
+
+TEST_CASE("a comparison at unequal cost says so") {
+  for (const char* budget : {"25%", "25%mem", "25%read"}) {
+    const auto seeds = {0u, 1u};
+    const Made made = std::move(Made("m")
+                                    .with("x", constant(1), seeds, "", budget)
+                                    .holding(1000)
+                                    .with("near", constant(1), {}, "", budget)
+                                    .holding(1050)
+                                    .with("far", constant(2), {}, "", budget)
+                                    .holding(1051)
+                                    .with("exact", constant(0), {}, "", budget)
+                                    .holding(4000));
+    CHECK(compared({&made}, "x", "near")[0].reason.empty());
+    const bool reads = std::string(budget) == "25%read";  // all read 100 bytes
+    CHECK(compared({&made}, "x", "far")[0].reason ==
+          (reads ? "" : "not at equal cost: x holds 1000 bytes per kv head, far 1051"));
+    CHECK(compared({&made}, "x", "exact")[0].reason.empty());
   }
 }
 

@@ -59,6 +59,8 @@ TEST_CASE("raw results read back as they were written") {
   CHECK(place.kv_head == 1);
   CHECK(place.query_head == 3);
   CHECK(place.context_tokens == 28);
+  CHECK(raw.read(3, 0)->bytes_held == kept.results.heads[1].cells[0].bytes.of(CostKind::memory));
+  CHECK(raw.read(3, 0)->bytes_read == kept.results.heads[1].cells[0].bytes.of(CostKind::read));
   CHECK(place.positions == kept.results.heads[1].positions);
   for (std::size_t p = 0; p < 8; ++p) {
     for (std::size_t c = 0; c < 3; ++c) {

@@ -58,6 +58,8 @@ void write_cell(const Object& group, const CellResult& result, const trace::Trac
   if (result.status != Status::ok) return;
   group.set("budget_tokens", static_cast<std::int64_t>(result.budget_tokens));
   group.set("kept_tokens", result.kept_tokens);
+  group.set("total_bytes", result.bytes.of(CostKind::memory));
+  group.set("bytes_read", result.bytes.of(CostKind::read));
   std::vector<float> metrics;
   for (const MetricRow& row : result.metrics) metrics.insert(metrics.end(), row.begin(), row.end());
   write(group, "metrics", metrics, {info.group(), queries, static_cast<Index>(metric_count)});
