@@ -8,6 +8,7 @@
 #include <kvbench/report/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 
+#include "../command_line.hpp"
 #include "column_page.hpp"
 #include "commands.hpp"
 #include "output.hpp"
@@ -69,8 +70,7 @@ Command add_compare(CLI::App& app) {
   flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));
   flags->add_option("--b", o.b, "The other configuration (default: all others; without --a and --b: all against the best one)");
   flags->add_option("--metric", o.metric, "Metric with values per query")->capture_default_str();
-  flags->add_option("--by", o.span, "Scope of one comparison: layer, head (query head), prompt or all (default: layer)")
-      ->transform(CLI::CheckedTransformer(spans));
+  add_choice(flags, "--by", o.span, spans, "Scope of one comparison: layer, head (query head), prompt or all (default: layer)");
   add_form_flags(flags, o.format, o.output);
   add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(compare_columns()));
   return {flags, [options] { return run(*options); }};

@@ -12,6 +12,7 @@
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/report/table.hpp>
 
+#include "../command_line.hpp"
 #include "column_page.hpp"
 #include "commands.hpp"
 #include "output.hpp"
@@ -154,14 +155,10 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
 }
 
 void add_protocol_flags(CLI::App* flags, ReplayFlags& o) {
-  flags
-      ->add_option("--protocol", o.request.protocol,
-                   "prefill, decode, stream, or auto: decode where the trace has decoded tokens, else prefill")
-      ->transform(CLI::CheckedTransformer(protocols()));
-  flags
-      ->add_option("--decoded", o.request.decoded,
-                   "Whether the method compresses decoded tokens or they are kept exactly: method, keep")
-      ->transform(CLI::CheckedTransformer(decoded_policies()));
+  add_choice(flags, "--protocol", o.request.protocol, protocols(),
+             "prefill, decode, stream, or auto: decode where the trace has decoded tokens, else prefill");
+  add_choice(flags, "--decoded", o.request.decoded, decoded_policies(),
+             "Whether the method compresses decoded tokens or they are kept exactly: method, keep");
   o.window_flag = flags->add_option(
       "--window", o.window, "prefill: number of last tokens that are kept exactly (default: tokens after the prompt, or 256)");
   flags->add_option("--protect", o.protect,

@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "../command_line.hpp"
 #include "commands.hpp"
 
 namespace kvbench::app {
@@ -28,8 +29,7 @@ Command add_synth(CLI::App& app) {
   auto options = std::make_shared<SynthFlags>();
   trace::SynthOptions& synth = options->synth;
   flags->add_option("-o,--output", options->path, "Trace to write")->required();
-  flags->add_option("--pattern", synth.pattern, "gaussian, clusters, sinks, heavy-hitters or needle")
-      ->transform(CLI::CheckedTransformer(patterns));
+  add_choice(flags, "--pattern", synth.pattern, patterns, "gaussian, clusters, sinks, heavy-hitters or needle");
   flags->add_option("--tokens", synth.num_tokens, "Tokens per prompt")->capture_default_str();
   flags->add_option("--prompt-tokens", synth.prompt_tokens, "Tokens of the context per prompt")->capture_default_str();
   flags->add_option("--queries", synth.num_queries, "Number of last positions whose queries are stored")->capture_default_str();
@@ -51,7 +51,7 @@ Command add_synth(CLI::App& app) {
       ->capture_default_str();
   flags->add_option("--speculated", synth.speculation_error,
                     "Store speculated queries: the queries with Gaussian errors, relative to the typical norm of a query");
-  flags->add_option("--dtype", synth.dtype, "f32, f16 or bf16")->transform(CLI::CheckedTransformer(dtypes));
+  add_choice(flags, "--dtype", synth.dtype, dtypes, "f32, f16 or bf16");
   flags->add_flag("--compress", synth.compress, "Compress the datasets of the file");
   flags->add_option("--seed", synth.seed, "Seed of the generator")->capture_default_str();
   return {flags, [options] {

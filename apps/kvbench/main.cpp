@@ -12,16 +12,21 @@
 #include <kvbench/core/version.hpp>
 #include <kvbench/kernels/backend.hpp>
 
+#include "../command_line.hpp"
 #include "commands.hpp"
 #include "flag_names.hpp"
 
 namespace {
 
+/// The subcommand that was given, or "".
+std::string command_of(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? "" : commands.front()->get_name();
+}
+
 /// Prints the message with flags for the fields that it names.
 int fail(kvbench::app::ExitCode code, const CLI::App& app, const char* message) {
-  const auto commands = app.get_subcommands();
-  const std::string command = commands.empty() ? "" : commands.front()->get_name();
-  fmt::print(stderr, "kvbench: {}\n", kvbench::app::with_flags(message, command));
+  fmt::print(stderr, "kvbench: {}\n", kvbench::app::with_flags(message, command_of(app)));
   return code;
 }
 
@@ -56,8 +61,12 @@ int main(int argc, char** argv) {
     for (const Command& command : commands) {
       if (command.flags->parsed()) return command.run();
     }
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? done : bad_input;
+    const std::string command = command_of(app);
+    fmt::print(stderr, "kvbench: {} (see kvbench {}{}--help)\n", complaint(app, error), command, command.empty() ? "" : " ");
+    return bad_input;
   } catch (const Error& error) {
     return fail(bad_input, app, error.what());
   } catch (const Interrupted&) {

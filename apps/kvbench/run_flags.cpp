@@ -11,6 +11,7 @@
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/table.hpp>
 
+#include "../command_line.hpp"
 #include "commands.hpp"
 #include "flag_names.hpp"
 
@@ -46,8 +47,7 @@ void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {
 }
 
 void add_table_flags(CLI::App* flags, TableFlags& o) {
-  flags->add_option("--rows", o.grain, "Finest level of rows: trace, layer, head or query (default: layer)")
-      ->transform(CLI::CheckedTransformer(grains));
+  add_choice(flags, "--rows", o.grain, grains, "Finest level of rows: trace, layer, head or query (default: layer)");
   add_form_flags(flags, o.format, o.output);
   flags->add_flag("--no-times", o.no_times, "Leave the time columns out, so that files can be compared byte by byte");
   flags->add_flag("--summary", o.summary, "With -o: also print the short table (default on a terminal)");
@@ -59,8 +59,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
           ->add_option("--device", o.device,
                        "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference implementation)")
           ->check(CLI::IsMember({"auto", "cpu", "cuda", "ref"}));
-  o.isa_flag = flags->add_option("--isa", o.isa, "Instruction set: scalar, avx2 or avx512 (default: the best available)")
-                   ->transform(CLI::CheckedTransformer(isas));
+  o.isa_flag = add_choice(flags, "--isa", o.isa, isas, "Instruction set: scalar, avx2 or avx512 (default: the best available)");
   flags
       ->add_option(
           "--threads", o.threads,
@@ -75,10 +74,8 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
   flags->add_flag("--standalone", o.standalone,
                   "Compute every configuration alone: nothing is shared between budgets, and times and flops are those of the "
                   "configuration itself (slow)");
-  flags
-      ->add_option("--kv-dtype", o.kv_element,
-                   "Element type of the cache in a deployment, for the byte columns: bf16, f16 or f32")
-      ->transform(CLI::CheckedTransformer(kv_elements));
+  add_choice(flags, "--kv-dtype", o.kv_element, kv_elements,
+             "Element type of the cache in a deployment, for the byte columns: bf16, f16 or f32");
   add_table_flags(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
 }

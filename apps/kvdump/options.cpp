@@ -9,6 +9,8 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
 
+#include "../command_line.hpp"
+
 namespace kvbench::kvdump {
 namespace {
 
@@ -81,7 +83,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
     if (asked) return {std::nullopt, app.exit(error)};
-    fmt::print(stderr, "kvdump: {} (kvdump --help lists the options)\n", error.what());
+    fmt::print(stderr, "kvdump: {} (kvdump --help lists the flags)\n", app::complaint(app, error));
     return {std::nullopt, 2};
   }
   options.queries = parse_queries(queries);

@@ -140,11 +140,19 @@ class BadFlags(CliTest):
 
     def test_command_line(self):
         self.fails(2, args=["replay"])
-        self.fails(2, args=["reply", self.trace])
-        self.fails(2, args=["replay", self.trace, "-m", "exact", "--no-such-flag"])
+        self.fails(2, "there is no command reply. Did you mean 'replay'?", "(see kvbench --help)", args=["reply", self.trace])
+        self.fails(2, "there is no flag --no-such-flag.", "(see kvbench replay --help)", args=["replay", self.trace, "-m", "exact", "--no-such-flag"])
+        self.fails(2, "there is no flag --metod. Did you mean '--method'?", args=["replay", self.trace, "--metod=exact"])
+        self.fails(2, "there is no flag --verison. Did you mean '--version'?", args=["--verison"])
+        self.fails(2, "--by: 'haed' is not one of all, head, layer, prompt. Did you mean 'head'?", args=["compare", "x", "--by", "haed"])
         self.fails(2, "device", args=["replay", self.trace, "-m", "exact", "--device", "tpu"])
         self.assertEqual(run("--help").returncode, 0)
-        self.assertEqual(run("replay", "--help").returncode, 0)
+        for command in ("replay", "compare", "synth"):
+            page = run(command, "--help")
+            self.assertEqual(page.returncode, 0)
+            self.assertNotIn("->", page.stdout)
+            self.assertNotIn("ENUM", page.stdout)
+        self.assertIn("--by TEXT:{all,head,layer,prompt}", " ".join(run("compare", "--help").stdout.split()))
 
     def test_device(self):
         """Without a GPU the error names the reason; with one, cuda runs."""
