@@ -55,8 +55,8 @@ void declare_output(CLI::App& app, Options& options, std::string& queries, std::
       ->check(positive);
   app.add_option("--dtype", dtype, "Element type: f32, f16 or bf16; default: f32")->type_name("TYPE");
   app.add_flag("--pre-rope", options.pre_rope, "Also store queries and keys before RoPE");
-  app.add_flag("--column-sums", options.column_sums,
-               "Also store the attention mass of each key over the queries of the context");
+  app.add_flag("--column-sums,!--no-column-sums", options.column_sums,
+               "Store the attention mass of each key over the queries of the context; default: on");
   app.add_flag(
       "--speculated", options.speculated,
       "Also store speculated queries: those that each layer would compute from the attention input of the previous layer");

@@ -22,7 +22,7 @@ struct Options {
   std::optional<std::int64_t> prompt_tokens, ctx;
   trace::Dtype dtype = trace::Dtype::f32;
   bool pre_rope = false;
-  bool column_sums = false;
+  bool column_sums = true;
   bool speculated = false;
   bool attention_output = false;
   bool f32 = false;

@@ -114,8 +114,9 @@ def softmax_rows(trace, layer, head, n):
 
 def test_column_sums_and_attention_output(folder):
     n, end, head = 64, 48, 4
-    trace = dump(folder, "t", "--queries", "all", "--column-sums", "--attention-output", layers="0,3")
+    trace = dump(folder, "t", "--queries", "all", "--attention-output", layers="0,3")
     assert trace.info["prompts"][0]["column_sums_end"] == end
+    assert dump(folder, "bare", "--no-column-sums").info["prompts"][0]["column_sums_end"] == -1
     for layer in 0, 3:
         sums, output = [0.0] * n, []
         values = trace.array("values", layer)

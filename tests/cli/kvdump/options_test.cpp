@@ -24,9 +24,8 @@ TEST_CASE("defaults") {
   CHECK(options.layers == "all");
   CHECK(options.queries.kind == QuerySpec::tail);
   CHECK(options.dtype == kvbench::trace::Dtype::f32);
-  CHECK(options.check);
-  CHECK_FALSE(
-      (options.ctx || options.prompt_tokens || options.force || options.f32 || options.column_sums || options.speculated));
+  CHECK((options.check && options.column_sums));
+  CHECK_FALSE((options.ctx || options.prompt_tokens || options.force || options.f32 || options.speculated));
 }
 
 TEST_CASE("repeated prompts and every flag") {
@@ -50,7 +49,7 @@ TEST_CASE("repeated prompts and every flag") {
                               "--dtype",
                               "bf16",
                               "--pre-rope",
-                              "--column-sums",
+                              "--no-column-sums",
                               "--speculated",
                               "--attention-output",
                               "--f32",
@@ -69,10 +68,9 @@ TEST_CASE("repeated prompts and every flag") {
   CHECK(options.ctx == 70);
   CHECK(options.dtype == kvbench::trace::Dtype::bf16);
   CHECK(options.threads == 3);
-  CHECK((options.pre_rope && options.speculated && options.column_sums && options.attention_output && options.f32 &&
-         options.compress));
+  CHECK((options.pre_rope && options.speculated && options.attention_output && options.f32 && options.compress));
   CHECK((options.force && options.quiet));
-  CHECK_FALSE(options.check);
+  CHECK_FALSE((options.check || options.column_sums));
 }
 
 TEST_CASE("bad usage gives exit code 2") {
