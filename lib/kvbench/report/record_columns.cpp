@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/compare/comparison.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -48,7 +50,8 @@ void add_kept(std::vector<RecordColumn>& c) {
   };
   c.push_back(
       {"query_rows", "number of (query, query head, seed) triples behind the row", text_of(&Record::query_rows), "integer"});
-  add("context_tokens", "tokens", "tokens that the budget refers to: the context, without those of --protect-outside", &Record::context_tokens);
+  add("context_tokens", "tokens", "tokens that the budget refers to: the context, without those of --protect-outside",
+      &Record::context_tokens);
   add("budget_tokens", "tokens", "the budget in tokens", &Record::budget_tokens);
   add("kept_tokens", "tokens", "entries that answer a query, without those that the harness keeps exactly",
       &Record::kept_tokens);
@@ -77,15 +80,20 @@ void add_kept(std::vector<RecordColumn>& c) {
   add("attend_flops", "flop", "declared operations of answering, sum over heads, mean over seeds", &Record::attend_flops);
 }
 
+/// The mean of a metric and the quantile of its bad tail; `all`: every figure of a summary.
 template <class F>
-void add_summary(std::vector<RecordColumn>& c, const std::string& name, const std::string& doc, bool all, F of) {
+void add_summary(std::vector<RecordColumn>& c, const std::string& name, const std::string& doc, bool higher_is_better, bool all,
+                 F of) {
   const auto add = [&](const char* suffix, const char* what, double Summary::*field) {
     c.push_back({name + suffix, doc + what, where_ok([of, field](const Record& r) { return of(r).*field; }), "number"});
   };
   add("_mean", ": mean", &Summary::mean);
   if (all) add("_p50", ": median", &Summary::p50);
   if (all) add("_p90", ": 90 % quantile", &Summary::p90);
-  add("_p99", ": 99 % quantile", &Summary::p99);
+  if (higher_is_better)
+    add("_p1", ": 1 % quantile", &Summary::p1);
+  else
+    add("_p99", ": 99 % quantile", &Summary::p99);
   if (!all) return;
   add("_max", ": largest", &Summary::max);
   add("_lo", ": lower end of the 95 % bootstrap interval of the mean", &Summary::lo);
@@ -169,11 +177,11 @@ std::vector<RecordColumn> make_record_columns() {
   add_kept(c);
   for (std::size_t m = 0; m < metric_count; ++m) {
     const auto metric = static_cast<Metric>(m);
-    add_summary(c, std::string(name_of(metric)), doc_of_metric(metric), metric == Metric::rel_err,
+    add_summary(c, std::string(name_of(metric)), doc_of_metric(metric), higher_is_better(metric), metric == Metric::rel_err,
                 [m](const Record& r) { return r.metrics[m]; });
     if (metric == Metric::rel_err) {
       add_summary(c, "rel_err_fro", "Frobenius norm of the differences over the queries / of the exact outputs, by query head",
-                  false, [](const Record& r) { return r.rel_err_fro; });
+                  false, false, [](const Record& r) { return r.rel_err_fro; });
       add_best(c);
     }
   }

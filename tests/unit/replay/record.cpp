@@ -113,6 +113,7 @@ TEST_CASE("quantiles interpolate between order statistics") {
   CHECK(rel_err(*head).p50 == Approx(22.5));
   CHECK(rel_err(*head).p90 == Approx(22.9));
   CHECK(rel_err(*head).p99 == Approx(22.99));
+  CHECK(rel_err(*head).p1 == Approx(22.01));
   CHECK(rel_err(*head).max == 23);
   CHECK(head->rel_err_fro.mean == 2);
 }

@@ -12,7 +12,7 @@ Record row(std::string method, std::string budget, double error, double held, st
   r.method = std::move(method);
   r.budget = std::move(budget);
   r.bytes = {.kv = held, .meta = 0, .fast = held, .slow = 0, .read = held / 2, .full = 100};
-  r.metrics.fill({error, error, error, error, error, error, error});
+  r.metrics.fill({error, error, error, error, error, error, error, error});
   r.tied = tied;
   return r;
 }

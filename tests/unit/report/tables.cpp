@@ -20,7 +20,7 @@ Record record(std::string method, double error) {
   r.kept_tokens = 64;
   r.context_tokens = 256;
   r.bytes = {.kv = 100, .meta = 28, .full = 512};
-  r.metrics.fill({error, error, error, error, error, error, error});
+  r.metrics.fill({error, error, error, error, error, error, error, error});
   r.rel_err_fro = r.metrics[0];
   r.compress_s = 0.5;
   return r;

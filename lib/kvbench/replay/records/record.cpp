@@ -3,15 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/records/values.hpp>
 
 namespace kvbench {
 namespace {
-
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// Part of the results of one head and one seed: query heads [g, g + heads) and queries [i, i + queries).
 struct Sample {
@@ -220,10 +217,6 @@ class Summarizer {
       add_costs(ok, seeds, results_.prompts, record);
       add_metrics(ok, seeds, record);
       add_notes(ok, record);
-    } else {
-      const Summary none{nan, nan, nan, nan, nan, nan, nan};
-      record.metrics.fill(none);
-      record.rel_err_fro = none;
     }
     records_.push_back(std::move(record));
   }

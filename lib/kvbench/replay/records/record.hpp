@@ -20,8 +20,8 @@ enum class Grain { trace, layer, head, query };
 
 /// NaN = the metric does not apply.
 struct Summary {
-  double mean, p50, p90, p99, max;
-  double lo, hi;  ///< 95 % bootstrap interval of the mean
+  double mean = NAN, p1 = NAN, p50 = NAN, p90 = NAN, p99 = NAN, max = NAN;
+  double lo = NAN, hi = NAN;  ///< 95 % bootstrap interval of the mean
 
   /// Whether the mean is known to better than a factor of four. Where a few huge values determine it, another sample of queries
   /// could give a mean of another order of magnitude.
@@ -57,12 +57,12 @@ struct Record {
   bool alone = true;  ///< the configuration ran alone; otherwise it shared work with others of its method, and so do its costs
   double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
   std::array<Summary, metric_count> metrics;
-  Summary rel_err_fro;                               ///< over query heads
-  ErrorSums sums, log_sums;                          ///< of rel_err and of its logarithm, of rows over heads that are ok
-  std::string best;                                  ///< see mark_best(); empty where it does not apply
-  double diff_best = NAN;                            ///< mean rel_err minus that of the best
-  Interval diff_best_interval{NAN, NAN};             ///< 95 %
-  std::optional<bool> tied;                          ///< the trace does not distinguish the row from the best; absent: not testable
+  Summary rel_err_fro;                    ///< over query heads
+  ErrorSums sums, log_sums;               ///< of rel_err and of its logarithm, of rows over heads that are ok
+  std::string best;                       ///< see mark_best(); empty where it does not apply
+  double diff_best = NAN;                 ///< mean rel_err minus that of the best
+  Interval diff_best_interval{NAN, NAN};  ///< 95 %
+  std::optional<bool> tied;               ///< the trace does not distinguish the row from the best; absent: not testable
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
   /// Position among the rows of the replay: prompt, layer (0: all), rows by head, head, query head, method, budget.
   std::array<Index, 7> order{};

@@ -17,9 +17,13 @@ void Values::add(std::size_t prompt, Index query, std::size_t seed, double value
 }
 
 Summary Values::summary(bool interval) const {
-  if (all_.empty()) return {NAN, NAN, NAN, NAN, NAN, NAN, NAN};
-  Summary s{mean(all_), quantile(all_, 0.5), quantile(all_, 0.9), quantile(all_, 0.99), *std::ranges::max_element(all_), NAN,
-            NAN};
+  if (all_.empty()) return {};
+  Summary s{.mean = mean(all_),
+            .p1 = quantile(all_, 0.01),
+            .p50 = quantile(all_, 0.5),
+            .p90 = quantile(all_, 0.9),
+            .p99 = quantile(all_, 0.99),
+            .max = *std::ranges::max_element(all_)};
   if (!interval) return s;
   const ErrorSums sums = block_sums();
   const Interval ci = bootstrap_mean(sums.blocks, sums.block_counts, seeds_);
