@@ -52,13 +52,20 @@ constexpr const char* tie_note =
     "~ not distinguishable from the best row of its budget (paired test, Holm at 5 %; columns best, diff_best, tied)\n";
 constexpr std::size_t error_column = 5;
 
-/// Rows of the short table, header first. Rows that are not ok show their status and reason instead of numbers.
+bool of_several_traces(std::span<const Record> records) {
+  return std::ranges::any_of(records, [&](const Record& r) { return r.sha256 != records.front().sha256; });
+}
+
+/// Rows of the short table, header first. Rows that are not ok show their status and reason instead of numbers. Rows of several traces
+/// begin with the trace.
 TextRows brief_records(std::span<const Record> records, bool layers) {
   TextRows rows(1);
   for (const Brief& column : brief_columns) rows[0].emplace_back(column.header);
   const bool ties = std::ranges::any_of(records, has_tie);
   if (ties) rows[0][error_column] += ' ';
+  const bool traces = of_several_traces(records);
   if (layers) rows[0].insert(rows[0].begin() + 1, "layer");
+  if (traces) rows[0].insert(rows[0].begin(), "trace");
   for (const Record& r : records) {
     std::vector<std::string> cells;
     for (const Brief& column : brief_columns) {
@@ -68,6 +75,7 @@ TextRows brief_records(std::span<const Record> records, bool layers) {
     if (r.status != Status::ok) cells[2] = fmt::format("{}: {}", name_of(r.status), r.reason);
     if (ties && r.status == Status::ok) cells[error_column] += has_tie(r) ? '~' : ' ';
     if (layers) cells.insert(cells.begin() + 1, r.layer ? fmt::format("{}", *r.layer) : "all");
+    if (traces) cells.insert(cells.begin(), r.trace);
     rows.push_back(std::move(cells));
   }
   return rows;
@@ -90,26 +98,29 @@ std::vector<Record> rows_over_layers(std::span<const Record> records) {
 std::string csv_table(std::span<const Record> records, bool times) { return csv_of(record_columns(), records, times); }
 
 std::string markdown_table(std::span<const Record> records) {
-  std::string out = markdown_rows(brief_records(records, true), [](std::size_t column) { return column < 2; });
+  const auto is_left = of_several_traces(records) ? [](std::size_t column) { return column < 3; }
+                                                  : [](std::size_t column) { return column < 2; };
+  std::string out = markdown_rows(brief_records(records, true), is_left);
   if (std::ranges::any_of(records, has_tie)) out += fmt::format("\n{}", tie_note);
   return out;
 }
 
 std::string terminal_table(std::span<const Record> records) {
   std::vector<Record> shown = rows_over_layers(records);
-  std::vector<std::string> budgets;  // in order of appearance
-  for (const Record& r : shown) {
-    if (std::ranges::find(budgets, r.budget) == budgets.end()) budgets.push_back(r.budget);
-  }
+  std::vector<std::string> traces, budgets;  // in order of appearance
+  for (const Record& r : shown) add_distinct(traces, r.sha256), add_distinct(budgets, r.budget);
   std::ranges::stable_sort(shown, {}, [&](const Record& r) {
     const bool ok = r.status == Status::ok;
-    return std::tuple(!ok, std::ranges::find(budgets, r.budget) - budgets.begin(), ok ? metric_mean(r, Metric::rel_err) : 0);
+    return std::tuple(!ok, std::ranges::find(traces, r.sha256) - traces.begin(),
+                      std::ranges::find(budgets, r.budget) - budgets.begin(), ok ? metric_mean(r, Metric::rel_err) : 0);
   });
   TextRows rows = brief_records(shown, false);
+  const std::size_t identity = traces.size() > 1 ? 3 : 2;  // columns before the numbers: trace, method, budget
   for (std::size_t r = 0; r < shown.size(); ++r) {
-    if (shown[r].status != Status::ok) rows[r + 1].resize(3);  // method, budget and the reason
+    if (shown[r].status != Status::ok) rows[r + 1].resize(identity + 1);  // and the reason
   }
-  const std::string out = aligned_rows(rows, [](std::size_t column) { return column == 0; });
+  const std::string out = aligned_rows(
+      rows, traces.size() > 1 ? [](std::size_t column) { return column < 2; } : [](std::size_t column) { return column < 1; });
   return std::ranges::any_of(shown, has_tie) ? out + tie_note : out;
 }
 

@@ -19,7 +19,7 @@ std::string csv_table(std::span<const Record> records, bool times);
 std::string markdown_table(std::span<const Record> records);
 
 /// The same columns aligned for a terminal: one line per configuration over all layers, budget by budget in ascending order of the
-/// error; rows without results last.
+/// error; rows without results last. Tables of several traces show the trace of each row.
 std::string terminal_table(std::span<const Record> records);
 
 /// Where several texts were replayed: one line per configuration with its average, rank and wins over them (summarize_texts). Else "".

@@ -176,6 +176,25 @@ TEST_CASE("with several prompts the terminal shows the row over all of them") {
   CHECK(lines[1].find("0.5") != std::string::npos);
 }
 
+TEST_CASE("tables of several traces show the trace of each row") {
+  std::vector<Record> records = {record("worse", 0.5), record("better", 0.25), record("worse", 0.75),
+                                 broken("cannot", Status::skipped, "a reason")};
+  CHECK(terminal_table(records).find("trace") == std::string::npos);
+  for (std::size_t i = 2; i < 4; ++i) records[i].trace = "other.h5", records[i].sha256 = "b";
+  const auto lines = lines_of(terminal_table(records));
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0].starts_with("trace     method"));
+  CHECK(lines[1].starts_with("a.h5      better"));
+  CHECK(lines[2].starts_with("a.h5      worse"));
+  CHECK(lines[3].starts_with("other.h5  worse"));
+  CHECK(lines[4].starts_with("other.h5  cannot"));
+  CHECK(lines[4].ends_with("  skipped: a reason"));
+  const auto markdown = lines_of(markdown_table(records));
+  CHECK(markdown[0].starts_with("| trace | method | layer | budget |"));
+  CHECK(markdown[1].starts_with("| --- | --- | --- | ---: |"));
+  CHECK(markdown[4].starts_with("| other.h5 | worse | all | 64 |"));
+}
+
 TEST_CASE("rows that are tied with the best are marked, and the mark is explained") {
   std::vector<Record> records = {record("best", 0.125), record("near", 0.25), record("far", 0.5),
                                  broken("cannot", Status::skipped, "x")};
