@@ -88,6 +88,9 @@ void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, cons
 ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options,
                      const ReplayHooks& hooks) {
   const ReplayPlan plan = make_plan(reader.info(), request);
+  for (const std::string& hint : budget_hints(plan, request)) {
+    if (hooks.note) hooks.note(hint);
+  }
   ReplayResults results{replay_frame(reader, plan, request, options), {}};
   for (std::size_t h = 0; h < plan.heads.size(); ++h) results.heads.push_back(empty_head(reader.info(), plan, h));
   replay_work_items(reader, plan, request, options, hooks, [&](std::size_t u, std::vector<HeadResult> heads) {

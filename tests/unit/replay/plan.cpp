@@ -131,6 +131,19 @@ TEST_CASE("errors name the field and the remedy") {
         "`window` is 600, which leaves no context in prompt 'b' of 600 tokens; choose a window below 600");
 }
 
+TEST_CASE("a few tokens where a share may have been meant give a hint") {
+  Requests r;
+  const auto hints = [&](const char* budget) {
+    r.request.budgets = {Budget::parse(budget)};
+    return budget_hints(make_plan(trace_of(40), r.request), r.request);
+  };
+  CHECK(hints("25") == std::vector<std::string>{"`budgets`: 25 means 25 tokens of 560; write 25% for a share"});
+  CHECK(hints("27").size() == 1);
+  for (const char* clear : {"28", "2.5%", "512B", "25%mem"}) CHECK(hints(clear).empty());  // 28 = 5 % of 560
+  r.request.prompts = {"a"};
+  CHECK(hints("47").size() == 1);
+}
+
 TEST_CASE("a stream starts with an empty context and evaluates every recorded query") {
   Requests r;
   r.request.protocol = Protocol::stream;

@@ -162,6 +162,21 @@ void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::size_t laye
 
 }  // namespace
 
+std::vector<std::string> budget_hints(const ReplayPlan& plan, const ReplayRequest& request) {
+  constexpr Index largest_percentage = 100;
+  constexpr double small = 0.05;
+  std::vector<std::string> hints;
+  Index least = plan.prompts.front().base;
+  for (const PromptPlan& prompt : plan.prompts) least = std::min(least, budget_base(prompt, request.protect_outside));
+  for (const Budget& budget : request.budgets) {
+    if (budget.is_share() || budget.is_bytes()) continue;
+    const Index tokens = budget.resolve(0, 1);
+    if (tokens > largest_percentage || static_cast<double>(tokens) >= small * static_cast<double>(least)) continue;
+    hints.push_back(fmt::format("`budgets`: {0} means {0} tokens of {1}; write {0}% for a share", tokens, least));
+  }
+  return hints;
+}
+
 Index budget_base(const PromptPlan& prompt, bool protect_outside) {
   return prompt.base - (protect_outside ? prompt.protect_first + prompt.protect_last : 0);
 }

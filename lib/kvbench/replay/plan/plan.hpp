@@ -72,6 +72,10 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
 /// them, or no head is selected.
 std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request);
 
+/// A sentence for each budget in tokens for which a share may have been meant, such as 25 for 25%: at most 100 tokens, and less than
+/// 5 % of every context.
+std::vector<std::string> budget_hints(const ReplayPlan& plan, const ReplayRequest& request);
+
 /// The number of tokens that budgets refer to, `base` without tokens that are protected outside the budget; rows report it.
 Index budget_base(const PromptPlan& prompt, bool protect_outside);
 /// The number of tokens that `budget` means in this prompt, protected tokens included; for a limit of a cost the first guess.
