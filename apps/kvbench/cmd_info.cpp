@@ -8,6 +8,7 @@
 #include <kvbench/trace/reader.hpp>
 
 #include "commands.hpp"
+#include "flag_names.hpp"
 #include "output.hpp"
 
 namespace kvbench::app {
@@ -33,12 +34,26 @@ std::string layer_text(const trace::LayerInfo& layer, std::int64_t context) {
   return out + "\n";
 }
 
-std::string methods_text(const trace::PromptInfo& prompt) {
+/// Whether a replay with default flags and parameters runs the method on every layer of the prompt.
+bool runs(const MethodInfo& method, const trace::PromptInfo& prompt, const PromptPlan& plan) {
+  const MethodChoice choice{&method, method.bind({})};
+  try {
+    for (const trace::LayerInfo& layer : prompt.layers) check_available(choice, layer, plan, plan.appends());
+  } catch (const Unavailable&) {
+    return false;
+  }
+  return true;
+}
+
+std::string methods_text(const trace::TraceInfo& info, const trace::PromptInfo& prompt) {
   std::vector<std::string> can, cannot;
-  for (const MethodInfo& method : all_methods()) {
-    const bool fed = std::ranges::all_of(
-        prompt.layers, [&](const trace::LayerInfo& layer) { return !lacking(method, layer, 0, prompt.prompt_tokens); });
-    (fed ? can : cannot).push_back(method.name);
+  try {
+    const ReplayPlan plan = make_plan(info, {.prompts = {prompt.id}});
+    for (const MethodInfo& method : all_methods()) {
+      (runs(method, prompt, plan.prompts.front()) ? can : cannot).push_back(method.name);
+    }
+  } catch (const Error& error) {
+    return fmt::format("    no replay with default flags: {}\n", with_flags(error.what(), "replay"));
   }
   std::string out = fmt::format("    feeds      {}\n", fmt::join(can, ", "));
   if (!cannot.empty()) out += fmt::format("    lacks data for {}\n", fmt::join(cannot, ", "));
@@ -61,7 +76,7 @@ std::string describe(const trace::Reader& reader) {
                        prompt.name.empty() ? "" : " (" + prompt.name + ")", prompt.num_tokens, prompt.prompt_tokens,
                        prompt.num_tokens - prompt.prompt_tokens);
     for (const trace::LayerInfo& layer : prompt.layers) out += layer_text(layer, prompt.prompt_tokens);
-    out += methods_text(prompt);
+    out += methods_text(info, prompt);
   }
   return out;
 }

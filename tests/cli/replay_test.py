@@ -207,6 +207,19 @@ class Replay(CliTest):
         text = run("info", self.trace).stdout
         for word in ("synthetic-gaussian", "context 192", "subgen", "sha256"):
             self.assertIn(word, text)
+        # Queries of all positions but no column sums, of the last positions only, and a context that ends before the column sums do.
+        other = os.path.join(self.folder, "other.h5")
+        for flags in (("--queries", 256, "--column-sums", "false"), ("--queries", 96, "--column-sums", "false"),
+                      ("--queries", 144, "--prompt-tokens", 256)):
+            made = run("synth", "-o", other, "--tokens", 256, "--layers", 1, "--head-dim", 16, "--value-dim", 16,
+                       *(("--prompt-tokens", 192) if "--prompt-tokens" not in flags else ()), *flags)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            runs, lacks = (set(line.split(maxsplit=skip)[skip].split(", ")) for line, skip in
+                           zip(run("info", other).stdout.splitlines()[-2:], (1, 3)))
+            table = rows(run("replay", other, "-m", "all", "--rows", "trace", "--seeds", "1").stdout)
+            self.assertEqual({r["method"] for r in table if r["status"] == "skipped"}, lacks)
+            self.assertEqual({r["method"] for r in table}, runs | lacks)
+            os.remove(other)
 
 
 main()

@@ -68,6 +68,8 @@ struct MethodInfo {
   Kind kind = Kind::eviction;
   Granularity granularity = Granularity::kv_head;
   std::vector<Part> needs;
+  /// Throws Unavailable where a context lacks data that these parameters need in addition. Absent: they need none.
+  std::function<void(const ContextData&, const Params&)> check_data;
   bool streaming = false;      ///< may start from an empty context
   bool seeded = false;         ///< results depend on the seed
   bool observes = false;       ///< observe() is called after each decode step

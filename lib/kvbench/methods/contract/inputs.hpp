@@ -19,6 +19,13 @@ struct Rope {
   bool interleaved = false;
 };
 
+/// The data of a context that a trace may lack.
+struct ContextData {
+  Index tokens = 0;                    ///< n
+  std::vector<std::int32_t> observed;  ///< positions of the observed queries (HeadPrompt::observed_positions)
+  bool column_sums = false;
+};
+
 /// The input of a method for one kv head: its context of n tokens. No evaluated query is among the observed queries.
 struct HeadPrompt {
   PromptId prompt;
@@ -43,6 +50,9 @@ struct HeadPrompt {
   Buffer<const float> calibration_keys;
 
   Index tokens() const { return keys.rows(); }
+  ContextData data() const {
+    return {tokens(), observed.present() ? observed_positions : std::vector<std::int32_t>(), column_sums.present()};
+  }
 };
 
 /// Queries to be answered: m positions of each of the G query heads, row g*m + i.

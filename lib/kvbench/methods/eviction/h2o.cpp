@@ -82,24 +82,24 @@ void replay_prompt(const HeadPrompt& head, HeavyHitters& state, Backend& backend
   });
 }
 
-void check_parts(const HeadPrompt& head, H2oParams::Prompt prompt) {
-  if (head.tokens() == 0) return;
-  if (prompt == H2oParams::Prompt::columns && !head.column_sums.present()) {
+void check_parts(const ContextData& data, H2oParams::Prompt prompt) {
+  if (data.tokens == 0) return;
+  if (prompt == H2oParams::Prompt::columns && !data.column_sums) {
     throw Unavailable(fmt::format(
         "h2o.prompt=columns needs the column sums up to the end of the context ({} tokens), and the trace has none; "
         "dump with --column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
-        head.tokens()));
+        data.tokens));
   }
-  if (prompt == H2oParams::Prompt::stream && !has_all_queries(head)) {
+  if (prompt == H2oParams::Prompt::stream && !has_all_queries(data)) {
     throw Unavailable(
         fmt::format("h2o.prompt=stream needs the query of every token of the context, and {}; dump with --queries all, or "
                     "choose h2o.prompt=columns",
-                    observed_share(head)));
+                    observed_share(data)));
   }
 }
 
 MakeCache prepare(const HeadPrompt& head, const H2oParams& params, Backend& backend) {
-  check_parts(head, params.prompt);
+  check_parts(head.data(), params.prompt);
   return [head, params, &backend](Index budget, std::uint32_t) {
     const Index heavy = heavy_tokens(params.heavy, budget), recent = budget - heavy;
     HeavyHitters state(head.group, params.group, heavy, recent);
@@ -145,6 +145,7 @@ MethodInfo h2o_method() {
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::eviction,
           .granularity = Granularity::query_head,
+          .check_data = [](const ContextData& data, const Params& params) { check_parts(data, params.as<H2oParams>().prompt); },
           .streaming = true,
           .observes = true,
           .properties = {.full_budget_exact = Property::yes(),

@@ -48,6 +48,8 @@ MethodInfo pyramidkv_method() {
           .complexity = {.compress = "O(G W n d + G n log n)", .growth = {.compress = 1}},
           .granularity = Granularity::model,
           .needs = {Part::observed_queries},
+          .check_data = [](const ContextData& data,
+                           const Params& params) { check_window(data, "pyramidkv", params.as<PyramidkvParams>().window); },
           .properties = {.nested_budgets =
                              Property::no("a larger mean budget can give a layer less: rounded steps, the uniform fallback")},
       },

@@ -25,6 +25,8 @@ MethodInfo snapkv_method() {
           .complexity = {.compress = "O(G W n d + G n log n)", .growth = {.compress = 1}},
           .granularity = Granularity::query_head,
           .needs = {Part::observed_queries},
+          .check_data = [](const ContextData& data,
+                           const Params& params) { check_window(data, "snapkv", params.as<SnapkvParams>().window); },
       },
       score);
 }

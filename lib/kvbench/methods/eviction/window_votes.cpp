@@ -16,21 +16,24 @@ struct Window {
   Buffer<const float> queries;          ///< [G*W, d]
 };
 
-/// The queries of the last W positions. Throws Unavailable where the trace lacks one.
-Window find_window(const HeadPrompt& head, std::string_view method, Index size, Backend& backend) {
-  const Index n = head.tokens();
-  const auto& positions = head.observed_positions;
-  const Index end = positions.empty() ? n : std::max<Index>(n, positions.back() + 1);
-  const Index begin = std::max<Index>(0, end - size);
-  const auto from = std::ranges::lower_bound(positions, begin);
-  Window window{.past = std::min(begin, n), .positions = {from, positions.end()}};
-  const Index found = static_cast<Index>(window.positions.size());
-  if (!head.observed.present() || found != end - begin) {
-    throw Unavailable(fmt::format(
-        "{0} needs the queries at the positions {1} .. {2}, the end of the context, and the trace has {3} of these {4}; "
-        "dump them (kvdump --queries) or lower {0}.window",
-        method, begin, end - 1, found, end - begin));
+/// The last W positions, and those of them whose queries the trace holds.
+struct LastPositions {
+  Index begin = 0, end = 0;
+  std::vector<std::int32_t> observed;
+
+  LastPositions(const ContextData& data, Index size) {
+    end = data.observed.empty() ? data.tokens : std::max<Index>(data.tokens, data.observed.back() + 1);
+    begin = std::max<Index>(0, end - size);
+    observed.assign(std::ranges::lower_bound(data.observed, begin), data.observed.end());
   }
+};
+
+/// The queries of the last W positions, all of which the trace holds.
+Window find_window(const HeadPrompt& head, Index size, Backend& backend) {
+  const auto& positions = head.observed_positions;
+  LastPositions last(head.data(), size);
+  Window window{.past = std::min(last.begin, head.tokens()), .positions = std::move(last.observed)};
+  const Index found = std::ssize(window.positions);
   std::vector<std::int32_t> rows;
   for (Index g = 0; g < head.group; ++g) {
     const std::vector<TokenId> of_head = token_range((g + 1) * std::ssize(positions) - found, found);
@@ -90,8 +93,19 @@ void fields(ParamVisitor& visitor, WindowVoteParams& params) {
                  "order of reduction and pooling, per=kv_head only");
 }
 
+void check_window(const ContextData& data, std::string_view method, Index size) {
+  const LastPositions last(data, size);
+  const Index found = std::ssize(last.observed), wanted = last.end - last.begin;
+  if (found == wanted) return;
+  throw Unavailable(fmt::format(
+      "{0} needs the queries at the positions {1} .. {2}, the end of the context, and the trace has {3} of these {4}; "
+      "dump them (kvdump --queries) or lower {0}.window",
+      method, last.begin, last.end - 1, found, wanted));
+}
+
 Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index size, Backend& backend) {
-  const Window window = find_window(head, method, size, backend);
+  check_window(head.data(), method, size);
+  const Window window = find_window(head, size, backend);
   const auto sums = backend.allocate<float>(head.group, window.past);
   if (window.past == 0) return sums;
   const Index inside = head.tokens() - window.past;

@@ -16,23 +16,22 @@ using Prompt = CamParams::Prompt;
 constexpr Index streaming_merge = 16, decode_merge = 32;  // m of the released code
 
 /// Whether column sums replace a replay of the prompt. Throws Unavailable where the trace allows neither.
-bool uses_columns(const HeadPrompt& head, const CamParams& params) {
-  if (head.tokens() == 0 || params.form == CamForm::decode) return false;
-  if (params.prompt != Prompt::columns && has_all_queries(head)) return false;
-  if (params.prompt != Prompt::stream && head.column_sums.present()) return true;
+bool uses_columns(const ContextData& data, const CamParams& params) {
+  if (data.tokens == 0 || params.form == CamForm::decode) return false;
+  if (params.prompt != Prompt::columns && has_all_queries(data)) return false;
+  if (params.prompt != Prompt::stream && data.column_sums) return true;
   const char* lacks = params.prompt == Prompt::columns  ? "the column sums up to the end of the context (cam.prompt=columns)"
                       : params.prompt == Prompt::stream ? "the query of every token of the context (cam.prompt=stream)"
                                                         : "the query of every token of the context, or its column sums";
-  throw Unavailable(
-      fmt::format("cam.form={} merges the prompt's values by the attention that they have received and needs {}, and {} "
-                  "queries and {} column sums; dump with --queries all or --column-sums, or choose cam.form=decode, which "
-                  "merges decoded tokens only",
-                  params.form == CamForm::eval ? "eval" : "streaming", lacks, observed_share(head),
-                  head.column_sums.present() ? "has" : "no"));
+  throw Unavailable(fmt::format(
+      "cam.form={} merges the prompt's values by the attention that they have received and needs {}, and {} "
+      "queries and {} column sums; dump with --queries all or --column-sums, or choose cam.form=decode, which "
+      "merges decoded tokens only",
+      params.form == CamForm::eval ? "eval" : "streaming", lacks, observed_share(data), data.column_sums ? "has" : "no"));
 }
 
 MakeCache prepare(const HeadPrompt& head, const CamParams& params, Backend& backend) {
-  const bool columns = uses_columns(head, params);
+  const bool columns = uses_columns(head.data(), params);
   const auto prompts = std::make_shared<std::map<Index, CamPrompt>>();  // by budget, shared by seeds
   return [head, params, columns, prompts, &backend](Index budget, std::uint32_t seed) {
     const CamRule rule = cam_rule(params, budget);
@@ -91,6 +90,7 @@ MethodInfo cam_method() {
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::merging,
           .granularity = Granularity::query_head,
+          .check_data = [](const ContextData& data, const Params& params) { uses_columns(data, params.as<CamParams>()); },
           .streaming = true,
           .seeded = true,
           .observes = true,

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
@@ -39,19 +41,17 @@ std::vector<float> logits_of(const HeadPrompt& head, Index begin, Index end, Bac
 
 }  // namespace
 
-bool has_all_queries(const HeadPrompt& head) {
-  const auto n = static_cast<std::size_t>(head.tokens());
+bool has_all_queries(const ContextData& data) {
+  const auto n = static_cast<std::size_t>(data.tokens);
   if (n == 0) return true;
   // Positions increase, so n of them from 0 to n - 1 leave no gap.
-  const auto& positions = head.observed_positions;
-  return head.observed.present() && positions.size() >= n && positions.front() == 0 &&
-         positions[n - 1] == static_cast<std::int32_t>(n) - 1;
+  const auto& positions = data.observed;
+  return positions.size() >= n && positions.front() == 0 && positions[n - 1] == static_cast<std::int32_t>(n) - 1;
 }
 
-std::string observed_share(const HeadPrompt& head) {
-  const auto inside =
-      std::ranges::count_if(head.observed_positions, [n = head.tokens()](std::int32_t position) { return position < n; });
-  return fmt::format("the trace has {} of {}", head.observed.present() ? inside : 0, head.tokens());
+std::string observed_share(const ContextData& data) {
+  const auto inside = std::ranges::count_if(data.observed, [&](std::int32_t position) { return position < data.tokens; });
+  return fmt::format("the trace has {} of {}", inside, data.tokens);
 }
 
 void for_each_prompt_step(const HeadPrompt& head, Backend& backend,

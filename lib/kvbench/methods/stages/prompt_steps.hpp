@@ -11,13 +11,13 @@
 namespace kvbench {
 
 /// True where the trace holds the query of every position 0 .. n-1 of the context.
-bool has_all_queries(const HeadPrompt& head);
+bool has_all_queries(const ContextData& data);
 /// "the trace has 128 of 3840", for messages of Unavailable.
-std::string observed_share(const HeadPrompt& head);
+std::string observed_share(const ContextData& data);
 
 /// Logits of query t for the tokens 0 .. t, one span per query head.
 using StepLogits = std::vector<std::span<const float>>;
-/// Calls step(t, logits) for t = 0 .. n-1 in order. has_all_queries(head) must hold.
+/// Calls step(t, logits) for t = 0 .. n-1 in order. has_all_queries() must hold.
 void for_each_prompt_step(const HeadPrompt& head, Backend& backend,
                           const std::function<void(Index t, const StepLogits& logits)>& step);
 

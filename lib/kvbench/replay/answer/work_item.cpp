@@ -105,25 +105,6 @@ class WorkItemRun {
     return false;
   }
 
-  /// Throws Unavailable where the layer or the trace lacks an input of the method.
-  void check_needs(const MethodInfo& info) const {
-    if (item_.prompt.protocol == Protocol::stream && !info.streaming) {
-      throw Unavailable(fmt::format("{} compresses a whole context at once; it is not a streaming algorithm", info.name));
-    }
-    const TokenMap& map = heads_.front().map;
-    if (info.whole_context && !map.identity()) {
-      throw Unavailable(fmt::format("{} refers to tokens of the whole context; omit --protect", info.name));
-    }
-    if (const auto reason = lacking(info, layer(), map.first, item_.prompt.context)) throw Unavailable(*reason);
-    if (info.observes && decodes()) {
-      const auto steps = static_cast<Index>(heads_.front().positions.size());
-      if (steps != heads_.front().positions.back() + 1 - item_.prompt.context) {
-        throw Unavailable(
-            "the method observes every decode step, but the trace lacks queries of some steps; dump with --queries all");
-      }
-    }
-  }
-
   bool decodes() const { return item_.prompt.appends() && request_.decoded == Decoded::method; }
 
   /// The configurations ordered by method, seed and falling budget: results that a method computes on first use, at the largest
@@ -150,7 +131,7 @@ class WorkItemRun {
     const MethodChoice& choice = request_.methods[m];
     out.spent = measured(backend_, [&] {
       try {
-        check_needs(*choice.info);
+        check_available(choice, layer(), item_.prompt, decodes());
         const MethodInfo& exact = find_method("exact");
         out.make = dense() ? exact.prepare(prompts_, exact.bind({}), backend_)
                            : choice.info->prepare(prompts_, choice.params, backend_);

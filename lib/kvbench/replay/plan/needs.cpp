@@ -28,8 +28,7 @@ std::optional<std::string> lacking_part(Part part, const trace::LayerInfo& layer
   return std::nullopt;
 }
 
-}  // namespace
-
+/// The reason why the method cannot run on the tokens [begin, end) of this layer as its context, with the remedy; absent where it can.
 std::optional<std::string> lacking(const MethodInfo& info, const trace::LayerInfo& layer, Index begin, Index end) {
   if (layer.softcap != 0) {
     return fmt::format("layer {} caps its logits at {}, which replays do not support", layer.layer, layer.softcap);
@@ -42,6 +41,40 @@ std::optional<std::string> lacking(const MethodInfo& info, const trace::LayerInf
     if (auto reason = lacking_part(part, layer, begin, end)) return reason;
   }
   return std::nullopt;
+}
+
+/// What the method sees of the context (see TokenMap).
+ContextData data_of(const trace::LayerInfo& layer, const PromptPlan& prompt) {
+  ContextData data{.tokens = prompt.middle(), .observed = {}, .column_sums = layer.column_sums_end == prompt.context};
+  for (const std::int64_t position : layer.query_positions) {
+    if (position < prompt.protect_first || position >= prompt.context) continue;
+    data.observed.push_back(static_cast<std::int32_t>(position - prompt.protect_first));
+  }
+  return data;
+}
+
+bool has_every_step(const trace::LayerInfo& layer, const PromptPlan& prompt) {
+  const auto& positions = layer.query_positions;
+  const auto steps = positions.end() - std::ranges::lower_bound(positions, prompt.context);
+  return steps == positions.back() + 1 - prompt.context;
+}
+
+}  // namespace
+
+void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt, bool decodes) {
+  const MethodInfo& info = *method.info;
+  if (prompt.protocol == Protocol::stream && !info.streaming) {
+    throw Unavailable(fmt::format("{} compresses a whole context at once; it is not a streaming algorithm", info.name));
+  }
+  if (info.whole_context && prompt.protect_first + prompt.protect_last > 0) {
+    throw Unavailable(fmt::format("{} refers to tokens of the whole context; omit --protect", info.name));
+  }
+  if (const auto reason = lacking(info, layer, prompt.protect_first, prompt.context)) throw Unavailable(*reason);
+  if (info.check_data) info.check_data(data_of(layer, prompt), method.params);
+  if (info.observes && decodes && !has_every_step(layer, prompt)) {
+    throw Unavailable(
+        "the method observes every decode step, but the trace lacks queries of some steps; dump with --queries all");
+  }
 }
 
 }  // namespace kvbench
