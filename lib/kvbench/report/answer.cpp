@@ -114,4 +114,17 @@ std::vector<std::string> answers_of(std::span<const Record> rows) {
   return out;
 }
 
+std::string layers_of(std::span<const Record> rows) {
+  const Record* first = nullptr;
+  for (const Record& r : rows) {
+    if (r.status != Status::ok || r.dense) continue;
+    if (first == nullptr) first = &r;
+    if (r.layers != first->layers || r.model_layers != first->model_layers) return "";
+  }
+  if (first == nullptr || first->model_layers == 0) return "";
+  if (std::ssize(first->layers) == first->model_layers) return fmt::format("All {} layers.", first->model_layers);
+  return fmt::format("Layer{} {} of {}.", first->layers.size() == 1 ? "" : "s", fmt::join(first->layers, ", "),
+                     first->model_layers);
+}
+
 }  // namespace kvbench

@@ -17,4 +17,7 @@ namespace kvbench {
 /// hold, or for a limit of reads in the bytes that they read.
 std::vector<std::string> answers_of(std::span<const Record> rows);
 
+/// "Layers 1, 8, 15 of 30." or "All 30 layers.", where all rows that are ok summarise the same layers of one model; else "".
+std::string layers_of(std::span<const Record> rows);
+
 }  // namespace kvbench

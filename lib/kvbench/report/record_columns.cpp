@@ -50,6 +50,10 @@ void add_kept(std::vector<RecordColumn>& c) {
   };
   c.push_back(
       {"query_rows", "number of (query, query head, seed) triples behind the row", text_of(&Record::query_rows), "integer"});
+  c.push_back({"layers", "number of layers that the row summarises",
+               [](const Record& r) { return fmt::format("{}", r.layers.size()); }, "integer"});
+  c.push_back(
+      {"model_layers", "number of layers of the model; the trace may have fewer", text_of(&Record::model_layers), "integer"});
   add("context_tokens", "tokens", "tokens that the budget refers to: the context, without those of --protect-outside",
       &Record::context_tokens);
   add("budget_tokens", "tokens", "the budget in tokens", &Record::budget_tokens);

@@ -137,8 +137,10 @@ std::string text_table(std::span<const Record> records) {
 }
 
 std::string terminal_summary(std::span<const Record> records) {
+  const std::vector<Record> shown = rows_over_layers(records);
   std::string out;
-  for (const std::string& sentence : answers_of(rows_over_layers(records))) out += sentence + '\n';
+  for (const std::string& sentence : answers_of(shown)) out += sentence + '\n';
+  if (const std::string layers = layers_of(shown); !layers.empty()) out += layers + '\n';
   if (!out.empty()) out += '\n';
   out += terminal_table(records);
   const std::string texts = text_table(records);

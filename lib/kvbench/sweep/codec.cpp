@@ -29,7 +29,7 @@ void visit(A& archive, ReplayFrame::Method& v) {
 
 template <class A>
 void visit(A& archive, ReplayFrame& v) {
-  archive(v.trace, v.sha256, v.model, v.group, v.prompts, v.methods, v.budgets, v.configurations, v.device, v.isa,
+  archive(v.trace, v.sha256, v.model, v.model_layers, v.group, v.prompts, v.methods, v.budgets, v.configurations, v.device, v.isa,
           v.standalone);
 }
 

@@ -22,6 +22,7 @@ struct Results {
   Results() {
     results.trace = "small.h5";
     results.sha256 = std::string(64, 'a');
+    results.model_layers = 30;
     results.group = 2;
     results.prompts = {{"first", Protocol::decode, 28}};
     results.methods = {{"seeded", "t=4", true}, {"plain", "", false}};
@@ -71,6 +72,8 @@ TEST_CASE("a row over the trace is the mean over heads, queries and seeds") {
   CHECK(rows[0].protocol == Protocol::decode);
   CHECK(rows[0].budget == "5");
   CHECK(rows[0].query_rows == 4 * 4 * 2);
+  CHECK(rows[0].layers.size() == 2);
+  CHECK(rows[0].model_layers == 30);
   CHECK(rel_err(rows[0]).mean == Approx(150 + 5 + 1.5));
   CHECK(rel_err(rows[1]).mean == Approx(150 + 20 + 1.5));
   CHECK(rel_err(rows[0]).max == 300 + 10 + 3);
@@ -157,6 +160,7 @@ TEST_CASE("dense layers are not part of the row over all layers") {
   REQUIRE(rows.size() == 6);
   CHECK(rel_err(rows[0]).mean == Approx(250 + 5 + 1.5));
   CHECK(!rows[0].dense);
+  CHECK(rows[0].layers.size() == 1);
   CHECK(rows[0].query_rows == 2 * 4 * 2);
   CHECK(rows[2].layer == 0);
   CHECK(rows[2].dense);

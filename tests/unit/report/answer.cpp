@@ -84,3 +84,16 @@ TEST_CASE("a mean whose interval spans more than a factor of four is not estimab
   CHECK(answers_of(rows).at(1) ==
         "The mean error of tail is not estimable from these queries: a few huge errors determine it. Compare medians.");
 }
+
+TEST_CASE("the layers that rows summarise, of how many") {
+  Record rows[] = {row("a", "64", 0.1, 25), row("b", "64", 0.2, 25)};
+  CHECK(layers_of(rows).empty());  // of a file without the number of layers
+  for (Record& r : rows) r.layers = {1, 8}, r.model_layers = 30;
+  CHECK(layers_of(rows) == "Layers 1, 8 of 30.");
+  rows[1].layers = {1};
+  CHECK(layers_of(rows).empty());
+  rows[0].layers = {1};
+  CHECK(layers_of(rows) == "Layer 1 of 30.");
+  for (Record& r : rows) r.layers = {0, 1}, r.model_layers = 2;
+  CHECK(layers_of(rows) == "All 2 layers.");
+}

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/records/values.hpp>
@@ -22,8 +23,10 @@ struct Sample {
 void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts,
                Record& record) {
   constexpr double Bytes::*bytes[] = {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full};
+  std::set<std::int64_t> layers;
   for (const Sample& sample : samples) {
     const CellResult& cell = *sample.cell;
+    layers.insert(sample.head->layer);
     record.query_rows += sample.heads * sample.queries;
     record.context_tokens += static_cast<double>(prompts[sample.head->place.prompt].context_tokens);
     record.budget_tokens += static_cast<double>(cell.budget_tokens);
@@ -44,6 +47,7 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<
        {&Record::compress_flops, &Record::attend_flops, &Record::compress_s, &Record::attend_s, &Record::exact_s}) {
     record.*field /= static_cast<double>(seeds);
   }
+  record.layers.assign(layers.begin(), layers.end());
 }
 
 /// Appends the notes to the reason; notes of equal text become one, with their counts summed.
@@ -197,6 +201,7 @@ class Summarizer {
     r.trace = results_.trace;
     r.sha256 = results_.sha256.substr(0, 12);
     r.model = results_.model;
+    r.model_layers = results_.model_layers;
     r.prompt = prompt ? results_.prompts[*prompt].id : "all";
     r.layer = layer;
     r.protocol = results_.prompts[prompt.value_or(results_.heads.front().place.prompt)].protocol;

@@ -50,7 +50,9 @@ struct Record {
   bool dense = false;
   Status status = Status::ok;
   std::string reason;
-  Index query_rows = 0;  ///< (query, query head, seed) triples that the row summarises
+  Index query_rows = 0;              ///< (query, query head, seed) triples that the row summarises
+  std::vector<std::int64_t> layers;  ///< numbers of the layers that the row summarises, ascending
+  std::int64_t model_layers = 0;     ///< number of layers of the model
   double context_tokens = 0, budget_tokens = 0, kept_tokens = 0;
   Bytes bytes;  ///< per kv head, mean
   double peak_bytes = 0;

@@ -97,6 +97,7 @@ struct ReplayFrame {
     bool seeded = false;
   };
   std::string trace, sha256, model;  ///< name of the file without its folders, whole digest
+  std::int64_t model_layers = 0;     ///< layers of the model; the trace may have fewer
   Index group = 1;                   ///< query heads per kv head
   std::vector<Prompt> prompts;       ///< by HeadPlace::prompt
   std::vector<Method> methods;       ///< by Configuration::method
