@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include <kvbench/compare/best.hpp>
+#include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/request_text.hpp>
-#include <kvbench/methods/registry.hpp>
-#include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/records/raw.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/replay.hpp>
@@ -34,51 +31,6 @@ struct ReplayFlags {
   CLI::Option* window_flag = nullptr;
 };
 
-/// The settings of --set for `method`, such as "subgen.delta=4".
-std::vector<Assignment> settings_for(const MethodInfo& method, const std::vector<std::string>& settings) {
-  std::vector<Assignment> own;
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('='), dot = setting.find('.');
-    const std::string name = setting.substr(0, dot);
-    if (name == method.name || std::ranges::find(method.aliases, name) != method.aliases.end()) {
-      own.push_back({setting.substr(dot + 1, equals - dot - 1), setting.substr(equals + 1)});
-    }
-  }
-  return own;
-}
-
-void check_settings(const ReplayFlags& options) {
-  for (const std::string& setting : options.settings) {
-    const std::size_t equals = setting.find('='), dot = setting.find('.');
-    if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
-      throw Error("--set '{}' is not METHOD.PARAMETER=VALUE, such as subgen.delta=4", setting);
-    }
-    const std::string name = setting.substr(0, dot);
-    const auto named = [&](const MethodChoice& m) {
-      return m.info->name == name || std::ranges::count(m.info->aliases, name) > 0;
-    };
-    if (std::ranges::any_of(options.request.methods, named)) continue;
-    const MethodInfo& method = find_method(name);
-    throw Error("--set '{}' is for a method that is not replayed; add --method {}", setting, method.name);
-  }
-}
-
-void resolve_methods(ReplayFlags& options) {
-  for (const std::string& name : split_list(options.methods, "--method")) {
-    const auto add = [&](const MethodInfo& info) {
-      const auto same = [&](const MethodChoice& m) { return m.info == &info; };
-      if (std::ranges::none_of(options.request.methods, same)) {
-        options.request.methods.push_back({&info, info.bind(settings_for(info, options.settings))});
-      }
-    };
-    if (name == "all")
-      std::ranges::for_each(all_methods(), add);
-    else
-      add(find_any_method(name));
-  }
-  check_settings(options);
-}
-
 void resolve_seeds(ReplayFlags& options) {
   const auto numbers = number_list({options.seeds}, "--seeds");
   const bool count = numbers.size() == 1 && options.seeds.find_first_of(",-") == std::string::npos;
@@ -94,7 +46,7 @@ void resolve_protection(ReplayFlags& options) {
 }
 
 void resolve(ReplayFlags& options) {
-  resolve_methods(options);
+  options.request.methods = parse_methods(options.methods, options.settings);
   resolve_seeds(options);
   resolve_protection(options);
   ReplayRequest& request = options.request;
@@ -138,8 +90,10 @@ int run(ReplayFlags& options) {
 void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
   flags->add_option("trace", o.trace, "Trace file (.h5)")->required();
   flags
-      ->add_option("-m,--method", o.methods,
-                   "Methods, all, or file:KEPT.h5 for your own selection of entries (repeat, or separate with commas)")
+      ->add_option(
+          "-m,--method", o.methods,
+          "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or file:KEPT.h5 for your own "
+          "selection of entries (repeat, or separate with commas)")
       ->required();
   flags
       ->add_option("-b,--budget", o.budgets,
@@ -147,7 +101,10 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
                    "(256,25%,512KiB), or limits of the "
                    "memory, the fast memory or the reads relative to the full cache (25%mem,25%fast,25%read)")
       ->capture_default_str();
-  flags->add_option("--set", o.settings, "Set a parameter: METHOD.PARAMETER=VALUE (see kvbench methods NAME)");
+  flags->add_option(
+      "--set", o.settings,
+      "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE (see kvbench "
+      "methods NAME)");
   flags->add_option("--seeds", o.seeds, "Number of seeds, or a list such as 3,4,7")->capture_default_str();
   flags->add_option("--layers", o.layers, "Layers of the model, such as 0,1,8 or 0-3 (default: all layers of the trace)");
   flags->add_option("--heads", o.heads, "kv heads (default: all)");

@@ -17,6 +17,7 @@ struct Flag {
 constexpr Flag flags[] = {
     // what a replay computes
     {"", "methods", "--method"},
+    {"", "settings", "--set"},
     {"", "budgets", "--budget"},
     {"", "seeds", "--seeds"},
     {"", "protocol", "--protocol"},

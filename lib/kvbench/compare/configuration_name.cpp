@@ -10,6 +10,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/methods/contract/method_text.hpp>
 
 namespace kvbench {
 namespace {
@@ -57,13 +58,10 @@ ConfigurationName parse_configuration(std::string_view text, std::string_view fl
     name.budget = std::string(rest.substr(at + 1));
     rest = rest.substr(0, at);
   }
-  const std::size_t open = rest.find('[');
-  if (open != std::string_view::npos) {
-    if (rest.back() != ']') reject("the bracket is not closed");
-    name.params = std::string(rest.substr(open + 1, rest.size() - open - 2));
-    rest = rest.substr(0, open);
-  }
-  name.method = std::string(rest);
+  std::optional<MethodText> method = parse_method_text(rest);
+  if (!method) reject("the bracket is not closed");
+  name.method = std::move(method->name);
+  name.params = std::move(method->settings);
   if (name.method.empty()) reject("the method is missing");
   return name;
 }

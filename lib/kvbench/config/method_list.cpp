@@ -65,7 +65,11 @@ class MethodList {
       fail_at(item.place, "a method is a name, or a table such as {{name = \"subgen\", t = 4}}, not {}", describe(item));
     }
     if (item.text == "all") {
-      for (const MethodInfo& info : all_methods()) add_choice(info, {}, item.place);
+      for (const auto& [info, settings] : rows_of_all()) {
+        std::vector<Setting> own;
+        for (const Assignment& setting : settings) own.push_back({setting, item.place, item.place});
+        add_choice(*info, own, item.place);
+      }
     } else {
       add_choice(with_place(item.place, [&]() -> const MethodInfo& { return find_method(item.text); }), {}, item.place);
     }

@@ -60,6 +60,15 @@ std::span<const MethodInfo> all_methods() {
   return table;
 }
 
+std::vector<MethodSettings> rows_of_all() {
+  std::vector<MethodSettings> rows;
+  for (const MethodInfo& method : all_methods()) {
+    rows.push_back({&method, {}});
+    for (const auto& variant : method.variants) rows.push_back({&method, variant});
+  }
+  return rows;
+}
+
 std::string_view name_of(Kind kind) {
   constexpr std::string_view names[] = {"exact", "eviction", "sampling", "merging", "retrieval", "quantisation"};
   return names[static_cast<std::size_t>(kind)];

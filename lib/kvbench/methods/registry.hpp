@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include <kvbench/methods/contract/info.hpp>
 
@@ -11,6 +12,14 @@ namespace kvbench {
 /// Every method, in the order of the table in registry.cpp, which `kvbench methods`, --help, docs and the property tests
 /// follow.
 std::span<const MethodInfo> all_methods();
+
+/// A method and the settings that differ from its defaults.
+struct MethodSettings {
+  const MethodInfo* info = nullptr;
+  std::vector<Assignment> settings;
+};
+/// The rows of `all`: every method with its defaults, followed by its variants.
+std::vector<MethodSettings> rows_of_all();
 
 /// "eviction", "merging", ...
 std::string_view name_of(Kind kind);

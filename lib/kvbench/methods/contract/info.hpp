@@ -76,6 +76,8 @@ struct MethodInfo {
   bool windowed = false;       ///< supports layers with a sliding window
   bool whole_context = false;  ///< not available where the harness keeps tokens of the context itself (--protect)
   Properties properties;
+  /// Settings other than the defaults with which `all` replays the method too, such as {{{"per", "query_head"}}}.
+  std::vector<std::vector<Assignment>> variants;
   /// Granularity::layer only: whether, with these parameters, the heads of a layer do not affect each other, so that each can
   /// be computed alone. Absent: never.
   std::function<bool(const Params&)> independent_heads;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/config/method_flags.hpp>
+
+#include <algorithm>
+
+#include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/replay/kept/kept_file.hpp>
+
+namespace kvbench::config {
+namespace {
+
+/// The items between commas, where those inside brackets do not count.
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> items(1);
+  int depth = 0;
+  for (const char c : list) {
+    if (c == '[') ++depth;
+    if (c == ']') --depth;
+    if (c == ',' && depth <= 0)
+      items.emplace_back();
+    else
+      items.back() += c;
+  }
+  if (std::ranges::count(items, "") > 0) throw Error("`methods`: '{}' has an empty item", list);
+  return items;
+}
+
+/// METHOD.PARAMETER=VALUE
+struct Setting {
+  std::string text, method;
+  Assignment assignment;
+
+  bool names(const MethodInfo& info) const { return info.name == method || std::ranges::count(info.aliases, method) > 0; }
+};
+
+Setting parse_setting(const std::string& text) {
+  const std::size_t equals = text.find('='), dot = text.find('.');
+  if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
+    throw Error("`settings` '{}' is not METHOD.PARAMETER=VALUE, such as subgen.delta=4", text);
+  }
+  return {text, text.substr(0, dot), {text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)}};
+}
+
+class MethodFlags {
+ public:
+  explicit MethodFlags(const std::vector<std::string>& settings) {
+    for (const std::string& text : settings) settings_.push_back(parse_setting(text));
+  }
+
+  void add(const std::string& item) {
+    if (item == "all") {
+      for (const auto& [info, settings] : rows_of_all()) add(*info, settings);
+      return;
+    }
+    if (item.starts_with("file:")) return add(find_any_method(item), {});
+    const std::optional<MethodText> text = parse_method_text(item);
+    if (!text) throw Error("`methods` '{}': the bracket is not closed; write METHOD[PARAMETER=VALUE,...]", item);
+    if (text->name == "all")
+      throw Error("`methods` '{}': all has no parameters; set those of one method with `settings`", item);
+    const MethodInfo& info = find_method(text->name);
+    std::vector<Assignment> settings;
+    try {
+      settings = parse_settings(text->settings.value_or(""));
+    } catch (const Error& error) {
+      throw Error("`methods` '{}': {}", item, error.what());
+    }
+    add(info, settings);
+  }
+
+  std::vector<MethodChoice> choices() const {
+    for (const Setting& setting : settings_) {
+      if (std::ranges::any_of(choices_, [&](const MethodChoice& m) { return setting.names(*m.info); })) continue;
+      throw Error("`settings` '{}' is for a method that is not replayed; add `methods` {}", setting.text,
+                  find_method(setting.method).name);
+    }
+    return choices_;
+  }
+
+ private:
+  /// `own` come after those that hold for all items of the method, and so replace them.
+  void add(const MethodInfo& info, const std::vector<Assignment>& own) {
+    std::vector<Assignment> all;
+    for (const Setting& setting : settings_) {
+      if (setting.names(info)) all.push_back(setting.assignment);
+    }
+    all.insert(all.end(), own.begin(), own.end());
+    const MethodChoice choice{&info, info.bind(all)};
+    const auto same = [&](const MethodChoice& m) { return m.info == &info && m.params.text() == choice.params.text(); };
+    if (std::ranges::none_of(choices_, same)) choices_.push_back(choice);
+  }
+
+  std::vector<Setting> settings_;
+  std::vector<MethodChoice> choices_;
+};
+
+}  // namespace
+
+std::vector<MethodChoice> parse_methods(const std::vector<std::string>& methods, const std::vector<std::string>& settings) {
+  MethodFlags flags(settings);
+  for (const std::string& list : methods) std::ranges::for_each(split(list), [&](const std::string& item) { flags.add(item); });
+  return flags.choices();
+}
+
+}  // namespace kvbench::config
