@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <kvbench/methods/registry.hpp>
 
@@ -20,7 +20,7 @@ std::string list_text() {
   std::string out;
   for (const MethodInfo& m : all_methods())
     out += fmt::format("{:<{}}  {:<8}  {}\n", m.name, width, name_of(m.kind), m.summary);
-  return out;
+  return out + fmt::format("\n--method all also replays {}.\n", fmt::join(variant_names(all_methods()), ", "));
 }
 
 /// For programs: the growth of cost that bench/scaling.py compares its measurements with.
@@ -46,6 +46,7 @@ std::string details(const MethodInfo& m) {
   if (m.streaming) traits.emplace_back("streaming");
   if (m.observes) traits.emplace_back("observes each decode step");
   if (m.windowed) traits.emplace_back("replays sliding windows");
+  if (!m.variants.empty()) out += fmt::format("  variants     {}\n", fmt::join(variant_names({&m, 1}), ", "));
   if (!traits.empty()) out += fmt::format("  traits       {}\n", fmt::join(traits, ", "));
   if (!m.notes.empty()) out += fmt::format("  notes        {}\n", m.notes);
   if (!m.params.empty()) out += fmt::format("  parameters   (--set {}.NAME=VALUE)\n", m.name);

@@ -3,9 +3,10 @@
 
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <kvbench/bounds/claims.hpp>
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/methods/registry.hpp>
 
 #include "column_page.hpp"
@@ -87,6 +88,8 @@ std::string facts(const MethodInfo& method) {
   if (!method.aliases.empty()) add("aliases", fmt::format("`{}`", fmt::join(method.aliases, "`, `")));
   add("kind", fmt::format("{}: {}", name_of(method.kind), kind_text(method.kind)));
   add("selection", fmt::format("per {}: {}", granularity_name(method.granularity), granularity_text(method.granularity)));
+  if (!method.variants.empty())
+    add("variants", fmt::format("`{}`, rows of their own in `--method all`", fmt::join(variant_names({&method, 1}), "`, `")));
   add("data of the trace", needs_text(method));
   add("sliding windows", yes(method.windowed, "such layers are replayed", "rows of such layers are `skipped`"));
   add("protocols", yes(method.streaming, "`prefill`, `decode`, `stream`", "`prefill`, `decode`"));
@@ -160,12 +163,20 @@ const char* granularity_name(Granularity granularity) {
   return names[static_cast<int>(granularity)];
 }
 
+std::vector<std::string> variant_names(std::span<const MethodInfo> methods) {
+  std::vector<std::string> names;
+  for (const MethodInfo& m : methods) {
+    for (const auto& settings : m.variants) names.push_back(label_of({m.name, m.bind(settings).text(), {}}));
+  }
+  return names;
+}
+
 std::string method_table() {
   std::string out = "| method | kind | source | what it keeps |\n| --- | --- | --- | --- |\n";
   for (const MethodInfo& m : all_methods()) {
     out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, name_of(m.kind), cell(m.paper), cell(m.summary));
   }
-  return out;
+  return out + fmt::format("\n`--method all` also replays `{}`.\n", fmt::join(variant_names(all_methods()), "`, `"));
 }
 
 std::string method_page(const MethodInfo& method) {

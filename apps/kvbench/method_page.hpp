@@ -9,6 +9,8 @@
 namespace kvbench::app {
 
 const char* granularity_name(Granularity granularity);
+/// "snapkv[per=query_head]" ... of the variants of these methods, which have rows of their own in --method all.
+std::vector<std::string> variant_names(std::span<const MethodInfo> methods);
 
 /// One row per method: name, kind, source, what it keeps.
 std::string method_table();

@@ -23,9 +23,14 @@ class Replay(CliTest):
         self.assertEqual(int(table[0]["query_rows"]), 64 * 4 * 2 * 5)
 
     def test_every_method_yields_a_row(self):
-        listed = [line.split()[0] for line in run("methods").stdout.splitlines()]
+        lines, variants = run("methods").stdout.split("\n\n")
+        listed = [line.split()[0] for line in lines.splitlines()]
         table = self.replay("-m", "all", "--rows", "trace")
-        self.assertEqual([r["method"] for r in table], listed)
+        self.assertEqual([r["method"] for r in table if not r["params"]], listed)
+        released = [f"{r['method']}[{r['params']}]" for r in table if r["params"]]
+        self.assertEqual(released, [f"{method}[per=query_head]" for method in ("h2o", "snapkv", "pyramidkv")])
+        for name in released:
+            self.assertIn(name, variants)
         for r in table:
             self.assertIn(r["status"], ("ok", "skipped"))
             self.assertTrue(r["status"] == "ok" or r["reason"])
@@ -85,14 +90,20 @@ class Replay(CliTest):
         self.assertTrue(all(r["best"] == "" for r in table if r["head"] != "all"))
 
     def test_bytes(self):
-        table = {r["method"]: r for r in self.replay("-m", "exact,sink,snapkv,oracle-topk", "-b", "48", "--protocol", "prefill", "--rows", "trace",
-                                                     "--set", "sink.reposition=false")}
+        table = {r["method"]: r for r in self.replay("-m", "exact,sink,snapkv,h2o[per=query_head],oracle-topk", "-b", "48", "--protocol", "prefill",
+                                                     "--rows", "trace", "--set", "sink.reposition=false")}
         token = 2 * (16 + 16)  # bf16 keys and values
         self.assertEqual(float(table["exact"]["total_bytes"]), 192 * token)
         self.assertEqual(float(table["sink"]["kv_bytes"]), 48 * token)
-        self.assertEqual(float(table["snapkv"]["kv_bytes"]), 2 * 48 * token)  # one selection for each of two query heads
+        self.assertEqual(float(table["snapkv"]["kv_bytes"]), 48 * token)
+        self.assertEqual(float(table["h2o"]["kv_bytes"]), 2 * 48 * token)  # one selection for each of two query heads
         self.assertEqual(float(table["oracle-topk"]["slow_bytes"]), 192 * token)
         self.assertEqual(float(table["sink"]["compression"]), 4)
+
+    def test_one_replay_has_several_sets_of_parameters(self):
+        table = self.replay("-m", "snapkv[window=16,kernel=5],snapkv,snapkv[per=query_head]", "--set", "snapkv.window=8", "--rows", "trace")
+        self.assertEqual([r["params"] for r in table], ["window=16;kernel=5", "window=8", "window=8;per=query_head"])
+        self.assertEqual(len({r["rel_err_mean"] for r in table}), 3)
 
     def test_budget_rules(self):
         (row,) = self.replay("-m", "sink", "-b", "10%", "--protocol", "prefill", "--rows", "trace")

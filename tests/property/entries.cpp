@@ -66,7 +66,9 @@ void check_footprint(const Footprint& arrays, const std::vector<std::vector<Entr
 void check_budget(const Row& row, const std::vector<Footprint>& arrays, const std::vector<Result>& results, const Heads& heads,
                   Index budget) {
   const Kind kind = row.info->kind;
-  const Index copies = row.info->granularity == Granularity::query_head ? heads[0].group : 1;
+  const bool per_head =
+      row.info->granularity == Granularity::query_head || row.params.text().find("per=query_head") != std::string::npos;
+  const Index copies = per_head ? heads[0].group : 1;
   std::vector<Index> entries(results[0].entries.size(), 0);
   Index numbers = 0;
   for (std::size_t h = 0; h < heads.size(); ++h) {

@@ -31,22 +31,25 @@ Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t d
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
-  for (const MethodInfo& info : all_methods()) rows.push_back({&info, info.bind(small_settings(info))});
+  for (auto [info, settings] : rows_of_all()) {
+    std::ranges::move(small_settings(*info), std::back_inserter(settings));
+    rows.push_back({info, info->bind(settings)});
+  }
   const auto add = [&](std::string_view name, std::vector<Assignment> settings) {
     const MethodInfo& info = find_method(name);
     rows.push_back({&info, info.bind(settings)});
   };
   add("sink", {{"reposition", "false"}, {"sinks", "1"}});
-  add("h2o", {{"prompt", "stream"}});
-  add("h2o", {{"per", "kv_head"}, {"reduce", "max"}, {"heavy", "1"}});
-  add("h2o", {{"prompt", "stream"}, {"per", "kv_head"}, {"heavy", "0.2"}});
+  add("h2o", {{"prompt", "stream"}, {"per", "query_head"}});
+  add("h2o", {{"reduce", "max"}, {"heavy", "1"}});
+  add("h2o", {{"prompt", "stream"}, {"heavy", "0.2"}});
   add("h2o-global", {{"per", "kv_head"}, {"heavy", "0.8"}});
   add("cam", {{"prompt", "columns"}, {"per", "kv_head"}, {"reduce", "max"}, {"merge", "3"}});
   add("cam", {{"form", "eval"}, {"start_share", "0.5"}});
   add("cam", {{"form", "decode"}});
   add("cam", {{"form", "eval"}, {"prompt", "columns"}, {"per", "kv_head"}});
-  add("snapkv", {{"window", "4"}, {"per", "kv_head"}, {"pooling", "mean"}});
-  add("snapkv", {{"window", "1"}, {"per", "kv_head"}, {"order", "pool_first"}, {"reduce", "max"}});
+  add("snapkv", {{"window", "4"}, {"pooling", "mean"}});
+  add("snapkv", {{"window", "1"}, {"order", "pool_first"}, {"reduce", "max"}});
   add("pyramidkv", {{"window", "4"}, {"beta", "2"}});
   add("quest", {{"page", "5"}, {"min_pages", "1"}, {"last_page", "true"}});
   add("quest", {{"min_pages", "1"}, {"per", "kv_head"}});

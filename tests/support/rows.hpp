@@ -19,7 +19,7 @@ struct Row {
   Params params;
 };
 
-/// All rows with their defaults, and with parameters that select other algorithms.
+/// All rows with their defaults, their variants, and with parameters that select other algorithms.
 std::vector<Row> all_rows();
 
 /// Calls test(row, backend) for all rows on the reference and on the fast host backend, reporting both where a check fails.

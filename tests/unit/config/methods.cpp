@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <kvbench/config/method_flags.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <unit/config/files.hpp>
 
@@ -8,17 +9,23 @@ using namespace kvbench;
 using namespace kvbench::config;
 using namespace kvbench::testing;
 using trace::test::contains;
+using trace::test::message_of;
 
 namespace {
 
-/// "subgen[t=2]" ... of the first run.
-std::vector<std::string> methods_of(const Sweep& sweep) {
-  std::vector<std::string> out;
-  for (const MethodChoice& choice : sweep.runs.at(0).request.methods) {
+using Names = std::vector<std::string>;
+
+/// "subgen[t=2]" ...
+Names names_of(const std::vector<MethodChoice>& choices) {
+  Names out;
+  for (const MethodChoice& choice : choices) {
     out.push_back(choice.info->name + (choice.params.text().empty() ? "" : "[" + choice.params.text() + "]"));
   }
   return out;
 }
+
+/// Those of the first run.
+Names methods_of(const Sweep& sweep) { return names_of(sweep.runs.at(0).request.methods); }
 
 std::string run_with(const std::string& methods) { return "[[run]]\nmethods = " + methods + "\n"; }
 
@@ -28,7 +35,7 @@ TEST_CASE("methods by name, by alias and all of them") {
   const SweepFiles files;
   CHECK(methods_of(files.read(run_with("\"snapkv\""))) == std::vector<std::string>{"snapkv"});
   CHECK(methods_of(files.read(run_with("[\"clustergen\", \"exact\"]"))) == std::vector<std::string>{"subgen-kcenter", "exact"});
-  CHECK(methods_of(files.read(run_with("\"all\""))).size() == all_methods().size());
+  CHECK(methods_of(files.read(run_with("\"all\""))).size() == rows_of_all().size());
 }
 
 TEST_CASE("lists of parameters expand to all combinations, the first one slowest") {
@@ -85,4 +92,42 @@ TEST_CASE("parameters that zip names advance together") {
                  "joins lists of different lengths: 2 items of 'window', 1 of 'kernel'"));
   CHECK(contains(files.refusal(start + "zip = [\"pooling\"] }\n"),
                  "'zip' names 'pooling', which is not a parameter of this table"));
+}
+
+TEST_CASE("flags name several sets of parameters of a method") {
+  const auto names = [](const Names& methods, const Names& settings = {}) {
+    return names_of(parse_methods(methods, settings));
+  };
+  CHECK(names({"snapkv[window=64,kernel=5],snapkv", "sink"}) == Names{"snapkv[window=64;kernel=5]", "snapkv", "sink"});
+  CHECK(names({"snapkv[window=64;kernel=5]"}) == Names{"snapkv[window=64;kernel=5]"});  // as rows print it
+  CHECK(names({"streamingllm[sinks=2]"}) == Names{"sink[sinks=2]"});
+  CHECK(names({"snapkv,snapkv[],snapkv[window=32]"}) == Names{"snapkv"});  // the same parameters
+  CHECK(names({"all"}).size() == rows_of_all().size());
+  CHECK(names({"all,snapkv[window=64]"}).back() == "snapkv[window=64]");
+}
+
+TEST_CASE("a setting holds for every set of parameters that does not give it itself") {
+  const auto names = [](const Names& methods, const Names& settings) { return names_of(parse_methods(methods, settings)); };
+  CHECK(names({"snapkv[window=64],snapkv[kernel=5],sink"}, {"snapkv.window=16"}) ==
+        Names{"snapkv[window=64]", "snapkv[window=16;kernel=5]", "sink"});
+  CHECK(names({"sink"}, {"streamingllm.sinks=2"}) == Names{"sink[sinks=2]"});
+  const Names all = names({"all"}, {"h2o.heavy=1"});
+  CHECK(std::ranges::count(all, "h2o[heavy=1]") == 1);
+  CHECK(std::ranges::count(all, "h2o[heavy=1;per=query_head]") == 1);
+  CHECK(names({"all"}, {"h2o.per=query_head"}).size() == rows_of_all().size() - 1);  // two rows become one
+}
+
+TEST_CASE("errors about flags name the item") {
+  const auto refused = [](const Names& methods, const Names& settings = {}) {
+    return message_of<Error>([&] { parse_methods(methods, settings); });
+  };
+  CHECK(contains(refused({"snapkv[window=64,sink"}), "`methods` 'snapkv[window=64,sink': the bracket is not closed"));
+  CHECK(contains(refused({"snapkv[window=64]x"}), "the bracket is not closed"));
+  CHECK(contains(refused({"snapkv[64]"}), "`methods` 'snapkv[64]': '64' is not PARAMETER=VALUE"));
+  CHECK(contains(refused({"snapkv[windw=3]"}), "method 'snapkv' has no parameter 'windw'. Did you mean 'window'?"));
+  CHECK(contains(refused({"snapvk[window=3]"}), "there is no method 'snapvk'. Did you mean 'snapkv'?"));
+  CHECK(contains(refused({"all[window=3]"}), "all has no parameters"));
+  CHECK(contains(refused({"sink,,snapkv"}), "has an empty item"));
+  CHECK(contains(refused({"snapkv"}, {"window=3"}), "METHOD.PARAMETER=VALUE"));
+  CHECK(contains(refused({"exact"}, {"snapkv.window=3"}), "is for a method that is not replayed; add `methods` snapkv"));
 }

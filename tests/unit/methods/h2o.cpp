@@ -54,15 +54,13 @@ TEST_CASE("h2o: of equal scores in the prompt the oldest token is evicted") {
 }
 
 // Head 0 has 4 0 3, head 1 has 0 5 3 before the window: mean and sum choose token 2, the maximum token 1.
-TEST_CASE("h2o selects per query head, or per kv head by the mean, maximum or sum of the scores") {
+TEST_CASE("h2o selects per kv head by the mean, maximum or sum of the scores, or per query head") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0}, 4, 2);
   const std::vector<float> sums = {4, 0, 3, 1, 0, 5, 3, 1};
-  CHECK(kept(head, sums, {}, 2, *backend, 0) == Ids{0, 3});
-  CHECK(kept(head, sums, {}, 2, *backend, 1) == Ids{1, 3});
-  const auto shared = [&](const char* reduce, std::size_t g) {
-    return kept(head, sums, {{"per", "kv_head"}, {"reduce", reduce}}, 2, *backend, g);
-  };
+  CHECK(kept(head, sums, {{"per", "query_head"}}, 2, *backend, 0) == Ids{0, 3});
+  CHECK(kept(head, sums, {{"per", "query_head"}}, 2, *backend, 1) == Ids{1, 3});
+  const auto shared = [&](const char* reduce, std::size_t g) { return kept(head, sums, {{"reduce", reduce}}, 2, *backend, g); };
   for (const std::size_t g : {0, 1}) {
     CHECK(shared("mean", g) == Ids{2, 3});
     CHECK(shared("sum", g) == Ids{2, 3});
@@ -155,8 +153,9 @@ TEST_CASE("h2o equals the greedy algorithm of the paper, over the prompt and whi
     empty.n = 0;
     for (const Index budget : {1, 2, 9, 16, 31}) {
       CAPTURE(budget);
-      const auto prompted = open_cache("h2o", {{"prompt", "stream"}}, prompt_of(head, *backend), budget, 0, *backend);
-      const auto streamed = open_cache("h2o", {}, prompt_of(empty, *backend), budget, 0, *backend);
+      const Settings per_head = {{"per", "query_head"}}, from_start = {{"per", "query_head"}, {"prompt", "stream"}};
+      const auto prompted = open_cache("h2o", from_start, prompt_of(head, *backend), budget, 0, *backend);
+      const auto streamed = open_cache("h2o", per_head, prompt_of(empty, *backend), budget, 0, *backend);
       std::vector<std::vector<std::set<Index>>> expected;
       for (Index g = 0; g < head.group; ++g) expected.push_back(literal_h2o(head, g, budget / 2, budget - budget / 2));
       for (Index t = 0; t < head.total; ++t) {
@@ -182,7 +181,7 @@ TEST_CASE("h2o: no query affects the tokens that answer it, in decode either") {
     std::for_each(rows + 14 * head.d, rows + head.total * head.d, [](float& x) { x *= -3; });
   }
   const auto run = [&](const HeadData& data) {
-    const auto cache = open_cache("h2o", {}, prompt_of(data, *backend), 8, 0, *backend);
+    const auto cache = open_cache("h2o", {{"per", "query_head"}}, prompt_of(data, *backend), 8, 0, *backend);
     std::vector<Ids> ids;
     for (Index t = 4; t < 34; ++t) ids.push_back(decode_step(*cache, data, t, *backend).ids());
     return ids;
@@ -208,11 +207,11 @@ TEST_CASE("h2o counts the token that a step adds, and every stored copy of a sco
     CHECK(arrays[2].meta);
     return std::pair(arrays[0].rows, arrays[2].rows);
   };
-  CHECK(rows({}, 10, false) == std::pair<Index, Index>(3 * 10, 3 * 10));
-  CHECK(rows({}, 10, true) == std::pair<Index, Index>(3 * 11, 3 * 11));
-  CHECK(rows({}, 100, true) == std::pair<Index, Index>(3 * 49, 3 * 49));
-  CHECK(rows({{"per", "kv_head"}}, 10, true) == std::pair<Index, Index>(11, 11));
-  CHECK(rows({{"per", "kv_head"}, {"reduce", "max"}}, 10, true) == std::pair<Index, Index>(11, 3 * 11));
+  CHECK(rows({}, 10, false) == std::pair<Index, Index>(10, 10));
+  CHECK(rows({}, 10, true) == std::pair<Index, Index>(11, 11));
+  CHECK(rows({}, 100, true) == std::pair<Index, Index>(49, 49));
+  CHECK(rows({{"reduce", "max"}}, 10, true) == std::pair<Index, Index>(11, 3 * 11));
+  CHECK(rows({{"per", "query_head"}}, 10, true) == std::pair<Index, Index>(3 * 11, 3 * 11));
   const auto cache = open_cache("h2o", {}, prompt_of(head, *backend), 9, 0, *backend);
   CHECK(cache->protected_tokens().recent == 5);
   CHECK(cache->protected_tokens().sinks == 0);

@@ -50,6 +50,17 @@ TEST_CASE("every row has a description, parameters and functions") {
   }
 }
 
+TEST_CASE("all replays every method with its defaults, and variants that differ from them") {
+  std::set<std::string> seen;
+  for (const auto& [info, settings] : rows_of_all()) {
+    const std::string text = info->bind(settings).text();
+    CHECK(text.empty() == settings.empty());
+    CHECK(seen.insert(info->name + "[" + text + "]").second);
+  }
+  for (const char* released : {"h2o[per=query_head]", "snapkv[per=query_head]", "pyramidkv[per=query_head]"})
+    CHECK(seen.contains(released));
+}
+
 TEST_CASE("an unknown method is reported with the nearest name") {
   CHECK_THROWS_WITH_AS(find_method("snapvk"), doctest::Contains("snapkv"), Error);
   CHECK_THROWS_WITH_AS(find_method("xyzzy"), doctest::Contains("kvbench methods"), Error);

@@ -47,7 +47,7 @@ TEST_CASE("snapkv is causal inside the window") {
 //   head 0: .32 .04 .08 .08 .40 (of 12.5)      pooled by max, kernel 3: .32 .32 .08 .40 .40
 //   head 1: .05 .37 .18 .18 .04 (of 5.45)                               .37 .37 .37 .18 .18
 //   summed: .37 .41 .26 .26 .44, then pooled: .41 .41 .41 .44 .44;  pooled, then summed: .69 .69 .45 .58 .58
-TEST_CASE("snapkv selects per query head or per kv head, and pooling does not commute with reduction") {
+TEST_CASE("snapkv selects per kv head, or per query head as released, and pooling does not commute with reduction") {
   const auto backend = make_ref_backend();
   HeadData head = small_head(logs({4, 0.5f, 1, 1, 5, 1, 1}), 6, 2);
   for (std::size_t i = 7; i < 14; ++i) head.queries[i] = -1;
@@ -57,14 +57,14 @@ TEST_CASE("snapkv selects per query head or per kv head, and pooling does not co
     return more;
   };
 
-  CHECK(kept(head, with({{"pooling", "none"}}), 2, *backend, 0) == Ids{4, 5});
-  CHECK(kept(head, with({{"pooling", "none"}}), 2, *backend, 1) == Ids{1, 5});
+  CHECK(kept(head, with({{"pooling", "none"}, {"per", "query_head"}}), 2, *backend, 0) == Ids{4, 5});
+  CHECK(kept(head, with({{"pooling", "none"}, {"per", "query_head"}}), 2, *backend, 1) == Ids{1, 5});
   for (const char* reduce : {"mean", "sum"}) {
-    CHECK(kept(head, with({{"per", "kv_head"}, {"reduce", reduce}}), 3, *backend) == Ids{3, 4, 5});
-    CHECK(kept(head, with({{"per", "kv_head"}, {"reduce", reduce}, {"order", "pool_first"}}), 3, *backend) == Ids{0, 1, 5});
+    CHECK(kept(head, with({{"reduce", reduce}}), 3, *backend) == Ids{3, 4, 5});
+    CHECK(kept(head, with({{"reduce", reduce}, {"order", "pool_first"}}), 3, *backend) == Ids{0, 1, 5});
   }
   // Maximum over the heads: .32 .37 .18 .18 .40
-  CHECK(kept(head, with({{"per", "kv_head"}, {"reduce", "max"}, {"pooling", "none"}}), 3, *backend) == Ids{1, 4, 5});
+  CHECK(kept(head, with({{"reduce", "max"}, {"pooling", "none"}}), 3, *backend) == Ids{1, 4, 5});
 }
 
 TEST_CASE("snapkv keeps the last tokens where the budget does not exceed the window") {

@@ -28,10 +28,10 @@ const std::map<std::string, Formula>& formulas() {
   static const std::map<std::string, Formula> table = {
       {"exact", {.kv = n * token}},
       {"sink", {.kv = B * token}},
-      {"snapkv", {.settings = {{"window", "8"}}, .kv = G * B * token}},
+      {"snapkv", {.settings = {{"window", "8"}}, .kv = B * token}},
       // beta = 1 gives every layer B.
-      {"pyramidkv", {.settings = {{"window", "8"}, {"beta", "1"}}, .kv = G * B * token}},
-      {"h2o", {.kv = G * B * token, .meta = G * B * 4}},
+      {"pyramidkv", {.settings = {{"window", "8"}, {"beta", "1"}}, .kv = B * token}},
+      {"h2o", {.kv = B * token, .meta = B * 4}},
       {"h2o-global", {.settings = {{"heavy", "1"}}, .kv = G * B * token}},
       // 4 first tokens and a window; each query head has its own values of the window, with one attention sum each.
       {"cam", {.kv = B * d * 2 + 4 * dv * 2 + G * (B - 4) * dv * 2, .meta = G * (B - 4) * 4}},

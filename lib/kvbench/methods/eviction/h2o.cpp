@@ -137,14 +137,15 @@ MethodInfo h2o_method() {
           .notes =
               "Algorithm 1 evicts greedily from the first token on (prompt=stream, which needs the query of every token of "
               "the context); the released real-drop code sums the prompt's full attention map and evicts once "
-              "(prompt=columns, default, which needs its column sums). Both then evict one token per step. The released "
-              "evaluation code simulates another rule: `h2o-global`.",
+              "(prompt=columns, default, which needs its column sums). Both then evict one token per step. The real-drop code "
+              "selects per query head, for models whose query heads have a kv head each (per=query_head); the default here "
+              "is one selection per kv head by the mean over its query group, as in kvpress. The released evaluation code "
+              "simulates another rule: `h2o-global`.",
           .complexity = {.compress = "O(G n); prompt=stream O(n^2 d)",
                          .query = "O(B (d + dv))",
-                         .memory = "G B (d + dv + 1)",
+                         .memory = "B (d + dv + 1)",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::eviction,
-          .granularity = Granularity::query_head,
           .check_data = [](const ContextData& data, const Params& params) { check_parts(data, params.as<H2oParams>().prompt); },
           .streaming = true,
           .observes = true,
@@ -154,6 +155,7 @@ MethodInfo h2o_method() {
                          .head_permutation = Property::yes(),
                          .nested_budgets = Property::no("prompt=stream: scores depend on the tokens that the budget holds"),
                          .weight_sum = WeightSum::ones},
+          .variants = {{{"per", "query_head"}}},
       },
       prepare);
 }

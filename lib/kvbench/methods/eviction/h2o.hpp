@@ -13,11 +13,12 @@
 //   prompt  columns (default: the released real-drop code) | stream. columns: scores are the column sums of the prompt's full
 //           causal attention map, and the prompt is reduced to B tokens once. stream: greedy eviction from token 0 on, as in
 //           Algorithm 1: each query of the prompt attends to the tokens that are held at its time
-//   per     query_head (default: the released code repeats keys over the query group before it selects) | kv_head
-//   reduce  mean (default) | max | sum of the scores accumulated by each query head, per=kv_head only (no source); sum and mean
-//           order tokens alike
+//   per     kv_head (default): one selection for the query group, as in kvpress (ObservedAttentionPress) | query_head: one for
+//           each query head, as in the released real-drop code, which fits models whose query heads have a kv head each
+//   reduce  mean (default, as in kvpress) | max | sum of the scores accumulated by each query head, per=kv_head only; sum and
+//           mean order tokens alike
 // Complexity: O(B) per step and query head; prompt=stream O(n^2 d) once per budget, columns O(n).
-// Memory: B + 1 keys and values and their scores, for each query head where per=query_head.
+// Memory: B + 1 keys and values and their scores, with per=query_head for each query head.
 // Deviations: the streaming variant of the released code re-numbers positions inside the cache; here keys keep their positions.
 // Where the harness keeps tokens itself (--protect), prompt=stream attends to the tokens of the context only.
 #pragma once
@@ -31,7 +32,7 @@ struct H2oParams {
   enum class Prompt { columns, stream };
   double heavy = 0.5;
   Prompt prompt = Prompt::columns;
-  GroupChoice group;
+  GroupChoice group{.per = GroupChoice::Per::kv_head};
 };
 void fields(ParamVisitor& visitor, H2oParams& params);
 

@@ -12,7 +12,7 @@
 //            gives it the same role)
 //   window   W, tokens, default 32 as in snapkv, so that both compare at one window (the released script has 8 for pyramidkv
 //            and 32 for the other methods)
-//   kernel, pooling, per, reduce, order: as in snapkv
+//   kernel, pooling, per, reduce, order: as in snapkv; the released code selects per query head, as snapkv's does
 // Complexity and memory: as snapkv, with the layer's budget in place of B.
 // Deviations: the step is rounded down, so that the layers hold up to (L - 2) / 2 tokens more than B on average. The column
 // budget_tokens reports the mean over the layers in the trace, which is B only where the trace has all layers. B <= W (the

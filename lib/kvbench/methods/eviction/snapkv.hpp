@@ -13,11 +13,12 @@
 //            with 100)
 //   kernel   pooling width in tokens, odd, default 7 (LongBench configs; class default 5)
 //   pooling  max (default, LongBench configs) | mean (class default; positions outside count as zeros) | none
-//   per      query_head (default: the released code repeats keys over the query group before it selects) | kv_head
+//   per      kv_head (default): one selection for the query group, as in kvpress, so that the cache is stored once | query_head:
+//            the released code, which repeats keys over the query group before it selects and stores the copies
 //   reduce   mean (default, as in kvpress) | max | sum over the query group, per=kv_head only
 //   order    reduce_first (default) | pool_first, per=kv_head only: max pooling and reduction do not commute
-// Complexity: O(W n d) once per query head, O(n log n) per budget. Memory: B (d + dv) numbers, for each query head where
-// per=query_head.
+// Complexity: O(W n d) once per query head, O(n log n) per budget. Memory: B (d + dv) numbers, with per=query_head for each
+// query head.
 // Deviations: none known. A trace must hold the queries of all W positions. Where the harness keeps tokens after the context
 // exactly (--protect-outside), the window is that of the whole prompt: those tokens are not kept twice, and each query's
 // softmax runs over the tokens of the context only.

@@ -12,7 +12,7 @@ namespace kvbench {
 /// Explained in snapkv.hpp.
 struct WindowVoteParams {
   Index window = 32;
-  SelectionParams selection{.pooling = kernels::Pooling::max, .kernel = 7};
+  SelectionParams selection{.group = {.per = GroupChoice::Per::kv_head}, .pooling = kernels::Pooling::max, .kernel = 7};
 };
 void fields(ParamVisitor& visitor, WindowVoteParams& params);
 

@@ -72,7 +72,7 @@ MethodInfo score_only_row(MethodInfo info) {
   const auto complete = [](std::string& text, const char* otherwise) {
     if (text.empty()) text = otherwise;
   };
-  const bool per_head = info.granularity != Granularity::kv_head;
+  const bool per_head = info.granularity == Granularity::query_head;
   complete(info.complexity.query, "O(B (d + dv))");
   complete(info.complexity.memory, per_head ? "G B (d + dv)" : "B (d + dv)");
   Properties& p = info.properties;
