@@ -17,13 +17,15 @@ import time
 
 BUDGETS = (256, 512, 1024, 2048, 4096)
 CHECK_SEEDS = 5
+SETTINGS = {"balancekv": "[half=smaller]"}  # those of the counterparts in samples.py, where they are not the defaults
 SHAPE = "--tokens 33024 --prompt-tokens 32768 --queries 384 --layers 1 --head-dim 128 --value-dim 128"
 
 
 def replay(kvbench, trace, methods, threads, output, seeds=1, budgets=BUDGETS):
     """Runs the sweep in kvbench; returns wall seconds, CPU seconds and peak memory in KiB."""
     budgets = ",".join(map(str, budgets))
-    command = [kvbench, "replay", trace, "-m", ",".join(methods), "--budget", budgets, "--protocol", "prefill"]
+    named = [name + SETTINGS.get(name, "") for name in methods]
+    command = [kvbench, "replay", trace, "-m", ",".join(named), "--budget", budgets, "--protocol", "prefill"]
     command += ["--seeds", str(seeds), "--threads", str(threads), "--rows", "trace", "--quiet", "-o", output]
     return measured(command)
 

@@ -61,10 +61,11 @@ std::vector<Row> all_rows() {
   add("chelsea", {{"outliers", "auto"}, {"sinks", "1"}, {"recent", "4"}});
   add("bsm", {{"sinks", "0"}, {"recent", "0"}, {"order", "concat"}});
   add("mesh", {{"sinks", "2"}, {"recent", "1"}, {"slack", "0"}});
-  add("balancekv", {{"constants", "0.5"}, {"half", "exact"}, {"block", "8"}});
+  add("balancekv", {{"constants", "0.5"}, {"half", "smaller"}, {"block", "8"}});
+  add("balancekv", {{"constants", "greedy"}});
   add("balancekv", {{"constants", "tight"}, {"half", "released"}, {"block", "16"}});
-  add("balancekv", {{"mode", "stream"}});
-  add("balancekv", {{"mode", "stream"}, {"half", "exact"}, {"t", "4"}});
+  add("balancekv", {{"mode", "stream"}, {"half", "smaller"}});
+  add("balancekv", {{"mode", "stream"}, {"t", "4"}});
   add("balancekv-repo", {{"mass", "consistent"}, {"temp", "0.1"}, {"block", "16"}});
   add("uniform-repo", {{"block", "5"}});
   add("clusterkv", {{"clusters", "6"}, {"sinks", "2"}, {"every", "5"}, {"added", "2"}, {"distance", "l2"}});

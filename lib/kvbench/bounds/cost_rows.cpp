@@ -83,11 +83,11 @@ void run_subgen_cost(CheckContext& context) {
 }
 
 void run_balancekv_cost(CheckContext& context) {
-  const Series whole(context, {"balancekv", {{"block", "4096"}, {"rounds", "1"}}, half});
+  const Series whole(context, {"balancekv", {{"half", "smaller"}, {"block", "4096"}, {"rounds", "1"}}, half});
   whole.row(context, "SoftmaxBalance on one batch of n", &Work::compress_flops, 2, "O((d + s) n^2)");
-  const Series blocks(context, {"balancekv", {{"block", "256"}, {"rounds", "1"}}, half});
+  const Series blocks(context, {"balancekv", {{"half", "smaller"}, {"block", "256"}, {"rounds", "1"}}, half});
   blocks.row(context, "a halving in blocks of 256", &Work::compress_flops, 1, "O((d + s) b n)");
-  const Series stream(context, {"balancekv", {{"mode", "stream"}, {"t", "64"}}, half}, [](Index n) {
+  const Series stream(context, {"balancekv", {{"half", "smaller"}, {"mode", "stream"}, {"t", "64"}}, half}, [](Index n) {
     return Assignment{"rounds", std::to_string(static_cast<int>(std::lround(std::log2(static_cast<double>(n) / 64))))};
   });
   const double levels = log_growth(64);

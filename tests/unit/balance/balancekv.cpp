@@ -45,25 +45,26 @@ TEST_CASE("balancekv: greedy signs oppose the sum, and the smaller class is kept
   const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 6);
   head.values = {1, 2, 4, 8, 1, 2, 0};
-  const std::vector<Assignment> greedy = {{"constants", "greedy"}, {"block", "4"}};
+  const std::vector<Assignment> greedy = {{"constants", "greedy"}, {"half", "smaller"}, {"block", "4"}};
   CHECK(compress(head, greedy, 3, *backend) == Weights{{0, 2}, {2, 2}, {4, 2}});
   // A second round takes 0 2 4 (values 1 4 1) as one block: + - +, the smaller class is -.
-  CHECK(compress(head, {{"constants", "greedy"}, {"block", "4"}, {"rounds", "2"}}, 1, *backend) == Weights{{2, 4}});
+  CHECK(compress(head, {{"constants", "greedy"}, {"half", "smaller"}, {"block", "4"}, {"rounds", "2"}}, 1, *backend) ==
+        Weights{{2, 4}});
   // A budget of 4 leaves a window of two: 0 2 of the first four.
   CHECK(compress(head, greedy, 4, *backend) == Weights{{0, 2}, {2, 2}, {4, 1}, {5, 1}});
 }
 
 // Differences of neighbours are 1 - 2 and 4 - 8: the first pair is + -, and (4 - 8)(1 - 2) > 0 makes the second - +.
-TEST_CASE("balancekv: half=exact keeps one of each pair, and the weights sum to n") {
+TEST_CASE("balancekv: by default it keeps one of each pair, and the weights sum to n") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 4), odd = small_head({0, 0, 0, 0, 0, 0}, 5);
-  const std::vector<Assignment> greedy = {{"constants", "greedy"}, {"half", "exact"}};
+  const std::vector<Assignment> greedy = {{"constants", "greedy"}};
   CHECK(compress(head, greedy, 2, *backend) == Weights{{0, 2}, {3, 2}});
   CHECK(compress(odd, greedy, 3, *backend) == Weights{{0, 2}, {3, 2}, {4, 1}});
 
   const HeadData long_head = random_head({.n = 200, .decoded = 1}, 3, *backend);
   for (const Index rounds : {1, 2, 3}) {
-    const Weights kept = compress(long_head, {{"half", "exact"}, {"block", "16"}}, 200 >> rounds, *backend);
+    const Weights kept = compress(long_head, {{"block", "16"}}, 200 >> rounds, *backend);
     CHECK(std::ssize(kept) == 200 >> rounds);
     for (const auto& [id, weight] : kept) CHECK(weight == static_cast<float>(1 << rounds));
   }
@@ -74,7 +75,8 @@ TEST_CASE("balancekv: a FAIL is counted, and the walk continues") {
   const auto backend = make_ref_backend();
   const HeadData head = ones(8, 9);
   const auto notes = [&](const std::string& constant) {
-    const auto cache = open_cache("balancekv", {{"constants", constant}}, prompt_of(head, *backend), 4, 0, *backend);
+    const auto cache =
+        open_cache("balancekv", {{"constants", constant}, {"half", "smaller"}}, prompt_of(head, *backend), 4, 0, *backend);
     CHECK(std::ssize(weights_of(*cache, head, 9, *backend)) == 4);
     return cache->notes();
   };
@@ -98,7 +100,7 @@ TEST_CASE("balancekv: half=released keeps its weights over rounds") {
 TEST_CASE("balancekv keeps decoded tokens and its window, and does not exceed the budget") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 48, .decoded = 6, .d = 4, .dv = 3}, 1, *backend);
-  const auto cache = open_cache("balancekv", {}, prompt_of(head, *backend), 15, 0, *backend);
+  const auto cache = open_cache("balancekv", {{"half", "smaller"}}, prompt_of(head, *backend), 15, 0, *backend);
   CHECK(cache->protected_tokens().recent == 4);  // 4 + 44 / 4 = 15
   CHECK(cache->append(token_block(head, 48, 54, *backend)) == 6);
   const Weights kept = weights_of(*cache, head, 54, *backend);
@@ -119,8 +121,9 @@ TEST_CASE("balancekv rejects parameters that exclude each other") {
   const MethodInfo& info = find_method("balancekv");
   const auto bind = [&](std::vector<Assignment> settings) { return info.bind(settings); };
   CHECK_THROWS_WITH_AS(bind({{"constants", "quick"}}), doctest::Contains("paper, tight, greedy"), Error);
-  CHECK_THROWS_AS(bind({{"half", "exact"}, {"block", "7"}}), Error);
-  CHECK_THROWS_AS(bind({{"half", "exact"}, {"mode", "stream"}, {"t", "7"}}), Error);
+  CHECK_THROWS_WITH_AS(bind({{"block", "7"}}), doctest::Contains("half=smaller"), Error);
+  CHECK_NOTHROW(bind({{"half", "smaller"}, {"block", "7"}}));
+  CHECK_THROWS_AS(bind({{"mode", "stream"}, {"t", "7"}}), Error);
   CHECK_THROWS_AS(bind({{"half", "released"}, {"mode", "stream"}}), Error);
   CHECK_THROWS_AS(bind({{"t", "8"}}), Error);
   CHECK_THROWS_AS(bind({{"mode", "stream"}, {"t", "1"}}), Error);

@@ -61,6 +61,7 @@ test::Pair pair_of(const HeadData& head, Index i) {
 void compare(const HeadData& head, std::vector<Assignment> settings, const test::LiteralBalanceKV::Settings& literal_settings,
              Index block, Backend& backend) {
   settings.push_back({"mode", "stream"});
+  settings.push_back({"half", "smaller"});
   HeadPrompt prompt = prompt_of(head, backend);
   if (head.n == 0) prompt.calibration_keys = tokens_of(head, head.total, backend).keys;
   const auto cache = open_cache("balancekv", settings, prompt, 1000, 4, backend);
@@ -156,8 +157,8 @@ TEST_CASE("exact halves of a stream: sizes by formula, weights that sum to the t
   const auto backend = make_ref_backend();
   HeadData head = random_head({.n = 22, .decoded = 1, .d = 4, .dv = 3, .group = 1}, 2, *backend);
   head.values.assign(head.values.size(), 0.5f);
-  const auto cache = open_cache("balancekv", {{"mode", "stream"}, {"half", "exact"}, {"t", "4"}, {"rounds", "2"}},
-                                prompt_of(head, *backend), 22, 0, *backend);
+  const auto cache =
+      open_cache("balancekv", {{"mode", "stream"}, {"t", "4"}, {"rounds", "2"}}, prompt_of(head, *backend), 22, 0, *backend);
   std::map<double, int> levels;
   double den = 0, num = 0;
   Index in_d = 0, in_n = 0, in_any = 0;
@@ -231,7 +232,8 @@ TEST_CASE("the halves of D have the distribution of the listing") {
     law[kept] += probability;
   }
   const MethodInfo& info = find_method("balancekv");
-  const std::vector<Assignment> settings = {{"mode", "stream"}, {"t", "4"}, {"rounds", "1"}, {"constants", "0.5"}};
+  const std::vector<Assignment> settings = {
+      {"mode", "stream"}, {"half", "smaller"}, {"t", "4"}, {"rounds", "1"}, {"constants", "0.5"}};
   const auto prepared = info.prepare_head(prompt_of(head, *backend), info.bind(settings), *backend);
   for (std::uint32_t seed = 0; seed < 4000; ++seed) {
     std::size_t kept = 0;

@@ -42,7 +42,7 @@ const std::map<std::string, Formula>& formulas() {
       {"uniform", {.kv = B * token, .meta = B * 4}},
       // Two rounds leave a quarter of 96 tokens, with one weight each, or one per sum where the sums differ.
       {"uniform-repo", {.kv = B * token, .meta = B * 4}},
-      {"balancekv", {.settings = {{"half", "exact"}}, .kv = B * token, .meta = B * 4}},
+      {"balancekv", {.kv = B * token, .meta = B * 4}},
       {"balancekv-repo", {.kv = B * token, .meta = 2 * B * 4}},
       {"kmeans", {.kv = B * token, .meta = B * 4}},
       // 8 sinks on the fast tier; 5 centroids with a size and an offset each; the tokens by cluster, and the ids of a query.

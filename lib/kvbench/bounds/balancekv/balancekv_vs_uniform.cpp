@@ -33,14 +33,15 @@ void add_rate_rows(CheckContext& context, const PairedReplay& replay, std::size_
     CheckRow& row = context.add(CheckKind::claim, fmt::format("{}, rate {}", names, replay.request().budgets[b].text()));
     row.params = replay.text();
     set_claim(row, c, fmt::format("ratio of the errors {:.3f}; logarithm of its inverse", std::exp(-c.mean)));
-    row.text += fmt::format("; geometric mean error {:.3g}; the paper gives no number for \"much lower\"; equal numbers of tokens, not equal bytes",
-                            std::exp(contrast(of_method).mean));
+    row.text += fmt::format(
+        "; geometric mean error {:.3g}; the paper gives no number for \"much lower\"; equal numbers of tokens, not equal bytes",
+        std::exp(contrast(of_method).mean));
   }
 }
 
 void run_balancekv_vs_uniform(CheckContext& context) {
   ReplayRequest request{.methods = {method_choice("balancekv-repo", {{"temp", "0.1"}}), method_choice("uniform-repo"),
-                                    method_choice("balancekv"), method_choice("uniform")},
+                                    method_choice("balancekv", {{"half", "smaller"}}), method_choice("uniform")},
                         .budgets = {},
                         .seeds = {0, 1},
                         .protocol = Protocol::prefill};

@@ -107,7 +107,7 @@ void fields(ParamVisitor& visitor, BalancekvParams& params) {
   visitor.text("constants", params.constants, "paper|tight|greedy|NUMBER", "c of the walk's threshold c R^2");
   visitor.real("delta", params.delta, {.min = 0, .max = 1}, "failure probability of a call; 0: 1 / the tokens of the call");
   visitor.choice("half", params.half, {"smaller", "exact", "released"},
-                 "tokens kept: the smaller sign class of each block, one of each pair, or the released rule");
+                 "tokens kept: the smaller sign class of each block, one of each pair of neighbours, or the released rule");
   visitor.choice("mode", params.mode, {"auto", "batch", "stream"},
                  "halve the context in blocks, or merge and reduce a stream; auto: batch unless the context is empty");
   visitor.integer("rounds", params.rounds, {.min = -1, .max = 40}, "T; -1: from the budget");
@@ -128,7 +128,8 @@ void check(const BalancekvParams& params) {
                 params.t);
   if (params.t == 1) throw Error("balancekv.t=1 would keep nothing; it must be 0 or at least 2");
   if (params.half == Half::exact && (stream ? params.t : params.block) % 2 != 0) {
-    throw Error("balancekv.half=exact pairs neighbours, so balancekv.{} must be even", stream ? "t" : "block");
+    throw Error("balancekv.half=exact pairs neighbours, so balancekv.{} must be even; or set balancekv.half=smaller",
+                stream ? "t" : "block");
   }
 }
 
@@ -147,7 +148,10 @@ MethodInfo balancekv_method() {
           .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
           .summary = "tokens halved by a self-balancing walk, in blocks of the context or as a stream",
           .notes =
-              "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. The row reports the "
+              "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. The text of section 4 "
+              "selects "
+              "exactly half of the tokens (half=exact, default), Algorithm 2 the smaller sign class (half=smaller). The row "
+              "reports the "
               "number of steps beyond the threshold (FAIL). With the paper's constant the signs are nearly fair coins. The "
               "released code is `balancekv-repo`.",
           .complexity = {.compress = "O(n block (d + dv)), mode=stream O(n t (d + dv) T)",
