@@ -95,7 +95,10 @@ std::string facts(const MethodInfo& method) {
   add("protocols", yes(method.streaming, "`prefill`, `decode`, `stream`", "`prefill`, `decode`"));
   add("while decoding",
       yes(method.observes, "observes the attention of each step", "does not observe the attention of the steps"));
-  add("seeds", yes(method.seeded, "results depend on the seed", "none: the method is deterministic"));
+  add("seeds",
+      yes(method.seeded,
+          method.draws ? "results depend on the seed, except with parameters that draw nothing" : "results depend on the seed",
+          "none: the method is deterministic"));
   return out;
 }
 

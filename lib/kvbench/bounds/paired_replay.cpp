@@ -76,7 +76,7 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
       any = true;
       for (std::size_t draw = 0; draw < draws; ++draw) {
         // A method without random numbers ran once; its results are paired with every seed of the others.
-        if (request_.methods[method].info->seeded && key.seed != request_.seeds[draw]) continue;
+        if (request_.methods[method].depends_on_seed() && key.seed != request_.seeds[draw]) continue;
         units.add(head.cells[c], head.positions.size(), length, draw * blocks, of);
       }
     }
@@ -89,7 +89,7 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
 }
 
 bool PairedReplay::seeded() const {
-  return std::ranges::any_of(request_.methods, [](const MethodChoice& m) { return m.info->seeded; });
+  return std::ranges::any_of(request_.methods, [](const MethodChoice& m) { return m.depends_on_seed(); });
 }
 
 std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, Metric metric) const {

@@ -24,7 +24,7 @@ std::string layers_text(const SweepStep& step) {
 
 std::string method_text(const MethodChoice& choice, std::size_t seeds) {
   std::string out = label_of({choice.info->name, choice.params.text(), {}});
-  if (choice.info->seeded) out += fmt::format(" x {} seed{}", seeds, seeds == 1 ? "" : "s");
+  if (choice.depends_on_seed()) out += fmt::format(" x {} seed{}", seeds, seeds == 1 ? "" : "s");
   return out;
 }
 

@@ -48,9 +48,8 @@ class StepEstimate {
     const double heads = static_cast<double>(item.kv_heads.size());
     double seconds = carried(first_.shared_seconds, second_.shared_seconds, 1, first_, second_, context, queries);
     for (const std::size_t m : item.methods) {
-      const MethodInfo& info = *step_.request.methods[m].info;
       const HeadCost &a = first_.methods[m], &b = second_.methods[m];
-      const double seeds = info.seeded ? static_cast<double>(step_.request.seeds.size()) : 1;
+      const double seeds = step_.request.methods[m].depends_on_seed() ? static_cast<double>(step_.request.seeds.size()) : 1;
       seconds += seeds * carried(a.seconds, b.seconds, b.attending, first_, second_, context, queries);
       total_.cells_bytes += heads * seeds * b.cells_bytes * queries / static_cast<double>(second_.queries);
     }
@@ -87,8 +86,8 @@ Estimate estimate(const SweepPlan& plan, const Shard& shard) {
       continue;
     }
     const config::SweepRun& run = plan.sweep.runs[step.run];
-    const ThreadPlan planned = config::in_terms_of(run, where(run, step),
-                                                [&] { return plan_threads(step.reader->info(), step.replay, step.options); });
+    const ThreadPlan planned = config::in_terms_of(
+        run, where(run, step), [&] { return plan_threads(step.reader->info(), step.replay, step.options); });
     StepEstimate estimate(step, total);
     double seconds = 0;
     for (const std::size_t u : work[s].work_items) {

@@ -105,6 +105,10 @@ TEST_CASE("configurations are methods x budgets x seeds, where methods without r
   CHECK(plan.configurations[4].method == 1);
   CHECK(plan.configurations[4].budget == 0);
   CHECK(plan.configurations[4].seed == 9);
+  seeded.draws = [](const Params&) { return false; };  // with these parameters
+  const ReplayPlan once = make_plan(trace_of(40), r.request);
+  REQUIRE(once.configurations.size() == 2 + 2);
+  CHECK(once.configurations[2].seed == 0);
 }
 
 TEST_CASE("errors name the field and the remedy") {

@@ -71,7 +71,7 @@ struct MethodInfo {
   /// Throws Unavailable where a context lacks data that these parameters need in addition. Absent: they need none.
   std::function<void(const ContextData&, const Params&)> check_data;
   bool streaming = false;      ///< may start from an empty context
-  bool seeded = false;         ///< results depend on the seed
+  bool seeded = false;         ///< results depend on the seed; see depends_on_seed()
   bool observes = false;       ///< observe() is called after each decode step
   bool windowed = false;       ///< supports layers with a sliding window
   bool whole_context = false;  ///< not available where the harness keeps tokens of the context itself (--protect)
@@ -82,6 +82,9 @@ struct MethodInfo {
   /// be computed alone. Absent: never.
   std::function<bool(const Params&)> independent_heads;
 
+  /// Whether results depend on the seed with these parameters. Absent: with all, where `seeded`.
+  std::function<bool(const Params&)> draws;
+
   std::vector<ParamSpec> params;
   std::function<Params(std::span<const Assignment>)> bind;  ///< parses settings; throws Error for unknown names and bad values
 
@@ -89,6 +92,8 @@ struct MethodInfo {
   std::function<MakeLayerCache(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
   /// Granularity::model only: the budget of each layer 0 .. num_layers - 1 for a context of n tokens.
   std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
+
+  bool depends_on_seed(const Params& settings) const { return seeded && (!draws || draws(settings)); }
 
   /// prepare() for a single head.
   MakeCache prepare_head(const HeadPrompt& head, const Params& settings, Backend& backend) const {

@@ -167,6 +167,7 @@ MethodInfo balancekv_method() {
                          .head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("a different number of rounds gives a different walk"),
                          .weight_sum = WeightSum::at_most_context},
+          .draws = [](const Params& p) { return p.as<BalancekvParams>().constants != "greedy"; },
       },
       prepare);
 }

@@ -6,8 +6,8 @@
 // SoftmaxBalance (Algorithm 2) assigns signs to the tokens of a batch in order. Let s be the sum over the earlier tokens i of
 // sign_i exp(a <k_i, k_j>) <v_i, v_j>, where a is the scale of the logits. Token j gets +1 with probability 1/2 - s / (2 c
 // R^2), R = exp(a r_key^2 / 2) r_val. |s| > c R^2 is a FAIL: the walk continues with a clamped probability, and the row reports
-// the number of such steps. The smaller sign class is kept (equal sizes: +1) at twice its weight; the parameter `half` names the
-// default and other rules.
+// the number of such steps. The smaller sign class is kept (equal sizes: +1) at twice its weight. The default, half=exact, keeps
+// one token of each pair of neighbours instead.
 //
 // mode=batch, the form that the paper measures (section 4): the context is cut into blocks of `block` tokens, the last of which
 // may be shorter, and each block is balanced alone. The tokens kept are cut into blocks again, for T rounds. N and D share the
@@ -19,13 +19,13 @@
 //
 // Parameters:
 //   constants  c: paper = 30 ln(n / delta), Algorithm 2 (default); tight = 1/2 + ln(2 n / delta), which suffices for a
-//              sub-Gaussian walk; greedy = the limit c -> 0, sign -1 where s > 0, otherwise +1; or a number. n = tokens of the
-//              call
+//              sub-Gaussian walk; greedy = the limit c -> 0, sign -1 where s > 0, otherwise +1, without draws; or a number. n =
+//              tokens of the call
 //   delta      failure probability of a call, default 0: 1 / n (the paper: 1 / poly(n))
-//   half       exact (default; section 4: "we strictly select n/2"): the walk runs over differences of neighbours and keeps one
-//              of each pair, so that exactly half of the tokens is kept and the weights sum to n; an odd last token keeps its
-//              weight | smaller: the smaller sign class of each block, Algorithm 2 | released: the rule of `balancekv-repo` over
-//              all blocks, with its weights in both sums (batch only)
+//   half       exact (default; section 4: "we strictly select n/2"): the walk runs over differences of neighbours and keeps
+//              one of each pair, so that exactly half of the tokens is kept and the weights sum to n; an odd last token keeps
+//              its weight | smaller: the smaller sign class of each block, Algorithm 2 | released: the rule of
+//              `balancekv-repo` over all blocks, with its weights in both sums (batch only)
 //   mode       auto (default: batch, or stream where the context is empty) | batch | stream
 //   rounds     T, default -1: from the budget. Batch: as above. Stream: log2(n / t), rounded up (Theorem 3.1), or the smallest
 //              that fits where t is given

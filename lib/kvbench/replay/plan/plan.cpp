@@ -99,11 +99,11 @@ Index token_bytes(const trace::TraceInfo& trace, const ReplayRequest& request) {
 std::vector<Configuration> list_configurations(const ReplayRequest& request) {
   std::vector<Configuration> configurations;
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
-    const MethodInfo& info = *request.methods[m].info;
+    const bool seeded = request.methods[m].depends_on_seed();
     for (std::size_t b = 0; b < request.budgets.size(); ++b) {
       if (std::ranges::find(request.excluded, std::pair(m, b)) != request.excluded.end()) continue;
-      for (std::size_t s = 0; s < (info.seeded ? request.seeds.size() : 1); ++s) {
-        configurations.push_back({m, b, info.seeded ? request.seeds[s] : 0});
+      for (std::size_t s = 0; s < (seeded ? request.seeds.size() : 1); ++s) {
+        configurations.push_back({m, b, seeded ? request.seeds[s] : 0});
       }
     }
   }

@@ -31,6 +31,8 @@ enum class Decoded { method, keep };
 struct MethodChoice {
   const MethodInfo* info = nullptr;
   Params params;
+
+  bool depends_on_seed() const { return info->depends_on_seed(params); }
 };
 
 /// What is computed.
@@ -38,7 +40,7 @@ struct ReplayRequest {
   std::vector<MethodChoice> methods;
   std::vector<Budget> budgets = {Budget::parse("25%")};
   std::vector<std::pair<std::size_t, std::size_t>> excluded;  ///< pairs (method, budget) of indices that do not run
-  std::vector<std::uint32_t> seeds = {0, 1, 2, 3, 4};         ///< methods without randomness run once
+  std::vector<std::uint32_t> seeds = {0, 1, 2, 3, 4};         ///< configurations without randomness run once
   Protocol protocol = Protocol::automatic;
   Decoded decoded = Decoded::method;
   std::optional<Index> window;         ///< prefill: number of last tokens kept exactly; default n - prompt_tokens, or 256

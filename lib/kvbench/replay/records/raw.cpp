@@ -86,7 +86,7 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
     cell.set("params", request.methods[key.method].params.text());
     cell.set("budget", request.budgets[key.budget].text());
     cell.set("seed", static_cast<std::int64_t>(key.seed));
-    cell.set("seeded", std::int64_t{request.methods[key.method].info->seeded});
+    cell.set("seeded", std::int64_t{request.methods[key.method].depends_on_seed()});
   }
   const Object heads = root.create_group("heads");
   for (std::size_t h = 0; h < results.heads.size(); ++h) {
