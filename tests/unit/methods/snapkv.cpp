@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <limits>
+
 #include <doctest/doctest.h>
 
 #include <support/small.hpp>
@@ -99,6 +102,24 @@ TEST_CASE("snapkv names the missing queries") {
       "(kvdump --queries) or lower snapkv.window",
       Unavailable);
   CHECK_NOTHROW(open_cache("snapkv", {{"window", "1"}}, prompt, 3, 0, *backend));
+}
+
+// Weights 4 1/2 | 1 1 and the queries 1 and -1 in the window. Without other tokens the first sees 4/5.5 and .5/5.5, the second,
+// for which weights are reciprocal, .25/4.25 and 2/4.25: together .79 and .56. Where the harness keeps tokens of weight 20 that
+// the first query sees, its shares are 4/25.5 and .5/25.5: together .22 and .49.
+TEST_CASE("snapkv's votes are shares of all tokens that a query sees, including those that the harness keeps") {
+  const auto backend = make_ref_backend();
+  HeadData head = small_head(logs({4, 0.5f, 1, 1, 1}), 4);
+  head.queries[3] = -1;
+  HeadPrompt prompt = prompt_of(head, *backend);
+  const auto votes_for = [&] {
+    const auto cache = open_cache("snapkv", {{"window", "2"}, {"pooling", "none"}}, prompt, 3, 0, *backend);
+    return answering(*cache, query_block(head, 4, 5, 5, *backend), head, *backend);
+  };
+  CHECK(votes_for() == Ids{0, 2, 3});
+  constexpr float none = -std::numeric_limits<float>::infinity();
+  prompt.fixed_log_sum_exp = backend->adopt(std::vector<float>{none, none, std::log(20.0f), none}, 4);
+  CHECK(votes_for() == Ids{1, 2, 3});
 }
 
 // Tokens 4 and 5 of the prompt are kept outside the context of 4: the window of 3 is queries 3 .. 5, and only token 3 of the

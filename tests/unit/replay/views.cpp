@@ -2,6 +2,8 @@
 // The input of a method: the context without protected ends in its own token numbers, no evaluated query, the weights of its
 // own entries.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include <doctest/doctest.h>
@@ -26,7 +28,7 @@ Rows rows_of(const Rows& matrix, Index dim, Index begin, Index end) {
 
 /// The inputs of one cache, and the observed weights.
 struct Recording {
-  Rows keys, values, appended;
+  Rows keys, values, appended, fixed_log_sum_exp;
   std::vector<std::int32_t> observed;
   Index budget = 0, steps = 0, window_tokens = 0;
   std::vector<Index> appended_first;
@@ -43,6 +45,7 @@ class Recorder : public CompressedCache {
     log_.keys = backend.read(head.keys);
     log_.values = backend.read(head.values);
     log_.observed = head.observed_positions;
+    log_.fixed_log_sum_exp = backend.read(head.fixed_log_sum_exp);
     log_.budget = budget;
   }
   Index append(const TokenBlock& tokens) override {
@@ -146,6 +149,33 @@ TEST_CASE("protected ends are hidden from the method and kept exactly") {
     return entries;
   });
   CHECK(results.heads[0].cells[0].budget_tokens == 12);
+}
+
+// The context is 28 tokens, of which 3 and 4 are protected: queries 3 .. 23 see tokens 0 .. 2 of them, and query p above that
+// also 24 .. p.
+TEST_CASE("a method receives the mass of the protected tokens that its observed queries see") {
+  const SmallTrace trace;
+  Recording log;
+  const MethodInfo info = recorder(log);
+  ReplayRequest request = one_head(info, 12);
+  replay(trace.reader(), request, serial);
+  CHECK(log.fixed_log_sum_exp.empty());
+  request.protect_first = 3;
+  request.protect_last = 4;
+  replay(trace.reader(), request, serial);
+  const Arrays head(trace.reader(), 1, 1);
+  REQUIRE(std::ssize(log.fixed_log_sum_exp) == head.group * 25);
+  for (Index g = 0; g < head.group; ++g) {
+    for (Index position = 3; position < 28; ++position) {
+      double sum = 0;
+      for (Index j = 0; j < 3; ++j) sum += std::exp(head.logit(g, position, j));
+      for (Index j = 24; j <= position; ++j) sum += std::exp(head.logit(g, position, j));
+      CHECK(log.fixed_log_sum_exp[static_cast<std::size_t>(g * 25 + position - 3)] == Approx(std::log(sum)).epsilon(1e-5));
+    }
+  }
+  request.protect_first = 0;
+  replay(trace.reader(), request, serial);
+  CHECK(log.fixed_log_sum_exp.front() == -std::numeric_limits<float>::infinity());  // query 0 sees none of 24 .. 27
 }
 
 TEST_CASE("protected tokens outside the budget are kept in addition to it") {

@@ -42,9 +42,12 @@ struct HeadPrompt {
   Buffer<const float> observed;                  ///< [G*n_obs, d] queries inside the context, row g*n_obs + i
   std::vector<std::int32_t> observed_positions;  ///< [n_obs] increasing; a position >= n is that of a token that the harness
                                                  ///< keeps outside this context and that attends to all of it
-  std::optional<Rope> rope;                      ///< absent where the model's RoPE is scaled or missing
-  Buffer<const float> column_sums;               ///< [G, n] attention mass from all queries of the context
-  Buffer<const float> keys_pre_rope;             ///< [n, d]
+  /// [G*n_obs, 1] ln of the sum of exp(logit) over the tokens that an observed query sees and that the harness keeps outside
+  /// this context (protected tokens); -inf where it sees none. Absent where the harness keeps none.
+  Buffer<const float> fixed_log_sum_exp;
+  std::optional<Rope> rope;           ///< absent where the model's RoPE is scaled or missing
+  Buffer<const float> column_sums;    ///< [G, n] attention mass from all queries of the context
+  Buffer<const float> keys_pre_rope;  ///< [n, d]
   /// [n', d] the first n' keys of the stream, where the context is empty (protocol `stream`). Only scalars that a user would
   /// tune beforehand (SubGen's radius) may depend on them.
   Buffer<const float> calibration_keys;

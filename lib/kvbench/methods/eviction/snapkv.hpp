@@ -19,9 +19,9 @@
 //   order    reduce_first (default) | pool_first, per=kv_head only: max pooling and reduction do not commute
 // Complexity: O(W n d) once per query head, O(n log n) per budget. Memory: B (d + dv) numbers, with per=query_head for each
 // query head.
-// Deviations: none known. A trace must hold the queries of all W positions. Where the harness keeps tokens after the context
-// exactly (--protect-outside), the window is that of the whole prompt: those tokens are not kept twice, and each query's
-// softmax runs over the tokens of the context only.
+// Deviations: none known. A trace must hold the queries of all W positions. Where the harness keeps tokens itself (--protect),
+// the window is that of the whole prompt, those tokens are not kept twice, and each query's softmax runs over all tokens that
+// it sees, as in the released code.
 #pragma once
 
 #include <kvbench/methods/eviction/window_votes.hpp>

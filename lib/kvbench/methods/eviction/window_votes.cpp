@@ -14,6 +14,7 @@ struct Window {
   Index past = 0;                       ///< tokens before the window
   std::vector<std::int32_t> positions;  ///< [W] of the queries
   Buffer<const float> queries;          ///< [G*W, d]
+  Buffer<const float> fixed;            ///< [G*W, 1] HeadPrompt::fixed_log_sum_exp of these queries; may be absent
 };
 
 /// The last W positions, and those of them whose queries the trace holds.
@@ -39,6 +40,7 @@ Window find_window(const HeadPrompt& head, Index size, Backend& backend) {
     const std::vector<TokenId> of_head = token_range((g + 1) * std::ssize(positions) - found, found);
     rows.insert(rows.end(), of_head.begin(), of_head.end());
   }
+  if (head.fixed_log_sum_exp.present()) window.fixed = gathered(head.fixed_log_sum_exp, rows, backend);
   window.queries = gathered(head.observed, std::move(rows), backend);
   return window;
 }
@@ -71,8 +73,8 @@ Logits score(const HeadPrompt& head, const Window& window, Index first, Index co
   return logits;
 }
 
-/// ln(exp(a) + exp(b)) of each row.
-Buffer<float> add_exp(const Buffer<float>& a, const Buffer<float>& b, Backend& backend) {
+/// ln(exp(a) + exp(b)) of each row; a is finite, b may be -inf.
+Buffer<float> add_exp(const Buffer<float>& a, const Buffer<const float>& b, Backend& backend) {
   std::vector<float> sum = backend.read(a);
   const std::vector<float> other = backend.read(b);
   for (std::size_t i = 0; i < sum.size(); ++i) {
@@ -113,6 +115,7 @@ Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method
   if (inside > 0) {
     past.log_sum_exp = add_exp(past.log_sum_exp, score(head, window, window.past, inside, backend).log_sum_exp, backend);
   }
+  if (window.fixed.present()) past.log_sum_exp = add_exp(past.log_sum_exp, window.fixed, backend);
   backend.run(kernels::ColumnSums<Buffer>{.scores = past.scores, .log_sum_exp = past.log_sum_exp, .out = sums});
   return sums;
 }

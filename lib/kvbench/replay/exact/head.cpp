@@ -2,7 +2,9 @@
 #include <kvbench/replay/exact/head.hpp>
 
 #include <algorithm>
+#include <iterator>
 
+#include <kvbench/methods/stages/rows.hpp>
 #include <kvbench/replay/exact/value_norms.hpp>
 
 namespace kvbench {
@@ -80,6 +82,33 @@ void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const
     view.rope = Rope{layer.rope_theta, info.rope_layout == "interleaved"};
 }
 
+/// HeadPrompt::fixed_log_sum_exp of a view with observed queries. The protected tokens that a query sees are consecutive among
+/// all of them.
+Buffer<const float> fixed_log_sum_exp(const Head& head, const HeadPrompt& view, Backend& backend) {
+  const TokenMap& map = head.map;
+  std::vector<TokenId> fixed = token_range(0, map.first);
+  std::ranges::copy(token_range(map.first + map.middle, map.last), std::back_inserter(fixed));
+  const auto count_below = [&](Index position) { return static_cast<std::int32_t>(position - map.local_end(position)); };
+  std::vector<std::int32_t> first, last;
+  for (const std::int32_t local : view.observed_positions) {
+    const auto position = static_cast<std::int32_t>(local + map.first);
+    first.push_back(count_below(head.first_seen(position)));
+    last.push_back(count_below(position + 1));
+  }
+  const Index rows = view.observed.rows(), queries = std::ssize(first);
+  const auto sums = backend.allocate<float>(rows);
+  backend.run(kernels::ExactAttention<Buffer>{.queries = view.observed,
+                                              .keys = gathered(head.tokens.keys, fixed, backend),
+                                              .values = gathered(head.tokens.values, fixed, backend),
+                                              .first = backend.adopt(std::move(first), queries),
+                                              .last = backend.adopt(std::move(last), queries),
+                                              .scale = view.scale,
+                                              .out = backend.allocate<float>(rows, view.values.cols()),
+                                              .max = backend.allocate<float>(rows),
+                                              .log_sum_exp = sums});
+  return sums;
+}
+
 /// The method's view: the context without the tokens that the harness protects.
 void set_prompt(const trace::TraceInfo& info, const PromptPlan& plan, const trace::LayerInfo& layer, HeadSlabs& slabs,
                 Head& head, Backend& backend) {
@@ -102,6 +131,7 @@ void set_prompt(const trace::TraceInfo& info, const PromptPlan& plan, const trac
   }
   view.observed =
       backend.adopt(std::move(slabs.observed), head.group * static_cast<Index>(range.split - range.first), info.head_dim);
+  if (!head.map.identity()) view.fixed_log_sum_exp = fixed_log_sum_exp(head, view, backend);
 }
 
 }  // namespace
