@@ -46,6 +46,7 @@ std::string details(const MethodInfo& m) {
   if (m.streaming) traits.emplace_back("streaming");
   if (m.observes) traits.emplace_back("observes each decode step");
   if (m.windowed) traits.emplace_back("replays sliding windows");
+  if (m.calibrates) traits.emplace_back("calibrates on another text (--calibrate)");
   if (!m.variants.empty()) out += fmt::format("  variants     {}\n", fmt::join(variant_names({&m, 1}), ", "));
   if (!traits.empty()) out += fmt::format("  traits       {}\n", fmt::join(traits, ", "));
   if (!m.notes.empty()) out += fmt::format("  notes        {}\n", m.notes);

@@ -4,6 +4,7 @@
 #include <kvbench/compare/best.hpp>
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/request_text.hpp>
+#include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/replay/records/raw.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/replay.hpp>
@@ -23,7 +24,7 @@ using namespace config;
 
 /// Values of the flags, some of them as text, from which the ReplayRequest is made.
 struct ReplayFlags {
-  std::string trace, raw, seeds = "5", protect, protect_outside;
+  std::string trace, raw, calibrate, seeds = "5", protect, protect_outside;
   std::vector<std::string> methods, budgets = {"25%"}, settings, layers, heads, prompts;
   ReplayRequest request;
   RunFlags run;
@@ -59,6 +60,7 @@ void resolve(ReplayFlags& options) {
     if (options.window < 1) throw Error("--window {} must be at least 1", options.window);
     request.window = options.window;
   }
+  if (!options.calibrate.empty()) request.calibration = open_calibration(options.calibrate);
   request.standalone = options.run.standalone;
   request.kv_element = options.run.kv_element;
 }
@@ -105,6 +107,9 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
       "--set", o.settings,
       "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE (see kvbench "
       "methods NAME)");
+  flags->add_option("--calibrate", o.calibrate,
+                    "TRACE.h5[:PROMPT]: another text of the same model, on which methods calibrate what a deployment computes "
+                    "beforehand (infinigen; default: the evaluated context)");
   flags->add_option("--seeds", o.seeds, "Number of seeds, or a list such as 3,4,7")->capture_default_str();
   flags->add_option("--layers", o.layers, "Layers of the model, such as 0,1,8 or 0-3 (default: all layers of the trace)");
   flags->add_option("--heads", o.heads, "kv heads (default: all)");

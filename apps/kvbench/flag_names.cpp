@@ -20,6 +20,7 @@ constexpr Flag flags[] = {
     {"", "settings", "--set"},
     {"", "budgets", "--budget"},
     {"", "seeds", "--seeds"},
+    {"", "calibration", "--calibrate"},
     {"", "protocol", "--protocol"},
     {"", "decoded", "--decoded"},
     {"", "window", "--window"},

@@ -91,6 +91,7 @@ std::string facts(const MethodInfo& method) {
   if (!method.variants.empty())
     add("variants", fmt::format("`{}`, rows of their own in `--method all`", fmt::join(variant_names({&method, 1}), "`, `")));
   add("data of the trace", needs_text(method));
+  if (method.calibrates) add("calibration", "on the text that `--calibrate` names, else on the evaluated context");
   add("sliding windows", yes(method.windowed, "such layers are replayed", "rows of such layers are `skipped`"));
   add("protocols", yes(method.streaming, "`prefill`, `decode`, `stream`", "`prefill`, `decode`"));
   add("while decoding",

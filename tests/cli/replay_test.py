@@ -166,7 +166,7 @@ class Replay(CliTest):
             trace = self.synth("guess.h5", "--speculated", share, "--key-norm", 12)
             done = run("replay", trace, "-m", "infinigen", "--set", "infinigen.ratio=1", "-b", "25%", "--rows", "trace")
             (row,) = rows(done.stdout)
-            self.assertEqual((row["status"], row["reason"]), ("ok", ""))
+            self.assertEqual((row["status"], row["reason"]), ("ok", "calibrated on the evaluated context"))
             errors.append(float(row["rel_err_mean"]))
         self.assertLess(errors[0], 0.7 * errors[1])
         self.assertLess(errors[1], 0.7 * errors[2])
@@ -179,6 +179,22 @@ class Replay(CliTest):
         (row,) = self.replay("-m", "infinigen", "--set", "infinigen.query=speculated", "-b", "25%", "--rows", "trace")
         self.assertEqual(row["status"], "skipped")
         self.assertIn("--speculated", row["reason"])
+
+    def test_infinigen_calibrates_on_another_text(self):
+        both = self.synth("both.h5", "--prompts", 2)
+        def calibrated(*flags):
+            done = run("replay", both, "-m", "infinigen", "-b", "25%", "--prompts", "0", "--rows", "trace", *flags)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return rows(done.stdout)[0]
+        own, other = calibrated(), calibrated("--calibrate", both + ":1")
+        self.assertIn("calibrated on the evaluated context", own["reason"])
+        self.assertIn("calibrated on both.h5, prompt '1'", other["reason"])
+        self.assertNotEqual(own["recall_mean"], other["recall_mean"])
+        for flags, words in ((("--calibrate", both), ("--calibrate: both.h5, prompt '0' is the text of the evaluated prompt",)),
+                             (("--calibrate", both + ":2"), ("has no prompt '2'", "It has: 0, 1"))):
+            self.fails(2, *words, args=["replay", both, "-m", "infinigen", "--prompts", "0", *flags])
+        self.fails(2, "no method that is replayed calibrates", args=["replay", both, "-m", "sink", "--prompts", "0", "--calibrate", both + ":1"])
+        os.remove(both)
 
     def test_raw(self):
         raw = os.path.join(self.folder, "raw.h5")

@@ -11,7 +11,7 @@ namespace kvbench::config {
 namespace {
 
 /// The items between commas, where those inside brackets do not count.
-std::vector<std::string> split(const std::string& list) {
+std::vector<std::string> split_items(const std::string& list) {
   std::vector<std::string> items(1);
   int depth = 0;
   for (const char c : list) {
@@ -27,14 +27,14 @@ std::vector<std::string> split(const std::string& list) {
 }
 
 /// METHOD.PARAMETER=VALUE
-struct Setting {
+struct SetFlag {
   std::string text, method;
   Assignment assignment;
 
   bool names(const MethodInfo& info) const { return info.name == method || std::ranges::count(info.aliases, method) > 0; }
 };
 
-Setting parse_setting(const std::string& text) {
+SetFlag parse_set_flag(const std::string& text) {
   const std::size_t equals = text.find('='), dot = text.find('.');
   if (equals == std::string::npos || dot == std::string::npos || dot > equals) {
     throw Error("`settings` '{}' is not METHOD.PARAMETER=VALUE, such as subgen.delta=4", text);
@@ -45,7 +45,7 @@ Setting parse_setting(const std::string& text) {
 class MethodFlags {
  public:
   explicit MethodFlags(const std::vector<std::string>& settings) {
-    for (const std::string& text : settings) settings_.push_back(parse_setting(text));
+    for (const std::string& text : settings) settings_.push_back(parse_set_flag(text));
   }
 
   void add(const std::string& item) {
@@ -69,7 +69,7 @@ class MethodFlags {
   }
 
   std::vector<MethodChoice> choices() const {
-    for (const Setting& setting : settings_) {
+    for (const SetFlag& setting : settings_) {
       if (std::ranges::any_of(choices_, [&](const MethodChoice& m) { return setting.names(*m.info); })) continue;
       throw Error("`settings` '{}' is for a method that is not replayed; add `methods` {}", setting.text,
                   find_method(setting.method).name);
@@ -81,7 +81,7 @@ class MethodFlags {
   /// `own` come after those that hold for all items of the method, and so replace them.
   void add(const MethodInfo& info, const std::vector<Assignment>& own) {
     std::vector<Assignment> all;
-    for (const Setting& setting : settings_) {
+    for (const SetFlag& setting : settings_) {
       if (setting.names(info)) all.push_back(setting.assignment);
     }
     all.insert(all.end(), own.begin(), own.end());
@@ -90,7 +90,7 @@ class MethodFlags {
     if (std::ranges::none_of(choices_, same)) choices_.push_back(choice);
   }
 
-  std::vector<Setting> settings_;
+  std::vector<SetFlag> settings_;
   std::vector<MethodChoice> choices_;
 };
 
@@ -98,7 +98,8 @@ class MethodFlags {
 
 std::vector<MethodChoice> parse_methods(const std::vector<std::string>& methods, const std::vector<std::string>& settings) {
   MethodFlags flags(settings);
-  for (const std::string& list : methods) std::ranges::for_each(split(list), [&](const std::string& item) { flags.add(item); });
+  for (const std::string& list : methods)
+    std::ranges::for_each(split_items(list), [&](const std::string& item) { flags.add(item); });
   return flags.choices();
 }
 

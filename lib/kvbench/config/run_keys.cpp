@@ -93,12 +93,15 @@ struct Key {
   const char* doc;
 };
 
+/// A path relative to the folder of the sweep file.
+std::string path_of(const Entry& entry, const Value& item) {
+  const std::filesystem::path folder = std::filesystem::path(item.place.file).parent_path();
+  return (folder / entry.text(item)).lexically_normal().string();
+}
+
 void set_traces(const Entry& entry, SweepRun& run) {
   run.traces.clear();
-  for (const Value& item : entry.items()) {
-    const std::filesystem::path folder = std::filesystem::path(item.place.file).parent_path();
-    run.traces.push_back({(folder / entry.text(item)).lexically_normal().string(), item.place});
-  }
+  for (const Value& item : entry.items()) run.traces.push_back({path_of(entry, item), item.place});
 }
 
 void set_budgets(const Entry& entry, SweepRun& run) {
@@ -167,6 +170,9 @@ const Key keys[] = {
      R"(["25%", 256, "512KiB"])", "shares of the context, tokens per kv head, or bytes of keys and values per kv head"},
     {"seeds", "a number of seeds, or a list of them", set_seeds, "5",
      "number of seeds, or a list such as [3, 4]; for methods with randomness"},
+    {"calibrate", "TRACE.h5 or TRACE.h5:PROMPT", [](const Entry& e, SweepRun& run) { run.calibrate = path_of(e, e.value()); },
+     R"("../traces/smollm2-135m.h5:1")",
+     "another text, on which methods calibrate (infinigen); relative to the folder of this file"},
     {"protocol", "names", [](const Entry& e, SweepRun& run) { set_choices(e, protocols(), run.protocols); },
      R"(["prefill", "decode"])", "auto, prefill, decode, stream; one pass per protocol"},
     {"device", "names", [](const Entry& e, SweepRun& run) { set_choices(e, devices, run.devices); }, R"("cpu")",
@@ -218,8 +224,11 @@ std::vector<RunKey> run_keys() {
 }
 
 std::string key_of(std::string_view field) {
-  static const std::map<std::string_view, const char*> others = {
-      {"backend", "device"}, {"kv_heads", "heads"}, {"protect_first", "protect"}, {"protect_last", "protect"}};
+  static const std::map<std::string_view, const char*> others = {{"backend", "device"},
+                                                                 {"calibration", "calibrate"},
+                                                                 {"kv_heads", "heads"},
+                                                                 {"protect_first", "protect"},
+                                                                 {"protect_last", "protect"}};
   if (const auto other = others.find(field); other != others.end()) return other->second;
   const bool same = std::ranges::any_of(keys, [&](const Key& key) { return key.name == field; });
   return std::string(same ? field : "");

@@ -30,6 +30,7 @@ struct SweepRun {
   std::string name;  ///< as given in the file, else its number, from 1
   Place place;
   std::vector<TraceChoice> traces;
+  std::string calibrate;  ///< as open_calibration() reads it; "": none
   std::vector<Protocol> protocols = {Protocol::automatic};
   std::vector<std::string> devices;  ///< empty: RunOptions::backend
   ReplayRequest request;             ///< all other keys; without methods where the run only measures

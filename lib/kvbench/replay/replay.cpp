@@ -7,6 +7,7 @@
 
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
+#include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/replay/run/device_memory.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
@@ -89,6 +90,7 @@ void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, cons
 ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options,
                      const ReplayHooks& hooks) {
   const ReplayPlan plan = make_plan(reader.info(), request);
+  check_calibration(reader, plan, request);
   for (const std::string& hint : budget_hints(plan, request)) {
     if (hooks.note) hooks.note(hint);
   }

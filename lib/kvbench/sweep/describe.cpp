@@ -51,6 +51,7 @@ std::string replay_text(const SweepStep& step) {
     out += fmt::format(", protects the first {} and the last {} tokens {} the budget", prompt.protect_first,
                        prompt.protect_last, request.protect_outside ? "outside" : "inside");
   }
+  if (request.calibration) out += ", calibrated on " + request.calibration->text();
   if (request.dense_layers > 0) out += fmt::format(", {} dense layers", request.dense_layers);
   out += fmt::format("\n  methods  {}\n  budgets  {}\n", fmt::join(methods, ", "), budgets_text(step, request));
   return out + fmt::format("  results  {} configurations x {} kv heads = {}\n", step.replay.configurations.size(),

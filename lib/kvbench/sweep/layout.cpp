@@ -55,6 +55,13 @@ std::string other_layers(const SweepStep& step, const WorkItem& item, std::size_
   return fmt::format(" layers {}", fmt::join(item.prompt.layers, ","));
 }
 
+/// What the method was calibrated on.
+std::string calibration_text(const ReplayRequest& request, std::size_t method) {
+  if (!request.calibration || !request.methods[method].info->calibrates) return "";
+  const trace::Reader& other = *request.calibration->trace;
+  return fmt::format(" calibrated {} {}", other.sha256(), other.info().prompts[request.calibration->prompt].id);
+}
+
 std::string digest(const std::string& text) { return trace::Sha256().add(text).hex(); }
 
 void add_replay(StepLayout& layout, const SweepStep& step) {
@@ -72,7 +79,8 @@ void add_replay(StepLayout& layout, const SweepStep& step) {
     std::vector<std::uint32_t> heads;
     for (std::size_t h = 0; h < item.kv_heads.size(); ++h) heads.push_back(static_cast<std::uint32_t>(item.first_result + h));
     for (const std::size_t method : item.methods) {
-      const std::string key = fmt::format("{} {}{}", place, method_text(layout.frame, method), other_layers(step, item, method));
+      const std::string key = fmt::format("{} {}{}{}", place, method_text(layout.frame, method),
+                                          other_layers(step, item, method), calibration_text(step.request, method));
       layout.cells.push_back({digest(key), static_cast<std::uint32_t>(method), heads});
     }
   }

@@ -57,6 +57,7 @@ ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
   request.protect_first = scaled(prompt.protect_first);
   request.protect_last = scaled(prompt.protect_last);
   request.dense_layers = 0;
+  request.calibration.reset();
   const Index middle = context - request.protect_first - request.protect_last;
   for (Budget& budget : request.budgets) {
     const Index tokens = scaled(budget_tokens(prompt, budget, false));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/sweep/expand.hpp>
 
 namespace kvbench::sweep {
@@ -29,7 +30,11 @@ SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, co
   SweepStep step{.run = index, .reader = std::move(reader), .request = pass.request, .options = options};
   step.options.backend = pass.backend;
   in_terms_of(run, where(run, step), [&] {
-    if (!step.request.methods.empty()) step.replay = make_plan(step.reader->info(), step.request);
+    if (!run.calibrate.empty()) step.request.calibration = open_calibration(run.calibrate);
+    if (!step.request.methods.empty()) {
+      step.replay = make_plan(step.reader->info(), step.request);
+      check_calibration(*step.reader, step.replay, step.request);
+    }
     if (!run.measures.empty()) step.measured = select_heads(step.reader->info(), step.request);
   });
   return step;

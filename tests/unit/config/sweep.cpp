@@ -221,7 +221,7 @@ TEST_CASE("the example is valid, also with any of its commented lines") {
       CHECK_NOTHROW(files.read("[[run]]\n" + needed + (pairs ? "traces = \"t.h5\"\n" : "") + key + "\n"));
     }
   }
-  CHECK(keys == 18);
+  CHECK(keys == 19);
   const Sweep all = files.read("[[run]]\nmethods = [\n" + methods + "]\n");
   CHECK(all.runs[0].request.methods.size() == all_methods().size());
   for (const MethodChoice& method : all.runs[0].request.methods) CHECK(method.params.text().empty());

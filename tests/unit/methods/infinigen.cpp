@@ -112,6 +112,32 @@ TEST_CASE("infinigen's columns by queries, and by queries and keys") {
   CHECK(Layer({head}, {{"ratio", "0.5"}}, 1, *backend).answers(4, 5, 5)[0][0] == Ids{0});
 }
 
+// The context's queries are along (1, 4), those of the calibration text along the axes, mostly the first. The query is (1, 1):
+// along (1, 4) the keys have -2 48 36 0, on the second axis, which the context's queries use most, -8 7 9 0, and on the first,
+// which queries and keys of the calibration text use most, 30 20 0 0.
+TEST_CASE("infinigen skews by the calibration text, which also chooses the columns of columns=union") {
+  const auto backend = make_ref_backend();
+  HeadData head{.n = 4, .total = 5, .d = 2, .dv = 1, .group = 1};
+  head.keys = {30, -8, 20, 7, 0, 9, 0, 0, 0, 0};
+  head.values = {1, 2, 4, 8, 16};
+  head.queries = {1, 4, 1, 4, 1, 4, 1, 4, 1, 1};
+  HeadData sample = head;
+  sample.keys = {5, 0, 4, 1, 3, 0, 5, 0, 0, 0};
+  sample.queries = {3, 0, 0, 1, 3, 0, 0, 1, 0, 0};
+  const MethodInfo& info = find_method("infinigen");
+  HeadPrompt prompt = prompt_of(head, *backend);
+  const auto fetched = [&](const char* columns) {
+    const Settings settings = {{"ratio", "0.5"}, {"columns", columns}};
+    const auto cache = info.prepare({&prompt, 1}, info.bind(settings), *backend)(1, 0);
+    const QueryBlock block = query_block(head, 4, 5, 5, *backend);
+    return ids_of(visible_entries(head, cache->entries({&block, 1}).front(), block, *backend).front());
+  };
+  CHECK(fetched("q") == Ids{1});
+  prompt.calibration = std::make_shared<const HeadPrompt>(prompt_of(sample, *backend));
+  CHECK(fetched("q") == Ids{2});
+  CHECK(fetched("union") == Ids{0});
+}
+
 // d = 1, logits are the keys. The speculated query is -1: the tokens with the smallest keys are fetched.
 TEST_CASE("infinigen fetches by the speculated query, and reports where it used the true one") {
   const auto backend = make_ref_backend();

@@ -44,6 +44,23 @@ measure = "clusterability"
   }
 }
 
+TEST_CASE("a calibration text is opened and checked with the plan") {
+  const Sweeps sweeps;
+  trace::SynthOptions other = small_options();
+  other.seed = 9;
+  trace::synthesize(sweeps.folder / "v.h5", other);
+  const std::string run = "[[run]]\nname = \"r\"\ntraces = \"t.h5\"\n", infinigen = "methods = \"infinigen\"\n";
+  const SweepPlan plan = sweeps.plan(run + infinigen + "calibrate = \"v.h5\"\n");
+  CHECK(plan.steps[0].request.calibration->text() == "v.h5, prompt '0'");
+  CHECK(contains(describe(plan), "calibrated on v.h5, prompt '0'"));
+  const auto refused = [&](const std::string& lines) { return sweeps.plan_refusal(run + lines); };
+  CHECK(contains(refused(infinigen + "calibrate = \"t.h5\"\n"), "s.toml:5:13: run 'r' on"));
+  CHECK(contains(refused(infinigen + "calibrate = \"t.h5\"\n"),
+                 "'calibrate': t.h5, prompt '0' is the text of the evaluated prompt"));
+  CHECK(contains(refused(infinigen + "calibrate = \"v.h5:5\"\n"), "has no prompt '5'"));
+  CHECK(contains(refused("methods = \"sink\"\ncalibrate = \"v.h5\"\n"), "no method that is replayed calibrates"));
+}
+
 TEST_CASE("errors in the plan have run, trace and place") {
   const Sweeps sweeps;
   const auto refused = [&](const std::string& lines) {

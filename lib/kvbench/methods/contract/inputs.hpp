@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,9 @@ struct HeadPrompt {
   /// [n', d] the first n' keys of the stream, where the context is empty (protocol `stream`). Only scalars that a user would
   /// tune beforehand (SubGen's radius) may depend on them.
   Buffer<const float> calibration_keys;
+  /// The same head on a whole other text, from which a deployment would calibrate beforehand. Absent: none was named, and the
+  /// method calibrates on this context.
+  std::shared_ptr<const HeadPrompt> calibration;
 
   Index tokens() const { return keys.rows(); }
   ContextData data() const {

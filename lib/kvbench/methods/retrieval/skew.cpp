@@ -61,14 +61,13 @@ std::vector<std::int32_t> heaviest(std::span<const float> weights, Index count) 
   return order;
 }
 
-Partial make_partial(const Buffer<const float>& observed, const Buffer<const float>& keys, double ratio, bool by_keys,
-                     Backend& backend) {
+Partial make_partial(const SkewSample& sample, const Buffer<const float>& keys, double ratio, Backend& backend) {
   const auto wanted = std::max<Index>(1, static_cast<Index>(ratio * static_cast<double>(keys.cols())));
-  const auto skew = skewing(observed, backend);
-  std::vector<std::int32_t> columns = heaviest(column_weights(observed, skew, backend), wanted);
-  if (by_keys) {
+  const auto skew = skewing(sample.skewed_by, backend);
+  std::vector<std::int32_t> columns = heaviest(column_weights(sample.queries, skew, backend), wanted);
+  if (sample.keys.present()) {
     std::vector<std::int32_t> both;
-    std::ranges::set_union(columns, heaviest(column_weights(keys, skew, backend), wanted), std::back_inserter(both));
+    std::ranges::set_union(columns, heaviest(column_weights(sample.keys, skew, backend), wanted), std::back_inserter(both));
     columns = std::move(both);
   }
   const auto directions = gathered(skew, std::move(columns), backend);

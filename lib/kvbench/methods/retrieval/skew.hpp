@@ -25,9 +25,13 @@ struct Partial {
   Buffer<const float> directions;  ///< [c, d] the chosen columns of the skewing matrix, as rows
   Buffer<const float> keys;        ///< [n, c] inner products of the keys with them
 };
-/// int(ratio d) columns, at least one, by the weights of the observed queries [m, d], and with `by_keys` as many by the
-/// weights of the keys [n, d].
-Partial make_partial(const Buffer<const float>& observed, const Buffer<const float>& keys, double ratio, bool by_keys,
-                     Backend& backend);
+/// The vectors that determine the directions.
+struct SkewSample {
+  Buffer<const float> skewed_by;  ///< [m, d] queries whose right singular vectors are the skewing matrix
+  Buffer<const float> queries;    ///< [m', d] queries whose weights choose the columns
+  Buffer<const float> keys;       ///< [n', d] keys whose weights choose as many more; absent: none
+};
+/// int(ratio d) columns, at least one, by the queries, and as many by the keys of the sample; the partial keys of `keys` [n, d].
+Partial make_partial(const SkewSample& sample, const Buffer<const float>& keys, double ratio, Backend& backend);
 
 }  // namespace kvbench

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <stdexcept>
 
 #include <kvbench/core/stopwatch.hpp>
@@ -167,7 +168,8 @@ RecallRange ConfigurationRun::recall_range(std::size_t h) const {
 
 void ConfigurationRun::finish() {
   const std::vector<Footprint> footprints = cache_->footprint();
-  results_.front()->notes = cache_->notes();
+  results_.front()->notes = options_.notes;
+  std::ranges::move(cache_->notes(), std::back_inserter(results_.front()->notes));
   for (std::size_t h = 0; h < heads_.size(); ++h) {
     const TokenMap& map = heads_[h].map;
     measurements_[h].finish(footprints[h], options_.kv_element, options_.decode ? map.local_end(next_) : map.middle);

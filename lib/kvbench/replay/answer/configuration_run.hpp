@@ -24,6 +24,7 @@ class ConfigurationRun {
     bool noise_floor = false;  ///< entries that are all tokens are answered like others, not by the exact pass
     bool keep_raw = false;
     Element kv_element = Element::f16;
+    std::vector<Note> notes;  ///< of the harness, in front of those of the method
   };
   /// An answer that was computed together with other configurations, and this configuration's share of the time.
   struct Shared {

@@ -62,6 +62,8 @@ class WorkItemRun {
     for (std::size_t h = 0; h < slabs.size(); ++h) {
       heads_.push_back(place_head(reader.info(), item.prompt, item.place(h), std::move(slabs[h]), backend));
       prompts_.push_back(heads_.back().prompt);
+      if (request.calibration && calibrates())
+        prompts_.back().calibration = load_calibration(*request.calibration, layer().layer, item.kv_heads[h], backend);
     }
   }
 
@@ -88,6 +90,9 @@ class WorkItemRun {
     if (stop_ != nullptr && stop_->load()) throw Interrupted();
   }
   const trace::LayerInfo& layer() const { return reader_.info().prompts[item_.prompt.prompt].layers[item_.layer]; }
+  bool calibrates() const {
+    return std::ranges::any_of(item_.methods, [&](std::size_t m) { return request_.methods[m].info->calibrates; });
+  }
   bool dense() const { return layer().layer < request_.dense_layers; }
   const MethodChoice& method_of(std::size_t c) const { return request_.methods[plan_.configurations[c].method]; }
   CellResult& result(std::size_t head, std::size_t c) { return results_[head].cells[c]; }
@@ -216,6 +221,13 @@ class WorkItemRun {
     });
   }
 
+  /// What a row reports beside the notes of the method.
+  std::vector<Note> notes_on(const MethodInfo& info) const {
+    if (!info.calibrates || dense()) return {};
+    return {{.text = request_.calibration ? "calibrated on " + request_.calibration->text()
+                                          : "calibrated on the evaluated context"}};
+  }
+
   ConfigurationRun::Options options_of(std::size_t c) const {
     const MethodInfo& info = *method_of(c).info;
     return {.decode = decodes(),
@@ -225,7 +237,8 @@ class WorkItemRun {
             .selects = info.kind == Kind::retrieval,
             .noise_floor = info.kind == Kind::exact,
             .keep_raw = options_.keep_raw,
-            .kv_element = request_.kv_element};
+            .kv_element = request_.kv_element,
+            .notes = notes_on(info)};
   }
 
   /// The tokens that the harness keeps exactly.

@@ -205,4 +205,18 @@ Head load_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPl
   return place_head(reader.info(), plan, place, read_head(reader, plan, place, *backend.make_uploader()), backend);
 }
 
+std::shared_ptr<const HeadPrompt> load_calibration(const Calibration& calibration, std::int64_t layer, Index kv_head,
+                                                   Backend& backend) {
+  const trace::PromptInfo& prompt = calibration.trace->info().prompts[calibration.prompt];
+  const auto found = std::ranges::find(prompt.layers, layer, &trace::LayerInfo::layer);
+  if (found == prompt.layers.end()) throw Error("{} has no layer {}", calibration.text(), layer);
+  const PromptPlan whole{.prompt = calibration.prompt,
+                         .tokens = prompt.num_tokens,
+                         .context = prompt.num_tokens,
+                         .layers = {},
+                         .base = prompt.num_tokens};
+  const HeadPlace place{calibration.prompt, static_cast<std::size_t>(found - prompt.layers.begin()), kv_head};
+  return std::make_shared<const HeadPrompt>(load_head(*calibration.trace, whole, place, backend).prompt);
+}
+
 }  // namespace kvbench

@@ -62,4 +62,9 @@ Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const Head
 /// read_head() and place_head().
 Head load_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Backend& backend);
 
+/// A kv head of the calibration text, with all its tokens as context and all recorded queries observed. Throws Error where the
+/// text lacks the layer.
+std::shared_ptr<const HeadPrompt> load_calibration(const Calibration& calibration, std::int64_t layer, Index kv_head,
+                                                   Backend& backend);
+
 }  // namespace kvbench

@@ -207,6 +207,7 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
   check_selection(trace, request);
   ReplayPlan plan;
   plan.configurations = list_configurations(request);
+  plan.calibration = request.calibration;
   const MethodGroups methods(request);
   for (std::size_t p = 0; p < trace.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = trace.prompts[p];

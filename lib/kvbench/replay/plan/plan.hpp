@@ -61,6 +61,7 @@ struct ReplayPlan {
   std::vector<PromptPlan> prompts;
   std::vector<HeadPlace> heads;
   std::vector<WorkItem> work_items;
+  std::optional<Calibration> calibration;  ///< of the request
 };
 
 /// Resolves the request against the trace. Throws Error with the field or prompt at fault and the remedy for unknown layers,

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,10 @@
 
 #include <kvbench/core/budget.hpp>
 #include <kvbench/methods/contract/info.hpp>
+
+namespace kvbench::trace {
+class Reader;
+}
 
 namespace kvbench {
 
@@ -35,6 +40,13 @@ struct MethodChoice {
   bool depends_on_seed() const { return info->depends_on_seed(params); }
 };
 
+/// A text other than the evaluated ones, on which methods compute what a deployment computes beforehand (see calibration.hpp).
+struct Calibration {
+  std::shared_ptr<const trace::Reader> trace;
+  std::size_t prompt = 0;    ///< index into TraceInfo::prompts
+  std::string text() const;  ///< "other.h5, prompt '0'"
+};
+
 /// What is computed.
 struct ReplayRequest {
   std::vector<MethodChoice> methods;
@@ -51,6 +63,7 @@ struct ReplayRequest {
   bool protect_outside = false;               ///< these tokens are not part of the budget, and shares refer to the others
   Index dense_layers = 0;                     ///< number of first layers of the model kept exactly (column `dense` is 1)
   bool recall_sinks = false;                  ///< whether recall counts protected tokens
+  std::optional<Calibration> calibration;     ///< absent: methods calibrate on the evaluated context
   bool standalone = false;                    ///< compute every configuration alone: nothing is shared between budgets
   /// Element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same).
   Element kv_element = Element::f16;

@@ -36,6 +36,18 @@ double control_group_limit(double none) {
   return least;
 }
 
+/// Bytes of the work item's heads of the calibration text.
+double calibration_bytes(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item) {
+  if (!plan.calibration) return 0;
+  const trace::TraceInfo& other = plan.calibration->trace->info();
+  const auto& layers = other.prompts[plan.calibration->prompt].layers;
+  const int layer = trace.prompts[item.prompt.prompt].layers[item.layer].layer;
+  const auto found = std::ranges::find(layers, layer, &trace::LayerInfo::layer);
+  if (found == layers.end()) return 0;
+  const HeadPlace place{plan.calibration->prompt, static_cast<std::size_t>(found - layers.begin()), 0};
+  return static_cast<double>(item.kv_heads.size() * slab_bytes(other, place));
+}
+
 }  // namespace
 
 double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item) {
@@ -67,7 +79,7 @@ ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, c
   const WorkItem* largest = nullptr;
   double need = 0;
   for (const WorkItem& item : plan.work_items) {
-    const double bytes = work_item_bytes(trace, item);
+    const double bytes = work_item_bytes(trace, item) + calibration_bytes(trace, plan, item);
     if (bytes > need) largest = &item, need = bytes;
   }
   if (largest == nullptr || need * wanted <= memory) return {.threads = wanted, .spare = memory - need * wanted};
