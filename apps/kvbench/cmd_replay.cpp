@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <kvbench/compare/best.hpp>
 #include <kvbench/config/method_flags.hpp>
 #include <kvbench/config/request_text.hpp>
+#include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/replay/records/raw.hpp>
 #include <kvbench/replay/records/record.hpp>
@@ -29,7 +32,7 @@ struct ReplayFlags {
   ReplayRequest request;
   RunFlags run;
   Index window = 0;
-  CLI::Option* window_flag = nullptr;
+  CLI::Option *window_flag = nullptr, *budget_flag = nullptr;
 };
 
 void resolve_seeds(ReplayFlags& options) {
@@ -46,13 +49,24 @@ void resolve_protection(ReplayFlags& options) {
     set_protection(options.request, number_list({options.protect_outside}, "--protect-outside"), true);
 }
 
+/// The budgets given; without --budget those of the files among the methods; without such files the default.
+std::vector<std::string> budgets_of(const ReplayFlags& options) {
+  std::vector<std::string> own;
+  for (const MethodChoice& choice : options.request.methods) {
+    for (std::string& budget : kept_budgets(choice)) {
+      if (std::ranges::find(own, budget) == own.end()) own.push_back(std::move(budget));
+    }
+  }
+  return options.budget_flag->count() == 0 && !own.empty() ? own : split_list(options.budgets, "--budget");
+}
+
 void resolve(ReplayFlags& options) {
   options.request.methods = parse_methods(options.methods, options.settings);
   resolve_seeds(options);
   resolve_protection(options);
   ReplayRequest& request = options.request;
   request.budgets.clear();
-  for (const std::string& text : split_list(options.budgets, "--budget")) request.budgets.push_back(Budget::parse(text));
+  for (const std::string& text : budgets_of(options)) request.budgets.push_back(Budget::parse(text));
   request.layers = number_list(options.layers, "--layers");
   request.kv_heads = number_list(options.heads, "--heads");
   request.prompts = split_list(options.prompts, "--prompts");
@@ -97,12 +111,12 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
           "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or file:KEPT.h5 for your own "
           "selection of entries (repeat, or separate with commas)")
       ->required();
-  flags
-      ->add_option("-b,--budget", o.budgets,
-                   "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head "
-                   "(256,25%,512KiB), or limits of the "
-                   "memory, the fast memory or the reads relative to the full cache (25%mem,25%fast,25%read)")
-      ->capture_default_str();
+  o.budget_flag =
+      flags->add_option("-b,--budget", o.budgets,
+                        "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head "
+                        "(256,25%,512KiB), or limits of the memory, the fast memory or the reads relative to the full cache "
+                        "(25%mem,25%fast,25%read). Default: the budgets of "
+                        "file:KEPT.h5 if it has any, else 25%");
   flags->add_option(
       "--set", o.settings,
       "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE (see kvbench "

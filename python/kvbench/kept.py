@@ -2,7 +2,7 @@
 """Entries of your own: the entries that answer the queries of each kv head, in the schema that `kvbench replay --method file:PATH`
 scores (docs/results.md, "Entries of your own")."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ._hdf5 import create_group, write_whole
 from ._schema import RAW_SCHEMA, require
 
 BESIDE = ("weight_num", "weight_den", "own_keys", "own_values")
+HELD = ("held", "held_slow")
 
 
 @dataclass(kw_only=True, eq=False)
@@ -25,17 +26,39 @@ class Table:
     own_values: np.ndarray | None = None  # [rows, width, dv] instead of their values
     per_head: bool = False
     per_query: bool = False
+    # What a deployment holds, where it is not the ids: the tokens in fast and in slow memory, as [tokens] for all rows, or [rows, tokens] in
+    # the order of the ids; -1 = unused slot. An entry with keys or values of its own is held under its id.
+    held: np.ndarray | None = None
+    held_slow: np.ndarray | None = None
+    meta_bytes: int = 0  # beside keys, values and weights, per kv head
+
+
+def _token_rows(values, num_tokens, where):
+    """Token numbers as int32 [rows, width]."""
+    ids = np.asarray(values)
+    require(ids.dtype.kind in "iu" and ids.ndim in (1, 2), where, "must be integers, [width] or [rows, width].")
+    require(ids.size == 0 or (ids.min() >= -1 and ids.max() < num_tokens), where, f"an id lies outside [0, {num_tokens}), and is not -1.")
+    return np.atleast_2d(ids).astype("<i4")
+
+
+def _checked_held(table, ids, num_tokens, where):
+    """The declared parts of what is held, by name, as [1 or rows, width]. Raises Error if an entry is not among them."""
+    held = {name: _token_rows(getattr(table, name), num_tokens, f"{where}: {name}") for name in HELD if getattr(table, name) is not None}
+    for name, tokens in held.items():
+        require(len(tokens) in (1, len(ids)), f"{where}: {name}", f"has {len(tokens)} rows; the ids require 1 or {len(ids)}.")
+    for row in range(len(ids) if held else 0):
+        known = np.concatenate([tokens[row if len(tokens) > 1 else 0] for tokens in held.values()])
+        missing = np.setdiff1d(ids[row][ids[row] >= 0], known)
+        require(len(missing) == 0, f"{where}: {' and '.join(held)}", f"row {row} of the ids reads tokens that are not held: {missing[:5].tolist()}.")
+    require(table.meta_bytes >= 0, f"{where}: meta_bytes", "must not be negative.")
+    return held
 
 
 def _checked(table, layer, queries, where):
     """Returns the table with ids [rows, width]. Raises Error if it does not fit the layer; `queries` is the number of queries that a
     table per query answers."""
     trace = layer.prompt.trace
-    ids = np.asarray(table.ids)
-    require(ids.dtype.kind in "iu" and ids.ndim in (1, 2), f"{where}: ids", "must be integers, [width] or [rows, width].")
-    ids = ids[None] if ids.ndim == 1 else ids
-    n = layer.prompt.num_tokens
-    require(ids.size == 0 or (ids.min() >= -1 and ids.max() < n), f"{where}: ids", f"an id lies outside [0, {n}), and is not -1.")
+    ids = _token_rows(table.ids, layer.prompt.num_tokens, f"{where}: ids")
     rows = (trace.group if table.per_head else 1) * (queries if table.per_query else 1)
     require(len(ids) == rows, f"{where}: ids",
             f"has {len(ids)} rows; per_head={table.per_head} and per_query={table.per_query} require {rows}.")
@@ -47,7 +70,8 @@ def _checked(table, layer, queries, where):
             values = beside[name] = values[None]
         require(values.shape == expected, f"{where}: {name}", f"has shape {list(values.shape)}; the ids require {list(expected)}.")
         require(np.isfinite(values).all(), f"{where}: {name}", "holds a number that is not finite.")
-    return Table(ids=ids.astype("<i4"), per_head=table.per_head, per_query=table.per_query, **beside)
+    held = _checked_held(table, ids, layer.prompt.num_tokens, where)
+    return replace(table, ids=ids, **beside, **held)
 
 
 def _is_list_of_tables(entries):
@@ -71,11 +95,13 @@ class KeptWriter(OutputFile):
         super().__init__(path)
         self.file.attrs["kvbench_raw"] = RAW_SCHEMA
         create_group(self.file, "heads")
+        self._budgets = []  # by cell
 
-    def head(self, layer, kv_head, entries, cell=0, positions=None):
+    def head(self, layer, kv_head, entries, cell=0, positions=None, budget=None):
         """Writes the entries of one kv head of a Layer: an array of ids, a Table, or a list of these. `positions` are the positions of the
-        queries that tables per query answer; None: all recorded queries of the layer. A file may hold several configurations, such as one
-        per budget; `cell` is the number of the configuration, which `--set file.cell=C` selects."""
+        queries that tables per query answer; None: all recorded queries of the layer. A file may hold several configurations: one per
+        `budget`, a text such as "512", "25%" or "25%mem", which answers the rows of this budget; or numbered by `cell`, which
+        `--set file.cell=C` selects."""
         where = f"{self.path}: prompt '{layer.prompt.id}', layer {layer.index}, kv head {kv_head}"
         kv_heads = layer.prompt.trace.num_kv_heads
         require(0 <= kv_head < kv_heads, where, f"the trace has {kv_heads} kv heads.")
@@ -84,16 +110,26 @@ class KeptWriter(OutputFile):
         tables = entries if _is_list_of_tables(entries) else [entries]
         tables = [table if isinstance(table, Table) else Table(ids=table) for table in tables]
         tables = [_checked(table, layer, len(positions), where) for table in tables]
+        if budget is not None:
+            cell = self._cell_of(budget)
         group = self._group(layer, kv_head)
-        require(str(cell) not in group, where, f"cell {cell} was written already.")
+        require(str(cell) not in group, where, f"{f'cell {cell}' if budget is None else f'budget {budget}'} was written already.")
         below = create_group(create_group(group, str(cell)), "entries")
         below.attrs["first_query"] = np.int64(first_query)
         for number, table in enumerate(tables):
             group = create_group(below, str(number))
-            group.attrs["per_head"], group.attrs["per_query"] = np.int64(table.per_head), np.int64(table.per_query)
-            for field in ("ids", *BESIDE):
+            for field in ("per_head", "per_query", "meta_bytes"):
+                group.attrs[field] = np.int64(getattr(table, field))
+            for field in ("ids", *BESIDE, *HELD):
                 if getattr(table, field) is not None:
                     write_whole(group, field, getattr(table, field))
+
+    def _cell_of(self, budget):
+        if budget not in self._budgets:
+            cells = self.file["cells"] if self._budgets else create_group(self.file, "cells")
+            create_group(cells, str(len(self._budgets))).attrs["budget"] = budget
+            self._budgets.append(budget)
+        return self._budgets.index(budget)
 
     def _group(self, layer, kv_head):
         heads, name = self.file["heads"], f"{layer.prompt.id}-{layer.index}-{kv_head}"
@@ -108,10 +144,14 @@ class KeptWriter(OutputFile):
         require(len(self.file["heads"]) > 0, self.path, "no head was written; there is nothing to score.")
 
 
-def write_kept(path, trace, select):
-    """Writes the entries that select(layer, kv_head) returns for each kv head of `trace`: an array of ids, a Table, or a list of these."""
+def write_kept(path, trace, select, budgets=()):
+    """Writes the entries that select(layer, kv_head) returns for each kv head of `trace`: an array of ids, a Table, or a list of these.
+    With `budgets`, texts such as "25%mem", it writes those of select(layer, kv_head, budget) for each of them."""
     with KeptWriter(path) as out:
         for prompt in trace.prompts.values():
             for layer in prompt.layers.values():
                 for kv_head in range(trace.num_kv_heads):
-                    out.head(layer, kv_head, select(layer, kv_head))
+                    if not budgets:
+                        out.head(layer, kv_head, select(layer, kv_head))
+                    for budget in budgets:
+                        out.head(layer, kv_head, select(layer, kv_head, budget), budget=budget)

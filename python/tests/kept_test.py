@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import h5py
+
 from support import PACKAGE, SAMPLE, KVBENCH, PackageTest, kvbench, main, run
 import numpy as np
 
@@ -91,6 +93,94 @@ class Kept(PackageTest):
             with self.refuses("no cell 1"):
                 raw.heads[0].output(1)
 
+    # The trace has d = 16 and dv = 12, which take 56 bytes per token; the full cache holds 256 tokens after the last query.
+    TOKEN, FULL = 56, 256 * 56
+
+    def rows_held(self, trace, *flags, **parts):
+        """The row over all layers where every kv head has this table."""
+        with kvbench.Trace(trace) as opened, kvbench.KeptWriter(self.path("kept.h5")) as out:
+            for layer in opened.prompts["0"].layers.values():
+                for kv_head in range(2):
+                    out.head(layer, kv_head, kvbench.Table(**parts), positions=np.arange(192, 256))
+        (row,) = self.scored(trace, "--rows", "trace", *flags)
+        return row
+
+    def test_bytes_are_those_that_a_table_declares(self):
+        trace = self.synth("t.h5")
+        window = np.arange(192, 256)[:, None] - np.arange(8)  # query i reads the 8 tokens that end with its own
+        by_query = dict(ids=window, per_query=True)
+        columns = ("kv_bytes", "meta_bytes", "fast_bytes", "slow_bytes", "bytes_read", "full_bytes")
+
+        def held(**parts):
+            row = self.rows_held(trace, **parts)
+            self.assertEqual((row["status"], row["kept_tokens"]), ("ok", 8), row["reason"])
+            return tuple(row[column] for column in columns)
+
+        token, full = self.TOKEN, self.FULL
+        self.assertEqual(held(**by_query), (full, 0, 0, full, 8 * token, full))  # nothing is declared: any token may be read
+        self.assertEqual(held(**by_query, held=window), (8 * token, 0, 8 * token, 0, 8 * token, full))
+        growing = np.where(np.arange(64)[:, None] < 60, -1, np.arange(5))  # the last 4 queries hold 5 further tokens
+        self.assertEqual(held(**by_query, held=np.hstack([window, growing])), (13 * token, 0, 13 * token, 0, 8 * token, full))
+        self.assertEqual(held(**by_query, held=np.arange(185, 256), meta_bytes=30),
+                         (71 * token, 30, 71 * token + 30, 0, 8 * token + 30, full))
+        self.assertEqual(held(**by_query, held=np.arange(250, 256), held_slow=np.arange(256)),
+                         (262 * token, 0, 6 * token, full, 8 * token, full))
+        per_head = np.vstack([window, window])  # two query heads that hold the same tokens: once for both, or each of them
+        self.assertEqual(held(ids=per_head, per_head=True, per_query=True, held=np.arange(185, 256))[0], 71 * token)
+        self.assertEqual(held(ids=per_head, per_head=True, per_query=True, held=per_head)[0], 16 * token)
+
+    def test_an_entry_that_is_not_held_is_refused(self):
+        trace = self.synth("t.h5")
+        with self.refuses("kept.h5", "layer 0, kv head 0", "held", "row 3 of the ids", r"\[9\]"):
+            self.rows_held(trace, ids=np.where(np.arange(64) == 3, 9, 5)[:, None], per_query=True, held=[5])
+        with self.refuses("held", "2 rows", "1 or 64"):
+            self.rows_held(trace, ids=np.full((64, 1), 5), per_query=True, held=[[5], [5]])
+        self.rows_held(trace, ids=np.full((64, 1), 5), per_query=True, held=[5], held_slow=[6])
+        with h5py.File(self.path("kept.h5"), "r+") as file:  # a file that another program wrote
+            file["heads/0-1-0/0/entries/0/held"][0] = 7
+        done = subprocess.run([KVBENCH, "replay", trace, "-m", "file:" + self.path("kept.h5"), "--rows", "trace"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        for words in ("failed", "kept.h5", "token 5", "'held'", "'held_slow'"):
+            self.assertIn(words, done.stdout)
+
+    def test_one_file_holds_a_curve(self):
+        """The entries of `sink` at three budgets in one file: one row per budget, equal to those of sink."""
+        trace, budgets = self.synth("t.h5"), ("24", "25%", "37.5%")
+        tokens = dict(zip(budgets, (24, 48, 72)))
+        with kvbench.Trace(trace) as opened:
+            kvbench.write_kept(self.path("kept.h5"), opened,
+                               lambda layer, kv_head, budget: np.union1d(np.arange(4), np.arange(196 - tokens[budget], 192)), budgets)
+        flags = ("--protocol", "prefill", "--rows", "trace")
+        sink = self.replay(trace, "-m", "sink", "--set", "sink.reposition=false", "-b", ",".join(budgets), *flags)
+        ours = self.scored(trace, *flags)  # without --budget: those of the file
+        self.assertEqual([row["budget"] for row in ours], list(budgets))
+        self.close(ours, sink)
+        self.assertEqual([row["total_bytes"] for row in ours], [self.TOKEN * tokens[budget] for budget in budgets])
+        half, given = self.scored(trace, *flags, "-b", "50%,37.5%")  # in the order asked for
+        self.assertEqual((half["status"], given["status"], given["budget"]), ("skipped", "ok", "37.5%"))
+        self.assertIn("budget 50%; it has 24, 25%, 37.5%", half["reason"])
+        (one,) = self.scored(trace, *flags, "--set", "file.cell=2")
+        self.assertEqual((one["budget"], one["kept_tokens"]), ("37.5%", 72))
+
+    def test_a_cost_budget_limits_the_mean_over_heads_and_layers(self):
+        """A quarter of the 192 tokens of the context is 48. Heads may hold more if others hold less."""
+        trace = self.synth("t.h5")
+
+        def curve(most):
+            with kvbench.Trace(trace) as opened:
+                kvbench.write_kept(self.path("kept.h5"), opened,
+                                   lambda layer, kv_head, budget: np.arange(most if (layer.index, kv_head) == (1, 1) else 40),
+                                   ["25%mem", "50%mem"])
+            return self.scored(trace, "--protocol", "prefill")
+
+        rows = curve(192 - 3 * 40)  # 192 tokens in 4 heads
+        self.assertEqual({row["status"] for row in rows}, {"ok"})
+        whole = rows[0]
+        self.assertEqual((whole["budget"], whole["total_bytes"] / whole["full_bytes"], whole["budget_tokens"]), ("25%mem", 0.25, 48))
+        rows = curve(192 - 3 * 40 + 4)
+        self.assertEqual({(row["budget"], row["status"]) for row in rows}, {("25%mem", "infeasible"), ("50%mem", "ok")})
+        self.assertIn("25.52 % of the full cache; the budget is 25 %", rows[0]["reason"])
+
     def test_entries_that_cannot_be_used_are_refused(self):
         trace, ids = self.synth("t.h5"), np.arange(6)
         table = kvbench.Table
@@ -112,6 +202,9 @@ class Kept(PackageTest):
             with self.refuses("cell 0 was written already"), kvbench.KeptWriter(self.path("kept.h5")) as out:
                 out.head(opened.prompts["0"].layers[0], 0, ids)
                 out.head(opened.prompts["0"].layers[0], 0, ids)
+            with self.refuses("budget 8 was written already"), kvbench.KeptWriter(self.path("kept.h5")) as out:
+                out.head(opened.prompts["0"].layers[0], 0, ids, budget="8")
+                out.head(opened.prompts["0"].layers[0], 0, ids, budget="8")
             with self.refuses("consecutive"), kvbench.KeptWriter(self.path("kept.h5")) as out:
                 out.head(opened.prompts["0"].layers[0], 0, ids, positions=[160, 162])
             with self.refuses("no head"), kvbench.KeptWriter(self.path("kept.h5")):

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include <kvbench/replay/answer/cost_budget.hpp>
 #include <kvbench/replay/answer/work_item.hpp>
 #include <kvbench/replay/exact/read_ahead.hpp>
 #include <kvbench/replay/plan/calibration.hpp>
@@ -105,6 +106,7 @@ ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, 
       }
     }
   });
+  check_given_costs(request, results);
   return results;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <kvbench/core/budget.hpp>
 #include <kvbench/methods/contract/head_caches.hpp>
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/contract/params.hpp>
@@ -93,6 +94,9 @@ struct MethodInfo {
   std::function<MakeLayerCache(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
   /// Granularity::model only: the budget of each layer 0 .. num_layers - 1 for a context of n tokens.
   std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
+  /// Methods whose caches were made beforehand, for certain budgets (files): the parameters at a budget; prepare() receives them. Their
+  /// cost is that of the cache and is not searched. Throws Unavailable where there is no cache for the budget.
+  std::function<Params(const Params&, const Budget&)> at_budget;
 
   bool depends_on_seed(const Params& settings) const { return seeded && (!draws || draws(settings)); }
 

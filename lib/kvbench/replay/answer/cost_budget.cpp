@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -25,6 +26,23 @@ struct Point {
   Index tokens = 0;
   double cost = 0;
 };
+
+/// A cost summed over kv heads, and that of their exact caches.
+struct CostSum {
+  double held = 0, full = 0;
+  void add(const Bytes& bytes, CostKind cost) { held += bytes.of(cost), full += bytes.full; }
+  double share() const { return held / full; }
+};
+
+void judge(CellResult& cell, double cost, double limit) {
+  if (cost <= limit) {
+    cell.budget_tokens = std::llround(cell.kept_tokens);
+    return;
+  }
+  cell = {.status = Status::infeasible,
+          .reason = fmt::format("the entries cost {:.4g} % of the full cache; the budget is {:.4g} %", 100 * cost, 100 * limit),
+          .dense = cell.dense};
+}
 
 /// Tokens at which the line through two points reaches `limit`.
 Index interpolate(const Point& a, const Point& b, double limit) {
@@ -49,9 +67,9 @@ double cost_share(CostKind cost, std::unique_ptr<LayerCache> cache, Configuratio
     }
   }
   run.finish();
-  double held = 0, full = 0;
-  for (const CellResult& result : results) held += result.bytes.of(cost), full += result.bytes.full;
-  return held / full;
+  CostSum total;
+  for (const CellResult& result : results) total.add(result.bytes, cost);
+  return total.share();
 }
 
 Index largest_within(double limit, Index guess, Index most, const std::function<double(Index)>& cost) {
@@ -80,6 +98,21 @@ Index largest_within(double limit, Index guess, Index most, const std::function<
   if (!above) throw Infeasible(reason);
   throw Infeasible(fmt::format("the method costs at least {:.4g} % of the full cache, with {} token{}; the budget is {:.4g} %",
                                100 * above->cost, above->tokens, above->tokens == 1 ? "" : "s", 100 * limit));
+}
+
+void check_given_costs(const ReplayRequest& request, ReplayResults& results) {
+  for (std::size_t c = 0; c < results.configurations.size(); ++c) {
+    const Configuration& key = results.configurations[c];
+    const Budget& budget = request.budgets[key.budget];
+    if (!budget.cost() || !request.methods[key.method].info->at_budget) continue;
+    std::map<std::size_t, CostSum> prompts;
+    for (const HeadResult& head : results.heads) {
+      if (head.cells[c].status == Status::ok) prompts[head.place.prompt].add(head.cells[c].bytes, *budget.cost());
+    }
+    for (HeadResult& head : results.heads) {
+      if (head.cells[c].status == Status::ok) judge(head.cells[c], prompts[head.place.prompt].share(), budget.share());
+    }
+  }
 }
 
 }  // namespace kvbench

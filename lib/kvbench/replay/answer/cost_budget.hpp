@@ -19,4 +19,8 @@ double cost_share(CostKind cost, std::unique_ptr<LayerCache> cache, Configuratio
 /// one more token would exceed the limit. Throws Infeasible with the smallest cost where every number exceeds the limit.
 Index largest_within(double limit, Index guess, Index most, const std::function<double(Index tokens)>& cost);
 
+/// For methods whose cost is not searched (MethodInfo::at_budget): makes configurations infeasible whose cost over all heads of a prompt
+/// exceeds the limit of their budget. The others get the mean number of entries that answer a query as their budget in tokens.
+void check_given_costs(const ReplayRequest& request, ReplayResults& results);
+
 }  // namespace kvbench

@@ -95,6 +95,7 @@ class WorkItemRun {
   }
   bool dense() const { return layer().layer < request_.dense_layers; }
   const MethodChoice& method_of(std::size_t c) const { return request_.methods[plan_.configurations[c].method]; }
+  const Budget& budget_of(std::size_t c) const { return request_.budgets[plan_.configurations[c].budget]; }
   CellResult& result(std::size_t head, std::size_t c) { return results_[head].cells[c]; }
 
   template <class F>
@@ -121,25 +122,32 @@ class WorkItemRun {
     }
     std::ranges::stable_sort(order, {}, [&](std::size_t c) {
       const Configuration& key = plan_.configurations[c];
-      const Index budget = budget_tokens(item_.prompt, request_.budgets[key.budget], request_.protect_outside);
+      const Index budget = budget_tokens(item_.prompt, budget_of(c), request_.protect_outside);
       return std::tuple(key.method, key.seed, -budget);
     });
     return order;
   }
 
-  /// The method of the configuration, prepared once for all of its configurations, or with `standalone` for each.
+  Params params_of(std::size_t c) const {
+    const MethodChoice& choice = method_of(c);
+    return choice.info->at_budget ? choice.info->at_budget(choice.params, budget_of(c)) : choice.params;
+  }
+
+  /// The method of the configuration, prepared once for all of its configurations; for each with `standalone`, or where its parameters
+  /// depend on the budget.
   const PreparedMethod& prepared(std::size_t c) {
     const std::size_t m = plan_.configurations[c].method;
-    if (prepared_ && prepared_->method == m && !request_.standalone) return *prepared_;
+    const MethodChoice& choice = request_.methods[m];
+    const bool reusable = !request_.standalone && !choice.info->at_budget;
+    if (prepared_ && prepared_->method == m && reusable) return *prepared_;
     PreparedMethod& out = prepared_.emplace();
     out.method = m;
-    const MethodChoice& choice = request_.methods[m];
     out.spent = measured(backend_, [&] {
       try {
         check_available(choice, layer(), item_.prompt, decodes());
         const MethodInfo& exact = find_method("exact");
         out.make = dense() ? exact.prepare(prompts_, exact.bind({}), backend_)
-                           : choice.info->prepare(prompts_, choice.params, backend_);
+                           : choice.info->prepare(prompts_, params_of(c), backend_);
       } catch (...) {
         out.failure = std::current_exception();
       }
@@ -187,9 +195,9 @@ class WorkItemRun {
 
   /// The tokens of the configuration's budget, protected tokens included.
   Index requested_tokens(std::size_t c, const PreparedMethod& method) {
-    const Budget& budget = request_.budgets[plan_.configurations[c].budget];
+    const Budget& budget = budget_of(c);
     const Index tokens = budget_tokens(item_.prompt, budget, request_.protect_outside);
-    if (!budget.cost() || dense()) return tokens;
+    if (!budget.cost() || dense() || method_of(c).info->at_budget) return tokens;
     return largest_within(budget.share(), tokens, item_.prompt.base,
                           [&](Index trial) { return cost_at(c, *budget.cost(), trial, method); });
   }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/ranges.h>
+
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/records/raw_schema.hpp>
 #include <kvbench/trace/untrusted_file.hpp>
@@ -35,7 +37,7 @@ HostView<float> read_beside(const Object& group, const char* name, Index slots, 
   return HostView(std::move(numbers.values));
 }
 
-HostTable read_table(const Object& group, const Limits& limits) {
+HostTable read_entries(const Object& group, const Limits& limits) {
   HostTable table;
   table.per_head = integer_of(group, "per_head", 0) != 0;
   table.per_query = integer_of(group, "per_query", 0) != 0;
@@ -58,6 +60,27 @@ HostTable read_table(const Object& group, const Limits& limits) {
   return table;
 }
 
+HeldTokens read_held(const Object& group, const char* name, const HostTable& table, const Limits& limits) {
+  Numbers<std::int32_t> ids = read_numbers<std::int32_t>(group, name, limits.length);
+  if (ids.dims.empty()) return {};
+  const HeldTokens held{
+      .rows = ids.dims.size() == 2 ? ids.dims[0] : 1, .width = ids.dims.back(), .ids = HostView(std::move(ids.values))};
+  require(ids.dims.size() <= 2 && (held.rows == 1 || held.rows == table.rows), group,
+          fmt::format("'{}' needs the shape [tokens], or [rows, tokens] with the {} rows of 'ids'", name, table.rows));
+  return held;
+}
+
+KeptTable read_table(const Object& group, const Limits& limits) {
+  KeptTable table{
+      .entries = read_entries(group, limits), .fast = {}, .slow = {}, .meta_bytes = integer_of(group, "meta_bytes", 0)};
+  table.fast = read_held(group, "held", table.entries, limits);
+  table.slow = read_held(group, "held_slow", table.entries, limits);
+  require(table.meta_bytes >= 0, group, "the attribute 'meta_bytes' is negative");
+  const std::int32_t id = table.entry_not_held();
+  require(id < 0, group, fmt::format("a query reads token {}, which 'held' and 'held_slow' do not list", id));
+  return table;
+}
+
 KeptHead read_head(const Object& head, const Object& entries, const Limits& limits) {
   KeptHead kept;
   kept.positions = read_numbers<std::int32_t>(head, "positions", limits.length).values;
@@ -65,11 +88,22 @@ KeptHead read_head(const Object& head, const Object& entries, const Limits& limi
   bool by_query = false;
   for (Index t = 0; entries.has(std::to_string(t)); ++t) {
     kept.tables.push_back(read_table(entries.group(std::to_string(t)), limits));
-    by_query |= kept.tables.back().per_query;
+    by_query |= kept.tables.back().entries.per_query;
   }
   require(!kept.tables.empty(), entries, "it holds no table; the first table is the group '0'");
   require(!by_query || !kept.positions.empty(), head, "tables by query need the dataset 'positions' of the queries");
   return kept;
+}
+
+/// The attribute `budget` of each cell; "" where it is missing.
+std::vector<std::string> read_budgets(const Object& root) {
+  std::vector<std::string> budgets;
+  if (!root.has("cells")) return budgets;
+  const Object cells = root.group("cells");
+  for (Index cell = 0; cells.has(std::to_string(cell)); ++cell) {
+    budgets.push_back(cells.group(std::to_string(cell)).text("budget").value_or(""));
+  }
+  return budgets;
 }
 
 /// Reads everything below `heads` that read_head() may read, so that faults of the HDF5 library on a damaged file occur here.
@@ -84,8 +118,8 @@ void touch_all(const Object& heads, std::uint64_t length) {
       integer_of(entries, "first_query", 0);
       for (Index t = 0; entries.has(std::to_string(t)); ++t) {
         const Object table = entries.group(std::to_string(t));
-        integer_of(table, "per_head", 0), integer_of(table, "per_query", 0);
-        read_numbers<std::int32_t>(table, "ids", length);
+        for (const char* attribute : {"per_head", "per_query", "meta_bytes"}) integer_of(table, attribute, 0);
+        for (const char* ids : {"ids", "held", "held_slow"}) read_numbers<std::int32_t>(table, ids, length);
         for (const char* beside : {"weight_num", "weight_den", "own_keys", "own_values"})
           read_numbers<float>(table, beside, length);
       }
@@ -100,6 +134,7 @@ KeptFile::KeptFile(std::string path) : path_(std::move(path)), length_(trace::ch
     const auto describe = [&] {
       const Object root = Object::open_file(path_);
       raw::check_schema(root, path_, holds);
+      budgets_ = read_budgets(root);
       heads_.clear();
       const Object heads = root.group("heads");
       for (const std::string& name : heads.members()) {
@@ -116,6 +151,19 @@ KeptFile::KeptFile(std::string path) : path_(std::move(path)), length_(trace::ch
     describe();
     return 0;
   });
+}
+
+Index KeptFile::cell_at(const std::string& budget) const {
+  if (std::ranges::all_of(budgets_, &std::string::empty)) return 0;
+  const auto cell = std::ranges::find(budgets_, budget);
+  if (cell == budgets_.end()) {
+    throw Unavailable(
+        fmt::format("{} holds no entries for the budget {}; it has {}", path_, budget, fmt::join(budgets_, ", ")));
+  }
+  if (std::find(cell + 1, budgets_.end(), budget) != budgets_.end()) {
+    throw Unavailable(fmt::format("several cells of {} have the budget {}; select one with --set file.cell=C", path_, budget));
+  }
+  return cell - budgets_.begin();
 }
 
 KeptHead KeptFile::read(std::string_view prompt, std::int64_t layer, Index kv_head, Index cell, Index d, Index dv,

@@ -7,16 +7,10 @@
 #include <string_view>
 
 #include <kvbench/methods/contract/info.hpp>
-#include <kvbench/replay/records/results.hpp>
+#include <kvbench/replay/kept/held.hpp>
+#include <kvbench/replay/plan/request.hpp>
 
 namespace kvbench {
-
-/// The entries that a file holds for one kv head.
-struct KeptHead {
-  std::vector<std::int32_t> positions;  ///< [m] of the queries that tables by query refer to; may be empty where there are none
-  Index first_query = 0;                ///< index in `positions` of the query of row 0 of tables by query
-  std::vector<HostTable> tables;        ///< in the trace's token numbers
-};
 
 /// A file of kept entries whose structure was checked. Reading is thread-safe.
 class KeptFile {
@@ -24,8 +18,13 @@ class KeptFile {
   /// Throws Error, naming file, object and remedy, where the file does not have the schema.
   explicit KeptFile(std::string path);
 
+  /// The budget that each cell carries (/cells/<c>), as given; "" or absent where it carries none.
+  const std::vector<std::string>& budgets() const { return budgets_; }
+  /// The cell with this budget; 0 where no cell carries one. Throws Unavailable where none or several have it.
+  Index cell_at(const std::string& budget) const;
+
   /// Entries of this cell (/heads/<h>/<cell>). Throws Unavailable where the file has none for the head, Error where they
-  /// cannot be used: wrong shapes, ids below -1, numbers that are not finite. d, dv, group: those of the trace.
+  /// cannot be used: wrong shapes, ids below -1, entries that are not held, numbers that are not finite. d, dv, group: those of the trace.
   KeptHead read(std::string_view prompt, std::int64_t layer, Index kv_head, Index cell, Index d, Index dv, Index group) const;
 
  private:
@@ -37,11 +36,15 @@ class KeptFile {
   std::string path_;
   std::uint64_t length_ = 0;
   std::vector<Place> heads_;
+  std::vector<std::string> budgets_;
 };
 
 /// The method that answers with the entries of a file; `name` is "file:PATH". The reference is valid until the program ends.
 /// Its parameters are set under the name `file`.
 const MethodInfo& kept_file_method(const std::string& name);
+
+/// The budgets of the cells that a choice of such a method may replay, each once; empty for other methods.
+std::vector<std::string> kept_budgets(const MethodChoice& choice);
 
 /// A method of the registry, or of a file. Throws Error as find_method() and KeptFile do.
 const MethodInfo& find_any_method(const std::string& name);

@@ -13,10 +13,12 @@ namespace kvbench {
 namespace {
 
 struct FileParams {
-  Index cell = 0;
+  Index cell = -1;
 };
 void fields(ParamVisitor& visitor, FileParams& params) {
-  visitor.integer("cell", params.cell, {.min = 0}, "cell of the file: /heads/<h>/<cell>");
+  visitor.integer(
+      "cell", params.cell, {.min = -1},
+      "cell of the file: /heads/<h>/<cell>; -1: the cell with the budget of the row, or 0 where cells have no budgets");
 }
 
 /// The rows `rows`, of `width` numbers, of a table of the file: one per (query head, query) of the block.
@@ -32,8 +34,8 @@ class FileCache : public CompressedCache {
  public:
   FileCache(const HeadPrompt& head, std::shared_ptr<const KeptHead> kept, Backend& backend)
       : backend_(backend), head_(head), kept_(std::move(kept)), tokens_(head.tokens()) {
-    for (const HostTable& table : kept_->tables) {
-      lists_decoded_ |= std::ranges::any_of(table.ids, [&](std::int32_t id) { return id >= head.tokens(); });
+    for (const KeptTable& table : kept_->tables) {
+      lists_decoded_ |= std::ranges::any_of(table.entries.ids, [&](std::int32_t id) { return id >= head.tokens(); });
     }
   }
 
@@ -44,7 +46,7 @@ class FileCache : public CompressedCache {
 
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;
-    for (const HostTable& table : kept_->tables) tables.push_back(table_of(table, rows_for(table, queries)));
+    for (const KeptTable& table : kept_->tables) tables.push_back(table_of(table.entries, rows_for(table.entries, queries)));
     const Index decoded = tokens_ - head_.tokens();
     if (decoded > 0 && !lists_decoded_) {
       tables.push_back({.ids = backend_.adopt(token_range(head_.tokens(), decoded), 1, decoded)});
@@ -53,23 +55,8 @@ class FileCache : public CompressedCache {
   }
 
   Footprint footprint() const override {
-    Index slots = 0, weights = 0;
-    bool by_query = false;
-    for (const HostTable& table : kept_->tables) {
-      slots += std::ranges::count_if(table.ids, [](std::int32_t id) { return id >= 0; });
-      weights += static_cast<Index>(table.weight_num.size() + table.weight_den.size());
-      by_query |= table.per_query;
-    }
-    if (by_query) {  // a selection per query may refer to any token
-      return {{.name = "keys", .rows = tokens_, .cols = head_.keys.cols(), .tier = Tier::slow, .read = Read::with_entry},
-              {.name = "values", .rows = tokens_, .cols = head_.values.cols(), .tier = Tier::slow, .read = Read::with_entry}};
-    }
     const Index decoded = lists_decoded_ ? 0 : tokens_ - head_.tokens();
-    Footprint arrays = kept_footprint(slots + decoded, head_.keys.cols(), head_.values.cols());
-    if (weights > 0) {
-      arrays.push_back({.name = "weights", .element = Element::f32, .rows = weights, .cols = 1, .meta = true});
-    }
-    return arrays;
+    return held_footprint(*kept_, head_.group, tokens_, decoded, head_.keys.cols(), head_.values.cols());
   }
 
   Protected protected_tokens() const override { return {.decoded = !lists_decoded_}; }
@@ -137,8 +124,9 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
       .paper = "a file of kept entries",
       .summary = "the entries of a file in the schema of --raw",
       .notes =
-          "The file determines the entries; the budget only appears in the row. Decoded tokens are kept exactly unless the "
-          "file lists their ids.",
+          "The file determines the entries. Where its cells carry budgets, each answers the rows of its budget; otherwise the "
+          "budget "
+          "is a label. Decoded tokens are kept exactly unless the file lists their ids.",
       .kind = Kind::eviction,
       .whole_context = true,
       .properties = {.full_budget_exact = Property::no("the file determines the entries"),
@@ -149,6 +137,11 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
                      .weight_sum = WeightSum::free},
   };
   info = with_schema<FileParams>(std::move(info));
+  info.at_budget = [file, name](const Params& params, const Budget& budget) {
+    const Index cell = params.as<FileParams>().cell;
+    const std::string found = std::to_string(cell >= 0 ? cell : file->cell_at(budget.text()));
+    return bind_params<FileParams>(name, std::vector<Assignment>{{"cell", found}});
+  };
   info.prepare = [file](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
     std::vector<MakeCache> caches;
     for (const HeadPrompt& head : heads) {
@@ -164,19 +157,42 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
   return info;
 }
 
-}  // namespace
+bool is_file(const std::string& name) { return name.starts_with("file:"); }
 
-const MethodInfo& kept_file_method(const std::string& name) {
+struct OpenFile {
+  std::shared_ptr<const KeptFile> file;
+  MethodInfo info;
+};
+
+/// The file of the method `name`, which is opened at its first use.
+const OpenFile& open_file(const std::string& name) {
   static std::mutex mutex;
-  static std::map<std::string, MethodInfo> files;
+  static std::map<std::string, OpenFile> files;
   const std::lock_guard lock(mutex);
   const auto known = files.find(name);
   if (known != files.end()) return known->second;
-  return files.emplace(name, method_of(name, std::make_shared<KeptFile>(name.substr(name.find(':') + 1)))).first->second;
+  auto file = std::make_shared<const KeptFile>(name.substr(name.find(':') + 1));
+  return files.emplace(name, OpenFile{file, method_of(name, file)}).first->second;
+}
+
+}  // namespace
+
+const MethodInfo& kept_file_method(const std::string& name) { return open_file(name).info; }
+
+std::vector<std::string> kept_budgets(const MethodChoice& choice) {
+  if (!is_file(choice.info->name)) return {};
+  const std::vector<std::string>& all = open_file(choice.info->name).file->budgets();
+  const Index cell = choice.params.as<FileParams>().cell;
+  std::vector<std::string> budgets;
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    const bool replayed = cell < 0 || c == static_cast<std::size_t>(cell);
+    if (replayed && !all[c].empty() && std::ranges::find(budgets, all[c]) == budgets.end()) budgets.push_back(all[c]);
+  }
+  return budgets;
 }
 
 const MethodInfo& find_any_method(const std::string& name) {
-  return name.starts_with("file:") ? kept_file_method(name) : find_method(name);
+  return is_file(name) ? kept_file_method(name) : find_method(name);
 }
 
 }  // namespace kvbench
