@@ -32,6 +32,7 @@ struct ReplayFlags {
   ReplayRequest request;
   RunFlags run;
   Index window = 0;
+  bool raw_outputs = false;
   CLI::Option *window_flag = nullptr, *budget_flag = nullptr;
 };
 
@@ -83,7 +84,7 @@ int run(ReplayFlags& options) {
   resolve_device(options.run);
   resolve(options);
   RunOptions how = run_options(options.run);
-  how.keep_raw = !options.raw.empty();
+  how.keep_raw = options.raw_outputs;
   const trace::Reader reader(options.trace);
   Output output(options.run.output);
   ReplayHooks hooks{.stop = &stop_on_signals()};
@@ -93,7 +94,7 @@ int run(ReplayFlags& options) {
     hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
     hooks.note = note_to_stderr(options.run.quiet);
     const ReplayResults results = replay(reader, options.request, how, hooks);
-    if (how.keep_raw) write_raw(options.raw, reader, options.request, results);
+    if (!options.raw.empty()) write_raw(options.raw, reader, options.request, results);
     records = summarize(results, options.run.grain);
     mark_best(records);
   }
@@ -156,7 +157,11 @@ Command add_replay(CLI::App& app) {
   add_protocol_flags(flags, *options);
   add_run_flags(flags, options->run);
   add_columns_flag(flags, "Print the columns of the CSV and exit", options->run.format, docs_of(record_columns()));
-  flags->add_option("--raw", options->raw, "Write errors, outputs and entries of every query to this HDF5 file");
+  CLI::Option* raw = flags->add_option("--raw", options->raw, "Write the metrics of every query to this HDF5 file");
+  flags
+      ->add_flag("--raw-outputs", options->raw_outputs,
+                 "Also write the outputs of every query, and the entries that answered the last ones")
+      ->needs(raw);
   return {flags, [options] { return run(*options); }};
 }
 

@@ -38,7 +38,9 @@ class HeadResult:
 
     def _dataset(self, cell, name):
         group = self._cell(cell)
-        require(name in group, f"{self._where}/{cell}", f"it holds no '{name}': status {self.status(cell)}. {self.reason(cell)}")
+        status = self.status(cell)
+        remedy = "replay with --raw-outputs." if status == "ok" else f"status {status}. {self.reason(cell)}"
+        require(name in group, f"{self._where}/{cell}", f"it holds no '{name}': {remedy}")
         return group[name]
 
     def status(self, cell=0):
@@ -61,11 +63,12 @@ class HeadResult:
         return self._dataset(cell, "metrics")[:, :, self._raw.metrics.index(name)]
 
     def output(self, cell=0):
-        """float32 [G, m, dv]: output of the method."""
+        """float32 [G, m, dv]: output of the method. The file holds it if it was written with --raw-outputs."""
         return self._dataset(cell, "output")[()]
 
     def entries(self, cell=0):
-        """(tables, positions) of the last run of queries that one state of the method answered, as arguments of KeptWriter.head."""
+        """(tables, positions) of the last run of queries that one state of the method answered, as arguments of KeptWriter.head. The file
+        holds them if it was written with --raw-outputs."""
         group = self._dataset(cell, "entries")
         tables = []
         for table in (group[name] for name in sorted(group, key=int) if "ids" in group[name]):  # a table without ids has no entries

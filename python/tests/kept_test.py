@@ -56,7 +56,7 @@ class Kept(PackageTest):
         trace = self.synth("t.h5")
         flags = ("-b", 48, "--seeds", 1, "--protocol", "prefill", "--no-times")
         methods = ("snapkv", "subgen", "chelsea", "oracle-topk")
-        own = self.replay(trace, "-m", ",".join(methods), *flags, "--raw", self.path("raw.h5"), "--rows", "trace")
+        own = self.replay(trace, "-m", ",".join(methods), *flags, "--raw", self.path("raw.h5"), "--raw-outputs", "--rows", "trace")
         with (kvbench.Raw(self.path("raw.h5")) as raw, kvbench.Trace(trace) as opened,
               kvbench.KeptWriter(self.path("kept.h5")) as out):
             self.assertEqual([(c.method, c.budget, c.seed) for c in raw.cells], [(m, "48", 0) for m in methods])
@@ -73,7 +73,7 @@ class Kept(PackageTest):
 
     def test_raw_metrics_are_those_of_the_csv(self):
         trace = self.synth("t.h5")
-        rows = self.replay(trace, "-m", "sink", "--protocol", "prefill", "--raw", self.path("raw.h5"), "--rows", "head")
+        rows = self.replay(trace, "-m", "sink", "--protocol", "prefill", "--raw", self.path("raw.h5"), "--raw-outputs", "--rows", "head")
         rows = {(r["layer"], r["head"]): r for r in rows if r["head"] not in ("all", None) and r["head"] == r["head"]}
         self.assertEqual(len(rows), 2 * 4)
         with kvbench.Raw(self.path("raw.h5")) as raw:
@@ -92,6 +92,15 @@ class Kept(PackageTest):
                 raw.head("0", 7, 0)
             with self.refuses("no cell 1"):
                 raw.heads[0].output(1)
+
+    def test_outputs_and_entries_are_written_on_request_only(self):
+        trace = self.synth("t.h5")
+        self.replay(trace, "-m", "sink", "--raw", self.path("raw.h5"))
+        with kvbench.Raw(self.path("raw.h5")) as raw:
+            self.assertEqual(raw.heads[0].metric("rel_err").shape, (2, 64))
+            for part in (raw.heads[0].output, raw.heads[0].entries):
+                with self.refuses("--raw-outputs"):
+                    part()
 
     # The trace has d = 16 and dv = 12, which take 56 bytes per token; the full cache holds 256 tokens after the last query.
     TOKEN, FULL = 56, 256 * 56

@@ -63,7 +63,7 @@ class BadTrace(CliTest):
         refused(os.path.join(self.folder, "nowhere.h5"), "no such file")
         refused(self.trace, "kvbench_raw")  # a valid trace, but not a file of entries
         kept = os.path.join(self.folder, "kept.h5")
-        self.assertEqual(run("replay", self.trace, "-m", "sink", "--raw", kept).returncode, 0)
+        self.assertEqual(run("replay", self.trace, "-m", "sink", "--raw", kept, "--raw-outputs").returncode, 0)
         with open(kept, "rb") as file:
             data = file.read()
         for name, spoiled in (("short.h5", data[: len(data) // 2]), ("noise.h5", data[:8] + noise.randbytes(600) + data[608:])):

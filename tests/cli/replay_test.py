@@ -198,19 +198,23 @@ class Replay(CliTest):
 
     def test_raw(self):
         raw = os.path.join(self.folder, "raw.h5")
-        self.replay("-m", "sink,subgen,oracle-topk", "--seeds", "2", "--raw", raw)
+        flags = ("-m", "sink,subgen,oracle-topk", "--seeds", "2", "--raw", raw)
+        self.replay(*flags)
         with open(raw, "rb") as file:
             self.assertEqual(file.read(8), b"\x89HDF\r\n\x1a\n")
+        metrics = os.path.getsize(raw)
+        self.replay(*flags, "--raw-outputs")
         outputs = 2 * 2 * (2 * 64 * 16) * 4 * 4  # layers, kv heads, [G, m, dv] fp32, cells
-        self.assertGreater(os.path.getsize(raw), outputs)
+        self.assertGreater(os.path.getsize(raw), metrics + outputs)
         os.remove(raw)
+        self.fails(2, "--raw-outputs", "--raw", args=["replay", self.trace, "-m", "sink", "--raw-outputs"])
 
     def test_a_file_of_entries_scores_as_the_method_that_wrote_it(self):
         kept = os.path.join(self.folder, "kept.h5")
         methods = ("sink", "snapkv", "subgen", "oracle-topk")
         for protocol in ("prefill", "decode"):
             flags = ("-b", "48", "--seeds", "1", "--rows", "trace", "--protocol", protocol, "--no-times")
-            own = self.replay("-m", ",".join(methods), *flags, "--set", "sink.reposition=false", "--raw", kept)
+            own = self.replay("-m", ",".join(methods), *flags, "--set", "sink.reposition=false", "--raw", kept, "--raw-outputs")
             for cell, row in enumerate(own):
                 if protocol == "decode" and row["method"] in ("sink", "subgen"):
                     continue  # their states change between queries, and the file holds only the last one

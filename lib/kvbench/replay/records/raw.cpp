@@ -63,6 +63,7 @@ void write_cell(const Object& group, const CellResult& result, const trace::Trac
   std::vector<float> metrics;
   for (const MetricRow& row : result.metrics) metrics.insert(metrics.end(), row.begin(), row.end());
   write(group, "metrics", metrics, {info.group(), queries, static_cast<Index>(metric_count)});
+  if (!result.raw) return;
   write(group, "output", result.raw->output, {info.group(), queries, info.value_dim});
   write_entries(group, *result.raw, info);
 }

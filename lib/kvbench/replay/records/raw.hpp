@@ -10,7 +10,7 @@
 
 namespace kvbench {
 
-/// Writes `path` atomically. The replay must have run with RunOptions::keep_raw. Throws IoError.
+/// Writes `path` atomically, with outputs and entries where the replay ran with RunOptions::keep_raw. Throws IoError.
 void write_raw(const std::string& path, const trace::Reader& reader, const ReplayRequest& request,
                const ReplayResults& results);
 
