@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the figure of a paper from a result of kvbench replay or kvbench sweep: error against budget with 95 % intervals, and recall.
+"""Draws the figure of a paper from results of kvbench replay or kvbench sweep: error against budget with 95 % intervals, and recall.
 
-    python draw_figure.py result.csv [figure.png figure.svg figure.pdf] [--methods sink,quest,...] [--cost fraction|bytes]
+    python draw_figure.py result.csv [more.csv ...] [figure.png figure.svg figure.pdf] [--methods sink,quest,...] [--cost fraction|bytes]
 
 The budget axis shows what was used: the share of the context's tokens that was kept, or the share of the full cache's bytes. The script
 prints the numbers behind every point. Its parts are marked with # %%, so that an editor can run them one by one. It needs matplotlib:
@@ -11,17 +11,24 @@ pip install './python[figure]'."""
 # %% Options
 import argparse
 import math
+import os
 import sys
+import textwrap
 
 import kvbench
 
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-parser.add_argument("result", help="CSV of kvbench replay or kvbench sweep")
-parser.add_argument("figures", nargs="*", default=["figure.png"], help="files to write; the ending selects the format (png, svg, pdf)")
+parser.add_argument("files", nargs="+", help="CSV files of kvbench replay or kvbench sweep, and the files to write, whose ending selects the "
+                    "format (png, svg, pdf); default: figure.png")
 parser.add_argument("--methods", help="comma-separated list; default: all methods with an error")
 parser.add_argument("--cost", choices=("fraction", "bytes"), default="fraction", help="unit of the budget axis; default: fraction of tokens kept")
 parser.add_argument("--layer", default="all", help="number of a layer; default: all, the mean over layers")
+parser.add_argument("--title", help="text above the figure")
 options = parser.parse_args()
+results = [name for name in options.files if name.endswith(".csv")]
+figures = [name for name in options.files if not name.endswith(".csv")] or ["figure.png"]
+if not results:
+    parser.error("name at least one file that ends in .csv.")
 
 try:
     import matplotlib
@@ -60,27 +67,36 @@ def points_of(rows):
             print(f"left out: {row['method']} at {row['budget']}: {row['status']}, {row['reason']}")
             continue
         low, high = number(row["rel_err_lo"]) or error, number(row["rel_err_hi"]) or error
-        points.setdefault((row["method"], row["params"]), []).append((x, error, low, high, number(row["recall_mean"])))
+        params = row["params"] if isinstance(row["params"], str) else ""  # missing where all parameters have their defaults
+        points.setdefault((row["method"], params), []).append((x, error, low, high, number(row["recall_mean"])))
     return {key: sorted(points[key]) for key in sorted(points)}
 
 
-rows = kvbench.load_csv(options.result)
-curves = points_of(rows if isinstance(rows, list) else rows.to_dict("records"))
+def load(path):
+    rows = kvbench.load_csv(path)
+    return rows if isinstance(rows, list) else rows.to_dict("records")
+
+
+curves = {(method, params, path): points for path in results for (method, params), points in points_of(load(path)).items()}
 if options.methods:
     wanted = options.methods.split(",")
-    missing = set(wanted) - {method for method, _ in curves}
+    known = {method for method, _, _ in curves}
+    missing = set(wanted) - known
     if missing:
-        sys.exit(f"draw_figure.py: {options.result} has no error of {', '.join(sorted(missing))}; it has "
-                 f"{', '.join(sorted({method for method, _ in curves}))}.")
+        sys.exit(f"draw_figure.py: {', '.join(results)}: there is no error of {', '.join(sorted(missing))}; there is {', '.join(sorted(known))}.")
     curves = {key: curves[key] for name in wanted for key in curves if key[0] == name}
 if not curves:
-    sys.exit(f"draw_figure.py: {options.result} has no row of layer {options.layer} with an error to show.")
+    sys.exit(f"draw_figure.py: {', '.join(results)}: there is no row of layer {options.layer} with an error to show.")
 
 
 def names_of(curves):
-    """The name of each method, with its parameters where a method occurs with several."""
-    methods = [method for method, _ in curves]
-    return {key: key[0] if methods.count(key[0]) == 1 else f"{key[0]} ({key[1]})" for key in curves}
+    """The name of each method, with its parameters where a method occurs with several, and its file where several files hold it."""
+    names = {}
+    for method, params, path in curves:
+        others = [key for key in curves if key[0] == method]
+        name = f"{method} ({params})" if params and len({key[1] for key in others}) > 1 else method
+        names[method, params, path] = f"{name}, {os.path.basename(path)}" if len({key[2] for key in others}) > 1 else name
+    return names
 
 
 names = names_of(curves)
@@ -129,6 +145,8 @@ for axis in (left.xaxis, left.yaxis, right.xaxis):
 for axes in (left, right):
     axes.grid(alpha=0.25, linewidth=0.5)
 figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=min(5, len(curves)), frameon=False)
-for name in options.figures:
+if options.title:
+    figure.suptitle("\n".join(textwrap.wrap(options.title, 130)), fontsize=7)
+for name in figures:
     figure.savefig(name, dpi=200)
     print(f"wrote {name}")

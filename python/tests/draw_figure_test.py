@@ -48,8 +48,20 @@ class Figure(PackageTest):
         for row in rows:
             if row["method"] == "sink" and str(row["layer"]) == "1":
                 self.assertRegex(said, rf"sink +{row['total_bytes'] / row['full_bytes']:.4f} +{row['rel_err_mean']:.4f}")
-        self.assertIn("it has kmeans, quest, random, sink", self.draw("rows.csv", "--methods", "quest,h2o", code=1))
+        self.assertIn("there is kmeans, quest, random, sink", self.draw("rows.csv", "--methods", "quest,h2o", code=1))
         self.assertIn("no row of layer 9", self.draw("rows.csv", "--layer", 9, code=1))
+        self.assertIn("ends in .csv", self.draw("a.png", code=2))
+
+    def test_several_files_are_one_figure(self):
+        """A line per method; one that several files hold has a line per file."""
+        trace = self.synth("t.h5")
+        for name, methods in (("a.csv", "sink,random"), ("b.csv", "sink,kmeans")):
+            self.replay(trace, "-m", methods, "-b", "25%,50%")
+            os.rename(self.path("rows.csv"), self.path(name))
+        said = self.draw("a.csv", "b.csv", "c.svg", "--title", "two files")
+        lines = re.findall(r"^(\w+(?:, \w+\.csv)?) +[0-9]", said, re.M)
+        self.assertEqual(lines, [name for name in ("random", "sink, a.csv", "kmeans", "sink, b.csv") for _ in range(2)])
+        self.assertTrue(os.path.exists(self.path("c.svg")))
 
 
 main()
