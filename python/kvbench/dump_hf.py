@@ -11,7 +11,7 @@ from . import dump_hf_plan as plan
 from ._schema import Error, PromptInfo
 
 
-OLDEST = (5, 5)  # first version of transformers whose mask functions take an offset of the queries
+OLDEST = (5, 2)  # first version of transformers with the attention interface and masks that are used here
 
 
 def positive(text):
@@ -86,7 +86,7 @@ def check_installed():
     except ImportError as missing:
         raise Error(f"{missing}: dumping a model needs PyTorch and transformers; install them with pip install './python[hf]'.") from None
     if tuple(map(int, transformers.__version__.split(".")[:2])) < OLDEST:
-        raise Error(f"transformers {transformers.__version__} is too old; install 5.5 or later with pip install -U transformers.")
+        raise Error(f"transformers {transformers.__version__} is too old; install 5.2 or later with pip install -U transformers.")
     return f"{own_version()} (torch {torch.__version__}, transformers {transformers.__version__})".strip()
 
 

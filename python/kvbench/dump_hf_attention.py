@@ -25,8 +25,11 @@ class LazyMask:
     def rows(self, first, last, keys):
         """bool [last - first, keys]: which of the first `keys` tokens the queries first .. last - 1 attend to. Queries are numbered from the
         first one of the call, and may lie beyond its last one."""
-        offset = self._arguments.get("q_offset", 0) + first
-        return sdpa_mask(**{**self._arguments, "q_length": last - first, "q_offset": offset, "kv_length": keys})[0, 0]
+        given = self._arguments
+        if "cache_position" in given:  # transformers before 5.4
+            positions = given["cache_position"][:1] + torch.arange(first, last, device=given["cache_position"].device)
+            return sdpa_mask(**{**given, "cache_position": positions, "kv_length": keys})[0, 0]
+        return sdpa_mask(**{**given, "q_length": last - first, "q_offset": given.get("q_offset", 0) + first, "kv_length": keys})[0, 0]
 
 
 @dataclass

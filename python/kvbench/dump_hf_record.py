@@ -9,7 +9,7 @@ import torch
 
 from ._schema import Error, Header, LayerInfo
 from .dump_hf_attention import NAME, Call, Interface, unrotated, window_of, with_input
-from .dump_hf_check import TOLERANCE, Rotation, rotation_of, self_check
+from .dump_hf_check import Rotation, rotation_of, self_check
 
 EXAMINED = 512  # tokens of the short run
 # Tolerances of the last hidden states, compared with those of the model's own attention. float32: both round alike, 1e-6 measured. Half types:
@@ -216,10 +216,10 @@ class Recorder:
                   "queries": numbers(call.query[:, torch.as_tensor(plan.positions)]), **self._extra}
         self._extra = {}
         if self._wanted.check:
-            difference = self_check(info, arrays["keys"], arrays["values"], arrays["queries"], output)
-            if not difference <= TOLERANCE:
+            difference, tolerance = self_check(info, arrays["keys"], arrays["values"], arrays["queries"], output)
+            if not difference <= tolerance:
                 raise CheckFailed(f"the self check failed: prompt '{plan.name}', layer {layer}: attention over the recorded queries, keys and "
-                                  f"values differs from the model's own by {difference:.2g} (tolerance {TOLERANCE:.0e}); no trace was "
+                                  f"values differs from the model's own by {difference:.2g} (tolerance {tolerance:.0e}); no trace was "
                                   "written. Leave the layer out with --layers.")
             self.largest = max(self.largest, difference)
         if sums is not None:

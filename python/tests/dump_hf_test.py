@@ -15,7 +15,7 @@ from support import PACKAGE, PackageTest, kvbench, main, run  # noqa: E402
 import hf_models  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from kvbench import dump_hf, dump_hf_attention  # noqa: E402
+from kvbench import dump_hf, dump_hf_attention, dump_hf_check  # noqa: E402
 
 N = 48
 
@@ -133,6 +133,20 @@ class Architectures(DumpTest):
         self.assertIn("self check failed", self.dump(self.path("m"), "--ids", self.ids(), code=1))
         self.assertEqual(sorted(os.listdir(self.folder)), ["ids", "m"])
         self.assertIn("not checked", self.dump(self.path("m"), "--ids", self.ids(), "--no-check"))
+
+
+    def test_large_logits_are_rounded_more(self):
+        """Logits 4097 and 4097.75018, of which float32 has only 4097.75: the second weight of 0.68 is rounded by 1.8e-4 of 1 - 0.68."""
+        info = kvbench.LayerInfo(scale=1.0, query_positions=np.array([1]))
+        query, keys, values = (np.array(x, np.float32) for x in ([[[4097]]], [[[1], [1 + 3 / 2**14]]], [[[1], [2]]]))
+        logits = query[0] @ keys[0].T
+        weights = np.exp(logits - logits.max())
+        output = (weights / weights.sum() @ values[0])[None]
+        difference, tolerance = dump_hf_check.self_check(info, keys, values, query, output)
+        self.assertAlmostEqual(difference, 1.8e-4 * 0.68 * 0.32 / 1.68, delta=3e-6)
+        self.assertAlmostEqual(tolerance, 1e-5 + 4098 / 2**24, delta=1e-6)
+        self.assertLess(difference, tolerance)
+        self.assertGreater(dump_hf_check.self_check(info, keys, values, query, 1.001 * output)[0], tolerance)
 
 
 class Passes(DumpTest):

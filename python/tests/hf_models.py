@@ -44,6 +44,10 @@ MODELS = {
 }
 
 
+if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 4):
+    del MODELS["gpt2"]  # these versions do not pass the factor of its logits to the attention interface, so that it is refused
+
+
 def config(kind, **arguments):
     return getattr(transformers, kind)(**arguments)
 

@@ -18,7 +18,7 @@ import numpy  # noqa: E402
 
 PACKAGE = pathlib.Path(__file__).resolve().parents[3] / "python"
 PYTHON = os.environ.get("KVBENCH_TORCH_PYTHON") or str(CACHE / "torch" / "bin" / "python")
-TOKENS, LAYERS = 200, (0, 1, 15, 29)
+TOKENS, LAYERS = int(os.environ.get("KVBENCH_FIDELITY_TOKENS", 200)), (0, 1, 15, 29)
 HEADS, KV_HEADS, D, SCALE = 9, 3, 64, 0.125
 ARRAYS = ("queries", "keys", "values", "attention_output", "queries_pre_rope", "keys_pre_rope", "speculated_queries", "column_sums")
 DUMP = ("--layers", ",".join(map(str, LAYERS)), "--queries", "all", "--pre-rope", "--speculated", "--column-sums", "--attention-output")
@@ -78,17 +78,17 @@ def differences(a, b):
 
 
 def test_float_weights_agree(folder):
-    """Both round products to fp32 (2e-7 in layer 0) and angles of up to 200 radians too (2e-6): below 1e-5 of each head, and by the product
-    rule below twice that in the logits."""
+    """Both round products to fp32 (2e-7 in layer 0) and angles too, which dominates: an angle of p radians has an error of up to
+    p / 2^24. So the arrays of each head differ by less than TOKENS / 2^24, and by the product rule the logits by less than twice that."""
+    most = TOKENS / 2**24
     ours, theirs = read(folder / "hf.h5", "half"), read(folder / "f32.h5", "interleaved")
     for layer in LAYERS:
         assert set(ours[layer]) == set(theirs[layer]) == set(ARRAYS) - ({"speculated_queries"} if layer == 0 else set())
-        for name, array in ours[layer].items():
-            error = differences(array, theirs[layer][name]).max()
-            assert error < 1e-5, f"layer {layer} {name}: {error:.2e}"
+        errors = {name: differences(array, theirs[layer][name]).max() for name, array in ours[layer].items()}
+        assert max(errors.values()) < most, (layer, errors, most)
         error = differences(logits(ours[layer]), logits(theirs[layer])).max()
-        assert error < 2e-5, f"layer {layer} logits: {error:.2e}"
-        print(f"fp32 weights, layer {layer}: logits differ by {error:.1e}")
+        assert error < 2 * most, (layer, error, most)
+        print(f"fp32 weights, layer {layer}: arrays differ by {max(errors.values()):.1e}, logits by {error:.1e}; below {most:.1e} and {2 * most:.1e}")
 
 
 class FirstLayer:
