@@ -44,7 +44,8 @@ def parser():
     add("--weights", choices=("f32", "f16", "bf16"), default="f32", help="type in which the model runs; default: f32")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="where the model runs; default: cpu")
     add("--pre-rope", action="store_true", help="also store queries and keys before RoPE")
-    add("--column-sums", action="store_true", help="also store the attention mass of each key, summed over the queries of the context")
+    add("--column-sums", action=argparse.BooleanOptionalAction, default=True,
+        help="whether to store the attention mass of each key, summed over the queries of the context")
     add("--speculated", action="store_true",
         help="also store the queries that each layer would compute from the attention input of the layer before it")
     add("--attention-output", action="store_true", help="also store the model's own attention outputs")
