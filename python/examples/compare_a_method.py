@@ -21,6 +21,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("trace")
 parser.add_argument("--kvbench", default="kvbench", help="the program")
 parser.add_argument("--figure", default="figure.png", help="file to draw; the ending selects the format (png, svg, pdf)")
+parser.add_argument("--prompt", help="prompt to replay; default: the first of the trace")
 parser.add_argument("--layers", default="", help="layers to replay, such as 4,15; default: all layers of the trace")
 options = parser.parse_args()
 
@@ -71,19 +72,18 @@ def entries(layer, kv_head, share, positions):
     return kvbench.Table(ids=ids, per_query=True, held=ids, meta_bytes=state_bytes)
 
 
-def write(trace, path):
+def write(prompt, path):
     """Writes one file with the entries at all budgets."""
+    if prompt.prompt_tokens == prompt.num_tokens:
+        sys.exit(f"compare_a_method.py: {options.trace} has no decoded tokens; dump it with --prompt-tokens.")
     with kvbench.KeptWriter(path) as out:
-        for prompt in trace.prompts.values():
-            if prompt.prompt_tokens == prompt.num_tokens:
-                sys.exit(f"compare_a_method.py: {options.trace} has no decoded tokens; dump it with --prompt-tokens.")
-            for index, layer in prompt.layers.items():
-                if options.layers and str(index) not in options.layers.split(","):
-                    continue
-                positions = layer.query_positions[layer.query_positions >= prompt.prompt_tokens]
-                for kv_head in range(trace.num_kv_heads):
-                    for budget, share in BUDGETS.items():
-                        out.head(layer, kv_head, entries(layer, kv_head, share, positions), positions=positions, budget=budget)
+        for index, layer in prompt.layers.items():
+            if options.layers and str(index) not in options.layers.split(","):
+                continue
+            positions = layer.query_positions[layer.query_positions >= prompt.prompt_tokens]
+            for kv_head in range(prompt.trace.num_kv_heads):
+                for budget, share in BUDGETS.items():
+                    out.head(layer, kv_head, entries(layer, kv_head, share, positions), positions=positions, budget=budget)
 
 
 def load(path):
@@ -103,7 +103,7 @@ def statement(budget, comparisons, rows):
         errors = ", ".join(f"{row['b']} {float(row['mean_b']):.3g}" for row in found)
         limit = max((float(row["p_adjusted"]) for row in found), default=1)
         if found:
-            parts.append(f"{words} {len(found)} ({errors}{f'; p <= {limit:.2g}' if limit < 0.05 else ''})")
+            parts.append(f"{words} {len(found)} ({errors}{f'; p <= {limit:.3f}' if limit < 0.05 else ''})")
     return (f"At {budget}, where the methods hold {100 * min(held):.1f} to {100 * max(held):.1f} % of the full cache, {NAME} (mean relative "
             f"error {float(tested[0]['mean_a']):.3g}) is, of {len(tested)} methods, {', '.join(parts)}.")
 
@@ -119,9 +119,10 @@ trace_path, figure_path = os.path.abspath(options.trace), os.path.abspath(option
 draw_figure = os.path.join(os.path.dirname(os.path.abspath(__file__)), "draw_figure.py")
 with tempfile.TemporaryDirectory() as folder:
     with kvbench.Trace(trace_path) as trace:
-        write(trace, os.path.join(folder, "keydiff.h5"))
-    layers = ["--layers", options.layers] if options.layers else []
-    run(folder, program, "replay", trace_path, "--method", f"{NAME},{BASELINES}", *layers, "--rows", "trace", "--raw", "raw.h5",
+        prompt = options.prompt or next(iter(trace.prompts))
+        write(trace.prompts[prompt], os.path.join(folder, "keydiff.h5"))
+    part = ["--prompts", prompt, *(["--layers", options.layers] if options.layers else [])]
+    run(folder, program, "replay", trace_path, "--method", f"{NAME},{BASELINES}", *part, "--rows", "trace", "--raw", "raw.h5",
         "-o", "result.csv", "-q")
     run(folder, program, "compare", "raw.h5", "--a", NAME, "--by", "all", "-o", "compare.csv")
     comparisons, rows = load(os.path.join(folder, "compare.csv")), load(os.path.join(folder, "result.csv"))

@@ -23,6 +23,7 @@ parser.add_argument("files", nargs="+", help="CSV files of kvbench replay or kvb
 parser.add_argument("--methods", help="comma-separated list; default: all methods with an error")
 parser.add_argument("--cost", choices=("fraction", "bytes"), default="fraction", help="unit of the budget axis; default: fraction of tokens kept")
 parser.add_argument("--layer", default="all", help="number of a layer; default: all, the mean over layers")
+parser.add_argument("--prompt", help="prompt; default: all, the mean over prompts")
 parser.add_argument("--title", help="text above the figure")
 options = parser.parse_args()
 results = [name for name in options.files if name.endswith(".csv")]
@@ -58,9 +59,11 @@ def cost_of(row):
 def points_of(rows):
     """{(method, params): [(x, error, low, high, recall)], sorted by x} of the rows with an error. Prints the rows without one."""
     points = {}
+    prompts = {row["prompt"] for row in rows}
+    prompt = options.prompt or ("all" if "all" in prompts else min(prompts))
     for row in rows:
         whole = str(row["layer"]) == options.layer and row.get("kv_head") in ("all", None) and row.get("head") in ("all", None)
-        if not whole or row["method"] == "exact":
+        if not whole or row["prompt"] != prompt or row["method"] == "exact":
             continue
         x, error = cost_of(row), number(row["rel_err_mean"])
         if row["status"] != "ok" or not x or not error:

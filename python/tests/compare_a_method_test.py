@@ -42,7 +42,7 @@ class Story(PackageTest):
                     self.assertTrue(all(mean < own for mean in means), line)
                 if words != "not distinguishable from":
                     decided += int(number)
-                    self.assertLess(float(p_value), 0.05)
+                    self.assertLessEqual(float(p_value), 0.05)
         self.assertEqual(count, 10)  # at half of the memory every method is feasible
         self.assertGreater(decided, 3)
         drawn = {line.split()[0] for line in done.stdout.splitlines() if re.search(r" \.\. \d", line)}

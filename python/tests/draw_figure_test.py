@@ -8,7 +8,7 @@ import sys
 import environment
 
 environment.use(["h5py", "numpy", "matplotlib"], "KVBENCH_PYTHON", "venv", "scripts/fetch-model")
-from support import PACKAGE, PackageTest, main  # noqa: E402
+from support import PACKAGE, SAMPLE, PackageTest, main  # noqa: E402
 
 
 class Figure(PackageTest):
@@ -51,6 +51,14 @@ class Figure(PackageTest):
         self.assertIn("there is kmeans, quest, random, sink", self.draw("rows.csv", "--methods", "quest,h2o", code=1))
         self.assertIn("no row of layer 9", self.draw("rows.csv", "--layer", 9, code=1))
         self.assertIn("ends in .csv", self.draw("a.png", code=2))
+
+    def test_several_prompts_are_one_point(self):
+        """The mean over the prompts, or one of them."""
+        rows = {row["prompt"]: row for row in self.replay(SAMPLE, "-m", "sink", "-b", "25%", "--heads", "0", "--rows", "trace")}
+        self.assertGreater(len(rows), 2)
+        for flags, prompt in (([], "all"), (["--prompt", "1"], "1")):
+            said = re.findall(r"sink +[0-9.]+ +([0-9.]+)", self.draw("rows.csv", "d.svg", *flags))
+            self.assertEqual(said, [f"{rows[prompt]['rel_err_mean']:.4f}"])
 
     def test_several_files_are_one_figure(self):
         """A line per method; one that several files hold has a line per file."""

@@ -71,8 +71,8 @@ class Traces(PackageTest):
             self.assertEqual((trace.model, trace.group, trace.dtype), ("SmolLM2-135M-Instruct.Q4_1", 3, "f16"))
             prompt = trace.prompts["0"]
             self.assertEqual((prompt.name, prompt.num_tokens, prompt.prompt_tokens), ("genesis", 4096, 3840))
-            self.assertEqual(list(prompt.layers), [0, 1, 4, 15, 29])
-            layer = prompt.layers[4]
+            self.assertEqual(list(prompt.layers), [1, 8, 15, 21, 28])
+            layer = prompt.layers[8]
             self.assertEqual((layer.scale, layer.window, layer.column_sums_end), (0.125, 0, 3840))
             self.assertEqual(layer.query_positions.tolist(), list(range(3712, 4096)))
             self.assertEqual((layer.kv_head_of(5), list(layer.query_heads_of(1))), (1, [3, 4, 5]))
@@ -83,7 +83,7 @@ class Traces(PackageTest):
     def test_exact_attention_in_numpy_is_that_of_kvbench(self):
         """The output of `exact` for each query is softmax(scale q k^T) v over the tokens up to the query, computed here in double precision."""
         trace = self.synth("t.h5", "--dtype", "bf16")
-        run("replay", trace, "-m", "exact", "--raw", self.path("raw.h5"), "-o", self.path("rows.csv"))
+        run("replay", trace, "-m", "exact", "--raw", self.path("raw.h5"), "--raw-outputs", "-o", self.path("rows.csv"))
         with kvbench.Trace(trace) as trace, kvbench.Raw(self.path("raw.h5")) as raw:
             for result in raw.heads:
                 layer = trace.prompts[result.prompt].layers[result.layer]
