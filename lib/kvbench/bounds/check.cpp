@@ -2,6 +2,7 @@
 #include <kvbench/bounds/check.hpp>
 
 #include <functional>
+#include <set>
 
 namespace kvbench {
 namespace {
@@ -28,6 +29,7 @@ void adjust(std::span<CheckRow> rows, const std::function<bool(const CheckRow&)>
 }
 
 Verdict verdict_of(const CheckRow& row, double alpha) {
+  if (row.kind == CheckKind::claim) return claim_verdict(row.p_adjusted, row.holds);
   if (!row.assumptions) return Verdict::not_applicable;
   if (row.kind == CheckKind::data) return Verdict::consistent;
   if (row.vacuous()) return Verdict::vacuous;
@@ -42,18 +44,17 @@ std::string_view name_of(CheckKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-std::string_view name_of(Verdict verdict) {
-  constexpr std::string_view names[] = {"consistent", "violated", "vacuous", "not applicable"};
-  return names[static_cast<std::size_t>(verdict)];
-}
-
 void judge(std::span<CheckRow> rows, double alpha) {
   for (CheckRow& row : rows) set_failures(row);
   adjust(rows, [](const CheckRow& row) { return row.kind != CheckKind::claim; });
-  adjust(rows, [](const CheckRow& row) { return row.kind == CheckKind::claim; });
+  std::set<std::string> claims;
+  for (const CheckRow& row : rows) {
+    if (row.kind == CheckKind::claim) claims.insert(row.claim);
+  }
+  for (const std::string& claim : claims) {
+    adjust(rows, [&](const CheckRow& row) { return row.kind == CheckKind::claim && row.claim == claim; });
+  }
   for (CheckRow& row : rows) row.verdict = verdict_of(row, alpha);
 }
-
-bool is_fault(const CheckRow& row) { return row.verdict == Verdict::violated && row.kind != CheckKind::claim; }
 
 }  // namespace kvbench

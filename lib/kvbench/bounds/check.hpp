@@ -2,6 +2,7 @@
 // The rows of `kvbench validate`: what a check measured, what the measurement was compared with, and the verdict.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include <kvbench/core/statistics.hpp>
+#include <kvbench/core/verdict.hpp>
 #include <kvbench/kernels/view.hpp>
 
 namespace kvbench {
@@ -20,13 +22,10 @@ enum class CheckKind {
   exact,    ///< a deterministic statement; one exception is a fault
   theorem,  ///< holds with a stated probability; failures are counted over independent seeds
   data,     ///< a quantity for comparison with the bounds; it cannot be violated
-  claim,    ///< a figure, table or sentence of a paper, tested on this trace; `violated` is a finding, not a fault
+  claim,    ///< a figure, table or sentence of a paper, tested on this trace in both directions
   cost,     ///< the declared number of operations against the stated complexity; no times
 };
 std::string_view name_of(CheckKind kind);
-
-enum class Verdict { consistent, violated, vacuous, not_applicable };
-std::string_view name_of(Verdict verdict);
 
 /// The result of one statement on one subject. NaN and empty texts mean "does not apply".
 struct CheckRow {
@@ -48,25 +47,32 @@ struct CheckRow {
   double measured = NAN, measured_q99 = NAN;     ///< mean and 99 % quantile over seeds
   std::optional<std::int64_t> failures, trials;  ///< independent seeds
   double allowed = NAN;                          ///< failure probability that the statement allows; 0: none
-  double p_value = NAN;  ///< of the data if the statement holds; judge() computes it where failures are counted
-  std::string text;      ///< the values in a sentence, or the reason why there is no verdict
+  double p_value =
+      NAN;  ///< of the data if the statement holds; judge() computes it where failures are counted. Of claims: two-sided
+  bool holds = false;  ///< of claims: whether the measured value has the direction that the claim states
+  std::string text;    ///< the values in a sentence, or the reason why there is no verdict
   // Set by judge().
   Interval failure_interval{NAN, NAN};  ///< Clopper-Pearson, 95 %
-  double p_adjusted = NAN;              ///< Holm over the faults that one run could report
+  double p_adjusted = NAN;              ///< Holm over the faults that one run could report, or over the rows of the claim
   Verdict verdict = Verdict::not_applicable;
 
   /// For deterministic statements: the number of cases examined, and of those in which the statement does not hold.
   void count_exceptions(std::int64_t exceptions, std::int64_t cases) { failures = exceptions, trials = cases, allowed = 0; }
+  /// For claims: the one-sided p-values of the data if the claim did not hold, and if it did.
+  void decide_between(double p_for, double p_against) {
+    p_value = std::min(1.0, 2 * std::min(p_for, p_against)), holds = p_for < p_against;
+  }
   double slack() const { return bound / measured; }
   bool vacuous() const { return !std::isnan(trivial) && bound >= trivial; }
 };
 
 /// Sets the intervals, p-values and verdicts of all rows of a run. A row is `violated` where its assumptions are met, its bound is
-/// not vacuous and its p-value, adjusted by Holm over all law, exact, theorem and cost rows (claims: over the claims), is below
-/// `alpha`. A row without p-value and failures is `consistent` where it is data, else `not applicable`.
+/// not vacuous and its p-value, adjusted by Holm over all law, exact, theorem and cost rows, is below `alpha`. A row without p-value
+/// and failures is `consistent` where it is data, else `not applicable`. Rows of a claim are judged by claim_verdict(), with Holm over
+/// the rows of the same claim.
 void judge(std::span<CheckRow> rows, double alpha);
 
-/// Whether the row is a fault of the code or of the paper: violated, and of any kind but `claim`, whose violation is a finding.
-bool is_fault(const CheckRow& row);
+/// Whether the row is a fault of the code or of the paper.
+inline bool is_fault(const CheckRow& row) { return row.verdict == Verdict::violated; }
 
 }  // namespace kvbench

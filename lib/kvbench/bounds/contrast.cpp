@@ -6,12 +6,6 @@
 #include <fmt/format.h>
 
 namespace kvbench {
-namespace {
-
-constexpr double decided_level = 0.01;  // of the p-value at which the data support or contradict a claim
-
-}  // namespace
-
 Contrast contrast(std::span<const double> differences, int resamples) {
   std::vector<double> known;
   std::ranges::copy_if(differences, std::back_inserter(known), [](double x) { return std::isfinite(x); });
@@ -37,13 +31,9 @@ void set_claim(CheckRow& row, const Contrast& c, const std::string& what) {
     row.text = what + ": no observations";
     return;
   }
-  row.p_value = c.p_against;
-  const char* const finding = c.p_for < decided_level       ? "supports the claim"
-                              : c.p_against < decided_level ? "contradicts the claim"
-                                                            : "does not decide";
-  row.text = fmt::format(
-      "{}: mean {:+.4g} [{:+.4g}, {:+.4g}], median {:+.4g}, positive in {} of {} independent units; this trace {} (p = {:.2g})", what,
-      c.mean, c.interval.lo, c.interval.hi, c.median, c.positive, c.units, finding, std::min(c.p_for, c.p_against));
+  row.decide_between(c.p_for, c.p_against);
+  row.text = fmt::format("{}: mean {:+.4g} [{:+.4g}, {:+.4g}], median {:+.4g}, positive in {} of {} independent units", what,
+                         c.mean, c.interval.lo, c.interval.hi, c.median, c.positive, c.units);
 }
 
 }  // namespace kvbench

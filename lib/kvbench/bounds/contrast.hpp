@@ -23,8 +23,7 @@ struct Contrast {
 /// Units whose difference is NaN have no observation and are left out. Without resamples there is no interval.
 Contrast contrast(std::span<const double> differences, int resamples = 1000);
 
-/// Fills the row of a claim that the mean is positive: the measured mean, the p-value, and a text that says whether the data
-/// support the claim at 1 %, contradict it, or do not decide. `what` begins the text.
+/// Fills the row of a claim that the mean is positive: the measured mean, the p-value, and a text. `what` begins the text.
 void set_claim(CheckRow& row, const Contrast& contrast, const std::string& what);
 
 }  // namespace kvbench

@@ -220,6 +220,19 @@ std::string_view name_of(Outcome outcome) {
   return names[static_cast<std::size_t>(outcome)];
 }
 
+std::string_view name_of(Span span) {
+  constexpr std::string_view names[] = {"layer", "head", "prompt", "all"};
+  return names[static_cast<std::size_t>(span)];
+}
+
+std::string place_text(const Comparison& row, bool with_trace) {
+  std::string out = with_trace ? fmt::format("{}, ", row.trace.empty() ? row.sha256 : row.trace) : "";
+  if (!row.run.empty()) out += fmt::format("run {}, ", row.run);
+  out += "prompt " + row.prompt;
+  if (row.layer) out += fmt::format(", layer {}", *row.layer);
+  return row.query_head ? out + fmt::format(", head {}", *row.query_head) : out;
+}
+
 std::vector<Comparison> compare(const ComparisonRequest& request) { return Comparer(request).run(); }
 
 }  // namespace kvbench

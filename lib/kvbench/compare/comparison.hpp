@@ -6,11 +6,11 @@
 
 #include <kvbench/compare/catalogue.hpp>
 #include <kvbench/core/paired_test.hpp>
+#include <kvbench/core/verdict.hpp>
 
 namespace kvbench {
 
 inline constexpr double equal_cost = 1.05;  ///< ratio of costs up to which configurations are called equally expensive
-inline constexpr double decided_at = 0.05;  ///< largest adjusted p-value of a significant difference
 
 /// Reference methods, which are never the best: `exact`, and `oracle-topk`, which reads every key.
 bool is_reference(std::string_view method);
@@ -26,6 +26,7 @@ int enough_flips(std::size_t hypotheses);
 
 /// The scope of one comparison: a layer, a query head, a prompt, or a trace.
 enum class Span { layer, head, prompt, all };
+std::string_view name_of(Span span);
 
 enum class Outcome { a_better, b_better, tied, skipped };
 std::string_view name_of(Outcome outcome);
@@ -46,11 +47,16 @@ struct Comparison {
   Outcome outcome = Outcome::skipped;
   std::string reason;  ///< why there is no verdict, or a note on the verdict
   PairedTest test;
-  double p_adjusted = 1;          ///< by Holm over all comparisons of the call
-  Index pairs = 0, left_out = 0;  ///< number of (query, query head, seed) triples with both values, and of those without
-  std::size_t family = 0;         ///< hypotheses that Holm counted
-  std::size_t seeds = 0;          ///< number of pairs of seeds; 0 where neither side uses random numbers
+  Interval ratio_interval{NAN, NAN};  ///< of mean_a / mean_b: 95 %, by the same bootstrap as that of the difference
+  double p_adjusted = 1;              ///< by Holm over all comparisons of the call
+  Index pairs = 0, left_out = 0;      ///< number of (query, query head, seed) triples with both values, and of those without
+  std::size_t family = 0;             ///< hypotheses that Holm counted
+  std::size_t seeds = 0;              ///< number of pairs of seeds; 0 where neither side uses random numbers
+  double ratio() const { return test.mean_a / test.mean_b; }
 };
+
+/// "t.h5, run a, prompt 0, layer 3, head 1", as far as the comparison is about them; the trace where `with_trace`.
+std::string place_text(const Comparison& row, bool with_trace);
 
 /// Rows in the order of the groups, at least one. Throws Error where a name matches no configuration, or several sets of parameters,
 /// and where nothing can be compared.

@@ -211,7 +211,9 @@ Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const 
     out.reason = fmt::format("{} applies to no query of both", name_of(metric_));
     return out;
   }
-  out.test = paired_test(sums.sums(a_draws || b_draws), flips_);
+  const PairedSums paired = sums.sums(a_draws || b_draws);
+  out.test = paired_test(paired, flips_);
+  if (!out.test.infinite && out.test.mean_b != 0) out.ratio_interval = bootstrap_mean(paired.a, paired.b, paired.seeds);
   out.outcome = Outcome::tied;  // until the p-values are adjusted
   explain(out);
   if (const std::string note = cost_note(a, b, in_a, in_b, usable); !note.empty()) add_sentence(out.reason, note);

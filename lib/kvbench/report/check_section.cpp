@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of `kvbench validate`: verdicts per claim, violations, bounds next to measured values, statements that were not applicable.
+// Rows of `kvbench validate`: verdicts per claim, what the data refute, bounds next to measured values, statements that were not tested.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +13,8 @@
 namespace kvbench {
 namespace {
 
-constexpr std::array<const char*, 4> verdicts = {"consistent", "violated", "vacuous", "not applicable"};
+constexpr std::array<const char*, 4> claim_words = {"supported", "contradicted", "undecided", "untestable"};
+constexpr std::array<const char*, 4> statement_words = {"consistent", "violated", "vacuous", "not applicable"};
 
 struct CheckLine {
   const CsvTable* table;
@@ -21,7 +22,8 @@ struct CheckLine {
   const std::string& text(const char* column) const { return table->text(*row, column); }
   double number(const char* column) const { return table->number(*row, column); }
   bool is(const char* verdict) const { return text("verdict") == verdict; }
-  bool finding() const { return text("kind") == "claim"; }  // about the trace; a violation of any other kind is a fault
+  bool of_claim() const { return text("kind") == "claim"; }
+  const std::array<const char*, 4>& verdicts() const { return of_claim() ? claim_words : statement_words; }
 };
 
 /// Rows of one statement, one per subject.
@@ -44,6 +46,8 @@ std::vector<Statement> grouped(const std::vector<CheckLine>& lines, const std::v
   }
   return groups;
 }
+
+bool is_bad(std::string_view verdict) { return verdict == "violated" || verdict == "contradicted"; }
 
 std::size_t count_verdict(const Statement& group, const char* verdict) {
   return static_cast<std::size_t>(std::ranges::count_if(group.lines, [&](const CheckLine& l) { return l.is(verdict); }));
@@ -79,12 +83,12 @@ std::string smallest_in_group(const Statement& group, const char* column) {
 
 TableCell verdict_cell(const Statement& group) {
   std::string out;
-  for (const char* verdict : verdicts) {
+  for (const char* verdict : group.lines.front().verdicts()) {
     const std::size_t n = count_verdict(group, verdict);
     if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, verdict);
   }
-  if (count_verdict(group, "violated") > 0) return {out, Tone::bad};
-  return {out, count_verdict(group, "consistent") == 0 ? Tone::dim : Tone::plain};
+  if (count_verdict(group, "violated") + count_verdict(group, "contradicted") > 0) return {out, Tone::bad};
+  return {out, count_verdict(group, "consistent") + count_verdict(group, "supported") == 0 ? Tone::dim : Tone::plain};
 }
 
 std::string subject_of_line(const CheckLine& l) {
@@ -94,16 +98,19 @@ std::string subject_of_line(const CheckLine& l) {
   return out.empty() ? "-" : out;
 }
 
-DocTable claim_table(const std::vector<CheckLine>& lines) {
-  DocTable table{.title = "Verdicts by claim", .columns = {{"claim"}}, .rows = {}};
-  for (const char* verdict : verdicts) table.columns.push_back({verdict, true});
+/// Rows per verdict of each id, for claims of papers or for all other statements.
+DocTable count_table(const std::vector<CheckLine>& lines, bool claims) {
+  DocTable table{.title = claims ? "Claims of papers: number of tests by verdict"
+                                 : "Theorems, identities and costs: number of rows by verdict",
+                 .columns = {{"claim"}},
+                 .rows = {}};
+  const auto& columns = claims ? claim_words : statement_words;
+  for (const char* verdict : columns) table.columns.push_back({verdict, true});
   for (const Statement& group : grouped(lines, {"claim"})) {
     std::vector<TableCell> cells = {group.text("claim")};
-    for (const char* verdict : verdicts) {
+    for (const char* verdict : columns) {
       const std::size_t n = count_verdict(group, verdict);
-      cells.emplace_back(fmt::format("{}", n), n > 0 && std::string_view(verdict) == "violated" ? Tone::bad
-                                               : n == 0                                         ? Tone::dim
-                                                                                                : Tone::plain);
+      cells.emplace_back(fmt::format("{}", n), n == 0 ? Tone::dim : is_bad(verdict) ? Tone::bad : Tone::plain);
     }
     table.rows.push_back(std::move(cells));
   }
@@ -134,7 +141,7 @@ DocTable bound_table(const std::vector<CheckLine>& lines) {
 }
 
 /// Faults or findings, one row per statement, with the first of its subjects.
-DocTable violated_table(const std::vector<CheckLine>& lines, bool findings) {
+DocTable refuted_table(const std::vector<CheckLine>& lines, bool findings) {
   DocTable table{.title = findings ? "Findings: claims of papers that the data contradict"
                                    : "Faults: statements that must hold but do not",
                  .columns = {{"claim"},
@@ -146,7 +153,7 @@ DocTable violated_table(const std::vector<CheckLine>& lines, bool findings) {
                  .merged = 1};
   std::vector<CheckLine> bad;
   std::ranges::copy_if(lines, std::back_inserter(bad),
-                       [&](const CheckLine& l) { return l.is("violated") && l.finding() == findings; });
+                       [&](const CheckLine& l) { return l.is(findings ? "contradicted" : "violated"); });
   for (const Statement& g : grouped(bad, {"claim", "part"}))
     table.rows.push_back(
         {g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()), subject_of_line(g.lines.front()), g.text("text")});
@@ -154,13 +161,14 @@ DocTable violated_table(const std::vector<CheckLine>& lines, bool findings) {
 }
 
 DocTable untested_table(const std::vector<CheckLine>& lines) {
-  DocTable table{.title = "Statements that were not applicable",
+  DocTable table{.title = "Statements that could not be tested",
                  .columns = {{"claim"}, {"statement", false, true}, {"rows", true}, {"reason", false, true}},
                  .rows = {},
                  .folded = true,
                  .merged = 1};
   std::vector<CheckLine> untested;
-  std::ranges::copy_if(lines, std::back_inserter(untested), [](const CheckLine& l) { return l.is("not applicable"); });
+  std::ranges::copy_if(lines, std::back_inserter(untested),
+                       [](const CheckLine& l) { return l.is("not applicable") || l.is("untestable"); });
   for (const Statement& g : grouped(untested, {"claim", "part", "text"})) {
     const std::string& assumptions = g.text("assumptions_text");
     table.rows.push_back({g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()),
@@ -175,21 +183,29 @@ std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
   std::vector<CheckLine> lines;
   for (const CsvTable* table : tables) {
     for (const CsvRow& row : table->rows) {
-      if (std::ranges::find(verdicts, table->text(row, "verdict")) == verdicts.end())
-        throw Error("{}:{}: column 'verdict' holds '{}', which is not a verdict of kvbench validate", table->file, row.line,
-                    table->text(row, "verdict"));
-      lines.push_back({table, &row});
+      const CheckLine line{table, &row};
+      if (std::ranges::find(line.verdicts(), line.text("verdict")) == line.verdicts().end())
+        throw Error("{}:{}: column 'verdict' holds '{}', which is not a verdict of kvbench validate on a row of kind '{}'",
+                    table->file, row.line, line.text("verdict"), line.text("kind"));
+      lines.push_back(line);
     }
   }
   std::vector<Block> blocks = {
       Heading{2, "Bounds and claims"},
-      Paragraph{"Each statement was tested on every subject (a kv head, a stream, or the whole trace). Consistent: the data do "
-                "not contradict the statement. Violated: its assumptions hold and the data contradict it. A violated theorem, "
-                "identity or stated cost is a fault; a violated claim is a finding about these data. Vacuous: the bound is no "
-                "better than the trivial bound."}};
-  blocks.emplace_back(claim_table(lines));
+      Paragraph{
+          "Each statement was tested on every subject (a kv head, a stream, or the whole trace). Claims of papers are tested "
+          "in "
+          "both directions: supported or contradicted where one is significant at 5 %, else undecided; untestable where these "
+          "data "
+          "cannot decide. Theorems, identities and costs are consistent where the data do not refute them, violated (a fault) "
+          "where they do, and vacuous where the bound is no better than the trivial one."}};
+  for (const bool claims : {true, false}) {
+    std::vector<CheckLine> part;
+    std::ranges::copy_if(lines, std::back_inserter(part), [&](const CheckLine& l) { return l.of_claim() == claims; });
+    if (!part.empty()) blocks.emplace_back(count_table(part, claims));
+  }
   for (const bool findings : {false, true}) {
-    DocTable table = violated_table(lines, findings);
+    DocTable table = refuted_table(lines, findings);
     if (!table.rows.empty()) blocks.emplace_back(std::move(table));
   }
   blocks.emplace_back(bound_table(lines));

@@ -21,17 +21,16 @@ std::string failures_text(const CheckRow& r) {
   return r.failures && r.trials ? fmt::format("{}/{}", *r.failures, *r.trials) : "-";
 }
 
-/// One sentence per fault, and one per statement with findings, which names the first of its subjects.
-std::string violations(std::span<const CheckRow> rows) {
+/// One sentence per fault, and one per statement that the data contradict, which names the first of its subjects.
+std::string findings_text(std::span<const CheckRow> rows) {
   std::string out;
   std::vector<std::pair<const CheckRow*, int>> findings;
   for (const CheckRow& r : rows) {
-    if (r.verdict != Verdict::violated) continue;
     if (is_fault(r)) {
       out += fmt::format("violated: {} ({}) on {}: {}\n", r.claim, r.part, subject_text(r),
                          r.text.empty() ? failures_text(r) : r.text);
-      continue;
     }
+    if (r.verdict != Verdict::contradicted) continue;
     const auto same = [&](const auto& known) { return known.first->claim == r.claim && known.first->part == r.part; };
     const auto known = std::ranges::find_if(findings, same);
     if (known == findings.end()) {
@@ -42,10 +41,39 @@ std::string violations(std::span<const CheckRow> rows) {
   }
   for (const auto& [row, count] : findings) {
     const std::string more = count > 1 ? fmt::format(" and {} more", count - 1) : "";
-    out += fmt::format("finding: {} ({}) is contradicted on {}{}: {}\n", row->claim, row->part, subject_text(*row), more,
-                       row->text);
+    out += fmt::format("contradicted: {} ({}) on {}{}: {}\n", row->claim, row->part, subject_text(*row), more, row->text);
   }
   return out;
+}
+
+constexpr std::array statement_verdicts = {Verdict::consistent, Verdict::violated, Verdict::vacuous, Verdict::not_applicable};
+constexpr std::array claim_verdicts = {Verdict::supported, Verdict::contradicted, Verdict::undecided, Verdict::untestable};
+
+/// Rows per verdict of each id, for rows of claims or for all others; "" where there are none.
+std::string count_table(std::span<const CheckRow> rows, bool claims) {
+  std::vector<std::string> ids;
+  for (const CheckRow& r : rows) {
+    if ((r.kind == CheckKind::claim) == claims) add_distinct(ids, r.claim);
+  }
+  if (ids.empty()) return "";
+  TextRows lines = {{claims ? "claim of a paper" : "claim"}};
+  const auto& columns = claims ? claim_verdicts : statement_verdicts;
+  for (const Verdict verdict : columns) lines[0].emplace_back(name_of(verdict));
+  if (claims) lines[0].emplace_back("verdict");
+  for (const std::string& id : ids) {
+    lines.push_back({id});
+    for (const Verdict verdict : columns) {
+      const auto counts = [&](const CheckRow& r) { return r.claim == id && r.verdict == verdict; };
+      lines.back().push_back(fmt::format("{}", std::ranges::count_if(rows, counts)));
+    }
+    if (!claims) continue;
+    std::vector<Verdict> verdicts;
+    for (const CheckRow& r : rows) {
+      if (r.claim == id && r.kind == CheckKind::claim) verdicts.push_back(r.verdict);
+    }
+    lines.back().emplace_back(name_of(joint_verdict(verdicts)));
+  }
+  return aligned_rows(lines, [](std::size_t column) { return column == 0; });
 }
 
 }  // namespace
@@ -60,7 +88,9 @@ std::span<const Column<CheckRow>> check_columns() {
       {"layer", "layer of the model", text_of(&CheckRow::layer, "")},
       {"kv_head", "kv head", text_of(&CheckRow::kv_head, "")},
       {"params", "parameters of the method", text_of(&CheckRow::params)},
-      {"verdict", "consistent, violated, vacuous or not applicable", text_of(&CheckRow::verdict)},
+      {"verdict",
+       "supported, contradicted, undecided or untestable (claims); consistent, violated, vacuous or not applicable (others)",
+       text_of(&CheckRow::verdict)},
       {"assumptions", "1 where the theorem's assumptions are met", [](const CheckRow& r) { return r.assumptions ? "1" : "0"; }},
       {"assumptions_text", "the assumptions with their values", text_of(&CheckRow::assumptions_text)},
       {"literal", "bound with the constants of the paper", text_of(&CheckRow::literal)},
@@ -77,8 +107,8 @@ std::span<const Column<CheckRow>> check_columns() {
       {"failure_lo", "lower end of the Clopper-Pearson 95 % interval of the failure probability",
        [](const CheckRow& r) { return number_text(r.failure_interval.lo); }},
       {"failure_hi", "upper end of this interval", [](const CheckRow& r) { return number_text(r.failure_interval.hi); }},
-      {"p_value", "p-value of the data under the statement", text_of(&CheckRow::p_value)},
-      {"p_adjusted", "p_value adjusted by Holm over the run", text_of(&CheckRow::p_adjusted)},
+      {"p_value", "p-value of the data under the statement; two-sided for claims", text_of(&CheckRow::p_value)},
+      {"p_adjusted", "p_value adjusted by Holm over the run, or over the rows of the claim", text_of(&CheckRow::p_adjusted)},
       {"text", "the values in a sentence, or the reason why the statement was not tested", text_of(&CheckRow::text)},
       version_column<CheckRow>(),
       commit_column<CheckRow>(),
@@ -99,21 +129,13 @@ std::string check_markdown(std::span<const CheckRow> rows) {
     cells.back().emplace_back(name_of(r.verdict));
   }
   const std::string out = markdown_rows(cells, [](std::size_t column) { return column < 3 || column == 9; });
-  const std::string bad = violations(rows);
+  const std::string bad = findings_text(rows);
   return bad.empty() ? out : out + "\n" + bad;
 }
 
 std::string check_summary(std::span<const CheckRow> rows) {
-  std::vector<std::string> claims;
-  for (const CheckRow& r : rows) add_distinct(claims, r.claim);
-  std::string out =
-      fmt::format("{:<24} {:>10} {:>9} {:>8} {:>15}\n", "claim", "consistent", "violated", "vacuous", "not applicable");
-  for (const std::string& claim : claims) {
-    std::array<int, 4> count{};
-    for (const CheckRow& r : rows) count[static_cast<std::size_t>(r.verdict)] += r.claim == claim;
-    out += fmt::format("{:<24} {:>10} {:>9} {:>8} {:>15}\n", claim, count[0], count[1], count[2], count[3]);
-  }
-  return out + violations(rows);
+  const std::string statements = count_table(rows, false), claims = count_table(rows, true);
+  return statements + (statements.empty() || claims.empty() ? "" : "\n") + claims + findings_text(rows);
 }
 
 }  // namespace kvbench

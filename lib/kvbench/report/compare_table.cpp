@@ -19,14 +19,6 @@ auto of_test(T PairedTest::*value) {
   return where_compared([value](const Comparison& row) { return row.test.*value; });
 }
 
-std::string place_text(const Comparison& r, bool several) {
-  std::string out = several ? fmt::format("{} ", r.trace.empty() ? r.sha256 : r.trace) : "";
-  if (!r.run.empty()) out = r.run + " " + out;
-  out += "prompt " + r.prompt;
-  if (r.layer) out += fmt::format(", layer {}", *r.layer);
-  return r.query_head ? out + fmt::format(", head {}", *r.query_head) : out;
-}
-
 /// Header and rows of the short tables.
 TextRows brief_comparisons(std::span<const Comparison> rows) {
   TextRows out = {
@@ -83,6 +75,10 @@ std::span<const Column<Comparison>> compare_columns() {
       {"diff_lo", "lower end of its 95 % bootstrap interval",
        where_compared([](const Comparison& r) { return r.test.interval.lo; })},
       {"diff_hi", "upper end of this interval", where_compared([](const Comparison& r) { return r.test.interval.hi; })},
+      {"ratio", "mean_a / mean_b", where_compared([](const Comparison& r) { return r.ratio(); })},
+      {"ratio_lo", "lower end of its 95 % bootstrap interval",
+       where_compared([](const Comparison& r) { return r.ratio_interval.lo; })},
+      {"ratio_hi", "upper end of this interval", where_compared([](const Comparison& r) { return r.ratio_interval.hi; })},
       {"p_value", "two-sided p-value of the data, if a and b were equal on average", of_test(&PairedTest::p_value)},
       {"p_adjusted", "p_value adjusted by Holm over the call",
        where_compared([](const Comparison& r) { return r.p_adjusted; })},

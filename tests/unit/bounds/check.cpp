@@ -44,6 +44,7 @@ TEST_CASE("violated assumptions and missing figures give no verdict") {
   CHECK(verdict(row) == Verdict::not_applicable);
   CHECK(verdict(CheckRow{.kind = CheckKind::theorem}) == Verdict::not_applicable);
   CHECK(verdict(CheckRow{.kind = CheckKind::data}) == Verdict::consistent);
+  CHECK(verdict(CheckRow{.kind = CheckKind::claim}) == Verdict::untestable);
 }
 
 TEST_CASE("one failure of a deterministic statement is a fault") {
@@ -56,17 +57,24 @@ TEST_CASE("one failure of a deterministic statement is a fault") {
   CHECK(verdict(row) == Verdict::consistent);
 }
 
-TEST_CASE("Holm adjusts over the run, separately for findings and faults") {
+TEST_CASE("Holm adjusts over the run, separately for faults and for each claim") {
   std::vector<CheckRow> rows(10, CheckRow{.kind = CheckKind::law});
   for (CheckRow& row : rows) row.p_value = 0.5;
   rows[0].p_value = 3e-4;  // significant alone, but not among ten rows
-  rows.push_back({.kind = CheckKind::claim});
-  rows.back().p_value = 3e-4;  // the only claim
+  for (const char* claim : {"a", "b", "b"}) rows.push_back({.claim = claim, .kind = CheckKind::claim, .p_value = 0.03});
+  rows.back().holds = true;
   judge(rows, 1e-3);
   CHECK(rows[0].p_adjusted == doctest::Approx(3e-3));
   CHECK(rows[0].verdict == Verdict::consistent);
-  CHECK(rows.back().verdict == Verdict::violated);
-  CHECK_FALSE(is_fault(rows.back()));
+  CHECK(rows[10].p_adjusted == 0.03);
+  CHECK(rows[10].verdict == Verdict::contradicted);
+  CHECK_FALSE(is_fault(rows[10]));
+  CHECK(rows[11].p_adjusted == 0.06);
+  CHECK(rows[11].verdict == Verdict::undecided);
+  rows[11].p_value = rows[12].p_value = 0.02;
+  judge(rows, 1e-3);
+  CHECK(rows[11].verdict == Verdict::contradicted);
+  CHECK(rows[12].verdict == Verdict::supported);
   rows[0].p_value = 1e-5;
   judge(rows, 1e-3);
   CHECK(is_fault(rows[0]));

@@ -44,18 +44,18 @@ TEST_CASE("units without a value are left out; no verdict without units or for e
   const std::vector<double> some = {NAN, 4, NAN}, none = {NAN}, equal = {0, 0, 0};
   CHECK(contrast(some).units == 1);
   CHECK(contrast(some).mean == 4);
-  CHECK(judged(contrast(none)) == Verdict::not_applicable);
-  CHECK(judged(contrast(equal)) == Verdict::consistent);
+  CHECK(judged(contrast(none)) == Verdict::untestable);
+  CHECK(judged(contrast(equal)) == Verdict::undecided);
 }
 
-TEST_CASE("a clear difference in the wrong direction is a finding, one in the right direction is not") {
+TEST_CASE("a clear difference in the right direction supports a claim, one in the wrong direction contradicts it") {
   std::vector<double> up, down;
   for (std::uint32_t u = 0; u < 60; ++u) {
     up.push_back(0.2 + draw(0, u));
     down.push_back(-0.2 - draw(0, u));
   }
-  CHECK(judged(contrast(up)) == Verdict::consistent);
-  CHECK(judged(contrast(down)) == Verdict::violated);
+  CHECK(judged(contrast(up)) == Verdict::supported);
+  CHECK(judged(contrast(down)) == Verdict::contradicted);
 }
 
 // 4000 trials of no difference, symmetric and skewed: at most the share of the level may be significant, and a difference must be detected.

@@ -146,14 +146,16 @@ void check_exponent(CheckContext& context, const WalkSample& sample, const std::
     row.measured_q99 = quantile(slopes, 0.99);
     row.trials = static_cast<std::int64_t>(slopes.size());
     row.text = describe(slopes, interval, samples);
-    if (growing) row.p_value = p_of_inverse(slopes);
+    const double p = p_of_inverse(slopes);
+    if (growing) row.decide_between(1 - p, p);
   }
 }
 
 Claim balancekv_exponent() {
   return {.id = "balancekv.exponent",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1 and section 4",
-          .statement = "the error falls like 1 / memory where blocks grow with the list, and like 1 / sqrt(memory) where they are fixed",
+          .statement =
+              "the error falls like 1 / memory where blocks grow with the list, and like 1 / sqrt(memory) where they are fixed",
           .method = "balancekv",
           .run = run_balancekv_exponent};
 }

@@ -74,7 +74,7 @@ void add_rows(CheckContext& context, const Subject* subject, const LagCurves& cu
       row.kv_head = subject->head.head.value;
     }
     row.measured = static_cast<double>(test.broken_surely) / static_cast<double>(test.tested);
-    row.p_value = test.p_value;
+    row.decide_between(test.p_for, test.p_against);
     row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block_tokens);
     row.text = fmt::format(
         "{} of {} inequalities have a negative mean, {} an interval below 0 (95 %), smallest mean {:.2g}; s(1) = {:.3f}, "
@@ -138,7 +138,8 @@ ShapeTest test_shape(const std::vector<std::vector<double>>& values) {
     test.broken += c.mean < 0;
     test.broken_surely += c.interval.hi < 0;
     test.worst = std::min(test.worst, c.mean);
-    test.p_value = std::min(test.p_value, c.p_against * static_cast<double>(test.tested));
+    test.p_against = std::min(test.p_against, c.p_against * static_cast<double>(test.tested));
+    test.p_for = std::max(test.p_for, c.p_for);
   }
   return test;
 }

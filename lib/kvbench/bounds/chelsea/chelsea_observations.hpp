@@ -26,7 +26,8 @@ struct ShapeTest {
   Index broken = 0;         ///< inequalities whose mean is below 0
   Index broken_surely = 0;  ///< inequalities whose 95 % interval lies below 0
   double worst = 0;         ///< smallest mean, or 0 where none is negative
-  double p_value = 1;       ///< of the data if all inequalities held, by Bonferroni
+  double p_against = 1;     ///< p-value of the data if all inequalities held, by Bonferroni
+  double p_for = 0;         ///< p-value of the data if one of them did not
 };
 /// values[inequality][block].
 ShapeTest test_shape(const std::vector<std::vector<double>>& values);
