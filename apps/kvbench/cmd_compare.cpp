@@ -3,7 +3,9 @@
 
 #include <fmt/ranges.h>
 
+#include <kvbench/config/sweep.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/report/claim_table.hpp>
 #include <kvbench/report/compare_table.hpp>
 #include <kvbench/report/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>
@@ -22,7 +24,7 @@ const std::map<std::string, Span> spans = {
 
 struct CompareFlags {
   std::vector<std::string> files;
-  std::string a, b, metric = "rel_err", output, format;
+  std::string a, b, metric = "rel_err", sweep, output, format;
   Span span = Span::layer;
 };
 
@@ -37,20 +39,46 @@ Metric metric_of(const std::string& name) {
   return static_cast<Metric>(found - names.begin());
 }
 
+/// The files, open for one metric.
+class OpenResults {
+ public:
+  OpenResults(const std::vector<std::string>& paths, Metric metric) {
+    for (const std::string& path : paths) {
+      if (sweep::is_cells_file(path))
+        owners_.push_back(std::make_unique<sweep::CellsResults>(path, metric));
+      else
+        owners_.push_back(open_query_results(path, name_of(metric)));
+      files.push_back(owners_.back().get());
+    }
+  }
+  std::vector<const QueryResults*> files;
+
+ private:
+  std::vector<std::unique_ptr<QueryResults>> owners_;
+};
+
+/// The claims of a sweep file, tested on these results.
+int test_claims(const CompareFlags& o) {
+  Output output(o.output);
+  std::vector<ClaimResult> results;
+  for (const config::Published& published : config::read_sweep(o.sweep).published) {
+    const OpenResults results_of_metric(o.files, published.claim.metric);
+    results.push_back(test_claim(published.claim, results_of_metric.files));
+  }
+  if (results.empty()) throw Error("{}: states no claim; add a block [[published]] with relations", o.sweep);
+  output.finish(o.format == "md" || shows_table(o.format, output) ? claims_text(results) : claims_csv(results));
+  return done;
+}
+
 int run(const CompareFlags& o) {
   if (o.files.empty())
     throw Error("give a file of results: one written with replay --raw, a CSV with --rows query, or the cells file of a sweep");
+  if (!o.sweep.empty()) return test_claims(o);
   ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = metric_of(o.metric), .span = o.span};
   if (!o.a.empty()) request.a = parse_configuration(o.a, "--a");
   if (!o.b.empty()) request.b = parse_configuration(o.b, "--b");
-  std::vector<std::unique_ptr<QueryResults>> files;
-  for (const std::string& path : o.files) {
-    if (sweep::is_cells_file(path))
-      files.push_back(std::make_unique<sweep::CellsResults>(path, request.metric));
-    else
-      files.push_back(open_query_results(path, o.metric));
-    request.files.push_back(files.back().get());
-  }
+  const OpenResults results(o.files, request.metric);
+  request.files = results.files;
   Output output(o.output);
   const std::vector<Comparison> rows = compare(request);
   const bool table = shows_table(o.format, output);
@@ -71,6 +99,9 @@ Command add_compare(CLI::App& app) {
   flags->add_option("--b", o.b, "The other configuration (default: all others; without --a and --b: all against the best one)");
   flags->add_option("--metric", o.metric, "Metric with values per query")->capture_default_str();
   add_choice(flags, "--by", o.span, spans, "Scope of one comparison: layer, head (query head), prompt or all (default: layer)");
+  CLI::Option* sweep =
+      flags->add_option("--sweep", o.sweep, "Test the claims of this sweep file, with the test of the sweep itself");
+  for (const char* other : {"--a", "--b", "--metric", "--by"}) sweep->excludes(other);
   add_form_flags(flags, o.format, o.output);
   add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(compare_columns()));
   return {flags, [options] { return run(*options); }};

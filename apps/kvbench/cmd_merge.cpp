@@ -42,7 +42,7 @@ int run(const MergeFlags& options) {
   for (const std::string& note : merged.notes) fmt::print(stderr, "kvbench: {}\n", note);
   check_missing(merged, options.partial);
   SweepTables tables("the sweep '" + merged.layout.name + "'", has_replays(merged.layout), has_measures(merged.layout),
-                     options.table);
+                     !merged.layout.claims.empty(), options.table);
   return tables.finish(collect(merged.layout, merged.files, options.table.grain));
 }
 

@@ -4,6 +4,7 @@
 
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/report/claim_table.hpp>
 #include <kvbench/report/report.hpp>
 
 #include "commands.hpp"
@@ -30,22 +31,21 @@ std::string format_of(const ReportFlags& o) {
   throw Error("-o '{}': the name does not imply a format; end it with .html or .md, or give --format", o.output);
 }
 
-/// Adds title, description and published results of a sweep file. Each row of a result may have a number of its own, `paper`.
+/// Adds title, description and published results of a sweep file.
 void add_sweep_file(const ReportFlags& o, ReportOptions& report) {
   const config::Sweep sweep = config::read_sweep(o.sweep);
   if (report.title == ReportOptions().title) report.title = sweep.name;
   report.description = sweep.description;
-  for (const config::Published& p : sweep.published) {
-    for (kvbench::Published::Filter filter : p.rows) {
-      std::string paper = p.paper;
-      const auto own = std::ranges::find(filter, "paper", &std::pair<std::string, std::string>::first);
-      if (own != filter.end()) {
-        paper = own->second;
-        filter.erase(own);
-      }
-      report.published.push_back({p.claim, paper, p.metric, {filter}, p.why});
-    }
+  for (const config::Published& p : sweep.published)
+    report.published.push_back({p.claim.text, p.paper, p.metric, p.rows, p.why});
+}
+
+std::vector<ClaimResult> claims_in(const std::vector<CsvTable>& tables) {
+  std::vector<ClaimResult> claims;
+  for (const CsvTable& table : tables) {
+    if (table.has("claim_verdict")) std::ranges::move(claims_of(table), std::back_inserter(claims));
   }
+  return claims;
 }
 
 /// Names files of the same name in different folders by their paths.
@@ -70,6 +70,7 @@ int run(const ReportFlags& o) {
   const Document document = make_report(tables, report);
   Output output(o.output);
   output.finish(format == "md" ? markdown(document) : html(document));
+  if (output.to_file()) print(claims_text(claims_in(tables)));
   return done;
 }
 
@@ -79,12 +80,15 @@ Command add_report(CLI::App& app) {
   CLI::App* flags = app.add_subcommand("report", "Make one HTML or Markdown file with figures and tables from CSV files");
   auto options = std::make_shared<ReportFlags>();
   ReportFlags& o = *options;
-  flags->add_option("tables", o.tables, "CSV files written by replay, sweep (rows or measures) and validate")->required();
+  flags->add_option("tables", o.tables, "CSV files written by replay, sweep (rows, measures or claims) and validate")
+      ->required();
   flags->add_option("-o,--output", o.output, "Output file (.html or .md), written atomically; -: standard output")->required();
   flags->add_option("--format", o.format, "html or md (default: implied by the name of the output)")
       ->check(CLI::IsMember({"html", "md"}));
-  flags->add_option("--sweep", o.sweep,
-                    "Sweep file of the tables: adds its title, and the published results beside the measured ones");
+  flags->add_option(
+      "--sweep", o.sweep,
+      "Sweep file of the tables: adds its title, and the published results beside the measured ones; its verdicts are in the "
+      "table of claims");
   flags->add_option("--title", o.report.title, "Title of the report")->capture_default_str();
   return {flags, [options] { return run(*options); }};
 }

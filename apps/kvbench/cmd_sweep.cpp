@@ -103,7 +103,8 @@ int run(SweepFlags& options) {
     return done;
   }
   std::optional<SweepTables> tables;
-  if (!sharded) tables.emplace(options.file, has_replays(sweep), has_measures(sweep), options.run);
+  if (!sharded)
+    tables.emplace(options.file, has_replays(sweep), has_measures(sweep), !sweep.sweep.published.empty(), options.run);
   const std::string path = cells_path(options);
   std::vector<CellsFile> cells;
   cells.push_back(open_cells(options, path));

@@ -31,9 +31,9 @@ ARROWS = {
     "replay": ["replay/answer", "replay/kept", "replay/run"],
     "bounds": ["replay"],
     "compare": ["replay"],
-    "config": ["bounds"],
+    "config": ["bounds", "compare"],
     "report": ["bounds", "compare"],
-    "sweep": ["config", "compare"],
+    "sweep": ["config"],
 }
 SOURCES = (".hpp", ".cpp", ".cu", ".cuh")
 

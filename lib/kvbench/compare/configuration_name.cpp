@@ -11,6 +11,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/contract/method_text.hpp>
+#include <kvbench/methods/registry.hpp>
 
 namespace kvbench {
 namespace {
@@ -24,7 +25,31 @@ std::set<std::string> parameters_of(std::string text) {
   return parameters;
 }
 
-bool same_params(const std::string& a, const std::string& b) { return parameters_of(a) == parameters_of(b); }
+/// The text that results have for parameters as written: without those with their default value. Absent where the method is not in the
+/// registry, or does not accept them.
+std::optional<std::string> canonical(const std::string& method, const std::string& params) {
+  std::vector<Assignment> settings;
+  for (const std::string& one : parameters_of(params)) {
+    const std::size_t equals = one.find('=');
+    if (equals == std::string::npos) return std::nullopt;
+    settings.push_back({one.substr(0, equals), one.substr(equals + 1)});
+  }
+  const auto info = std::ranges::find(all_methods(), method, &MethodInfo::name);
+  if (info == all_methods().end()) return std::nullopt;
+  try {
+    return info->bind(settings).text();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Whether parameters as written are those of a configuration.
+bool same_params(const std::string& written, const QueryConfiguration& configuration) {
+  const std::set<std::string> has = parameters_of(configuration.params);
+  if (parameters_of(written) == has) return true;
+  const std::optional<std::string> text = canonical(configuration.method, written);
+  return text && parameters_of(*text) == has;
+}
 
 /// Distinct texts in the order of their first appearance.
 template <class F>
@@ -67,7 +92,7 @@ ConfigurationName parse_configuration(std::string_view text, std::string_view fl
 }
 
 bool matches(const ConfigurationName& name, const QueryConfiguration& configuration) {
-  return configuration.method == name.method && (!name.params || same_params(configuration.params, *name.params)) &&
+  return configuration.method == name.method && (!name.params || same_params(*name.params, configuration)) &&
          (!name.budget || configuration.budget == *name.budget);
 }
 
@@ -81,7 +106,7 @@ void check_known(const ConfigurationName& name, std::span<const QueryConfigurati
   const auto labels =
       distinct(known, [&](const auto& c) { return c.method == name.method ? std::optional(label_of(c)) : std::nullopt; });
   const auto right = distinct(known, [&](const auto& c) {
-    const bool fits = c.method == name.method && (!name.params || same_params(c.params, *name.params));
+    const bool fits = c.method == name.method && (!name.params || same_params(*name.params, c));
     return fits ? std::optional(label_of(c)) : std::nullopt;
   });
   if (right.empty()) refuse("configuration", fmt::format("{}[{}]", name.method, *name.params), labels);

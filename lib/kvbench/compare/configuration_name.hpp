@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of configurations in results: [FILE:]METHOD[PARAMS][@BUDGET], such as subgen, subgen[t=4;delta=2], uniform@25% or
 // 2:uniform@256. FILE is the number of the file on the command line, from 1. Without [PARAMS] the results must have the method with
-// only one set of parameters; [] are the defaults.
+// only one set of parameters; [] are the defaults, and a parameter may be named although it has its default value.
 #pragma once
 
 #include <optional>

@@ -37,6 +37,14 @@ inline std::optional<Status> find_status(std::string_view name) {
   return std::nullopt;
 }
 
+/// The metric of this name, if there is one.
+inline std::optional<Metric> find_metric(std::string_view name) {
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    if (name == name_of(static_cast<Metric>(m))) return static_cast<Metric>(m);
+  }
+  return std::nullopt;
+}
+
 /// The values of a configuration at a place.
 struct QueryValues {
   Status status = Status::ok;

@@ -48,11 +48,12 @@ name = "sampling"
 methods = ["uniform", { name = "subgen", t = [2, 4] }]
 exclude = [{ method = "subgen", budget = "12.5%" }]
 
-# A published result, which `kvbench report --sweep FILE.toml` shows beside the rows:
+# A claim of a paper, which the sweep tests, and numbers of the paper, which the report shows beside the rows:
 [[published]]
 claim = "Selection by attention is better than keeping the first and last tokens"
 paper = "no number in the text"
 metric = "rel_err_mean"
+relations = [{ run = "eviction", a = "snapkv", is = "lower", b = "sink", by = "layer" }]   # or: untestable = "why"
 rows = [{ run = "eviction", method = "snapkv" }, { run = "eviction", method = "sink" }]
 why = "another model, and the error of attention instead of the score of a task"
 

@@ -5,35 +5,11 @@
 #include <filesystem>
 
 #include <kvbench/config/field_names.hpp>
+#include <kvbench/config/published.hpp>
 #include <kvbench/config/run_keys.hpp>
 
 namespace kvbench::config {
 namespace {
-
-const std::string& text_of(const Member& member) {
-  if (member.value.kind != Value::Kind::text) {
-    fail_at(member.value.place, "'{}' takes a text, not {}", member.key, describe(member.value));
-  }
-  return member.value.text;
-}
-
-/// [{run = "paper", method = "uniform"}, ...]
-std::vector<std::vector<std::pair<std::string, std::string>>> read_rows(const Member& member) {
-  std::vector<std::vector<std::pair<std::string, std::string>>> rows;
-  const Value& list = member.value;
-  if (list.kind != Value::Kind::list) fail_at(list.place, "'rows' takes a list of tables, not {}", describe(list));
-  for (const Value& item : list.items) {
-    if (item.kind != Value::Kind::table) fail_at(item.place, "'rows' takes tables such as {{ method = \"uniform\" }}");
-    auto& row = rows.emplace_back();
-    for (const Member& column : item.members) {
-      if (column.value.kind == Value::Kind::list || column.value.kind == Value::Kind::table) {
-        fail_at(column.value.place, "'{}' takes a value, not {}", column.key, describe(column.value));
-      }
-      row.emplace_back(column.key, column.value.text);
-    }
-  }
-  return rows;
-}
 
 /// The members of a run other than its name, which is stored in `name`.
 std::vector<Member> settings_of(const Value& table, std::string& name) {
@@ -73,40 +49,16 @@ void check_zip(const SweepRun& run) {
   }
 }
 
-Published read_published(const Value& table) {
-  Published out{.place = table.place};
-  for (const Member& member : table.members) {
-    if (member.key == "claim") {
-      out.claim = text_of(member);
-    } else if (member.key == "paper") {
-      out.paper = text_of(member);
-    } else if (member.key == "metric") {
-      out.metric = text_of(member);
-    } else if (member.key == "why") {
-      out.why = text_of(member);
-    } else if (member.key == "rows") {
-      out.rows = read_rows(member);
-    } else {
-      reject_key(member, {"claim", "paper", "metric", "rows", "why"}, "a block [[published]]");
-    }
-  }
-  if (out.claim.empty() || out.metric.empty() || out.rows.empty()) {
-    fail_at(out.place, "a block [[published]] needs 'claim', 'metric' and 'rows'");
-  }
-  return out;
-}
-
 class SweepReader {
  public:
-  explicit SweepReader(const std::string& path) {
+  SweepReader(const std::string& path, const Value& root) : root_(root) {
     sweep_.file = path;
     sweep_.name = std::filesystem::path(path).stem().string();
   }
 
   Sweep read() {
-    const Value root = read_toml(sweep_.file);
-    const Value* runs = nullptr;
-    for (const Member& member : root.members) {
+    const Value *runs = nullptr, *published = nullptr;
+    for (const Member& member : root_.members) {
       if (member.key == "name") {
         sweep_.name = text_of(member);
       } else if (member.key == "description") {
@@ -116,13 +68,15 @@ class SweepReader {
       } else if (member.key == "run") {
         runs = &member.value;
       } else if (member.key == "published") {
-        for (const Value& table : blocks(member.value, "published")) sweep_.published.push_back(read_published(table));
+        published = &member.value;
       } else {
         reject_key(member, {"name", "description", "defaults", "run", "published"}, "a sweep file");
       }
     }
     if (runs == nullptr) throw Error("{}: has no run; add a block [[run]] with traces and methods", sweep_.file);
     read_runs(*runs);
+    if (published == nullptr) return std::move(sweep_);
+    for (const Value& table : blocks(*published, "published")) sweep_.published.push_back(read_published(table, sweep_.runs));
     return std::move(sweep_);
   }
 
@@ -152,13 +106,15 @@ class SweepReader {
     }
   }
 
+  const Value& root_;
   Sweep sweep_;
   SweepRun defaults_;
 };
 
 }  // namespace
 
-Sweep read_sweep(const std::string& path) { return SweepReader(path).read(); }
+Sweep read_sweep(const std::string& path) { return SweepReader(path, read_toml(path)).read(); }
+Sweep read_sweep(const std::string& path, const std::string& text) { return SweepReader(path, parse_toml(path, text)).read(); }
 
 void use_traces(Sweep& sweep, const std::vector<std::string>& paths, const std::string& origin) {
   for (SweepRun& run : sweep.runs) {

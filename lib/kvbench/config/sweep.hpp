@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <kvbench/bounds/measures.hpp>
+#include <kvbench/compare/paper_claim.hpp>
 #include <kvbench/config/value.hpp>
 #include <kvbench/replay/plan/request.hpp>
 
@@ -43,7 +44,7 @@ struct SweepRun {
 /// A published result for comparison with those of the sweep: a block [[published]].
 struct Published {
   Place place;
-  std::string claim;                                                   ///< what the paper claims
+  PaperClaim claim;                                                    ///< what the paper claims, and how it is tested here
   std::string paper;                                                   ///< the number as printed in the paper
   std::string metric;                                                  ///< column of the CSV that corresponds to it
   std::vector<std::vector<std::pair<std::string, std::string>>> rows;  ///< rows to show, each as columns with their values
@@ -59,6 +60,8 @@ struct Sweep {
 /// Reads a sweep file and checks everything that can be checked without its traces. Relative paths refer to the folder of the
 /// file. Throws Error with file, line, column, cause and remedy.
 Sweep read_sweep(const std::string& path);
+/// The same for the text of the file `path`, which need not exist.
+Sweep read_sweep(const std::string& path, const std::string& text);
 
 /// A commented example with every key, and every method with its parameters.
 std::string example_sweep();

@@ -90,8 +90,14 @@ std::string describe(const Value& value) {
   }
 }
 
-Value read_toml(const std::string& path) {
-  const std::string text = read_text(path);
+const std::string& text_of(const Member& member) {
+  if (member.value.kind == Value::Kind::text) return member.value.text;
+  fail_at(member.value.place, "'{}' takes a text, not {}", member.key, describe(member.value));
+}
+
+Value read_toml(const std::string& path) { return parse_toml(path, read_text(path)); }
+
+Value parse_toml(const std::string& path, const std::string& text) {
   try {
     const toml::table table = toml::parse(text, path);
     return Converter(path).value(table);

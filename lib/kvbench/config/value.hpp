@@ -52,7 +52,12 @@ struct Member {
 /// A description for messages: "the text 'x'", "the number 3", "a list".
 std::string describe(const Value& value);
 
+/// The text of a member. Throws Error with its place where it is no text.
+const std::string& text_of(const Member& member);
+
 /// Reads a whole file. Throws Error where it is missing or not valid TOML, with the place.
 Value read_toml(const std::string& path);
+/// The same for the text of the file `path`, which need not exist.
+Value parse_toml(const std::string& path, const std::string& text);
 
 }  // namespace kvbench::config

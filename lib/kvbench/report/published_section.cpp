@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published numbers next to the rows that they are compared with.
+// Claims of the paper with their verdicts, and published numbers next to the rows that they are compared with.
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -33,8 +34,8 @@ bool matches(const CsvTable& table, const CsvRow& row, const Published::Filter& 
 }
 
 /// Rows that match the filter. Where it names no prompt and some rows are over all prompts, only those.
-std::vector<std::pair<const CsvTable*, const CsvRow*>> found(std::span<const CsvTable* const> tables,
-                                                             const Published::Filter& filter) {
+std::vector<std::pair<const CsvTable*, const CsvRow*>> find_rows(std::span<const CsvTable* const> tables,
+                                                                 const Published::Filter& filter) {
   std::vector<std::pair<const CsvTable*, const CsvRow*>> rows;
   for (const CsvTable* table : tables) {
     for (const CsvRow& row : table->rows) {
@@ -88,37 +89,111 @@ std::vector<std::pair<std::string, std::string>> measured_means(std::span<const 
   return out;
 }
 
+/// The numbers of the paper beside ours.
+DocTable number_table(const Published& p, const ReportTables& tables) {
+  DocTable out{.title = "Published numbers",
+               .columns = {{"paper", false, true},
+                           {"row", false, true},
+                           {"budget"},
+                           {"trace"},
+                           {"metric"},
+                           {"kvbench, mean [95 % interval]", true}},
+               .rows = {},
+               .merged = 1};
+  for (Published::Filter filter : p.rows) {
+    std::string paper = p.paper;
+    const auto own = std::ranges::find(filter, "paper", &std::pair<std::string, std::string>::first);
+    if (own != filter.end()) {
+      paper = own->second;
+      filter.erase(own);
+    }
+    const auto add = [&](const std::string& budget, const std::string& trace, TableCell value) {
+      out.rows.push_back({paper, filter_text(filter), budget, trace, p.metric, std::move(value)});
+    };
+    const auto replayed = find_rows(tables.replays, filter);
+    const auto heads = names(filter, "measure") ? measured_means(tables.measures, filter)
+                                                : decltype(measured_means(tables.measures, filter)){};
+    if (replayed.empty() && heads.empty()) add("", "", {"no such row", Tone::bad});
+    for (const auto& [table, row] : replayed)
+      add(table->text(*row, "budget"), table->text(*row, "trace"), ours(*table, *row, p.metric));
+    for (const auto& [trace, value] : heads) add("", trace, value);
+  }
+  return compact(std::move(out));
+}
+
+TableCell verdict_cell(Verdict verdict) {
+  const Tone tone = verdict == Verdict::contradicted ? Tone::bad : verdict == Verdict::supported ? Tone::plain : Tone::dim;
+  return {std::string(name_of(verdict)), tone};
+}
+
+DocTable test_table(const ClaimResult& claim) {
+  DocTable out{.title = "Tests",
+               .columns = {{"relation", false, true},
+                           {"trace"},
+                           {"place"},
+                           {"verdict"},
+                           {"mean a", true},
+                           {"mean b", true},
+                           {"a / b [95 % interval]", true},
+                           {"a - b [95 % interval]", true},
+                           {"p", true},
+                           {"by Holm", true},
+                           {"blocks of queries", true},
+                           {"seeds", true},
+                           {"note", false, true}},
+               .rows = {},
+               .merged = 1};
+  for (const RelationResult& result : claim.results) {
+    const Comparison& c = result.comparison;
+    std::vector<TableCell> cells = {result.relation, c.trace, test_text(result, false), verdict_cell(result.verdict)};
+    if (c.outcome == Outcome::skipped) {
+      cells.resize(12);
+    } else {
+      for (const double mean : {c.test.mean_a, c.test.mean_b}) cells.emplace_back(three_digits(mean));
+      cells.emplace_back(interval_text(c.ratio(), c.ratio_interval.lo, c.ratio_interval.hi));
+      cells.emplace_back(interval_text(c.test.difference, c.test.interval.lo, c.test.interval.hi));
+      for (const double p : {result.p_value, c.p_adjusted}) cells.emplace_back(short_number(p));
+      cells.emplace_back(fmt::format("{}", c.test.blocks));
+      cells.emplace_back(c.seeds > 0 ? fmt::format("{}", c.seeds) : "");
+    }
+    cells.emplace_back(c.reason);
+    out.rows.push_back(std::move(cells));
+  }
+  return compact(std::move(out));
+}
+
+/// The verdict, then what it rests on.
+void add_verdict(std::vector<Block>& blocks, const ClaimResult& claim) {
+  std::istringstream lines(verdict_text(claim));
+  std::string line, first;
+  std::getline(lines, first);
+  blocks.push_back(Heading{3, first});
+  while (std::getline(lines, line)) blocks.push_back(Paragraph{line.substr(2)});
+  for (Block& block : claim_figures(claim)) blocks.push_back(std::move(block));
+  if (!claim.results.empty()) blocks.emplace_back(test_table(claim));
+}
+
 }  // namespace
 
-std::vector<Block> published_blocks(std::span<const Published> published, std::span<const CsvTable* const> replays,
-                                    std::span<const CsvTable* const> measures) {
-  std::vector<Block> blocks = {Heading{2, "Comparison with the paper"}};
-  for (std::size_t i = 0; i < published.size(); ++i) {
-    const Published& p = published[i];
-    const auto same_claim = [&](const Published& other) { return other.claim == p.claim && other.why == p.why; };
-    if (i == 0 || !same_claim(published[i - 1])) {
-      blocks.push_back(DocTable{
-          .title = p.claim,
-          .columns =
-              {{"paper", false, true}, {"row", false, true}, {"trace"}, {"metric"}, {"kvbench, mean [95 % interval]", true}},
-          .rows = {},
-          .merged = 1});
+std::vector<Block> published_blocks(std::span<const Published> published, const ReportTables& tables) {
+  std::vector<ClaimResult> results;
+  for (const CsvTable* table : tables.claims) std::ranges::move(claims_of(*table), std::back_inserter(results));
+  std::vector<Block> blocks = {Heading{2, "Claims of the paper"}};
+  for (const Published& p : published) {
+    const auto result = std::ranges::find(results, p.claim, [](const ClaimResult& r) { return r.claim.text; });
+    if (result == results.end()) {
+      blocks.push_back(Heading{3, p.claim});
+      blocks.push_back(Paragraph{
+          "No verdict: the sweep writes it beside its rows, into NAME.claims.csv; give this table to the report too."});
+    } else {
+      add_verdict(blocks, *result);
+      results.erase(result);
     }
-    auto& rows = std::get<DocTable>(blocks.back()).rows;
-    for (const Published::Filter& filter : p.rows) {
-      const auto add = [&](const std::string& trace, TableCell value) {
-        rows.push_back({p.paper, filter_text(filter), trace, p.metric, std::move(value)});
-      };
-      const auto replayed = found(replays, filter);
-      const auto heads =
-          names(filter, "measure") ? measured_means(measures, filter) : decltype(measured_means(measures, filter)){};
-      if (replayed.empty() && heads.empty()) add("", {"no such row", Tone::bad});
-      for (const auto& [table, row] : replayed) add(table->text(*row, "trace"), ours(*table, *row, p.metric));
-      for (const auto& [trace, value] : heads) add(trace, value);
-    }
-    const bool last = i + 1 == published.size() || !same_claim(published[i + 1]);
-    if (last && !p.why.empty()) blocks.push_back(Paragraph{"Possible reasons for differences: " + p.why + "."});
+    if (!p.rows.empty()) blocks.emplace_back(number_table(p, tables));
+    if (p.rows.empty() && !p.paper.empty()) blocks.push_back(Paragraph{"The paper: " + p.paper + "."});
+    if (!p.why.empty()) blocks.push_back(Paragraph{"Possible reasons for differences: " + p.why + "."});
   }
+  for (const ClaimResult& result : results) add_verdict(blocks, result);
   return blocks;
 }
 

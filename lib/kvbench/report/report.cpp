@@ -51,7 +51,7 @@ DocTable provenance_table(std::span<const CsvTable> tables) {
                            {"commit"},
                            {"rows", false, true}},
                .rows = {}};
-  constexpr const char* names[] = {"replay", "checks", "measures"};
+  constexpr const char* names[] = {"replay", "checks", "measures", "claims"};
   for (const CsvTable& table : tables) {
     const TableKind kind = kind_of(table);
     std::vector<std::vector<std::string>> order;
@@ -69,7 +69,8 @@ DocTable provenance_table(std::span<const CsvTable> tables) {
     for (const auto& key : order) {
       std::vector<TableCell> cells = {table.name, names[static_cast<int>(kind)]};
       for (const std::string& value : key) cells.emplace_back(value);
-      cells.emplace_back(count_text(groups[key], table, kind == TableKind::checks ? "verdict" : "status"));
+      cells.emplace_back(
+          count_text(groups[key], table, kind == TableKind::checks || kind == TableKind::claims ? "verdict" : "status"));
       out.rows.push_back(std::move(cells));
     }
   }
@@ -77,19 +78,20 @@ DocTable provenance_table(std::span<const CsvTable> tables) {
 }
 
 Document make_report(std::span<const CsvTable> tables, const ReportOptions& options) {
-  std::vector<const CsvTable*> of_kind[3];
-  for (const CsvTable& table : tables) of_kind[static_cast<int>(kind_of(table))].push_back(&table);
+  ReportTables sorted;
+  for (const CsvTable& table : tables) sorted.of(kind_of(table)).push_back(&table);
   Document document{
       .title = options.title,
       .description = options.description,
       .made_by = fmt::format("Written by kvbench {} ({}). docs/results.md defines the metrics.", version(), commit()),
       .blocks = {}};
+  if (!options.published.empty() || !sorted.claims.empty())
+    append(document.blocks, published_blocks(options.published, sorted));
   document.blocks.emplace_back(Heading{2, "Inputs"});
   document.blocks.emplace_back(provenance_table(tables));
-  if (!options.published.empty()) append(document.blocks, published_blocks(options.published, of_kind[0], of_kind[2]));
-  for (const ReplaySection& section : replay_sections(of_kind[0])) append(document.blocks, replay_blocks(section));
-  if (!of_kind[1].empty()) append(document.blocks, check_blocks(of_kind[1]));
-  if (!of_kind[2].empty()) append(document.blocks, measure_blocks(of_kind[2]));
+  for (const ReplaySection& section : replay_sections(sorted.replays)) append(document.blocks, replay_blocks(section));
+  if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
+  if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));
   return document;
 }
 

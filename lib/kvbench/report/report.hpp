@@ -12,11 +12,12 @@
 
 namespace kvbench {
 
-/// A published number, and the rows that it is compared with.
+/// A claim of a paper, and the rows that its numbers are compared with.
 struct Published {
   using Filter = std::vector<std::pair<std::string, std::string>>;  ///< column = value: run, method, params, budget, layer, ...
-  std::string claim;
-  std::string paper;   ///< the number as printed in the paper, or a note that it prints none
+  std::string claim;                                                ///< as in the table of claims
+  std::string
+      paper;  ///< the number as printed in the paper, or a note that it prints none; a row may have its own column `paper`
   std::string metric;  ///< column of the CSV, such as rel_err_mean
   /// Where a filter does not name layer, kv_head, head or query, they are `all`. A filter that names a `measure` applies to the
   /// table of measures and selects the mean over all layers and heads.
@@ -29,7 +30,7 @@ struct ReportOptions {
   std::vector<Published> published;
 };
 
-/// Takes tables of replays and sweeps, of checks (`kvbench validate`) and of measures, in any order and number; the kind is
+/// Takes tables of replays and sweeps, of checks (`kvbench validate`), of measures and of claims, in any order and number; the kind is
 /// recognised from the columns. Columns are found by name, and additional columns are ignored. Throws Error with file, line and
 /// column where a table cannot be used.
 Document make_report(std::span<const CsvTable> tables, const ReportOptions& options);

@@ -23,6 +23,10 @@ constexpr const char* needed_of_checks[] = {"claim",   "part",    "kind",       
                                             "trials",  "allowed", "p_adjusted", "version",  "commit"};
 constexpr const char* needed_of_measures[] = {"trace",   "sha256", "model", "prompt", "layer",   "kv_head",
                                               "measure", "array",  "x",     "value",  "version", "commit"};
+constexpr const char* needed_of_claims[] = {
+    "claim",   "claim_verdict", "relation", "verdict",  "reason",  "metric",     "run",    "trace",  "prompt",
+    "layer",   "head",          "a",        "budget_a", "b",       "budget_b",   "mean_a", "mean_b", "diff",
+    "diff_lo", "diff_hi",       "ratio_lo", "ratio_hi", "p_value", "p_adjusted", "blocks", "seeds"};
 
 void require_columns(const CsvTable& table, std::span<const char* const> needed, const char* writer) {
   for (const char* column : needed) {
@@ -137,6 +141,10 @@ void finish(Gathered gathered, std::vector<ReplaySection>& out) {
 }  // namespace
 
 TableKind kind_of(const CsvTable& table) {
+  if (table.has("claim_verdict")) {
+    require_columns(table, needed_of_claims, "a sweep of a file with claims");
+    return TableKind::claims;
+  }
   if (table.has("claim") || table.has("verdict")) {
     require_columns(table, needed_of_checks, "kvbench validate");
     return TableKind::checks;

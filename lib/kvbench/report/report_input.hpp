@@ -11,7 +11,7 @@
 
 namespace kvbench {
 
-enum class TableKind { replay, checks, measures };
+enum class TableKind { replay, checks, measures, claims };
 
 /// The kind of a table, from its header. Throws Error with file and column where it is of no kind or lacks a required column.
 TableKind kind_of(const CsvTable& table);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include <kvbench/report/claim_table.hpp>
 #include <kvbench/report/report.hpp>
 #include <kvbench/report/report_input.hpp>
 
@@ -22,8 +23,19 @@ std::vector<Block> check_blocks(std::span<const CsvTable* const> tables);
 /// One figure per run, trace and measure.
 std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables);
 
-/// Published numbers next to rows of replays, and next to means of measures over heads.
-std::vector<Block> published_blocks(std::span<const Published> published, std::span<const CsvTable* const> replays,
-                                    std::span<const CsvTable* const> measures);
+/// The tables of a report by kind.
+struct ReportTables {
+  std::vector<const CsvTable*> replays, checks, measures, claims;
+  std::vector<const CsvTable*>& of(TableKind kind) {
+    std::vector<const CsvTable*>* const all[] = {&replays, &checks, &measures, &claims};
+    return *all[static_cast<std::size_t>(kind)];
+  }
+};
+
+/// The claims with their verdicts and tests; published numbers next to rows of replays, and next to means of measures over heads.
+std::vector<Block> published_blocks(std::span<const Published> published, const ReportTables& tables);
+
+/// The metric of a claim, and the ratio of its two sides, against the budget: one drawing per place.
+std::vector<Block> claim_figures(const ClaimResult& claim);
 
 }  // namespace kvbench

@@ -17,10 +17,21 @@ bool same(const QueryConfiguration& a, const QueryConfiguration& b) {
 
 bool is_cells_file(const std::string& path) { return file_begins_with(path, FrameFile::signature); }
 
-CellsResults::CellsResults(const std::string& path, Metric metric) : file_(path, FrameFile::Mode::read), metric_(metric) {
-  std::optional<SweepLayout> layout = file_.layout();
+CellsResults::CellsResults(const std::string& path, Metric metric) : metric_(metric) {
+  own_.emplace_back(path, FrameFile::Mode::read);
+  files_ = own_;
+  std::optional<SweepLayout> layout = own_.front().layout();
   if (!layout) throw Error("{}: is an empty file of cells; there is nothing to compare", path);
   layout_ = std::move(*layout);
+  add_steps();
+}
+
+CellsResults::CellsResults(SweepLayout layout, std::span<const CellsFile> files, Metric metric)
+    : files_(files), layout_(std::move(layout)), metric_(metric) {
+  add_steps();
+}
+
+void CellsResults::add_steps() {
   for (std::size_t s = 0; s < layout_.steps.size(); ++s) add_step(s);
 }
 
@@ -62,7 +73,7 @@ const CellEntry* CellsResults::entry_of(const StepLayout& step, std::size_t meth
   const auto found = std::ranges::find_if(step.cells, [&](const CellEntry& entry) {
     return entry.method == method && std::ranges::find(entry.heads, head) != entry.heads.end();
   });
-  return found == step.cells.end() || !file_.has(found->key) ? nullptr : &*found;
+  return found == step.cells.end() ? nullptr : &*found;
 }
 
 std::optional<QueryValues> CellsResults::read(std::size_t place, std::size_t configuration) const {
@@ -71,10 +82,11 @@ std::optional<QueryValues> CellsResults::read(std::size_t place, std::size_t con
   if (slot == slots_[configuration].end()) return std::nullopt;
   const StepLayout& layout = layout_.steps[step];
   const CellEntry* entry = entry_of(layout, slot->method, head);
-  if (entry == nullptr) return std::nullopt;
+  const CellsFile* file = entry == nullptr ? nullptr : holder(files_, entry->key);
+  if (file == nullptr) return std::nullopt;
   const std::lock_guard lock(mutex_);
   if (last_key_ != entry->key) {
-    last_ = file_.cells(entry->key);
+    last_ = file->cells(entry->key);
     last_key_ = entry->key;
   }
   const auto item_head = static_cast<std::size_t>(std::ranges::find(entry->heads, head) - entry->heads.begin());

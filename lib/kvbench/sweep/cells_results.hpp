@@ -9,13 +9,15 @@
 
 namespace kvbench::sweep {
 
-/// One metric of a file of cells. Values are read on demand, one cell at a time. Thread-safe.
+/// One metric of a sweep. Values are read on demand, one cell at a time. Thread-safe.
 class CellsResults : public QueryResults {
  public:
   /// Throws Error where it is not a file of cells, or an empty one.
   CellsResults(const std::string& path, Metric metric);
+  /// The cells of a layout that several files hold, such as those of its shards. The files must outlive the results.
+  CellsResults(SweepLayout layout, std::span<const CellsFile> files, Metric metric);
 
-  const std::string& path() const override { return file_.path(); }
+  const std::string& path() const override { return files_.front().path(); }
   const std::vector<QueryPlace>& places() const override { return places_; }
   const std::vector<QueryConfiguration>& configurations() const override { return configurations_; }
   std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const override;
@@ -26,10 +28,12 @@ class CellsResults : public QueryResults {
     std::size_t step, method, configuration;
   };
 
+  void add_steps();
   void add_step(std::size_t step);
   const CellEntry* entry_of(const StepLayout& step, std::size_t method, std::size_t head) const;
 
-  CellsFile file_;
+  std::vector<CellsFile> own_;  ///< the file that the results opened
+  std::span<const CellsFile> files_;
   SweepLayout layout_;
   Metric metric_;
   std::vector<QueryPlace> places_;

@@ -113,8 +113,18 @@ void visit(A& archive, StepLayout& v) {
 }
 
 template <class A>
+void visit(A& archive, Relation& v) {
+  archive(v.kind, v.run, v.a, v.b, v.number, v.within, v.by);
+}
+
+template <class A>
+void visit(A& archive, PaperClaim& v) {
+  archive(v.id, v.text, v.metric, v.relations, v.untestable);
+}
+
+template <class A>
 void visit(A& archive, SweepLayout& v) {
-  archive(v.name, v.version, v.commit, v.steps);
+  archive(v.name, v.version, v.commit, v.steps, v.claims);
 }
 
 namespace {

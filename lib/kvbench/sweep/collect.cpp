@@ -5,6 +5,7 @@
 
 #include <kvbench/compare/best.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/sweep/cells_results.hpp>
 
 namespace kvbench::sweep {
 namespace {
@@ -56,6 +57,10 @@ SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files
         all.measures.push_back(std::move(row));
       }
     }
+  }
+  for (const PaperClaim& claim : layout.claims) {
+    const CellsResults results(layout, files, claim.metric);
+    all.claims.push_back(test_claim(claim, {&results}));
   }
   return all;
 }

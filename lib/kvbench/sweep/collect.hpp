@@ -10,6 +10,7 @@ namespace kvbench::sweep {
 struct SweepResults {
   std::vector<Record> records;  ///< of all runs in order; Record::run names them
   std::vector<MeasureRow> measures;
+  std::vector<ClaimResult> claims;  ///< of the sweep file, in order
 };
 
 /// The rows of a whole sweep; they do not depend on which file holds which cell. A cell that no file holds counts as skipped

@@ -104,7 +104,7 @@ void add_measures(StepLayout& layout, const SweepStep& step, const std::vector<M
 }  // namespace
 
 SweepLayout layout_of(const SweepPlan& plan) {
-  SweepLayout layout{plan.sweep.name, std::string(version()), std::string(commit()), {}};
+  SweepLayout layout{plan.sweep.name, std::string(version()), std::string(commit()), {}, {}};
   for (const SweepStep& step : plan.steps) {
     const config::SweepRun& run = plan.sweep.runs[step.run];
     StepLayout out{.run = run.name, .frame = replay_frame(*step.reader, step.replay, step.request, step.options)};
@@ -112,6 +112,7 @@ SweepLayout layout_of(const SweepPlan& plan) {
     add_measures(out, step, run.measures);
     layout.steps.push_back(std::move(out));
   }
+  for (const config::Published& published : plan.sweep.published) layout.claims.push_back(published.claim);
   return layout;
 }
 

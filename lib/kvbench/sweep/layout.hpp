@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <kvbench/bounds/measures.hpp>
+#include <kvbench/compare/paper_claim.hpp>
 #include <kvbench/replay/records/results.hpp>
 
 namespace kvbench::sweep {
@@ -35,6 +36,7 @@ struct StepLayout {
 struct SweepLayout {
   std::string name, version, commit;
   std::vector<StepLayout> steps;
+  std::vector<PaperClaim> claims;  ///< that the rows are to show
 };
 
 /// Reads every trace completely, once, to compute its digest.

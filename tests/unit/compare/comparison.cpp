@@ -8,73 +8,16 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <unit/compare/made.hpp>
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;
+using namespace kvbench::testing;
 using doctest::Approx;
 using trace::test::contains;
 using trace::test::message_of;
 
 namespace {
-
-constexpr float none = std::numeric_limits<float>::quiet_NaN();
-using Value = std::function<float(std::size_t query, std::uint32_t seed)>;
-
-/// Results of 128 queries (8 blocks) on one layer with two query heads, computed by functions.
-class Made : public QueryResults {
- public:
-  explicit Made(std::string path, std::size_t queries = 128) : path_(std::move(path)) {
-    for (Index head = 0; head < 2; ++head) {
-      QueryPlace place{.trace = "t.h5", .sha256 = "abc", .prompt = "0", .layer = 4, .query_head = head, .context_tokens = 4096};
-      for (std::size_t q = 0; q < queries; ++q) place.positions.push_back(static_cast<std::int32_t>(100 + q));
-      places_.push_back(place);
-    }
-  }
-  Made& with(const std::string& method, Value value, std::vector<std::uint32_t> seeds = {}, const std::string& params = "",
-             const std::string& budget = "25%") {
-    const bool seeded = !seeds.empty();
-    if (!seeded) seeds = {0};
-    for (const std::uint32_t seed : seeds) {
-      configurations_.push_back({method, params, budget, seed, seeded});
-      values_.push_back(value);
-    }
-    return *this;
-  }
-  Made& holding(double bytes) {  // the configurations so far
-    bytes_.resize(values_.size(), bytes);
-    return *this;
-  }
-  Made& failing(const std::string& method, Status status) {
-    bad_.emplace_back(configurations_.size(), status);
-    return with(method, [](auto, auto) { return 0.0f; });
-  }
-  const std::string& path() const override { return path_; }
-  const std::vector<QueryPlace>& places() const override { return places_; }
-  const std::vector<QueryConfiguration>& configurations() const override { return configurations_; }
-  std::optional<QueryValues> read(std::size_t place, std::size_t c) const override {
-    QueryValues out;
-    if (c < bytes_.size()) out.bytes_held = bytes_[c], out.bytes_read = 100;
-    for (const auto& [index, status] : bad_) {
-      if (index == c) return QueryValues{.status = status, .reason = "it cannot", .values = {}};
-    }
-    for (std::size_t q = 0; q < places_[place].positions.size(); ++q) {
-      out.values.push_back(values_[c](q, configurations_[c].seed));
-    }
-    return out;
-  }
-
- private:
-  std::string path_;
-  std::vector<QueryPlace> places_;
-  std::vector<QueryConfiguration> configurations_;
-  std::vector<Value> values_;
-  std::vector<double> bytes_;
-  std::vector<std::pair<std::size_t, Status>> bad_;
-};
-
-Value constant(float value) {
-  return [value](auto, auto) { return value; };
-}
 
 std::vector<Comparison> compared(std::vector<const QueryResults*> files, const char* a, const char* b,
                                  Metric metric = Metric::rel_err, Span span = Span::layer) {

@@ -181,23 +181,57 @@ TEST_CASE("an exclusion is a table of scalars") {
   CHECK(contains(files.refusal(start + "exclude = [{ method = [\"sink\"] }]\n"), "not a list"));
 }
 
-TEST_CASE("a published number has a claim, a metric and rows") {
+TEST_CASE("a published number has a claim, a metric and rows, and a reason why it is not tested") {
   const SweepFiles files;
   const std::string start = "[[run]]\nmethods = \"sink\"\n[[published]]\nclaim = \"c\"\n";
   const Sweep sweep = files.read(start +
-                                 "paper = \"0.1\"\nmetric = \"recall_mean\"\nwhy = \"w\"\n"
+                                 "paper = \"0.1\"\nmetric = \"recall_mean\"\nwhy = \"w\"\nuntestable = \"scores\"\n"
                                  "rows = [{ run = \"1\", layer = 3 }, { method = \"sink\" }]\n");
   REQUIRE(sweep.published.size() == 1);
   const Published& published = sweep.published[0];
-  CHECK(published.claim == "c");
+  CHECK(published.claim.text == "c");
+  CHECK(published.claim.untestable == "scores");
   CHECK(published.paper == "0.1");
   CHECK(published.metric == "recall_mean");
   CHECK(published.why == "w");
   REQUIRE(published.rows.size() == 2);
   CHECK(published.rows[0][1] == std::pair<std::string, std::string>{"layer", "3"});
-  CHECK(contains(files.refusal(start), "s.toml:3:1: a block [[published]] needs 'claim', 'metric' and 'rows'"));
+  CHECK(contains(files.refusal(start), "s.toml:3:1: a block [[published]] needs 'claim' and 'metric'"));
+  CHECK(contains(files.refusal(start + "metric = \"recall_mean\"\n"), "needs either 'relations'"));
+  CHECK(contains(files.refusal(start + "metric = \"recall_mean\"\nuntestable = \"x\"\n"), "without relations needs 'rows'"));
   CHECK(contains(files.refusal(start + "metrics = \"x\"\n"), "Did you mean 'metric'?"));
   CHECK(contains(files.refusal(start + "rows = 3\n"), "'rows' takes a list of tables, not the number 3"));
+}
+
+TEST_CASE("relations between configurations of the runs") {
+  const SweepFiles files;
+  const std::string start =
+      "[[run]]\nname = \"r\"\nmethods = [\"sink\", \"clusterkv\", { name = \"clusterkv\", distance = \"l2\" }]\n"
+      "[[published]]\nid = \"x.y\"\nclaim = \"c\"\nmetric = \"recall_mean\"\n";
+  const auto relations = [&](const std::string& text) { return start + "relations = [" + text + "]\n"; };
+  const Sweep sweep = files.read(
+      relations("{ run = \"r\", a = \"clusterkv[distance=l2]\", is = \"lower\", b = \"clusterkv[]@25%\", by = \"layer\" },"
+                "{ a = \"sink\", is = \"at least\", b = 0.5, within = 0.1 }"));
+  const PaperClaim& claim = sweep.published.at(0).claim;
+  CHECK(claim.id == "x.y");
+  CHECK(claim.metric == Metric::recall);
+  REQUIRE(claim.relations.size() == 2);
+  CHECK(describe(claim.relations[0]) == "clusterkv[distance=l2] lower than clusterkv[]@25%, by layer");
+  CHECK(claim.relations[0].run == "r");
+  CHECK(describe(claim.relations[1]) == "sink at least 0.5 within 10 %");
+  CHECK(claim.relations[1].number == 0.5);
+  const auto refusal = [&](const std::string& text) { return files.refusal(relations(text)); };
+  CHECK(contains(refusal("{ a = \"snk\", is = \"lower\", b = \"sink\" }"), "s.toml:8:20: a: there is no method 'snk'"));
+  CHECK(contains(refusal("{ a = \"sink\", is = \"lower\", b = \"clusterkv\" }"), "matches 2 configurations"));
+  CHECK(contains(refusal("{ a = \"sink@50%\", is = \"lower\", b = 1 }"), "there is no budget '50%'"));
+  CHECK(contains(refusal("{ run = \"q\", a = \"sink\", is = \"lower\", b = 1 }"), "there is no run 'q'"));
+  CHECK(contains(refusal("{ a = \"sink\", is = \"below\", b = 1 }"),
+                 "takes one of \"lower\", \"higher\", \"at least\", \"equal\""));
+  CHECK(contains(refusal("{ a = \"sink\", is = \"equal\", b = 1 }"), "'within'"));
+  CHECK(contains(refusal("{ a = \"sink\", is = \"lower\" }"), "needs 'a', 'is' and 'b'"));
+  CHECK(contains(refusal("{ a = \"sink\", than = 1 }"), "a relation has no key 'than'"));
+  CHECK(contains(files.refusal(start + "untestable = \"x\"\n" + "relations = [{ a = \"sink\", is = \"lower\", b = 1 }]\n"),
+                 "either"));
 }
 
 TEST_CASE("the example is valid, also with any of its commented lines") {

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/compare/paper_claim.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/compare/group_comparer.hpp>
+#include <kvbench/core/error.hpp>
+
+namespace kvbench {
+namespace {
+
+/// mean_a < factor * mean_b, or mean_a > factor * mean_b
+struct Inequality {
+  double factor;
+  bool below;
+};
+
+std::vector<Inequality> inequalities(const Relation& r) {
+  switch (r.kind) {
+    case Relation::Kind::lower:
+      return {{1, true}};
+    case Relation::Kind::higher:
+      return {{1, false}};
+    case Relation::Kind::at_least:
+      return {{1 - r.within, false}};
+    case Relation::Kind::equal:
+      return {{1 - r.within, false}, {1 + r.within, true}};
+  }
+  return {};
+}
+
+template <class F>
+GroupValues with_values(GroupValues group, F value) {
+  for (SideValues& place : group) {
+    for (auto& [seed, row] : place.seeds) std::ranges::transform(row, row.begin(), value);
+  }
+  return group;
+}
+
+/// The same places with a number in place of values. A number draws nothing, so that one row stands for all seeds.
+GroupValues of_number(GroupValues group, double number) {
+  for (SideValues& place : group) {
+    if (!place.seeds.empty())
+      place.seeds = {{0, std::vector<float>(place.seeds.front().second.size(), static_cast<float>(number))}};
+  }
+  return group;
+}
+
+/// Whether any place has results of both that a method compressed.
+bool any_compressed(const GroupValues& a, const GroupValues& b) {
+  const auto compressed = [](const SideValues& side) { return side.found && side.status == Status::ok && !side.dense; };
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (compressed(a[i]) && compressed(b[i])) return true;
+  }
+  return false;
+}
+
+bool belongs(const ComparisonGroup& group, const std::string& run) {
+  return run.empty() || group.identity.run.empty() || group.identity.run == run;
+}
+
+class ClaimTest {
+ public:
+  ClaimTest(const PaperClaim& claim, const std::vector<const QueryResults*>& files) : claim_(claim), catalogue_(files) {}
+
+  std::vector<RelationResult> run() {
+    for (const Relation& relation : claim_.relations) {
+      const std::vector<Pair> pairs = pairs_of(relation);
+      const auto groups = groups_of(catalogue_.places(), relation.by);
+      const int flips = enough_flips(pairs.size() * groups.size() * claim_.relations.size());
+      const std::size_t before = results_.size();
+      for (const ComparisonGroup& group : groups) {
+        if (!belongs(group, relation.run)) continue;
+        const GroupComparer comparer(catalogue_, group, claim_.metric, flips);
+        for (const Pair& pair : pairs) add(relation, comparer, pair);
+      }
+      if (results_.size() == before && !pairs.empty()) add_untestable(relation, "no results of both at the same place");
+    }
+    adjust();
+    return std::move(results_);
+  }
+
+ private:
+  struct Pair {
+    Side a, b;
+  };
+
+  /// Configurations at equal budgets, or at those that the names state. Where there are none, a result that says why.
+  std::vector<Pair> pairs_of(const Relation& relation) {
+    const ConfigurationName a = parse_configuration(relation.a, "`a`");
+    const bool number = !std::isnan(relation.number);
+    const ConfigurationName b = number ? a : parse_configuration(relation.b, "`b`");
+    std::vector<Pair> pairs;
+    try {
+      for (const Side& one : catalogue_.find(a, "`a`")) {
+        for (Side other : catalogue_.find(b, "`b`")) {
+          if (one.configuration.budget != other.configuration.budget && !b.budget) continue;
+          if (number) other.configuration = number_of(relation.number, one.configuration.budget);
+          pairs.push_back({one, std::move(other)});
+        }
+      }
+      if (pairs.empty()) add_untestable(relation, "the two have no budget in common");
+    } catch (const Error& missing) {
+      add_untestable(relation, missing.what());
+    }
+    return pairs;
+  }
+
+  static QueryConfiguration number_of(double number, const std::string& budget) {
+    return {.method = fmt::format("{}", number), .params = "", .budget = budget};
+  }
+
+  void add_untestable(const Relation& relation, const std::string& why) {
+    RelationResult result{.relation = describe(relation)};
+    result.comparison.a = relation.a;
+    result.comparison.b = std::isnan(relation.number) ? relation.b : fmt::format("{}", relation.number);
+    result.comparison.metric = claim_.metric;
+    result.comparison.reason = why;
+    results_.push_back(std::move(result));
+  }
+
+  void add(const Relation& relation, const GroupComparer& comparer, const Pair& pair) {
+    const GroupValues in_a = comparer.read(pair.a);
+    const GroupValues in_b = std::isnan(relation.number) ? comparer.read(pair.b) : of_number(in_a, relation.number);
+    if (!found(in_a) && !found(in_b)) return;
+    RelationResult result{.relation = describe(relation), .comparison = comparer.compare(pair.a, in_a, pair.b, in_b)};
+    if (!any_compressed(in_a, in_b) && result.comparison.outcome != Outcome::skipped) {
+      result.comparison.outcome = Outcome::skipped;
+      std::string& reason = result.comparison.reason;
+      reason = "every layer with results of both is kept exact" + (reason.empty() ? "" : "; " + reason);
+    }
+    if (!std::isnan(relation.number)) result.comparison.test.mean_b = relation.number;  // not its rounding to a float
+    if (result.comparison.outcome != Outcome::skipped) test(relation, comparer, pair, in_a, in_b, result);
+    results_.push_back(std::move(result));
+  }
+
+  /// The largest p-value of the inequalities if all hold, otherwise that of the first one that does not.
+  void test(const Relation& relation, const GroupComparer& comparer, const Pair& pair, const GroupValues& in_a,
+            const GroupValues& in_b, RelationResult& result) const {
+    const PairedTest& plain = result.comparison.test;
+    if (plain.infinite || plain.one_seed || plain.p_least > decided_at) return;  // the reason is that of the comparison
+    result.p_value = 0;
+    for (const Inequality& one : inequalities(relation)) {
+      const auto scale = [&](float x) { return static_cast<float>(one.factor * double{x}); };
+      const PairedTest tested = one.factor == 1 ? plain : comparer.compare(pair.a, in_a, pair.b, with_values(in_b, scale)).test;
+      result.holds = one.below ? tested.difference < 0 : tested.difference > 0;
+      result.p_value = result.holds ? std::max(result.p_value, tested.p_value) : tested.p_value;
+      if (!result.holds) return;
+    }
+  }
+
+  void adjust() {
+    std::vector<double> p_values;
+    for (const RelationResult& result : results_) {
+      if (!std::isnan(result.p_value)) p_values.push_back(result.p_value);
+    }
+    const std::vector<double> adjusted = holm(p_values);
+    std::size_t next = 0;
+    for (RelationResult& result : results_) {
+      Comparison& comparison = result.comparison;
+      comparison.family = p_values.size();
+      comparison.p_adjusted = std::isnan(result.p_value) ? NAN : adjusted[next++];
+      result.verdict = claim_verdict(comparison.p_adjusted, result.holds);
+    }
+  }
+
+  const PaperClaim& claim_;
+  Catalogue catalogue_;
+  std::vector<RelationResult> results_;
+};
+
+std::vector<Verdict> verdicts_of(const ClaimResult& result) {
+  std::vector<Verdict> verdicts;
+  for (const RelationResult& one : result.results) verdicts.push_back(one.verdict);
+  return verdicts;
+}
+
+/// "9 supported, 3 undecided"
+std::string count_text(const std::vector<Verdict>& verdicts) {
+  std::vector<std::string> parts;
+  for (const Verdict verdict : {Verdict::supported, Verdict::contradicted, Verdict::undecided, Verdict::untestable}) {
+    const auto count = std::ranges::count(verdicts, verdict);
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, name_of(verdict)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+/// "balancekv lower than uniform, by layer: 9 supported, 3 undecided; ratio 0.71 to 0.98"
+std::string relation_line(const std::vector<const RelationResult*>& results) {
+  std::vector<Verdict> verdicts;
+  double least = INFINITY, most = -INFINITY;
+  for (const RelationResult* one : results) {
+    verdicts.push_back(one->verdict);
+    if (one->comparison.outcome == Outcome::skipped) continue;
+    least = std::min(least, one->comparison.ratio()), most = std::max(most, one->comparison.ratio());
+  }
+  std::string out = fmt::format("  {}: {}", results.front()->relation, count_text(verdicts));
+  if (least <= most) out += fmt::format("; ratio {:.3g}{}", least, least < most ? fmt::format(" to {:.3g}", most) : "");
+  return out + "\n";
+}
+
+bool several_traces(const ClaimResult& result) {
+  return std::ranges::any_of(result.results, [&](const RelationResult& one) {
+    return one.comparison.trace != result.results.front().comparison.trace;
+  });
+}
+
+/// A line for each result with this verdict, up to three.
+std::string detail_lines(const ClaimResult& result, Verdict verdict) {
+  constexpr std::size_t shown = 3;
+  std::string out;
+  std::size_t count = 0;
+  for (const RelationResult& one : result.results) {
+    if (one.verdict != verdict || ++count > shown) continue;
+    const std::string place = test_text(one, several_traces(result));
+    out += fmt::format("  {}: {} and {}{}: {}\n", name_of(verdict), one.comparison.a, one.comparison.b,
+                       place.empty() ? "" : ", " + place, effect_text(one));
+  }
+  return count > shown ? out + fmt::format("  and {} more\n", count - shown) : out;
+}
+
+}  // namespace
+
+std::string_view name_of(Relation::Kind kind) {
+  constexpr std::string_view names[] = {"lower", "higher", "at least", "equal"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+std::string describe(const Relation& r) {
+  constexpr std::string_view words[] = {"lower than", "higher than", "at least", "equal to"};
+  std::string out = fmt::format("{} {} {}", r.a, words[static_cast<std::size_t>(r.kind)],
+                                std::isnan(r.number) ? r.b : fmt::format("{}", r.number));
+  if (r.within > 0) out += fmt::format(" within {:.3g} %", 100 * r.within);
+  return r.by == Span::all ? out : out + fmt::format(", by {}", name_of(r.by));
+}
+
+ClaimResult test_claim(const PaperClaim& claim, const std::vector<const QueryResults*>& files) {
+  ClaimResult result{.claim = claim};
+  if (!claim.relations.empty()) result.results = ClaimTest(claim, files).run();
+  result.verdict = joint_verdict(verdicts_of(result));
+  return result;
+}
+
+std::string test_text(const RelationResult& result, bool with_trace) {
+  const Comparison& c = result.comparison;
+  if (c.prompt.empty()) return "";
+  const bool same = c.budget_a == c.budget_b;
+  return fmt::format("{}, budget {}", place_text(c, with_trace), same ? c.budget_a : c.budget_a + " and " + c.budget_b);
+}
+
+std::string effect_text(const RelationResult& result) {
+  const Comparison& c = result.comparison;
+  if (c.outcome == Outcome::skipped) return c.reason;
+  std::string out =
+      fmt::format("ratio {:.3g} [{:.3g}, {:.3g}], difference {:.3g} [{:.3g}, {:.3g}]", c.ratio(), c.ratio_interval.lo,
+                  c.ratio_interval.hi, c.test.difference, c.test.interval.lo, c.test.interval.hi);
+  if (!std::isnan(result.p_value)) out += fmt::format(", p = {:.2g} ({:.2g} by Holm)", result.p_value, c.p_adjusted);
+  out += fmt::format(", {} blocks of queries", c.test.blocks);
+  if (c.seeds > 0) out += fmt::format(", {} seeds", c.seeds);
+  return c.reason.empty() ? out : out + "; " + c.reason;
+}
+
+std::string verdict_text(const ClaimResult& result) {
+  std::string out = fmt::format("{}: {}\n", name_of(result.verdict), result.claim.text);
+  if (!result.claim.untestable.empty()) return out + fmt::format("  {}\n", result.claim.untestable);
+  std::vector<std::string> relations;
+  for (const RelationResult& one : result.results) {
+    if (std::ranges::find(relations, one.relation) == relations.end()) relations.push_back(one.relation);
+  }
+  for (const std::string& relation : relations) {
+    std::vector<const RelationResult*> of_relation;
+    for (const RelationResult& one : result.results) {
+      if (one.relation == relation) of_relation.push_back(&one);
+    }
+    out += relation_line(of_relation);
+  }
+  out += detail_lines(result, Verdict::contradicted) + detail_lines(result, Verdict::untestable);
+  return out + fmt::format("  {} tests of {}, Holm at {:.2g} %\n", result.results.size(), name_of(result.claim.metric),
+                           100 * decided_at);
+}
+
+}  // namespace kvbench

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/config/published.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+#include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/config/run_keys.hpp>
+
+namespace kvbench::config {
+namespace {
+
+/// The items of a list of tables; `example` is one of them.
+const std::vector<Value>& tables_of(const Member& member, const char* example) {
+  const Value& list = member.value;
+  if (list.kind != Value::Kind::list) fail_at(list.place, "'{}' takes a list of tables, not {}", member.key, describe(list));
+  for (const Value& item : list.items) {
+    if (item.kind != Value::Kind::table) fail_at(item.place, "'{}' takes tables such as {}", member.key, example);
+  }
+  return list.items;
+}
+
+/// [{run = "paper", method = "uniform"}, ...]
+std::vector<std::vector<std::pair<std::string, std::string>>> read_rows(const Member& member) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> rows;
+  for (const Value& item : tables_of(member, "{ method = \"uniform\" }")) {
+    auto& row = rows.emplace_back();
+    for (const Member& column : item.members) {
+      if (column.value.kind == Value::Kind::list || column.value.kind == Value::Kind::table) {
+        fail_at(column.value.place, "'{}' takes a value, not {}", column.key, describe(column.value));
+      }
+      row.emplace_back(column.key, column.value.text);
+    }
+  }
+  return rows;
+}
+
+double number_of(const Member& member) {
+  const std::string& text = member.value.text;
+  double number = 0;
+  const bool is_number = member.value.kind == Value::Kind::integer || member.value.kind == Value::Kind::number;
+  if (is_number && std::from_chars(text.data(), text.data() + text.size(), number).ec == std::errc{}) return number;
+  fail_at(member.value.place, "'{}' takes a number, not {}", member.key, describe(member.value));
+}
+
+/// The value of an enumeration 0 .. last that has this name.
+template <class E>
+E named(const Member& member, E last) {
+  std::vector<std::string> names;
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    names.emplace_back(name_of(static_cast<E>(i)));
+    if (names.back() == text_of(member)) return static_cast<E>(i);
+  }
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "\"" : ", \"") + name + "\"";
+  fail_at(member.value.place, "'{}' takes one of {}, not {}", member.key, all, describe(member.value));
+}
+
+/// The configurations of the runs with this name, or of all runs.
+std::vector<QueryConfiguration> configurations(const std::vector<SweepRun>& runs, const std::string& name) {
+  std::vector<QueryConfiguration> all;
+  for (const SweepRun& run : runs) {
+    if (!name.empty() && run.name != name) continue;
+    for (const MethodChoice& method : run.request.methods) {
+      for (const Budget& budget : run.request.budgets) {
+        all.push_back({.method = method.info->name, .params = method.params.text(), .budget = budget.text()});
+      }
+    }
+  }
+  return all;
+}
+
+void check_names(const Value& table, const Relation& relation, const std::vector<SweepRun>& runs) {
+  const std::vector<QueryConfiguration> known = configurations(runs, relation.run);
+  for (const Member& member : table.members) {
+    if (member.key == "run" && std::ranges::find(runs, relation.run, &SweepRun::name) == runs.end())
+      fail_at(member.value.place, "there is no run '{}' in this file", relation.run);
+  }
+  for (const Member& member : table.members) {
+    if (member.key != "a" && (member.key != "b" || relation.b.empty())) continue;
+    with_place(member.value.place, [&] { check_known(parse_configuration(member.value.text, member.key), known, member.key); });
+  }
+}
+
+Relation read_relation(const Value& table, const std::vector<SweepRun>& runs) {
+  Relation out;
+  bool is = false;
+  for (const Member& member : table.members) {
+    if (member.key == "run") {
+      out.run = text_of(member);
+    } else if (member.key == "a") {
+      out.a = text_of(member);
+    } else if (member.key == "is") {
+      out.kind = named(member, Relation::Kind::equal);
+      is = true;
+    } else if (member.key == "b" && member.value.kind == Value::Kind::text) {
+      out.b = text_of(member);
+    } else if (member.key == "b") {
+      out.number = number_of(member);
+    } else if (member.key == "within") {
+      out.within = number_of(member);
+    } else if (member.key == "by") {
+      out.by = named(member, Span::all);
+    } else {
+      reject_key(member, {"run", "a", "is", "b", "within", "by"}, "a relation");
+    }
+  }
+  if (out.a.empty() || !is || (out.b.empty() && std::isnan(out.number)))
+    fail_at(table.place, "a relation needs 'a', 'is' and 'b'");
+  const bool tolerant = out.kind == Relation::Kind::at_least || out.kind == Relation::Kind::equal;
+  if (!(out.within >= 0 && out.within < 1) || (out.within > 0 && !tolerant) ||
+      (out.within == 0 && out.kind == Relation::Kind::equal)) {
+    fail_at(table.place, "'within' is a share of b below 1, which \"equal\" needs and \"at least\" may have");
+  }
+  check_names(table, out, runs);
+  return out;
+}
+
+/// The metric behind a column of means, such as rel_err_mean.
+Metric metric_of(const Published& published) {
+  const std::string suffix = "_mean";
+  const bool mean = published.metric.ends_with(suffix);
+  const auto metric = find_metric(published.metric.substr(0, published.metric.size() - (mean ? suffix.size() : 0)));
+  if (mean && metric) return *metric;
+  fail_at(published.place,
+          "relations need the mean of a metric with values per query, such as metric = \"rel_err_mean\", not '{}'",
+          published.metric);
+}
+
+void check(const Published& out) {
+  const bool tested = !out.claim.relations.empty(), untested = !out.claim.untestable.empty();
+  if (out.claim.text.empty() || out.metric.empty()) fail_at(out.place, "a block [[published]] needs 'claim' and 'metric'");
+  if (tested == untested) {
+    fail_at(out.place,
+            "a block [[published]] needs either 'relations', which state what the claim says of results, or 'untestable', the "
+            "reason "
+            "why they cannot show it");
+  }
+  if (untested && out.rows.empty()) fail_at(out.place, "a block [[published]] without relations needs 'rows'");
+}
+
+}  // namespace
+
+Published read_published(const Value& table, const std::vector<SweepRun>& runs) {
+  Published out{.place = table.place};
+  for (const Member& member : table.members) {
+    if (member.key == "id") {
+      out.claim.id = text_of(member);
+    } else if (member.key == "claim") {
+      out.claim.text = text_of(member);
+    } else if (member.key == "paper") {
+      out.paper = text_of(member);
+    } else if (member.key == "metric") {
+      out.metric = text_of(member);
+    } else if (member.key == "why") {
+      out.why = text_of(member);
+    } else if (member.key == "untestable") {
+      out.claim.untestable = text_of(member);
+    } else if (member.key == "rows") {
+      out.rows = read_rows(member);
+    } else if (member.key == "relations") {
+      for (const Value& item : tables_of(member, "{ a = \"snapkv\", is = \"lower\", b = \"sink\" }"))
+        out.claim.relations.push_back(read_relation(item, runs));
+    } else {
+      reject_key(member, {"id", "claim", "paper", "metric", "relations", "untestable", "rows", "why"}, "a block [[published]]");
+    }
+  }
+  check(out);
+  if (!out.claim.relations.empty()) out.claim.metric = metric_of(out);
+  return out;
+}
+
+}  // namespace kvbench::config

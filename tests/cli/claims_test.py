@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The claim of a figure: the sweep, its report and kvbench compare give one verdict with the same numbers, from cells, shards and raw files."""
+import os
+import re
+
+from support import CliTest, SAMPLE, main, rows, run
+
+FIGURE = os.path.join(os.path.dirname(SAMPLE), "..", "configs", "balancekv-fig2.toml")
+# In results of --raw there are no runs, and budgets may run beside others: the last bits may differ.
+NUMBERS = ("mean_a", "mean_b", "ratio", "diff", "p_value", "p_adjusted")
+
+
+def reduced(text):
+    """The sweep file of BalanceKV's figure on one layer, two rates and two seeds, with the methods of its claim alone."""
+    text = text.replace("../traces/smollm2-135m.h5", os.path.abspath(SAMPLE))
+    text = re.sub(r"(?m)^budgets = .*$", 'budgets = ["50%", "25%"]', text)
+    text = re.sub(r"(?m)^seeds = .*$", 'seeds = 2\nlayers = [1]\nprompts = ["0"]', text)
+    methods = iter(('methods = ["uniform", { name = "balancekv", half = "exact" }]',
+                    'methods = ["uniform-repo", { name = "balancekv-repo", temp = 0.1 }]'))
+    return re.sub(r"(?ms)^methods = \[.*?^\]$", lambda _: next(methods), text)
+
+
+class Claims(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        with open(FIGURE) as file:
+            text = reduced(file.read())
+        cls.file = cls.out("fig2.toml")
+        with open(cls.file, "w") as file:
+            file.write(text)
+        cls.swept = run("sweep", cls.file, "-o", cls.out("fig2.csv"), "--cells", cls.out("fig2.cells"), "--summary", "-q")
+        assert cls.swept.returncode == 0, cls.swept.stderr
+        cls.claims = cls.read("fig2.claims.csv")
+
+    @classmethod
+    def out(cls, name):
+        return os.path.join(cls.folder, name)
+
+    @classmethod
+    def read(cls, name):
+        with open(cls.out(name), newline="") as file:
+            return file.read()
+
+    def ok(self, *args):
+        done = run(*args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_one_row_per_relation_layer_and_rate(self):
+        table = rows(self.claims)
+        self.assertEqual([(r["run"], r["layer"], r["budget_a"], r["b"]) for r in table],
+                         [("paper", "1", b, "uniform") for b in ("50%", "25%")] + [("released", "1", b, "uniform-repo") for b in ("50%", "25%")])
+        for r in table:
+            self.assertEqual((r["metric"], r["blocks"], r["seeds"], r["family"]), ("relerr_balancekv", "16", "2", "4"))
+            self.assertAlmostEqual(float(r["ratio"]), float(r["mean_a"]) / float(r["mean_b"]))
+            significant, lower = float(r["p_adjusted"]) <= 0.05, float(r["diff"]) < 0
+            self.assertEqual(r["verdict"], "undecided" if not significant else "supported" if lower else "contradicted")
+        replayed = {(r["run"], r["method"], r["budget"], r["layer"]): r for r in rows(self.read("fig2.csv"))}
+        for r in table:
+            row = replayed[r["run"], r["b"], r["budget_b"], "1"]
+            self.assertAlmostEqual(float(r["mean_b"]), float(row["relerr_balancekv_mean"]), places=9)
+
+    def test_sweep_and_report_end_with_the_same_verdict(self):
+        report = self.ok("report", self.out("fig2.csv"), self.out("fig2.claims.csv"), "--sweep", self.file, "-o", self.out("fig2.md"))
+        verdict = rows(self.claims)[0]["claim_verdict"]
+        self.assertTrue(report.startswith(verdict + ": BalanceKV's error is much lower"), report)
+        self.assertTrue(self.swept.stdout.endswith(report), self.swept.stdout)
+        page = self.read("fig2.md")
+        self.assertIn(f"### {verdict}: BalanceKV's error is much lower", page)
+        self.assertIn("mean relerr_balancekv against budget", page)
+        self.assertIn("| prompt 0, layer 1 | balancekv-repo[temp=0.1] / uniform-repo | 25% |", page)
+        self.assertLess(page.index(f"### {verdict}"), page.index("mean relerr_balancekv against budget"))
+        self.ok("report", self.out("fig2.csv"), "--sweep", self.file, "-o", self.out("fig2.md"))
+        self.assertIn("No verdict", self.read("fig2.md"))
+
+    def test_compare_gives_the_same_rows_from_the_cells(self):
+        self.assertEqual(self.ok("compare", self.out("fig2.cells"), "--sweep", self.file), self.claims)
+        text = self.ok("compare", self.out("fig2.cells"), "--sweep", self.file, "--format", "table")
+        self.assertTrue(self.swept.stdout.endswith(text))
+
+    def test_compare_gives_the_same_rows_from_raw_results(self):
+        flags = ("--protocol", "prefill", "--window", "256", "--protect-outside", "256,0", "--layers", "1", "--prompts", "0", "-b", "50%,25%", "--seeds", "2", "-q")
+        self.ok("replay", SAMPLE, "-m", "uniform,uniform-repo", "--raw", self.out("u.h5"), "-o", self.out("u.csv"), *flags)
+        self.ok("replay", SAMPLE, "-m", "balancekv,balancekv-repo", "--set", "balancekv.half=exact", "--set", "balancekv-repo.temp=0.1",
+                "--raw", self.out("b.h5"), "-o", self.out("b.csv"), *flags)
+        raw = rows(self.ok("compare", self.out("u.h5"), self.out("b.h5"), "--sweep", self.file))
+        swept = rows(self.claims)
+        self.assertEqual(len(raw), len(swept))
+        for a, b in zip(raw, swept):
+            self.assertEqual([a[key] for key in ("relation", "layer", "budget_a", "verdict", "claim_verdict")],
+                             [b[key] for key in ("relation", "layer", "budget_a", "verdict", "claim_verdict")])
+            for key in NUMBERS:
+                self.assertAlmostEqual(float(a[key]), float(b[key]), places=9)
+
+    def test_shards_give_the_same_verdict(self):
+        for part in (1, 2):
+            self.ok("sweep", self.file, "--shard", f"{part}/2", "--cells", self.out(f"{part}.cells"), "-q")
+        self.ok("merge", self.out("1.cells"), self.out("2.cells"), "-o", self.out("merged.csv"))
+        self.assertEqual(self.read("merged.claims.csv"), self.claims)
+
+    def test_compare_of_a_pair_agrees(self):
+        table = rows(self.ok("compare", self.out("fig2.cells"), "--a", "balancekv-repo", "--b", "uniform-repo", "--metric", "relerr_balancekv"))
+        claim = [r for r in rows(self.claims) if r["run"] == "released"]
+        self.assertEqual([[r[k] for k in ("ratio", "ratio_lo", "diff", "p_value")] for r in table],
+                         [[r[k] for k in ("ratio", "ratio_lo", "diff", "p_value")] for r in claim])
+
+    def test_bad_requests(self):
+        self.fails(2, "--sweep", args=["compare", self.out("fig2.cells"), "--sweep", self.file, "--a", "uniform"])
+        with open(self.out("bad.csv"), "w") as file:
+            file.write(self.claims.replace(rows(self.claims)[0]["claim_verdict"], "perhaps"))
+        self.fails(2, "bad.csv:2", "'perhaps'", args=["report", self.out("bad.csv"), "-o", self.out("bad.html")])
+
+
+main()

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/compare/paper_claim.hpp>
+
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <unit/compare/made.hpp>
+#include <unit/trace/sample.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+using doctest::Approx;
+using trace::test::contains;
+using Is = Relation::Kind;
+
+namespace {
+
+ClaimResult tested(std::vector<const QueryResults*> files, std::vector<Relation> relations) {
+  return test_claim({.text = "claim", .relations = std::move(relations)}, files);
+}
+
+/// The only result of a relation between x and y.
+RelationResult one(const Made& made, Is kind, double within = 0) {
+  const ClaimResult result = tested({&made}, {{.kind = kind, .a = "x", .b = "y", .within = within}});
+  REQUIRE(result.results.size() == 1);
+  CHECK(result.verdict == result.results[0].verdict);
+  return result.results[0];
+}
+
+}  // namespace
+
+TEST_CASE("verdicts on several instances") {
+  using enum Verdict;
+  const auto joint = [](std::vector<Verdict> all) { return joint_verdict(all); };
+  CHECK(joint({supported, supported}) == supported);
+  CHECK(joint({supported, undecided}) == undecided);
+  CHECK(joint({supported, untestable}) == undecided);
+  CHECK(joint({supported, contradicted, untestable}) == contradicted);
+  CHECK(joint({untestable, untestable}) == untestable);
+  CHECK(joint({}) == untestable);
+}
+
+// Constant values on 8 blocks: all signs agree, p = 2 / 2^8.
+TEST_CASE("a planted difference supports a claim and contradicts its opposite") {
+  const Made made = std::move(Made("m").with("x", constant(1)).with("y", constant(4)));
+  const RelationResult lower = one(made, Is::lower);
+  CHECK(lower.verdict == Verdict::supported);
+  CHECK(lower.p_value == 2.0 / 256);
+  CHECK(lower.comparison.p_adjusted == 2.0 / 256);
+  CHECK(lower.comparison.ratio() == 0.25);
+  CHECK(lower.comparison.ratio_interval.lo == Approx(0.25));
+  CHECK(lower.comparison.ratio_interval.hi == Approx(0.25));
+  CHECK(lower.comparison.test.difference == -3);
+  CHECK(lower.comparison.test.blocks == 8);
+  CHECK(one(made, Is::higher).verdict == Verdict::contradicted);
+  CHECK(one(made, Is::higher).p_value == 2.0 / 256);
+}
+
+// Differences 1, 1, 1, 1, 1, -1, -1, -1 by block, sum 2: of the 256 choices of signs only the 70 with sum 0 are nearer to 0.
+TEST_CASE("a difference within chance is undecided") {
+  const Made made =
+      std::move(Made("m").with("x", [](std::size_t q, auto) { return q < 80 ? 3.0f : 1.0f; }).with("y", constant(2)));
+  const RelationResult result = one(made, Is::higher);
+  CHECK(result.verdict == Verdict::undecided);
+  CHECK(result.holds);
+  CHECK(result.p_value == 186.0 / 256);
+}
+
+TEST_CASE("what cannot be tested says why") {
+  const auto reason = [](const Made& made) {
+    const RelationResult result = one(made, Is::lower);
+    CHECK(result.verdict == Verdict::untestable);
+    CHECK(std::isnan(result.p_value));
+    return result.comparison.reason;
+  };
+  CHECK(contains(reason(std::move(Made("m", 50).with("x", constant(1)).with("y", constant(3)))),
+                 "no p-value below 0.12 is possible"));
+  CHECK(contains(reason(std::move(Made("m").with("x", constant(1), {7}).with("y", constant(3)))), "--seeds"));
+  CHECK(contains(reason(std::move(Made("m").with("x", constant(INFINITY)).with("y", constant(3)))), "infinite"));
+  CHECK(contains(reason(std::move(Made("m").with("x", constant(1)).failing("y", Status::skipped))), "y skipped: it cannot"));
+  CHECK(contains(reason(std::move(Made("m").with("x", constant(1)))), "no method 'y'"));
+  CHECK(contains(reason(std::move(Made("m").with("x", constant(1)).with("y", constant(1), {}, "", "50%"))),
+                 "no budget in common"));
+  CHECK(contains(reason(std::move(Made("m").with("x", constant(1)).with("y", constant(3)).dense())), "kept exact"));
+  const ClaimResult none = test_claim({.text = "c", .untestable = "scores of tasks"}, {});
+  CHECK(none.verdict == Verdict::untestable);
+  CHECK(verdict_text(none) == "untestable: c\n  scores of tasks\n");
+}
+
+TEST_CASE("tolerances: at least 95 %, equal within 5 %") {
+  const auto made = [](float x) { return std::move(Made("m").with("x", constant(x)).with("y", constant(1))); };
+  CHECK(one(made(0.97f), Is::at_least, 0.05).verdict == Verdict::supported);
+  CHECK(one(made(0.97f), Is::at_least, 0.01).verdict == Verdict::contradicted);
+  CHECK(one(made(0.97f), Is::equal, 0.05).verdict == Verdict::supported);
+  CHECK(one(made(0.93f), Is::equal, 0.05).verdict == Verdict::contradicted);
+  CHECK(one(made(1.07f), Is::equal, 0.05).verdict == Verdict::contradicted);
+  // Above the lower limit for certain (p = 2/256), below the upper one within chance: the larger p-value counts.
+  const Made wide =
+      std::move(Made("m").with("x", [](std::size_t q, auto) { return q < 80 ? 1.0f : 1.09f; }).with("y", constant(1)));
+  const RelationResult result = one(wide, Is::equal, 0.05);
+  CHECK(result.holds);
+  CHECK(result.p_value > 0.05);
+  CHECK(result.verdict == Verdict::undecided);
+}
+
+TEST_CASE("a number in place of b, paired with every seed") {
+  const Value rate = [](auto, std::uint32_t seed) { return 0.7f + 0.01f * static_cast<float>(seed); };
+  const Made made = std::move(Made("m").with("x", rate, {0, 1, 2}));
+  const auto at_least = [&](double number) {
+    return tested({&made}, {{.kind = Is::at_least, .a = "x", .number = number}}).results.at(0);
+  };
+  CHECK(at_least(0.63).verdict == Verdict::supported);
+  CHECK(at_least(0.63).comparison.b == "0.63");
+  CHECK(at_least(0.63).comparison.seeds == 3);
+  CHECK(at_least(0.63).comparison.test.mean_b == Approx(0.63));
+  CHECK(at_least(0.8).verdict == Verdict::contradicted);
+}
+
+TEST_CASE("Holm counts all tests of a claim") {
+  const Made made = std::move(Made("m").with("x", constant(1)).with("y", constant(2)));
+  const Relation lower{.a = "x", .b = "y"};
+  const ClaimResult six = tested({&made}, std::vector<Relation>(6, lower)),
+                    seven = tested({&made}, std::vector<Relation>(7, lower));
+  CHECK(six.verdict == Verdict::supported);
+  CHECK(six.results[5].comparison.p_adjusted == Approx(6 * 2.0 / 256));
+  CHECK(seven.verdict == Verdict::undecided);  // 7 * 2 / 256 > 0.05
+  CHECK(seven.results[0].comparison.family == 7);
+}
+
+TEST_CASE("one result per budget and per place, of the run that the relation names") {
+  Made one("1", 128, 4, "r"), two("2", 128, 5, "r"), other("3", 128, 4, "s");
+  one.with("x", constant(1)).with("y", constant(2)).with("x", constant(1), {}, "", "50%").with("y", constant(2), {}, "", "50%");
+  two.with("x", constant(3)).with("y", constant(2));
+  other.with("x", constant(1)).with("y", constant(9));
+  const ClaimResult layers = tested({&one, &two, &other}, {{.run = "r", .a = "x", .b = "y", .by = Span::layer}});
+  REQUIRE(layers.results.size() == 3);
+  CHECK(test_text(layers.results[0], true) == "t.h5, run r, prompt 0, layer 4, budget 25%");
+  CHECK(test_text(layers.results[1], false) == "run r, prompt 0, layer 4, budget 50%");
+  CHECK(test_text(layers.results[2], false) == "run r, prompt 0, layer 5, budget 25%");
+  CHECK(layers.results[1].verdict == Verdict::supported);
+  CHECK(layers.results[2].verdict == Verdict::contradicted);
+  CHECK(layers.verdict == Verdict::contradicted);
+  const std::string text = verdict_text(layers);
+  CHECK(contains(text, "contradicted: claim\n"));
+  CHECK(contains(text, "x lower than y, by layer: 2 supported, 1 contradicted; ratio 0.5 to 1.5\n"));
+  CHECK(contains(text,
+                 "contradicted: x and y, run r, prompt 0, layer 5, budget 25%: ratio 1.5 [1.5, 1.5], difference 1 [1, 1], p = "
+                 "0.0078 (0.023 by Holm), 8 blocks"));
+  const ClaimResult mean = tested({&one, &two, &other}, {{.run = "r", .a = "x@25%", .b = "y@25%"}});
+  REQUIRE(mean.results.size() == 1);
+  CHECK(mean.results[0].comparison.test.difference == 0);
+  CHECK(mean.verdict == Verdict::undecided);
+}
+
+TEST_CASE("a parameter may be named although it has its default value") {
+  const Made made = std::move(Made("m").with("clusterkv", constant(1)).with("clusterkv", constant(2), {}, "distance=l2"));
+  const Relation relation{.a = "clusterkv[distance=cosine]", .b = "clusterkv[distance=l2;tokens_per_cluster=80]"};
+  CHECK(tested({&made}, {relation}).verdict == Verdict::supported);
+}
