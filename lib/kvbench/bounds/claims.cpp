@@ -8,15 +8,12 @@
 #include <kvbench/bounds/balancekv/balancekv_theorem32.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem33.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem34.hpp>
-#include <kvbench/bounds/balancekv/balancekv_vs_uniform.hpp>
 #include <kvbench/bounds/balancekv/balancekv_walk.hpp>
 #include <kvbench/bounds/chelsea/chelsea_bias.hpp>
 #include <kvbench/bounds/chelsea/chelsea_observations.hpp>
 #include <kvbench/bounds/chelsea/chelsea_outliers.hpp>
 #include <kvbench/bounds/chelsea/chelsea_theorem.hpp>
-#include <kvbench/bounds/clusterkv/clusterkv_cache.hpp>
 #include <kvbench/bounds/clusterkv/clusterkv_importance.hpp>
-#include <kvbench/bounds/clusterkv/clusterkv_recall.hpp>
 #include <kvbench/bounds/cost.hpp>
 #include <kvbench/bounds/subgen/keys_cluster.hpp>
 #include <kvbench/bounds/subgen/subgen_amm.hpp>
@@ -69,13 +66,8 @@ std::span<const Claim> all_claims() {
       chelsea_bias(),
       chelsea_observation3(),
       chelsea_outlier_heads(),
-      clusterkv_recall_order(),
-      clusterkv_distance(),
-      clusterkv_saturation(),
-      clusterkv_cache(),
       clusterkv_importance(),
       subgen_keys_cluster(),
-      balancekv_vs_uniform(),
       subgen_cost(),
       balancekv_cost(),
       clusterkv_cost(),
@@ -85,20 +77,21 @@ std::span<const Claim> all_claims() {
   return table;
 }
 
-std::vector<const Claim*> find_claims(const std::vector<std::string>& ids, const std::vector<std::string>& methods) {
+std::vector<const Claim*> find_claims(std::span<const Claim> claims, const std::vector<std::string>& ids,
+                                      const std::vector<std::string>& methods) {
   std::vector<std::string> known;
-  for (const Claim& claim : all_claims()) known.push_back(claim.id);
+  for (const Claim& claim : claims) known.push_back(claim.id);
   const auto matches = [](const std::string& id, const Claim& claim) {
     return claim.id == id || claim.id.starts_with(id + ".");
   };
   for (const std::string& id : ids) {
-    if (std::ranges::any_of(all_claims(), [&](const Claim& claim) { return matches(id, claim); })) continue;
+    if (std::ranges::any_of(claims, [&](const Claim& claim) { return matches(id, claim); })) continue;
     throw Error("`claims`: there is no claim '{}'.{} `kvbench validate --list` shows all of them.", id,
                 did_you_mean(id, known));
   }
   for (const std::string& method : methods) find_method(method);
   std::vector<const Claim*> found;
-  for (const Claim& claim : all_claims()) {
+  for (const Claim& claim : claims) {
     const bool asked = ids.empty() || std::ranges::any_of(ids, [&](const std::string& id) { return matches(id, claim); });
     const bool about = methods.empty() || std::ranges::find(methods, claim.method) != methods.end();
     if (asked && about) found.push_back(&claim);

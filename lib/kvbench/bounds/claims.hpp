@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of all checks. Each theorem or claim has a source file, and a page in docs/theory that states it in the paper's
-// notation and derives its constants.
+// The table of checks. Each theorem or claim has a source file, and a page in docs/theory that states it in the paper's notation and
+// derives its constants. Claims about figures are stated by sweep files instead (sweep/figure_claims.hpp).
 #pragma once
 
 #include <atomic>
@@ -60,8 +60,9 @@ struct Claim {
 /// All checks, in the order of the table in claims.cpp.
 std::span<const Claim> all_claims();
 
-/// The claims with these ids or prefixes ("subgen" means all of "subgen.*") about these methods; an empty list means all. Throws
+/// Those of `claims` with these ids or prefixes ("subgen" means all of "subgen.*") about these methods; an empty list means all. Throws
 /// Error with the nearest known name.
-std::vector<const Claim*> find_claims(const std::vector<std::string>& ids, const std::vector<std::string>& methods);
+std::vector<const Claim*> find_claims(std::span<const Claim> claims, const std::vector<std::string>& ids,
+                                      const std::vector<std::string>& methods);
 
 }  // namespace kvbench

@@ -16,13 +16,12 @@ namespace {
 struct QueryBlockSums {
   std::vector<double> sums, counts;
   explicit QueryBlockSums(std::size_t blocks) : sums(blocks), counts(blocks) {}
-  void add(const CellResult& cell, std::size_t queries, std::size_t length, std::size_t first,
-           const std::function<double(const MetricRow&)>& of) {
+  void add(const CellResult& cell, std::size_t queries, Metric metric) {
     for (std::size_t row = 0; row < cell.metrics.size(); ++row) {
-      const double value = of(cell.metrics[row]);
+      const double value = cell.metrics[row][static_cast<std::size_t>(metric)];
       if (std::isnan(value)) continue;
-      sums[first + row % queries / length] += value;
-      counts[first + row % queries / length] += 1;
+      sums[row % queries / queries_per_block] += value;
+      counts[row % queries / queries_per_block] += 1;
     }
   }
 };
@@ -55,17 +54,12 @@ PairedReplay::PairedReplay(const CheckContext& context, ReplayRequest request) :
   }
 }
 
-std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
-                                        const std::function<double(const MetricRow&)>& of) const {
-  const bool by_draw = seeded();
+std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, Metric metric) const {
   std::vector<double> values;
   std::string reason = "nothing was replayed";
   bool any = false;
   for (const HeadResult& head : results_.heads) {
-    const std::size_t length = by_draw ? std::max<std::size_t>(1, head.positions.size()) : queries_per_block;
-    const std::size_t blocks = (head.positions.size() + length - 1) / length;
-    const std::size_t draws = by_draw ? request_.seeds.size() : 1;
-    QueryBlockSums units(blocks * draws);
+    QueryBlockSums units(static_cast<std::size_t>((std::ssize(head.positions) + queries_per_block - 1) / queries_per_block));
     for (std::size_t c = 0; c < results_.configurations.size(); ++c) {
       const Configuration& key = results_.configurations[c];
       if (key.method != method || key.budget != budget) continue;
@@ -74,11 +68,7 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
         continue;
       }
       any = true;
-      for (std::size_t draw = 0; draw < draws; ++draw) {
-        // A method without random numbers ran once; its results are paired with every seed of the others.
-        if (request_.methods[method].depends_on_seed() && key.seed != request_.seeds[draw]) continue;
-        units.add(head.cells[c], head.positions.size(), length, draw * blocks, of);
-      }
+      units.add(head.cells[c], head.positions.size(), metric);
     }
     for (std::size_t u = 0; u < units.sums.size(); ++u) {
       values.push_back(units.counts[u] > 0 ? units.sums[u] / units.counts[u] : NAN);
@@ -86,14 +76,6 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget,
   }
   if (!any) throw Unavailable(fmt::format("{}: {}", request_.methods[method].info->name, reason));
   return values;
-}
-
-bool PairedReplay::seeded() const {
-  return std::ranges::any_of(request_.methods, [](const MethodChoice& m) { return m.depends_on_seed(); });
-}
-
-std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, Metric metric) const {
-  return units(method, budget, [metric](const MetricRow& row) { return double{row[static_cast<std::size_t>(metric)]}; });
 }
 
 std::vector<std::size_t> PairedReplay::unit_heads() const {
@@ -104,23 +86,8 @@ std::vector<std::size_t> PairedReplay::unit_heads() const {
   return heads;
 }
 
-Index PairedReplay::tokens(std::size_t budget) const {
-  for (std::size_t c = 0; c < results_.configurations.size(); ++c) {
-    if (results_.configurations[c].budget == budget) return results_.heads.front().cells[c].budget_tokens;
-  }
-  return 0;
-}
-
 std::string PairedReplay::text() const {
-  const std::string out = fmt::format("layers={}", fmt::join(request_.layers, ","));
-  return seeded() ? out + fmt::format(";seeds={};unit=head and seed", request_.seeds.size())
-                  : out + ";unit=16 queries of a head";
-}
-
-std::vector<double> differences(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> out;
-  for (std::size_t i = 0; i < a.size(); ++i) out.push_back(a[i] - b[i]);
-  return out;
+  return fmt::format("layers={};unit=16 queries of a head", fmt::join(request_.layers, ","));
 }
 
 }  // namespace kvbench

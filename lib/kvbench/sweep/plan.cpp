@@ -15,13 +15,19 @@ using namespace config;
 /// Opens each trace once, even if several runs use it.
 class Traces {
  public:
+  Traces() = default;
+  /// Every trace is this one.
+  explicit Traces(std::shared_ptr<const trace::Reader> only) : only_(std::move(only)) {}
+
   std::shared_ptr<const trace::Reader> open(const TraceChoice& choice) {
+    if (only_) return only_;
     auto& reader = readers_[choice.path];
     if (!reader) reader = with_place(choice.place, [&] { return std::make_shared<const trace::Reader>(choice.path); });
     return reader;
   }
 
  private:
+  std::shared_ptr<const trace::Reader> only_;
   std::map<std::string, std::shared_ptr<const trace::Reader>> readers_;
 };
 
@@ -40,15 +46,8 @@ SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, co
   return step;
 }
 
-}  // namespace
-
-std::string where(const config::SweepRun& run, const SweepStep& step) {
-  return fmt::format("run '{}' on {}", run.name, step.reader->path());
-}
-
-SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) {
+SweepPlan plan_with(Traces traces, config::Sweep sweep, const RunOptions& options) {
   SweepPlan plan{.sweep = std::move(sweep), .steps = {}};
-  Traces traces;
   for (std::size_t r = 0; r < plan.sweep.runs.size(); ++r) {
     const config::SweepRun& run = plan.sweep.runs[r];
     if (run.traces.empty()) {
@@ -67,6 +66,19 @@ SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) {
     }
   }
   return plan;
+}
+
+}  // namespace
+
+std::string where(const config::SweepRun& run, const SweepStep& step) {
+  return fmt::format("run '{}' on {}", run.name, step.reader->path());
+}
+
+SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) { return plan_with(Traces(), std::move(sweep), options); }
+
+SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options, std::shared_ptr<const trace::Reader> trace) {
+  use_traces(sweep, {trace->path()}, trace->path());
+  return plan_with(Traces(std::move(trace)), std::move(sweep), options);
 }
 
 bool has_replays(const SweepPlan& plan) {

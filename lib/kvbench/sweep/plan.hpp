@@ -33,6 +33,8 @@ std::string where(const config::SweepRun& run, const SweepStep& step);
 /// Opens all traces and plans all runs. `options` hold for every step; where a run names devices, these replace the backend.
 /// Throws Error with the place of the value at fault where a trace is missing or bad, or cannot serve the run.
 SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options = {});
+/// The same for a trace that is already open, in place of those that the runs name.
+SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options, std::shared_ptr<const trace::Reader> trace);
 
 bool has_replays(const SweepPlan& plan);
 bool has_measures(const SweepPlan& plan);

@@ -14,16 +14,6 @@
 using namespace kvbench;
 using doctest::Approx;
 
-namespace {
-
-/// Rows of one claim.
-std::vector<CheckRow> rows_of(const std::string& id, const trace::Reader* reader) {
-  const auto claims = find_claims({id}, {});
-  return validate(claims, {}, reader, {.threads = 1}).rows;
-}
-
-}  // namespace
-
 TEST_CASE("important tokens, their overlap and their number per page") {
   const std::vector<double> scores = {1, 5, 5, 2, 9};
   CHECK(most_important(scores, 1) == std::vector<Index>{4});
@@ -34,41 +24,20 @@ TEST_CASE("important tokens, their overlap and their number per page") {
   CHECK(tokens_per_page({0, 1, 15, 16, 40}, 16) == Approx(5.0 / 3));
 }
 
-TEST_CASE("queries that share a draw are one unit; without draws, 16 neighbouring queries are") {
+TEST_CASE("16 neighbouring queries of a head are one unit") {
   const testing::SmallTrace trace;
   std::vector<CheckRow> rows;
   const ValidateOptions options;
   const auto backend = make_cpu_backend();
   const CheckContext context{.reader = &trace.reader(), .options = options, .backend = *backend, .rows = rows, .claim = "x"};
-  ReplayRequest request{.methods = {method_choice("uniform"), method_choice("exact")},
-                        .budgets = {Budget::tokens(10)},
-                        .seeds = {0, 1},
-                        .protocol = Protocol::prefill};
-  const PairedReplay replay(context, request);
+  const PairedReplay replay(
+      context, {.methods = {method_choice("sink")}, .budgets = {Budget::tokens(10)}, .protocol = Protocol::prefill});
   const std::vector<double> units = replay.units(0, 0, Metric::rel_err);
-  REQUIRE(units.size() == 8);  // 2 layers of 2 heads, 2 seeds
-  for (std::size_t seed = 0; seed < 2; ++seed) {
-    double sum = 0, count = 0;
-    for (const MetricRow& row : replay.results().heads[1].cells[seed].metrics) sum += double{row[0]}, ++count;
-    CHECK(units[2 + seed] == Approx(sum / count));
-  }
-  const std::vector<double> exact = replay.units(1, 0, Metric::rel_err);
-  REQUIRE(exact.size() == 8);  // beside both seeds
-  for (const double u : exact) CHECK(u == Approx(0).epsilon(1e-5));
-  CHECK(replay.tokens(0) == 10);
-
-  request.methods = {method_choice("sink")};
-  const PairedReplay drawless(context, request);
-  CHECK(drawless.units(0, 0, Metric::rel_err).size() == 4);  // 12 queries a head
-  CHECK(drawless.unit_heads() == std::vector<std::size_t>{0, 1, 2, 3});
-}
-
-TEST_CASE("a method that cannot run on a trace gives a reason and no verdict") {
-  const testing::SmallTrace trace;  // 28 tokens: no page fits a budget of 3 %
-  for (const CheckRow& row : rows_of("clusterkv.recall_order", &trace.reader())) {
-    CHECK(row.verdict == Verdict::not_applicable);
-    CHECK_FALSE(row.text.empty());
-  }
+  REQUIRE(units.size() == 4);  // 2 layers of 2 heads, 12 queries a head
+  CHECK(replay.unit_heads() == std::vector<std::size_t>{0, 1, 2, 3});
+  double sum = 0, count = 0;
+  for (const MetricRow& row : replay.results().heads[1].cells[0].metrics) sum += double{row[0]}, ++count;
+  CHECK(units[1] == Approx(sum / count));
 }
 
 TEST_CASE("growth is the slope of the logarithms") {
