@@ -77,7 +77,7 @@ int run(const ReportFlags& o) {
 }  // namespace
 
 Command add_report(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("report", "Make one HTML or Markdown file with figures and tables from CSV files");
+  CLI::App* flags = app.add_subcommand("report", "Make one HTML or Markdown file with answers, figures and tables from CSV files");
   auto options = std::make_shared<ReportFlags>();
   ReportFlags& o = *options;
   flags->add_option("tables", o.tables, "CSV files written by replay, sweep (rows, measures or claims) and validate")

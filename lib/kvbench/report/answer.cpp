@@ -34,12 +34,15 @@ std::string budget_text(const std::string& text) {
 
 /// The rows of a budget in ascending order of the error.
 std::string verdict(const std::vector<const Record*>& rows) {
-  std::vector<std::string> tied;
+  std::vector<std::string> tied, untested;
+  const bool tests = std::ranges::any_of(rows, [](const Record* r) { return !r->best.empty(); });
   const Record* next = nullptr;
   for (const Record* r : rows) {
     if (r == rows.front()) continue;
     if (r->tied.value_or(false)) {
       tied.push_back(label(*r));
+    } else if (tests && r->best.empty()) {
+      untested.push_back(label(*r));
     } else if (next == nullptr) {
       next = r;
     }
@@ -48,6 +51,7 @@ std::string verdict(const std::vector<const Record*>& rows) {
   std::string out =
       fmt::format("{}, {} has the lowest error ({})", budget_text(best.budget), label(best), short_number(error_of(best)));
   if (!tied.empty()) out += fmt::format("; not distinguishable from it: {}", fmt::join(tied, ", "));
+  if (!untested.empty()) out += fmt::format("; not tested against it: {}", fmt::join(untested, ", "));
   if (next == nullptr) return out + ".";
   return out + fmt::format("; the next is {} with {:.3g} times the error.", label(*next), error_of(*next) / error_of(best));
 }

@@ -14,7 +14,9 @@ enum class Tone { plain, dim, bad };
 struct TableCell {
   std::string text;
   Tone tone = Tone::plain;
-  TableCell(std::string t = "", Tone how = Tone::plain) : text(std::move(t)), tone(how) {}
+  std::string key;  ///< a number by which a script sorts the column; empty: the text
+  TableCell(std::string t = "", Tone how = Tone::plain, std::string sorted = "")
+      : text(std::move(t)), tone(how), key(std::move(sorted)) {}
   TableCell(const char* t) : text(t) {}
 };
 
@@ -29,6 +31,7 @@ struct DocTable {
   std::vector<TableColumn> columns;
   std::vector<std::vector<TableCell>> rows;
   bool folded = false;
+  bool sortable = false;   ///< a script may sort and filter the rows
   std::size_t merged = 0;  ///< number of first columns that show equal values in consecutive rows once
 };
 
@@ -55,18 +58,26 @@ struct Figure {
   std::string title;
   std::vector<Drawing> drawings;  ///< side by side where there is room
   std::string caption;
-  DocTable numbers;  ///< the values that are drawn
+  DocTable numbers;  ///< the values that are drawn; without columns: another table of the section has them
   bool folded = false;
 };
 
-using Block = std::variant<Heading, Paragraph, DocTable, Figure>;
+/// Sentences that answer the reader's question.
+struct AnswerBlock {
+  std::string scope;  ///< what the sentences hold for
+  std::vector<std::string> sentences;
+};
+
+using Block = std::variant<Heading, Paragraph, DocTable, Figure, AnswerBlock>;
 
 struct Document {
   std::string title, description, made_by;
+  std::vector<AnswerBlock> answers;  ///< shown first
   std::vector<Block> blocks;
 };
 
-/// One self-contained file without network access or scripts, for light and dark screens, paper and narrow screens.
+/// One self-contained file without network access, for light and dark screens, paper and narrow screens. A small script sorts and
+/// filters tables and picks out methods; everything is readable without it.
 std::string html(const Document& document);
 
 /// The text and tables of a report; of a figure the caption and the numbers.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/report/document.hpp>
+#include <kvbench/report/html_script.hpp>
 #include <kvbench/report/html_style.hpp>
 #include <kvbench/report/text.hpp>
 
@@ -36,16 +37,17 @@ std::string cell_html(const DocTable& table, std::size_t row, std::size_t column
   if (head.prose) classes += classes.empty() ? "p" : " p";
   const std::string attributes =
       (classes.empty() ? "" : fmt::format(" class=\"{}\"", classes)) + (span > 1 ? fmt::format(" rowspan=\"{}\"", span) : "");
+  const std::string key = cell.key.empty() ? "" : fmt::format(" data-v=\"{}\"", escape_xml(cell.key));
   const char* tag = column == 0 ? "th" : "td";
   const char* scope = column > 0 ? "" : span > 1 ? " scope=\"rowgroup\"" : " scope=\"row\"";
-  return fmt::format("<{}{}{}>{}</{}>", tag, scope, attributes, escape_xml(cell.text), tag);
+  return fmt::format("<{}{}{}{}>{}</{}>", tag, scope, attributes, key, escape_xml(cell.text), tag);
 }
 
 std::string rows_html(const DocTable& table) {
   std::string out = "<tbody>\n";
   std::vector<std::size_t> covered(table.merged, 0);  // per column: first row that the last merged cell does not span
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    out += "<tr>";
+    out += table.sortable ? fmt::format("<tr data-m=\"{}\">", escape_xml(table.rows[r][0].text)) : "<tr>";
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       std::size_t span = 1;
       if (c < table.merged) {
@@ -64,7 +66,8 @@ std::string rows_html(const DocTable& table) {
 std::string table_html(const DocTable& table, bool titled) {
   const std::string title = escape_xml(table.title);
   std::string out = titled ? fmt::format("<p class=\"title\">{}</p>\n", title) : "";
-  out += fmt::format("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n<thead><tr>", title);
+  out += fmt::format("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table{}>\n<thead><tr>", title,
+                     table.sortable ? " class=\"sortable\"" : "");
   for (const TableColumn& column : table.columns)
     out += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"n\"" : "", escape_xml(column.title));
   return out + "</tr></thead>\n" + rows_html(table) + "</table>\n</div>\n";
@@ -97,6 +100,12 @@ std::string drawings_html(const Figure& figure) {
       least, boxes);
 }
 
+std::string answer_html(const AnswerBlock& answer) {
+  std::string out = fmt::format("<section class=\"answer\">\n<p class=\"scope\">{}</p>\n<ul>\n", escape_xml(answer.scope));
+  for (const std::string& sentence : answer.sentences) out += fmt::format("<li>{}</li>\n", escape_xml(sentence));
+  return out + "</ul>\n</section>\n";
+}
+
 struct HtmlWriter {
   std::string out;
   std::size_t headings = 0;
@@ -105,14 +114,17 @@ struct HtmlWriter {
     out += fmt::format("<h{0} id=\"s{1}\">{2}</h{0}>\n", heading.level, ++headings, escape_xml(heading.text));
   }
   void operator()(const Paragraph& paragraph) { out += fmt::format("<p>{}</p>\n", escape_xml(paragraph.text)); }
+  void operator()(const AnswerBlock& answer) { out += answer_html(answer); }
   void operator()(const DocTable& table) {
     out += table.folded ? folded_html(counted(table), table_html(table, false)) : table_html(table, true);
   }
   void operator()(const Figure& figure) {
     std::string body = "<figure>\n";
     if (!figure.folded) body += fmt::format("<p class=\"title\">{}</p>\n", escape_xml(figure.title));
-    body += drawings_html(figure) + fmt::format("<figcaption>{}</figcaption>\n", escape_xml(figure.caption));
-    body += folded_html(counted(figure.numbers), table_html(figure.numbers, false)) + "</figure>\n";
+    body += drawings_html(figure);
+    if (!figure.caption.empty()) body += fmt::format("<figcaption>{}</figcaption>\n", escape_xml(figure.caption));
+    if (!figure.numbers.columns.empty()) body += folded_html(counted(figure.numbers), table_html(figure.numbers, false));
+    body += "</figure>\n";
     out += figure.folded ? folded_html(figure.title, body) : body;
   }
 };
@@ -136,14 +148,17 @@ std::string html(const Document& document) {
   for (const Block& block : document.blocks) std::visit(writer, block);
   const std::string title = escape_xml(document.title);
   std::string out = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" "
+      "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n"
       "<header>\n<h1>{}</h1>\n",
       title, html_style(), title);
   if (!document.description.empty()) out += fmt::format("<p>{}</p>\n", escape_xml(document.description));
+  for (const AnswerBlock& answer : document.answers) out += answer_html(answer);
   out += "</header>\n" + contents(document) + "<main>\n" + writer.out + "</main>\n";
-  return out + fmt::format("<footer>{}</footer>\n</body>\n</html>\n", escape_xml(document.made_by));
+  return out + fmt::format("<footer>{}</footer>\n<script>\n{}</script>\n</body>\n</html>\n", escape_xml(document.made_by),
+                           html_script());
 }
 
 }  // namespace kvbench

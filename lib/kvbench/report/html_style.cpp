@@ -37,6 +37,10 @@ p, figcaption, nav { max-width: 48rem; }
 p { margin: .5rem 0; }
 a { color: var(--link); }
 nav ul { margin: .6rem 0; padding-left: 1.2rem; }
+.answer { margin: 1rem 0; padding: .5rem .9rem; max-width: 60rem; background: var(--shade); border-left: 4px solid var(--link); }
+.answer .scope { margin: 0; color: var(--soft); font-size: .875rem; }
+.answer ul { margin: .2rem 0; padding-left: 1.1rem; }
+header .answer li:first-child { font-size: 1.1rem; }
 figure { margin: 1.4rem 0 2rem; }
 .title { font-weight: 600; margin: 1.6rem 0 .3rem; }
 figcaption { color: var(--soft); font-size: .875rem; margin: .3rem 0; }
@@ -50,6 +54,17 @@ th { font-weight: 400; }
 thead th { font-weight: 600; white-space: normal; border-bottom: 1.5px solid var(--rule); vertical-align: bottom; }
 tbody tr:hover { background: var(--shade); }
 .n { text-align: right; }
+table button { font: inherit; color: inherit; background: none; border: 0; padding: 0; text-align: inherit; cursor: pointer; }
+table button:hover { text-decoration: underline; }
+button:focus-visible, input:focus-visible { outline: 2px solid var(--link); outline-offset: 1px; }
+th[aria-sort=ascending] button::after { content: " ▲"; }
+th[aria-sort=descending] button::after { content: " ▼"; }
+.filter { display: block; font-size: .875rem; color: var(--soft); margin: .3rem 0; }
+.filter input { font: inherit; color: var(--ink); background: var(--paper); border: 1px solid var(--soft); border-radius: 3px; padding: .1rem .4rem; max-width: 12rem; }
+tr.picked { background: var(--shade); }
+tr.picked th { font-weight: 600; }
+svg .faded { opacity: .15; }
+svg .name { cursor: pointer; }
 td.p, th.p { white-space: normal; min-width: 13rem; max-width: 30rem; }
 .dim { color: var(--soft); }
 .bad { color: var(--bad); font-weight: 600; }
@@ -67,6 +82,7 @@ svg .frame { stroke: var(--soft); fill: none; }
 svg .faint { stroke: var(--faint); fill: none; stroke-width: 1; }
 svg .tint { stroke: var(--k); opacity: .3; }
 svg .reference { stroke: var(--soft); fill: none; stroke-width: 1.6; stroke-dasharray: 1.5 3; }
+svg .frontier { stroke: var(--ink); fill: none; stroke-width: 5; opacity: .18; stroke-linejoin: round; stroke-linecap: round; }
 svg .line { fill: none; stroke: var(--k); stroke-width: 1.8; stroke-linejoin: round; }
 svg .whisker { fill: none; stroke: var(--k); stroke-width: 1.1; }
 svg .full { fill: var(--k); stroke: var(--k); stroke-width: 1; }
@@ -91,7 +107,7 @@ svg .leader { stroke: var(--k); fill: none; stroke-width: .9; opacity: .6; }
     --t0: #000000; --t1: #000000; --t2: #000000; --t3: #000000; --t4: #000000; --t5: #ffffff; --t6: #ffffff; --t7: #ffffff; --t8: #ffffff;
   }
   body { max-width: none; padding: 0; font-size: 10pt; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  nav, details:not([open]) { display: none; }
+  nav, .filter, details:not([open]) { display: none; }
   .box { overflow: visible; max-height: none; }
   .drawings { grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)) !important; }
   .drawings .box { break-inside: avoid; }

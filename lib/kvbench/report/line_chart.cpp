@@ -13,7 +13,7 @@ namespace kvbench {
 namespace {
 
 constexpr double plot_left = 46, plot_heading = 20, plot_bottom = 44, leader_length = 30, name_height = 15, detail_height = 13;
-constexpr int lone_reference = 3;  // marker of a reference with a single point: a ring
+constexpr int ring = 3, cross = 6;  // markers of beaten lines and of references
 constexpr std::size_t detail_characters = 26, many_points = 24;
 
 /// The name of a line at its right end.
@@ -28,6 +28,12 @@ struct Label {
     return width;
   }
 };
+
+int marker_of(const ChartLine& line) {
+  return line.role == LineRole::shown ? line.style : line.role == LineRole::reference ? cross : ring;
+}
+
+std::string name_of(const ChartLine& line) { return line.detail.empty() ? line.name : line.name + " " + line.detail; }
 
 bool drawable(const ChartPoint& point) { return !std::isnan(point.x) && !std::isnan(point.y); }
 
@@ -52,7 +58,7 @@ class Plot {
     for (const ChartLine& line : c_.lines) {
       if (line.role == LineRole::context || std::ranges::none_of(line.points, drawable)) continue;
       Label label{.line = &line, .details = wrap_params(line.detail, detail_characters)};
-      std::ranges::move(beyond_axis(c_.y, line), std::back_inserter(label.details));
+      if (line.points.size() <= many_points) std::ranges::move(beyond_axis(c_.y, line), std::back_inserter(label.details));
       widest = std::max(widest, label.width());
       labels_.push_back(std::move(label));
     }
@@ -69,7 +75,8 @@ class Plot {
 
   Drawing drawing() {
     std::string out = axes();
-    for (const LineRole role : {LineRole::context, LineRole::reference, LineRole::shown}) {
+    if (!c_.frontier.empty()) out += path({.name = "", .detail = "", .points = c_.frontier}, "frontier");
+    for (const LineRole role : {LineRole::context, LineRole::beaten, LineRole::reference, LineRole::shown}) {
       for (const ChartLine& line : c_.lines) {
         if (line.role == role) out += line_text(line);
       }
@@ -82,17 +89,6 @@ class Plot {
  private:
   double x_of(double value) const { return plot_left + (right_ - plot_left) * std::clamp(c_.x.at(value), 0., 1.); }
   double y_of(double value) const { return base_ - c_.plot_height * std::clamp(c_.y.at(value), 0., 1.); }
-
-  /// Horizontal shift of a line, so that intervals at equal x do not overlap.
-  double shift(const ChartLine& line) const {
-    if (!c_.apart || line.role != LineRole::shown) return 0;
-    double rank = 0, count = 0;
-    for (const ChartLine& other : c_.lines) {
-      if (&other == &line) rank = count;
-      count += other.role == LineRole::shown;
-    }
-    return (rank - (count - 1) / 2) * std::min(3.5, 20 / count);
-  }
 
   std::string axes() const {
     using svg::Anchor;
@@ -116,7 +112,7 @@ class Plot {
   }
 
   /// The points joined by lines, with a gap at points without a value.
-  std::string path(const ChartLine& line, double dx) const {
+  std::string path(const ChartLine& line, const char* classes) const {
     std::string d;
     bool pen_down = false;
     for (const ChartPoint& p : line.points) {
@@ -124,19 +120,15 @@ class Plot {
         pen_down = false;
         continue;
       }
-      d += fmt::format("{}{} {}", pen_down ? "L" : "M", svg::px(x_of(p.x) + dx), svg::px(y_of(p.y)));
+      d += fmt::format("{}{} {}", pen_down ? "L" : "M", svg::px(x_of(p.x)), svg::px(y_of(p.y)));
       pen_down = true;
     }
-    const char* classes = line.role == LineRole::shown       ? "line"
-                          : line.role == LineRole::reference ? "reference"
-                          : line.tinted                      ? "faint tint"
-                                                             : "faint";
     return fmt::format("<path d=\"{}\" class=\"{}\"{}/>\n", d, classes,
                        line.role == LineRole::shown ? svg::dashes(line.style) : "");
   }
 
-  std::string mark(const ChartLine& line, const ChartPoint& p, double dx) const {
-    const double x = x_of(p.x) + dx, y = y_of(p.y), at = c_.y.at(p.y);
+  std::string mark(const ChartLine& line, const ChartPoint& p) const {
+    const double x = x_of(p.x), y = y_of(p.y), at = c_.y.at(p.y);
     if (at > 1) return svg::beyond(x, y, 0, -1);
     if (at < 0) return svg::beyond(x, y, 0, 1);
     if (c_.x.at(p.x) > 1) return svg::beyond(x, y, 1, 0);
@@ -148,19 +140,21 @@ class Plot {
       if (c_.y.shows(p.lo)) out += svg::line(x - 2.5, lo, x + 2.5, lo, "whisker");
       if (c_.y.shows(p.hi)) out += svg::line(x - 2.5, hi, x + 2.5, hi, "whisker");
     }
-    if (line.role == LineRole::shown) return out + svg::marker(line.style, x, y);
-    return std::ranges::count_if(line.points, drawable) == 1 ? svg::marker(lone_reference, x, y) : out;
+    return out + svg::marker(marker_of(line), x, y);
   }
 
   std::string line_text(const ChartLine& line) const {
-    const double dx = shift(line);
-    std::string out = path(line, dx);
+    const char* classes = line.role == LineRole::shown       ? "line"
+                          : line.role == LineRole::reference ? "reference"
+                          : line.tinted                      ? "faint tint"
+                                                             : "faint";
+    std::string out = path(line, classes);
     if (line.role != LineRole::context && line.points.size() <= many_points) {
       for (const ChartPoint& p : line.points) {
-        if (drawable(p)) out += svg::group("point", p.tip, mark(line, p, dx));
+        if (drawable(p)) out += svg::group("point", p.tip, mark(line, p));
       }
     }
-    return svg::group(line.role == LineRole::shown || line.tinted ? svg::colour(line.style) : "grey", "", out);
+    return svg::group(line.role == LineRole::shown || line.tinted ? svg::colour(line.style) : "grey", "", out, name_of(line));
   }
 
   std::string names() {
@@ -168,7 +162,7 @@ class Plot {
     for (Label& label : labels_) {
       const auto& points = label.line->points;
       const auto last = std::ranges::find_if(points.rbegin(), points.rend(), drawable);
-      label.x = x_of(last->x) + shift(*label.line);
+      label.x = x_of(last->x);
       label.y = y_of(last->y);
       slots.push_back({label.y, label.height()});
     }
@@ -185,12 +179,12 @@ class Plot {
     std::string lead =
         fmt::format("<path d=\"M{} {}L{} {}L{} {}\" class=\"leader\"/>\n", svg::px(label.x + 5), svg::px(label.y),
                     svg::px(right_ + 6), svg::px(label.x > right_ - 12 ? label.y : first), svg::px(x - 10), svg::px(first));
-    if (shown) lead += svg::marker(label.line->style, x - 8, first);
+    lead += svg::marker(marker_of(*label.line), x - 8, first);
     std::string out = svg::group(shown ? svg::colour(label.line->style) : "grey", "", lead);
     out += svg::text(x, first + 4, label.line->name, shown ? "" : "soft");
     for (std::size_t k = 0; k < label.details.size(); ++k)
       out += svg::text(x, first + 4 + detail_height * static_cast<double>(k + 1), label.details[k], "soft small");
-    return out;
+    return svg::group("name", "", out, name_of(*label.line));
   }
 
   const LineChart& c_;

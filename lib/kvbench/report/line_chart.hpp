@@ -19,7 +19,8 @@ struct ChartPoint {
 
 enum class LineRole {
   shown,      ///< colour, markers, interval, name
-  reference,  ///< grey and dotted, with its name: exact, random, oracle-topk
+  reference,  ///< grey and dotted, crosses, with its name: random, oracle-topk
+  beaten,     ///< grey, rings, with its name in grey
   context,    ///< faint, without a name: shown in another drawing
 };
 
@@ -35,8 +36,8 @@ struct LineChart {
   std::string title, description;  ///< title: may be empty
   Axis x, y;
   std::vector<ChartLine> lines;
-  bool apart = false;  ///< lines share their x values: shift them slightly so that intervals do not overlap
-  double width = 456;  ///< px
+  std::vector<ChartPoint> frontier;  ///< joined by a strong line behind all others
+  double width = 456;                ///< px
   double plot_height = 250;
 };
 

@@ -52,6 +52,10 @@ struct MarkdownWriter {
     out += fmt::format("\n{} {}\n", std::string(static_cast<std::size_t>(heading.level), '#'), escaped(heading.text));
   }
   void operator()(const Paragraph& paragraph) { out += fmt::format("\n{}\n", escaped(paragraph.text)); }
+  void operator()(const AnswerBlock& answer) {
+    out += fmt::format("\n**{}**\n\n", escaped(answer.scope));
+    for (const std::string& sentence : answer.sentences) out += fmt::format("- {}\n", escaped(sentence));
+  }
   void operator()(const DocTable& table) {
     const std::string text = table_text(table);
     if (table.folded) {
@@ -62,6 +66,7 @@ struct MarkdownWriter {
   }
   void operator()(const Figure& figure) {
     out += fmt::format("\n**{}**\n\n{}\n", escaped(figure.title), escaped(figure.caption));
+    if (figure.numbers.columns.empty()) return;
     DocTable numbers = figure.numbers;
     numbers.folded = true;
     (*this)(numbers);
@@ -72,6 +77,7 @@ struct MarkdownWriter {
 
 std::string markdown(const Document& document) {
   MarkdownWriter writer;
+  for (const AnswerBlock& answer : document.answers) writer(answer);
   for (const Block& block : document.blocks) std::visit(writer, block);
   std::string out = fmt::format("# {}\n", escaped(document.title));
   if (!document.description.empty()) out += fmt::format("\n{}\n", escaped(document.description));

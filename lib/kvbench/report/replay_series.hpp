@@ -12,26 +12,30 @@ namespace kvbench {
 
 struct Series {
   std::string method, params;
-  std::string kind;        ///< "eviction", "merging", ...; "own": entries from a file; "other": not in the registry
-  bool reference = false;  ///< exact, random, oracle-topk
-  int style = 0;
-  std::vector<const ReplayRow*> rows;    ///< over all layers, smallest budget first, including rows that are not ok
+  std::string kind;                    ///< "eviction", "merging", ...; "own": entries from a file; "other": not in the registry
+  bool reference = false;              ///< exact, random, oracle-topk
+  int style = 0;                       ///< colour and marker in all figures
+  std::vector<const ReplayRow*> rows;  ///< over all layers, smallest budget first, including rows that are not ok
   std::vector<const ReplayRow*> layers;  ///< per layer
 
   std::string name() const { return params.empty() ? method : method + " " + params; }
 };
 
-/// The series of a section, in the order of the CSV.
-std::vector<Series> series_of(const ReplaySection& section);
+/// The series of a part, in the order of the CSV. Those on a frontier have the first styles, in ascending order of the error.
+std::vector<Series> series_of(const ReplayPart& part);
 
 /// Budgets as given, smallest first.
-std::vector<std::string> budgets_of(const ReplaySection& section);
+std::vector<std::string> budgets_of(const ReplayPart& part);
 
-/// Whether there are more lines than a reader can distinguish in one drawing: then one drawing per kind or per method.
-bool many(const std::vector<Series>& all);
+/// The budget of each kind (tokens, memory, fast memory, bytes read) that is nearest to a quarter.
+std::vector<std::string> main_budgets(const std::vector<std::string>& budgets);
 
-/// Error against budget, error against bytes, recall against budget, as far as they have points.
-std::vector<Block> curve_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets);
+/// The rows that no other row beats by a lower error at no more than equal_cost times its cost, by ascending cost. References and rows
+/// whose mean is not estimable are not compared.
+std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double ReplayRow::*cost);
+
+/// Error against bytes held and against bytes read per query, with the frontier of each.
+Figure cost_figure(const std::vector<Series>& all, const std::string& title);
 
 /// Error by method and layer, one map per budget.
 std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets);

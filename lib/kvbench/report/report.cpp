@@ -84,14 +84,19 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
       .title = options.title,
       .description = options.description,
       .made_by = fmt::format("Written by kvbench {} ({}). docs/results.md defines the metrics.", version(), commit()),
+      .answers = {},
       .blocks = {}};
+  const std::vector<ReplaySection> sections = replay_sections(sorted.replays);
+  for (const ReplaySection& section : sections) {
+    for (AnswerBlock& answer : main_answers(section)) document.answers.push_back(std::move(answer));
+  }
   if (!options.published.empty() || !sorted.claims.empty())
     append(document.blocks, published_blocks(options.published, sorted));
-  document.blocks.emplace_back(Heading{2, "Inputs"});
-  document.blocks.emplace_back(provenance_table(tables));
-  for (const ReplaySection& section : replay_sections(sorted.replays)) append(document.blocks, replay_blocks(section));
+  for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section));
   if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
   if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));
+  document.blocks.emplace_back(Heading{2, "Inputs"});
+  document.blocks.emplace_back(provenance_table(tables));
   return document;
 }
 

@@ -5,6 +5,10 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
+#include <kvbench/compare/comparison.hpp>
+#include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/text.hpp>
@@ -44,25 +48,23 @@ Budget budget_of(const CsvTable& table, const CsvRow& row) {
   }
 }
 
-/// The cost that the budget limits; empty for budgets in tokens.
-std::string cost_of(const CsvTable& table, const CsvRow& row) {
-  const std::optional<CostKind> cost = budget_of(table, row).cost();
-  if (!cost) return "";
-  return *cost == CostKind::memory ? "memory" : *cost == CostKind::fast ? "fast memory" : "bytes read";
-}
+/// The columns that tell the rows of a section apart.
+constexpr const char* identity[] = {"trace", "sha256", "prompt", "layer",  "kv_head", "head",
+                                    "query", "seed",   "method", "params", "budget"};
+constexpr const char* figures[] = {"status", "reason", "rel_err_mean", "rel_err_lo", "rel_err_hi", "total_bytes", "bytes_read"};
 
-Key section_key(const CsvTable& table, const CsvRow& row) {
+Key key_of(const CsvTable& table, const CsvRow& row, std::span<const char* const> columns) {
   Key key;
-  for (const char* column : {"run", "trace", "sha256", "model", "protocol", "device", "isa"})
-    key.push_back(table.text(row, column));
-  key.push_back(cost_of(table, row));
+  for (const char* column : columns) key.push_back(table.text(row, column));
   return key;
 }
 
-bool over_heads(const CsvTable& table, const CsvRow& row) {
-  return std::ranges::all_of(std::initializer_list<const char*>{"kv_head", "head", "query"},
-                             [&](const char* column) { return table.text(row, column) == "all"; });
+Key section_key(const CsvTable& table, const CsvRow& row) {
+  constexpr const char* columns[] = {"run", "protocol", "device"};
+  return key_of(table, row, columns);
 }
+
+bool is_all(const CsvTable& table, const CsvRow& row, const char* column) { return table.text(row, column) == "all"; }
 
 ReplayRow replay_row(const CsvTable& table, const CsvRow& row) {
   const auto text = [&](const char* column) { return table.text(row, column); };
@@ -76,65 +78,118 @@ ReplayRow replay_row(const CsvTable& table, const CsvRow& row) {
               .prompt = text("prompt"),
               .status = text("status"),
               .reason = text("reason"),
+              .best = text("best"),
+              .tied = {},
               .dense = text("dense") == "1"};
-  r.context_tokens = number("context_tokens");
-  r.budget_tokens = number("budget_tokens");
-  r.bytes_share = number("total_bytes") / number("full_bytes");
+  r.held = number("total_bytes") / number("full_bytes");
+  r.read = number("bytes_read") / number("full_bytes");
+  r.seconds = number("compress_s") + number("attend_s");
   r.error = number("rel_err_mean");
   r.error_lo = number("rel_err_lo");
   r.error_hi = number("rel_err_hi");
+  r.median = number("rel_err_p50");
   r.recall = number("recall_mean");
+  if (!text("tied").empty()) r.tied = text("tied") == "1";
   const Budget budget = budget_of(table, row);
-  const double whole = budget.is_bytes() ? number("full_bytes") : r.context_tokens;
+  const double whole = budget.is_bytes() ? number("full_bytes") : number("context_tokens");
   r.share = budget.is_share() ? budget.share() : static_cast<double>(budget.resolve(0, 1)) / whole;
   return r;
 }
 
-/// A section and all its rows, before the prompts that it shows are selected.
+/// Finds rows that several files have: with equal figures they are one row, with other figures rows of different methods.
+class Duplicates {
+ public:
+  /// Throws Error where a file has a row twice.
+  explicit Duplicates(std::span<const CsvTable* const> tables) {
+    for (const CsvTable* table : tables) {
+      for (const CsvRow& row : table->rows) add(*table, row);
+    }
+  }
+
+  /// Whether the row repeats that of another file.
+  bool repeats(const CsvTable& table, const CsvRow& row) const {
+    return !differs(table, row) && first_.at(key(table, row)).second != &row;
+  }
+  /// Whether several files have other figures of the row's method.
+  bool differs(const CsvTable& table, const CsvRow& row) const { return different_.contains(method(table, row)); }
+
+ private:
+  using Place = std::pair<const CsvTable*, const CsvRow*>;
+
+  static Key key(const CsvTable& table, const CsvRow& row) {
+    Key out = section_key(table, row);
+    std::ranges::move(key_of(table, row, identity), std::back_inserter(out));
+    return out;
+  }
+  static Key method(const CsvTable& table, const CsvRow& row) {
+    constexpr const char* columns[] = {"run", "protocol", "device", "trace", "sha256", "method", "params"};
+    return key_of(table, row, columns);
+  }
+
+  void add(const CsvTable& table, const CsvRow& row) {
+    const auto [known, fresh] = first_.emplace(key(table, row), Place(&table, &row));
+    if (fresh) return;
+    const auto [other, same] = known->second;
+    if (other == &table) {
+      throw Error("{}:{}: the row of {} {} at {} appears twice", table.file, row.line, table.text(row, "method"),
+                  table.text(row, "params"), table.text(row, "budget"));
+    }
+    if (key_of(table, row, figures) != key_of(*other, *same, figures)) different_.insert(method(table, row));
+  }
+
+  std::map<Key, Place> first_;
+  std::set<Key> different_;
+};
+
+/// Tells the methods of several files apart by the names of the files.
+void name_file(ReplayRow& row) {
+  row.of_file = true;
+  row.params += fmt::format("{}from {}", row.params.empty() ? "" : ";", row.table->name);
+}
+
+/// The tests of a CSV are against the best row of its own file. They count where that is the best row of all files.
+void keep_valid_tests(std::vector<ReplayRow>& rows) {
+  std::map<std::string, const ReplayRow*> best;  // of each budget
+  for (const ReplayRow& r : rows) {
+    if (!r.ok() || is_baseline(r.method) || !std::isfinite(r.error)) continue;
+    const ReplayRow*& known = best[r.budget];
+    if (known == nullptr || r.error < known->error) known = &r;
+  }
+  for (ReplayRow& r : rows) {
+    const ReplayRow* first = best[r.budget];
+    const bool same = first != nullptr && r.best == label_of({first->method, first->text("params"), {}}) &&
+                      (!first->of_file || first->table == r.table);
+    if (!same) r.tied.reset(), r.best.clear();
+  }
+}
+
+/// The rows of a trace, before the prompts that are shown are selected.
 struct Gathered {
-  ReplaySection section;
+  ReplayPart part;
   std::vector<ReplayRow> rows;
 };
 
-/// Sections in which two files have the same configuration. Throws Error where one file has it twice.
-std::set<Key> ambiguous(std::span<const CsvTable* const> tables) {
-  std::map<Key, std::vector<const CsvTable*>> holders;  // tables with a configuration
-  std::set<Key> keys;
-  for (const CsvTable* table : tables) {
-    for (const CsvRow& row : table->rows) {
-      if (!over_heads(*table, row)) continue;
-      const Key key = section_key(*table, row);
-      Key whole = key;
-      for (const char* column : {"prompt", "layer", "method", "params", "budget"}) whole.push_back(table->text(row, column));
-      std::vector<const CsvTable*>& known = holders[whole];
-      if (std::ranges::count(known, table) > 0) {
-        throw Error("{}:{}: the row of {} {} at {} appears twice", table->file, row.line, table->text(row, "method"),
-                    table->text(row, "params"), table->text(row, "budget"));
-      }
-      if (!known.empty()) keys.insert(key);
-      known.push_back(table);
-    }
-  }
-  return keys;
-}
-
-/// A section shows the rows over all prompts; without such rows it is split into one section per prompt.
-void finish(Gathered gathered, std::vector<ReplaySection>& out) {
+/// A part shows the rows over all prompts; without such rows there is one part per prompt.
+void finish(const Gathered& gathered, std::vector<ReplayPart>& out) {
   std::vector<std::string> prompts;
-  for (const ReplayRow& r : gathered.rows) add_distinct(prompts, r.prompt);
+  for (const ReplayRow& r : gathered.rows) {
+    if (r.text("head") == "all") add_distinct(prompts, r.prompt);
+  }
   const bool several = prompts.size() > 1;
   if (std::ranges::find(prompts, "all") != prompts.end()) prompts = {"all"};
   for (const std::string& prompt : prompts) {
-    ReplaySection section = gathered.section;
-    if (several) section.prompt = prompt;
-    if (&prompt != prompts.data()) section.finer = 0;
+    ReplayPart part = gathered.part;
+    if (several) part.prompt = prompt;
     for (const ReplayRow& r : gathered.rows) {
-      const bool own = r.prompt == prompt, all = r.layer == "all";
-      if (!r.ok() && (own || prompt == "all")) section.broken.push_back(r);
-      if (own) (all ? section.overall : section.layers).push_back(r);
-      section.finer += prompt == "all" && !own;
+      const bool own = r.prompt == prompt, any = own || prompt == "all", head = r.text("head") != "all";
+      if (!r.ok() && !head && any) part.broken.push_back(r);
+      if (head && any) part.heads.push_back(r);
+      if (own && !head) (r.layer == "all" ? part.overall : part.layers).push_back(r);
+      if (!own && any && !head && r.layer == "all") part.texts.push_back(r);
+      part.finer += !own && any && !head;
     }
-    out.push_back(std::move(section));
+    keep_valid_tests(part.overall);
+    out.push_back(std::move(part));
   }
 }
 
@@ -164,39 +219,79 @@ TableKind kind_of(const CsvTable& table) {
 }
 
 std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables) {
-  const std::set<Key> by_file = ambiguous(tables);
-  std::vector<Gathered> all;
-  std::map<Key, std::size_t> known;
+  const Duplicates duplicates(tables);
+  std::vector<std::pair<Key, std::vector<std::pair<Key, Gathered>>>> sections;
+  const auto entry = [](auto& list, Key key) -> auto& {
+    auto known = std::ranges::find(list, key, [](const auto& item) { return item.first; });
+    if (known == list.end()) known = list.insert(list.end(), {std::move(key), {}});
+    return known->second;
+  };
   for (const CsvTable* table : tables) {
     for (const CsvRow& row : table->rows) {
-      Key key = section_key(*table, row);
-      const std::string file = by_file.contains(key) ? table->name : "";
-      const Key parts = key;
-      key.push_back(file);
-      const auto [at, fresh] = known.emplace(std::move(key), all.size());
-      if (fresh) {
-        all.push_back({{.run = parts[0],
-                        .trace = parts[1],
-                        .sha256 = parts[2],
-                        .model = parts[3],
-                        .protocol = parts[4],
-                        .device = parts[5],
-                        .isa = parts[6],
-                        .cost = parts[7],
-                        .prompt = "",
-                        .file = file},
-                       {}});
+      if (duplicates.repeats(*table, row)) continue;
+      const auto text = [&](const char* column) { return table->text(row, column); };
+      Gathered& into = entry(entry(sections, section_key(*table, row)), {text("trace"), text("sha256")});
+      into.part.trace = text("trace"), into.part.sha256 = text("sha256"), into.part.model = text("model");
+      if (!is_all(*table, row, "query")) {
+        ++into.part.finer;
+        continue;
       }
-      Gathered& into = all[at->second];
-      if (over_heads(*table, row))
-        into.rows.push_back(replay_row(*table, row));
-      else
-        ++into.section.finer;
+      into.rows.push_back(replay_row(*table, row));
+      if (duplicates.differs(*table, row)) name_file(into.rows.back());
     }
   }
-  std::vector<ReplaySection> sections;
-  for (Gathered& gathered : all) finish(std::move(gathered), sections);
-  return sections;
+  std::vector<ReplaySection> out;
+  for (const auto& [key, traces] : sections) {
+    out.push_back({.run = key[0], .protocol = key[1], .device = key[2], .parts = {}});
+    for (const auto& [trace, gathered] : traces) finish(gathered, out.back().parts);
+  }
+  return out;
+}
+
+std::string name_of(const ReplayPart& part) {
+  if (part.prompt.empty()) return part.trace;
+  return part.trace + (part.prompt == "all" ? ", all prompts" : ", prompt " + part.prompt);
+}
+
+Record record_of(const ReplayRow& row, const std::string& protocol) {
+  const auto number = [&](const std::string& column) { return row.table->number(*row.row, column); };
+  const auto count = [&](const char* column) { return std::isnan(number(column)) ? 0 : static_cast<Index>(number(column)); };
+  Record r{};
+  r.trace = row.text("trace"), r.sha256 = row.text("sha256"), r.model = row.text("model");
+  r.prompt = row.prompt;
+  for (const Protocol known : {Protocol::prefill, Protocol::decode, Protocol::stream}) {
+    if (protocol == name_of(known)) r.protocol = known;
+  }
+  r.method = row.method, r.params = row.params, r.budget = row.budget;
+  r.status = find_status(row.status).value_or(Status::failed), r.reason = row.reason;
+  r.query_rows = count("query_rows"), r.model_layers = count("model_layers");
+  r.context_tokens = number("context_tokens"), r.kept_tokens = number("kept_tokens");
+  r.bytes = {.kv = number("kv_bytes"),
+             .meta = number("meta_bytes"),
+             .fast = number("fast_bytes"),
+             .slow = number("slow_bytes"),
+             .read = number("bytes_read"),
+             .full = number("full_bytes")};
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    const std::string name(name_of(static_cast<Metric>(m)));
+    r.metrics[m] = {.mean = number(name + "_mean"),
+                    .p1 = number(name + "_p1"),
+                    .p50 = number(name + "_p50"),
+                    .p90 = number(name + "_p90"),
+                    .p99 = number(name + "_p99"),
+                    .max = number(name + "_max"),
+                    .lo = number(name + "_lo"),
+                    .hi = number(name + "_hi")};
+  }
+  r.best = row.best;
+  r.tied = row.tied;
+  if (const double blocks = number("blocks"); blocks > 0)
+    r.sums = {.seeds = 1,
+              .blocks = {},
+              .block_counts = std::vector<double>(static_cast<std::size_t>(blocks), 1),
+              .heads = {},
+              .head_counts = {}};
+  return r;
 }
 
 }  // namespace kvbench

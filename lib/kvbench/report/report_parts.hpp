@@ -14,6 +14,9 @@ namespace kvbench {
 /// Inputs: one row per file, trace, protocol, machine and program version.
 DocTable provenance_table(std::span<const CsvTable> tables);
 
+/// What the rows of a section answer, at one budget of each kind.
+std::vector<AnswerBlock> main_answers(const ReplaySection& section);
+
 /// The heading (level 2), figures and tables of a section.
 std::vector<Block> replay_blocks(const ReplaySection& section);
 

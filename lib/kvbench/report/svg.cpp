@@ -89,9 +89,10 @@ std::string element(double width, double height, const std::string& title, const
                      px(height), escape_xml(title.empty() ? description : title), escape_xml(description), content);
 }
 
-std::string group(const std::string& classes, const std::string& tip, const std::string& content) {
+std::string group(const std::string& classes, const std::string& tip, const std::string& content, const std::string& method) {
   const std::string named = tip.empty() ? "" : fmt::format("<title>{}</title>\n", escape_xml(tip));
-  return fmt::format("<g class=\"{}\">\n{}{}</g>\n", classes, named, content);
+  const std::string owner = method.empty() ? "" : fmt::format(" data-m=\"{}\"", escape_xml(method));
+  return fmt::format("<g class=\"{}\"{}>\n{}{}</g>\n", classes, owner, named, content);
 }
 
 }  // namespace kvbench::svg

@@ -28,7 +28,8 @@ std::string colour(int style);
 std::string element(double width, double height, const std::string& title, const std::string& description,
                     const std::string& content);
 
-/// A <g class=...> element with a tooltip.
-std::string group(const std::string& classes, const std::string& tip, const std::string& content);
+/// A <g class=...> element with a tooltip, and with the name of the method that a script can pick out.
+std::string group(const std::string& classes, const std::string& tip, const std::string& content,
+                  const std::string& method = "");
 
 }  // namespace kvbench::svg

@@ -9,6 +9,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/claim_table.hpp>
+#include <kvbench/report/replay_series.hpp>
 #include <kvbench/report/report_input.hpp>
 
 using namespace kvbench;
@@ -17,18 +18,20 @@ namespace {
 
 const std::string replay_header =
     "run,trace,sha256,model,prompt,layer,kv_head,head,query,protocol,device,method,params,budget,status,reason,query_rows,"
-    "context_tokens,budget_tokens,total_bytes,full_bytes,rel_err_mean,rel_err_lo,rel_err_hi,recall_mean,version,commit,isa\n";
+    "context_tokens,budget_tokens,total_bytes,full_bytes,rel_err_mean,rel_err_lo,rel_err_hi,recall_mean,version,commit,isa,"
+    "bytes_read,best,tied,layers,model_layers\n";
 
 struct Line {
   std::string run = "", prompt = "0", layer = "all", method = "sink", params = "", budget = "25%", status = "ok", reason = "";
   std::string error = "0.5,0.4,0.6", recall = "0.3", protocol = "prefill", kv_head = "all", trace = "t.h5";
+  std::string held = "10", best = "", tied = "", head = "all";
 };
 
 std::string text(const Line& l) {
-  const std::string bytes = l.status == "ok" ? "100,40,10,50" : "100,,,";
-  return fmt::format("{},{},abc,tiny,{},{},{},all,all,{},cpu,{},{},{},{},{},8,{},{},{},0.1,c0ffee,avx2\n", l.run, l.trace,
-                     l.prompt, l.layer, l.kv_head, l.protocol, l.method, l.params, l.budget, l.status, l.reason, bytes, l.error,
-                     l.recall);
+  const std::string bytes = l.status == "ok" ? fmt::format("100,40,{},50", l.held) : "100,,,";
+  return fmt::format("{},{},abc,tiny,{},{},{},{},all,{},cpu,{},{},{},{},{},8,{},{},{},0.1,c0ffee,avx2,5,{},{},2,6\n", l.run,
+                     l.trace, l.prompt, l.layer, l.kv_head, l.head, l.protocol, l.method, l.params, l.budget, l.status,
+                     l.reason, bytes, l.error, l.recall, l.best, l.tied);
 }
 
 CsvTable replay(const std::vector<Line>& lines, const std::string& file = "r.csv") {
@@ -41,11 +44,23 @@ Document report(const std::vector<CsvTable>& tables, const ReportOptions& option
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-std::size_t headings(const Document& document) {
-  std::size_t n = 0;
-  for (const Block& block : document.blocks) n += std::holds_alternative<Heading>(block);
-  return n;
+/// Headings of sections; the last is that of the inputs.
+std::vector<std::string> headings(const Document& document) {
+  std::vector<std::string> out;
+  for (const Block& block : document.blocks) {
+    const auto* heading = std::get_if<Heading>(&block);
+    if (heading != nullptr && heading->level == 2) out.push_back(heading->text);
+  }
+  return out;
 }
+
+std::vector<ReplaySection> sections(const std::vector<CsvTable>& tables) {
+  std::vector<const CsvTable*> pointers;
+  for (const CsvTable& table : tables) pointers.push_back(&table);
+  return replay_sections(pointers);
+}
+
+using Texts = std::vector<std::string>;
 
 const std::string check_header =
     "claim,part,kind,source,prompt,layer,kv_head,params,verdict,assumptions_text,literal,tight,data,bound,trivial,measured,"
@@ -74,10 +89,55 @@ TEST_CASE("additional columns are accepted") {
   CHECK(has(html(report(tables)), "<th scope=\"col\" class=\"n\">new_column</th>"));  // in the table of all columns
 }
 
-TEST_CASE("the table of errors has the mean, the interval and the row") {
-  const std::string page = html(report({replay({{}})}));
-  CHECK(has(page, "<tr><th scope=\"row\">sink</th><td>eviction</td><td class=\"n\">0.500 [0.400, 0.600]</td></tr>"));
-  CHECK(has(page, "<td class=\"n\">0.4</td>"));  // the text of the CSV, unchanged
+TEST_CASE("the table of methods has error, interval and costs, and says how a row stands to the best") {
+  const std::string text = markdown(report({replay({{.held = "12.5", .best = "sink", .tied = "1"},
+                                                    {.method = "h2o", .error = "0.6,0.5,0.7", .best = "sink", .tied = "1"},
+                                                    {.method = "cam", .error = "1,0.9,1.1", .best = "sink", .tied = "0"},
+                                                    {.method = "quest", .error = "2,1,3"},
+                                                    {.method = "random", .error = "0.7,0.6,0.8"}})}));
+  CHECK(has(text, "| sink | 25% | 0.500 | 0.400 to 0.600 | 0.250 | 0.100 | 0.300 | best |"));
+  CHECK(has(text, "| h2o | 25% | 0.600 | 0.500 to 0.700 | 0.200 | 0.100 | 0.300 | tied, 1.2 times |"));
+  CHECK(has(text, "| 1.00 | 0.900 to 1.10 | 0.200 | 0.100 | 0.300 | 2 times |"));
+  CHECK(has(text, "| not tested, 4 times |"));
+  CHECK(has(text, "| random | 25% | 0.700 | 0.600 to 0.800 | 0.200 | 0.100 | 0.300 | reference |"));
+  CHECK(has(html(report({replay({{}})})), "<td class=\"n\">0.4</td>"));  // all columns: the text of the CSV, unchanged
+}
+
+TEST_CASE("a report opens with one answer per protocol and kind of budget, for the budget nearest to a quarter") {
+  std::vector<Line> lines;
+  for (const char* budget : {"12.5%", "50%", "20%mem", "5%mem"}) {
+    lines.push_back({.budget = budget, .best = "sink", .tied = "1"});
+    lines.push_back({.method = "h2o", .budget = budget, .error = "0.7,0.6,0.8", .best = "sink", .tied = "0"});
+  }
+  for (const char* layer : {"0", "4"}) lines.push_back({.layer = layer, .budget = "12.5%"});
+  const Document document = report({replay(lines)});
+  REQUIRE(document.answers.size() == 1);
+  CHECK(document.answers[0].scope == "prefill on t.h5, 2 of 6 layers (0, 4)");
+  CHECK(document.answers[0].sentences ==
+        Texts{"At 12.5 % of the tokens, sink has the lowest error (0.5); the next is h2o with 1.4 times the error.",
+              "At 20 % of the memory, sink has the lowest error (0.5); the next is h2o with 1.4 times the error."});
+  const std::string page = html(document);
+  CHECK(page.find("At 20 % of the memory") < page.find("<nav"));
+  CHECK(has(page, "At 50 % of the tokens"));  // in its section
+}
+
+TEST_CASE("the frontier holds the rows that no other row beats at the same cost, to within 5 %, or a lower one") {
+  const std::vector<CsvTable> tables = {
+      replay({{.method = "h2o", .error = "0.5,,", .held = "10"},
+              {.method = "cam", .error = "0.6,,", .held = "11"},
+              {.method = "snapkv", .error = "0.2,,", .held = "20"},
+              {.method = "chelsea", .error = "0.19,,", .held = "20.9"},  // beats snapkv with 4.5 % more bytes
+              {.method = "quest", .error = "0.1,,", .held = "60"},
+              {.method = "sink", .error = "0.1,,", .held = "61"},            // the same error with more bytes
+              {.method = "subgen", .error = "0.05,0.01,0.09", .held = "1"},  // the interval is too wide for a mean
+              {.method = "random", .error = "0.01,,", .held = "5"},          // a reference
+              {.method = "mesh", .status = "failed", .error = ",,", .recall = ""}})};
+  const auto found = sections(tables);
+  const std::vector<Series> all = series_of(found[0].parts[0]);
+  Texts methods;
+  for (const ReplayRow* r : frontier_of(all, &ReplayRow::held)) methods.push_back(r->method);
+  CHECK(methods == Texts{"h2o", "chelsea", "quest"});
+  CHECK(frontier_of(all, &ReplayRow::read).size() == 2);  // all read the same: both lowest errors
 }
 
 TEST_CASE("a row that is not ok is shown with its reason") {
@@ -94,47 +154,62 @@ TEST_CASE("texts of the CSV are escaped everywhere") {
   CHECK(has(page, "a&lt;b&gt;&amp;&#39;c"));
 }
 
-TEST_CASE("one section per run, trace and protocol") {
-  CHECK(headings(report(
-            {replay({{.run = "a"}, {.run = "b"}, {.run = "b", .trace = "u.h5"}, {.run = "b", .protocol = "decode"}})})) == 5);
+TEST_CASE("one section per run and protocol, whatever the traces and budgets") {
+  const Document document = report({replay(
+      {{.run = "a"}, {.run = "b"}, {.run = "b", .budget = "25%mem", .trace = "u.h5"}, {.run = "b", .protocol = "decode"}})});
+  CHECK(headings(document) == Texts{"Run a: t.h5, prefill", "Run b: t.h5; u.h5, prefill", "Run b: t.h5, decode", "Inputs"});
+  CHECK(has(markdown(document), "| sink | u.h5 | 25%mem |"));
 }
 
-TEST_CASE("budgets that limit a cost have sections of their own") {
-  const Document document =
-      report({replay({{.budget = "25%"}, {.budget = "25%mem"}, {.budget = "12.5%mem"}, {.budget = "25%read"}})});
-  CHECK(has(html(document), "at equal memory</h2>"));
-  CHECK(has(html(document), "at equal bytes read</h2>"));
-  CHECK(headings(document) == headings(report({replay({{.budget = "25%"}})})) + 2);
+TEST_CASE("with several prompts the row over all prompts is shown; without it, one part per prompt") {
+  const std::vector<CsvTable> with = {replay({{.prompt = "0"}, {.prompt = "1"}, {.prompt = "all", .error = "0.7,0.6,0.8"}})};
+  const auto joined = sections(with);
+  REQUIRE(joined.size() == 1);
+  REQUIRE(joined[0].parts.size() == 1);
+  REQUIRE(joined[0].parts[0].overall.size() == 1);
+  CHECK(joined[0].parts[0].overall[0].error == 0.7);
+  CHECK(joined[0].parts[0].finer == 2);
+  CHECK(has(markdown(report(with)), "| sink | 25% | 2 | 0.500 | too few texts | 1.00 | 2 |"));  // over the two texts
+  const std::vector<CsvTable> without = {replay({{.prompt = "0"}, {.prompt = "1"}})};
+  REQUIRE(sections(without).size() == 1);
+  CHECK(sections(without)[0].parts.size() == 2);
 }
 
-TEST_CASE("with several prompts the row over all prompts is shown; without it, one section per prompt") {
-  const std::vector<ReplaySection> with = [] {
-    static const CsvTable table = replay({{.prompt = "0"}, {.prompt = "1"}, {.prompt = "all", .error = "0.7,0.6,0.8"}});
-    const CsvTable* tables[] = {&table};
-    return replay_sections(tables);
-  }();
-  REQUIRE(with.size() == 1);
-  REQUIRE(with[0].overall.size() == 1);
-  CHECK(with[0].overall[0].error == 0.7);
-  CHECK(with[0].finer == 2);
-  CHECK(headings(report({replay({{.prompt = "0"}, {.prompt = "1"}})})) == 3);
+TEST_CASE("rows per head are kept apart") {
+  const std::vector<CsvTable> tables = {replay({{},
+                                                {.layer = "3", .error = "0.25,,", .kv_head = "0", .head = "1"},
+                                                {.layer = "4", .error = "0.5,,", .kv_head = "0", .head = "1"}})};
+  const auto found = sections(tables);
+  CHECK(found[0].parts[0].overall.size() == 1);
+  CHECK(found[0].parts[0].heads.size() == 2);
 }
 
-TEST_CASE("rows per head are counted, not drawn") {
-  static const CsvTable table = replay({{}, {.layer = "0", .kv_head = "1"}});
-  const CsvTable* tables[] = {&table};
-  const auto sections = replay_sections(tables);
-  CHECK(sections[0].overall.size() == 1);
-  CHECK(sections[0].layers.empty());
-  CHECK(sections[0].finer == 1);
-}
-
-TEST_CASE("files with the same configuration get separate sections, files with different methods share one") {
-  CHECK(headings(report({replay({{}}, "a.csv"), replay({{.method = "h2o"}}, "b.csv")})) == 2);
-  const Document apart = report({replay({{}}, "a.csv"), replay({{}}, "b.csv")});
-  CHECK(headings(apart) == 3);
-  CHECK(has(html(apart), "Replay of a.csv: t.h5, prefill"));
+TEST_CASE("files join: equal rows count once, and only rows with other figures are told apart by file") {
+  const std::vector<CsvTable> same = {replay({{}, {.method = "h2o"}}, "a.csv"), replay({{}, {.method = "cam"}}, "b.csv")};
+  CHECK(headings(report(same)).size() == 2);
+  CHECK(sections(same)[0].parts[0].overall.size() == 3);
+  const std::vector<CsvTable> other = {replay({{}, {.method = "h2o"}}, "a.csv"), replay({{.error = "0.3,0.2,0.4"}}, "b.csv")};
+  const auto joined = sections(other);
+  REQUIRE(joined.size() == 1);
+  Texts params;
+  for (const ReplayRow& r : joined[0].parts[0].overall) params.push_back(r.params);
+  CHECK(params == Texts{"from a.csv", "", "from b.csv"});
   CHECK_THROWS_AS(report({replay({{}, {}})}), Error);
+}
+
+TEST_CASE("tests against the best row of a file count where it is the best of all files") {
+  const std::vector<CsvTable> tables = {
+      replay({{.best = "sink", .tied = "1"}, {.method = "h2o", .error = "0.6,,", .best = "sink", .tied = "1"}}, "a.csv"),
+      replay({{.method = "cam", .error = "0.7,,", .best = "cam", .tied = "1"},
+              {.method = "mesh", .error = "0.8,,", .best = "cam", .tied = "0"}},
+             "b.csv")};
+  const auto joined = sections(tables);
+  std::vector<std::optional<bool>> tied;
+  for (const ReplayRow& r : joined[0].parts[0].overall) tied.push_back(r.tied);
+  CHECK(tied == std::vector<std::optional<bool>>{true, true, std::nullopt, std::nullopt});
+  CHECK(report(tables).answers.at(0).sentences.at(0) ==
+        "At 25 % of the tokens, sink has the lowest error (0.5); not distinguishable from it: h2o; not tested against it: cam, "
+        "mesh.");
 }
 
 TEST_CASE("invalid budgets and numbers are refused") {
@@ -150,24 +225,8 @@ TEST_CASE("zero, infinite and empty errors give no invalid coordinates") {
                                                 {.budget = "40%"}})}));
   CHECK(!has(page, "=\"inf"));
   CHECK(!has(page, "nan"));
-  CHECK(has(page, "Values outside the axis, drawn as triangles at its edge: sink (0 to inf)."));
-}
-
-TEST_CASE("many methods: one drawing per kind; few: one drawing") {
-  const std::vector<std::string> names = {"sink", "h2o", "snapkv", "uniform", "subgen", "cam", "chelsea", "quest", "clusterkv"};
-  std::vector<Line> lines;
-  for (const std::string& name : names) {
-    for (const char* budget : {"10%", "20%"}) lines.push_back({.method = name, .budget = budget});
-  }
-  const auto drawings = [](const Document& document) {
-    for (const Block& block : document.blocks) {
-      if (const auto* figure = std::get_if<Figure>(&block)) return figure->drawings.size();
-    }
-    return std::size_t{0};
-  };
-  CHECK(drawings(report({replay(lines)})) == 4);  // eviction, sampling, merging, retrieval
-  lines.resize(16);
-  CHECK(drawings(report({replay(lines)})) == 3);  // one per curve
+  CHECK(has(page, "▲ inf"));
+  CHECK(has(page, "▼ 0"));
 }
 
 TEST_CASE("the same input gives the same bytes") {
@@ -290,7 +349,7 @@ TEST_CASE("a claim begins with its verdict, then its metric against the budget b
 
 TEST_CASE("repeated cells of merged columns are shown once in HTML") {
   const DocTable table{.title = "t", .columns = {{"a"}, {"b"}}, .rows = {{"x", "1"}, {"x", "2"}, {"y", "3"}}, .merged = 1};
-  const std::string page = html({.title = "t", .description = "", .made_by = "", .blocks = {table}});
+  const std::string page = html({.title = "t", .description = "", .made_by = "", .answers = {}, .blocks = {table}});
   CHECK(has(page,
             "<tr><th scope=\"rowgroup\" rowspan=\"2\">x</th><td>1</td></tr>\n<tr><td>2</td></tr>\n<tr><th "
             "scope=\"row\">y</th><td>3</td></tr>"));
