@@ -41,7 +41,7 @@ std::string cell(const HeatMap& map, const HeatRow& row, std::size_t c, double x
                          svg::Anchor::middle);
   }
   const std::string name = row.detail.empty() ? row.name : row.name + " " + row.detail;
-  return svg::group("cell", fmt::format("{}, layer {}: {}", name, map.columns[c], word), content);
+  return svg::group("cell", fmt::format("{}, {} {}: {}", name, map.column_title, map.columns[c], word), content);
 }
 
 /// The nine colours with the values at their boundaries.
@@ -78,7 +78,7 @@ Drawing draw(const HeatMap& map) {
   const double width =
       std::ceil(std::max({left + cells, left + swatch_width * heat_colours + 14, text_width(map.title, 14)})) + 2;
   std::string out =
-      svg::text(0, 15, map.title, "head") + svg::text(left - 8, heat_top - 6, "layer", "soft small", svg::Anchor::end);
+      svg::text(0, 15, map.title, "head") + svg::text(left - 8, heat_top - 6, map.column_title, "soft small", svg::Anchor::end);
   for (std::size_t c = 0; c < map.columns.size(); ++c) {
     const double x = left + cell_width * (static_cast<double>(c) + 0.5);
     out += svg::text(x, heat_top - 6, map.columns[c], "soft small", svg::Anchor::middle);

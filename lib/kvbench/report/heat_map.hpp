@@ -17,6 +17,7 @@ struct HeatRow {
 struct HeatMap {
   std::string title, description;
   std::vector<std::string> columns;
+  std::string column_title = "layer";
   std::vector<HeatRow> rows;
   double lo = 0.1, hi = 1;  ///< range of the logarithmic colour scale; values outside have the colour of its end
 };

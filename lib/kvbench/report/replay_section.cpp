@@ -268,6 +268,7 @@ std::vector<Block> replay_blocks(const ReplaySection& section) {
     add_rows(all, budgets, several ? name_of(part) : "", table);
     if (several) details.emplace_back(Heading{3, name_of(part)});
     std::ranges::move(layer_figures(all, budgets), std::back_inserter(details));
+    std::ranges::move(head_figures(part), std::back_inserter(details));
   }
   if (!table.rows.empty()) blocks.emplace_back(compact(std::move(table)));
   if (DocTable texts = text_averages(section); !texts.rows.empty()) blocks.emplace_back(std::move(texts));

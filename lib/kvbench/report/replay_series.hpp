@@ -40,4 +40,7 @@ Figure cost_figure(const std::vector<Series>& all, const std::string& title);
 /// Error by method and layer, one map per budget.
 std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets);
 
+/// Error by layer and query head, one folded map per row.
+std::vector<Block> head_figures(const ReplayPart& part);
+
 }  // namespace kvbench

@@ -175,13 +175,16 @@ TEST_CASE("with several prompts the row over all prompts is shown; without it, o
   CHECK(sections(without)[0].parts.size() == 2);
 }
 
-TEST_CASE("rows per head are kept apart") {
+TEST_CASE("rows per head are a map of layers and heads, the mean over seeds; rows per query are counted") {
   const std::vector<CsvTable> tables = {replay({{},
                                                 {.layer = "3", .error = "0.25,,", .kv_head = "0", .head = "1"},
                                                 {.layer = "4", .error = "0.5,,", .kv_head = "0", .head = "1"}})};
   const auto found = sections(tables);
   CHECK(found[0].parts[0].overall.size() == 1);
   CHECK(found[0].parts[0].heads.size() == 2);
+  const std::string page = html(report(tables));
+  CHECK(has(page, "<summary>Layers and heads of sink at 25%</summary>"));
+  CHECK(has(page, "<title>layer 3, head 1: 0.250</title>"));
 }
 
 TEST_CASE("files join: equal rows count once, and only rows with other figures are told apart by file") {

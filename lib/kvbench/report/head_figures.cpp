@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Error by layer and query head: one folded map per row over all layers, from the rows per head.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <kvbench/core/statistics.hpp>
+#include <kvbench/report/axis.hpp>
+#include <kvbench/report/heat_map.hpp>
+#include <kvbench/report/replay_series.hpp>
+
+namespace kvbench {
+namespace {
+
+/// The errors of one configuration, of all seeds.
+struct HeadErrors {
+  std::string name;
+  std::vector<double> all;
+  std::map<std::pair<double, double>, std::vector<double>> by_place;  ///< layer, query head
+};
+
+std::vector<HeadErrors> errors_by_head(const ReplayPart& part) {
+  std::vector<HeadErrors> out;
+  for (const ReplayRow& r : part.heads) {
+    if (!r.ok() || r.method == "exact" || std::isnan(r.error)) continue;
+    const std::string name = fmt::format("{}{}{} at {}", r.method, r.params.empty() ? "" : " ", r.params, r.budget);
+    auto known = std::ranges::find(out, name, &HeadErrors::name);
+    if (known == out.end()) known = out.insert(out.end(), {.name = name, .all = {}, .by_place = {}});
+    known->all.push_back(r.error);
+    known->by_place[{r.table->number(*r.row, "layer"), r.table->number(*r.row, "head")}].push_back(r.error);
+  }
+  std::ranges::stable_sort(out, {}, [](const HeadErrors& errors) { return mean(errors.all); });
+  return out;
+}
+
+HeatMap head_map(const HeadErrors& errors, Extent extent) {
+  HeatMap map{.title = errors.name,
+              .description = "Mean relative error by layer and query head",
+              .columns = {},
+              .column_title = "head",
+              .rows = {},
+              .lo = extent.lo,
+              .hi = extent.hi};
+  std::set<double> layers, heads;
+  for (const auto& [place, values] : errors.by_place) layers.insert(place.first), heads.insert(place.second);
+  for (const double head : heads) map.columns.push_back(fmt::format("{}", head));
+  for (const double layer : layers) {
+    map.rows.push_back({.name = fmt::format("layer {}", layer), .detail = "", .values = {}, .words = {}});
+    for (const double head : heads) {
+      const auto at = errors.by_place.find({layer, head});
+      map.rows.back().values.push_back(at == errors.by_place.end() ? NAN : mean(at->second));
+      map.rows.back().words.push_back("no value");
+    }
+  }
+  return map;
+}
+
+}  // namespace
+
+std::vector<Block> head_figures(const ReplayPart& part) {
+  const std::vector<HeadErrors> maps = errors_by_head(part);
+  if (maps.empty()) return {};
+  std::vector<double> values;
+  for (const HeadErrors& errors : maps) values.insert(values.end(), errors.all.begin(), errors.all.end());
+  const Extent extent = log_extent(values);
+  std::vector<Block> blocks = {
+      Paragraph{"Error by layer and query head: open the map of a row. The maps are in ascending order of the mean error and "
+                "have the same "
+                "colours."}};
+  for (const HeadErrors& errors : maps) {
+    blocks.emplace_back(Figure{.title = "Layers and heads of " + errors.name,
+                               .drawings = {draw(head_map(errors, extent))},
+                               .caption = "",
+                               .numbers = {},
+                               .folded = true});
+  }
+  return blocks;
+}
+
+}  // namespace kvbench
