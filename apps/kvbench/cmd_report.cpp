@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
+#include <kvbench/compare/raw_reader.hpp>
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/claim_table.hpp>
@@ -14,7 +16,7 @@ namespace kvbench::app {
 namespace {
 
 struct ReportFlags {
-  std::vector<std::string> tables;
+  std::vector<std::string> tables, raw, traces;
   std::string output, format, sweep;
   ReportOptions report;
 };
@@ -57,6 +59,36 @@ void tell_apart(std::vector<CsvTable>& tables) {
   }
 }
 
+/// Throws Error unless some row is from the trace with this digest.
+void require_rows_of(const std::vector<CsvTable>& tables, const std::string& sha256, const char* flag,
+                     const std::string& path) {
+  for (const CsvTable& table : tables) {
+    const auto same = [&](const CsvRow& row) { return table.text(row, "sha256") == sha256.substr(0, 12); };
+    if (std::ranges::any_of(table.rows, same)) return;
+  }
+  throw Error("{} {}: no row of the tables is from this trace; give the file that belongs to the replay", flag, path);
+}
+
+/// Opens the files of --raw and --trace.
+struct QueryFiles {
+  std::vector<std::unique_ptr<RawReader>> raw;
+  std::vector<std::unique_ptr<trace::Reader>> traces;
+
+  QueryFiles(const ReportFlags& o, const std::vector<CsvTable>& tables, ReportOptions& report) {
+    if (!o.traces.empty() && o.raw.empty()) throw Error("--trace needs the raw results of the replay; add --raw FILE.h5");
+    for (const std::string& path : o.raw) {
+      raw.push_back(std::make_unique<RawReader>(path, name_of(Metric::rel_err)));
+      if (!raw.back()->places().empty()) require_rows_of(tables, raw.back()->places()[0].sha256, "--raw", path);
+      report.raw.push_back(raw.back().get());
+    }
+    for (const std::string& path : o.traces) {
+      traces.push_back(std::make_unique<trace::Reader>(path));
+      require_rows_of(tables, traces.back()->sha256(), "--trace", path);
+      report.traces.push_back(traces.back().get());
+    }
+  }
+};
+
 int run(const ReportFlags& o) {
   const std::string format = format_of(o);
   std::vector<CsvTable> tables;
@@ -67,6 +99,7 @@ int run(const ReportFlags& o) {
   tell_apart(tables);
   ReportOptions report = o.report;
   if (!o.sweep.empty()) add_sweep_file(o, report);
+  const QueryFiles files(o, tables, report);
   const Document document = make_report(tables, report);
   Output output(o.output);
   output.finish(format == "md" ? markdown(document) : html(document));
@@ -77,7 +110,8 @@ int run(const ReportFlags& o) {
 }  // namespace
 
 Command add_report(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("report", "Make one HTML or Markdown file with answers, figures and tables from CSV files");
+  CLI::App* flags =
+      app.add_subcommand("report", "Make one HTML or Markdown file with answers, figures and tables from CSV files");
   auto options = std::make_shared<ReportFlags>();
   ReportFlags& o = *options;
   flags->add_option("tables", o.tables, "CSV files written by replay, sweep (rows, measures or claims) and validate")
@@ -85,6 +119,11 @@ Command add_report(CLI::App& app) {
   flags->add_option("-o,--output", o.output, "Output file (.html or .md), written atomically; -: standard output")->required();
   flags->add_option("--format", o.format, "html or md (default: implied by the name of the output)")
       ->check(CLI::IsMember({"html", "md"}));
+  flags->add_option(
+      "--raw", o.raw,
+      "Raw results of the same replays (--raw of replay): adds the distribution of errors, and errors along the text");
+  flags->add_option("--trace", o.traces,
+                    "With --raw: the traces of the replays; adds a map of the attention of one head and of the tokens kept");
   flags->add_option(
       "--sweep", o.sweep,
       "Sweep file of the tables: adds its title, and the published results beside the measured ones; its verdicts are in the "

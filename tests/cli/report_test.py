@@ -127,6 +127,27 @@ class Report(CliTest):
         for row in broken:
             self.assertIn(row["reason"], words)
 
+    def test_raw_results_and_the_trace_add_figures_of_queries(self):
+        table, raw = self.path("queries.csv"), self.path("queries.h5")
+        done = run("replay", self.trace, "-m", "sink,snapkv,quest", "-b", "25%", "--rows", "head", "--raw", raw, "-q", "-o", table)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        words = Page(self.report(table)).words
+        self.assertIn("Layers and heads of snapkv at 25%", words)
+        self.assertNotIn("Errors of single queries at 25%", words)
+        words = Page(self.report(table, "--raw", raw)).words
+        self.assertIn("Errors of single queries at 25%", words)
+        text = self.report(table, "--raw", raw, "--trace", self.trace)
+        best = min((r for r in rows(self.read(table)) if r["layer"] == "all"), key=lambda r: float(r["rel_err_mean"]))
+        self.assertIn(f"Attention and kept tokens of the head on which {best['method']} has its largest error", text)
+        heads = [r for r in rows(self.read(table)) if r["head"] != "all" and r["method"] == best["method"]]
+        worst = max(heads, key=lambda r: float(r["rel_err_mean"]))
+        self.assertIn(f"Layer {worst['layer']}, query head {worst['head']}, budget 25%", text)
+        out = ("-o", self.path("never.html"))
+        self.fails(2, "t.h5", args=["report", table, "--raw", self.trace, *out])
+        self.fails(2, "add --raw", args=["report", table, "--trace", self.trace, *out])
+        other = self.synth("other.h5", "--seed", 9)
+        self.fails(2, "other.h5: no row of the tables is from this trace", args=["report", table, "--raw", raw, "--trace", other, *out])
+
     def test_files_of_one_replay_share_a_section(self):
         for name, methods, budget in (("a.csv", "snapkv,sink", "25%"), ("b.csv", "snapkv,cam", "25%"), ("c.csv", "snapkv,cam", "25%mem")):
             done = run("replay", self.trace, "-m", methods, "-b", budget, "-q", "-o", self.path(name))

@@ -253,7 +253,7 @@ std::vector<AnswerBlock> main_answers(const ReplaySection& section) {
   return answers;
 }
 
-std::vector<Block> replay_blocks(const ReplaySection& section) {
+std::vector<Block> replay_blocks(const ReplaySection& section, const ReportOptions& options) {
   std::vector<Block> blocks = {Heading{2, heading_of(section)}}, details;
   DocTable table = method_table();
   const bool several = section.parts.size() > 1;
@@ -269,6 +269,9 @@ std::vector<Block> replay_blocks(const ReplaySection& section) {
     if (several) details.emplace_back(Heading{3, name_of(part)});
     std::ranges::move(layer_figures(all, budgets), std::back_inserter(details));
     std::ranges::move(head_figures(part), std::back_inserter(details));
+    std::ranges::move(query_figures(section, part, all, options.raw), std::back_inserter(details));
+    for (const trace::Reader* trace : options.traces)
+      std::ranges::move(attention_figure(section, part, all, options.raw, *trace), std::back_inserter(details));
   }
   if (!table.rows.empty()) blocks.emplace_back(compact(std::move(table)));
   if (DocTable texts = text_averages(section); !texts.rows.empty()) blocks.emplace_back(std::move(texts));

@@ -2,11 +2,14 @@
 // Series (a method with parameters over its budgets) and their figures.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include <kvbench/compare/query_results.hpp>
 #include <kvbench/report/document.hpp>
 #include <kvbench/report/report_input.hpp>
+#include <kvbench/trace/reader.hpp>
 
 namespace kvbench {
 
@@ -42,5 +45,15 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
 
 /// Error by layer and query head, one folded map per row.
 std::vector<Block> head_figures(const ReplayPart& part);
+
+/// The distribution of errors of single queries and their course along the text, at one budget of each kind. `files`: raw results,
+/// opened for rel_err.
+std::vector<Block> query_figures(const ReplaySection& section, const ReplayPart& part, const std::vector<Series>& all,
+                                 std::span<const QueryResults* const> files);
+
+/// The exact attention of one query head, and the tokens that methods keep of it. `files`: the raw results with their entries; of
+/// another trace: no figure.
+std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPart& part, const std::vector<Series>& all,
+                                    std::span<const QueryResults* const> files, const trace::Reader& reader);
 
 }  // namespace kvbench

@@ -92,7 +92,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   }
   if (!options.published.empty() || !sorted.claims.empty())
     append(document.blocks, published_blocks(options.published, sorted));
-  for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section));
+  for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options));
   if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
   if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));
   document.blocks.emplace_back(Heading{2, "Inputs"});

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include <kvbench/compare/query_results.hpp>
 #include <kvbench/report/csv_reader.hpp>
 #include <kvbench/report/document.hpp>
+#include <kvbench/trace/reader.hpp>
 
 namespace kvbench {
 
@@ -28,6 +30,8 @@ struct Published {
 struct ReportOptions {
   std::string title = "kvbench report", description;
   std::vector<Published> published;
+  std::vector<const QueryResults*> raw;      ///< raw results, opened for rel_err: add figures of single queries
+  std::vector<const trace::Reader*> traces;  ///< with raw results: add maps of attention and kept tokens
 };
 
 /// Takes tables of replays and sweeps, of checks (`kvbench validate`), of measures and of claims, in any order and number; the kind is

@@ -18,7 +18,7 @@ DocTable provenance_table(std::span<const CsvTable> tables);
 std::vector<AnswerBlock> main_answers(const ReplaySection& section);
 
 /// The heading (level 2), figures and tables of a section.
-std::vector<Block> replay_blocks(const ReplaySection& section);
+std::vector<Block> replay_blocks(const ReplaySection& section, const ReportOptions& options);
 
 /// Bounds and claims with their verdicts.
 std::vector<Block> check_blocks(std::span<const CsvTable* const> tables);
