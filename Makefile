@@ -33,7 +33,7 @@ run: program ## replay the bundled trace with every method at 25 % of the memory
 	@echo "Figures: $(OUT)/report.html"
 
 test: ## build and run all tests
-	@scripts/setup build fuzz emulated
+	@scripts/setup build fuzz emulated page
 	@$(MAKE) --no-print-directory build
 	@ctest --preset release --no-tests=error -j $(JOBS)
 

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The HTML report in a browser. Skipped (exit code 77) where there is no Chromium (scripts/setup page)."""
+import os
+import sys
+
+import browser
+from support import CliTest, main, rows, run
+
+if browser.PROGRAM is None:
+    print("skipped: no chromium; scripts/setup page installs it")
+    sys.exit(77)
+
+WIDTH = 390  # px, of a phone
+# Elements that reach beyond the page, unless a box around them scrolls.
+CUT_OFF = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.box') && e.getClientRects().length
+    && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 80))"""
+
+
+class Page(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.csv, raw, cls.page = (os.path.join(cls.folder, name) for name in ("run.csv", "raw.h5", "report.html"))
+        made = run("replay", cls.trace, "-m", "exact,sink,snapkv,cam,chelsea,quest,random", "-b", "12.5%mem,25%mem", "--seeds", 2,
+                   "--rows", "head", "--raw", raw, "-q", "-o", cls.csv)
+        assert made.returncode == 0, made.stderr
+        made = run("report", cls.csv, "-o", cls.page)
+        assert made.returncode == 0, made.stderr
+        cls.browser = browser.Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        super().tearDownClass()
+
+    def open(self, width=WIDTH, path=None, **options):
+        self.browser.open(path or self.page, width, **options)
+        return self.browser
+
+    def spoiled(self, old, new):
+        """The page with a fault."""
+        path = os.path.join(self.folder, "spoiled.html")
+        with open(self.page) as source, open(path, "w") as file:
+            text = source.read()
+            self.assertIn(old, text)
+            file.write(text.replace(old, new, 1))
+        return path
+
+    def scroll_width(self):
+        return self.browser.evaluate("document.scrollingElement.scrollWidth")
+
+    def test_no_errors_no_requests_nothing_cut_off(self):
+        for scripts in (True, False):
+            for width in (WIDTH, 1280):
+                with self.subTest(scripts=scripts, width=width):
+                    page = self.open(width, scripts=scripts)
+                    self.assertEqual(page.complaints(), [])
+                    self.assertLessEqual(self.scroll_width(), width)
+                    self.assertEqual(page.evaluate(CUT_OFF), [])
+
+    def test_the_checks_above_find_faults(self):
+        page = self.open(path=self.spoiled("<main>", "<main><p style='width:600px'>wide</p>"))
+        self.assertGreater(self.scroll_width(), WIDTH)
+        self.assertEqual(len(page.evaluate(CUT_OFF)), 1)
+        for fault in ("console.error('x')", "throw new Error('x')", "fetch('http://127.0.0.1:9/')"):
+            with self.subTest(fault):
+                self.assertNotEqual(self.open(path=self.spoiled("'use strict';", fault + ";")).complaints(), [])
+        self.assertNotEqual(self.open(path=self.spoiled("<main>", "<main><img src='http://127.0.0.1:9/'>")).complaints(), [])
+
+    def test_the_first_words_are_the_answer(self):
+        page = self.open(scripts=False)
+        text = page.evaluate("document.body.innerText")
+        self.assertLess(text.index("At 25 % of the memory, "), 300)
+        with open(self.csv) as file:
+            table = rows(file.read())
+        best = min((r for r in table if r["layer"] == "all" and r["budget"] == "25%mem" and r["status"] == "ok"
+                    and r["method"] not in ("exact", "random")), key=lambda r: float(r["rel_err_mean"]))
+        self.assertIn(f"At 25 % of the memory, {best['method']} has the lowest error", text)
+
+    def column(self, title):
+        return self.browser.evaluate(f"""(() => {{
+            const table = document.querySelector('table.sortable'), heads = [...table.tHead.rows[0].cells];
+            const at = heads.findIndex(head => head.textContent === '{title}');
+            return [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.cells[at].textContent);
+        }})()""")
+
+    def click(self, title):
+        self.browser.evaluate(f"[...document.querySelectorAll('table.sortable th button')].find(b => b.textContent === '{title}').click()")
+
+    def test_headers_sort_numbers_as_numbers(self):
+        self.open()
+        texts = self.column("error")
+        errors, others = [t for t in texts if t[0].isdigit()], [t for t in texts if not t[0].isdigit()]
+        self.assertIn("infeasible", others)  # rows without a number stay last
+        self.click("error")
+        self.assertEqual(self.column("error"), sorted(errors, key=float) + others)
+        self.click("error")
+        self.assertEqual(list(map(float, self.column("error")[:len(errors)])), sorted(map(float, errors), reverse=True))
+        self.assertEqual(self.column("error")[len(errors):], others)
+
+    def test_the_filter_and_the_names(self):
+        page = self.open()
+        page.evaluate("""(() => { const input = document.querySelector('.filter input');
+            input.value = 'snapkv'; input.dispatchEvent(new Event('input')); })()""")
+        self.assertEqual(set(self.column("method")), {"snapkv"})
+        self.click("snapkv")
+        self.assertEqual(page.evaluate("[...new Set([...document.querySelectorAll('svg .picked')].map(e => e.dataset.m))]"), ["snapkv"])
+        self.assertGreater(page.evaluate("document.querySelectorAll('svg .faded').length"), 0)
+        self.click("snapkv")
+        self.assertEqual(page.evaluate("document.querySelectorAll('svg .faded').length"), 0)
+
+
+main()
