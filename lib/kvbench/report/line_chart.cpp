@@ -90,6 +90,17 @@ class Plot {
   double x_of(double value) const { return plot_left + (right_ - plot_left) * std::clamp(c_.x.at(value), 0., 1.); }
   double y_of(double value) const { return base_ - c_.plot_height * std::clamp(c_.y.at(value), 0., 1.); }
 
+  /// Horizontal shift of a line, so that intervals at equal x do not overlap.
+  double shift(const ChartLine& line) const {
+    if (!c_.apart || line.role != LineRole::shown) return 0;
+    double rank = 0, count = 0;
+    for (const ChartLine& other : c_.lines) {
+      if (&other == &line) rank = count;
+      count += other.role == LineRole::shown;
+    }
+    return (rank - (count - 1) / 2) * std::min(3.5, 20 / count);
+  }
+
   std::string axes() const {
     using svg::Anchor;
     std::string out = svg::text(0, top_ - 12, c_.y.title, "soft small");
@@ -113,6 +124,7 @@ class Plot {
 
   /// The points joined by lines, with a gap at points without a value.
   std::string path(const ChartLine& line, const char* classes) const {
+    const double dx = shift(line);
     std::string d;
     bool pen_down = false;
     for (const ChartPoint& p : line.points) {
@@ -120,7 +132,7 @@ class Plot {
         pen_down = false;
         continue;
       }
-      d += fmt::format("{}{} {}", pen_down ? "L" : "M", svg::px(x_of(p.x)), svg::px(y_of(p.y)));
+      d += fmt::format("{}{} {}", pen_down ? "L" : "M", svg::px(x_of(p.x) + dx), svg::px(y_of(p.y)));
       pen_down = true;
     }
     return fmt::format("<path d=\"{}\" class=\"{}\"{}/>\n", d, classes,
@@ -128,7 +140,7 @@ class Plot {
   }
 
   std::string mark(const ChartLine& line, const ChartPoint& p) const {
-    const double x = x_of(p.x), y = y_of(p.y), at = c_.y.at(p.y);
+    const double x = x_of(p.x) + shift(line), y = y_of(p.y), at = c_.y.at(p.y);
     if (at > 1) return svg::beyond(x, y, 0, -1);
     if (at < 0) return svg::beyond(x, y, 0, 1);
     if (c_.x.at(p.x) > 1) return svg::beyond(x, y, 1, 0);
@@ -162,7 +174,7 @@ class Plot {
     for (Label& label : labels_) {
       const auto& points = label.line->points;
       const auto last = std::ranges::find_if(points.rbegin(), points.rend(), drawable);
-      label.x = x_of(last->x);
+      label.x = x_of(last->x) + shift(*label.line);
       label.y = y_of(last->y);
       slots.push_back({label.y, label.height()});
     }
