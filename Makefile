@@ -26,9 +26,9 @@ RETRIEVAL := quest,clusterkv,clusterkv-repo,infinigen,oracle-topk
 
 run: program ## replay the bundled trace with every method at 25 % of the memory, and retrieval methods at 25 % of the bytes read: out/report.html
 	@mkdir -p $(OUT)
-	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 25%mem -o $(OUT)/run.csv --summary
+	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method all --budget 25%mem --rows head --raw $(OUT)/run.h5 -o $(OUT)/run.csv --summary
 	$(BUILD)/kvbench replay traces/smollm2-135m.h5 --method $(RETRIEVAL) --budget 25%read -o $(OUT)/read.csv --summary
-	@$(BUILD)/kvbench report $(OUT)/run.csv $(OUT)/read.csv -o $(OUT)/report.html
+	@$(BUILD)/kvbench report $(OUT)/run.csv $(OUT)/read.csv --raw $(OUT)/run.h5 --trace traces/smollm2-135m.h5 -o $(OUT)/report.html
 	@echo "All columns: $(OUT)/run.csv and $(OUT)/read.csv"
 	@echo "Figures: $(OUT)/report.html"
 

@@ -10,6 +10,7 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/compare/texts.hpp>
 #include <kvbench/core/budget.hpp>
 #include <kvbench/report/text.hpp>
 
@@ -114,6 +115,24 @@ std::vector<std::string> answers_of(std::span<const Record> rows) {
     for (const std::string& note : {few_blocks_note(group), tail_note(group), cost_note(group)}) {
       if (!note.empty() && std::ranges::find(out, note) == out.end()) out.push_back(note);
     }
+  }
+  return out;
+}
+
+std::vector<std::string> wins_of(std::span<const Record> records) {
+  const std::vector<TextSummary> texts = summarize_texts(records);
+  std::vector<std::string> out;
+  for (std::size_t first = 0; first < texts.size();) {
+    std::vector<std::string> winners;
+    std::size_t next = first;
+    for (; next < texts.size() && texts[next].budget == texts[first].budget; ++next) {
+      const TextSummary& t = texts[next];
+      if (t.wins == 0) continue;
+      winners.push_back(fmt::format("{} {}on {}", label_of({t.method, t.params, {}}),
+                                    winners.empty() ? "has the lowest error " : "", t.wins));
+    }
+    out.push_back(fmt::format("Of {} texts, {}.", texts[first].texts, fmt::join(winners, ", ")));
+    first = next;
   }
   return out;
 }

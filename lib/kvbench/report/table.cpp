@@ -125,13 +125,14 @@ std::string terminal_table(std::span<const Record> records) {
 }
 
 std::string text_table(std::span<const Record> records) {
-  const std::vector<TextSummary> texts = summarize_texts(records);
+  std::vector<TextSummary> texts = summarize_texts(records);
+  std::erase_if(texts, [](const TextSummary& t) { return t.texts < 3; });
   if (texts.empty()) return "";
   TextRows rows = {{"over texts", "budget", "texts", "rel_err", "95% interval", "mean rank", "wins"}};
   for (const TextSummary& t : texts) {
     rows.push_back({label_of({t.method, t.params, {}}), t.budget, fmt::format("{}", t.texts), short_number(t.error),
-                    t.texts > 2 ? fmt::format("{}..{}", short_number(t.interval.lo), short_number(t.interval.hi)) : "too few",
-                    short_number(t.mean_rank), fmt::format("{}", t.wins)});
+                    fmt::format("{}..{}", short_number(t.interval.lo), short_number(t.interval.hi)), short_number(t.mean_rank),
+                    fmt::format("{}", t.wins)});
   }
   return aligned_rows(rows, [](std::size_t column) { return column == 0; });
 }
@@ -140,6 +141,7 @@ std::string terminal_summary(std::span<const Record> records) {
   const std::vector<Record> shown = rows_over_layers(records);
   std::string out;
   for (const std::string& sentence : answers_of(shown)) out += sentence + '\n';
+  for (const std::string& sentence : wins_of(records)) out += sentence + '\n';
   if (const std::string layers = layers_of(shown); !layers.empty()) out += layers + '\n';
   if (!out.empty()) out += '\n';
   out += terminal_table(records);

@@ -22,7 +22,7 @@ std::string markdown_table(std::span<const Record> records);
 /// error; rows without results last. Tables of several traces show the trace of each row.
 std::string terminal_table(std::span<const Record> records);
 
-/// Where several texts were replayed: one line per configuration with its average, rank and wins over them (summarize_texts). Else "".
+/// Where three texts or more were replayed: one line per configuration with its average, rank and wins over them (summarize_texts). Else "".
 std::string text_table(std::span<const Record> records);
 
 /// The answers that follow from the rows (answers_of), then the terminal table.

@@ -97,3 +97,13 @@ TEST_CASE("the layers that rows summarise, of how many") {
   for (Record& r : rows) r.layers = {0, 1}, r.model_layers = 2;
   CHECK(layers_of(rows) == "All 2 layers.");
 }
+
+TEST_CASE("on how many texts a configuration has the lowest error") {
+  std::vector<Record> rows = {row("a", "64", 0.1, 25), row("b", "64", 0.2, 25), row("a", "64", 0.4, 25),
+                              row("b", "64", 0.2, 25)};
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].prompt = i < 2 ? "0" : "1";
+  CHECK(wins_of(rows) == Answers{"Of 2 texts, a has the lowest error on 1, b on 1."});
+  rows[2].metrics[0].mean = 0.05;
+  CHECK(wins_of(rows) == Answers{"Of 2 texts, a has the lowest error on 2."});
+  CHECK(wins_of(std::span(rows).first(2)).empty());
+}
