@@ -4,9 +4,8 @@ import os
 import subprocess
 import sys
 
-import h5py
-
 from support import PACKAGE, SAMPLE, KVBENCH, PackageTest, kvbench, main, run
+import h5py
 import numpy as np
 
 # Recall is left out: it counts the tokens that a method may drop, which a file does not state.

@@ -128,10 +128,11 @@ std::vector<std::string> wins_of(std::span<const Record> records) {
     for (; next < texts.size() && texts[next].budget == texts[first].budget; ++next) {
       const TextSummary& t = texts[next];
       if (t.wins == 0) continue;
-      winners.push_back(fmt::format("{} {}on {}", label_of({t.method, t.params, {}}),
-                                    winners.empty() ? "has the lowest error " : "", t.wins));
+      const std::string name = label_of({t.method, t.params, {}});
+      winners.push_back(winners.empty() ? fmt::format("{} has the lowest error on {} of {} texts", name, t.wins, t.texts)
+                                        : fmt::format("{} on {}", name, t.wins));
     }
-    out.push_back(fmt::format("Of {} texts, {}.", texts[first].texts, fmt::join(winners, ", ")));
+    out.push_back(fmt::format("{}, {}.", budget_text(texts[first].budget), fmt::join(winners, ", ")));
     first = next;
   }
   return out;

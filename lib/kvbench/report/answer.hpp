@@ -17,7 +17,7 @@ namespace kvbench {
 /// hold, or for a limit of reads in the bytes that they read.
 std::vector<std::string> answers_of(std::span<const Record> rows);
 
-/// "Of 2 texts, a has the lowest error on 1, b on 1.": one sentence per budget that was replayed on several texts (summarize_texts).
+/// "At 25 % of the memory, a has the lowest error on 1 of 2 texts, b on 1.": one sentence per budget that was replayed on several texts (summarize_texts).
 std::vector<std::string> wins_of(std::span<const Record> records);
 
 /// "Layers 1, 8, 15 of 30." or "All 30 layers.", where all rows that are ok summarise the same layers of one model; else "".

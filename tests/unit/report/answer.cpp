@@ -102,8 +102,8 @@ TEST_CASE("on how many texts a configuration has the lowest error") {
   std::vector<Record> rows = {row("a", "64", 0.1, 25), row("b", "64", 0.2, 25), row("a", "64", 0.4, 25),
                               row("b", "64", 0.2, 25)};
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].prompt = i < 2 ? "0" : "1";
-  CHECK(wins_of(rows) == Answers{"Of 2 texts, a has the lowest error on 1, b on 1."});
+  CHECK(wins_of(rows) == Answers{"At a budget of 64 tokens, a has the lowest error on 1 of 2 texts, b on 1."});
   rows[2].metrics[0].mean = 0.05;
-  CHECK(wins_of(rows) == Answers{"Of 2 texts, a has the lowest error on 2."});
+  CHECK(wins_of(rows) == Answers{"At a budget of 64 tokens, a has the lowest error on 2 of 2 texts."});
   CHECK(wins_of(std::span(rows).first(2)).empty());
 }
