@@ -132,7 +132,7 @@ std::vector<std::string> wins_of(std::span<const Record> records) {
       winners.push_back(winners.empty() ? fmt::format("{} has the lowest error on {} of {} texts", name, t.wins, t.texts)
                                         : fmt::format("{} on {}", name, t.wins));
     }
-    out.push_back(fmt::format("{}, {}.", budget_text(texts[first].budget), fmt::join(winners, ", ")));
+    if (next - first > 1) out.push_back(fmt::format("{}, {}.", budget_text(texts[first].budget), fmt::join(winners, ", ")));
     first = next;
   }
   return out;
