@@ -21,7 +21,10 @@ double bernstein_radius(double probability, double variance, double largest) {
   return linear + std::sqrt(linear * linear + 2 * variance * log);
 }
 
-double mean_of_squares_test(double ratio, double cv2) {
+double mean_of_squares_test(double ratio, double cv2, double rounding) {
+  if (std::abs(ratio - 1) <= rounding) return 1;
+  if (cv2 <= 0) return 0;
+  ratio += ratio > 1 ? -rounding : rounding;
   const double tail = ratio > 1 ? Eigen::numext::igammac(1 / cv2, ratio / cv2)
                                 : 0.5 * std::erfc((1 - ratio) / std::sqrt(cv2) / std::numbers::sqrt2);
   return std::min(1.0, 2 * tail);

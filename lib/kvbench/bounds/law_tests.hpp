@@ -17,7 +17,8 @@ double bernstein_radius(double probability, double variance, double largest);
 /// Two-sided p-value of the mean of independent, non-negative, right-skewed variables. `ratio` is that mean over its known
 /// expectation, and `cv2` the known relative variance of the mean. Above 1 the mean is taken to follow the Gamma law of this mean
 /// and variance, which is exact for squares of normal numbers; below 1 the normal law, whose lower tail is the heavier one.
-double mean_of_squares_test(double ratio, double cv2);
+/// `rounding`: how far the ratio may be off because the variables are rounded; it decides where they are constant (cv2 = 0).
+double mean_of_squares_test(double ratio, double cv2, double rounding);
 
 /// Divides the elements into `count` runs of neighbours of about equal total weight: the run, 0 .. count-1, of each element.
 std::vector<std::size_t> equal_runs(std::span<const double> weights, std::size_t count);

@@ -102,6 +102,7 @@ std::string markdown_table(std::span<const Record> records) {
                                                   : [](std::size_t column) { return column < 2; };
   std::string out = markdown_rows(brief_records(records, true), is_left);
   if (std::ranges::any_of(records, has_tie)) out += fmt::format("\n{}", tie_note);
+  if (const std::string layers = layers_of(rows_over_layers(records)); !layers.empty()) out += fmt::format("\n{}\n", layers);
   return out;
 }
 

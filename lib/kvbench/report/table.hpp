@@ -15,7 +15,7 @@ std::span<const Column<Record>> record_columns();
 /// RFC 4180 quoting, LF, one header line.
 std::string csv_table(std::span<const Record> records, bool times);
 
-/// A Markdown table of the most important columns.
+/// A Markdown table of the most important columns, and the layers that it summarises, of how many.
 std::string markdown_table(std::span<const Record> records);
 
 /// The same columns aligned for a terminal: one line per configuration over all layers, budget by budget in ascending order of the

@@ -47,7 +47,7 @@ std::vector<double> square_tests(double variance, F draw) {
   for (int i = 0; i < repeats; ++i) {
     double sum = 0;
     for (int j = 0; j < 400; ++j) sum += draw(engine);
-    p_values.push_back(mean_of_squares_test(sum / 400, variance / 400));
+    p_values.push_back(mean_of_squares_test(sum / 400, variance / 400, 0));
   }
   return p_values;
 }
@@ -85,4 +85,11 @@ TEST_CASE("false alarms of the test of mean squares stay near the level") {
     check_false_alarms(p, 0.01);
     check_false_alarms(p, 0.001);
   }
+}
+
+TEST_CASE("rounding decides where squares are constant") {
+  CHECK(mean_of_squares_test(0.99999, 0, 1e-4) == 1);
+  CHECK(mean_of_squares_test(1.001, 0, 1e-4) == 0);
+  CHECK(mean_of_squares_test(0.999, 0, 1e-4) == 0);
+  CHECK(mean_of_squares_test(1.3, 0.01, 0.1) == doctest::Approx(mean_of_squares_test(1.2, 0.01, 0)));
 }

@@ -131,7 +131,7 @@ void add_product_variance(CheckContext& context, std::span<const SubgenQuery> qu
     const CappedProduct& capped = trials.capped[q];
     left_out = std::max(left_out, 1 - capped.law.variance / trials.laws[q].variance);
     const double ratio = trials.squares[q] / seeds / capped.law.variance, cv2 = capped.relative_variance / seeds;
-    const double p = mean_of_squares_test(ratio, cv2);
+    const double p = mean_of_squares_test(ratio, cv2, 0);
     if (p >= least) continue;
     least = p;
     row.measured = ratio;
