@@ -104,7 +104,8 @@ def statement(budget, comparisons, rows):
         limit = max((float(row["p_adjusted"]) for row in found), default=1)
         if found:
             parts.append(f"{words} {len(found)} ({errors}{f'; p <= {limit:.3f}' if limit < 0.05 else ''})")
-    return (f"At {budget}, where the methods hold {100 * min(held):.1f} to {100 * max(held):.1f} % of the full cache, {NAME} (mean relative "
+    shares = list(dict.fromkeys(f"{100 * share:.1f}" for share in (min(held), max(held))))
+    return (f"At {budget}, where the methods hold {' to '.join(shares)} % of the full cache, {NAME} (mean relative "
             f"error {float(tested[0]['mean_a']):.3g}) is, of {len(tested)} methods, {', '.join(parts)}.")
 
 
