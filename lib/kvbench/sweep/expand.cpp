@@ -76,7 +76,7 @@ void check(const SweepRun& run, const Exclusion& exclusion) {
                       "this run.{}",
                       key, did_you_mean(key, known));
     }
-    if (key == "method") config::with_place(exclusion.place, [&] { find_method(value); });
+    if (key == "method") config::with_place(exclusion.place, [&name = value] { find_method(name); });
   }
 }
 
