@@ -22,8 +22,9 @@ constexpr int kTileRows = W == 16 ? 8 : W == 8 ? 6 : 4;
 using Vec = float __attribute__((vector_size(4 * KVBENCH_WIDTH)));
 using IntVec = std::int32_t __attribute__((vector_size(4 * KVBENCH_WIDTH)));
 using UintVec = std::uint32_t __attribute__((vector_size(4 * KVBENCH_WIDTH)));
-using UnalignedVec = float __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
-using UnalignedIntVec = std::int32_t __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
+// Typedefs, because clang ignores `aligned` in a using-declaration.
+typedef float UnalignedVec __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
+typedef std::int32_t UnalignedIntVec __attribute__((vector_size(4 * KVBENCH_WIDTH), aligned(4), may_alias));
 
 inline Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
 inline IntVec load(const std::int32_t* p) { return *reinterpret_cast<const UnalignedIntVec*>(p); }
@@ -153,7 +154,7 @@ inline Index round_up(Index n, Index multiple) { return (n + multiple - 1) / mul
 /// Sum of squares in fp64; the order is part of the result.
 inline double squared_norm(const float* row, Index n) {
   constexpr int H = W / 2;
-  using Floats = float __attribute__((vector_size(4 * H), aligned(4), may_alias));
+  typedef float Floats __attribute__((vector_size(4 * H), aligned(4), may_alias));
   using Doubles = double __attribute__((vector_size(8 * H)));
   Doubles acc[4] = {};
   Index c = 0;

@@ -27,9 +27,9 @@ void run(const InnerProducts<HostMatrix>& op, Context& context) {
 namespace {
 
 constexpr int H = W / 2;
-using Floats = float __attribute__((vector_size(4 * H), aligned(4), may_alias));
+typedef float Floats __attribute__((vector_size(4 * H), aligned(4), may_alias));
 using Doubles = double __attribute__((vector_size(8 * H)));
-using UnalignedDoubles = double __attribute__((vector_size(8 * H), aligned(8), may_alias));
+typedef double UnalignedDoubles __attribute__((vector_size(8 * H), aligned(8), may_alias));
 
 inline Doubles widen(const float* p) { return __builtin_convertvector(*reinterpret_cast<const Floats*>(p), Doubles); }
 inline void narrow(Doubles x, float* p) { *reinterpret_cast<Floats*>(p) = __builtin_convertvector(x, Floats); }

@@ -12,7 +12,7 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
-using UnalignedInt = std::int32_t __attribute__((aligned(1), may_alias));
+typedef std::int32_t UnalignedInt __attribute__((aligned(1), may_alias));
 
 /// Sums of this many products of 8-bit integers fit 32 bits.
 constexpr Index kInt8Columns = 1 << 16;
