@@ -20,7 +20,7 @@ class Threads(SweepTest):
         """Threads of the largest parallel region of a run, as OpenMP itself reports them; it need not report a single one."""
         done = run(*args, env=environment(OMP_DISPLAY_AFFINITY="TRUE", OMP_AFFINITY_FORMAT="team of %N", **variables))
         self.assertEqual(done.returncode, 0, done.stderr)
-        return max(map(int, re.findall(r"^team of (\d+)$", done.stderr, re.MULTILINE)), default=1)
+        return max(map(int, re.findall(r"^team of (\d+)$", done.stderr + done.stdout, re.MULTILINE)), default=1)   # libgomp, LLVM
 
     def replay(self, *flags, **variables):
         return self.team("replay", self.trace, *MANY_HEADS, *flags, **variables)
