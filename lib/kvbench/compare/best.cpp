@@ -15,7 +15,7 @@ namespace {
 
 using Group = std::vector<Record*>;
 
-double error_of(const Record& r) { return r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean; }
+double error_of(const Record& r) { return r.of(Metric::rel_err).mean; }
 
 /// Number of answered queries per seed.
 double answered(const Record& r) {

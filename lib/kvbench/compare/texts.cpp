@@ -26,7 +26,7 @@ struct BudgetRows {
 
 bool is_row_of_text(const Record& r) {
   return !r.layer && !r.query_head && r.prompt != "all" && r.status == Status::ok && !is_baseline(r.method) &&
-         std::isfinite(r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean);
+         std::isfinite(r.of(Metric::rel_err).mean);
 }
 
 std::vector<BudgetRows> groups_of(std::span<const Record> records) {
@@ -38,7 +38,7 @@ std::vector<BudgetRows> groups_of(std::span<const Record> records) {
     if (group == groups.end()) group = groups.insert(groups.end(), {r.protocol, r.budget, {}, {}});
     const Text text(r.sha256, r.prompt);
     if (std::ranges::find(group->texts, text) == group->texts.end()) group->texts.push_back(text);
-    group->errors[{r.method, r.params}][text] = r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean;
+    group->errors[{r.method, r.params}][text] = r.of(Metric::rel_err).mean;
   }
   for (BudgetRows& group : groups) {
     std::erase_if(group.errors, [&](const auto& row) { return row.second.size() < group.texts.size(); });

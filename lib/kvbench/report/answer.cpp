@@ -19,7 +19,7 @@ namespace {
 
 std::string label(const Record& r) { return label_of({r.method, r.params, {}}); }
 
-double error_of(const Record& r) { return r.metrics[static_cast<std::size_t>(Metric::rel_err)].mean; }
+double error_of(const Record& r) { return r.of(Metric::rel_err).mean; }
 
 bool is_ranked(const Record& r) { return r.status == Status::ok && !is_baseline(r.method) && std::isfinite(error_of(r)); }
 
@@ -74,7 +74,7 @@ std::string few_blocks_note(const std::vector<const Record*>& rows) {
 std::string tail_note(const std::vector<const Record*>& rows) {
   std::vector<std::string> names;
   for (const Record* r : rows) {
-    if (!r->metrics[static_cast<std::size_t>(Metric::rel_err)].mean_is_estimable()) names.push_back(label(*r));
+    if (!r->of(Metric::rel_err).mean_is_estimable()) names.push_back(label(*r));
   }
   if (names.empty()) return "";
   return fmt::format(

@@ -17,8 +17,6 @@
 namespace kvbench {
 namespace {
 
-double metric_mean(const Record& r, Metric metric) { return r.metrics[static_cast<std::size_t>(metric)].mean; }
-
 /// A column of the short tables.
 struct Brief {
   const char* header;
@@ -26,7 +24,7 @@ struct Brief {
 };
 
 std::string interval_of(const Record& r) {
-  const Summary& s = r.metrics[static_cast<std::size_t>(Metric::rel_err)];
+  const Summary& s = r.of(Metric::rel_err);
   if (!s.mean_is_estimable()) return "not estimable";
   return fmt::format("{}..{}", short_number(s.lo), short_number(s.hi));
 }
@@ -37,14 +35,13 @@ constexpr Brief brief_columns[] = {
     {"kept", [](const Record& r) { return short_number(r.kept_tokens); }},
     {"bytes/full", [](const Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
     {"read/full", [](const Record& r) { return short_number(r.bytes.of(CostKind::read) / r.bytes.full); }},
-    {"rel_err", [](const Record& r) { return short_number(metric_mean(r, Metric::rel_err)); }},
+    {"rel_err", [](const Record& r) { return short_number(r.of(Metric::rel_err).mean); }},
     {"95% interval", interval_of},
-    {"median", [](const Record& r) { return short_number(r.metrics[0].p50); }},
-    {"p99", [](const Record& r) { return short_number(r.metrics[0].p99); }},
-    {"recall", [](const Record& r) { return short_number(metric_mean(r, Metric::recall)); }},
-    {"mass", [](const Record& r) { return short_number(metric_mean(r, Metric::mass_recall)); }},
+    {"median", [](const Record& r) { return short_number(r.of(Metric::rel_err).p50); }},
+    {"p99", [](const Record& r) { return short_number(r.of(Metric::rel_err).p99); }},
+    {"recall", [](const Record& r) { return short_number(r.of(Metric::recall).mean); }},
+    {"mass", [](const Record& r) { return short_number(r.of(Metric::mass_recall).mean); }},
 };
-static_assert(static_cast<int>(Metric::rel_err) == 0);
 
 /// Whether `~` is shown after the error: the row is tied with the best and is not the best itself.
 bool has_tie(const Record& r) { return r.tied == true && r.best != label_of({r.method, r.params, {}}); }
@@ -113,7 +110,7 @@ std::string terminal_table(std::span<const Record> records) {
   std::ranges::stable_sort(shown, {}, [&](const Record& r) {
     const bool ok = r.status == Status::ok;
     return std::tuple(!ok, std::ranges::find(traces, r.sha256) - traces.begin(),
-                      std::ranges::find(budgets, r.budget) - budgets.begin(), ok ? metric_mean(r, Metric::rel_err) : 0);
+                      std::ranges::find(budgets, r.budget) - budgets.begin(), ok ? r.of(Metric::rel_err).mean : 0);
   });
   TextRows rows = brief_records(shown, false);
   const std::size_t identity = traces.size() > 1 ? 3 : 2;  // columns before the numbers: trace, method, budget
