@@ -3,6 +3,8 @@
 
 import io
 import os
+import shutil
+import socket
 
 import h5py
 from h5py import h5f, h5fd, h5p
@@ -66,14 +68,18 @@ class _Disk(io.FileIO):
 
 
 class OutputFile:
-    """A new file that is named NAME.tmp.PID until commit(), which syncs it to the disk and renames it. A with statement commits at
-    its end, or removes the file if the statement ended in an exception."""
+    """A new file that is named NAME.tmp.HOST.PID until commit(), which syncs it to the disk and renames it. Symbolic links are
+    followed, and the mode of a replaced file is kept. A with statement commits at its end, or removes the file if the statement
+    ended in an exception."""
 
     def __init__(self, path):
         self.path = os.fspath(path)
         require(not os.path.isdir(self.path), self.path, "is a directory; choose another file name.")
+        require(os.path.isfile(self.path) or not os.path.exists(self.path), self.path,
+                "is a device, a pipe or a socket, which cannot be replaced by a file; name a regular file.")
+        self._target = os.path.realpath(self.path)
         require(os.path.isdir(os.path.dirname(self.path) or "."), self.path, "there is no such folder; create it first.")
-        self._temporary = f"{self.path}.tmp.{os.getpid()}"
+        self._temporary = f"{self._target}.tmp.{socket.gethostname()}.{os.getpid()}"
         self._disk = _Disk(self._temporary, "w+")
         access = h5p.create(h5p.FILE_ACCESS)
         access.set_libver_bounds(h5f.LIBVER_V110, h5f.LIBVER_V110)  # checksums on metadata, readable by HDF5 1.10
@@ -96,12 +102,14 @@ class OutputFile:
             self.file.close()
             self.check_disk()
             os.fsync(self._disk.fileno())
-            os.replace(self._temporary, self.path)
+            if os.path.exists(self._target):
+                shutil.copymode(self._target, self._temporary)
+            os.replace(self._temporary, self._target)
         except BaseException:
             self.abandon()
             raise
         self._disk.close()
-        folder = os.open(os.path.dirname(self.path) or ".", os.O_RDONLY)
+        folder = os.open(os.path.dirname(self._target), os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -280,7 +281,7 @@ class Usage(DumpTest):
                                         *prompts], stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(
                                             [str(PACKAGE), *sys.path])})
             deadline = time.time() + 120
-            while not os.path.exists(self.path(f"t.h5.tmp.{process.pid}")):
+            while not os.path.exists(self.path(f"t.h5.tmp.{socket.gethostname()}.{process.pid}")):
                 self.assertIsNone(process.poll(), "ended before the trace was begun")
                 self.assertLess(time.time(), deadline)
                 time.sleep(0.01)

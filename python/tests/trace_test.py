@@ -2,6 +2,8 @@
 """Traces: Python and kvbench read each other's files and find the same contents."""
 import os
 import resource
+import socket
+import stat
 import struct
 import time
 
@@ -141,7 +143,7 @@ class Traces(PackageTest):
     def test_all_or_nothing(self):
         with self.assertRaises(KeyboardInterrupt), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
             small(out)
-            self.assertEqual(os.listdir(self.folder), [f"t.h5.tmp.{os.getpid()}"])
+            self.assertEqual(os.listdir(self.folder), [f"t.h5.tmp.{socket.gethostname()}.{os.getpid()}"])
             raise KeyboardInterrupt
         self.assertEqual(os.listdir(self.folder), [])
         with self.refuses("no prompt"), kvbench.TraceWriter(self.path("t.h5"), header()):
@@ -149,6 +151,19 @@ class Traces(PackageTest):
         with self.refuses("no layers"), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
             out.prompt("0", kvbench.PromptInfo(name="p", tokens=[1]))
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_links_are_followed_and_modes_kept_and_devices_refused(self):
+        with open(self.path("real.h5"), "w"):
+            os.chmod(self.path("real.h5"), 0o640)
+        os.symlink("real.h5", self.path("link.h5"))
+        with kvbench.TraceWriter(self.path("link.h5"), header()) as out:
+            small(out)
+        self.assertTrue(os.path.islink(self.path("link.h5")))
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("real.h5")).st_mode), 0o640)
+        with kvbench.Trace(self.path("real.h5")) as trace:
+            self.assertEqual(list(trace.prompts), ["0"])
+        with self.refuses("a device"):
+            kvbench.TraceWriter("/dev/null", header())
 
     def test_a_full_disk_is_an_error_and_leaves_nothing(self):
         """The limit takes effect while the arrays are written, or when HDF5 closes the file."""
