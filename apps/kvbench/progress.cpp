@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "progress.hpp"
 
+#include <condition_variable>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -12,26 +13,38 @@ namespace kvbench::app {
 using std::chrono::duration;
 using std::chrono::steady_clock;
 
-Progress::Progress(std::string unit, bool quiet)
-    : unit_(std::move(unit)), enabled_(!quiet && stderr_is_terminal()), start_(steady_clock::now()), last_(start_) {}
+Progress::Progress(std::string unit, bool quiet) : unit_(std::move(unit)), start_(steady_clock::now()) {
+  if (!quiet && stderr_is_terminal()) drawing_ = std::jthread([this](const std::stop_token& stop) { draw(stop); });
+}
 
 Progress::~Progress() {
+  if (!drawing_.joinable()) return;
+  drawing_.request_stop();
+  drawing_.join();
   if (shown_) fmt::print(stderr, "\r\033[K");
 }
 
-void Progress::show(std::int64_t done, std::int64_t total) {
-  const auto now = steady_clock::now();
-  const double elapsed = duration<double>(now - start_).count();
-  if (!enabled_ || elapsed < 2 || duration<double>(now - last_).count() < 0.1) return;
-  last_ = now;
-  shown_ = true;
-  constexpr std::int64_t width = 30;
-  const std::int64_t filled = total > 0 ? width * done / total : 0;
-  const double rate = static_cast<double>(done) / elapsed;
-  const double left = rate > 0 ? static_cast<double>(total - done) / rate : 0;
-  fmt::print(stderr, "\r[{:<{}}] {}/{} {}  {:.2f}/s  {:.0f} s left\033[K", std::string(static_cast<std::size_t>(filled), '#'),
-             width, done, total, unit_, rate, left);
-  std::fflush(stderr);
+void Progress::show(double done, std::int64_t total) {
+  const std::lock_guard lock(mutex_);
+  done_ = done;
+  total_ = total;
+}
+
+void Progress::draw(const std::stop_token& stop) {
+  constexpr int width = 30;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex_);
+  for (auto wait = std::chrono::seconds(2);; wait = std::chrono::seconds(1)) {
+    if (stopped.wait_for(lock, stop, wait, [&] { return stop.stop_requested(); })) return;
+    if (total_ == 0) continue;
+    const double elapsed = duration<double>(steady_clock::now() - start_).count();
+    const double part = done_ / static_cast<double>(total_);
+    fmt::print(stderr, "\r[{:<{}}] {:.1f}/{} {}  {:.0f} s, {} left\033[K",
+               std::string(static_cast<std::size_t>(width * part), '#'), width, done_, total_, unit_, elapsed,
+               part > 0 ? fmt::format("{:.0f} s", elapsed / part - elapsed) : "unknown time");
+    std::fflush(stderr);
+    shown_ = true;
+  }
 }
 
 }  // namespace kvbench::app

@@ -3,25 +3,34 @@
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 namespace kvbench::app {
 
-/// A progress bar with rate and remaining time on stderr, shown after two seconds; not shown where stderr is not a terminal,
-/// where NO_COLOR or CI is set, and where `quiet`.
+/// A progress bar with elapsed and remaining time on stderr, shown after two seconds and drawn again every second; not shown where
+/// stderr is not a terminal, where NO_COLOR or CI is set, and where `quiet`. Thread-safe.
 class Progress {
  public:
   Progress(std::string unit, bool quiet);
   ~Progress();  ///< clears the line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  void show(std::int64_t done, std::int64_t total);
+  /// `done` counts units, with parts of those in progress.
+  void show(double done, std::int64_t total);
 
  private:
+  void draw(const std::stop_token& stop);
+
   std::string unit_;
-  bool enabled_;
+  const std::chrono::steady_clock::time_point start_;
+  std::mutex mutex_;
+  double done_ = 0;
+  std::int64_t total_ = 0;
   bool shown_ = false;
-  std::chrono::steady_clock::time_point start_, last_;
+  std::jthread drawing_;  ///< last: it uses the other members, and stops first
 };
 
 }  // namespace kvbench::app

@@ -72,14 +72,14 @@ void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, cons
   bounded.threads = fitting.threads;
   ReadAhead slabs(reader, plan, threads, read_ahead_bytes(options, *backend, fitting));
   std::mutex taking;
-  run_work_items(plan.work_items.size(), bounded, hooks, [&](Backend& own, std::size_t u) {
+  run_work_items(plan.work_items.size(), bounded, hooks, [&](Backend& own, std::size_t u, const PartDone& part_done) {
     const WorkItem& item = plan.work_items[u];
     std::vector<HeadResult> heads;
     for (std::size_t h = 0; h < item.kv_heads.size(); ++h) {
       heads.push_back(empty_head(reader.info(), plan, item.first_result + h));
     }
     try {
-      run_work_item(reader, plan, item, request, options, slabs.take(u, own), own, hooks.stop, heads);
+      run_work_item(reader, plan, item, request, options, slabs.take(u, own), own, {hooks.stop, part_done}, heads);
     } catch (const OutOfDeviceMemory& error) {
       throw explained(error, {.tokens = item.prompt.tokens, .heads = item.kv_heads.size(), .threads = threads});
     }

@@ -74,7 +74,7 @@ void measure_rest(const SweepStep& step, const StepLayout& layout, const StepRes
   std::mutex adding;
   RunOptions on_host = step.options;
   if (on_host.backend == "cuda") on_host.backend = "cpu";
-  run_work_items(rest.measured.size(), on_host, hooks, [&](Backend& backend, std::size_t i) {
+  run_work_items(rest.measured.size(), on_host, hooks, [&](Backend& backend, std::size_t i, const PartDone&) {
     const std::size_t h = rest.measured[i];
     std::vector<MeasureRow> rows = measure_head(*step.reader, step.measured[h], measures, backend, hooks.stop);
     const std::lock_guard lock(adding);
@@ -108,7 +108,7 @@ void run_sweep(const SweepPlan& plan, const SweepLayout& layout, const Shard& sh
     total += rests.back().items();
   }
   ReplayHooks part{.progress = {}, .note = hooks.note, .stop = hooks.stop};
-  if (hooks.progress) part.progress = [&](Index done, Index) { hooks.progress(before + done, total); };
+  if (hooks.progress) part.progress = [&](double done, Index) { hooks.progress(static_cast<double>(before) + done, total); };
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const SweepStep& step = plan.steps[s];
     const StepRest& rest = rests[s];

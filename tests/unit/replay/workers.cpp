@@ -34,7 +34,7 @@ TEST_CASE("there are as many concurrent work items as threads, and each thread h
     std::atomic<bool> together = true;
     std::mutex mutex;
     std::set<const Backend*> backends;
-    run_work_items(3 * threads, {.threads = threads}, {}, [&](Backend& backend, std::size_t) {
+    run_work_items(3 * threads, {.threads = threads}, {}, [&](Backend& backend, std::size_t, const PartDone&) {
       ++started;
       if (!reached(started, threads)) together = false;  // the first work items wait for each other
       const std::lock_guard lock(mutex);
@@ -51,7 +51,7 @@ TEST_CASE("work items start in order, and each of them once") {
     CAPTURE(threads);
     std::mutex mutex;
     std::vector<std::size_t> order;
-    run_work_items(200, {.threads = static_cast<int>(threads)}, {}, [&](Backend&, std::size_t u) {
+    run_work_items(200, {.threads = static_cast<int>(threads)}, {}, [&](Backend&, std::size_t u, const PartDone&) {
       const std::lock_guard lock(mutex);
       order.push_back(u);
     });
@@ -64,7 +64,7 @@ TEST_CASE("work items start in order, and each of them once") {
 
 TEST_CASE("the first exception stops the other threads at their next work item and is thrown") {
   std::atomic<int> computed = 0;
-  const auto work = [&](Backend&, std::size_t u) {
+  const auto work = [&](Backend&, std::size_t u, const PartDone&) {
     if (u == 3) throw std::out_of_range("of work item 3");
     rest();
     ++computed;
@@ -72,16 +72,16 @@ TEST_CASE("the first exception stops the other threads at their next work item a
   CHECK_THROWS_WITH_AS(run_work_items(2000, {.threads = 2}, {}, work), "of work item 3", std::out_of_range);
   CHECK(computed < 1000);
   int called = 0;
-  const ReplayHooks hooks{.progress = [&](Index, Index) {
+  const ReplayHooks hooks{.progress = [&](double, Index) {
     if (++called == 2) throw std::domain_error("of the callback");
   }};
-  CHECK_THROWS_AS(run_work_items(5, {.threads = 1}, hooks, [](Backend&, std::size_t) {}), std::domain_error);
+  CHECK_THROWS_AS(run_work_items(5, {.threads = 1}, hooks, [](Backend&, std::size_t, const PartDone&) {}), std::domain_error);
   CHECK(called == 2);
 }
 
 TEST_CASE("a back end that is not available ends the call before any work item") {
   bool computed = false;
-  const auto work = [&](Backend&, std::size_t) { computed = true; };
+  const auto work = [&](Backend&, std::size_t, const PartDone&) { computed = true; };
   if (!cuda_available()) {
     CHECK_THROWS_AS(run_work_items(3, {.backend = "cuda", .threads = 2}, {}, work), std::runtime_error);
     CHECK(!computed);

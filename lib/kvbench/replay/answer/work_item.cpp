@@ -46,10 +46,14 @@ void guard(Status& status, std::string& reason, F work) {
   }
 }
 
+/// The part of a work item's progress that stands for making its caches; the rest stands for answering queries. Which of the two takes
+/// longer depends on the methods.
+constexpr double making_part = 0.5;
+
 class WorkItemRun {
  public:
   WorkItemRun(const trace::Reader& reader, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
-              const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop,
+              const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const WorkItemHooks& hooks,
               std::span<HeadResult> results)
       : reader_(reader),
         plan_(plan),
@@ -57,7 +61,7 @@ class WorkItemRun {
         request_(request),
         options_(options),
         backend_(backend),
-        stop_(stop),
+        hooks_(hooks),
         results_(results) {
     for (std::size_t h = 0; h < slabs.size(); ++h) {
       heads_.push_back(place_head(reader.info(), item.prompt, item.place(h), std::move(slabs[h]), backend));
@@ -69,9 +73,11 @@ class WorkItemRun {
 
   void run() {
     Groups groups;
-    for (const std::size_t c : order_of_making()) {
+    const std::vector<std::size_t> order = order_of_making();
+    for (std::size_t i = 0; i < order.size(); ++i) {
       check_stop();
-      start(c, groups);
+      start(order[i], groups);
+      hooks_.part_done(making_part * static_cast<double>(i + 1) / static_cast<double>(order.size()));
     }
     prepared_.reset();
     if (!groups.empty()) answer_all(groups);
@@ -87,7 +93,7 @@ class WorkItemRun {
   }
 
   void check_stop() const {
-    if (stop_ != nullptr && stop_->load()) throw Interrupted();
+    if (hooks_.stop != nullptr && hooks_.stop->load()) throw Interrupted();
   }
   const trace::LayerInfo& layer() const { return reader_.info().prompts[item_.prompt.prompt].layers[item_.layer]; }
   bool calibrates() const {
@@ -263,6 +269,8 @@ class WorkItemRun {
   }
 
   void answer_all(Groups& groups) {
+    const double queries = static_cast<double>(heads_.front().queries_per_head() * std::ssize(groups));
+    double answered = 0;
     for_each_block(heads_, fixed_tokens(), backend_, [&](std::span<HeadBlock> blocks) {
       for (auto& [key, group] : groups) {
         check_stop();
@@ -270,6 +278,8 @@ class WorkItemRun {
           for (std::size_t h = 0; h < heads_.size(); ++h) result(h, c).exact_s += blocks[h].exact.seconds;
         });
         group.answer(blocks, status_guard(), backend_);
+        answered += static_cast<double>(blocks.front().exact.visible_first.size());
+        hooks_.part_done(making_part + (1 - making_part) * answered / queries);
       }
     });
   }
@@ -280,7 +290,7 @@ class WorkItemRun {
   const ReplayRequest& request_;
   const RunOptions& options_;
   Backend& backend_;
-  const std::atomic<bool>* stop_;
+  const WorkItemHooks& hooks_;
   std::span<HeadResult> results_;
   std::vector<Head> heads_;
   std::vector<HeadPrompt> prompts_;  ///< of the heads
@@ -290,9 +300,9 @@ class WorkItemRun {
 }  // namespace
 
 void run_work_item(const trace::Reader& reader, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
-                   const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const std::atomic<bool>* stop,
+                   const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const WorkItemHooks& hooks,
                    std::span<HeadResult> results) {
-  WorkItemRun(reader, plan, item, request, options, std::move(slabs), backend, stop, results).run();
+  WorkItemRun(reader, plan, item, request, options, std::move(slabs), backend, hooks, results).run();
 }
 
 }  // namespace kvbench

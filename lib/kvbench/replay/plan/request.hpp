@@ -82,9 +82,13 @@ struct RunOptions {
   bool keep_raw = false;  ///< keep the outputs and entries of every configuration
 };
 
+/// Reports the finished part of a work item, between 0 and 1.
+using PartDone = std::function<void(double part)>;
+
 /// Callbacks. They may be called from several threads, but never from two at the same time.
 struct ReplayHooks {
-  std::function<void(Index done, Index total)> progress;
+  /// The number of finished work items, with the finished parts of running ones as fractions.
+  std::function<void(double done, Index total)> progress;
   std::function<void(const std::string&)> note;  ///< a sentence for the user, such as why fewer threads run than requested
   const std::atomic<bool>* stop = nullptr;       ///< when set, the replay throws Interrupted before the next configuration
 };

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <numeric>
+#include <vector>
 
 #include <fmt/format.h>
 #include <omp.h>
@@ -62,12 +64,17 @@ std::size_t thread_count(const RunOptions& options) {
 }
 
 void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
-                    const std::function<void(Backend&, std::size_t)>& work) {
+                    const std::function<void(Backend&, std::size_t, const PartDone&)>& work) {
   if (count == 0) return;
   const int threads = static_cast<int>(std::min(thread_count(options), count));
   Failure failure;
   std::mutex reporting;
-  Index done = 0;
+  Index finished = 0;
+  std::vector<double> running(static_cast<std::size_t>(threads), 0.0);  // finished parts of the work items in progress
+  const auto report = [&] {
+    if (!hooks.progress) return;
+    hooks.progress(std::accumulate(running.begin(), running.end(), static_cast<double>(finished)), static_cast<Index>(count));
+  };
 #pragma omp parallel num_threads(threads)
   {
     std::unique_ptr<Backend> backend;
@@ -76,10 +83,16 @@ void run_work_items(std::size_t count, const RunOptions& options, const ReplayHo
 #pragma omp for schedule(monotonic : dynamic) nowait
     for (std::size_t i = 0; i < count; ++i) {
       failure.guard([&] {
-        work(*backend, i);
+        double& part = running[static_cast<std::size_t>(omp_get_thread_num())];
+        work(*backend, i, [&](double now) {
+          const std::lock_guard lock(reporting);
+          part = now;
+          report();
+        });
         const std::lock_guard lock(reporting);
-        ++done;
-        if (hooks.progress) hooks.progress(done, static_cast<Index>(count));
+        part = 0;
+        ++finished;
+        report();
       });
     }
   }
