@@ -32,6 +32,7 @@ class CellsFile {
   CellBlock cells(const std::string& key) const;
   std::vector<MeasureRow> measures(const std::string& key) const;
   void sync() const { file_.sync(); }
+  void remove() const { file_.remove(); }  ///< as FrameFile does
 
  private:
   void append(std::uint32_t kind, const std::string& key, std::string_view payload);

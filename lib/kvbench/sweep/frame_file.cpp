@@ -10,9 +10,11 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/output_path.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::sweep {
@@ -52,13 +54,14 @@ std::size_t read_some(int fd, void* data, std::size_t size, std::uint64_t offset
 }  // namespace
 
 FrameFile::FrameFile(std::string path, Mode mode) : path_(std::move(path)) {
-  open(mode);
   try {
+    open(mode);
     scan();
+    if (mode == Mode::overwrite) end_ = torn_ = 0, frames_.clear();
     // Frames are appended after the last complete one.
-    if (mode == Mode::append && ::ftruncate(fd_, static_cast<off_t>(end_)) != 0) fail("cannot be truncated", errno);
+    if (mode != Mode::read && ::ftruncate(fd_, static_cast<off_t>(end_)) != 0) fail("cannot be truncated", errno);
   } catch (...) {
-    ::close(fd_);
+    if (fd_ >= 0) ::close(fd_);
     throw;
   }
 }
@@ -66,12 +69,15 @@ FrameFile::FrameFile(std::string path, Mode mode) : path_(std::move(path)) {
 FrameFile::FrameFile(FrameFile&& other) noexcept
     : path_(std::move(other.path_)),
       fd_(std::exchange(other.fd_, -1)),
+      locked_(other.locked_),
       end_(other.end_),
       torn_(other.torn_),
       frames_(std::move(other.frames_)) {}
 
 FrameFile::~FrameFile() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ < 0) return;
+  if (locked_ && end_ == 0) remove();
+  ::close(fd_);
 }
 
 void FrameFile::fail(const char* doing, int cause) const {
@@ -89,15 +95,34 @@ void FrameFile::open(Mode mode) {
     ::unlink(path_.c_str());
     return;
   }
-  constexpr int flags[] = {O_RDWR | O_CREAT | O_EXCL, O_RDWR | O_CREAT, O_RDONLY};
-  fd_ = ::open(path_.c_str(), flags[static_cast<int>(mode)] | O_CLOEXEC, 0666);
-  if (fd_ < 0 && errno == ENOENT && mode == Mode::read) throw Error("{}: there is no such file", path_);
-  if (fd_ < 0) fail(mode == Mode::read ? "cannot be read" : "cannot be written", errno);
-  // A file system without locks returns another error, which is ignored: the lock is a precaution.
-  if (mode != Mode::read && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    ::close(fd_);
-    throw Error("{}: another sweep is writing this file; wait for it to finish, or name another file", path_);
-  }
+  if (mode != Mode::read) return open_locked();
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd_ < 0 && errno == ENOENT) throw Error("{}: there is no such file", path_);
+  if (fd_ < 0) fail("cannot be read", errno);
+}
+
+void FrameFile::open_locked() {
+  path_ = target_of(path_);
+  const auto replaced = [&] {  // by the sweep that held the lock before
+    struct stat opened {
+    }, named{};
+    return ::fstat(fd_, &opened) == 0 && (::stat(path_.c_str(), &named) != 0 || opened.st_ino != named.st_ino);
+  };
+  do {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd_ < 0) fail("cannot be written", errno);
+    if (!std::filesystem::is_regular_file(path_))
+      throw Error("{}: is not a regular file; name another file for the cells", path_);
+    // A file system without locks returns another error, which is ignored: the lock is a precaution.
+    if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+      throw Error("{}: another sweep is writing this file; wait for it to finish, or name another file", path_);
+  } while (replaced());
+  locked_ = true;
+}
+
+void FrameFile::remove() const {
+  if (locked_) ::unlink(path_.c_str());
 }
 
 void FrameFile::scan() {

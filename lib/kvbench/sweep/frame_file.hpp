@@ -23,16 +23,16 @@ class FrameFile {
   static constexpr std::string_view signature = "kvcells1";  ///< the first bytes of the file
 
   enum class Mode {
-    create,  ///< must not exist
-    append,  ///< continues after the last complete frame; created where it does not exist
+    append,     ///< continues after the last complete frame; created where it does not exist
+    overwrite,  ///< discards the frames of the file; created where it does not exist
     read,
     scratch  ///< has no name: the system removes it when the process ends, in whatever way
   };
 
-  /// Opens the file and checks every frame. Throws Error where it does not exist (read), exists (create), has another
-  /// format, or is being written by another process; IoError where the operating system reports a failure.
+  /// Opens the file and checks every frame. Throws Error where it does not exist (read), has another format, or is being
+  /// written by another process; IoError where the operating system reports a failure.
   FrameFile(std::string path, Mode mode);
-  ~FrameFile();
+  ~FrameFile();  ///< removes a file that it may write and that holds nothing
   FrameFile(FrameFile&& other) noexcept;
   FrameFile& operator=(FrameFile&&) = delete;
 
@@ -44,14 +44,18 @@ class FrameFile {
   void append(std::uint32_t kind, const std::string& key, std::string_view payload);
   std::string read(const Frame& frame) const;
   void sync() const;  ///< returns when everything appended is on the disk
+  /// Removes the file, while its lock keeps other processes from continuing it.
+  void remove() const;
 
  private:
   void open(Mode mode);
+  void open_locked();
   void scan();
   [[noreturn]] void fail(const char* doing, int cause) const;
 
   std::string path_;
   int fd_ = -1;
+  bool locked_ = false;  ///< opened for writing under this name
   std::uint64_t end_ = 0, torn_ = 0;
   std::vector<Frame> frames_;
 };

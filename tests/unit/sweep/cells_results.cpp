@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include <fstream>
+
 #include <doctest/doctest.h>
 
 #include <kvbench/replay/replay.hpp>
@@ -25,7 +27,7 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
   const SweepLayout layout = layout_of(plan);
   const std::string path = sweeps.folder / "c.cells";
   {
-    CellsFile file(path, FrameFile::Mode::create);
+    CellsFile file(path, FrameFile::Mode::overwrite);
     file.begin(layout);
     run_sweep(plan, layout, {}, file);
   }
@@ -73,14 +75,14 @@ TEST_CASE("missing cells have no values, and a file without a sweep is refused")
   const SweepLayout layout = layout_of(plan);
   const std::string path = sweeps.folder / "half.cells";
   {
-    CellsFile file(path, FrameFile::Mode::create);
+    CellsFile file(path, FrameFile::Mode::overwrite);
     file.begin(layout);
     run_sweep(plan, layout, {1, 2}, file);
   }
   const CellsResults results(path, Metric::recall);
   CHECK(results.read(0, 0));
   CHECK(!results.read(7, 0));
-  CellsFile(sweeps.folder / "empty.cells", FrameFile::Mode::create);
+  std::ofstream(sweeps.folder / "empty.cells");
   CHECK(
       contains(message_of<Error>([&] { CellsResults(sweeps.folder / "empty.cells", Metric::recall); }), "nothing to compare"));
 }

@@ -50,7 +50,7 @@ TEST_CASE("the file of cells has about the estimated size") {
     CHECK(guess.memory_bytes > 1e6);
     CHECK(guess.on_gpu == 0);
     const std::string path = sweeps.folder / (std::string(protocol) + ".cells");
-    CellsFile file(path, FrameFile::Mode::create);
+    CellsFile file(path, FrameFile::Mode::overwrite);
     const SweepLayout layout = layout_of(plan);
     run_sweep(plan, layout, {}, file);
     const auto size = static_cast<double>(std::filesystem::file_size(path));

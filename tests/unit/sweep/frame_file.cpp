@@ -32,7 +32,7 @@ std::string key(char c) { return std::string(64, c); }
 
 /// Three frames: "one", "" and "three".
 std::string three_frames(const std::string& path) {
-  FrameFile file(path, Mode::create);
+  FrameFile file(path, Mode::overwrite);
   file.append(1, key('a'), "one");
   file.append(2, key('b'), "");
   file.append(3, key('c'), "three");
@@ -110,14 +110,41 @@ TEST_CASE("a file without frames is refused") {
   CHECK(bytes_of(folder / "csv") == "run,trace\n");
   CHECK(contains(message_of<Error>([&] { FrameFile(folder / "none", Mode::read); }), "there is no such file"));
   CHECK(contains(message_of<IoError>([&] { FrameFile(folder / "no/where", Mode::append); }), "cannot be written"));
-  CHECK(contains(message_of<IoError>([&] { FrameFile(folder / "csv", Mode::create); }), "cannot be written"));
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "csv", Mode::overwrite); }), "is not a file of cells"));
+  CHECK(bytes_of(folder / "csv") == "run,trace\n");
 }
 
 TEST_CASE("a second writer is refused") {
   const TempFolder folder;
   const FrameFile first(folder / "f", Mode::append);
   CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::append); }), "another sweep is writing this file"));
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::overwrite); }), "another sweep is writing this file"));
   CHECK_NOTHROW(FrameFile(folder / "f", Mode::read));
+}
+
+TEST_CASE("overwriting discards the frames, and a file that holds nothing is not left behind") {
+  const TempFolder folder;
+  three_frames(folder / "f");
+  {
+    FrameFile file(folder / "f", Mode::overwrite);
+    CHECK(file.frames().empty());
+    file.append(1, key('d'), "new");
+  }
+  CHECK(FrameFile(folder / "f", Mode::read).frames().size() == 1);
+  { const FrameFile file(folder / "f", Mode::overwrite); }
+  CHECK_FALSE(std::filesystem::exists(folder / "f"));
+}
+
+TEST_CASE("a file is removed under its lock, and a link to it stays") {
+  const TempFolder folder;
+  three_frames(folder / "f");
+  std::filesystem::create_symlink(folder / "f", folder / "link");
+  const FrameFile file(folder / "link", Mode::append);
+  file.remove();
+  CHECK_FALSE(std::filesystem::exists(folder / "f"));
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  const FrameFile next(folder / "f", Mode::append);  // another file, which is not locked
+  CHECK(next.frames().empty());
 }
 
 TEST_CASE("a scratch file has no name") {
