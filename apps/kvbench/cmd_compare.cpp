@@ -57,9 +57,16 @@ class OpenResults {
   std::vector<std::unique_ptr<QueryResults>> owners_;
 };
 
+Output open_output(const CompareFlags& o) {
+  std::vector<NamedFile> inputs{{"the sweep file", o.sweep}};
+  for (const std::string& file : o.files) inputs.push_back({"the results", file});
+  check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs);
+  return Output(o.output);
+}
+
 /// The claims of a sweep file, tested on these results.
 int test_claims(const CompareFlags& o) {
-  Output output(o.output);
+  Output output = open_output(o);
   std::vector<ClaimResult> results;
   for (const config::Published& published : config::read_sweep(o.sweep).published) {
     const OpenResults results_of_metric(o.files, published.claim.metric);
@@ -74,12 +81,12 @@ int run(const CompareFlags& o) {
   if (o.files.empty())
     throw Error("give a file of results: one written with replay --raw, a CSV with --rows query, or the cells file of a sweep");
   if (!o.sweep.empty()) return test_claims(o);
+  Output output = open_output(o);
   ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = metric_of(o.metric), .span = o.span};
   if (!o.a.empty()) request.a = parse_configuration(o.a, "--a");
   if (!o.b.empty()) request.b = parse_configuration(o.b, "--b");
   const OpenResults results(o.files, request.metric);
   request.files = results.files;
-  Output output(o.output);
   const std::vector<Comparison> rows = compare(request);
   const bool table = shows_table(o.format, output);
   output.finish(o.format == "md" ? compare_markdown(rows) : table ? compare_terminal(rows) : compare_csv(rows));

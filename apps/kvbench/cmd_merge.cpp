@@ -41,8 +41,10 @@ int run(const MergeFlags& options) {
   const Merged merged = open_shards(options.files);
   for (const std::string& note : merged.notes) fmt::print(stderr, "kvbench: {}\n", note);
   check_missing(merged, options.partial);
-  SweepTables tables("the sweep '" + merged.layout.name + "'", has_replays(merged.layout), has_measures(merged.layout),
-                     !merged.layout.claims.empty(), options.table);
+  std::vector<NamedFile> inputs;
+  for (const std::string& path : options.files) inputs.push_back({"the cells file", path});
+  const SweepTables::Parts parts{has_replays(merged.layout), has_measures(merged.layout), !merged.layout.claims.empty()};
+  SweepTables tables("the sweep '" + merged.layout.name + "'", parts, options.table, inputs, "");
   return tables.finish(collect(merged.layout, merged.files, options.table.grain));
 }
 

@@ -14,6 +14,7 @@
 #include <kvbench/report/table.hpp>
 
 #include "../command_line.hpp"
+#include "../stop_signals.hpp"
 #include "column_page.hpp"
 #include "commands.hpp"
 #include "output.hpp"
@@ -86,15 +87,20 @@ int run(ReplayFlags& options) {
   RunOptions how = run_options(options.run);
   how.keep_raw = options.raw_outputs;
   const trace::Reader reader(options.trace);
+  std::vector<NamedFile> inputs = input_files(options.request);
+  inputs.push_back({"the trace", options.trace});
+  check_distinct(std::vector<NamedFile>{{"-o", options.run.output}, {"--raw", options.raw}}, inputs);
   Output output(options.run.output);
-  ReplayHooks hooks{.stop = &stop_on_signals()};
+  std::optional<AtomicFile> raw;
+  if (!options.raw.empty()) raw.emplace(options.raw);
+  ReplayHooks hooks{.stop = &stop_requested()};
   std::vector<Record> records;
   {
     Progress progress("heads", options.run.quiet);
-    hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
+    hooks.progress = [&](double finished, Index total) { progress.show(finished, total); };
     hooks.note = note_to_stderr(options.run.quiet);
     const ReplayResults results = replay(reader, options.request, how, hooks);
-    if (!options.raw.empty()) write_raw(options.raw, reader, options.request, results);
+    if (raw) write_raw(*raw, reader, options.request, results);
     records = summarize(results, options.run.grain);
     mark_best(records);
   }

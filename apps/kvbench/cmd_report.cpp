@@ -89,8 +89,18 @@ struct QueryFiles {
   }
 };
 
+std::vector<NamedFile> inputs_of(const ReportFlags& o) {
+  std::vector<NamedFile> inputs{{"the sweep file", o.sweep}};
+  for (const std::string& path : o.tables) inputs.push_back({"the table", path});
+  for (const std::string& path : o.raw) inputs.push_back({"the raw results", path});
+  for (const std::string& path : o.traces) inputs.push_back({"the trace", path});
+  return inputs;
+}
+
 int run(const ReportFlags& o) {
   const std::string format = format_of(o);
+  check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs_of(o));
+  Output output(o.output);
   std::vector<CsvTable> tables;
   for (const std::string& path : o.tables) {
     if (std::ranges::count(o.tables, path) > 1) throw Error("{}: is given twice", path);
@@ -101,7 +111,6 @@ int run(const ReportFlags& o) {
   if (!o.sweep.empty()) add_sweep_file(o, report);
   const QueryFiles files(o, tables, report);
   const Document document = make_report(tables, report);
-  Output output(o.output);
   output.finish(format == "md" ? markdown(document) : html(document));
   if (output.to_file()) print(claims_text(claims_in(tables)));
   return done;

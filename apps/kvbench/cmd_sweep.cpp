@@ -8,6 +8,7 @@
 #include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 
+#include "../stop_signals.hpp"
 #include "column_page.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
@@ -39,14 +40,13 @@ SweepPlan plan(const SweepFlags& options) {
 /// The cells file: the one that the user names, else one beside the output, else a temporary file (an empty path).
 std::string cells_path(const SweepFlags& options) {
   if (!options.cells.empty()) return options.cells;
-  const bool to_file =
-      !options.run.output.empty() && options.run.output != "-" && !std::filesystem::is_other(options.run.output);
+  const bool to_file = !options.run.output.empty() && options.run.output != "-" && !is_stream(options.run.output);
   return to_file ? options.run.output + ".cells" : "";
 }
 
 CellsFile open_cells(const SweepFlags& options, const std::string& path) {
   if (path.empty()) return {path, FrameFile::Mode::scratch};
-  if (options.overwrite) std::filesystem::remove(path);
+  if (options.overwrite) return {path, FrameFile::Mode::overwrite};
   std::error_code none;  // an empty file may be left from an earlier failure
   if (!options.resume && std::filesystem::file_size(path, none) > 0 && !none) {
     throw Error("{}: holds the cells of an earlier run; continue it with --resume, or start again with --overwrite", path);
@@ -70,57 +70,86 @@ void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Sta
                  : "");
 }
 
+/// Reports how an interrupted sweep continues; removes a cells file in which nothing has been stored.
+void explain_interruption(const std::string& path) {
+  std::error_code none;
+  if (std::filesystem::file_size(path, none) == 0) {
+    std::filesystem::remove(path, none);
+    fmt::print(stderr, "kvbench: interrupted; no cell was finished\n");
+  } else {
+    fmt::print(stderr, "kvbench: interrupted; the finished cells are kept in {}: continue with the same command and --resume\n",
+               path);
+  }
+}
+
 void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard,
              CellsFile& cells) {
   if (options.resume) report_resumed(cells, layout, standing_of(plan, layout, shard, cells));
   cells.begin(layout);
-  ReplayHooks hooks{.stop = &stop_on_signals()};
+  ReplayHooks hooks{.stop = &stop_requested()};
   Progress progress("heads", options.run.quiet);
-  hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
+  hooks.progress = [&](double finished, Index total) { progress.show(finished, total); };
   hooks.note = note_to_stderr(options.run.quiet);
   run_sweep(plan, layout, shard, cells, hooks);
 }
 
-int run(SweepFlags& options) {
-  resolve_device(options.run);
-  const bool sharded = !options.shard.empty();
-  const Shard shard = sharded ? Shard::parse(options.shard) : Shard{};
-  if (sharded && options.cells.empty() && !options.dry_run) {
+std::vector<NamedFile> inputs_of(const SweepPlan& plan) {
+  std::vector<NamedFile> inputs{{"the sweep file", plan.sweep.file}};
+  for (const SweepStep& step : plan.steps) {
+    inputs.push_back({"the trace", step.reader->path()});
+    std::ranges::move(input_files(step.request), std::back_inserter(inputs));
+  }
+  return inputs;
+}
+
+/// Throws Error where a flag is missing or has no meaning beside --shard.
+Shard shard_of(const SweepFlags& options) {
+  if (options.shard.empty()) return {};
+  if (options.cells.empty() && !options.dry_run) {
     throw Error(
         "--shard {}: rows need the cells of all shards; name the cells file of this shard with --cells, and make rows with "
         "`kvbench merge`",
         options.shard);
   }
-  if (sharded && !options.run.output.empty())
-    throw Error("--shard computes cells, not rows; give -o to `kvbench merge` instead");
-  if (!options.cells.empty() && options.cells == options.run.output) {
-    throw Error("--cells {}: rows and cells need different files; give -o another name", options.cells);
-  }
+  if (!options.run.output.empty()) throw Error("--shard computes cells, not rows; give -o to `kvbench merge` instead");
+  return Shard::parse(options.shard);
+}
+
+int run(SweepFlags& options) {
+  resolve_device(options.run);
+  const Shard shard = shard_of(options);
+  const bool sharded = !options.shard.empty();
   const SweepPlan sweep = plan(options);
   if (options.dry_run) {
     print(describe(sweep));
     print(describe(estimate(sweep, shard)));
     return done;
   }
-  std::optional<SweepTables> tables;
-  if (!sharded)
-    tables.emplace(options.file, has_replays(sweep), has_measures(sweep), !sweep.sweep.published.empty(), options.run);
   const std::string path = cells_path(options);
+  std::optional<SweepTables> tables;
+  if (sharded) {
+    check_distinct(std::vector<NamedFile>{{"--cells", path}}, inputs_of(sweep));
+  } else {
+    const SweepTables::Parts parts{has_replays(sweep), has_measures(sweep), !sweep.sweep.published.empty()};
+    tables.emplace(options.file, parts, options.run, inputs_of(sweep), path);
+  }
   std::vector<CellsFile> cells;
   cells.push_back(open_cells(options, path));
+  std::optional<AtForcedExit> at_forced_exit;
+  if (!path.empty()) at_forced_exit.emplace([&] { explain_interruption(path); });
   const SweepLayout layout = layout_of(sweep);  // reads every trace completely
   try {
     compute(options, sweep, layout, shard, cells.front());
   } catch (const Interrupted&) {
     if (path.empty()) throw;
-    fmt::print(stderr, "kvbench: interrupted; {} cells are kept in {}: continue with the same command and --resume\n",
-               cells.front().size(), path);
+    explain_interruption(path);
     return was_interrupted;
   }
   report_device_memory(options.run);
   if (sharded) return done;
+  at_forced_exit.reset();
   const int code = tables->finish(collect(layout, cells, options.run.grain));
-  if (options.cells.empty() && !path.empty()) std::filesystem::remove(path);
+  if (options.cells.empty()) cells.front().remove();
   return code;
 }
 

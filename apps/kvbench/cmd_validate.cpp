@@ -8,6 +8,7 @@
 #include <kvbench/report/check_table.hpp>
 #include <kvbench/sweep/figure_claims.hpp>
 
+#include "../stop_signals.hpp"
 #include "column_page.hpp"
 #include "commands.hpp"
 #include "output.hpp"
@@ -57,6 +58,7 @@ int run(const ValidateFlags& o) {
   if (o.trace.empty() && !o.synthetic) throw Error("give a trace, or --synthetic for the built-in streams, or both");
   const std::vector<const Claim*> claims =
       find_claims(known_claims(), split_list(o.claims, "--claim"), split_list(o.methods, "--method"));
+  check_distinct(std::vector<NamedFile>{{"-o", o.output}}, std::vector<NamedFile>{{"the trace", o.trace}});
   std::optional<trace::Reader> reader;
   std::vector<SubjectSource> subjects;
   if (!o.trace.empty()) {
@@ -65,20 +67,25 @@ int run(const ValidateFlags& o) {
   }
   if (o.synthetic) std::ranges::move(synthetic_subjects(o.validate.queries), std::back_inserter(subjects));
   Output output(o.output);
-  ReplayHooks hooks{.stop = &stop_on_signals()};
-  ValidateResult result;
-  {
-    Progress progress("checks", o.quiet);
-    hooks.progress = [&](Index finished, Index total) { progress.show(finished, total); };
-    result = validate(claims, subjects, reader ? &*reader : nullptr, o.validate, hooks);
-  }
-  output.finish(as_text(o, output, result.rows));
-  if (output.to_file() && (o.summary || stdout_is_terminal())) print(check_summary(result.rows));
-  if (result.interrupted) {
+  ReplayHooks hooks{.stop = &stop_requested()};
+  FinishedRows finished;
+  const auto write_finished = [&] {
+    output.finish(as_text(o, output, finished.judged(o.validate.alpha)));
     fmt::print(stderr, "kvbench: interrupted; the rows of the finished checks were written\n");
+  };
+  try {
+    const AtForcedExit at_forced_exit(write_finished);
+    Progress progress("checks", o.quiet);
+    hooks.progress = [&](double finished, Index total) { progress.show(finished, total); };
+    validate(claims, subjects, reader ? &*reader : nullptr, o.validate, finished, hooks);
+  } catch (const Interrupted&) {
+    write_finished();
     return was_interrupted;
   }
-  return std::ranges::any_of(result.rows, is_fault) ? rows_failed : done;
+  const std::vector<CheckRow> rows = finished.judged(o.validate.alpha);
+  output.finish(as_text(o, output, rows));
+  if (output.to_file() && (o.summary || stdout_is_terminal())) print(check_summary(rows));
+  return std::ranges::any_of(rows, is_fault) ? rows_failed : done;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <kvbench/kernels/backend.hpp>
 
 #include "../command_line.hpp"
+#include "../stop_signals.hpp"
 #include "commands.hpp"
 #include "flag_names.hpp"
 
@@ -52,11 +53,12 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
   app.footer(
       "Exit codes: 0 success, 1 some rows failed or a theorem was violated, 2 bad usage or bad input, 3 input/output or memory "
-      "failure, 130 interrupted.");
+      "failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).");
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),   add_replay(app),   add_sweep(app),   add_merge(app), add_compare(app),
                               add_report(app), add_validate(app), add_methods(app), add_synth(app)};
   try {
+    wait_for_stop_signals("kvbench");
     app.parse(argc, argv);
     for (const Command& command : commands) {
       if (command.flags->parsed()) return command.run();

@@ -3,11 +3,8 @@
 
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 
 #include <unistd.h>
 
@@ -19,18 +16,6 @@
 
 namespace kvbench::app {
 namespace {
-
-std::atomic<bool> stop_requested = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-void on_signal(int number) {
-  stop_requested = true;
-  std::signal(number, SIG_DFL);
-}
-
-[[noreturn]] void fail_to_write(std::string_view where) {
-  throw IoError("{}: cannot be written: {}; free some space, or write to another place with -o.", where, std::strerror(errno));
-}
 
 std::int64_t to_number(std::string_view text, std::string_view whole, std::string_view flag) {
   std::int64_t value = 0;
@@ -46,24 +31,25 @@ std::int64_t to_number(std::string_view text, std::string_view whole, std::strin
 Output::Output(const std::string& path) {
   if (path.empty() || path == "-") return;
   path_ = path;
-  if (!std::filesystem::exists(path) || !std::filesystem::is_other(path)) file_.emplace(path);
+  if (!is_stream(path)) file_.emplace(path);
 }
 
 void Output::finish(std::string_view text) {
   if (!to_file()) return print(text);
-  std::FILE* file = std::fopen(file_ ? file_->temporary().c_str() : path_.c_str(), "w");
-  if (file == nullptr) fail_to_write(path_);
+  // "a": another program may have written to the file behind /dev/stdout before.
+  std::FILE* file = std::fopen(file_ ? file_->temporary().c_str() : path_.c_str(), "a");
+  if (file == nullptr) throw_write_error(path_, "cannot be written", errno);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
   const int cause = errno;
-  if (std::fclose(file) != 0 && written) fail_to_write(path_);
+  if (std::fclose(file) != 0 && written) throw_write_error(path_, "cannot be written", errno);
   errno = cause;
-  if (!written) fail_to_write(path_);
+  if (!written) throw_write_error(path_, "cannot be written", errno);
   if (file_) file_->publish();
 }
 
 void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    fail_to_write("standard output");
+    throw_write_error("standard output", "cannot be written", errno);
 }
 
 std::function<void(const std::string&)> note_to_stderr(bool quiet) {
@@ -105,12 +91,6 @@ std::vector<std::int64_t> number_list(const std::vector<std::string>& values, st
     for (std::int64_t i = first; i <= last; ++i) numbers.push_back(i);
   }
   return numbers;
-}
-
-const std::atomic<bool>& stop_on_signals() {
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
-  return stop_requested;
 }
 
 }  // namespace kvbench::app

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include <kvbench/core/atomic_file.hpp>
+#include <kvbench/core/output_path.hpp>
 
 namespace kvbench::app {
 
@@ -41,8 +41,5 @@ std::vector<std::string> split_list(const std::vector<std::string>& values, std:
 
 /// The same for numbers; "0-3" is a range.
 std::vector<std::int64_t> number_list(const std::vector<std::string>& values, std::string_view flag);
-
-/// Installs handlers for SIGINT and SIGTERM that set the flag returned; a second signal ends the process immediately.
-const std::atomic<bool>& stop_on_signals();
 
 }  // namespace kvbench::app

@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/table.hpp>
+#include <kvbench/trace/reader.hpp>
 
 #include "../command_line.hpp"
 #include "commands.hpp"
@@ -105,6 +107,15 @@ RunOptions run_options(const RunFlags& flags) {
     options.isa = flags.isa;
   }
   return options;
+}
+
+std::vector<NamedFile> input_files(const ReplayRequest& request) {
+  std::vector<NamedFile> files;
+  for (const MethodChoice& choice : request.methods) {
+    files.push_back({"the file of kept entries", kept_file_path(choice)});
+  }
+  if (request.calibration) files.push_back({"the calibration trace", request.calibration->trace->path()});
+  return files;
 }
 
 std::string format_records(const TableFlags& options, std::span<const Record> records, const Output& output) {

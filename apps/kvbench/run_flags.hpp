@@ -45,6 +45,9 @@ void report_device_memory(const RunFlags& options);
 /// The options that the flags stand for. Throws Error where the instruction set is not available.
 RunOptions run_options(const RunFlags& flags);
 
+/// The files beside its trace that a request reads: those of the methods `file:KEPT.h5`, and the calibration.
+std::vector<NamedFile> input_files(const ReplayRequest& request);
+
 /// The records in the format of the flags: Markdown, the short table (shows_table()), or else CSV.
 std::string format_records(const TableFlags& options, std::span<const Record> records, const Output& output);
 /// The short table; for records of several runs, one table per run under its name.

@@ -20,18 +20,27 @@ std::string path_beside(const std::string& output, const std::string& table) {
 
 }  // namespace
 
-SweepTables::SweepTables(const std::string& what, bool replays, bool measures, bool claims, const TableFlags& flags)
+SweepTables::SweepTables(const std::string& what, Parts parts, const TableFlags& flags, const std::vector<NamedFile>& inputs,
+                         const std::string& cells)
     : flags_(flags) {
-  if (replays && measures && (flags.output.empty() || flags.output == "-")) {
+  const bool to_stdout = flags.output.empty() || flags.output == "-";
+  if (parts.replays && parts.measures && to_stdout) {
     throw Error(
         "{} replays and measures, which makes two tables; name a file with -o OUT.csv (measures are written to "
         "OUT.measures.csv)",
         what);
   }
-  if (replays) records_.emplace(flags.output);
-  if (measures) measures_.emplace(replays ? path_beside(flags.output, "measures") : flags.output);
-  if (claims && main().to_file() && !std::filesystem::is_other(flags.output))
-    claims_.emplace(path_beside(flags.output, "claims"));
+  const std::string beside = to_stdout || is_stream(flags.output) ? "" : flags.output;
+  const std::string measures = parts.replays ? path_beside(flags.output, "measures") : flags.output;
+  const std::string claims = beside.empty() || !parts.claims ? "" : path_beside(flags.output, "claims");
+  check_distinct(std::vector<NamedFile>{{"-o", flags.output},
+                                        {"the table of measures", parts.replays && parts.measures ? measures : ""},
+                                        {"the table of claims", claims},
+                                        {"the cells file", cells}},
+                 inputs);
+  if (parts.replays) records_.emplace(flags.output);
+  if (parts.measures) measures_.emplace(measures);
+  if (!claims.empty()) claims_.emplace(claims);
 }
 
 int SweepTables::finish(const sweep::SweepResults& results) {

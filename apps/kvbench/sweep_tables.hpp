@@ -13,8 +13,14 @@ namespace kvbench::app {
 /// verdicts on the claims of the sweep file to out.claims.csv.
 class SweepTables {
  public:
-  /// Throws Error where two tables would be written to stdout, IoError where a file cannot be written. `what` names the sweep.
-  SweepTables(const std::string& what, bool replays, bool measures, bool claims, const TableFlags& flags);
+  struct Parts {
+    bool replays, measures, claims;
+  };
+
+  /// `what` names the sweep. Throws Error where two tables would be written to stdout, or a table to one of `inputs` or to the file
+  /// `cells` ("": none); IoError where a file cannot be written.
+  SweepTables(const std::string& what, Parts parts, const TableFlags& flags, const std::vector<NamedFile>& inputs,
+              const std::string& cells);
   /// Writes the tables; returns the exit code.
   int finish(const sweep::SweepResults& results);
 

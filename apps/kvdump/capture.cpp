@@ -7,7 +7,7 @@
 
 #include <kvbench/core/error.hpp>
 
-#include "interrupt.hpp"
+#include "../stop_signals.hpp"
 
 namespace kvbench::kvdump {
 namespace {
@@ -110,7 +110,7 @@ bool Capture::on_node(ggml_tensor* node, bool ask, void* self) {
   }
 }
 
-bool Capture::stop(void* self) { return interrupted() || static_cast<Capture*>(self)->error_; }
+bool Capture::stop(void* self) { return app::stop_requested() || static_cast<Capture*>(self)->error_; }
 
 Capture::Layer* Capture::layer_of(const ggml_tensor* node, Role& role) {
   const auto name = parse_node_name(node->name);

@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include <fmt/core.h>
-#include <unistd.h>
 
+#include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 
-#include "interrupt.hpp"
+#include "../stop_signals.hpp"
 #include "model.hpp"
 
 namespace kvbench::kvdump {
@@ -53,19 +53,18 @@ std::string converted_to_f32(const std::string& model, int threads) {
   fs::create_directories(target.parent_path(), error);
   if (error) throw IoError("{}: the cache folder cannot be created: {}", target.parent_path().string(), error.message());
 
-  const fs::path temporary = fmt::format("{}.tmp.{}", target.string(), getpid());
+  AtomicFile file(target.string());
   llama_model_quantize_params params = llama_model_quantize_default_params();
   params.nthread = threads;
   params.ftype = LLAMA_FTYPE_ALL_F32;
   params.allow_requantize = true;
-  const auto status = llama_model_quantize(model.c_str(), temporary.c_str(), &params);
-  if (status != 0 || interrupted()) fs::remove(temporary, error);
-  stop_if_interrupted();
+  const auto status = llama_model_quantize(model.c_str(), file.temporary().c_str(), &params);
+  app::stop_if_requested();
   if (status != 0) {
     throw Error("{}: cannot be converted to fp32 in {} (is it a GGUF model, and is there space for 4 bytes per weight?){}",
                 model, target.parent_path().string(), last_llama_error());
   }
-  fs::rename(temporary, target);
+  file.publish();
   return target.string();
 }
 

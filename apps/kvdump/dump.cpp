@@ -10,9 +10,11 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <kvbench/core/output_path.hpp>
+
+#include "../stop_signals.hpp"
 #include "capture.hpp"
 #include "convert.hpp"
-#include "interrupt.hpp"
 #include "model.hpp"
 #include "progress.hpp"
 #include "prompt.hpp"
@@ -28,6 +30,11 @@ void check_output(const Options& options) {
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) throw Error("-o {}: is a folder; give the name of a file", options.output);
+  check_replaceable(options.output);
+  std::vector<NamedFile> inputs{{"the model", options.model}};
+  for (const std::string& text : options.texts) inputs.push_back({"the text", text});
+  for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
+  check_distinct(std::vector<NamedFile>{{"-o", options.output}}, inputs);
   if (std::filesystem::exists(path, error) && !options.force) {
     throw Error("-o {}: this file exists; give --force to replace it, or another name", options.output);
   }
@@ -57,7 +64,7 @@ std::vector<LayerCapture> run_prompt(Prompt& prompt, Context& context, Capture& 
   for (const int count : prompt.batches) {
     capture.begin_batch(offset, count);
     const bool finished = context.decode(prompt.tokens, offset, count);
-    stop_if_interrupted();
+    app::stop_if_requested();
     capture.end_batch();
     if (!finished) throw Error("llama.cpp stopped at token {} without a reason", offset);
     progress.advance(count);
@@ -70,7 +77,7 @@ std::vector<LayerCapture> run_prompt(Prompt& prompt, Context& context, Capture& 
 double check_layers(const std::vector<LayerCapture>& layers, const Prompt& prompt, int threads) {
   double largest = 0;
   for (const LayerCapture& layer : layers) {
-    stop_if_interrupted();
+    app::stop_if_requested();
     std::vector<double> errors(static_cast<std::size_t>(layer.query_heads));
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (std::int64_t head = 0; head < layer.query_heads; ++head) errors[head] = output_error(layer, head);
@@ -166,7 +173,7 @@ void dump(const Options& options) {
     write_prompt(*writer, index, layers);
     if (first.empty()) first = std::move(layers), release_arrays(first);
   }
-  stop_if_interrupted();
+  app::stop_if_requested();
   writer->commit();
   if (options.quiet) return;
   fmt::print(stderr, "kvdump: {}: {} tokens, {} layers; {}\n", options.output, total, wanted.layers.size(),

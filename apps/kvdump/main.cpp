@@ -9,8 +9,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "../stop_signals.hpp"
 #include "dump.hpp"
-#include "interrupt.hpp"
 #include "options.hpp"
 
 namespace kvbench::kvdump {
@@ -25,7 +25,7 @@ int run(int argc, char** argv) {
   try {
     const auto parsed = parse_options(argc, argv);
     if (!parsed.options) return parsed.exit_code;
-    stop_on_signals();
+    app::wait_for_stop_signals("kvdump");
     dump(*parsed.options);
     return 0;
   } catch (const CheckFailed& error) {

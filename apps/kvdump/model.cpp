@@ -10,7 +10,7 @@
 
 #include <kvbench/core/error.hpp>
 
-#include "interrupt.hpp"
+#include "../stop_signals.hpp"
 
 namespace kvbench::kvdump {
 namespace {
@@ -29,7 +29,7 @@ void keep_errors(ggml_log_level level, const char* text, void*) {
 llama_model* load(const std::string& path) {
   llama_model_params params = llama_model_default_params();
   params.n_gpu_layers = 0;
-  params.progress_callback = [](float, void*) { return !interrupted(); };
+  params.progress_callback = [](float, void*) { return !app::stop_requested(); };
   return llama_model_load_from_file(path.c_str(), params);
 }
 
@@ -46,7 +46,7 @@ Model::Model(const std::string& path) : path_(path) {
                 path);
   }
   model_.reset(load(path));
-  stop_if_interrupted();
+  app::stop_if_requested();
   if (!model_) throw Error("{}: is not a GGUF model that this llama.cpp can load{}", path, last_llama_error());
 }
 

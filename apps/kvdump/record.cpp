@@ -8,7 +8,7 @@
 
 #include <kvbench/core/version.hpp>
 
-#include "interrupt.hpp"
+#include "../stop_signals.hpp"
 
 namespace kvbench::kvdump {
 namespace {
@@ -39,7 +39,7 @@ void write_heads(trace::Writer& writer, std::size_t prompt, std::size_t layer, t
                  std::span<const float> data) {
   const auto slab = data.size() / static_cast<std::size_t>(heads);
   for (std::int64_t head = 0; head < heads; ++head) {
-    stop_if_interrupted();
+    app::stop_if_requested();
     writer.write_rows(prompt, layer, array, head, 0, data.subspan(static_cast<std::size_t>(head) * slab, slab));
   }
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and kill -9 during a replay leave no file under the final name, and do not change an existing file."""
+"""Signals leave no file under the final name and no temporary one, and do not change an existing file."""
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -28,12 +29,74 @@ class Interruption(CliTest):
 
     def test_interrupt(self):
         out = os.path.join(self.folder, "o.csv")
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process = self.start(out)
             process.send_signal(number)
             _, stderr = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 130, stderr)
             self.assertIn("interrupted", stderr)
+            self.only_files("t.h5", "long.h5")
+
+    def ends_soon(self, args, number=signal.SIGINT, seconds=2.0, wait=1.0):
+        """Starts the command, sends it the signal after `wait` seconds, and asserts that it ends with 130 within `seconds`."""
+        process = subprocess.Popen([KVBENCH, *map(str, args)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(wait)
+        self.assertIsNone(process.poll(), "the command ended before it could be interrupted")
+        begin = time.monotonic()
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 130, stderr)
+        self.assertLess(time.monotonic() - begin, seconds + 0.5 * bool(os.environ.get("KVBENCH_SANITIZE")))
+        return stderr
+
+    def test_within_a_long_kernel(self):
+        """One kernel of several seconds, which does not look at signals: the reference best match of mesh, k-center of SubGen."""
+        long = os.path.join(self.folder, "one.h5")
+        subprocess.run([KVBENCH, "synth", "-o", long, "--tokens", "20000", "--prompt-tokens", "19900", "--queries", "8", "--layers", "1",
+                        "--kv-heads", "1", "--query-heads", "1", "--head-dim", "64", "--column-sums", "false"], check=True)
+        out = os.path.join(self.folder, "o.csv")
+        for method in ("mesh", "subgen-kcenter"):
+            message = self.ends_soon(["replay", long, "-m", method, "--device", "ref", "-o", out])
+            self.assertIn("interrupted", message)
+            self.assertEqual([n for n in os.listdir(self.folder) if n.startswith("o.csv")], [])
+        os.remove(long)
+
+    def test_while_a_trace_is_written(self):
+        out = os.path.join(self.folder, "s.h5")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.ends_soon(["synth", "-o", out, "--tokens", 200000, "--prompt-tokens", 199000, "--queries", 900, "--layers", 4], number)
+            self.only_files("t.h5", "long.h5")
+
+    def test_a_second_signal_ends_the_process_at_once(self):
+        process = self.start(os.path.join(self.folder, "o.csv"))
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 130)
+        self.only_files("t.h5", "long.h5")
+
+    def test_ignored_hangup(self):
+        """Under nohup a lost terminal does not end the run."""
+        out = os.path.join(self.folder, "o.csv")
+        process = subprocess.Popen(["nohup", KVBENCH, "replay", self.trace, "-m", "uniform,snapkv", "--seeds", "200", "--device", "ref",
+                                    "-o", out], stderr=subprocess.PIPE, text=True)
+        while not any(name.startswith("o.csv.tmp.") for name in os.listdir(self.folder)) and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGHUP)
+        _, stderr = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, stderr)
+        os.remove(out)
+
+    def test_file_size_limit(self):
+        """ulimit -f: an output beyond the limit is an error with exit code 3, and nothing is left."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        folder = self.folder
+        for args in (["replay", self.trace, "-m", "all", "-o", os.path.join(folder, "o.csv"), "--rows", "query"],
+                     ["replay", self.trace, "-m", "sink", "--raw", os.path.join(folder, "r.h5")],
+                     ["synth", "-o", os.path.join(folder, "s.h5")]):
+            done = subprocess.run([KVBENCH, *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=limit)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertIn("limit", done.stderr)
             self.only_files("t.h5", "long.h5")
 
     def test_kill(self):

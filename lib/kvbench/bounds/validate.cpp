@@ -12,12 +12,10 @@ namespace {
 struct CheckJob {
   const Claim* claim;
   const SubjectSource* subject = nullptr;
-  std::vector<CheckRow> rows = {};
-  bool finished = false;
 };
 
 std::vector<CheckJob> list_jobs(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
-                           const trace::Reader* reader) {
+                                const trace::Reader* reader) {
   std::vector<CheckJob> jobs;
   for (const Claim* claim : claims) {
     if (claim->scope == Scope::head) {
@@ -35,10 +33,12 @@ void add_not_applicable(CheckContext& context, const char* reason) {
   row.text = reason;
 }
 
-void run_job(CheckJob& job, const trace::Reader* reader, const ValidateOptions& options, const std::atomic<bool>* stop,
-             Backend& backend) {
+/// The rows of the job.
+std::vector<CheckRow> run_job(const CheckJob& job, const trace::Reader* reader, const ValidateOptions& options,
+                              const std::atomic<bool>* stop, Backend& backend) {
   Subject subject;
-  CheckContext context{.options = options, .backend = backend, .stop = stop, .rows = job.rows, .claim = job.claim->id};
+  std::vector<CheckRow> rows;
+  CheckContext context{.options = options, .backend = backend, .stop = stop, .rows = rows, .claim = job.claim->id};
   if (job.claim->scope == Scope::trace) context.reader = reader;
   context.poll();
   if (job.subject != nullptr) {
@@ -52,26 +52,32 @@ void run_job(CheckJob& job, const trace::Reader* reader, const ValidateOptions& 
   } catch (const Infeasible& reason) {
     add_not_applicable(context, reason.what());
   }
-  job.finished = true;
+  return rows;
 }
 
 }  // namespace
 
-ValidateResult validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
-                        const trace::Reader* reader, const ValidateOptions& options, const ReplayHooks& hooks) {
-  std::vector<CheckJob> jobs = list_jobs(claims, subjects, reader);
-  ValidateResult result;
-  try {
-    run_work_items(jobs.size(), {.threads = options.threads}, hooks,
-                   [&](Backend& backend, std::size_t j) { run_job(jobs[j], reader, options, hooks.stop, backend); });
-  } catch (const Interrupted&) {
-    result.interrupted = true;
+void FinishedRows::add(std::size_t check, std::vector<CheckRow> rows) {
+  const std::lock_guard lock(mutex_);
+  rows_[check] = std::move(rows);
+}
+
+std::vector<CheckRow> FinishedRows::judged(double alpha) const {
+  std::vector<CheckRow> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [check, rows] : rows_) all.insert(all.end(), rows.begin(), rows.end());
   }
-  for (CheckJob& job : jobs) {
-    if (job.finished) std::ranges::move(job.rows, std::back_inserter(result.rows));
-  }
-  judge(result.rows, options.alpha);
-  return result;
+  judge(all, alpha);
+  return all;
+}
+
+void validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects, const trace::Reader* reader,
+              const ValidateOptions& options, FinishedRows& finished, const ReplayHooks& hooks) {
+  const std::vector<CheckJob> jobs = list_jobs(claims, subjects, reader);
+  run_work_items(jobs.size(), {.threads = options.threads}, hooks, [&](Backend& backend, std::size_t j, const PartDone&) {
+    finished.add(j, run_job(jobs[j], reader, options, hooks.stop, backend));
+  });
 }
 
 }  // namespace kvbench

@@ -1,19 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <mutex>
+
 #include <kvbench/bounds/claims.hpp>
 
 namespace kvbench {
 
-struct ValidateResult {
-  std::vector<CheckRow> rows;  ///< with verdicts, in the order of claims, then subjects
-  bool interrupted = false;    ///< the rows are those of the finished checks
+/// The rows of checks that have finished, while others run. Thread-safe.
+class FinishedRows {
+ public:
+  /// `check`: its number in the order of the result.
+  void add(std::size_t check, std::vector<CheckRow> rows);
+  /// The rows so far with verdicts (judge()), in the order of claims, then subjects.
+  std::vector<CheckRow> judged(double alpha) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::size_t, std::vector<CheckRow>> rows_;
 };
 
 /// Runs the claims: those of Scope::once once, those of Scope::head on every subject, those of Scope::trace on `reader` where
 /// there is one. Checks run in parallel on options.threads threads (0: all processors); the rows do not depend on their number. A
-/// check that cannot run leaves a row `not applicable` with the reason.
-ValidateResult validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
-                        const trace::Reader* reader, const ValidateOptions& options, const ReplayHooks& hooks = {});
+/// check that cannot run leaves a row `not applicable` with the reason. Throws Interrupted where hooks.stop is set; `finished` then holds
+/// the rows of the finished checks, and otherwise all rows.
+void validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects, const trace::Reader* reader,
+              const ValidateOptions& options, FinishedRows& finished, const ReplayHooks& hooks = {});
 
 }  // namespace kvbench

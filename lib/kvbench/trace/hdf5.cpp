@@ -44,6 +44,12 @@ Handle creation_properties(hid_t kind) {
 
 }  // namespace
 
+IoError write_error(const Failure& failure) {
+  return IoError(
+      "{}. Free some space, raise the file size limit or write to another disk; no file was written under the final name.",
+      failure.what());
+}
+
 Session::Session() : lock_(library_mutex()) {
   // Every object is closed by its owner. The clean-up of HDF5 at exit would crash on files that a full disk kept it from closing.
   H5dont_atexit();

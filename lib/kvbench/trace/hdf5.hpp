@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 
+#include <kvbench/core/error.hpp>
 #include <kvbench/trace/schema.hpp>
 
 namespace kvbench::trace::h5 {
@@ -22,6 +23,9 @@ class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// The error of a program whose output failed so.
+IoError write_error(const Failure& failure);
 
 /// Serialises all use of HDF5, which is not thread-safe, and keeps the library from printing.
 class Session {

@@ -23,12 +23,6 @@ std::vector<std::uint16_t> narrow_all(std::span<const float> data, Dtype dtype) 
   return halves;
 }
 
-IoError write_error(const h5::Failure& failure) {
-  return IoError(
-      "{}. Free some space, raise the file size limit or write to another disk; no file was created under the final name.",
-      failure.what());
-}
-
 h5::Object open_array(const h5::Object& file, const PromptInfo& prompt, const LayerInfo& layer, Array array) {
   return file.group("prompts").group(prompt.id).group("layers").group(std::to_string(layer.layer)).dataset(name_of(array));
 }
@@ -64,7 +58,7 @@ struct Writer::Impl {
       target.reserve(file->size());
     } catch (const h5::Failure& failure) {
       abandon();
-      throw write_error(failure);
+      throw h5::write_error(failure);
     } catch (...) {
       abandon();
       throw;
@@ -177,7 +171,7 @@ void Writer::write_rows(std::size_t prompt, std::size_t layer, Array array, std:
     dataset.write_slab(h5::float_type(dtype).get(), slab.start, slab.count, bytes);
     dataset.close();
   } catch (const h5::Failure& failure) {
-    throw write_error(failure);
+    throw h5::write_error(failure);
   }
   impl_->written[{prompt, layer, array, head}].add(row_begin, row_begin + rows);
 }
@@ -195,7 +189,7 @@ void Writer::commit() {
       impl_->file.reset();
     }
   } catch (const h5::Failure& failure) {
-    throw write_error(failure);
+    throw h5::write_error(failure);
   }
 }
 

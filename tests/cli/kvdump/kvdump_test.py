@@ -204,6 +204,9 @@ def test_output_is_guarded(folder):
     assert Trace(output).info["prompts"][0]["n"] == 32
     assert "create it first" in kvdump("--ids", ids, "-o", folder / "no" / "t.h5", expect=3)
     assert "is a folder" in kvdump("--ids", ids, "-o", folder, expect=2)
+    assert "a device" in kvdump("--ids", ids, "-o", "/dev/null", "--force", expect=3)
+    os.link(ids, folder / "linked")
+    assert "name another file" in kvdump("--ids", ids, "-o", folder / "linked", "--force", expect=2)
     if os.path.isdir("/proc"):
         kvdump("--ids", ids, "--layers", "0", "-o", "/proc/t.h5", expect=3)
 

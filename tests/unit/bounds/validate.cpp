@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <kvbench/core/error.hpp>
+
 using namespace kvbench;
 
 namespace {
@@ -27,21 +29,24 @@ TEST_CASE("claims run on every subject, in order, whatever the number of threads
               trace = counted("c", Scope::trace, 0);
   const Claim* const claims[] = {&per_head, &once, &trace};
   for (const int threads : {1, 4}) {
-    const ValidateResult result = validate(claims, subjects, nullptr, {.threads = threads});
-    REQUIRE(result.rows.size() == subjects.size() + 1);  // no trace, so no row of `c`
-    for (std::size_t i = 0; i < subjects.size(); ++i) CHECK(result.rows[i].source == subjects[i].name);
-    CHECK(result.rows.back().claim == "b");
-    CHECK_FALSE(result.interrupted);
+    FinishedRows finished;
+    validate(claims, subjects, nullptr, {.threads = threads}, finished);
+    const std::vector<CheckRow> rows = finished.judged(0.01);
+    REQUIRE(rows.size() == subjects.size() + 1);  // no trace, so no row of `c`
+    for (std::size_t i = 0; i < subjects.size(); ++i) CHECK(rows[i].source == subjects[i].name);
+    CHECK(rows.back().claim == "b");
   }
 }
 
 TEST_CASE("a check that cannot run gives a row with the reason") {
   const Claim claim{.id = "x", .scope = Scope::once, .run = [](CheckContext&) { throw Unavailable("no data"); }};
   const Claim* const claims[] = {&claim};
-  const ValidateResult result = validate(claims, {}, nullptr, {});
-  REQUIRE(result.rows.size() == 1);
-  CHECK(result.rows[0].verdict == Verdict::not_applicable);
-  CHECK(result.rows[0].text == "no data");
+  FinishedRows finished;
+  validate(claims, {}, nullptr, {}, finished);
+  const std::vector<CheckRow> rows = finished.judged(0.01);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].verdict == Verdict::not_applicable);
+  CHECK(rows[0].text == "no data");
 }
 
 TEST_CASE("an interruption keeps finished rows") {
@@ -53,11 +58,12 @@ TEST_CASE("an interruption keeps finished rows") {
                          context.poll();
                        }};
   const Claim* const claims[] = {&good, &stopping, &good};
-  const ValidateResult result = validate(claims, {}, nullptr, {.threads = 1}, {.stop = &stop});
-  CHECK(result.interrupted);
-  REQUIRE(result.rows.size() == 1);
-  CHECK(result.rows[0].claim == "good");
-  CHECK(result.rows[0].verdict == Verdict::consistent);
+  FinishedRows finished;
+  CHECK_THROWS_AS(validate(claims, {}, nullptr, {.threads = 1}, finished, {.stop = &stop}), Interrupted);
+  const std::vector<CheckRow> rows = finished.judged(0.01);
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].claim == "good");
+  CHECK(rows[0].verdict == Verdict::consistent);
 }
 
 TEST_CASE("synthetic streams are reproducible and have their stated length") {

@@ -33,7 +33,8 @@ struct Kept {
     results.heads[3].cells[0].status = Status::skipped;
     results.heads[3].cells[0].reason = "no such thing";
     results.heads[2].cells[1].dense = true;
-    write_raw(path, trace.reader(), request, results);
+    AtomicFile file(path);
+    write_raw(file, trace.reader(), request, results);
   }
 };
 

@@ -179,6 +179,11 @@ const OpenFile& open_file(const std::string& name) {
 
 const MethodInfo& kept_file_method(const std::string& name) { return open_file(name).info; }
 
+std::string kept_file_path(const MethodChoice& choice) {
+  const std::string& name = choice.info->name;
+  return is_file(name) ? name.substr(name.find(':') + 1) : "";
+}
+
 std::vector<std::string> kept_budgets(const MethodChoice& choice) {
   if (!is_file(choice.info->name)) return {};
   const std::vector<std::string>& all = open_file(choice.info->name).file->budgets();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/records/raw.hpp>
 
-#include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/trace/hdf5.hpp>
@@ -109,20 +108,18 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
 
 }  // namespace
 
-void write_raw(const std::string& path, const trace::Reader& reader, const ReplayRequest& request,
-               const ReplayResults& results) {
+void write_raw(AtomicFile& file, const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results) {
   reader.sha256();  // before the session, as it opens a session itself
-  AtomicFile file(path);
   {
     const trace::h5::Session session;
     try {
-      Object root = Object::create_file(file.temporary(), path, H5F_LIBVER_V110);
+      Object root = Object::create_file(file.temporary(), file.path(), H5F_LIBVER_V110);
       write_all(root, reader, request, results);
       root.flush();
       root.close();
     } catch (const trace::h5::Failure& failure) {
       file.empty();
-      throw IoError("{}. Free some space or write to another disk; no file was written under the final name.", failure.what());
+      throw trace::h5::write_error(failure);
     }
   }
   file.publish();

@@ -3,15 +3,13 @@
 // are computed without a replay.
 #pragma once
 
-#include <string>
-
+#include <kvbench/core/atomic_file.hpp>
 #include <kvbench/replay/records/results.hpp>
 #include <kvbench/trace/reader.hpp>
 
 namespace kvbench {
 
-/// Writes `path` atomically, with outputs and entries where the replay ran with RunOptions::keep_raw. Throws IoError.
-void write_raw(const std::string& path, const trace::Reader& reader, const ReplayRequest& request,
-               const ReplayResults& results);
+/// Writes and publishes `file`, with outputs and entries where the replay ran with RunOptions::keep_raw. Throws IoError.
+void write_raw(AtomicFile& file, const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results);
 
 }  // namespace kvbench

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs replace nothing but the file meant: no device, no link, no input, no file of another sweep."""
+import os
+import signal
+import stat
+import subprocess
+import threading
+import time
+
+from support import KVBENCH, SweepTest, main, rows, run
+
+SWEEP = '[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["uniform"]\nbudgets = ["25%"]\nseeds = 2\n'
+LONG = SWEEP.replace("seeds = 2", "seeds = 200").replace('["25%"]', '["10%", "20%", "30%"]')
+
+
+class Outputs(SweepTest):
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def tearDown(self):
+        for name in os.listdir(self.folder):
+            if name != "t.h5":
+                os.remove(self.path(name))
+
+    @staticmethod
+    def identity(path):
+        with open(path, "rb") as file:
+            return os.stat(path).st_ino, file.read()
+
+    def replay(self, *args):
+        return run("replay", self.trace, "-m", "uniform", "--seeds", 1, *args)
+
+    def test_device(self):
+        """A node like /dev/null takes the table and stays a device; HDF5 files, which need random access, are refused."""
+        null = self.path("null")
+        try:
+            os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        except PermissionError:
+            null = "/dev/null"
+        self.assertEqual(self.replay("-o", null).returncode, 0)
+        for args in (["replay", self.trace, "-m", "uniform", "--raw", null], ["synth", "-o", null]):
+            self.fails(3, null, "a device", "name a regular file", args=args)
+        config = self.write(SWEEP)
+        self.assertEqual(run("sweep", config, "-o", null).returncode, 0)
+        self.fails(2, null, args=["sweep", config, "--overwrite", "--cells", null, "-o", self.path("o.csv")])
+        self.assertTrue(stat.S_ISCHR(os.stat(null).st_mode))
+
+    def test_standard_output_as_a_file(self):
+        """-o /dev/stdout appends to the file to which standard output is redirected, and leaves the link."""
+        with open(self.path("f"), "w") as file:
+            file.write("before\n")
+            file.flush()
+            done = subprocess.run([KVBENCH, "replay", self.trace, "-m", "uniform", "-o", "/dev/stdout", "--no-times"], stdout=file)
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(os.path.islink("/dev/stdout"))
+        with open(self.path("f")) as file:
+            self.assertEqual(file.readline(), "before\n")
+            self.assertEqual(file.read(), run("replay", self.trace, "-m", "uniform", "--no-times").stdout)
+
+    def test_pipe(self):
+        os.mkfifo(self.path("pipe"))
+        read = []
+
+        def reader():
+            with open(self.path("pipe")) as pipe:
+                read.append(pipe.read())
+        thread = threading.Thread(target=reader)
+        thread.start()
+        self.assertEqual(self.replay("-o", self.path("pipe")).returncode, 0)
+        thread.join()
+        self.assertEqual(len(rows(read[0])), len(rows(self.replay().stdout)))
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.path("pipe")).st_mode))
+
+    def test_link_and_mode(self):
+        with open(self.path("real.csv"), "w") as file:
+            file.write("old\n")
+        os.chmod(self.path("real.csv"), 0o640)
+        os.symlink("real.csv", self.path("link.csv"))
+        self.assertEqual(self.replay("-o", self.path("link.csv")).returncode, 0)
+        self.assertTrue(os.path.islink(self.path("link.csv")))
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("real.csv")).st_mode), 0o640)
+        with open(self.path("real.csv")) as file:
+            self.assertGreater(len(rows(file.read())), 1)
+
+    def test_onto_an_input(self):
+        """Refused before any work, whatever name or link the output has; the input keeps its bytes."""
+        os.symlink("t.h5", self.path("link"))
+        os.link(self.trace, self.path("hard"))
+        config, table, raw = self.write(SWEEP), self.path("t.csv"), self.path("raw.h5")
+        cells = self.path("c.cells")
+        self.assertEqual(self.replay("-o", table, "--raw", raw).returncode, 0)
+        self.assertEqual(run("sweep", config, "--shard", "1/2", "--cells", cells).returncode, 0)
+        self.assertEqual(run("sweep", config, "--shard", "2/2", "--cells", self.path("d.cells")).returncode, 0)
+        inputs = [self.trace, config, table, raw, cells]
+        before = [self.identity(path) for path in inputs]
+        kept = ["-m", f"file:{raw}", "-b", "25%"]
+        for args in (["replay", self.trace, "-m", "uniform", "-o", self.trace],
+                     ["replay", self.trace, "-m", "uniform", "-o", self.path("link")],
+                     ["replay", self.trace, "-m", "uniform", "-o", self.path("hard")],
+                     ["replay", self.path("link"), "-m", "uniform", "--raw", self.trace],
+                     ["replay", self.trace, *kept, "-o", raw],
+                     ["replay", self.trace, "-m", "uniform", "-o", self.path("x"), "--raw", self.path("./x")],
+                     ["merge", cells, self.path("d.cells"), "-o", cells],
+                     ["sweep", config, "-o", config],
+                     ["sweep", config, "-o", self.trace],
+                     ["sweep", config, "-o", self.path("x"), "--cells", self.path("x")],
+                     ["sweep", config, "-o", self.path("x"), "--cells", config, "--overwrite"],
+                     ["sweep", config, "--shard", "1/2", "--cells", self.trace],
+                     ["report", table, "-o", table, "--format", "md"],
+                     ["report", table, "--raw", raw, "-o", raw, "--format", "md"],
+                     ["compare", raw, "-o", raw],
+                     ["validate", self.trace, "--claim", "chelsea", "-o", self.trace]):
+            with self.subTest(args=" ".join(args)):
+                self.fails(2, "name another file", args=args)
+        self.assertEqual([self.identity(path) for path in inputs], before)
+        self.assertFalse(os.path.exists(self.path("x")))
+
+    def test_write_protected(self):
+        with open(self.path("o.csv"), "w") as file:
+            file.write("old\n")
+        os.chmod(self.path("o.csv"), 0o444)
+        if os.access(self.path("o.csv"), os.W_OK):
+            self.skipTest("root may write to every file")
+        self.fails(3, "o.csv", "chmod +w", args=["replay", self.trace, "-m", "uniform", "-o", self.path("o.csv")])
+
+    def test_outputs_are_opened_before_the_computation(self):
+        """With a trace whose replay takes minutes, each output that cannot be written ends the run at once."""
+        slow = ["replay", self.trace, "-m", "all", "--seeds", 200, "-b", "5%,10%,20%,30%,40%", "--device", "ref"]
+        begin = time.monotonic()
+        self.fails(3, "missing/r.h5", "create the folder first", args=[*slow, "--raw", self.path("missing/r.h5")])
+        self.fails(3, "missing/o.csv", "create the folder first", args=[*slow, "-o", self.path("missing/o.csv")])
+        self.assertLess(time.monotonic() - begin, 10)
+
+    def test_overwrite_respects_a_running_sweep(self):
+        """--overwrite takes neither the cells file of a running sweep nor a file that holds no cells."""
+        config, cells = self.write(LONG), self.path("o.csv.cells")
+        sweep = ["sweep", config, "--device", "ref", "-o", self.path("o.csv"), "--threads", "1"]
+        first = subprocess.Popen([KVBENCH, *sweep], stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.time() + 60
+            while not os.path.exists(cells) or os.path.getsize(cells) == 0:
+                self.assertLess(time.time(), deadline)
+                self.assertIsNone(first.poll(), "the sweep ended before another one could be started")
+                time.sleep(0.02)
+            self.fails(2, "another sweep is writing this file", args=[*sweep, "--overwrite"])
+            self.assertTrue(os.path.exists(cells))
+        finally:
+            first.send_signal(signal.SIGKILL)
+            first.wait()
+        self.fails(2, "--resume", args=["sweep", config, "-o", self.path("o.csv")])
+        with open(self.path("notes.txt"), "w") as file:
+            file.write("not cells")
+        self.fails(2, "not a file of cells",
+                   args=["sweep", config, "-o", self.path("p.csv"), "--cells", self.path("notes.txt"), "--overwrite"])
+        with open(self.path("notes.txt")) as file:
+            self.assertEqual(file.read(), "not cells")
+
+    def test_temporary_files_of_killed_runs_are_removed_by_the_next_run(self):
+        slow = [KVBENCH, "replay", self.trace, "-m", "all", "--seeds", "200", "-b", "5%,10%,20%,30%,40%", "--device", "ref"]
+        killed = subprocess.Popen([*slow, "-o", self.path("o.csv"), "--raw", self.path("r.h5")])
+        deadline = time.time() + 60
+        while sum(".tmp." in name for name in os.listdir(self.folder)) < 2:
+            self.assertLess(time.time(), deadline)
+            time.sleep(0.02)
+        killed.kill()
+        killed.wait()
+        self.assertEqual(self.replay("-o", self.path("o.csv"), "--raw", self.path("r.h5")).returncode, 0)
+        self.only_files("o.csv", "r.h5", "t.h5")
+
+
+main()
