@@ -101,6 +101,33 @@ class BadTrace(CliTest):
         self.fails(2, "nan.h5", "must be finite", "/prompts/0/layers/", args=["replay", path, "-m", "exact,snapkv"])
 
 
+class SpecialFiles(CliTest):
+    """Inputs that are no regular files are refused at once: a pipe without a writer blocks for ever, and /dev/zero does not end."""
+
+    def test_pipes_devices_and_folders(self):
+        pipe, folder = os.path.join(self.folder, "pipe"), os.path.join(self.folder, "folder")
+        os.mkfifo(pipe)
+        os.mkdir(folder)
+        out = os.path.join(self.folder, "o.html")
+        commands = (lambda file: ["sweep", file, "--dry-run"], lambda file: ["report", file, "-o", out], lambda file: ["compare", file],
+                    lambda file: ["merge", file], lambda file: ["replay", self.trace, "-m", "chelsea", "--set", "chelsea.outliers=" + file])
+        for command in commands:
+            for file, word in ((pipe, "is a pipe"), ("/dev/zero", "a device"), (folder, "is a folder")):
+                with self.subTest(command=command(file)[0], file=file):
+                    self.fails(2, file, word, args=command(file))
+        os.remove(pipe)
+        os.rmdir(folder)
+        self.only_files("t.h5")
+
+    def test_deep_toml(self):
+        path = os.path.join(self.folder, "deep.toml")
+        for text in ("a" + ".a" * 15000 + " = 1\n", "a = " + "[" * 30000, "[a" + ".a" * 15000 + "]\n"):
+            with open(path, "w") as file:
+                file.write(text)
+            self.fails(2, "deep.toml:1:", "more than 16", args=["sweep", path, "--dry-run"])
+        os.remove(path)
+
+
 class BadFlags(CliTest):
     def refused(self, *words, flags):
         message = self.fails(2, *words, args=["replay", self.trace, *flags])

@@ -187,7 +187,7 @@ class Report(CliTest):
         for name, text, complaint in cases:
             with self.subTest(name):
                 self.fails(2, complaint, args=["report", self.write(name, text), *out])
-        self.fails(2, "nowhere.csv: no such file", args=["report", self.path("nowhere.csv"), *out])
+        self.fails(2, "nowhere.csv: there is no such file", args=["report", self.path("nowhere.csv"), *out])
         self.fails(2, "t.h5:1: has bytes that are not UTF-8 text", args=["report", self.trace, *out])
         self.fails(2, "is given twice", args=["report", self.csv, self.csv, *out])
         self.fails(2, "end it with .html or .md", args=["report", self.csv, "-o", self.path("never.pdf")])

@@ -2,15 +2,16 @@
 #include <kvbench/config/value.hpp>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <tuple>
 
 #include <toml++/toml.h>
 
+#include <kvbench/core/input_file.hpp>
+
 namespace kvbench::config {
 namespace {
+
+constexpr std::uint64_t max_file_bytes = 1 << 20;  // thousands of runs
 
 class Converter {
  public:
@@ -61,16 +62,6 @@ class Converter {
   const std::string& file_;
 };
 
-std::string read_text(const std::string& path) {
-  std::error_code code;
-  if (!std::filesystem::exists(path, code)) throw Error("{}: there is no such file", path);
-  if (std::filesystem::is_directory(path, code)) throw Error("{}: is a folder; name a sweep file such as NAME.toml", path);
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw Error("{}: cannot be read; check its permissions", path);
-  return text;
-}
-
 }  // namespace
 
 std::string Place::text() const { return line == 0 ? file : fmt::format("{}:{}:{}", file, line, column); }
@@ -95,7 +86,9 @@ const std::string& text_of(const Member& member) {
   fail_at(member.value.place, "'{}' takes a text, not {}", member.key, describe(member.value));
 }
 
-Value read_toml(const std::string& path) { return parse_toml(path, read_text(path)); }
+Value read_toml(const std::string& path) {
+  return parse_toml(path, read_input_file(path, max_file_bytes, "a sweep file such as NAME.toml"));
+}
 
 Value parse_toml(const std::string& path, const std::string& text) {
   try {

@@ -2,19 +2,20 @@
 #include <kvbench/report/csv_reader.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/input_file.hpp>
 #include <kvbench/report/text.hpp>
 
 namespace kvbench {
 namespace {
+
+// More than any table of kvbench has: a field takes 32 bytes in memory for one in the file, and messages show whole fields.
+constexpr std::size_t max_columns = 4096, max_field = 1 << 20;
 
 /// Reads the text once, one row per call.
 class Scanner {
@@ -25,9 +26,19 @@ class Scanner {
 
   bool done() const { return at_ == text_.size(); }
 
+  std::vector<std::string> header() {
+    std::vector<std::string> columns = row().cells;
+    most_fields_ = columns.size();
+    return columns;
+  }
+
   CsvRow row() {
     CsvRow row{line_, {}};
     do {
+      if (row.cells.size() == most_fields_) {
+        throw Error("{}:{}: more fields than the {} {}; is the file edited?", file_, row.line, most_fields_,
+                    row.line == 1 ? "that a table of kvbench can have" : "of the header");
+      }
       row.cells.push_back(field());
     } while (take(','));
     end_of_line();
@@ -44,6 +55,7 @@ class Scanner {
   std::string field() {
     if (take('"')) return quoted();
     const std::size_t end = std::min(text_.find_first_of(",\"\r\n", at_), text_.size());
+    check_length(end - at_, line_);
     std::string field(text_.substr(at_, end - at_));
     at_ = end;
     if (!done() && text_[at_] == '"')
@@ -51,11 +63,17 @@ class Scanner {
     return field;
   }
 
+  void check_length(std::size_t size, std::size_t line) const {
+    if (size > max_field)
+      throw Error("{}:{}: a field of more than {} bytes begins here; is a quote missing?", file_, line, max_field);
+  }
+
   std::string quoted() {
     const std::size_t begin = line_;
     std::string field;
     for (;;) {
       if (done()) throw Error("{}:{}: the quote that begins here is not closed; is the file incomplete?", file_, begin);
+      check_length(field.size(), begin);
       const char c = text_[at_++];
       line_ += c == '\n';
       if (c != '"') {
@@ -80,7 +98,7 @@ class Scanner {
 
   std::string_view text_;
   const std::string& file_;
-  std::size_t at_ = 0, line_ = 1;
+  std::size_t at_ = 0, line_ = 1, most_fields_ = max_columns;
 };
 
 void check_text(std::string_view text, const std::string& file) {
@@ -105,7 +123,7 @@ CsvTable scan(std::string_view text, const std::string& file, F take) {
   check_text(text, file);
   CsvTable table{.file = file, .name = std::filesystem::path(file).filename().string(), .columns = {}, .rows = {}, .index = {}};
   Scanner scanner(text, file);
-  add_header(table, scanner.row().cells);
+  add_header(table, scanner.header());
   if (scanner.done()) throw Error("{}: has a header but no rows; there is nothing to report", file);
   while (!scanner.done()) {
     CsvRow row = scanner.row();
@@ -118,16 +136,10 @@ CsvTable scan(std::string_view text, const std::string& file, F take) {
   return table;
 }
 
-std::string read_text(const std::string& path) {
-  std::error_code code;
-  if (!std::filesystem::exists(path, code)) throw Error("{}: no such file; check the name.", path);
-  if (std::filesystem::is_directory(path, code)) throw Error("{}: is a folder, not a CSV file", path);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError("{}: cannot be opened: {}.", path, std::strerror(errno));
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) throw IoError("{}: cannot be read: {}.", path, std::strerror(errno));
-  return text;
-}
+/// Tables with a row per query can be large; tables with more rows than this are better compared from raw results.
+constexpr std::uint64_t max_file_bytes = std::uint64_t{4} << 30;
+
+std::string read_text(const std::string& path) { return read_input_file(path, max_file_bytes, "a CSV file"); }
 
 }  // namespace
 
@@ -150,6 +162,14 @@ double CsvTable::number(const CsvRow& row, std::string_view column) const {
   if (code != std::errc{} || end != cell.data() + cell.size())
     throw Error("{}:{}: column '{}' holds '{}', which is not a number", file, row.line, column, cell);
   return value;
+}
+
+std::int64_t CsvTable::count(const CsvRow& row, std::string_view column) const {
+  const double value = number(row, column);
+  if (std::isnan(value) && text(row, column).empty()) return 0;
+  if (!(value >= 0 && value <= 9007199254740992.0) || value != std::floor(value))
+    throw Error("{}:{}: column '{}' holds '{}', which is not a count", file, row.line, column, text(row, column));
+  return static_cast<std::int64_t>(value);
 }
 
 CsvTable parse_csv(std::string_view text, const std::string& file) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -30,15 +31,17 @@ struct CsvTable {
   /// The same as a number. NaN for an empty cell or where the table has no such column; throws Error with file, line and column
   /// where the cell is not a number.
   double number(const CsvRow& row, std::string_view column) const;
+  /// The same for whole numbers from 0 to 2^53; 0 for an empty cell or where the table has no such column.
+  std::int64_t count(const CsvRow& row, std::string_view column) const;
 
   std::unordered_map<std::string, std::size_t> index;  ///< column -> position
 };
 
-/// Parses UTF-8 with LF or CRLF: one header line and at least one row, all with the same number of fields. Throws Error, whose
-/// message names `file`.
+/// Parses UTF-8 with LF or CRLF: one header line and at least one row, all with the same number of fields, at most 4096 of at most 1 MiB
+/// each. Throws Error, whose message names `file`.
 CsvTable parse_csv(std::string_view text, const std::string& file);
 
-/// Throws Error where the file does not exist or is not such a CSV, IoError where it cannot be read.
+/// Throws Error where the file does not exist, is not a regular file of at most 4 GiB, or not such a CSV, IoError where it cannot be read.
 CsvTable read_csv(const std::string& path);
 
 /// The same for large files: calls `take` with one row after the other and a table that has the columns but no rows.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/core/file_begin.hpp>
+#include <kvbench/core/input_file.hpp>
 
 namespace kvbench::sweep {
 namespace {

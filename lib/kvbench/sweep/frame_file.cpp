@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/input_file.hpp>
 #include <kvbench/core/output_path.hpp>
 #include <kvbench/trace/sha256.hpp>
 
@@ -49,6 +51,21 @@ std::size_t read_some(int fd, void* data, std::size_t size, std::uint64_t offset
     done += static_cast<std::size_t>(got);
   }
   return done;
+}
+
+/// The checksum of a frame in the file, read in parts: a damaged length must not decide how much memory is allocated.
+/// Nothing where it cannot be read.
+std::optional<std::array<char, digest_size>> checksum_of(int fd, const Header& header, std::uint64_t payload) {
+  constexpr std::uint64_t part = 1 << 20;
+  trace::Sha256 sum;
+  sum.add(summed(header));
+  std::string bytes;
+  for (std::uint64_t done = 0; done < header.length; done += bytes.size()) {
+    bytes.resize(std::min(part, header.length - done));
+    if (read_some(fd, bytes.data(), bytes.size(), payload + done) != bytes.size()) return std::nullopt;
+    sum.add(bytes);
+  }
+  return to_array(sum.hex());
 }
 
 }  // namespace
@@ -96,24 +113,24 @@ void FrameFile::open(Mode mode) {
     return;
   }
   if (mode != Mode::read) return open_locked();
-  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd_ < 0 && errno == ENOENT) throw Error("{}: there is no such file", path_);
+  fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd_ < 0 && errno == ENOENT) throw Error("{}: there is no such file; check the name.", path_);
   if (fd_ < 0) fail("cannot be read", errno);
+  regular_file_size(fd_, path_, "a file of cells");
 }
 
 void FrameFile::open_locked() {
   path_ = target_of(path_);
   const auto replaced = [&] {  // by the sweep that held the lock before
-    struct stat opened {
-    }, named{};
+    struct stat opened {};
+    struct stat named {};
     return ::fstat(fd_, &opened) == 0 && (::stat(path_.c_str(), &named) != 0 || opened.st_ino != named.st_ino);
   };
   do {
     if (fd_ >= 0) ::close(fd_);
-    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd_ < 0) fail("cannot be written", errno);
-    if (!std::filesystem::is_regular_file(path_))
-      throw Error("{}: is not a regular file; name another file for the cells", path_);
+    regular_file_size(fd_, path_, "a file of cells");
     // A file system without locks returns another error, which is ignored: the lock is a precaution.
     if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       throw Error("{}: another sweep is writing this file; wait for it to finish, or name another file", path_);
@@ -139,10 +156,10 @@ void FrameFile::scan() {
   while (end_ > 0 && end_ + sizeof header <= size && read_some(fd_, &header, sizeof header, end_) == sizeof header) {
     const std::uint64_t payload = end_ + sizeof header;
     if (header.length > size - payload) break;
-    Frame frame{header.kind, {header.key.data(), digest_size}, payload, header.length};
-    const std::string bytes = read(frame);
-    if (to_array(trace::Sha256().add(summed(header)).add(bytes).hex()) == header.checksum) {
-      frames_.push_back(std::move(frame));
+    const auto checksum = checksum_of(fd_, header, payload);
+    if (!checksum) fail("cannot be read", errno == 0 ? EIO : errno);
+    if (*checksum == header.checksum) {
+      frames_.push_back({header.kind, {header.key.data(), digest_size}, payload, header.length});
     } else {
       torn_ += sizeof header + header.length;  // damaged after it was written; the frames after it are intact
     }

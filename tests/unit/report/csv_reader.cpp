@@ -73,7 +73,7 @@ TEST_CASE("malformed CSV is refused with file and line") {
   CHECK(begins(message(""), "f.csv: the file is empty"));
   CHECK(begins(message("a,b\n"), "f.csv: has a header but no rows"));
   CHECK(begins(message("a,b\n1,2\n3\n"), "f.csv:3: 1 fields where the header has 2"));
-  CHECK(begins(message("a,b\n1,2,3\n"), "f.csv:2: 3 fields where the header has 2"));
+  CHECK(begins(message("a,b\n1,2,3\n"), "f.csv:2: more fields than the 2 of the header"));
   CHECK(begins(message("a,b\n1,\"x\n2,3\n"), "f.csv:2: the quote that begins here is not closed"));
   CHECK(begins(message("a,b\n1,x\"y\n"), "f.csv:2: a quote inside an unquoted field"));
   CHECK(begins(message("a,b\n1,\"x\"y\n"), "f.csv:2: text after the closing quote"));
@@ -87,6 +87,21 @@ TEST_CASE("malformed CSV is refused with file and line") {
 TEST_CASE("a blank line is a row of one empty field") { CHECK(begins(message("a,b\n1,2\n\n"), "f.csv:3: 1 fields")); }
 
 TEST_CASE("a file that does not exist") {
-  CHECK_THROWS_WITH_AS(read_csv("nowhere.csv"), "nowhere.csv: no such file; check the name.", Error);
+  CHECK_THROWS_WITH_AS(read_csv("nowhere.csv"), "nowhere.csv: there is no such file; check the name.", Error);
   CHECK_THROWS_AS(read_csv("."), Error);
+}
+
+TEST_CASE("columns and fields beyond those of any table are refused with their line") {
+  CHECK(begins(message(std::string(1'000'000, ',')), "f.csv:1: more fields than the 4096 that a table of kvbench can have"));
+  const std::string large(2'000'000, 'x');
+  CHECK(begins(message("a,b\n1," + large + "\n"), "f.csv:2: a field of more than 1048576 bytes begins here"));
+  CHECK(begins(message("a,b\n1,2\n1,\"" + large + "\n"), "f.csv:3: a field of more than 1048576 bytes begins here"));
+}
+
+TEST_CASE("counts are whole numbers that an integer can hold") {
+  const CsvTable table = parse_csv("v\n12\n\"\"\n1e300\n-1\n0.5\nnan\n", "f.csv");
+  CHECK(table.count(table.rows[0], "v") == 12);
+  CHECK(table.count(table.rows[1], "v") == 0);
+  for (const std::size_t bad : {2, 3, 4, 5}) CHECK_THROWS_AS(table.count(table.rows[bad], "v"), Error);
+  CHECK(table.count(table.rows[0], "w") == 0);
 }

@@ -6,6 +6,9 @@
 #include <fstream>
 #include <sstream>
 
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
@@ -152,4 +155,32 @@ TEST_CASE("a scratch file has no name") {
   CHECK(!std::filesystem::exists(file.path()));
   file.append(1, key('a'), "text");
   CHECK(file.read(file.frames()[0]) == "text");
+}
+
+TEST_CASE("pipes, devices and folders are refused at once") {
+  const TempFolder folder;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  for (const Mode mode : {Mode::read, Mode::append}) {
+    CHECK(contains(message_of<Error>([&] { FrameFile(folder / "pipe", mode); }), "pipe: is a pipe, a socket or a device"));
+    CHECK(contains(message_of<Error>([&] { FrameFile("/dev/zero", mode); }), "/dev/zero: is a pipe, a socket or a device"));
+  }
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder.path(), Mode::read); }), "is a folder; name a file of cells"));
+  CHECK(contains(message_of<IoError>([&] { FrameFile(folder.path(), Mode::append); }), "Is a directory"));
+}
+
+TEST_CASE("a frame that claims a sparse file costs no memory") {
+  const TempFolder folder;
+  three_frames(folder / "f");
+  std::filesystem::resize_file(folder / "f", std::uintmax_t{1} << 28);
+  {
+    std::fstream file(folder / "f", std::ios::in | std::ios::out | std::ios::binary);
+    const std::uint64_t length = (std::uint64_t{1} << 28) - 8 - 16 - 128;
+    file.seekp(8).write(reinterpret_cast<const char*>(&length), sizeof length);
+  }
+  struct rusage before {
+  }, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  CHECK(FrameFile(folder / "f", Mode::read).frames().empty());
+  ::getrusage(RUSAGE_SELF, &after);
+  CHECK(after.ru_maxrss - before.ru_maxrss < 100'000);  // KiB
 }

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <numeric>
 #include <sstream>
+
+#include <kvbench/core/input_file.hpp>
 
 namespace kvbench {
 namespace {
@@ -22,12 +23,18 @@ std::optional<OutlierHead> parse_line(std::string line, const std::string& path,
   return head;
 }
 
+std::string outliers_text(const std::string& path) {
+  try {
+    return read_input_file(path, 256 << 10, "a file of outlier heads");
+  } catch (const Error& error) {
+    throw Error("chelsea.outliers: {} Give none, auto, or a file of lines \"layer kv_head\".", error.what());
+  }
+}
+
 }  // namespace
 
 std::vector<OutlierHead> read_outlier_heads(const std::string& path) {
-  std::ifstream file(path);
-  if (!file)
-    throw Error("chelsea.outliers: the file '{}' cannot be read; give none, auto, or a file of lines \"layer kv_head\"", path);
+  std::istringstream file(outliers_text(path));
   std::vector<OutlierHead> heads;
   std::string line;
   for (Index number = 1; std::getline(file, line); ++number) {
