@@ -6,6 +6,7 @@
 
 #include <toml++/toml.h>
 
+#include <kvbench/config/nesting.hpp>
 #include <kvbench/core/input_file.hpp>
 
 namespace kvbench::config {
@@ -91,6 +92,7 @@ Value read_toml(const std::string& path) {
 }
 
 Value parse_toml(const std::string& path, const std::string& text) {
+  check_nesting(path, text);
   try {
     const toml::table table = toml::parse(text, path);
     return Converter(path).value(table);

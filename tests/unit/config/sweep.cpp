@@ -260,3 +260,47 @@ TEST_CASE("the example is valid, also with any of its commented lines") {
   CHECK(all.runs[0].request.methods.size() == all_methods().size());
   for (const MethodChoice& method : all.runs[0].request.methods) CHECK(method.params.text().empty());
 }
+
+TEST_CASE("deep nesting is refused before it is parsed") {
+  const SweepFiles files;
+  const auto many = [](const std::string& text, int times) {
+    std::string out;
+    for (int i = 0; i < times; ++i) out += text;
+    return out;
+  };
+  const std::string brackets = "more than 16 brackets are open here", dots = "a key has more than 16 dots";
+  CHECK(contains(files.refusal("\na" + many(".a", 15'000) + " = 1\n"), "s.toml:2:34: " + dots));
+  CHECK(contains(files.refusal("[a" + many(" . a", 10'000) + "]\n"), dots));
+  CHECK(contains(files.refusal("[a" + many(".\"a\"", 10'000) + "]\n"), dots));
+  CHECK(contains(files.refusal("a = " + many("[", 30'000)), "s.toml:1:21: " + brackets));
+  CHECK(contains(files.refusal("a = " + many("{a=", 10'000)), brackets));
+  CHECK(contains(files.refusal("a = " + many("[{a.a=", 5'000)), brackets));
+  // Strings that end where they seem not to, and the other way round.
+  for (const char* text :
+       {R"("""""")", R"("\"")", "''''''", R"('\')", R"("""\"""""")", R"("#")", "'''\n#'''''", R"("""a""""")"}) {
+    CAPTURE(text);
+    CHECK(contains(files.refusal("a = [" + std::string(text) + ", " + many("[", 10'000)), brackets));
+  }
+  // Dots and brackets that do not nest.
+  CHECK_NOTHROW(files.read("name = '''" + many("[", 100) + "'''\ndescription = \"" + many(".\\\"{", 100) + "\"\n#" +
+                           many("[", 100) + "\n[[run]]\nmethods = \"sink\"\nbudgets = [" + many("'0.5%', ", 100) + "]\n"));
+}
+
+TEST_CASE("hostile TOML is an error with its place") {
+  const SweepFiles files;
+  const std::string invalid = "this is not valid TOML";
+  CHECK(contains(files.refusal("a = 99999999999999999999\n"), "s.toml:1:25: " + invalid));
+  CHECK(contains(files.refusal("a = 0x" + std::string(100'000, 'f') + "\n"), invalid));
+  CHECK(contains(files.refusal("a = 1" + std::string(100'000, '0') + "e1\n"), "s.toml:1:"));
+  CHECK(contains(files.refusal("name = \"\xC3\x28\"\n"), "s.toml:1:"));
+  CHECK(contains(files.refusal(std::string("name = \"a\0b\"\n", 13)), "s.toml:1:"));
+  CHECK(contains(files.refusal("a = \"" + std::string(500'000, 'x')), "s.toml:1:"));
+  CHECK(contains(files.refusal("a = \"\"\"" + std::string(500'000, '\n')), invalid));
+  CHECK(contains(files.refusal("defaults = 1979-05-27\n"), "s.toml:1:12: a sweep file has no dates or times"));
+  CHECK(contains(files.refusal("[[run]]\nmethods = \"sink\"\nseeds = 07:32:00\n"), "s.toml:3:9: a sweep file has no dates"));
+  CHECK(contains(files.refusal("[[run]]\nmethods = \"sink\"\nwindow = inf\n"), "s.toml:3:"));
+  CHECK(contains(files.refusal(std::string(1 << 20, '#') + "\n"), "s.toml: has 1048577 bytes, more than the 1048576"));
+  std::string keys;
+  for (int i = 0; i < 70'000; ++i) keys += "k" + std::to_string(i) + " = 1\n";
+  CHECK(contains(files.refusal(keys), "s.toml:1:1: "));
+}
