@@ -67,7 +67,7 @@ std::string few_blocks_note(const std::vector<const Record*>& rows) {
       "These queries form {} blocks of {} neighbours, too few for any difference between {} methods to be significant: the "
       "order "
       "may be chance. Evaluate more queries or compare fewer methods.",
-      (*first)->sums.blocks_with_values(), queries_per_block, rows.size());
+      (*first)->blocks, queries_per_block, rows.size());
 }
 
 /// The rows of a budget whose means a few huge errors determine.

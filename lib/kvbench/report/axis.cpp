@@ -41,7 +41,10 @@ std::vector<Tick> linear_ticks(double lo, double hi, int count) {
   const double rough = (hi - lo) / count, power = std::pow(10., std::floor(std::log10(rough)));
   const double step = power * (rough / power > 5 ? 10 : rough / power > 2 ? 5 : rough / power > 1 ? 2 : 1);
   std::vector<Tick> ticks;
-  for (double k = std::ceil(lo / step - tick_slack); k * step <= hi + tick_slack * step; ++k) {
+  const double first = std::ceil(lo / step - tick_slack);
+  for (int i = 0; i <= 2 * count; ++i) {  // counted, because adding one to a huge double leaves it unchanged
+    const double k = first + i;
+    if (!(k * step <= hi + tick_slack * step)) break;
     const double value = k == 0 ? 0 : k * step;
     ticks.push_back({value, fmt::format("{:g}", std::abs(value) < tick_slack * step ? 0 : value)});
   }

@@ -58,22 +58,20 @@ Verdict verdict_of(const CsvTable& table, const CsvRow& row, const char* column)
 RelationResult result_of(const CsvTable& table, const CsvRow& row) {
   const auto text = [&](const char* column) { return table.text(row, column); };
   const auto number = [&](const char* column) { return table.number(row, column); };
-  const auto count = [&](const char* column) {
-    return static_cast<std::size_t>(std::isnan(number(column)) ? 0 : number(column));
-  };
+  const auto count = [&](const char* column) { return table.count(row, column); };
   RelationResult out;
   out.relation = text("relation"), out.p_value = number("p_value"), out.verdict = verdict_of(table, row, "verdict");
   Comparison& c = out.comparison;
   c.run = text("run"), c.trace = text("trace"), c.prompt = text("prompt"), c.reason = text("reason");
-  if (text("layer") != "all" && !text("layer").empty()) c.layer = static_cast<std::int64_t>(number("layer"));
-  if (text("head") != "all" && !text("head").empty()) c.query_head = static_cast<Index>(number("head"));
+  if (text("layer") != "all" && !text("layer").empty()) c.layer = count("layer");
+  if (text("head") != "all" && !text("head").empty()) c.query_head = count("head");
   c.a = text("a"), c.budget_a = text("budget_a"), c.b = text("b"), c.budget_b = text("budget_b");
   c.test.mean_a = number("mean_a"), c.test.mean_b = number("mean_b"), c.test.difference = number("diff");
   if (!std::isnan(c.test.difference)) c.outcome = Outcome::tied;  // compared
   c.test.interval = {number("diff_lo"), number("diff_hi")};
   c.ratio_interval = {number("ratio_lo"), number("ratio_hi")};
   c.p_adjusted = number("p_adjusted");
-  c.test.blocks = count("blocks"), c.seeds = count("seeds");
+  c.test.blocks = static_cast<std::size_t>(count("blocks")), c.seeds = static_cast<std::size_t>(count("seeds"));
   return out;
 }
 

@@ -255,7 +255,7 @@ std::string name_of(const ReplayPart& part) {
 
 Record record_of(const ReplayRow& row, const std::string& protocol) {
   const auto number = [&](const std::string& column) { return row.table->number(*row.row, column); };
-  const auto count = [&](const char* column) { return std::isnan(number(column)) ? 0 : static_cast<Index>(number(column)); };
+  const auto count = [&](const char* column) { return row.table->count(*row.row, column); };
   Record r{};
   r.trace = row.text("trace"), r.sha256 = row.text("sha256"), r.model = row.text("model");
   r.prompt = row.prompt;
@@ -285,12 +285,7 @@ Record record_of(const ReplayRow& row, const std::string& protocol) {
   }
   r.best = row.best;
   r.tied = row.tied;
-  if (const double blocks = number("blocks"); blocks > 0)
-    r.sums = {.seeds = 1,
-              .blocks = {},
-              .block_counts = std::vector<double>(static_cast<std::size_t>(blocks), 1),
-              .heads = {},
-              .head_counts = {}};
+  r.blocks = count("blocks");
   return r;
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("each trace has an answer of its own") {
 
 TEST_CASE("too few blocks for any verdict are stated") {
   Record rows[] = {row("a", "64", 0.1, 25, true), row("b", "64", 0.2, 25, std::nullopt)};
-  for (Record& r : rows) r.best = "a", r.sums.seeds = 1, r.sums.blocks = {1, 1, 1}, r.sums.block_counts = {16, 16, 16};
+  for (Record& r : rows) r.best = "a", r.blocks = 3;
   const Answers said = answers_of(rows);
   REQUIRE(said.size() == 2);
   CHECK(said[1].starts_with("These queries form 3 blocks of 16 neighbours, too few for any difference between 2 methods"));

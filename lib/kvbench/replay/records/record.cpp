@@ -115,6 +115,7 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
     if (metric == error && !record.query_head) record.sums = values.block_sums();
   }
   if (!record.query_head) {
+    record.blocks = record.sums.blocks_with_values();
     add_head_sums(samples, itself, record.sums);
     record.log_sums = values_of(samples, seeds, error, log_error).block_sums();
     add_head_sums(samples, log_error, record.log_sums);

@@ -61,6 +61,7 @@ struct Record {
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                    ///< over query heads
   ErrorSums sums, log_sums;               ///< of rel_err and of its logarithm, of rows over heads that are ok
+  Index blocks = 0;                       ///< blocks of neighbouring queries behind `sums`
   std::string best;                       ///< see mark_best(); empty where it does not apply
   double diff_best = NAN;                 ///< mean rel_err minus that of the best
   Interval diff_best_interval{NAN, NAN};  ///< 95 %
