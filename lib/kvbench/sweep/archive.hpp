@@ -18,6 +18,10 @@ static_assert(std::endian::native == std::endian::little, "scalars are stored in
 template <class T>
 concept Scalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
+/// How many values an enumeration has, from 0 on. Each stored one has a specialisation.
+template <class E>
+inline constexpr std::uint64_t enum_size = 0;
+
 class ByteWriter {
  public:
   static constexpr bool reads = false;
@@ -57,7 +61,19 @@ class ByteWriter {
   }
 };
 
-/// Throws std::out_of_range where the bytes end before the value does.
+/// The bytes of the smallest value of a type: lists and texts of a value that nothing was assigned to are empty.
+template <class T>
+std::size_t least_bytes() {
+  static const std::size_t size = [] {
+    T value{};
+    ByteWriter writer;
+    writer(value);
+    return writer.bytes.size();
+  }();
+  return size;
+}
+
+/// Throws std::out_of_range where the bytes end before the value does, or hold a value that its type does not have.
 class ByteReader {
  public:
   static constexpr bool reads = true;
@@ -75,25 +91,41 @@ class ByteReader {
     if (size > 0) std::memcpy(data, rest_.data(), size);
     rest_.remove_prefix(size);
   }
-  /// Every item takes at least one byte, so that a damaged length cannot allocate more than the size of the file.
-  std::size_t length() {
+  /// The length of a list of items that take at least `item_bytes` each. A length that the rest of the bytes cannot hold must not
+  /// decide how much memory is allocated.
+  std::size_t length(std::size_t item_bytes) {
     std::uint64_t count = 0;
     raw(&count, sizeof count);
-    if (count > rest_.size()) throw std::out_of_range("a stored list is cut off");
+    if (count > rest_.size() / item_bytes) throw std::out_of_range("a stored list is cut off");
     return count;
   }
   template <Scalar T>
   void get(T& value) {
+    if constexpr (std::is_enum_v<T>) {
+      static_assert(enum_size<T> > 0, "specialise enum_size");
+      value = static_cast<T>(below<std::underlying_type_t<T>>(enum_size<T>));
+    } else if constexpr (std::is_same_v<T, bool>) {
+      value = below<std::uint8_t>(2) != 0;
+    } else {
+      raw(&value, sizeof value);
+    }
+  }
+  template <class Stored>
+  Stored below(std::uint64_t limit) {
+    Stored value{};
     raw(&value, sizeof value);
+    if (static_cast<std::uint64_t>(value) >= limit) throw std::out_of_range("a stored value is unknown");
+    return value;
   }
   void get(std::string& text) {
-    text.resize(length());
+    text.resize(length(1));
     raw(text.data(), text.size());
   }
   template <class T>
   void get(std::vector<T>& values) {
-    values.resize(length());
+    values.resize(length(least_bytes<T>()));
     if constexpr (Scalar<T>) {
+      static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>, "other values have to be checked one by one");
       raw(values.data(), values.size() * sizeof(T));
     } else {
       for (T& value : values) get(value);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/sweep/check_cells.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::sweep {
@@ -27,14 +28,18 @@ auto CellsFile::decoded(const Frame& frame, std::uint32_t kind, F decode) const 
   try {
     if (frame.kind != kind) throw std::out_of_range("of another kind");
     return decode(file_.read(frame));
-  } catch (const std::out_of_range&) {
-    throw Error("{}: holds cells in a format that this version of kvbench cannot read; compute them again", path());
+  } catch (const std::out_of_range& fault) {
+    throw Error("{}: holds cells that this version of kvbench cannot read ({}); compute them again", path(), fault.what());
   }
 }
 
 std::optional<SweepLayout> CellsFile::layout() const {
   if (!layout_) return std::nullopt;
-  return decoded(*layout_, layout_kind, decode_layout);
+  return decoded(*layout_, layout_kind, [](std::string_view bytes) {
+    SweepLayout layout = decode_layout(bytes);
+    check_layout(layout);
+    return layout;
+  });
 }
 
 void CellsFile::begin(const SweepLayout& layout) {
@@ -60,7 +65,13 @@ void CellsFile::add(const std::string& key, std::vector<MeasureRow> rows) {
   append(measures_kind, key, encode_measures(std::move(rows)));
 }
 
-CellBlock CellsFile::cells(const std::string& key) const { return decoded(cells_.at(key), cells_kind, decode_cells); }
+CellBlock CellsFile::cells(const StepLayout& step, const CellEntry& entry) const {
+  return decoded(cells_.at(entry.key), cells_kind, [&](std::string_view bytes) {
+    CellBlock block = decode_cells(bytes);
+    check_cells(block, step, entry);
+    return block;
+  });
+}
 
 std::vector<MeasureRow> CellsFile::measures(const std::string& key) const {
   return decoded(cells_.at(key), measures_kind, decode_measures);

@@ -20,7 +20,7 @@ class CellsFile {
   std::size_t size() const { return cells_.size(); }  ///< number of cells, including those that the layout no longer lists
   std::uint64_t torn_bytes() const { return file_.torn_bytes(); }
 
-  /// The layout for which cells were computed last; nothing in a new file. Throws Error where it is damaged.
+  /// The layout for which cells were computed last; nothing in a new file. Throws Error where it is not one that kvbench writes.
   std::optional<SweepLayout> layout() const;
   /// Stores the layout for which the following cells are computed.
   void begin(const SweepLayout& layout);
@@ -28,8 +28,8 @@ class CellsFile {
   bool has(const std::string& key) const { return cells_.contains(key); }
   void add(const std::string& key, CellBlock cells);
   void add(const std::string& key, std::vector<MeasureRow> rows);
-  /// Throw Error where the file holds another kind of record under this key.
-  CellBlock cells(const std::string& key) const;
+  /// Throw Error where the file holds under this key another kind of record, or another block than the layout says.
+  CellBlock cells(const StepLayout& step, const CellEntry& entry) const;
   std::vector<MeasureRow> measures(const std::string& key) const;
   void sync() const { file_.sync(); }
   void remove() const { file_.remove(); }  ///< as FrameFile does

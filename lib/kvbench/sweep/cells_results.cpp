@@ -86,7 +86,7 @@ std::optional<QueryValues> CellsResults::read(std::size_t place, std::size_t con
   if (file == nullptr) return std::nullopt;
   const std::lock_guard lock(mutex_);
   if (last_key_ != entry->key) {
-    last_ = file->cells(entry->key);
+    last_ = file->cells(layout, *entry);
     last_key_ = entry->key;
   }
   const auto item_head = static_cast<std::size_t>(std::ranges::find(entry->heads, head) - entry->heads.begin());

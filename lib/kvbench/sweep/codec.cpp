@@ -10,6 +10,19 @@
 
 namespace kvbench::sweep {
 
+template <>
+inline constexpr std::uint64_t enum_size<Status> = 4;
+template <>
+inline constexpr std::uint64_t enum_size<Protocol> = 4;
+template <>
+inline constexpr std::uint64_t enum_size<Metric> = metric_count;
+template <>
+inline constexpr std::uint64_t enum_size<Measure> = 2;
+template <>
+inline constexpr std::uint64_t enum_size<Relation::Kind> = 4;
+template <>
+inline constexpr std::uint64_t enum_size<Span> = 4;
+
 // visit() is found by argument-dependent lookup in the namespace of the archive, hence not in an unnamed namespace.
 
 template <class A>
@@ -29,8 +42,8 @@ void visit(A& archive, ReplayFrame::Method& v) {
 
 template <class A>
 void visit(A& archive, ReplayFrame& v) {
-  archive(v.trace, v.sha256, v.model, v.model_layers, v.group, v.prompts, v.methods, v.budgets, v.configurations, v.device, v.isa,
-          v.standalone);
+  archive(v.trace, v.sha256, v.model, v.model_layers, v.group, v.prompts, v.methods, v.budgets, v.configurations, v.device,
+          v.isa, v.standalone);
 }
 
 template <class A>
@@ -43,7 +56,8 @@ void visit(A& archive, Note& v) {
   archive(v.text, v.count);
 }
 
-/// The metrics that have a value for some query, stored column by column: half of the metrics do not apply to most methods.
+/// The metrics that have a value for some query, and the first one, stored column by column: half of the metrics do not apply to most
+/// methods. The first one makes every row take some bytes, so that no number of rows is larger than the file.
 struct MetricColumns {
   std::uint64_t rows = 0;
   std::uint32_t present = 0;
@@ -59,7 +73,8 @@ void visit(A& archive, MetricColumns& v) {
 static MetricColumns to_columns(const std::vector<MetricRow>& rows) {
   MetricColumns columns{.rows = rows.size()};
   for (std::size_t m = 0; m < metric_count; ++m) {
-    if (std::ranges::all_of(rows, [&](const MetricRow& row) { return std::isnan(row[m]); })) continue;
+    const bool absent = std::ranges::all_of(rows, [&](const MetricRow& row) { return std::isnan(row[m]); });
+    if (absent && (m > 0 || rows.empty())) continue;
     columns.present |= std::uint32_t{1} << m;
     for (const MetricRow& row : rows) columns.values.push_back(row[m]);
   }
@@ -68,9 +83,10 @@ static MetricColumns to_columns(const std::vector<MetricRow>& rows) {
 
 static std::vector<MetricRow> to_rows(const MetricColumns& columns) {
   const auto present = static_cast<std::size_t>(std::popcount(columns.present));
-  if (present * columns.rows != columns.values.size() || (present == 0 && columns.rows > (1u << 30))) {
+  const bool fits = present == 0 ? columns.values.empty() && columns.rows == 0
+                                 : columns.values.size() % present == 0 && columns.values.size() / present == columns.rows;
+  if (!fits || std::uint64_t{columns.present} >> metric_count != 0)
     throw std::out_of_range("the number of stored metrics is wrong");
-  }
   MetricRow none;
   none.fill(std::numeric_limits<float>::quiet_NaN());
   std::vector<MetricRow> rows(columns.rows, none);

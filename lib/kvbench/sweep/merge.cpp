@@ -26,9 +26,9 @@ std::string difference(const SweepLayout& a, const SweepLayout& b) {
 }
 
 /// The content of a cell without its times, which differ from run to run.
-std::string content_of(const CellsFile& file, const std::string& key, bool measures) {
-  if (measures) return encode_measures(file.measures(key));
-  CellBlock block = file.cells(key);
+std::string content_of(const CellsFile& file, const StepLayout& step, const CellEntry& entry, bool measures) {
+  if (measures) return encode_measures(file.measures(entry.key));
+  CellBlock block = file.cells(step, entry);
   for (auto& cells : block) {
     for (CellResult& cell : cells) cell.compress_s = cell.attend_s = cell.exact_s = 0;
   }
@@ -46,7 +46,7 @@ bool check_twins(const Merged& merged, const StepLayout& step, const CellEntry& 
       continue;
     }
     twins = true;
-    if (content_of(*first, cell.key, measures) != content_of(file, cell.key, measures)) {
+    if (content_of(*first, step, cell, measures) != content_of(file, step, cell, measures)) {
       throw Error("{} and {} hold different results for {}; delete the wrong file and compute its shard again", first->path(),
                   file.path(), describe(step, cell, measures));
     }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file of cells that is written by hand, without a trace.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <kvbench/sweep/cells_file.hpp>
+
+namespace kvbench::testing {
+
+/// A method at two budgets on two kv heads of two query heads each, with three queries; measures of one head; a claim.
+inline sweep::SweepLayout small_layout() {
+  sweep::StepLayout step{.run = "a"};
+  step.frame.trace = "t.h5", step.frame.sha256 = std::string(64, '0'), step.frame.group = 2;
+  step.frame.prompts = {{"p", Protocol::prefill, 40}};
+  step.frame.methods = {{"sink", "", false}};
+  step.frame.budgets = {"8", "9"};
+  step.frame.configurations = {{0, 0, 0}, {0, 1, 0}};
+  for (const Index head : {0, 1}) step.heads.push_back({.place = {0, 0, head}, .layer = 3, .positions = {37, 38, 39}});
+  step.cells = {{std::string(64, 'a'), 0, {0, 1}}};
+  step.measured = {{.place = {0, 0, 0}, .layer = 3}};
+  step.measures = {{std::string(64, 'b'), 0, {0}}};
+  PaperClaim claim{.text = "an error"};
+  claim.relations = {{.a = "sink@8", .b = "sink@9"}};
+  return {.name = "s", .version = "1", .commit = "c", .steps = {step}, .claims = {claim}};
+}
+
+inline sweep::CellBlock small_block() {
+  MetricRow row;
+  row.fill(NAN);
+  row[0] = 0.5F;
+  CellResult cell{.notes = {{"a note", 1}}};
+  cell.metrics.assign(6, row);
+  cell.rel_err_fro = {0.5F, 0.5F};
+  return {{cell, cell}, {cell, cell}};
+}
+
+/// The block is stored as the first cell of the first step.
+inline void write_cells(const std::string& path, const sweep::SweepLayout& layout, const sweep::CellBlock& block) {
+  sweep::CellsFile file(path, sweep::FrameFile::Mode::create);
+  file.begin(layout);
+  file.add(layout.steps[0].cells[0].key, block);
+  file.add(layout.steps[0].measures[0].key, std::vector<MeasureRow>(1));
+}
+
+}  // namespace kvbench::testing
