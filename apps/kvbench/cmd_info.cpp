@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/plan/needs.hpp>
 #include <kvbench/trace/reader.hpp>
 
@@ -34,29 +33,11 @@ std::string layer_text(const trace::LayerInfo& layer, std::int64_t context) {
   return out + "\n";
 }
 
-/// Whether a replay with default flags and parameters runs the method on every layer of the prompt.
-bool runs(const MethodInfo& method, const trace::PromptInfo& prompt, const PromptPlan& plan) {
-  const MethodChoice choice{&method, method.bind({})};
-  try {
-    for (const trace::LayerInfo& layer : prompt.layers) check_available(choice, layer, plan, plan.appends());
-  } catch (const Unavailable&) {
-    return false;
-  }
-  return true;
-}
-
-std::string methods_text(const trace::TraceInfo& info, const trace::PromptInfo& prompt) {
-  std::vector<std::string> can, cannot;
-  try {
-    const ReplayPlan plan = make_plan(info, {.prompts = {prompt.id}});
-    for (const MethodInfo& method : all_methods()) {
-      (runs(method, prompt, plan.prompts.front()) ? can : cannot).push_back(method.name);
-    }
-  } catch (const Error& error) {
-    return fmt::format("    no replay with default flags: {}\n", with_flags(error.what(), "replay"));
-  }
-  std::string out = fmt::format("    feeds      {}\n", fmt::join(can, ", "));
-  if (!cannot.empty()) out += fmt::format("    lacks data for {}\n", fmt::join(cannot, ", "));
+std::string methods_text(const RunnableMethods& methods) {
+  if (!methods.error.empty())
+    return fmt::format("    no replay with default flags: {}\n", with_flags(methods.error, "replay"));
+  std::string out = fmt::format("    feeds      {}\n", fmt::join(methods.can, ", "));
+  if (!methods.cannot.empty()) out += fmt::format("    lacks data for {}\n", fmt::join(methods.cannot, ", "));
   return out;
 }
 
@@ -71,12 +52,14 @@ std::string describe(const trace::Reader& reader) {
   out += fmt::format("  layers       {} in the model\n", info.num_layers);
   out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type, info.rope_layout,
                      name_of(info.dtype), reader.sha256());
-  for (const trace::PromptInfo& prompt : info.prompts) {
+  const std::vector<RunnableMethods> methods = runnable_methods(info);
+  for (std::size_t p = 0; p < info.prompts.size(); ++p) {
+    const trace::PromptInfo& prompt = info.prompts[p];
     out += fmt::format("  prompt {}{}\n    tokens     {}, context {}, decoded {}\n", prompt.id,
                        prompt.name.empty() ? "" : " (" + prompt.name + ")", prompt.num_tokens, prompt.prompt_tokens,
                        prompt.num_tokens - prompt.prompt_tokens);
     for (const trace::LayerInfo& layer : prompt.layers) out += layer_text(layer, prompt.prompt_tokens);
-    out += methods_text(info, prompt);
+    out += methods_text(methods[p]);
   }
   return out;
 }

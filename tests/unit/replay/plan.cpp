@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <kvbench/replay/plan/needs.hpp>
 #include <support/fakes.hpp>
+#include <support/growth.hpp>
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;
@@ -171,4 +173,27 @@ TEST_CASE("a layer without queries after the context is an error") {
   CHECK(contains(sentence, "--queries"));
   r.request.prompts = {"a"};
   CHECK(refusal(trace, r.request).empty());
+}
+
+TEST_CASE("the methods that a prompt has the data for are found in a time linear in the number of prompts") {
+  trace::TraceInfo two = trace_of(40);
+  two.prompts[1].layers[0].query_positions.clear();
+  const auto methods = runnable_methods(two);
+  REQUIRE(methods.size() == 2);
+  CHECK(methods[0].error.empty());
+  CHECK(std::ranges::count(methods[0].can, "snapkv") == 1);
+  CHECK(std::ranges::count(methods[0].cannot, "h2o") == 1);  // needs column sums
+  CHECK(contains(methods[1].error, "layer 0 of prompt 'b' has no query"));
+  const trace::TraceInfo one = trace_of(40);
+  CHECK(testing::grows_linearly(
+      [&](int count) {
+        trace::TraceInfo many = one;
+        for (int i = 2; i < count; ++i) {
+          many.prompts.push_back(one.prompts[1]);
+          many.prompts.back().id = std::to_string(i);
+          for (trace::LayerInfo& layer : many.prompts.back().layers) layer.query_positions = {599};
+        }
+        CHECK(std::ssize(runnable_methods(many)) == count);
+      },
+      200));
 }

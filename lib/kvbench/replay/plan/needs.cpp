@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/core/error.hpp>
+#include <kvbench/methods/registry.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -59,6 +62,22 @@ bool has_every_step(const trace::LayerInfo& layer, const PromptPlan& prompt) {
   return steps == positions.back() + 1 - prompt.context;
 }
 
+/// Every method with its default parameters.
+std::vector<MethodChoice> default_choices() {
+  std::vector<MethodChoice> choices;
+  for (const MethodInfo& method : all_methods()) choices.push_back({&method, method.bind({})});
+  return choices;
+}
+
+bool runs(const MethodChoice& choice, const trace::PromptInfo& prompt, const PromptPlan& plan) {
+  try {
+    for (const trace::LayerInfo& layer : prompt.layers) check_available(choice, layer, plan, plan.appends());
+  } catch (const Unavailable&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt, bool decodes) {
@@ -75,6 +94,24 @@ void check_available(const MethodChoice& method, const trace::LayerInfo& layer, 
     throw Unavailable(
         "the method observes every decode step, but the trace lacks queries of some steps; dump with --queries all");
   }
+}
+
+std::vector<RunnableMethods> runnable_methods(const trace::TraceInfo& trace) {
+  const std::vector<MethodChoice> choices = default_choices();
+  trace::TraceInfo alone = trace;  // with one prompt at a time: planning takes time in proportion to the prompts of the trace
+  std::vector<RunnableMethods> out;
+  for (const trace::PromptInfo& prompt : trace.prompts) {
+    alone.prompts = {prompt};
+    RunnableMethods& methods = out.emplace_back();
+    try {
+      const ReplayPlan plan = make_plan(alone, {});
+      for (const MethodChoice& choice : choices)
+        (runs(choice, prompt, plan.prompts.front()) ? methods.can : methods.cannot).push_back(choice.info->name);
+    } catch (const Error& error) {
+      methods = {.can = {}, .cannot = {}, .error = error.what()};
+    }
+  }
+  return out;
 }
 
 }  // namespace kvbench

@@ -9,4 +9,12 @@ namespace kvbench {
 /// the method's cache.
 void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt, bool decodes);
 
+/// Which methods a replay of one prompt with default options and parameters runs on every layer of it.
+struct RunnableMethods {
+  std::vector<std::string> can, cannot;  ///< names; `cannot`: the trace lacks their data
+  std::string error;                     ///< why no replay is possible; otherwise empty
+};
+/// One element per prompt.
+std::vector<RunnableMethods> runnable_methods(const trace::TraceInfo& trace);
+
 }  // namespace kvbench

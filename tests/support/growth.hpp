@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How processor time grows with the size of the input.
+#pragma once
+
+#include <algorithm>
+#include <ctime>
+#include <limits>
+
+namespace kvbench::testing {
+
+/// The least processor time of three calls, in seconds.
+template <class F>
+double least_seconds(F work) {
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t start = std::clock();
+    work();
+    least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  return least;
+}
+
+/// Whether work(8 * size) takes less than 24 times as long as work(size): 8 times where the time is linear in the size, 64 times where it
+/// is quadratic. work(size) should take at least some milliseconds.
+template <class F>
+bool grows_linearly(F work, int size) {
+  const double small = least_seconds([&] { work(size); });
+  const std::clock_t start = std::clock();
+  work(8 * size);
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 24 * small;
+}
+
+}  // namespace kvbench::testing
