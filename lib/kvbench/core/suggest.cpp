@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace kvbench {
 namespace {
@@ -45,6 +45,12 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
 std::string did_you_mean(std::string_view name, std::span<const std::string> known) {
   const std::string nearest = nearest_name(name, known);
   return nearest.empty() ? "" : fmt::format(" Did you mean '{}'?", nearest);
+}
+
+std::string listed(std::span<const std::string> names) {
+  constexpr std::size_t most = 20;
+  if (names.size() <= most) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} others", fmt::join(names.begin(), names.begin() + most, ", "), names.size() - most);
 }
 
 }  // namespace kvbench

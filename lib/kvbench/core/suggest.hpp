@@ -14,4 +14,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
 /// " Did you mean 'x'?" or "".
 std::string did_you_mean(std::string_view name, std::span<const std::string> known);
 
+/// "a, b, c"; of more than 20 names the first 20 and the number of the others.
+std::string listed(std::span<const std::string> names);
+
 }  // namespace kvbench

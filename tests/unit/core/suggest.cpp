@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/core/suggest.hpp>
 
+#include <algorithm>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 using kvbench::did_you_mean;
+using kvbench::listed;
 using kvbench::nearest_name;
 
 TEST_CASE("the nearest name is suggested if it is near enough") {
@@ -14,4 +18,11 @@ TEST_CASE("the nearest name is suggested if it is near enough") {
   CHECK(nearest_name("quest", known).empty());
   CHECK(did_you_mean("snik", known) == " Did you mean 'sink'?");
   CHECK(did_you_mean("zzz", known).empty());
+}
+
+TEST_CASE("of a long list the first names are shown") {
+  CHECK(listed(std::vector<std::string>{"a", "b"}) == "a, b");
+  const std::string many = listed(std::vector<std::string>(25, "x"));
+  CHECK(many.ends_with("x, x and 5 others"));
+  CHECK(std::ranges::count(many, 'x') == 20);
 }

@@ -69,7 +69,7 @@ Calibration open_calibration(const std::string& text) {
   std::vector<std::string> known;
   for (const trace::PromptInfo& prompt : prompts) known.push_back(prompt.id);
   throw Error("`calibration`: {} has no prompt '{}'.{} It has: {}", reader->path(), id, did_you_mean(id, known),
-              fmt::join(known, ", "));
+              listed(known));
 }
 
 void check_calibration(const trace::Reader& evaluated, const ReplayPlan& plan, const ReplayRequest& request) {

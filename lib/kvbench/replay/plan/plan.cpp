@@ -76,7 +76,7 @@ void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request
   }
   for (const std::string& id : request.prompts) {
     if (std::ranges::find(ids, id) != ids.end()) continue;
-    throw Error("`prompts`: the trace has no prompt '{}'.{} It has: {}", id, did_you_mean(id, ids), fmt::join(ids, ", "));
+    throw Error("`prompts`: the trace has no prompt '{}'.{} It has: {}", id, did_you_mean(id, ids), listed(ids));
   }
   std::ranges::sort(layers);
   layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
