@@ -54,7 +54,7 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
 
 HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std::size_t index) {
   const HeadPlace& place = plan.heads[index];
-  const auto prompt = std::ranges::find(plan.prompts, place.prompt, &PromptPlan::prompt);
+  const auto prompt = std::ranges::lower_bound(plan.prompts, place.prompt, {}, &PromptPlan::prompt);
   const trace::LayerInfo& layer = trace.prompts[place.prompt].layers[place.layer];
   return {.place = place,
           .layer = layer.layer,

@@ -15,19 +15,37 @@ CellResult not_computed() {
   return cell;
 }
 
-/// The results of one method of a step on all kv heads.
-ReplayResults results_of(const StepLayout& step, std::size_t method, std::span<const CellsFile> files) {
-  ReplayResults results{step.frame, step.heads};
-  std::erase_if(results.configurations, [&](const Configuration& key) { return key.method != method; });
+/// Replaces the results of a step by those of these cells of one method, on all kv heads.
+void read_results(const StepLayout& step, const std::vector<const CellEntry*>& cells, std::span<const CellsFile> files,
+                  ReplayResults& results) {
   for (HeadResult& head : results.heads) head.cells.assign(results.configurations.size(), not_computed());
-  for (const CellEntry& entry : step.cells) {
-    if (entry.method != method) continue;
-    const CellsFile* file = holder(files, entry.key);
+  for (const CellEntry* entry : cells) {
+    const CellsFile* file = holder(files, entry->key);
     if (file == nullptr) continue;
-    CellBlock block = file->cells(step, entry);
-    for (std::size_t h = 0; h < block.size(); ++h) results.heads[entry.heads[h]].cells = std::move(block[h]);
+    CellBlock block = file->cells(step, *entry);
+    for (std::size_t h = 0; h < block.size(); ++h) results.heads[entry->heads[h]].cells = std::move(block[h]);
   }
-  return results;
+}
+
+/// The rows of a step, method by method, so that the cells of one method are in memory at a time.
+std::vector<Record> records_of(const StepLayout& step, std::span<const CellsFile> files, Grain grain) {
+  const std::size_t methods = step.frame.methods.size();
+  std::vector<std::vector<Configuration>> configurations(methods);
+  for (const Configuration& one : step.frame.configurations) configurations.at(one.method).push_back(one);
+  std::vector<std::vector<const CellEntry*>> cells(methods);
+  for (const CellEntry& entry : step.cells) cells.at(entry.method).push_back(&entry);
+  ReplayResults results{step.frame, step.heads};
+  std::vector<Record> records;
+  for (std::size_t m = 0; m < methods; ++m) {
+    results.configurations = configurations[m];
+    read_results(step, cells[m], files, results);
+    for (Record& record : summarize(results, grain)) {
+      record.run = step.run;
+      records.push_back(std::move(record));
+    }
+  }
+  put_in_order(records);
+  return records;
 }
 
 }  // namespace
@@ -35,14 +53,7 @@ ReplayResults results_of(const StepLayout& step, std::size_t method, std::span<c
 SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files, Grain grain) {
   SweepResults all;
   for (const StepLayout& step : layout.steps) {
-    std::vector<Record> records;
-    for (std::size_t m = 0; m < step.frame.methods.size(); ++m) {
-      for (Record& record : summarize(results_of(step, m, files), grain)) {
-        record.run = step.run;
-        records.push_back(std::move(record));
-      }
-    }
-    put_in_order(records);
+    std::vector<Record> records = records_of(step, files, grain);
     mark_best(records);
     std::ranges::move(records, std::back_inserter(all.records));
     for (const CellEntry& entry : step.measures) {

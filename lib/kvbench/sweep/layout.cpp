@@ -38,13 +38,14 @@ std::string parameter_files(const std::string& params) {
   return digests;
 }
 
-std::string method_text(const ReplayFrame& frame, std::size_t method) {
-  const ReplayFrame::Method& m = frame.methods[method];
-  std::string text = fmt::format("method {} [{}]{}", m.name, m.params, parameter_files(m.params));
-  for (const Configuration& cell : frame.configurations) {
-    if (cell.method == method) text += fmt::format(" {}:{}", frame.budgets[cell.budget], cell.seed);
-  }
-  return text;
+/// Every method with its parameters, the content of the files that they name, its budgets and its seeds.
+std::vector<std::string> method_texts(const ReplayFrame& frame) {
+  std::vector<std::string> texts;
+  for (const ReplayFrame::Method& m : frame.methods)
+    texts.push_back(fmt::format("method {} [{}]{}", m.name, m.params, parameter_files(m.params)));
+  for (const Configuration& cell : frame.configurations)
+    texts[cell.method] += fmt::format(" {}:{}", frame.budgets[cell.budget], cell.seed);
+  return texts;
 }
 
 /// A method that divides its budget among layers meets a limit of a cost over all layers that are replayed.
@@ -71,6 +72,7 @@ void add_replay(StepLayout& layout, const SweepStep& step) {
     layout.heads.push_back(empty_head(trace, plan, h));
     layout.heads.back().cells.clear();
   }
+  const std::vector<std::string> methods = method_texts(layout.frame);
   for (const WorkItem& item : plan.work_items) {
     const std::string place =
         fmt::format("{} prompt {} layer {} heads {}", settings_text(layout, step.request, item.prompt),
@@ -79,8 +81,8 @@ void add_replay(StepLayout& layout, const SweepStep& step) {
     std::vector<std::uint32_t> heads;
     for (std::size_t h = 0; h < item.kv_heads.size(); ++h) heads.push_back(static_cast<std::uint32_t>(item.first_result + h));
     for (const std::size_t method : item.methods) {
-      const std::string key = fmt::format("{} {}{}{}", place, method_text(layout.frame, method),
-                                          other_layers(step, item, method), calibration_text(step.request, method));
+      const std::string key = fmt::format("{} {}{}{}", place, methods[method], other_layers(step, item, method),
+                                          calibration_text(step.request, method));
       layout.cells.push_back({digest(key), static_cast<std::uint32_t>(method), heads});
     }
   }

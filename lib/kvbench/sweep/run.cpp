@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/sweep/run.hpp>
 
+#include <algorithm>
 #include <mutex>
 
 #include <kvbench/replay/replay.hpp>
@@ -52,8 +53,8 @@ StepRest rest_of(const SweepStep& step, const StepLayout& layout, const StepWork
 CellBlock block_of(const ReplayPlan& plan, std::size_t method, std::vector<HeadResult>& heads) {
   CellBlock block(heads.size());
   for (std::size_t h = 0; h < heads.size(); ++h) {
-    for (std::size_t c = 0; c < plan.configurations.size(); ++c) {
-      if (plan.configurations[c].method == method) block[h].push_back(std::move(heads[h].cells[c]));
+    for (const Configuration& one : std::ranges::equal_range(plan.configurations, method, {}, &Configuration::method)) {
+      block[h].push_back(std::move(heads[h].cells[static_cast<std::size_t>(&one - plan.configurations.data())]));
     }
   }
   return block;

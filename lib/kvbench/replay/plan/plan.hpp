@@ -47,18 +47,18 @@ struct WorkItem {
   PromptPlan prompt;
   std::size_t layer = 0;  ///< index into PromptInfo::layers
   std::vector<Index> kv_heads;
-  std::vector<std::size_t> methods;  ///< indices into ReplayRequest::methods of those that run on this work item
+  std::vector<std::size_t> methods;  ///< ascending indices into ReplayRequest::methods of those that run on this work item
   bool layer_methods = false;        ///< whether they have granularity `layer`, also where they run on single heads
   std::size_t first_result = 0;      ///< index of the first head in ReplayPlan::heads
 
-  bool runs(std::size_t method) const { return std::ranges::find(methods, method) != methods.end(); }
+  bool runs(std::size_t method) const { return std::ranges::binary_search(methods, method); }
 
   HeadPlace place(std::size_t head) const { return {prompt.prompt, layer, kv_heads[head]}; }
 };
 
 struct ReplayPlan {
-  std::vector<Configuration> configurations;
-  std::vector<PromptPlan> prompts;
+  std::vector<Configuration> configurations;  ///< by ascending method
+  std::vector<PromptPlan> prompts;            ///< by ascending PromptPlan::prompt
   std::vector<HeadPlace> heads;
   std::vector<WorkItem> work_items;
   std::optional<Calibration> calibration;  ///< of the request

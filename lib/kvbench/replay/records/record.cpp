@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include <kvbench/core/error.hpp>
@@ -158,28 +159,30 @@ std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) 
 
 class Summarizer {
  public:
-  Summarizer(const ReplayResults& results, Grain grain) : results_(results), grain_(grain) {}
+  Summarizer(const ReplayResults& results, Grain grain) : results_(results), grain_(grain) {
+    for (const Configuration& one : results.configurations) ++of_method_[one.method];
+  }
 
   std::vector<Record> run() {
-    std::vector<std::size_t> prompts;
+    Heads all;
+    std::vector<Heads> prompts;  // the heads of a prompt are adjacent
     for (const HeadResult& head : results_.heads) {
-      if (prompts.empty() || prompts.back() != head.place.prompt) prompts.push_back(head.place.prompt);
+      if (all.empty() || all.back()->place.prompt != head.place.prompt) prompts.emplace_back();
+      prompts.back().push_back(&head);
+      all.push_back(&head);
     }
-    if (prompts.size() > 1) add_prompt(std::nullopt);
-    for (const std::size_t prompt : prompts) add_prompt(prompt);
+    if (prompts.size() > 1) add_prompt(all, std::nullopt);
+    for (const Heads& heads : prompts) add_prompt(heads, heads.front()->place.prompt);
     return std::move(records_);
   }
 
  private:
   using Heads = std::vector<const HeadResult*>;
 
-  void add_prompt(std::optional<std::size_t> prompt) {
-    Heads heads;
+  void add_prompt(const Heads& heads, std::optional<std::size_t> prompt) {
     std::vector<std::int64_t> layers;
-    for (const HeadResult& head : results_.heads) {
-      if (prompt && head.place.prompt != *prompt) continue;
-      heads.push_back(&head);
-      if (std::ranges::find(layers, head.layer) == layers.end()) layers.push_back(head.layer);
+    for (const HeadResult* head : heads) {
+      if (std::ranges::find(layers, head->layer) == layers.end()) layers.push_back(head->layer);
     }
     order_ = {prompt ? static_cast<Index>(*prompt) + 1 : 0};
     add_group(heads, prompt, std::nullopt);
@@ -212,7 +215,7 @@ class Summarizer {
     r.params = method.params;
     r.budget = results_.budgets[key.budget];
     r.seeded = method.seeded;
-    r.alone = results_.standalone || std::ranges::count(results_.configurations, key.method, &Configuration::method) == 1;
+    r.alone = results_.standalone || of_method_.at(key.method) == 1;
     r.order = order_;
     return r;
   }
@@ -272,7 +275,8 @@ class Summarizer {
 
   const ReplayResults& results_;
   Grain grain_;
-  std::array<Index, 7> order_{};  // of the next row, except for its method and budget
+  std::map<std::size_t, std::size_t> of_method_;  // number of configurations
+  std::array<Index, 7> order_{};                  // of the next row, except for its method and budget
   std::vector<Record> records_;
 };
 
