@@ -2,7 +2,10 @@
 #include <kvbench/sweep/estimate.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <numeric>
+#include <random>
 
 #include <fmt/ranges.h>
 
@@ -33,8 +36,8 @@ double queries_of(const SweepStep& step, const WorkItem& item) {
 
 class StepEstimate {
  public:
-  StepEstimate(const SweepStep& step, Estimate& total)
-      : step_(step), total_(total), first_(run_pilot(step, short_context)), second_(run_pilot(step, long_context)) {
+  StepEstimate(const SweepStep& step, Pilots& pilots, Estimate& total)
+      : step_(step), total_(total), first_(pilots.run(step, short_context)), second_(pilots.run(step, long_context)) {
     for (std::size_t m = 0; m < step.request.methods.size(); ++m) {
       const std::string& name = step.request.methods[m].info->name;
       if (!second_.methods[m].ran && std::ranges::find(total.untimed, name) == total.untimed.end())
@@ -62,6 +65,65 @@ class StepEstimate {
   PilotCost first_, second_;
 };
 
+/// All steps in a fixed random order, so that those that are timed represent the others.
+std::vector<std::size_t> order_of_timing(std::size_t steps) {
+  std::vector<std::size_t> order(steps);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::shuffle(order.begin(), order.end(), std::mt19937(1));
+  return order;
+}
+
+class Estimator {
+ public:
+  explicit Estimator(double most_seconds)
+      : end_(std::chrono::steady_clock::now() + std::chrono::duration<double>(most_seconds)) {}
+
+  /// `items`: indices into the work items of the step.
+  void add(const SweepStep& step, const std::vector<std::size_t>& items) {
+    if (step.options.backend == "cuda") {
+      for (const std::size_t u : items) total_.on_gpu += step.replay.work_items[u].methods.size();
+      return;
+    }
+    const ThreadPlan planned = plan_threads(step.reader->info(), step.replay, step.options);
+    const int threads = std::min(planned.threads, static_cast<int>(items.size()));
+    total_.threads = std::max(total_.threads, threads);
+    double weight = 0;
+    for (const std::size_t u : items) {
+      weight += weight_of(step, step.replay.work_items[u]);
+      total_.memory_bytes = std::max(total_.memory_bytes, work_item_bytes(step.reader->info(), step.replay.work_items[u]));
+    }
+    weight_ += weight;
+    ++total_.steps;
+    if (total_.timed_steps > 0 && std::chrono::steady_clock::now() > end_) return;
+    timed_weight_ += weight;
+    ++total_.timed_steps;
+    time(step, items, threads);
+  }
+
+  Estimate total() const {
+    Estimate total = total_;
+    if (total.timed_steps == 0) return total;
+    for (const auto figure : {&Estimate::core_seconds, &Estimate::seconds, &Estimate::cells_bytes})
+      total.*figure *= weight_ / timed_weight_;
+    total.memory_bytes *= total.threads;
+    return total;
+  }
+
+ private:
+  void time(const SweepStep& step, const std::vector<std::size_t>& items, int threads) {
+    StepEstimate estimate(step, pilots_, total_);
+    double seconds = 0;
+    for (const std::size_t u : items) seconds += estimate.add(step.replay.work_items[u]);
+    total_.core_seconds += seconds;
+    total_.seconds += seconds / threads;
+  }
+
+  std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>> end_;
+  Pilots pilots_;
+  Estimate total_;
+  double weight_ = 0, timed_weight_ = 0;  ///< of all steps, and of those that were timed
+};
+
 std::string duration_text(double seconds) {
   if (seconds < 90) return fmt::format("{:.0f} s", std::max(seconds, 1.0));
   if (seconds < 90 * 60) return fmt::format("{:.0f} min", seconds / 60);
@@ -75,32 +137,16 @@ std::string bytes_text(double bytes) {
 
 }  // namespace
 
-Estimate estimate(const SweepPlan& plan, const Shard& shard) {
-  Estimate total;
+Estimate estimate(const SweepPlan& plan, const Shard& shard, double most_seconds) {
+  Estimator estimator(most_seconds);
   const std::vector<StepWork> work = select_work(plan, shard);
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+  for (const std::size_t s : order_of_timing(plan.steps.size())) {
     const SweepStep& step = plan.steps[s];
-    if (work[s].work_items.empty()) continue;
-    if (step.options.backend == "cuda") {
-      for (const std::size_t u : work[s].work_items) total.on_gpu += step.replay.work_items[u].methods.size();
-      continue;
-    }
     const config::SweepRun& run = plan.sweep.runs[step.run];
-    const ThreadPlan planned = config::in_terms_of(
-        run, where(run, step), [&] { return plan_threads(step.reader->info(), step.replay, step.options); });
-    StepEstimate estimate(step, total);
-    double seconds = 0;
-    for (const std::size_t u : work[s].work_items) {
-      seconds += estimate.add(step.replay.work_items[u]);
-      total.memory_bytes = std::max(total.memory_bytes, work_item_bytes(step.reader->info(), step.replay.work_items[u]));
-    }
-    const int threads = std::min(planned.threads, static_cast<int>(work[s].work_items.size()));
-    total.core_seconds += seconds;
-    total.seconds += seconds / threads;
-    total.threads = std::max(total.threads, threads);
+    if (!work[s].work_items.empty())
+      config::in_terms_of(run, where(run, step), [&] { estimator.add(step, work[s].work_items); });
   }
-  total.memory_bytes *= total.threads;
-  return total;
+  return estimator.total();
 }
 
 std::string describe(const Estimate& e) {
@@ -111,6 +157,11 @@ std::string describe(const Estimate& e) {
         "synthetic head, accurate to about a factor of two\n",
         duration_text(e.seconds), e.threads, e.threads == 1 ? "" : "s", duration_text(e.core_seconds),
         bytes_text(e.memory_bytes), bytes_text(e.cells_bytes));
+  }
+  if (e.timed_steps < e.steps) {
+    out += fmt::format(
+        "{} of {} runs were timed; the others are taken to cost as much in proportion to their tokens and configurations\n",
+        e.timed_steps, e.steps);
   }
   if (!e.untimed.empty())
     out += fmt::format("not in the estimate, as they do not run on the short synthetic head: {}\n", fmt::join(e.untimed, ", "));

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <optional>
+#include <tuple>
 
 #include <unistd.h>
 
@@ -22,6 +24,20 @@ constexpr Index most_queries = 64, observed_queries = 64;
 struct ScratchFile {
   std::string path = (std::filesystem::temp_directory_path() / fmt::format("kvbench-pilot-{}.h5", ::getpid())).string();
   ~ScratchFile() { ::unlink(path.c_str()); }
+};
+
+/// A synthetic trace in such a file.
+class ScratchTrace {
+ public:
+  explicit ScratchTrace(const trace::SynthOptions& options) {
+    trace::synthesize(file_.path, options);
+    reader_.emplace(file_.path);
+  }
+  const trace::Reader& reader() const { return *reader_; }
+
+ private:
+  ScratchFile file_;
+  std::optional<trace::Reader> reader_;
 };
 
 trace::SynthOptions shape_of(const SweepStep& step, Index context, Index steps) {
@@ -86,39 +102,76 @@ HeadCost cost_of(ReplayResults results, double seconds) {
   return cost;
 }
 
+/// Seconds and number of queries of a replay with hardly any work beyond the exact pass.
+std::pair<double, Index> shared_cost(const trace::Reader& reader, ReplayRequest request, const RunOptions& options,
+                                     Index length) {
+  const MethodInfo& sink = find_method("sink");
+  request.methods = {{&sink, sink.bind({})}};
+  request.budgets = {Budget::tokens(std::min<Index>(8, length))};
+  request.protect_first = request.protect_last = 0;
+  timed(reader, request, options);  // the first replay warms the processor's caches
+  const auto [seconds, results] = timed(reader, request, options);
+  return {seconds, static_cast<Index>(results.heads.front().positions.size())};
+}
+
+/// The request with one of its methods.
+ReplayRequest alone(const ReplayRequest& request, std::size_t method) {
+  ReplayRequest one = request;
+  one.methods = {request.methods[method]};
+  one.excluded.clear();
+  for (const auto& [of, budget] : request.excluded) {
+    if (of == method) one.excluded.emplace_back(0, budget);
+  }
+  return one;
+}
+
+/// Everything on which the cost of the exact pass depends.
+std::string key_of(const trace::SynthOptions& shape, const ReplayRequest& r, const RunOptions& options) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", shape.num_tokens, shape.prompt_tokens,
+                     shape.num_queries, shape.query_heads, shape.head_dim, shape.value_dim, shape.speculation_error.value_or(0),
+                     name_of(r.protocol), static_cast<int>(r.decoded), r.window.value_or(-1), r.protect_first, r.protect_last,
+                     r.protect_outside, r.recall_sinks, r.standalone, options.backend,
+                     options.isa ? static_cast<int>(*options.isa) : -1);
+}
+
+/// The same for the cost of the only method of the request.
+std::string key_of(const std::string& shared, const ReplayRequest& one) {
+  const MethodChoice& choice = one.methods.front();
+  std::string key = fmt::format("{} {}[{}]", shared, choice.info->name, choice.params.text());
+  for (std::size_t b = 0; b < one.budgets.size(); ++b) {
+    const bool runs = std::ranges::find(one.excluded, std::pair<std::size_t, std::size_t>(0, b)) == one.excluded.end();
+    if (runs) key += " " + one.budgets[b].text();
+  }
+  return key;
+}
+
 }  // namespace
 
-PilotCost run_pilot(const SweepStep& step, Index context) {
+PilotCost Pilots::run(const SweepStep& step, Index context) {
   const PromptPlan& prompt = step.replay.prompts.front();
   const Index length = std::min(context, prompt.base);
   const Index steps = std::clamp<Index>(prompt.tokens - prompt.base, 1, most_queries);
-  const ScratchFile file;
-  trace::synthesize(file.path, shape_of(step, length, steps));
-  const trace::Reader reader(file.path);
-  ReplayRequest request = request_of(step, length, steps);
+  const trace::SynthOptions shape = shape_of(step, length, steps);
+  const ReplayRequest request = request_of(step, length, steps);
   RunOptions options = step.options;
   options.threads = 1;
-  const std::vector<MethodChoice> methods = std::move(request.methods);
-  const auto excluded = std::exchange(request.excluded, {});
-
-  PilotCost cost{.context = length, .queries = 0, .shared_seconds = 0, .methods = {}};
-  const MethodInfo& sink = find_method("sink");  // with a few tokens it costs almost nothing beyond the exact pass
-  ReplayRequest base = request;
-  base.methods = {{&sink, sink.bind({})}};
-  base.budgets = {Budget::tokens(std::min<Index>(8, length))};
-  base.protect_first = base.protect_last = 0;
-  timed(reader, base, options);  // the first replay warms the processor's caches
-  const auto [seconds, shared] = timed(reader, base, options);
-  cost.shared_seconds = seconds;
-  cost.queries = static_cast<Index>(shared.heads.front().positions.size());
-  for (std::size_t m = 0; m < methods.size(); ++m) {
-    request.methods = {methods[m]};
-    request.excluded.clear();
-    for (const auto& [method, budget] : excluded) {
-      if (method == m) request.excluded.emplace_back(0, budget);
+  std::optional<ScratchTrace> trace;  // written where something is to be measured
+  const auto reader = [&]() -> const trace::Reader& {
+    if (!trace) trace.emplace(shape);
+    return trace->reader();
+  };
+  const std::string key = key_of(shape, request, options);
+  const auto [shared, fresh] = shared_.try_emplace(key);
+  if (fresh) std::tie(shared->second.seconds, shared->second.queries) = shared_cost(reader(), request, options, length);
+  PilotCost cost{.context = length, .queries = shared->second.queries, .shared_seconds = shared->second.seconds, .methods = {}};
+  for (std::size_t m = 0; m < request.methods.size(); ++m) {
+    const ReplayRequest one = alone(request, m);
+    const auto [method, first] = methods_.try_emplace(key_of(key, one));
+    if (first) {
+      auto [seconds, results] = timed(reader(), one, options);
+      method->second = cost_of(std::move(results), seconds - cost.shared_seconds);
     }
-    auto [with_method, results] = timed(reader, request, options);
-    cost.methods.push_back(cost_of(std::move(results), with_method - cost.shared_seconds));
+    cost.methods.push_back(method->second);
   }
   return cost;
 }

@@ -2,6 +2,8 @@
 // The cost of methods on a short synthetic head, from which the cost of a sweep is extrapolated.
 #pragma once
 
+#include <map>
+
 #include <kvbench/sweep/plan.hpp>
 
 namespace kvbench::sweep {
@@ -20,8 +22,24 @@ struct PilotCost {
   std::vector<HeadCost> methods;   ///< by ReplayRequest::methods
 };
 
-/// Replays a synthetic head with the shape of the step's trace, a context of at most `context` tokens, and at most 64 queries.
-/// Budgets and protected tokens are scaled with the context.
-PilotCost run_pilot(const SweepStep& step, Index context);
+/// Replays of synthetic heads. What several steps have in common is measured once: the exact pass on a head of the same shape, and a
+/// method with its parameters and budgets on it.
+class Pilots {
+ public:
+  /// Replays a synthetic head with the shape of the step's trace, a context of at most `context` tokens, and at most 64 queries.
+  /// Budgets and protected tokens are scaled with the context.
+  PilotCost run(const SweepStep& step, Index context);
+
+  /// Number of methods that were measured.
+  std::size_t measured() const { return methods_.size(); }
+
+ private:
+  struct Shared {
+    double seconds = 0;
+    Index queries = 0;
+  };
+  std::map<std::string, Shared> shared_;     ///< by shape and settings
+  std::map<std::string, HeadCost> methods_;  ///< by shape, settings, budgets, method and parameters
+};
 
 }  // namespace kvbench::sweep

@@ -12,7 +12,7 @@ namespace {
 
 using namespace config;
 
-/// Opens each trace once, even if several runs use it.
+/// Opens each trace and each calibration text once, even if several runs use it.
 class Traces {
  public:
   Traces() = default;
@@ -26,17 +26,22 @@ class Traces {
     return reader;
   }
 
+  const Calibration& calibration(const std::string& text) {
+    const auto known = calibrations_.find(text);
+    return known != calibrations_.end() ? known->second : calibrations_.emplace(text, open_calibration(text)).first->second;
+  }
+
  private:
   std::shared_ptr<const trace::Reader> only_;
+  std::map<std::string, Calibration> calibrations_;
   std::map<std::string, std::shared_ptr<const trace::Reader>> readers_;
 };
 
-SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, const RunOptions& options,
-                    std::shared_ptr<const trace::Reader> reader) {
-  SweepStep step{.run = index, .reader = std::move(reader), .request = pass.request, .options = options};
+SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, const RunOptions& options, Traces& traces) {
+  SweepStep step{.run = index, .reader = traces.open(pass.trace), .request = pass.request, .options = options};
   step.options.backend = pass.backend;
   in_terms_of(run, where(run, step), [&] {
-    if (!run.calibrate.empty()) step.request.calibration = open_calibration(run.calibrate);
+    if (!run.calibrate.empty()) step.request.calibration = traces.calibration(run.calibrate);
     if (!step.request.methods.empty()) {
       step.replay = make_plan(step.reader->info(), step.request);
       check_calibration(*step.reader, step.replay, step.request);
@@ -56,7 +61,7 @@ SweepPlan plan_with(Traces traces, config::Sweep sweep, const RunOptions& option
                       run.name);
     }
     for (const Pass& pass : expand(run, options.backend)) {
-      SweepStep step = plan_step(run, r, pass, options, traces.open(pass.trace));
+      SweepStep step = plan_step(run, r, pass, options, traces);
       // Measures depend on the trace alone: of several passes over the same heads only the first one measures.
       const auto measured_too = [&](const SweepStep& other) {
         return other.run == r && other.reader == step.reader && other.measured == step.measured;

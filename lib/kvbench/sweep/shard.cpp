@@ -25,13 +25,6 @@ class Cutter {
   const Shard& shard_;
 };
 
-double weight_of(const SweepStep& step, const WorkItem& item) {
-  const auto configurations =
-      std::ranges::count_if(step.replay.configurations, [&](const Configuration& c) { return item.runs(c.method); });
-  return static_cast<double>(item.prompt.tokens) * static_cast<double>(item.kv_heads.size()) *
-         static_cast<double>(configurations + 1);
-}
-
 double weight_of(const SweepStep& step, const HeadPlace& head) {
   return static_cast<double>(step.reader->info().prompts[head.prompt].num_tokens);
 }
@@ -48,6 +41,13 @@ Shard Shard::parse(const std::string& text) {
     throw Error("`shard` is '{}'; write the part and the number of parts, such as 1/8 to 8/8", text);
   }
   return shard;
+}
+
+double weight_of(const SweepStep& step, const WorkItem& item) {
+  const auto configurations =
+      std::ranges::count_if(step.replay.configurations, [&](const Configuration& c) { return item.runs(c.method); });
+  return static_cast<double>(item.prompt.tokens) * static_cast<double>(item.kv_heads.size()) *
+         static_cast<double>(configurations + 1);
 }
 
 std::vector<StepWork> select_work(const SweepPlan& plan, const Shard& shard) {

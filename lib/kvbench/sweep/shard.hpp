@@ -22,6 +22,9 @@ struct StepWork {
   std::vector<std::size_t> measured;    ///< indices into SweepStep::measured
 };
 
+/// The share of a work item in the work of a sweep: tokens times configurations.
+double weight_of(const SweepStep& step, const WorkItem& item);
+
 /// The work of a shard, one entry per step. The list of all work is divided into consecutive parts of about equal weight
 /// (tokens times configurations), so that a shard reads few traces. The division depends on the plan alone, and every work
 /// item is in exactly one shard.

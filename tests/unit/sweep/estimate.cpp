@@ -25,7 +25,7 @@ const std::string one_run =
 TEST_CASE("a pilot has the shape of the trace and at most its length") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(one_run);
-  const PilotCost cost = run_pilot(plan.steps[0], 1024);
+  const PilotCost cost = Pilots().run(plan.steps[0], 1024);
   CHECK(cost.context == 28);
   CHECK(cost.queries == 12);
   CHECK(cost.shared_seconds > 0);
@@ -35,7 +35,7 @@ TEST_CASE("a pilot has the shape of the trace and at most its length") {
     CHECK(method.cells_bytes > 0);
     CHECK((method.attending >= 0 && method.attending <= 1));
   }
-  CHECK(run_pilot(plan.steps[0], 20).context == 20);
+  CHECK(Pilots().run(plan.steps[0], 20).context == 20);
 }
 
 TEST_CASE("the file of cells has about the estimated size") {
@@ -68,4 +68,30 @@ TEST_CASE("an estimate refers to a shard, and names the methods that it leaves o
   CHECK(contains(describe(whole), "not run on the short synthetic head: uniform, snapkv"));
   CHECK(contains(describe(whole), "of processor time"));
   CHECK(describe(estimate(sweeps.plan("[[run]]\ntraces = \"t.h5\"\nmeasure = \"clusterability\"\n"), {})).empty());
+}
+
+TEST_CASE("what several runs have in common is timed once") {
+  const Sweeps sweeps;
+  const SweepPlan plan =
+      sweeps.plan(one_run + one_run + "[[run]]\ntraces = \"t.h5\"\nmethods = [\"uniform\"]\nbudgets = [8, 9]\n");
+  Pilots pilots;
+  std::vector<PilotCost> costs;
+  for (const SweepStep& step : plan.steps) costs.push_back(pilots.run(step, 1024));
+  CHECK(pilots.measured() == 4);  // the third run has other budgets
+  for (std::size_t m = 0; m < 3; ++m) CHECK(costs[0].methods[m].seconds == costs[1].methods[m].seconds);
+  CHECK(costs[2].shared_seconds == costs[0].shared_seconds);
+  pilots.run(plan.steps[0], 20);
+  CHECK(pilots.measured() == 7);
+}
+
+TEST_CASE("after the limit the cost of further runs follows from that of the first") {
+  const Sweeps sweeps;
+  const SweepPlan plan = sweeps.plan(one_run + one_run + one_run + one_run);
+  const Estimate whole = estimate(plan, {}), part = estimate(plan, {}, 0);
+  CHECK((whole.timed_steps == 4 && part.timed_steps == 1 && part.steps == 4));
+  CHECK(part.cells_bytes == doctest::Approx(whole.cells_bytes));
+  CHECK(part.memory_bytes == whole.memory_bytes);
+  CHECK(part.core_seconds > 0);
+  CHECK(contains(describe(part), "1 of 4 runs were timed"));
+  CHECK(!contains(describe(whole), "runs were timed"));
 }
