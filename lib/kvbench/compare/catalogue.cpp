@@ -66,17 +66,26 @@ void Catalogue::add_sides() {
   std::set<Index> contexts;
   for (const QueryPlace& place : places_) contexts.insert(place.context_tokens);
   std::map<std::string, std::string> first;  // text by meaning
-  for (const QueryResults* file : files_) {
-    for (const QueryConfiguration& one : file->configurations()) {
+  std::map<SideKey, std::size_t> known;
+  for (std::size_t f = 0; f < files_.size(); ++f) {
+    const auto& configurations = files_[f]->configurations();
+    for (std::size_t c = 0; c < configurations.size(); ++c) {
+      const QueryConfiguration& one = configurations[c];
       budgets_[one.budget] = first.try_emplace(meaning_of(one.budget, contexts), one.budget).first->second;
       Side side = side_of(one, {});
-      const auto at = std::ranges::find(sides_, side);
-      if (at == sides_.end())
+      const SideKey key = side_key(side);
+      configurations_[{f, key}].push_back(c);
+      const auto [at, fresh] = known.try_emplace(key, sides_.size());
+      if (fresh)
         sides_.push_back(std::move(side));
       else
-        at->configuration.seeded |= one.seeded;
+        sides_[at->second].configuration.seeded |= one.seeded;
     }
   }
+}
+
+Catalogue::SideKey Catalogue::side_key(const Side& side) {
+  return {side.configuration.method, side.configuration.params, side.configuration.budget};
 }
 
 Side Catalogue::side_of(QueryConfiguration configuration, std::optional<std::size_t> file) const {
@@ -107,9 +116,10 @@ std::vector<Side> Catalogue::find(const ConfigurationName& name, std::string_vie
 void Catalogue::add_value(const Side& side, std::size_t place, const Source& source, SideValues& out) const {
   const QueryResults& file = *files_[source.file];
   const auto before = static_cast<std::ptrdiff_t>(out.seeds.size());
-  for (std::size_t c = 0; c < file.configurations().size(); ++c) {
+  const auto configurations = configurations_.find({source.file, side_key(side)});
+  if (configurations == configurations_.end()) return;
+  for (const std::size_t c : configurations->second) {
     const QueryConfiguration& one = file.configurations()[c];
-    if (!(side_of(one, side.file) == side)) continue;
     std::optional<QueryValues> values = file.read(source.index, c);
     if (!values) continue;
     out.found = true;

@@ -2,6 +2,7 @@
 // Joins several files of results per query: their places and configurations.
 #pragma once
 
+#include <array>
 #include <map>
 #include <span>
 
@@ -56,6 +57,8 @@ class Catalogue {
   struct Source {
     std::size_t file, index;
   };
+  using SideKey = std::array<std::string, 3>;  ///< method, parameters, budget
+  static SideKey side_key(const Side& side);
   void add_places();
   void add_sides();
   /// The side of a configuration with its budget as it appeared first.
@@ -67,6 +70,7 @@ class Catalogue {
   std::vector<std::vector<Source>> place_sources_;
   std::map<std::string, std::string> budgets_;  ///< for each text of a budget, the first one of equal meaning
   std::vector<Side> sides_;
+  std::map<std::pair<std::size_t, SideKey>, std::vector<std::size_t>> configurations_;  ///< of each file and side, ascending
 };
 
 }  // namespace kvbench

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/ordered_map.hpp>
 
 namespace kvbench {
 namespace {
@@ -147,16 +148,17 @@ void explain(Comparison& out) {
 }  // namespace
 
 std::vector<ComparisonGroup> groups_of(const std::vector<QueryPlace>& places, Span span) {
-  std::vector<ComparisonGroup> groups;
-  const auto key = [](const Comparison& c) { return std::tie(c.run, c.sha256, c.prompt, c.protocol, c.layer, c.query_head); };
+  const auto key = [](const Comparison& c) { return std::tuple(c.run, c.sha256, c.prompt, c.protocol, c.layer, c.query_head); };
+  OrderedMap<decltype(key(Comparison{})), ComparisonGroup> groups;
   for (std::size_t p = 0; p < places.size(); ++p) {
     Comparison identity = identity_of(places[p], span);
-    auto group =
-        std::ranges::find_if(groups, [&](const ComparisonGroup& known) { return key(known.identity) == key(identity); });
-    if (group == groups.end()) group = groups.insert(group, {std::move(identity), {}});
-    group->places.push_back(p);
+    ComparisonGroup& group = groups[key(identity)];
+    if (group.places.empty()) group.identity = std::move(identity);
+    group.places.push_back(p);
   }
-  return groups;
+  std::vector<ComparisonGroup> out;
+  for (auto& [identity, group] : groups.items()) out.push_back(std::move(group));
+  return out;
 }
 
 GroupValues GroupComparer::read(const Side& side) const {

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include <kvbench/compare/comparison.hpp>
+#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/statistics.hpp>
 
 namespace kvbench {
@@ -18,57 +20,55 @@ using Errors = std::map<Setting, std::map<Text, double>>;
 
 /// The errors of one protocol and budget.
 struct BudgetRows {
-  Protocol protocol;
-  std::string budget;
-  std::vector<Text> texts;
+  std::set<Text> texts;
   Errors errors;
 };
+using Groups = OrderedMap<std::pair<Protocol, std::string>, BudgetRows>;
 
 bool is_row_of_text(const Record& r) {
   return !r.layer && !r.query_head && r.prompt != "all" && r.status == Status::ok && !is_baseline(r.method) &&
          std::isfinite(r.of(Metric::rel_err).mean);
 }
 
-std::vector<BudgetRows> groups_of(std::span<const Record> records) {
-  std::vector<BudgetRows> groups;
+Groups groups_of(std::span<const Record> records) {
+  Groups groups;
   for (const Record& r : records) {
     if (!is_row_of_text(r)) continue;
-    auto group =
-        std::ranges::find_if(groups, [&](const BudgetRows& g) { return g.protocol == r.protocol && g.budget == r.budget; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {r.protocol, r.budget, {}, {}});
+    BudgetRows& group = groups[{r.protocol, r.budget}];
     const Text text(r.sha256, r.prompt);
-    if (std::ranges::find(group->texts, text) == group->texts.end()) group->texts.push_back(text);
-    group->errors[{r.method, r.params}][text] = r.of(Metric::rel_err).mean;
+    group.texts.insert(text);
+    group.errors[{r.method, r.params}][text] = r.of(Metric::rel_err).mean;
   }
-  for (BudgetRows& group : groups) {
+  for (auto& [key, group] : groups.items())
     std::erase_if(group.errors, [&](const auto& row) { return row.second.size() < group.texts.size(); });
-  }
   return groups;
 }
 
-/// Adds the ranks and wins of one text.
+/// Adds the ranks and wins of one text. Both maps have the same configurations.
 void add_ranks(const Errors& errors, const Text& text, std::map<Setting, TextSummary>& summaries) {
-  for (const auto& [configuration, own] : errors) {
-    double lower = 0, equal = 0;
-    for (const auto& [other, theirs] : errors) {
-      lower += theirs.at(text) < own.at(text);
-      equal += theirs.at(text) == own.at(text);
-    }
-    TextSummary& summary = summaries[configuration];
-    summary.mean_rank += lower + (equal + 1) / 2;
+  std::vector<double> own;
+  for (const auto& [configuration, of_texts] : errors) own.push_back(of_texts.at(text));
+  std::vector<double> sorted = own;
+  std::ranges::sort(sorted);
+  std::size_t next = 0;
+  for (auto& [configuration, summary] : summaries) {
+    const auto equal = std::ranges::equal_range(sorted, own[next++]);
+    const auto lower = static_cast<double>(equal.begin() - sorted.begin());
+    summary.mean_rank += lower + (static_cast<double>(equal.size()) + 1) / 2;
     summary.wins += lower == 0;
   }
 }
 
-std::vector<TextSummary> summarize(const BudgetRows& group) {
+std::vector<TextSummary> summarize(const std::string& budget, const BudgetRows& group) {
   std::map<Setting, TextSummary> summaries;
+  for (const auto& [configuration, errors] : group.errors) summaries[configuration];
   for (const Text& text : group.texts) add_ranks(group.errors, text, summaries);
   std::vector<TextSummary> out;
   for (auto& [configuration, summary] : summaries) {
     std::vector<double> logs;
     for (const auto& [text, error] : group.errors.at(configuration)) logs.push_back(std::log(std::max(error, 1e-8)));
     std::tie(summary.method, summary.params) = configuration;
-    summary.budget = group.budget;
+    summary.budget = budget;
     summary.texts = std::ssize(logs);
     summary.mean_rank /= static_cast<double>(logs.size());
     summary.error = std::exp(mean(logs));
@@ -87,9 +87,10 @@ std::vector<TextSummary> summarize(const BudgetRows& group) {
 
 std::vector<TextSummary> summarize_texts(std::span<const Record> records) {
   std::vector<TextSummary> out;
-  for (const BudgetRows& group : groups_of(records)) {
+  const Groups groups = groups_of(records);
+  for (const auto& [key, group] : groups.items()) {
     if (group.texts.size() < 2) continue;
-    std::ranges::move(summarize(group), std::back_inserter(out));
+    std::ranges::move(summarize(key.second, group), std::back_inserter(out));
   }
   return out;
 }

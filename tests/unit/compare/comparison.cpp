@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <kvbench/compare/catalogue.hpp>
 #include <kvbench/compare/comparison.hpp>
 
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <support/growth.hpp>
 #include <unit/compare/made.hpp>
 #include <unit/trace/sample.hpp>
 
@@ -223,4 +225,16 @@ TEST_CASE("where nothing can be compared the error says why") {
 TEST_CASE("files must have the same queries") {
   const Made one("one.h5"), two("two.h5", 100);
   CHECK(contains(message_of<Error>([&] { compared({&one, &two}, nullptr, nullptr); }), "different queries"));
+}
+
+TEST_CASE("the time to read all configurations is linear in their number") {
+  CHECK(grows_linearly(
+      [](int count) {
+        Made made("m", 1);
+        for (int i = 0; i < count; ++i) made.with("x", constant(1), {}, std::to_string(i));
+        const Catalogue catalogue({&made});
+        REQUIRE(std::ssize(catalogue.sides()) == count);
+        for (const Side& side : catalogue.sides()) CHECK(catalogue.read(side, 1).seeds.size() == 1);
+      },
+      500));
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <doctest/doctest.h>
+#include <support/growth.hpp>
 
 using namespace kvbench;
 using doctest::Approx;
@@ -51,4 +52,16 @@ TEST_CASE("one text has no average, two have no interval") {
   REQUIRE(texts.size() == 1);
   CHECK(texts[0].error == Approx(0.2));
   CHECK(std::isnan(texts[0].interval.lo));
+}
+
+TEST_CASE("the time of ranks is linear in the number of methods") {
+  CHECK(testing::grows_linearly(
+      [](int count) {
+        std::vector<Record> rows;
+        for (const char* prompt : {"0", "1"}) {
+          for (int i = 0; i < count; ++i) rows.push_back(row(std::to_string(i), "t", prompt, 1 + i % 97));
+        }
+        CHECK(std::ssize(summarize_texts(rows)) == count);
+      },
+      500));
 }
