@@ -12,6 +12,8 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/compare/texts.hpp>
 #include <kvbench/core/budget.hpp>
+#include <kvbench/core/ordered_map.hpp>
+#include <kvbench/core/suggest.hpp>
 #include <kvbench/report/text.hpp>
 
 namespace kvbench {
@@ -51,8 +53,8 @@ std::string verdict(const std::vector<const Record*>& rows) {
   const Record& best = *rows.front();
   std::string out =
       fmt::format("{}, {} has the lowest error ({})", budget_text(best.budget), label(best), short_number(error_of(best)));
-  if (!tied.empty()) out += fmt::format("; not distinguishable from it: {}", fmt::join(tied, ", "));
-  if (!untested.empty()) out += fmt::format("; not tested against it: {}", fmt::join(untested, ", "));
+  if (!tied.empty()) out += fmt::format("; not distinguishable from it: {}", listed(tied));
+  if (!untested.empty()) out += fmt::format("; not tested against it: {}", listed(untested));
   if (next == nullptr) return out + ".";
   return out + fmt::format("; the next is {} with {:.3g} times the error.", label(*next), error_of(*next) / error_of(best));
 }
@@ -79,7 +81,7 @@ std::string tail_note(const std::vector<const Record*>& rows) {
   if (names.empty()) return "";
   return fmt::format(
       "The mean error of {} is not estimable from these queries: a few huge errors determine it. Compare medians.",
-      fmt::join(names, ", "));
+      listed(names));
 }
 
 /// Where the rows of a budget differ in cost.
@@ -98,25 +100,21 @@ std::string cost_note(const std::vector<const Record*>& rows) {
 }  // namespace
 
 std::vector<std::string> answers_of(std::span<const Record> rows) {
-  std::vector<std::pair<std::tuple<std::string, Protocol, std::string>, std::vector<const Record*>>> groups;
+  OrderedMap<std::tuple<std::string, Protocol, std::string>, std::vector<const Record*>> groups;
   for (const Record& r : rows) {
-    if (!is_ranked(r)) continue;
-    const std::tuple key(r.sha256, r.protocol, r.budget);
-    auto found = std::ranges::find(groups, key, [](const auto& group) { return group.first; });
-    if (found == groups.end()) found = groups.insert(groups.end(), {key, {}});
-    found->second.push_back(&r);
+    if (is_ranked(r)) groups[{r.sha256, r.protocol, r.budget}].push_back(&r);
   }
   const bool traces = std::ranges::any_of(rows, [&](const Record& r) { return r.sha256 != rows.front().sha256; });
-  std::vector<std::string> out;
-  for (auto& [key, group] : groups) {
+  DistinctTexts out;
+  for (auto& [key, group] : groups.items()) {
     if (group.size() < 2) continue;
     std::ranges::stable_sort(group, {}, [](const Record* r) { return error_of(*r); });
-    out.push_back((traces ? group.front()->trace + ": " : "") + verdict(group));
+    out.add((traces ? group.front()->trace + ": " : "") + verdict(group));
     for (const std::string& note : {few_blocks_note(group), tail_note(group), cost_note(group)}) {
-      if (!note.empty() && std::ranges::find(out, note) == out.end()) out.push_back(note);
+      if (!note.empty()) out.add(note);
     }
   }
-  return out;
+  return out.list();
 }
 
 std::vector<std::string> wins_of(std::span<const Record> records) {

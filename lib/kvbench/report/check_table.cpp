@@ -51,16 +51,16 @@ constexpr std::array claim_verdicts = {Verdict::supported, Verdict::contradicted
 
 /// Rows per verdict of each id, for rows of claims or for all others; "" where there are none.
 std::string count_table(std::span<const CheckRow> rows, bool claims) {
-  std::vector<std::string> ids;
+  DistinctTexts ids;
   for (const CheckRow& r : rows) {
-    if ((r.kind == CheckKind::claim) == claims) add_distinct(ids, r.claim);
+    if ((r.kind == CheckKind::claim) == claims) ids.add(r.claim);
   }
-  if (ids.empty()) return "";
+  if (ids.list().empty()) return "";
   TextRows lines = {{claims ? "claim of a paper" : "claim"}};
   const auto& columns = claims ? claim_verdicts : statement_verdicts;
   for (const Verdict verdict : columns) lines[0].emplace_back(name_of(verdict));
   if (claims) lines[0].emplace_back("verdict");
-  for (const std::string& id : ids) {
+  for (const std::string& id : ids.list()) {
     lines.push_back({id});
     for (const Verdict verdict : columns) {
       const auto counts = [&](const CheckRow& r) { return r.claim == id && r.verdict == verdict; };

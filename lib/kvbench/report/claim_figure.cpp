@@ -25,9 +25,9 @@ double position_of(const std::string& text) {
 }
 
 std::vector<std::string> distinct_texts(const std::vector<ClaimPoint>& points, std::string ClaimPoint::*member) {
-  std::vector<std::string> texts;
-  for (const ClaimPoint& point : points) add_distinct(texts, point.*member);
-  return texts;
+  DistinctTexts texts;
+  for (const ClaimPoint& point : points) texts.add(point.*member);
+  return texts.list();
 }
 
 Axis budget_axis(const std::vector<ClaimPoint>& points) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -64,10 +65,10 @@ std::string tip(const Series& series, const ReplayRow& r) {
                      interval_text(r.error, r.error_lo, r.error_hi), short_number(r.held), short_number(r.read), tie);
 }
 
-ChartLine line_of(const Series& series, const PlottedCost& cost, std::span<const ReplayRow* const> frontier) {
+ChartLine line_of(const Series& series, const PlottedCost& cost, const std::set<const ReplayRow*>& frontier) {
   ChartLine line{.name = series.method, .detail = series.params, .style = series.style, .points = {}};
-  const bool best = std::ranges::any_of(
-      series.rows, [&](const ReplayRow* r) { return r->tied == true || std::ranges::count(frontier, r) > 0; });
+  const bool best =
+      std::ranges::any_of(series.rows, [&](const ReplayRow* r) { return r->tied == true || frontier.contains(r); });
   line.role = series.reference ? LineRole::reference : best ? LineRole::shown : LineRole::beaten;
   for (const ReplayRow* r : series.rows) {
     if (drawn(series, *r, cost))
@@ -88,7 +89,8 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost) {
                   .plot_height = 300};
   const std::vector<const ReplayRow*> frontier = frontier_of(all, cost.of);
   for (const ReplayRow* r : frontier) chart.frontier.push_back({100 * r->*cost.of, r->error, NAN, NAN, ""});
-  for (const Series& series : all) chart.lines.push_back(line_of(series, cost, frontier));
+  const std::set<const ReplayRow*> best(frontier.begin(), frontier.end());
+  for (const Series& series : all) chart.lines.push_back(line_of(series, cost, best));
   chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
   return chart;
 }

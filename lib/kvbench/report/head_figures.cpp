@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/report/axis.hpp>
 #include <kvbench/report/heat_map.hpp>
@@ -14,6 +15,8 @@
 
 namespace kvbench {
 namespace {
+
+constexpr std::size_t most_head_maps = 100;
 
 /// The errors of one configuration, of all seeds.
 struct HeadErrors {
@@ -23,15 +26,17 @@ struct HeadErrors {
 };
 
 std::vector<HeadErrors> errors_by_head(const ReplayPart& part) {
-  std::vector<HeadErrors> out;
+  OrderedMap<std::string, HeadErrors> by_name;
   for (const ReplayRow& r : part.heads) {
     if (!r.ok() || r.method == "exact" || std::isnan(r.error)) continue;
     const std::string name = fmt::format("{}{}{} at {}", r.method, r.params.empty() ? "" : " ", r.params, r.budget);
-    auto known = std::ranges::find(out, name, &HeadErrors::name);
-    if (known == out.end()) known = out.insert(out.end(), {.name = name, .all = {}, .by_place = {}});
-    known->all.push_back(r.error);
-    known->by_place[{r.table->number(*r.row, "layer"), r.table->number(*r.row, "head")}].push_back(r.error);
+    HeadErrors& errors = by_name[name];
+    errors.name = name;
+    errors.all.push_back(r.error);
+    errors.by_place[{r.table->number(*r.row, "layer"), r.table->number(*r.row, "head")}].push_back(r.error);
   }
+  std::vector<HeadErrors> out;
+  for (auto& [name, errors] : by_name.items()) out.push_back(std::move(errors));
   std::ranges::stable_sort(out, {}, [](const HeadErrors& errors) { return mean(errors.all); });
   return out;
 }
@@ -61,15 +66,19 @@ HeatMap head_map(const HeadErrors& errors, Extent extent) {
 }  // namespace
 
 std::vector<Block> head_figures(const ReplayPart& part) {
-  const std::vector<HeadErrors> maps = errors_by_head(part);
+  std::vector<HeadErrors> maps = errors_by_head(part);
   if (maps.empty()) return {};
+  const std::size_t rows = maps.size();
+  maps.resize(std::min(rows, most_head_maps));
   std::vector<double> values;
   for (const HeadErrors& errors : maps) values.insert(values.end(), errors.all.begin(), errors.all.end());
   const Extent extent = log_extent(values);
-  std::vector<Block> blocks = {
-      Paragraph{"Error by layer and query head: open the map of a row. The maps are in ascending order of the mean error and "
-                "have the same "
-                "colours."}};
+  std::string text =
+      "Error by layer and query head: open the map of a row. The maps are in ascending order of the mean error and have the "
+      "same "
+      "colours.";
+  if (maps.size() < rows) text += fmt::format(" Of {} rows, the {} with the lowest errors have a map.", rows, maps.size());
+  std::vector<Block> blocks = {Paragraph{text}};
   for (const HeadErrors& errors : maps) {
     blocks.emplace_back(Figure{.title = "Layers and heads of " + errors.name,
                                .drawings = {draw(head_map(errors, extent))},

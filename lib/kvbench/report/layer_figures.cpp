@@ -18,10 +18,11 @@ constexpr std::size_t most_maps = 3;              // shown side by side if each 
 constexpr std::size_t layers_of_narrow_map = 10;  // at most
 
 std::vector<std::string> layers_of(const std::vector<Series>& all) {
-  std::vector<std::string> layers;
+  DistinctTexts distinct;
   for (const Series& series : all) {
-    for (const ReplayRow* r : series.layers) add_distinct(layers, r->layer);
+    for (const ReplayRow* r : series.layers) distinct.add(r->layer);
   }
+  std::vector<std::string> layers = distinct.list();
   const auto number = [](const std::string& text) {
     int value = -1;
     std::from_chars(text.data(), text.data() + text.size(), value);

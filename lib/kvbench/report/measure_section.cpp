@@ -23,7 +23,7 @@ struct MeasureLine {
 
 struct MeasureSeries {
   std::vector<MeasureLine> lines;
-  std::vector<std::string> layers, arrays;
+  DistinctTexts layers, arrays;
   double lo = INFINITY, hi = -INFINITY, x_lo = INFINITY, x_hi = -INFINITY;
 };
 
@@ -64,7 +64,7 @@ std::string x_title(const std::string& measure) {
 }
 
 int style_of(const MeasureSeries& m, const std::string& array) {
-  return static_cast<int>(std::ranges::find(m.arrays, array) - m.arrays.begin());
+  return static_cast<int>(std::ranges::find(m.arrays.list(), array) - m.arrays.list().begin());
 }
 
 /// The lines of the single heads of a layer, without names.
@@ -93,9 +93,10 @@ Drawing layer_drawing(const MeasureSeries& m, const std::string& layer) {
                   .width = 380,
                   .plot_height = 190};
   chart.x.ticks = linear_ticks(chart.x.lo, chart.x.hi);
-  for (std::size_t i = 0; i < m.arrays.size(); ++i) {
-    ChartLine line{.name = m.arrays[i], .detail = "", .style = static_cast<int>(i), .points = {}};
-    for (const auto& [x, s] : curve_of(m, layer, m.arrays[i])) line.points.push_back({.x = x, .y = s.sum / s.count, .tip = ""});
+  for (std::size_t i = 0; i < m.arrays.list().size(); ++i) {
+    ChartLine line{.name = m.arrays.list()[i], .detail = "", .style = static_cast<int>(i), .points = {}};
+    for (const auto& [x, s] : curve_of(m, layer, m.arrays.list()[i]))
+      line.points.push_back({.x = x, .y = s.sum / s.count, .tip = ""});
     if (!line.points.empty()) chart.lines.push_back(std::move(line));
   }
   return draw(chart);
@@ -107,8 +108,8 @@ DocTable measure_numbers(const MeasureSeries& m) {
       .columns = {{"layer"}, {"array"}, {"x", true}, {"mean", true}, {"smallest", true}, {"largest", true}, {"heads", true}},
       .rows = {},
       .folded = true};
-  for (const std::string& layer : m.layers) {
-    for (const std::string& array : m.arrays) {
+  for (const std::string& layer : m.layers.list()) {
+    for (const std::string& array : m.arrays.list()) {
       for (const auto& [x, s] : curve_of(m, layer, array))
         table.rows.push_back({layer, array, fmt::format("{}", x), fmt::format("{}", s.sum / s.count), fmt::format("{}", s.lo),
                               fmt::format("{}", s.hi), fmt::format("{}", s.count)});
@@ -119,8 +120,8 @@ DocTable measure_numbers(const MeasureSeries& m) {
 
 void add(MeasureSeries& m, const MeasureLine& line) {
   m.lines.push_back(line);
-  add_distinct(m.layers, line.text("layer"));
-  add_distinct(m.arrays, line.text("array"));
+  m.layers.add(line.text("layer"));
+  m.arrays.add(line.text("array"));
   if (!std::isfinite(line.value)) return;
   m.lo = std::min(m.lo, line.value);
   m.hi = std::max(m.hi, line.value);
@@ -160,7 +161,7 @@ std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables) {
                   .drawings = {},
                   .caption = "Strong: mean over kv heads and prompts; faint: single heads.",
                   .numbers = measure_numbers(m)};
-    for (const std::string& layer : m.layers) figure.drawings.push_back(layer_drawing(m, layer));
+    for (const std::string& layer : m.layers.list()) figure.drawings.push_back(layer_drawing(m, layer));
     blocks.emplace_back(std::move(figure));
   }
   return blocks;

@@ -4,10 +4,13 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include <fmt/ranges.h>
 
 #include <kvbench/compare/texts.hpp>
+#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/answer.hpp>
 #include <kvbench/report/replay_series.hpp>
 #include <kvbench/report/report_parts.hpp>
@@ -18,8 +21,9 @@ namespace {
 
 /// "5 of 30 layers (0, 1, 4, 15, 29)"
 std::string layers_text(const ReplayPart& part) {
-  std::vector<std::string> layers;
-  for (const ReplayRow& r : part.layers) add_distinct(layers, r.layer);
+  DistinctTexts distinct;
+  for (const ReplayRow& r : part.layers) distinct.add(r.layer);
+  const std::vector<std::string>& layers = distinct.list();
   double count = static_cast<double>(layers.size()), of = 0;
   for (const ReplayRow& r : part.overall) {
     if (!r.ok() || !r.table->has("model_layers")) continue;
@@ -40,16 +44,17 @@ std::string scope_of(const ReplaySection& section, const ReplayPart& part) {
 /// The answers at these budgets.
 AnswerBlock answer_of(const ReplaySection& section, const ReplayPart& part, const std::vector<std::string>& budgets) {
   std::vector<Record> records;
+  const std::set<std::string> at(budgets.begin(), budgets.end());
   for (const ReplayRow& r : part.overall) {
-    if (std::ranges::count(budgets, r.budget) > 0) records.push_back(record_of(r, section.protocol));
+    if (at.contains(r.budget)) records.push_back(record_of(r, section.protocol));
   }
   return {scope_of(section, part), answers_of(records)};
 }
 
 std::string heading_of(const ReplaySection& s) {
-  std::vector<std::string> traces;
-  for (const ReplayPart& part : s.parts) add_distinct(traces, name_of(part));
-  return fmt::format("{}: {}, {}", s.run.empty() ? "Replay" : "Run " + s.run, fmt::join(traces, "; "), s.protocol);
+  DistinctTexts traces;
+  for (const ReplayPart& part : s.parts) traces.add(name_of(part));
+  return fmt::format("{}: {}, {}", s.run.empty() ? "Replay" : "Run " + s.run, fmt::join(traces.list(), "; "), s.protocol);
 }
 
 std::string introduction(const ReplaySection& section, const ReplayPart& part) {
@@ -107,13 +112,12 @@ void add_row(const Series& series, const ReplayRow& r, const std::string& part, 
 void add_rows(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& part,
               DocTable& table) {
   const std::map<std::string, double> lowest = lowest_errors(all);
+  std::map<std::string, std::vector<std::pair<const Series*, const ReplayRow*>>> by_budget;
+  for (const Series& series : all) {
+    for (const ReplayRow* r : series.rows) by_budget[r->budget].emplace_back(&series, r);
+  }
   for (const std::string& budget : budgets) {
-    std::vector<std::pair<const Series*, const ReplayRow*>> rows;
-    for (const Series& series : all) {
-      for (const ReplayRow* r : series.rows) {
-        if (r->budget == budget) rows.emplace_back(&series, r);
-      }
-    }
+    auto& rows = by_budget[budget];
     std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.second->ok() ? row.second->error : INFINITY; });
     for (const auto& [series, r] : rows) add_row(*series, *r, part, lowest.contains(budget) ? lowest.at(budget) : NAN, table);
   }
@@ -167,21 +171,18 @@ DocTable text_averages(const ReplaySection& section) {
 /// One row per method, status and reason, with the budgets and layers.
 DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
   struct Entry {
-    const ReplayRow* first;
-    std::vector<std::string> budgets, layers, prompts;
+    const ReplayRow* first = nullptr;
+    DistinctTexts budgets, layers, prompts;
     int count = 0;
   };
-  std::vector<Entry> entries;
+  OrderedMap<std::tuple<std::string, std::string, std::string, std::string>, Entry> entries;
   for (const ReplayRow* r : rows) {
-    auto at = std::ranges::find_if(entries, [&](const Entry& e) {
-      return e.first->method == r->method && e.first->params == r->params && e.first->status == r->status &&
-             e.first->reason == r->reason;
-    });
-    if (at == entries.end()) at = entries.insert(entries.end(), Entry{.first = r, .budgets = {}, .layers = {}, .prompts = {}});
-    add_distinct(at->budgets, r->budget);
-    add_distinct(at->layers, r->layer);
-    add_distinct(at->prompts, r->prompt);
-    ++at->count;
+    Entry& entry = entries[{r->method, r->params, r->status, r->reason}];
+    if (entry.first == nullptr) entry.first = r;
+    entry.budgets.add(r->budget);
+    entry.layers.add(r->layer);
+    entry.prompts.add(r->prompt);
+    ++entry.count;
   }
   DocTable table{.title = title,
                  .columns = {{"method"},
@@ -193,13 +194,13 @@ DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
                              {"status"},
                              {"reason", false, true}},
                  .rows = {}};
-  for (const Entry& e : entries) {
+  for (const auto& [key, e] : entries.items()) {
     const Tone tone = e.first->status == "failed" ? Tone::bad : Tone::plain;
     table.rows.push_back({e.first->method,
                           e.first->params,
-                          fmt::format("{}", fmt::join(e.budgets, ", ")),
-                          fmt::format("{}", fmt::join(e.layers, ", ")),
-                          fmt::format("{}", fmt::join(e.prompts, ", ")),
+                          fmt::format("{}", fmt::join(e.budgets.list(), ", ")),
+                          fmt::format("{}", fmt::join(e.layers.list(), ", ")),
+                          fmt::format("{}", fmt::join(e.prompts.list(), ", ")),
                           fmt::format("{}", e.count),
                           {e.first->ok() ? "" : e.first->status, tone},
                           e.first->reason});
@@ -214,12 +215,14 @@ DocTable all_columns(const ReplaySection& section) {
   for (const ReplayPart& part : section.parts) {
     for (const ReplayRow& r : part.overall) rows.push_back(&r);
   }
-  std::vector<std::string> names = {"method", "params", "budget"};
+  DistinctTexts distinct;
+  for (const char* first : {"method", "params", "budget"}) distinct.add(first);
   for (const ReplayRow* r : rows) {
     for (const std::string& column : r->table->columns) {
-      if (!r->text(column.c_str()).empty()) add_distinct(names, column);
+      if (!r->text(column.c_str()).empty()) distinct.add(column);
     }
   }
+  const std::vector<std::string>& names = distinct.list();
   for (const std::string& name : names) out.columns.push_back({name, name != "method" && name != "params", name == "reason"});
   for (const ReplayRow* r : rows) {
     std::vector<TableCell> cells;
@@ -260,18 +263,20 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const ReportOptio
   for (const ReplayPart& part : section.parts) {
     const std::vector<Series> all = series_of(part);
     const std::vector<std::string> budgets = budgets_of(part);
+    const Shown shown = shown_of(all, budgets);
     blocks.emplace_back(Paragraph{introduction(section, part)});
-    AnswerBlock answer = answer_of(section, part, budgets);
+    if (!shown.note.empty()) blocks.emplace_back(Paragraph{shown.note});
+    AnswerBlock answer = answer_of(section, part, shown.budgets);
     if (main_budgets(budgets).size() < budgets.size() && !answer.sentences.empty()) blocks.emplace_back(std::move(answer));
-    Figure costs = cost_figure(all, several ? "Error and cost: " + name_of(part) : "Error and cost");
+    Figure costs = cost_figure(shown.series, several ? "Error and cost: " + name_of(part) : "Error and cost");
     if (!costs.drawings.empty()) blocks.emplace_back(std::move(costs));
     add_rows(all, budgets, several ? name_of(part) : "", table);
     if (several) details.emplace_back(Heading{3, name_of(part)});
-    std::ranges::move(layer_figures(all, budgets), std::back_inserter(details));
+    std::ranges::move(layer_figures(shown.series, shown.budgets), std::back_inserter(details));
     std::ranges::move(head_figures(part), std::back_inserter(details));
-    std::ranges::move(query_figures(section, part, all, options.raw), std::back_inserter(details));
+    std::ranges::move(query_figures(section, part, shown.series, options.raw), std::back_inserter(details));
     for (const trace::Reader* trace : options.traces)
-      std::ranges::move(attention_figure(section, part, all, options.raw, *trace), std::back_inserter(details));
+      std::ranges::move(attention_figure(section, part, shown.series, options.raw, *trace), std::back_inserter(details));
   }
   if (!table.rows.empty()) blocks.emplace_back(compact(std::move(table)));
   if (DocTable texts = text_averages(section); !texts.rows.empty()) blocks.emplace_back(std::move(texts));

@@ -3,15 +3,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <map>
 #include <set>
+
+#include <fmt/format.h>
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/budget.hpp>
+#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/methods/registry.hpp>
 
 namespace kvbench {
 namespace {
+
+constexpr int most_shown_series = 100;
+constexpr std::size_t most_shown_budgets = 12;
 
 std::string kind_of_method(const std::string& method) {
   if (method.starts_with("file:")) return "own";
@@ -56,16 +62,20 @@ std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double
       if (r->ok() && r->estimable() && std::isfinite(r->error) && std::isfinite(r->*cost)) rows.push_back(r);
     }
   }
+  std::ranges::stable_sort(rows, {}, cost);
+  std::vector<double> lowest;         // error of the rows up to this one
+  std::map<double, double> cheapest;  // cost by error
+  for (const ReplayRow* r : rows) {
+    lowest.push_back(lowest.empty() ? r->error : std::min(lowest.back(), r->error));
+    cheapest.emplace(r->error, r->*cost);
+  }
+  const std::vector<const ReplayRow*> by_cost = rows;
   const auto beaten = [&](const ReplayRow* r) {
-    return std::ranges::any_of(rows, [&](const ReplayRow* other) {
-      return (other->error < r->error && other->*cost <= equal_cost * r->*cost) ||
-             (other->error == r->error && other->*cost < r->*cost);
-    });
+    const auto count = std::ranges::upper_bound(by_cost, equal_cost * r->*cost, {}, cost) - by_cost.begin();
+    return (count > 0 && lowest[static_cast<std::size_t>(count) - 1] < r->error) || cheapest.at(r->error) < r->*cost;
   };
-  std::vector<const ReplayRow*> out;
-  std::ranges::copy_if(rows, std::back_inserter(out), [&](const ReplayRow* r) { return !beaten(r); });
-  std::ranges::stable_sort(out, {}, cost);
-  return out;
+  std::erase_if(rows, beaten);
+  return rows;
 }
 
 std::vector<std::string> main_budgets(const std::vector<std::string>& budgets) {
@@ -84,37 +94,60 @@ std::vector<std::string> main_budgets(const std::vector<std::string>& budgets) {
 }
 
 std::vector<Series> series_of(const ReplayPart& part) {
-  std::vector<Series> all;
+  OrderedMap<std::pair<std::string, std::string>, Series> by_name;
   const auto find = [&](const ReplayRow& r) -> Series& {
-    const auto known = std::ranges::find_if(all, [&](const Series& s) { return s.method == r.method && s.params == r.params; });
-    if (known != all.end()) return *known;
-    all.push_back({.method = r.method,
-                   .params = r.params,
-                   .kind = kind_of_method(r.method),
-                   .reference = is_baseline(r.method),
-                   .style = 0,
-                   .rows = {},
-                   .layers = {}});
-    return all.back();
+    Series& series = by_name[{r.method, r.params}];
+    if (!series.method.empty()) return series;
+    series = {.method = r.method,
+              .params = r.params,
+              .kind = kind_of_method(r.method),
+              .reference = is_baseline(r.method),
+              .style = 0,
+              .rows = {},
+              .layers = {}};
+    return series;
   };
   for (const ReplayRow& r : part.overall) find(r).rows.push_back(&r);
   for (const ReplayRow& r : part.layers) find(r).layers.push_back(&r);
+  std::vector<Series> all;
+  for (auto& [name, series] : by_name.items()) all.push_back(std::move(series));
   for (Series& series : all) std::ranges::stable_sort(series.rows, {}, &ReplayRow::share);
   set_styles(all);
   return all;
 }
 
+Shown shown_of(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
+  Shown out;
+  const std::size_t count = std::min(budgets.size(), most_shown_budgets);
+  for (std::size_t i = 0; i < count; ++i) out.budgets.push_back(budgets[i * budgets.size() / count]);
+  const std::set<std::string> at(out.budgets.begin(), out.budgets.end());
+  const auto hidden = [&](const ReplayRow* r) { return !at.contains(r->budget); };
+  for (const Series& series : all) {
+    if (!series.reference && series.style >= most_shown_series) continue;
+    out.series.push_back(series);
+    std::erase_if(out.series.back().rows, hidden);
+    std::erase_if(out.series.back().layers, hidden);
+  }
+  if (out.series.size() < all.size()) {
+    out.note = fmt::format("Figures show {} of {} methods and parameters, those with the lowest errors.", out.series.size(),
+                           all.size());
+  }
+  if (count < budgets.size())
+    out.note += fmt::format("{}Figures and answers show {} of {} budgets.", out.note.empty() ? "" : " ", count, budgets.size());
+  if (!out.note.empty()) out.note += " The tables have all rows.";
+  return out;
+}
+
 std::vector<std::string> budgets_of(const ReplayPart& part) {
-  std::vector<std::pair<double, std::string>> budgets;
+  OrderedMap<std::string, double> shares;
   const auto add = [&](const ReplayRow& r) {
-    const auto known = std::ranges::find(budgets, r.budget, &std::pair<double, std::string>::second);
-    if (known == budgets.end())
-      budgets.emplace_back(r.share, r.budget);
-    else if (std::isnan(known->first))
-      known->first = r.share;
+    double& share = shares[r.budget];
+    if (share == 0 || std::isnan(share)) share = r.share;
   };
   std::ranges::for_each(part.overall, add);
   std::ranges::for_each(part.layers, add);
+  std::vector<std::pair<double, std::string>> budgets;
+  for (const auto& [name, share] : shares.items()) budgets.emplace_back(share, name);
   std::ranges::stable_sort(budgets, [](const auto& a, const auto& b) {
     return std::isnan(a.first) ? false : std::isnan(b.first) || a.first < b.first;
   });

@@ -27,6 +27,15 @@ struct Series {
 /// The series of a part, in the order of the CSV. Those on a frontier have the first styles, in ascending order of the error.
 std::vector<Series> series_of(const ReplayPart& part);
 
+/// What figures show of the series and budgets of a part.
+struct Shown {
+  std::vector<Series>
+      series;  ///< at most 100 and the references, those on a frontier and with the lowest errors; at `budgets` only
+  std::vector<std::string> budgets;  ///< at most 12, evenly spaced
+  std::string note;                  ///< a sentence that says what is left out; "" where nothing is
+};
+Shown shown_of(const std::vector<Series>& all, const std::vector<std::string>& budgets);
+
 /// Budgets as given, smallest first.
 std::vector<std::string> budgets_of(const ReplayPart& part);
 

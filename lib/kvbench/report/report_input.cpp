@@ -11,6 +11,7 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/budget.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/ordered_map.hpp>
 #include <kvbench/report/text.hpp>
 
 namespace kvbench {
@@ -171,10 +172,11 @@ struct Gathered {
 
 /// A part shows the rows over all prompts; without such rows there is one part per prompt.
 void finish(const Gathered& gathered, std::vector<ReplayPart>& out) {
-  std::vector<std::string> prompts;
+  DistinctTexts distinct;
   for (const ReplayRow& r : gathered.rows) {
-    if (r.text("head") == "all") add_distinct(prompts, r.prompt);
+    if (r.text("head") == "all") distinct.add(r.prompt);
   }
+  std::vector<std::string> prompts = distinct.list();
   const bool several = prompts.size() > 1;
   if (std::ranges::find(prompts, "all") != prompts.end()) prompts = {"all"};
   for (const std::string& prompt : prompts) {
@@ -220,17 +222,12 @@ TableKind kind_of(const CsvTable& table) {
 
 std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables) {
   const Duplicates duplicates(tables);
-  std::vector<std::pair<Key, std::vector<std::pair<Key, Gathered>>>> sections;
-  const auto entry = [](auto& list, Key key) -> auto& {
-    auto known = std::ranges::find(list, key, [](const auto& item) { return item.first; });
-    if (known == list.end()) known = list.insert(list.end(), {std::move(key), {}});
-    return known->second;
-  };
+  OrderedMap<Key, OrderedMap<Key, Gathered>> sections;
   for (const CsvTable* table : tables) {
     for (const CsvRow& row : table->rows) {
       if (duplicates.repeats(*table, row)) continue;
       const auto text = [&](const char* column) { return table->text(row, column); };
-      Gathered& into = entry(entry(sections, section_key(*table, row)), {text("trace"), text("sha256")});
+      Gathered& into = sections[section_key(*table, row)][{text("trace"), text("sha256")}];
       into.part.trace = text("trace"), into.part.sha256 = text("sha256"), into.part.model = text("model");
       if (!is_all(*table, row, "query")) {
         ++into.part.finer;
@@ -241,9 +238,9 @@ std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tabl
     }
   }
   std::vector<ReplaySection> out;
-  for (const auto& [key, traces] : sections) {
+  for (const auto& [key, traces] : sections.items()) {
     out.push_back({.run = key[0], .protocol = key[1], .device = key[2], .parts = {}});
-    for (const auto& [trace, gathered] : traces) finish(gathered, out.back().parts);
+    for (const auto& [trace, gathered] : traces.items()) finish(gathered, out.back().parts);
   }
   return out;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -105,12 +106,11 @@ std::string markdown_table(std::span<const Record> records) {
 
 std::string terminal_table(std::span<const Record> records) {
   std::vector<Record> shown = rows_over_layers(records);
-  std::vector<std::string> traces, budgets;  // in order of appearance
-  for (const Record& r : shown) add_distinct(traces, r.sha256), add_distinct(budgets, r.budget);
+  std::map<std::string, std::size_t> traces, budgets;  // numbers in order of appearance
+  for (const Record& r : shown) traces.emplace(r.sha256, traces.size()), budgets.emplace(r.budget, budgets.size());
   std::ranges::stable_sort(shown, {}, [&](const Record& r) {
     const bool ok = r.status == Status::ok;
-    return std::tuple(!ok, std::ranges::find(traces, r.sha256) - traces.begin(),
-                      std::ranges::find(budgets, r.budget) - budgets.begin(), ok ? r.of(Metric::rel_err).mean : 0);
+    return std::tuple(!ok, traces.at(r.sha256), budgets.at(r.budget), ok ? r.of(Metric::rel_err).mean : 0);
   });
   TextRows rows = brief_records(shown, false);
   const std::size_t identity = traces.size() > 1 ? 3 : 2;  // columns before the numbers: trace, method, budget

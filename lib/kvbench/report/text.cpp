@@ -115,10 +115,6 @@ std::string range_text(std::span<const double> values) {
   return a == b ? a : a + " to " + b;
 }
 
-void add_distinct(std::vector<std::string>& list, const std::string& item) {
-  if (std::ranges::find(list, item) == list.end()) list.push_back(item);
-}
-
 std::size_t invalid_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8_length(static_cast<unsigned char>(text[i]));

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace kvbench {
@@ -39,8 +40,18 @@ std::string interval_text(double mean, double lo, double hi);
 /// "5.41 to 27.4", or one number where all values are equal. `values` must not be empty.
 std::string range_text(std::span<const double> values);
 
-/// Appends an item unless the list holds it.
-void add_distinct(std::vector<std::string>& list, const std::string& item);
+/// Distinct texts in the order in which they were first added.
+class DistinctTexts {
+ public:
+  void add(const std::string& text) {
+    if (known_.insert(text).second) list_.push_back(text);
+  }
+  const std::vector<std::string>& list() const { return list_; }
+
+ private:
+  std::vector<std::string> list_;
+  std::unordered_set<std::string> known_;
+};
 
 /// Position of the first byte that is not UTF-8 text, npos if there is none. Control characters other than tab and line ends are
 /// not text.

@@ -11,6 +11,7 @@
 #include <kvbench/report/claim_table.hpp>
 #include <kvbench/report/replay_series.hpp>
 #include <kvbench/report/report_input.hpp>
+#include <support/growth.hpp>
 
 using namespace kvbench;
 
@@ -356,4 +357,68 @@ TEST_CASE("repeated cells of merged columns are shown once in HTML") {
   CHECK(has(page,
             "<tr><th scope=\"rowgroup\" rowspan=\"2\">x</th><td>1</td></tr>\n<tr><td>2</td></tr>\n<tr><th "
             "scope=\"row\">y</th><td>3</td></tr>"));
+}
+
+TEST_CASE("figures show the best of many methods and some of many budgets, and say so; the table has all") {
+  std::vector<Line> lines;
+  for (int i = 0; i < 300; ++i) lines.push_back({.params = fmt::format("sinks={}", i), .error = fmt::format("{},,", 1 + i)});
+  const std::string many = html(report({replay(lines)}));
+  CHECK(has(many, "Figures show 100 of 300 methods and parameters, those with the lowest errors. The tables have all rows."));
+  CHECK(has(many, "<svg"));
+  CHECK(has(many.substr(many.find("Methods: error and cost")), "sinks=299"));
+  CHECK(!has(many.substr(0, many.find("Methods: error and cost")), "sinks=299"));
+  CHECK(!has(html(report({replay({lines.begin(), lines.begin() + 100})})), "Figures show"));
+  lines.clear();
+  for (int i = 1; i <= 40; ++i) {
+    for (const char* layer : {"all", "0", "1"})
+      lines.push_back({.layer = layer, .budget = fmt::format("{}%", i), .error = "1,,"});
+  }
+  const std::string budgets = html(report({replay(lines)}));
+  CHECK(has(budgets, "Figures and answers show 12 of 40 budgets."));
+  CHECK(has(budgets, "Error by layer at a budget of 1%"));
+  CHECK(!has(budgets, "Error by layer at a budget of 2%"));
+}
+
+TEST_CASE("an answer names twenty tied methods and counts the others") {
+  std::vector<Line> lines;
+  for (int i = 0; i < 30; ++i) {
+    lines.push_back(
+        {.params = fmt::format("sinks={}", i), .error = fmt::format("{},,", 1 + i), .best = "sink[sinks=0]", .tied = "1"});
+  }
+  const std::string page = html(report({replay(lines)}));
+  CHECK(has(page, "sink[sinks=20] and 9 others"));
+}
+
+TEST_CASE("the time of a report is linear in the number of methods and budgets") {
+  CHECK(testing::grows_linearly(
+      [](int count) {
+        std::vector<Line> lines;
+        for (const char* prompt : {"0", "1", "all"}) {
+          for (int i = 0; i < count; ++i) {
+            const int error = 1 + i * 7919 % count;
+            lines.push_back({.prompt = prompt,
+                             .params = fmt::format("sinks={}", i),
+                             .error = fmt::format("{},,", error),
+                             .held = std::to_string(error)});
+          }
+        }
+        report({replay(lines)});
+      },
+      500));
+  CHECK(testing::grows_linearly(
+      [](int count) {
+        std::vector<Line> lines;
+        for (const char* layer : {"all", "0", "1"}) {
+          for (int i = 1; i <= count; ++i) lines.push_back({.layer = layer, .budget = std::to_string(i), .error = "1,,"});
+        }
+        report({replay(lines)});
+      },
+      500));
+  CHECK(testing::grows_linearly(
+      [](int count) {
+        std::vector<Line> lines;
+        for (int i = 0; i < count; ++i) lines.push_back({.run = std::to_string(i), .error = "1,,"});
+        sections({replay(lines)});
+      },
+      500));
 }
