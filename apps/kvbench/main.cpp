@@ -3,6 +3,10 @@
 #include <malloc.h>
 #endif
 
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <new>
 
@@ -33,22 +37,34 @@ int fail(kvbench::app::ExitCode code, const CLI::App& app, const char* message) 
 
 /// A replay allocates and frees the same arrays of a few MiB for every configuration. By default the allocator returns them
 /// to the system each time, and mapping them again page by page takes a fifth of the time. Arrays above 32 MiB, those of a
-/// long head, are still returned: if they were kept, the process could exceed the memory that --memory allows.
+/// long head, are still returned: if they were kept, the process could exceed the memory that --memory allows. The allocator
+/// requests memory in steps of M_TOP_PAD and fails where a whole step exceeds the limits of the process (`ulimit -v`).
 void keep_freed_memory() {
 #if defined(__GLIBC__)
+  constexpr rlim_t step = 64 << 20;
+  rlim_t least = RLIM_INFINITY;
+  for (const auto limit : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit allowed{};
+    if (getrlimit(limit, &allowed) == 0) least = std::min(least, allowed.rlim_cur);
+  }
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_ARENA_MAX, 1);
-  mallopt(M_TOP_PAD, 64 << 20);
+  mallopt(M_TOP_PAD, static_cast<int>(std::min(step, least / 64)));
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 #endif
 }
 
-}  // namespace
+/// HDF5 crashes where the system refuses memory to its initialisation. Throws std::bad_alloc where there is less than its needs.
+void check_memory() {
+  constexpr std::size_t least = 16 << 20;
+  void* const room = mmap(nullptr, least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) throw std::bad_alloc();
+  munmap(room, least);
+}
 
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   using namespace kvbench;
   using namespace kvbench::app;
-  keep_freed_memory();
   CLI::App app("kvbench replays KV-cache compression methods on the attention of real models.");
   app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
   app.footer(
@@ -76,9 +92,22 @@ int main(int argc, char** argv) {
   } catch (const OutOfDeviceMemory& error) {
     return fail(machine_failed, app, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(machine_failed, app, "out of memory; use fewer --threads, or a machine with more memory");
+    throw;
   } catch (const std::exception& error) {
     return fail(machine_failed, app, error.what());
   }
   return done;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  keep_freed_memory();
+  try {
+    check_memory();
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {  // printed without allocating, as there may be nothing left
+    std::fputs("kvbench: out of memory; use fewer --threads, or a machine with more memory\n", stderr);
+    return kvbench::app::machine_failed;
+  }
 }

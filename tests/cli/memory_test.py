@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory grows with the heads that are computed at the same time, not with the trace, and --memory bounds it."""
 import os
+import resource
 import subprocess
 import unittest
 
@@ -15,6 +16,11 @@ def resident(*args):
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, usage.ru_maxrss * 1024
+
+
+def limited(mib, *args):
+    """Runs kvbench with this much address space."""
+    return run(*args, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (mib * MIB, mib * MIB)))
 
 
 class Memory(CliTest):
@@ -47,6 +53,28 @@ class Memory(CliTest):
         self.fails(2, "all 2 kv heads of a layer", "leave these methods out",
                    args=("replay", self.trace, "-m", "infinigen", "--set", "infinigen.fetch=dynamic", "--memory", "200M"))
         self.fails(2, "--memory", args=("replay", self.trace, "-m", "sink", "--memory", "lots"))
+
+    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer reserves terabytes of addresses")
+    def test_short_addresses_are_an_error_of_the_machine(self):
+        sweep, table = os.path.join(self.folder, "s.toml"), os.path.join(self.folder, "r.csv")
+        with open(sweep, "w") as file:
+            file.write(f'[[run]]\ntraces = "{self.trace}"\nmethods = ["sink"]\n')
+        commands = [("info", self.trace), ("replay", self.trace, "-m", "sink,subgen", "--threads", 4, "-q", "-o", table),
+                    ("sweep", sweep, "--threads", 4, "-q"), ("report", table, "-o", table + ".html"),
+                    ("validate", self.trace, "--claim", "subgen.size", "--seeds", 20, "--threads", 4, "-q"),
+                    ("synth", "-o", os.path.join(self.folder, "other.h5"), "--tokens", 4096, "--query-heads", 2, "--kv-heads", 1)]
+        self.assertEqual(run(*commands[1]).returncode, 0)
+        refused = 0
+        for mib in (*range(20, 60, 4), 60, 80, 100, 150, 200, 300, 500):
+            if limited(mib, "--version").returncode == 127:
+                continue  # the loader finds no room for the shared libraries
+            for args in commands:
+                done = limited(mib, *args)
+                self.assertIn(done.returncode, (0, 3), (mib, args, done.stderr))
+                if done.returncode == 3:
+                    refused += 1
+                    self.assertRegex(done.stderr, "memory", (mib, args))
+        self.assertGreater(refused, 0)
 
 
 main()

@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <future>
 #include <mutex>
+#include <new>
 #include <numeric>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -41,6 +45,24 @@ class Failure {
   std::exception_ptr first_;
 };
 
+/// The number of threads, at most `wanted` and including this one, that the system starts within the limits of the process. OpenMP
+/// ends the program where it cannot start a thread.
+int startable_threads(int wanted) {
+  std::vector<std::thread> started;
+  std::promise<void> enough;
+  const std::shared_future<void> wait = enough.get_future().share();
+  try {
+    while (static_cast<int>(started.size()) + 1 < wanted) started.emplace_back([wait] { wait.wait(); });
+  } catch (const std::system_error&) {
+    // no more threads
+  } catch (const std::bad_alloc&) {
+    // no more memory
+  }
+  enough.set_value();
+  for (std::thread& thread : started) thread.join();
+  return static_cast<int>(started.size()) + 1;
+}
+
 }  // namespace
 
 DeviceChoice choose_device(const std::string& requested) {
@@ -66,7 +88,10 @@ std::size_t thread_count(const RunOptions& options) {
 void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
                     const std::function<void(Backend&, std::size_t, const PartDone&)>& work) {
   if (count == 0) return;
-  const int threads = static_cast<int>(std::min(thread_count(options), count));
+  const int wanted = static_cast<int>(std::min(thread_count(options), count)), threads = startable_threads(wanted);
+  if (threads < wanted && hooks.note) {
+    hooks.note(fmt::format("{} of {} threads run: the limits of memory or processes (ulimit) allow no more", threads, wanted));
+  }
   Failure failure;
   std::mutex reporting;
   Index finished = 0;
