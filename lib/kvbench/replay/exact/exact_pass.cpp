@@ -2,7 +2,9 @@
 #include <kvbench/replay/exact/exact_pass.hpp>
 
 #include <algorithm>
+#include <cmath>
 
+#include <kvbench/core/error.hpp>
 #include <kvbench/core/stopwatch.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
@@ -20,6 +22,19 @@ std::vector<std::int32_t> row_numbers(Index group, Index queries, Index begin, I
 
 Buffer<const float> gathered_if_present(const Buffer<const float>& source, const Buffer<std::int32_t>& rows, Backend& backend) {
   return source.present() ? gathered(source, rows, backend) : Buffer<const float>{};
+}
+
+/// Logits are finite (check_logits()), but sums of values may overflow.
+void check_finite(const ExactBlock& exact, const Head& head) {
+  const auto bad = std::ranges::find_if(exact.out, [](float x) { return !std::isfinite(x); });
+  if (bad == exact.out.end()) return;
+  const Index row = (bad - exact.out.begin()) / head.tokens.values.cols(), m = exact.block.size();
+  throw Error(
+      "prompt '{}', layer {}, query head {}: the exact output of the query at position {} is {} in fp32; write the trace with "
+      "smaller "
+      "values",
+      head.prompt.prompt_group, head.prompt.layer.value, head.place.kv_head * head.group + row / m,
+      exact.block.positions[static_cast<std::size_t>(row % m)], *bad);
 }
 
 }  // namespace
@@ -71,6 +86,7 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
                                               .scores = scores});
   exact.out = backend.read(out);
   exact.seconds = watch.seconds();
+  check_finite(exact, head);
   exact.block.scores = scores;
   exact.log_sum_exp = backend.read(lse);
   exact.scores = backend.on_host(scores);

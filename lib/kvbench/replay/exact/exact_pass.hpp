@@ -35,6 +35,7 @@ std::vector<float> query_rows(const std::vector<float>& all, Index group, Index 
 /// The number of queries of a block whose scores fit into `bytes`.
 Index block_queries(const Head& head, double bytes);
 
+/// Throws Error with prompt, layer, query head and position where an output is not finite.
 ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& backend);
 
 /// The queries [begin, begin + count) of a block.

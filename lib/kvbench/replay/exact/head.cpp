@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include <kvbench/methods/stages/rows.hpp>
+#include <kvbench/replay/exact/logit_check.hpp>
 #include <kvbench/replay/exact/value_norms.hpp>
 
 namespace kvbench {
@@ -166,10 +167,14 @@ HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const H
   std::vector<float> values = reader.read_head(prompt, layer, Array::values, place.kv_head);
   measure_values(values, info.value_dim, layer, range, slabs);
   slabs.values = uploader.upload(std::move(values));
-  slabs.keys = uploader.upload(reader.read_head(prompt, layer, Array::keys, place.kv_head));
+  std::vector<float> keys = reader.read_head(prompt, layer, Array::keys, place.kv_head);
+  const float largest_key = largest_magnitude(keys);
+  slabs.keys = uploader.upload(std::move(keys));
   slabs.queries = stacked(Array::queries, range.split, range.end);
   if (layer.speculated_queries) slabs.speculated = stacked(Array::speculated_queries, range.split, range.end);
-  if (range.first < range.split) slabs.observed = uploader.upload(stacked(Array::queries, range.first, range.split));
+  std::vector<float> observed = stacked(Array::queries, range.first, range.split);
+  check_logits(reader, place, largest_key, std::max(largest_magnitude(slabs.queries), largest_magnitude(observed)));
+  if (range.first < range.split) slabs.observed = uploader.upload(std::move(observed));
   if (layer.column_sums_end == plan.context) {
     slabs.column_sums = uploader.upload(context_column_sums(reader, prompt, layer, plan, place));
   }

@@ -51,7 +51,7 @@ struct HeadSlabs {
 /// Bytes that read_head() leaves in the uploader's memory.
 std::size_t slab_bytes(const trace::TraceInfo& info, const HeadPlace& place);
 
-/// Reads one head. May be called from any thread while backends compute. Holds at most one array in the trace's element type at
+/// Reads one head. Throws Error as Reader::read_head() and check_logits() do. May be called from any thread while backends compute. Holds at most one array in the trace's element type at
 /// a time.
 HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Uploader& uploader);
 

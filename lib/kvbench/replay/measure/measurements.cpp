@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
 
 #include <kvbench/replay/measure/bytes.hpp>
 
@@ -46,6 +49,10 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   const RowState answer = set.all.row(answer_row);
   MetricRow& metrics = result_->metrics[row_of(exact, run, g, i)];
   const SquaredError squares = set_errors(truth, answer, metrics);
+  if (std::isnan(squares.difference)) {  // means would leave it out
+    throw std::runtime_error(fmt::format("the answer to query head {} at position {} is not a number",
+                                         head_->place.kv_head * head_->group + g, exact.block.positions[query - exact.begin]));
+  }
   set_decomposition(truth, answer, set.plain.row(answer_row), metrics);
   if (entries.two_sets()) {
     metrics[static_cast<std::size_t>(Metric::mass_err)] = metrics[static_cast<std::size_t>(Metric::dir_err)] = NAN;
