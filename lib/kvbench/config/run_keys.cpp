@@ -128,7 +128,11 @@ void set_protect(const Entry& entry, SweepRun& run, bool outside) {
 
 void set_measures(const Entry& entry, SweepRun& run) {
   run.measures.clear();
-  for (const Value& item : entry.items()) run.measures.push_back(entry.choice(item, measures()));
+  for (const Value& item : entry.items()) {
+    const Measure measure = entry.choice(item, measures());
+    if (std::ranges::find(run.measures, measure) != run.measures.end()) fail_at(item.place, "'{}' is given twice", item.text);
+    run.measures.push_back(measure);
+  }
 }
 
 template <class T>

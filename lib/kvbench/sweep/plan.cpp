@@ -2,7 +2,10 @@
 #include <kvbench/sweep/plan.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include <kvbench/replay/plan/calibration.hpp>
 #include <kvbench/sweep/expand.hpp>
@@ -51,6 +54,60 @@ SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, co
   return step;
 }
 
+/// Whether two files hold the same trace, under whatever names. Only files of equal size are read.
+bool same_trace(const trace::Reader& a, const trace::Reader& b) {
+  std::error_code none;
+  return &a == &b ||
+         (std::filesystem::file_size(a.path(), none) == std::filesystem::file_size(b.path(), none) && a.sha256() == b.sha256());
+}
+
+/// The heads that a step replays, with the protocol of each.
+std::set<std::tuple<HeadPlace, Protocol>> replayed_heads(const SweepStep& step) {
+  std::set<std::tuple<HeadPlace, Protocol>> heads;
+  for (const WorkItem& item : step.replay.work_items) {
+    for (std::size_t h = 0; h < item.kv_heads.size(); ++h) heads.emplace(item.place(h), item.prompt.protocol);
+  }
+  return heads;
+}
+
+std::set<std::tuple<std::string, std::string, std::string>> configurations_of(const SweepStep& step) {
+  std::set<std::tuple<std::string, std::string, std::string>> out;
+  for (const Configuration& c : step.replay.configurations) {
+    const MethodChoice& method = step.request.methods[c.method];
+    out.emplace(method.info->name, method.params.text(), step.request.budgets[c.budget].text());
+  }
+  return out;
+}
+
+template <class T>
+bool intersect(const std::set<T>& a, const std::set<T>& b) {
+  return std::ranges::any_of(a, [&](const T& item) { return b.contains(item); });
+}
+
+/// Throws Error where steps of a run would write the same rows: results that count twice narrow intervals over traces, and equal rows
+/// make a table that cannot be read. `zip` may name a trace several times, for other budgets, layers or prompts.
+void refuse_repeats(const SweepRun& run, const std::vector<Pass>& passes, std::span<const SweepStep> steps) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto heads = replayed_heads(steps[i]);
+    const auto configurations = configurations_of(steps[i]);
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool repeats = steps[i].options.backend == steps[j].options.backend &&
+                           same_trace(*steps[i].reader, *steps[j].reader) && intersect(heads, replayed_heads(steps[j])) &&
+                           intersect(configurations, configurations_of(steps[j]));
+      if (!repeats) continue;
+      const TraceChoice &trace = passes[i].trace, &other = passes[j].trace;
+      if (trace.path != other.path || std::ranges::count(run.traces, trace.path, &TraceChoice::path) > 1)
+        fail_at(trace.place, "run '{}': {} and {} are the same trace; name it once", run.name, other.path, trace.path);
+      const Protocol protocol = passes[i].request.protocol;
+      const bool by_protocol = protocol != passes[j].request.protocol || std::ranges::count(run.protocols, protocol) > 1;
+      in_terms_of(run, where(run, steps[i]), [&] {
+        throw Error("{} names the same {} twice; name it once", by_protocol ? "`protocol`" : "`backend`",
+                    by_protocol ? "protocol" : "device");
+      });
+    }
+  }
+}
+
 SweepPlan plan_with(Traces traces, config::Sweep sweep, const RunOptions& options) {
   SweepPlan plan{.sweep = std::move(sweep), .steps = {}};
   for (std::size_t r = 0; r < plan.sweep.runs.size(); ++r) {
@@ -60,7 +117,9 @@ SweepPlan plan_with(Traces traces, config::Sweep sweep, const RunOptions& option
                       "run '{}' has no traces; name some with the key 'traces', or give all runs the same ones with `traces`",
                       run.name);
     }
-    for (const Pass& pass : expand(run, options.backend)) {
+    const std::vector<Pass> passes = expand(run, options.backend);
+    const std::size_t first = plan.steps.size();
+    for (const Pass& pass : passes) {
       SweepStep step = plan_step(run, r, pass, options, traces);
       // Measures depend on the trace alone: of several passes over the same heads only the first one measures.
       const auto measured_too = [&](const SweepStep& other) {
@@ -69,6 +128,7 @@ SweepPlan plan_with(Traces traces, config::Sweep sweep, const RunOptions& option
       if (std::ranges::any_of(plan.steps, measured_too)) step.measured.clear();
       plan.steps.push_back(std::move(step));
     }
+    refuse_repeats(run, passes, std::span(plan.steps).subspan(first));
   }
   return plan;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/plan/plan.hpp>
 
+#include <limits>
+
 #include <doctest/doctest.h>
 
 #include <kvbench/replay/plan/needs.hpp>
@@ -196,4 +198,29 @@ TEST_CASE("the methods that a prompt has the data for are found in a time linear
         CHECK(std::ssize(runnable_methods(many)) == count);
       },
       200));
+}
+
+TEST_CASE("what is given twice is refused, because it would count twice") {
+  Requests r;
+  const auto refused = [&](auto change) {
+    ReplayRequest request = r.request;
+    change(request);
+    return refusal(trace_of(40), request);
+  };
+  CHECK(contains(refused([](ReplayRequest& q) { q.seeds = {3, 5, 3}; }), "`seeds`: 3 is given twice"));
+  CHECK(contains(refused([](ReplayRequest& q) { q.layers = {5, 5}; }), "`layers`: 5 is given twice"));
+  CHECK(contains(refused([](ReplayRequest& q) { q.kv_heads = {1, 0, 1}; }), "`kv_heads`: 1 is given twice"));
+  CHECK(contains(refused([](ReplayRequest& q) { q.prompts = {"a", "a"}; }), "`prompts`: a is given twice"));
+  CHECK(contains(refused([](ReplayRequest& q) { q.budgets.push_back(q.budgets[0]); }), "`budgets`: 25% is given twice"));
+}
+
+TEST_CASE("protected tokens of any number are compared with the context without overflow") {
+  Requests r;
+  constexpr Index most = std::numeric_limits<Index>::max();
+  for (const auto& [first, last] :
+       {std::pair{most, most}, std::pair{most, Index{0}}, std::pair{Index{0}, most}, std::pair{Index{500}, Index{460}}}) {
+    CAPTURE(first);
+    r.request.protect_first = first, r.request.protect_last = last;
+    CHECK(contains(refusal(trace_of(40), r.request), "tokens are the whole context of prompt 'a', which has 960"));
+  }
 }

@@ -97,3 +97,22 @@ TEST_CASE("the place of an error is that of the key in the run or in [defaults],
                  "s.toml:1:1: run '1' on " + (sweeps.folder / "t.h5") + ": a head of 40"));
   CHECK(contains(message_of<Error>([&] { estimate(plan, {}); }), "raise `memory`, or"));
 }
+
+TEST_CASE("a run that replays the same heads of a trace twice is refused") {
+  const Sweeps sweeps;
+  std::filesystem::copy_file(sweeps.folder / "t.h5", sweeps.folder / "copy.h5");
+  const std::string run = "[[run]]\nmethods = \"sink\"\nbudgets = [8, 12]\n";
+  const auto refused = [&](const std::string& lines) { return sweeps.plan_refusal(run + lines); };
+  CHECK(contains(refused("traces = [\"t.h5\", \"u.h5\", \"t.h5\"]\n"), "s.toml:4:27: run '1': "));
+  CHECK(contains(refused("traces = [\"t.h5\", \"./t.h5\"]\n"), "are the same trace; name it once"));
+  CHECK(contains(refused("traces = [\"t.h5\", \"copy.h5\"]\n"), "copy.h5 are the same trace; name it once"));
+  const std::string trace = "traces = \"t.h5\"\n";
+  CHECK(contains(refused(trace + "protocol = [\"prefill\", \"prefill\"]\n"), "'protocol' names the same protocol twice"));
+  CHECK(contains(refused(trace + "protocol = [\"auto\", \"decode\"]\n"), "'protocol' names the same protocol twice"));
+  CHECK(contains(refused(trace + "device = [\"cpu\", \"cpu\"]\n"), "'device' names the same device twice"));
+  CHECK(contains(refused(trace + "seeds = [3, 3]\n"), "'seeds': 3 is given twice"));
+  CHECK(contains(refused(trace + "measure = [\"clusterability\", \"clusterability\"]\n"), "'clusterability' is given twice"));
+  CHECK(sweeps.plan(run + trace + "protocol = [\"prefill\", \"decode\"]\n").steps.size() == 2);
+  // zip may name a trace for every budget.
+  CHECK(sweeps.plan(run + "traces = [\"t.h5\", \"t.h5\"]\nzip = [\"traces\", \"budgets\"]\n").steps.size() == 2);
+}

@@ -56,11 +56,20 @@ PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const
   plan.base = plan.context;
   plan.protect_first = request.protect_first;
   plan.protect_last = request.protect_last;
-  if (plan.middle() < 1) {
+  if (plan.protect_first >= plan.context || plan.protect_last >= plan.context - plan.protect_first) {
     throw Error("{}: {} + {} tokens are the whole context of prompt '{}', which has {}; protect fewer tokens",
                 protection(request), plan.protect_first, plan.protect_last, prompt.id, plan.context);
   }
   return plan;
+}
+
+/// Throws Error where the list has an item twice. Seeds that are counted twice narrow intervals, and equal rows make a table that
+/// cannot be read.
+template <class T>
+void refuse_twice(std::vector<T> list, const char* field) {
+  std::ranges::sort(list);
+  const auto twice = std::ranges::adjacent_find(list);
+  if (twice != list.end()) throw Error("{}: {} is given twice; give it once", field, *twice);
 }
 
 bool wanted(const std::vector<std::int64_t>& list, std::int64_t value) {
@@ -68,6 +77,9 @@ bool wanted(const std::vector<std::int64_t>& list, std::int64_t value) {
 }
 
 void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  refuse_twice(request.prompts, "`prompts`");
+  refuse_twice(request.layers, "`layers`");
+  refuse_twice(request.kv_heads, "`kv_heads`");
   std::vector<std::string> ids;
   std::vector<std::int64_t> layers;
   for (const auto& prompt : trace.prompts) {
@@ -204,6 +216,10 @@ std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayR
 }
 
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request) {
+  std::vector<std::string> budgets;
+  for (const Budget& budget : request.budgets) budgets.push_back(budget.text());
+  refuse_twice(std::move(budgets), "`budgets`");
+  refuse_twice(request.seeds, "`seeds`");
   check_selection(trace, request);
   ReplayPlan plan;
   plan.configurations = list_configurations(request);

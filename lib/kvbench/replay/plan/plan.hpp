@@ -65,8 +65,8 @@ struct ReplayPlan {
 };
 
 /// Resolves the request against the trace. Throws Error with the field or prompt at fault and the remedy for unknown layers,
-/// heads or prompts, layers without queries to evaluate, a window as long as the prompt, and a budget larger than every
-/// context.
+/// heads or prompts, anything but a method that is given twice, layers without queries to evaluate, a window as long as the prompt, and a budget
+/// larger than every context.
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request);
 
 /// The heads that the request selects by prompts, layers and kv_heads, in plan order. Throws Error where the trace lacks one of
