@@ -8,7 +8,9 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/report/claim_table.hpp>
 #include <kvbench/report/report.hpp>
+#include <kvbench/report/text.hpp>
 
+#include "../command_line.hpp"
 #include "commands.hpp"
 #include "output.hpp"
 
@@ -55,7 +57,7 @@ void tell_apart(std::vector<CsvTable>& tables) {
   for (CsvTable& table : tables) {
     const std::string name = std::filesystem::path(table.file).filename().string();
     const auto same = [&](const CsvTable& other) { return std::filesystem::path(other.file).filename() == name; };
-    if (std::ranges::count_if(tables, same) > 1) table.name = table.file;
+    if (std::ranges::count_if(tables, same) > 1) table.name = printable(table.file);
   }
 }
 
@@ -127,7 +129,7 @@ Command add_report(CLI::App& app) {
       ->required();
   flags->add_option("-o,--output", o.output, "Output file (.html or .md), written atomically; -: standard output")->required();
   flags->add_option("--format", o.format, "html or md (default: implied by the name of the output)")
-      ->check(CLI::IsMember({"html", "md"}));
+      ->check(one_of({"html", "md"}));
   flags->add_option(
       "--raw", o.raw,
       "Raw results of the same replays (--raw of replay): adds the distribution of errors, and errors along the text");

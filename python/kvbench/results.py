@@ -3,6 +3,7 @@
 
 import csv
 import os
+import re
 
 from ._schema import Error
 
@@ -23,9 +24,17 @@ def _number(text):
         return text
 
 
+# kvbench protects texts that a spreadsheet would compute with an apostrophe.
+_PROTECTED = re.compile("'+[-=+@\t\r\n]")
+
+
+def _plain(text):
+    return text[1:] if _PROTECTED.match(text) else text
+
+
 def _typed(column, text):
     if column in TEXT:
-        return text or None
+        return _plain(text) or None
     return _integer(text) if column in INTEGER else _number(text)
 
 
@@ -50,4 +59,7 @@ def load_csv(path):
             return [{column: _typed(column, text) for column, text in row.items()} for row in reader]
     converters = {column: _integer for column in columns if column in INTEGER}
     texts = {column: str for column in columns if column in TEXT}
-    return pandas.read_csv(path, dtype=texts, converters=converters, keep_default_na=False, na_values=[""])
+    frame = pandas.read_csv(path, dtype=texts, converters=converters, keep_default_na=False, na_values=[""])
+    for column in texts:
+        frame[column] = frame[column].map(_plain, na_action="ignore")
+    return frame

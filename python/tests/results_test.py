@@ -64,6 +64,15 @@ class Results(PackageTest):
                     self.assertEqual(ours[column], value, column)
         self.assertEqual(len(frame[(frame.method == "sink") & (frame.layer == 1) & (frame.budget == "48")]), 1 + 4)
 
+    def test_texts_that_a_spreadsheet_would_compute(self):
+        with open(self.csv, newline="") as file:
+            text = file.read()
+        self.csv = self.path("protected.csv")
+        with open(self.csv, "w", newline="") as file:
+            file.write(text.replace(",sink,", ",'=1+1,").replace(",random,", ",''@,"))
+        for rows in [self.without_pandas()] + ([kvbench.load_csv(self.csv).to_dict("records")] if pandas else []):
+            self.assertEqual({r["method"] for r in rows}, {"=1+1", "'@"})
+
     def test_other_files_are_refused(self):
         with self.refuses("none.csv", "no such file"):
             kvbench.load_csv(self.path("none.csv"))

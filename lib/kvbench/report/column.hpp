@@ -55,7 +55,7 @@ Column<Row> commit_column(const char* type = "") {
   return {"commit", "commit that kvbench was built from", [](const Row&) { return std::string(commit()); }, type};
 }
 
-/// RFC 4180 quoting, LF, one header line.
+/// One header line, and one csv_line() per row.
 template <class Row>
 std::string csv_of(std::span<const Column<Row>> columns, std::span<const Row> rows, bool times = true) {
   std::string out;

@@ -39,7 +39,7 @@ class Scanner {
         throw Error("{}:{}: more fields than the {} {}; is the file edited?", file_, row.line, most_fields_,
                     row.line == 1 ? "that a table of kvbench can have" : "of the header");
       }
-      row.cells.push_back(field());
+      row.cells.push_back(csv_text(field()));
     } while (take(','));
     end_of_line();
     return row;
@@ -121,7 +121,8 @@ template <class F>
 CsvTable scan(std::string_view text, const std::string& file, F take) {
   if (text.empty()) throw Error("{}: the file is empty; was the run that should write it interrupted?", file);
   check_text(text, file);
-  CsvTable table{.file = file, .name = std::filesystem::path(file).filename().string(), .columns = {}, .rows = {}, .index = {}};
+  CsvTable table{
+      .file = file, .name = printable(std::filesystem::path(file).filename().string()), .columns = {}, .rows = {}, .index = {}};
   Scanner scanner(text, file);
   add_header(table, scanner.header());
   if (scanner.done()) throw Error("{}: has a header but no rows; there is nothing to report", file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads CSV files (RFC 4180) as a whole. Errors name file and line.
+// Reads CSV files as csv_line() writes them, as a whole. Errors name file and line.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct CsvRow {
 
 struct CsvTable {
   std::string file;  ///< path as given, for messages
-  std::string name;  ///< without its folder, for reports
+  std::string name;  ///< without its folder, printable(), for reports
   std::vector<std::string> columns;
   std::vector<CsvRow> rows;  ///< each as long as `columns`
 

@@ -81,7 +81,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   ReportTables sorted;
   for (const CsvTable& table : tables) sorted.of(kind_of(table)).push_back(&table);
   Document document{
-      .title = options.title,
+      .title = printable(options.title),
       .description = options.description,
       .made_by = fmt::format("Written by kvbench {} ({}). docs/results.md defines the metrics.", version(), commit()),
       .answers = {},

@@ -2,6 +2,7 @@
 #include <kvbench/report/text.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -9,7 +10,18 @@
 namespace kvbench {
 namespace {
 
-std::string csv_field(const std::string& text) {
+/// Whether a spreadsheet would compute the text, not counting apostrophes before it, one of which protects it.
+bool is_formula(const std::string& text) {
+  const std::size_t first = text.find_first_not_of('\'');
+  if (first == text.npos || std::string_view("=+-@\t\r\n").find(text[first]) == std::string_view::npos) return false;
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return code == std::errc::invalid_argument || end != text.data() + text.size();
+}
+
+std::string csv_field(std::string text) {
+  if (invalid_utf8(text) != std::string::npos) text = printable(text);
+  if (is_formula(text)) text.insert(0, 1, '\'');
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) {
@@ -19,15 +31,29 @@ std::string csv_field(const std::string& text) {
   return quoted + '"';
 }
 
-/// Length in bytes of the character that begins with `lead`; 0 where none does.
-std::size_t utf8_length(unsigned char lead) {
-  if (lead < 0x80) return lead >= 0x20 || lead == '\t' || lead == '\n' || lead == '\r' ? 1 : 0;
-  if (lead >= 0xC2 && lead < 0xE0) return 2;
-  if (lead >= 0xE0 && lead < 0xF0) return 3;
-  return lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+/// Length in bytes of the UTF-8 character with which the text begins; 0 where it begins with none (RFC 3629).
+std::size_t character_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const std::size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  if (length < 2) return length;
+  if (length > text.size()) return 0;
+  for (std::size_t k = 1; k < length; ++k) {
+    if ((byte(k) & 0xC0) != 0x80) return 0;
+  }
+  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
+  const bool surrogate = lead == 0xED && byte(1) >= 0xA0, beyond = lead == 0xF4 && byte(1) >= 0x90;
+  return overlong || surrogate || beyond ? 0 : length;
 }
 
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+
 }  // namespace
+
+std::string csv_text(std::string field) {
+  if (field.starts_with('\'') && is_formula(field)) field.erase(0, 1);
+  return field;
+}
 
 std::string csv_line(std::span<const std::string> fields) {
   std::string out;
@@ -109,6 +135,10 @@ std::string interval_text(double mean, double lo, double hi) {
   return fmt::format("{} [{}, {}]", three_digits(mean), three_digits(lo), three_digits(hi));
 }
 
+std::string short_interval(double lo, double hi) {
+  return std::isnan(lo) || std::isnan(hi) ? "-" : fmt::format("{}..{}", short_number(lo), short_number(hi));
+}
+
 std::string range_text(std::span<const double> values) {
   const auto [least, most] = std::ranges::minmax(values);
   const std::string a = short_number(least), b = short_number(most);
@@ -117,17 +147,28 @@ std::string range_text(std::span<const double> values) {
 
 std::size_t invalid_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = utf8_length(static_cast<unsigned char>(text[i]));
-    if (length == 0 || i + length > text.size()) return i;
-    for (std::size_t k = 1; k < length; ++k) {
-      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return i;
-    }
+    const std::size_t length = character_length(text.substr(i));
+    if (length == 0 || (is_control(text[i]) && std::string_view("\t\n\r").find(text[i]) == std::string_view::npos)) return i;
     i += length;
   }
   return std::string_view::npos;
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = character_length(text.substr(i));
+    if (length == 0 || is_control(text[i]))
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+    else
+      out += text.substr(i, length);
+    i += std::max<std::size_t>(1, length);
+  }
+  return out;
+}
+
 std::string escape_xml(std::string_view text) {
+  if (invalid_utf8(text) != std::string_view::npos) return escape_xml(printable(text));
   std::string out;
   for (const char c : text) {
     if (c == '&')

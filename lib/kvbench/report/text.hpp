@@ -11,8 +11,11 @@
 
 namespace kvbench {
 
-/// One CSV line with LF, quoted as in RFC 4180.
+/// One CSV line with LF, quoted as in RFC 4180. Texts that a spreadsheet would compute (they begin with = + - @, a tab or a line end,
+/// and are not numbers) begin with an apostrophe, which csv_text() removes. Text that is not UTF-8 is written as printable().
 std::string csv_line(std::span<const std::string> fields);
+/// The text that csv_line() wrote as this field, without quotes.
+std::string csv_text(std::string field);
 
 /// Rows of a short table, header first.
 using TextRows = std::vector<std::vector<std::string>>;
@@ -37,6 +40,9 @@ std::string three_digits(double value);
 /// "0.117 [0.112, 0.122]", or the mean alone where there is no interval.
 std::string interval_text(double mean, double lo, double hi);
 
+/// "0.112..0.122", or "-" where there is no interval.
+std::string short_interval(double lo, double hi);
+
 /// "5.41 to 27.4", or one number where all values are equal. `values` must not be empty.
 std::string range_text(std::span<const double> values);
 
@@ -56,6 +62,9 @@ class DistinctTexts {
 /// Position of the first byte that is not UTF-8 text, npos if there is none. Control characters other than tab and line ends are
 /// not text.
 std::size_t invalid_utf8(std::string_view text);
+
+/// The text with every byte that is not UTF-8, and every control character, as \xHH.
+std::string printable(std::string_view text);
 
 /// Escapes a text for HTML and SVG, in content and in quoted attributes.
 std::string escape_xml(std::string_view text);

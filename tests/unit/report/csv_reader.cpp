@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/report/text.hpp>
 
 using namespace kvbench;
 
@@ -104,4 +105,29 @@ TEST_CASE("counts are whole numbers that an integer can hold") {
   CHECK(table.count(table.rows[1], "v") == 0);
   for (const std::size_t bad : {2, 3, 4, 5}) CHECK_THROWS_AS(table.count(table.rows[bad], "v"), Error);
   CHECK(table.count(table.rows[0], "w") == 0);
+}
+
+TEST_CASE("texts that a spreadsheet would compute are protected, and read back as they were") {
+  const std::vector<std::string> plain = {"-0.5", "-inf", "-1e-7", "12", "", "a=b", "'quoted'", "it's", "-1e999"};
+  for (const std::string& text : plain) CHECK(csv_line({&text, 1}) == text + "\n");
+  const std::vector<std::string> formulas = {"=1+1",  "+1",     "-1+1", "-",      "@SUM(A1)", "\t=1",       "\r",       "\nx",
+                                             "'=1+1", "''-0.5", "'@",   "=\"a\"", "=a,b",     "-2+3\r\n=4", "=\xC3\xA9"};
+  for (const std::string& text : formulas) {
+    CAPTURE(text);
+    const std::string line = csv_line({&text, 1});
+    CHECK((line.starts_with("'") || line.starts_with("\"'")));
+    CHECK(cells("a\n" + line, 0) == std::vector<std::string>{text});
+  }
+  for (const std::string& text : plain) CHECK(cells("a,b\n" + text + ",\n", 0)[0] == text);
+}
+
+TEST_CASE("a CSV holds text whatever its fields hold") {
+  const std::vector<std::string> fields = {"a\x01z",           "\xFF\xC3",   "\xE0\x80\x80", "\xED\xA0\x80",
+                                           "\xF4\x90\x80\x80", "two\nlines", "\xC3\xA9"};
+  const CsvTable table = parse_csv("a,b,c,d,e,f,g\n" + csv_line(fields), "f.csv");
+  const std::vector<std::string> read = {
+      "a\\x01z", "\\xff\\xc3", "\\xe0\\x80\\x80", "\\xed\\xa0\\x80", "\\xf4\\x90\\x80\\x80", "two\nlines", "\xC3\xA9"};
+  CHECK(table.rows[0].cells == read);
+  CHECK(printable("a\tb\x7F\n") == "a\\x09b\\x7f\\x0a");
+  CHECK(escape_xml("<\x01>") == "&lt;\\x01&gt;");
 }
