@@ -3,9 +3,10 @@
 import html.parser
 import os
 import re
+import subprocess
 import xml.etree.ElementTree
 
-from support import CliTest, main, rows, run
+from support import CliTest, KVBENCH, main, rows, run
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -171,6 +172,45 @@ class Report(CliTest):
         for word in ("Replay: t.h5, decode", "Run first: t.h5, decode", "Run second: t.h5, decode", "Bounds and claims", "Measures of keys and values",
                      "subgen.lemma1", "covering radius / spread", "run.csv", "swept.measures.csv"):
             self.assertIn(word, words)
+
+    def test_names_of_any_kind(self):
+        """What replay and sweep write is read again, whatever the names of files and runs hold."""
+        kept = os.path.join(os.fsencode(self.folder), b"=k\"\n\r\x01\xff.h5")
+        raw, swept, title = self.path("k.h5"), self.path("names.csv"), b"\x01\xfftitle"
+        self.assertEqual(run("replay", self.trace, "-m", "sink", "--raw", raw, "--raw-outputs", "-q").returncode, 0)
+        os.rename(raw, kept)
+        sweep = self.write("names.toml", '[[run]]\nname = "=1+1\\u0001\\r\\n\\""\ntraces = "t.h5"\nmethods = ["sink", "quest"]\n')
+        done = subprocess.run([KVBENCH, "replay", self.trace, "-m", b"file:" + kept + b",sink", "--rows", "query", "-q"], capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        csv = self.write("kept.csv", done.stdout.decode())
+        self.assertEqual(run("compare", csv, "--by", "all").returncode, 0)
+        self.assertEqual(run("sweep", sweep, "-q", "-o", swept).returncode, 0)
+        self.assertTrue(self.read(swept).split("\n")[1].startswith("\"'=1+1\\x01\\x0d\\x0a\"\""))
+        for tables in ([csv], [swept]):
+            page = subprocess.run([KVBENCH, "report", *tables, "-o", self.path("names.html"), "--title", title], capture_output=True)
+            self.assertEqual(page.returncode, 0, page.stderr)
+            text = self.read(self.path("names.html"))
+            Page(text)
+            self.assertIn("\\x01\\xfftitle", text)
+        self.assertIn("Run =1+1\\x01", text)
+        os.remove(kept)
+
+    def test_few_queries_have_no_interval(self):
+        short = self.synth("short.h5", queries=16)
+        done = run("replay", short, "-m", "sink,random,quest", "-q", "-o", self.path("short.csv"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for row in rows(self.read(self.path("short.csv"))):
+            self.assertEqual([row[c] for c in ("rel_err_lo", "rel_err_hi", "diff_best_lo", "diff_best_hi")], [""] * 4)
+            self.assertIn("no interval of the mean: it takes two blocks of 16 neighbouring queries", row["reason"])
+        self.assertIn("too few queries", run("replay", short, "-m", "sink", "-q", "--format", "table").stdout)
+        self.assertIn("too few queries", self.report(self.path("short.csv")))
+        raw = self.path("short.raw.h5")
+        run("replay", short, "-m", "sink,random,quest", "-q", "--raw", raw)
+        compared = run("compare", raw)
+        self.assertEqual(compared.returncode, 0, compared.stderr)
+        self.assertEqual({r["diff_lo"] + r["ratio_hi"] for r in rows(compared.stdout)}, {""})
+        for name in ("short.h5", "short.raw.h5"):
+            os.remove(self.path(name))
 
     def test_complaints(self):
         good = self.read(self.csv)

@@ -32,8 +32,9 @@ void set_claim(CheckRow& row, const Contrast& c, const std::string& what) {
     return;
   }
   row.decide_between(c.p_for, c.p_against);
-  row.text = fmt::format("{}: mean {:+.4g} [{:+.4g}, {:+.4g}], median {:+.4g}, positive in {} of {} independent units", what,
-                         c.mean, c.interval.lo, c.interval.hi, c.median, c.positive, c.units);
+  const std::string interval = c.units < 2 ? "" : fmt::format(" [{:+.4g}, {:+.4g}]", c.interval.lo, c.interval.hi);
+  row.text = fmt::format("{}: mean {:+.4g}{}, median {:+.4g}, positive in {} of {} independent units", what, c.mean, interval,
+                         c.median, c.positive, c.units);
 }
 
 }  // namespace kvbench

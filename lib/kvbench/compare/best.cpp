@@ -83,7 +83,8 @@ void mark(const Group& group) {
     if (!sums) continue;
     r->best = label_of({best.method, best.params, {}});
     if (r == &best) {
-      r->diff_best = 0, r->diff_best_interval = {0, 0}, r->tied = true;
+      r->diff_best = 0, r->tied = true;
+      if (best.sums.blocks_with_values() > 1) r->diff_best_interval = {0, 0};
     } else {
       tested.push_back(r);
       pairs.push_back(std::move(*sums));

@@ -254,9 +254,12 @@ std::string test_text(const RelationResult& result, bool with_trace) {
 std::string effect_text(const RelationResult& result) {
   const Comparison& c = result.comparison;
   if (c.outcome == Outcome::skipped) return c.reason;
-  std::string out =
-      fmt::format("ratio {:.3g} [{:.3g}, {:.3g}], difference {:.3g} [{:.3g}, {:.3g}]", c.ratio(), c.ratio_interval.lo,
-                  c.ratio_interval.hi, c.test.difference, c.test.interval.lo, c.test.interval.hi);
+  const auto with_interval = [](double value, const Interval& interval) {
+    if (std::isnan(interval.lo)) return fmt::format("{:.3g}", value);
+    return fmt::format("{:.3g} [{:.3g}, {:.3g}]", value, interval.lo, interval.hi);
+  };
+  std::string out = fmt::format("ratio {}, difference {}", with_interval(c.ratio(), c.ratio_interval),
+                                with_interval(c.test.difference, c.test.interval));
   if (!std::isnan(result.p_value)) out += fmt::format(", p = {:.2g} ({:.2g} by Holm)", result.p_value, c.p_adjusted);
   out += fmt::format(", {} blocks of queries", c.test.blocks);
   if (c.seeds > 0) out += fmt::format(", {} seeds", c.seeds);

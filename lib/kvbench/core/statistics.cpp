@@ -55,6 +55,11 @@ std::vector<double> resampled_counts(std::uint32_t count, std::uint32_t resample
 Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols, int resamples) {
   assert(sums.size() == counts.size() && !sums.empty() && sums.size() % cols == 0);
   const std::size_t rows = sums.size() / cols;
+  std::size_t observed = 0;
+  for (std::size_t i = 0; i < rows; ++i) {
+    observed += std::ranges::any_of(counts.subspan(i * cols, cols), [](double count) { return count != 0; });
+  }
+  if (observed < 2) return {NAN, NAN};
   std::vector<double> means;
   for (int r = 0; r < resamples; ++r) {
     const auto row_times = resampled_counts(static_cast<std::uint32_t>(rows), static_cast<std::uint32_t>(r), 0);

@@ -31,7 +31,7 @@ TextRows brief_comparisons(std::span<const Comparison> rows) {
     } else {
       const PairedTest& t = r.test;
       for (const double value : {t.mean_a, t.mean_b, t.difference}) cells.push_back(short_number(value));
-      cells.push_back(fmt::format("{}..{}", short_number(t.interval.lo), short_number(t.interval.hi)));
+      cells.push_back(short_interval(t.interval.lo, t.interval.hi));
       for (const double p : {t.p_value, r.p_adjusted}) cells.push_back(short_number(p));
     }
     cells.emplace_back(name_of(r.outcome));
@@ -72,11 +72,11 @@ std::span<const Column<Comparison>> compare_columns() {
       {"mean_a", "mean of a over the pairs", of_test(&PairedTest::mean_a)},
       {"mean_b", "mean of b over the pairs", of_test(&PairedTest::mean_b)},
       {"diff", "mean of a - b over the pairs", of_test(&PairedTest::difference)},
-      {"diff_lo", "lower end of its 95 % bootstrap interval",
+      {"diff_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two blocks",
        where_compared([](const Comparison& r) { return r.test.interval.lo; })},
       {"diff_hi", "upper end of this interval", where_compared([](const Comparison& r) { return r.test.interval.hi; })},
       {"ratio", "mean_a / mean_b", where_compared([](const Comparison& r) { return r.ratio(); })},
-      {"ratio_lo", "lower end of its 95 % bootstrap interval",
+      {"ratio_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two blocks",
        where_compared([](const Comparison& r) { return r.ratio_interval.lo; })},
       {"ratio_hi", "upper end of this interval", where_compared([](const Comparison& r) { return r.ratio_interval.hi; })},
       {"p_value", "two-sided p-value of the data, if a and b were equal on average", of_test(&PairedTest::p_value)},

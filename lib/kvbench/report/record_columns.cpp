@@ -100,7 +100,8 @@ void add_summary(std::vector<RecordColumn>& c, const std::string& name, const st
     add("_p99", ": 99 % quantile", &Summary::p99);
   if (!all) return;
   add("_max", ": largest", &Summary::max);
-  add("_lo", ": lower end of the 95 % bootstrap interval of the mean", &Summary::lo);
+  add("_lo", ": lower end of the 95 % bootstrap interval of the mean; empty where the row has fewer than two blocks",
+      &Summary::lo);
   add("_hi", ": upper end of the 95 % bootstrap interval of the mean", &Summary::hi);
 }
 
@@ -112,7 +113,7 @@ void add_best(std::vector<RecordColumn>& c) {
        text_of(&Record::best), "text"});
   c.push_back({"diff_best", "mean of rel_err minus that of the best, paired by query, query head and seed",
                where_ok(&Record::diff_best), "number"});
-  c.push_back({"diff_best_lo", "lower end of its 95 % bootstrap interval",
+  c.push_back({"diff_best_lo", "lower end of its 95 % bootstrap interval; empty where the row has fewer than two blocks",
                where_ok([](const Record& r) { return r.diff_best_interval.lo; }), "number"});
   c.push_back({"diff_best_hi", "upper end of this interval", where_ok([](const Record& r) { return r.diff_best_interval.hi; }),
                "number"});

@@ -101,7 +101,7 @@ void add_row(const Series& series, const ReplayRow& r, const std::string& part, 
   } else {
     const std::string interval = fmt::format("{} to {}", three_digits(r.error_lo), three_digits(r.error_hi));
     cells.push_back(number_cell(r.error));
-    cells.push_back(std::isnan(r.error_lo) ? "" : r.estimable() ? interval : "not estimable");
+    cells.push_back(std::isnan(r.error_lo) ? "too few queries" : r.estimable() ? interval : "not estimable");
     for (const double value : {r.median, r.held, r.read, r.seconds, r.recall}) cells.push_back(number_cell(value));
     cells.push_back(standing(series, r, lowest));
   }

@@ -27,7 +27,7 @@ struct Brief {
 std::string interval_of(const Record& r) {
   const Summary& s = r.of(Metric::rel_err);
   if (!s.mean_is_estimable()) return "not estimable";
-  return fmt::format("{}..{}", short_number(s.lo), short_number(s.hi));
+  return !std::isnan(s.mean) && std::isnan(s.lo) ? "too few queries" : short_interval(s.lo, s.hi);
 }
 
 constexpr Brief brief_columns[] = {
@@ -129,8 +129,7 @@ std::string text_table(std::span<const Record> records) {
   TextRows rows = {{"over texts", "budget", "texts", "rel_err", "95% interval", "mean rank", "wins"}};
   for (const TextSummary& t : texts) {
     rows.push_back({label_of({t.method, t.params, {}}), t.budget, fmt::format("{}", t.texts), short_number(t.error),
-                    fmt::format("{}..{}", short_number(t.interval.lo), short_number(t.interval.hi)), short_number(t.mean_rank),
-                    fmt::format("{}", t.wins)});
+                    short_interval(t.interval.lo, t.interval.hi), short_number(t.mean_rank), fmt::format("{}", t.wins)});
   }
   return aligned_rows(rows, [](std::size_t column) { return column == 0; });
 }

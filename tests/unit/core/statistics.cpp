@@ -16,11 +16,14 @@ TEST_CASE("quantiles interpolate between order statistics") {
   CHECK(quantile({1, 2}, 1.0) == 2);
 }
 
-TEST_CASE("one block gives a point, two blocks an interval") {
+TEST_CASE("two blocks give an interval, one block none, whatever its seeds") {
   const double sum[] = {6, 0}, count[] = {2, 2};
   const Interval one = bootstrap_mean(std::span(sum).first(1), std::span(count).first(1), 1);
-  CHECK(one.lo == 3);
-  CHECK(one.hi == 3);
+  CHECK(std::isnan(one.lo));
+  CHECK(std::isnan(one.hi));
+  CHECK(std::isnan(bootstrap_mean(sum, count, 2).lo));  // [1 block][2 seeds]
+  const double second_empty[] = {2, 0};
+  CHECK(std::isnan(bootstrap_mean(sum, second_empty, 1).lo));
   const Interval two = bootstrap_mean(sum, count, 1);
   CHECK(two.lo == 0);
   CHECK(two.hi == 3);

@@ -85,10 +85,29 @@ TEST_CASE("a row over the trace is the mean over heads, queries and seeds") {
   CHECK(rows[0].attend_s == Approx(8));
   CHECK(rows[1].exact_s == Approx(12));
   CHECK(rows[0].rel_err_fro.mean == Approx(1.5));
-  CHECK(rel_err(rows[0]).lo <= rel_err(rows[0]).mean);
-  CHECK(rel_err(rows[0]).hi >= rel_err(rows[0]).mean);
-  CHECK(rel_err(rows[0]).lo < rel_err(rows[0]).hi);  // two seeds
-  CHECK(std::isnan(rows[0].metrics[1].lo));          // intervals for rel_err only
+}
+
+TEST_CASE("a row has an interval from two blocks of queries on, and otherwise the reason") {
+  constexpr std::size_t queries = 32;
+  Results t;
+  for (const Record& row : t.rows(Grain::query)) {  // of two seeds, but one block
+    CHECK(std::isnan(rel_err(row).lo));
+    CHECK(std::isnan(rel_err(row).hi));
+    CHECK(row.reason == (row.query ? "" : "no interval of the mean: it takes two blocks of 16 neighbouring queries"));
+  }
+  for (HeadResult& head : t.results.heads) {
+    head.positions.resize(queries);
+    std::iota(head.positions.begin(), head.positions.end(), 30);
+    for (CellResult& cell : head.cells) {
+      cell.metrics.resize(2 * queries);
+      for (std::size_t row = 0; row < 2 * queries; ++row) cell.metrics[row].fill(static_cast<float>(row));
+    }
+  }
+  const Record row = t.rows(Grain::trace)[0];
+  CHECK(row.reason.empty());
+  CHECK(rel_err(row).lo < rel_err(row).mean);
+  CHECK(rel_err(row).hi > rel_err(row).mean);
+  CHECK(std::isnan(row.metrics[1].lo));  // intervals for rel_err only
 }
 
 TEST_CASE("the mean of equal whole numbers is this number") {

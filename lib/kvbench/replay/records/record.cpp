@@ -7,6 +7,7 @@
 #include <set>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/paired_test.hpp>
 #include <kvbench/replay/records/values.hpp>
 
 namespace kvbench {
@@ -157,6 +158,14 @@ std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) 
   return ok;
 }
 
+/// The reason why a row has no interval, which would be that of a single block and so claim certainty. Rows of one query need none.
+void explain_interval(Record& record) {
+  const Summary& error = record.of(Metric::rel_err);
+  if (record.query || std::isnan(error.mean) || !std::isnan(error.lo)) return;
+  if (!record.reason.empty()) record.reason += "; ";
+  record.reason += fmt::format("no interval of the mean: it takes two blocks of {} neighbouring queries", queries_per_block);
+}
+
 class Summarizer {
  public:
   Summarizer(const ReplayResults& results, Grain grain) : results_(results), grain_(grain) {
@@ -226,6 +235,7 @@ class Summarizer {
       add_costs(ok, seeds, results_.prompts, record);
       add_metrics(ok, seeds, record);
       add_notes(ok, record);
+      explain_interval(record);
     }
     records_.push_back(std::move(record));
   }

@@ -21,7 +21,7 @@ enum class Grain { trace, layer, head, query };
 /// NaN = the metric does not apply.
 struct Summary {
   double mean = NAN, p1 = NAN, p50 = NAN, p90 = NAN, p99 = NAN, max = NAN;
-  double lo = NAN, hi = NAN;  ///< 95 % bootstrap interval of the mean
+  double lo = NAN, hi = NAN;  ///< 95 % bootstrap interval of the mean; NaN with fewer than two blocks of queries
 
   /// Whether the mean is known to better than a factor of four. Where a few huge values determine it, another sample of queries
   /// could give a mean of another order of magnitude.
