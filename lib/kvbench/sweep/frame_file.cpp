@@ -17,6 +17,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/input_file.hpp>
 #include <kvbench/core/output_path.hpp>
+#include <kvbench/core/temporary_folder.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::sweep {
@@ -106,7 +107,7 @@ void FrameFile::fail(const char* doing, int cause) const {
 
 void FrameFile::open(Mode mode) {
   if (mode == Mode::scratch) {
-    path_ = (std::filesystem::temp_directory_path() / "kvbench-cells-XXXXXX").string();
+    path_ = (temporary_folder() / "kvbench-cells-XXXXXX").string();
     fd_ = ::mkostemp(path_.data(), O_CLOEXEC);
     if (fd_ < 0) fail("cannot be written", errno);
     ::unlink(path_.c_str());

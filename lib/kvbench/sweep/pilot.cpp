@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include <kvbench/core/temporary_folder.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/sweep/codec.hpp>
@@ -22,7 +23,7 @@ constexpr Index most_queries = 64, observed_queries = 64;
 
 /// A temporary file of this process, removed by the destructor.
 struct ScratchFile {
-  std::string path = (std::filesystem::temp_directory_path() / fmt::format("kvbench-pilot-{}.h5", ::getpid())).string();
+  std::string path = (temporary_folder() / fmt::format("kvbench-pilot-{}.h5", ::getpid())).string();
   ~ScratchFile() { ::unlink(path.c_str()); }
 };
 

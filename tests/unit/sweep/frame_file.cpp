@@ -2,6 +2,7 @@
 #include <kvbench/sweep/frame_file.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -183,4 +184,16 @@ TEST_CASE("a frame that claims a sparse file costs no memory") {
   CHECK(FrameFile(folder / "f", Mode::read).frames().empty());
   ::getrusage(RUSAGE_SELF, &after);
   CHECK(after.ru_maxrss - before.ru_maxrss < 100'000);  // KiB
+}
+
+TEST_CASE("a folder for temporary files that does not exist is named with the variable that sets it") {
+  const char* before = std::getenv("TMPDIR");
+  const std::string folder = before == nullptr ? "" : before;
+  ::setenv("TMPDIR", "/nowhere/at/all", 1);
+  const std::string message = message_of<Error>([] { FrameFile file("", Mode::scratch); });
+  if (before == nullptr)
+    ::unsetenv("TMPDIR");
+  else
+    ::setenv("TMPDIR", folder.c_str(), 1);
+  CHECK(contains(message, "set TMPDIR to an existing folder"));
 }
