@@ -10,15 +10,16 @@ namespace kvbench::trace {
 namespace {
 
 void check_model(const TraceInfo& info, const std::string& file) {
-  const auto positive = [&](std::int64_t value, const char* name) {
+  const auto size = [&](std::int64_t value, std::int64_t most, const char* name) {
     if (value <= 0) throw Error("{}: attribute '{}' is {}; it must be at least 1.", file, name, value);
-    if (value > std::int64_t{1} << 24) throw Error("{}: attribute '{}' is {}, which no model has.", file, name, value);
+    if (value > most)
+      throw Error("{}: attribute '{}' is {}, which no model has; it must be at most {}.", file, name, value, most);
   };
-  positive(info.num_layers, "num_layers");
-  positive(info.num_query_heads, "num_query_heads");
-  positive(info.num_kv_heads, "num_kv_heads");
-  positive(info.head_dim, "head_dim");
-  positive(info.value_dim, "value_dim");
+  size(info.num_layers, most_layers, "num_layers");
+  size(info.num_query_heads, most_heads, "num_query_heads");
+  size(info.num_kv_heads, most_heads, "num_kv_heads");
+  size(info.head_dim, most_dimensions, "head_dim");
+  size(info.value_dim, most_dimensions, "value_dim");
   if (info.num_query_heads % info.num_kv_heads != 0) {
     throw Error(
         "{}: num_query_heads = {} is not a multiple of num_kv_heads = {}; every kv head must have the same number of query "
@@ -40,6 +41,7 @@ void check_prompt(const PromptInfo& prompt, const std::string& file) {
   }
   const std::int64_t n = prompt.num_tokens;
   if (n < 1) throw Error("{}: num_tokens is {}; a prompt needs at least one token.", at, n);
+  if (n > most_tokens) throw Error("{}: num_tokens is {}; a prompt has at most {} tokens.", at, n, most_tokens);
   if (static_cast<std::int64_t>(prompt.tokens.size()) != n) {
     throw Error("{}: dataset 'tokens' has {} entries, but attribute num_tokens is {}.", at, prompt.tokens.size(), n);
   }
@@ -94,6 +96,8 @@ void check_layer(const LayerInfo& layer, const PromptInfo& prompt, const TraceIn
 void check(const TraceInfo& info, const std::string& file) {
   check_model(info, file);
   if (info.prompts.empty()) throw Error("{}: the trace holds no prompt; there is nothing to replay.", file);
+  if (std::ssize(info.prompts) > most_prompts)
+    throw Error("{}: the trace has {} prompts; it must have at most {}.", file, info.prompts.size(), most_prompts);
   std::set<std::string> ids;
   for (const PromptInfo& prompt : info.prompts) {
     check_prompt(prompt, file);

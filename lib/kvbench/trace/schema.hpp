@@ -13,6 +13,14 @@ namespace kvbench::trace {
 inline constexpr int schema_major = 1;
 inline constexpr int schema_minor = 0;
 
+/// Largest sizes that a trace may state: larger ones are damage or a mistake. The numbers of elements of arrays of these sizes fit
+/// into 64 bits.
+inline constexpr std::int64_t most_tokens = 1 << 24;
+inline constexpr std::int64_t most_layers = 65535;
+inline constexpr std::int64_t most_heads = 65535;
+inline constexpr std::int64_t most_dimensions = 16384;
+inline constexpr std::int64_t most_prompts = 65535;
+
 enum class Dtype { f32, f16, bf16 };
 
 /// One attention layer of one prompt. Shapes: n = num_tokens, m = query_positions.size(), d = head_dim, dv = value_dim.

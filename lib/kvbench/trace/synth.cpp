@@ -14,21 +14,28 @@ namespace kvbench::trace {
 namespace {
 
 void check_options(const SynthOptions& o) {
-  const auto at_least = [](std::int64_t value, std::int64_t least, const char* field) {
-    if (value < least) throw Error("{} is {}; it must be at least {}.", field, value, least);
-    if (value > std::int64_t{1} << 24) throw Error("{} is {}; it must be at most {}.", field, value, std::int64_t{1} << 24);
+  const auto size = [](std::int64_t value, std::int64_t most, const char* field) {
+    if (value < 1) throw Error("{} is {}; it must be at least 1.", field, value);
+    if (value > most) throw Error("{} is {}; it must be at most {}.", field, value, most);
   };
-  at_least(o.num_tokens, 1, "`num_tokens`");
-  at_least(o.prompt_tokens, 1, "`prompt_tokens`");
-  at_least(o.num_queries, 1, "`num_queries`");
-  at_least(o.layers, 1, "`layers`");
-  at_least(o.query_heads, 1, "`query_heads`");
-  at_least(o.kv_heads, 1, "`kv_heads`");
-  at_least(o.head_dim, 1, "`head_dim`");
-  at_least(o.value_dim, 1, "`value_dim`");
-  at_least(o.prompts, 1, "`prompts`");
-  at_least(o.clusters, 1, "`clusters`");
-  if (o.layers > 65535 || o.query_heads > 65535) throw Error("`layers` and `query_heads` must be below 65536.");
+  size(o.num_tokens, most_tokens, "`num_tokens`");
+  size(o.prompt_tokens, most_tokens, "`prompt_tokens`");
+  size(o.num_queries, most_tokens, "`num_queries`");
+  size(o.layers, most_layers, "`layers`");
+  size(o.query_heads, most_heads, "`query_heads`");
+  size(o.kv_heads, most_heads, "`kv_heads`");
+  size(o.head_dim, most_dimensions, "`head_dim`");
+  size(o.value_dim, most_dimensions, "`value_dim`");
+  size(o.prompts, most_prompts, "`prompts`");
+  size(o.clusters, most_tokens, "`clusters`");
+  constexpr double most_described = 1 << 28, most_written = 1 << 22;  // 2 GiB of positions in memory; hours of writing
+  const auto layers = static_cast<double>(o.prompts) * static_cast<double>(o.layers);
+  if (static_cast<double>(o.prompts * o.num_tokens) + layers * static_cast<double>(o.num_queries) > most_described ||
+      layers * static_cast<double>(o.query_heads) > most_written) {
+    throw Error(
+        "{} `prompts` of {} `layers`, {} `query_heads`, {} `num_tokens` and {} `num_queries` are too many; lower some of them.",
+        o.prompts, o.layers, o.query_heads, o.num_tokens, o.num_queries);
+  }
   if (o.prompt_tokens > o.num_tokens) {
     throw Error("`prompt_tokens` is {}, more than `num_tokens`, which is {}; lower it.", o.prompt_tokens, o.num_tokens);
   }
@@ -134,7 +141,8 @@ class HeadWriter {
   /// Writes draw(rows) for blocks of `range`; its first row is row 0 of the array.
   template <class F>
   void write_blocks(Array array, std::int64_t head, Rows range, F draw) const {
-    constexpr std::int64_t block = 16384;  // 8 MiB at d = 128: large writes, small buffers
+    constexpr std::int64_t elements = 1 << 21;  // 8 MiB: large writes, small buffers
+    const std::int64_t block = std::max<std::int64_t>(1, elements / std::max(options_.head_dim, options_.value_dim));
     for (std::int64_t begin = range.begin; begin < range.end; begin += block) {
       write_rows(array, head, begin - range.begin, draw(Rows{begin, std::min(range.end, begin + block)}));
     }
