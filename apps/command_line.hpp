@@ -3,6 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
+#include <concepts>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,22 +17,52 @@
 
 namespace kvbench::app {
 
+/// Accepts the numbers from `least` to `most`, which are finite; whole numbers where T is an integer.
+template <class T>
+CLI::Validator number_in(T least = std::numeric_limits<T>::lowest(), T most = std::numeric_limits<T>::max()) {
+  const std::string range = most < std::numeric_limits<T>::max()       ? fmt::format(" from {} to {}", least, most)
+                            : least > std::numeric_limits<T>::lowest() ? fmt::format(" of at least {}", least)
+                                                                       : "";
+  const auto check = [=](const std::string& given) {
+    T number{};
+    const auto [end, code] = std::from_chars(given.data(), given.data() + given.size(), number);
+    const bool whole = code == std::errc{} && end == given.data() + given.size();
+    if (whole && least <= number && number <= most) return std::string();  // false for NaN
+    return fmt::format("'{}' is not a {}{}", given, std::integral<T> ? "whole number" : "number", range);
+  };
+  return {check, range.empty() ? range : range.substr(1)};
+}
+
+/// Accepts these names.
+inline CLI::Validator one_of(std::vector<std::string> names) {
+  std::string list = fmt::format("{{{}}}", fmt::join(names, ","));
+  const auto check = [names = std::move(names)](const std::string& given) {
+    if (std::ranges::find(names, given) != names.end()) return std::string();
+    return fmt::format("'{}' is not one of {}.{}", given, fmt::join(names, ", "), did_you_mean(given, names));
+  };
+  return {check, std::move(list)};
+}
+
 /// Adds an option whose value is one of these names.
 template <class E>
 CLI::Option* add_choice(CLI::App* flags, const char* name, E& value, const std::map<std::string, E>& names, const char* text) {
   std::vector<std::string> known;
   for (const auto& [key, meaning] : names) known.push_back(key);
   const CLI::Validator to_number(
-      [names, known](std::string& given) {
-        const auto found = names.find(given);
-        if (found == names.end()) {
-          return fmt::format("'{}' is not one of {}.{}", given, fmt::join(known, ", "), did_you_mean(given, known));
-        }
-        given = std::to_string(static_cast<int>(found->second));
+      [names](std::string& given) {
+        given = std::to_string(static_cast<int>(names.at(given)));
         return std::string();
       },
-      fmt::format("{{{}}}", fmt::join(known, ",")));
-  return flags->add_option(name, value, text)->transform(to_number)->type_name("TEXT");
+      "");
+  // CLI11 applies the last transformation first.
+  return flags->add_option(name, value, text)->transform(to_number)->transform(one_of(known))->type_name("TEXT");
+}
+
+/// The same fault as CLI11's message in a sentence, where its message is none.
+inline std::string in_words(const CLI::ParseError& error) {
+  const std::string message = error.what(), name = message.substr(0, message.find(':'));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr || name == message) return message;
+  return message.find("At Most") == message.npos ? name + " needs a value" : name + " is given twice; it takes one value";
 }
 
 /// The message of a failed parse. Unknown flags and subcommands come first, with the nearest name: what is missing is often what they
@@ -52,7 +85,7 @@ inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) 
       known.push_back(command->get_name());
     if (!known.empty()) return fmt::format("there is no command {}.{}", unknown.front(), did_you_mean(unknown.front(), known));
   }
-  return error.what();
+  return in_words(error);
 }
 
 }  // namespace kvbench::app

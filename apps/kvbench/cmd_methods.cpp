@@ -3,6 +3,7 @@
 
 #include <kvbench/methods/registry.hpp>
 
+#include "../command_line.hpp"
 #include "commands.hpp"
 #include "method_page.hpp"
 #include "output.hpp"
@@ -74,7 +75,7 @@ Command add_methods(CLI::App& app) {
   auto options = std::make_shared<MethodsFlags>();
   flags->add_option("name", options->name, "Method to describe");
   flags->add_option("--format", options->format, "text, md, or csv (the cost of all methods)")
-      ->check(CLI::IsMember({"text", "md", "csv"}));
+      ->check(one_of({"text", "md", "csv"}));
   return {flags, [options] {
             print(options->name.empty() ? list(options->format) : one(find_method(options->name), options->format));
             return done;

@@ -32,9 +32,8 @@ struct ReplayFlags {
   std::vector<std::string> methods, budgets = {"25%"}, settings, layers, heads, prompts;
   ReplayRequest request;
   RunFlags run;
-  Index window = 0;
   bool raw_outputs = false;
-  CLI::Option *window_flag = nullptr, *budget_flag = nullptr;
+  CLI::Option* budget_flag = nullptr;
 };
 
 void resolve_seeds(ReplayFlags& options) {
@@ -72,10 +71,6 @@ void resolve(ReplayFlags& options) {
   request.layers = number_list(options.layers, "--layers");
   request.kv_heads = number_list(options.heads, "--heads");
   request.prompts = split_list(options.prompts, "--prompts");
-  if (options.window_flag->count() > 0) {
-    if (options.window < 1) throw Error("--window {} must be at least 1", options.window);
-    request.window = options.window;
-  }
   if (!options.calibrate.empty()) request.calibration = open_calibration(options.calibrate);
   request.standalone = options.run.standalone;
   request.kv_element = options.run.kv_element;
@@ -142,14 +137,16 @@ void add_protocol_flags(CLI::App* flags, ReplayFlags& o) {
              "prefill, decode, stream, or auto: decode where the trace has decoded tokens, else prefill");
   add_choice(flags, "--decoded", o.request.decoded, decoded_policies(),
              "Whether the method compresses decoded tokens or they are kept exactly: method, keep");
-  o.window_flag = flags->add_option(
-      "--window", o.window, "prefill: number of last tokens that are kept exactly (default: tokens after the prompt, or 256)");
+  flags
+      ->add_option("--window", o.request.window,
+                   "prefill: number of last tokens that are kept exactly (default: tokens after the prompt, or 256)")
+      ->check(number_in<Index>(1));
   flags->add_option("--protect", o.protect,
                     "FIRST,LAST: numbers of tokens of the context that are kept exactly, inside the budget");
   flags->add_option("--protect-outside", o.protect_outside,
                     "FIRST,LAST: the same outside the budget; shares refer to the other tokens");
   flags->add_option("--dense-layers", o.request.dense_layers, "Number of first layers of the model that are kept exactly")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_in<Index>(0))
       ->capture_default_str();
   flags->add_flag("--recall-sinks", o.request.recall_sinks, "Count protected tokens in recall");
 }

@@ -8,6 +8,7 @@
 #include <kvbench/report/check_table.hpp>
 #include <kvbench/sweep/figure_claims.hpp>
 
+#include "../command_line.hpp"
 #include "../stop_signals.hpp"
 #include "column_page.hpp"
 #include "commands.hpp"
@@ -104,24 +105,24 @@ Command add_validate(CLI::App& app) {
   flags->add_option("--layers", o.layers, "Layers of the model (default: all layers of the trace)");
   flags->add_option("--heads", o.heads, "kv heads (default: all)");
   flags->add_option("--queries", o.validate.queries, "Number of queries per head, spread evenly")
-      ->check(CLI::Range(1, 4096))
+      ->check(number_in<Index>(1, 4096))
       ->capture_default_str();
   flags->add_option("--seeds", o.validate.seeds, "Number of independent trials per probability statement")
-      ->check(CLI::Range(10, 1000000))
+      ->check(number_in<Index>(10, 1000000))
       ->capture_default_str();
   flags
       ->add_option("--alpha", o.validate.alpha,
                    "Probability that a run reports a violation although there is none (claims: 5 % for each claim)")
-      ->check(CLI::Range(1e-12, 0.5))
+      ->check(number_in(1e-12, 0.5))
       ->capture_default_str();
   flags->add_option("--eps", o.validate.eps, "Accuracy eps of the theorems that have one")
-      ->check(CLI::Range(1e-3, 1.0))
+      ->check(number_in(1e-3, 1.0))
       ->capture_default_str();
   flags->add_option("--delta", o.validate.delta, "Failure probability delta of the theorems that have one")
-      ->check(CLI::Range(1e-6, 0.5))
+      ->check(number_in(1e-6, 0.5))
       ->capture_default_str();
   flags->add_option("--threads", o.validate.threads, "Number of threads (default: OMP_NUM_THREADS, else all processors)")
-      ->check(CLI::Range(0, 4096));
+      ->check(number_in(0, 4096));
   add_form_flags(flags, o.format, o.output);
   add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(check_columns()));
   flags->add_flag("--summary", o.summary, "With -o: also print the short table (default on a terminal)");

@@ -87,8 +87,11 @@ std::vector<std::int64_t> number_list(const std::vector<std::string>& values, st
     const std::int64_t first = to_number(std::string_view(item).substr(0, dash), item, flag);
     const std::int64_t last =
         dash == std::string::npos ? first : to_number(std::string_view(item).substr(dash + 1), item, flag);
-    if (last < first || last - first > 1'000'000) throw Error("{}: '{}' is not a range", flag, item);
-    for (std::int64_t i = first; i <= last; ++i) numbers.push_back(i);
+    if (last < first) throw Error("{}: '{}' is not a range; write the smaller number first", flag, item);
+    const std::uint64_t more = static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first);
+    if (more >= static_cast<std::uint64_t>(most_numbers - std::ssize(numbers)))
+      throw Error("{}: these are more than {} numbers, up to '{}'; give fewer", flag, most_numbers, item);
+    for (std::uint64_t i = 0; i <= more; ++i) numbers.push_back(first + static_cast<std::int64_t>(i));
   }
   return numbers;
 }

@@ -39,7 +39,8 @@ std::function<void(const std::string&)> note_to_stderr(bool quiet);
 /// "a,b", "c" -> a, b, c. Throws Error with `flag` for empty items.
 std::vector<std::string> split_list(const std::vector<std::string>& values, std::string_view flag);
 
-/// The same for numbers; "0-3" is a range.
+/// The same for numbers, of which there may be at most most_numbers; "0-3" is a range.
+inline constexpr std::int64_t most_numbers = 100000;
 std::vector<std::int64_t> number_list(const std::vector<std::string>& values, std::string_view flag);
 
 }  // namespace kvbench::app

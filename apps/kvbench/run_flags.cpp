@@ -2,6 +2,9 @@
 #include "run_flags.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -25,6 +28,26 @@ const std::map<std::string, Grain> grains = {
 const std::map<std::string, Isa> isas = {{"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
 const std::map<std::string, Element> kv_elements = {{"bf16", Element::f16}, {"f16", Element::f16}, {"f32", Element::f32}};
 
+/// Replaces a size such as 2G by its number of bytes.
+CLI::Validator to_bytes() {
+  return {[](std::string& given) {
+            static const std::string units = "bkmgt";  // powers of 1024
+            double number = 0;
+            const auto [rest, code] = std::from_chars(given.data(), given.data() + given.size(), number);
+            std::string unit = given.substr(static_cast<std::size_t>(rest - given.data()));
+            std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::tolower(c); });
+            const std::size_t power = unit.empty() ? 0 : units.find(unit[0]);
+            const std::string ending = unit.substr(std::min<std::size_t>(1, unit.size()));
+            const bool known = ending.empty() || (power > 0 && (ending == "b" || ending == "i" || ending == "ib"));
+            const double bytes = power < units.size() ? number * std::exp2(10 * power) : 0;
+            if (code != std::errc{} || !known || !(bytes >= 1 && bytes <= 0x1p60))
+              return fmt::format("'{}' is not a size such as 2G, 512MiB or 1000000 (bytes)", given);
+            given = fmt::format("{:.0f}", bytes);
+            return std::string();
+          },
+          "SIZE"};
+}
+
 /// Concatenates text(records of a run) for all runs, each under the name of the run if it has one.
 template <class F>
 std::string by_run(std::span<const Record> records, const char* heading, F text) {
@@ -44,7 +67,7 @@ std::string by_run(std::span<const Record> records, const char* heading, F text)
 
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {
   flags->add_option("--format", format, "csv, md or table (default: table on a terminal, else csv)")
-      ->check(CLI::IsMember({"csv", "md", "table"}));
+      ->check(one_of({"csv", "md", "table"}));
   flags->add_option("-o,--output", output, "Output file, written atomically (default: standard output)");
 }
 
@@ -60,19 +83,19 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
       flags
           ->add_option("--device", o.device,
                        "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference implementation)")
-          ->check(CLI::IsMember({"auto", "cpu", "cuda", "ref"}));
+          ->check(one_of({"auto", "cpu", "cuda", "ref"}));
   o.isa_flag = add_choice(flags, "--isa", o.isa, isas, "Instruction set: scalar, avx2 or avx512 (default: the best available)");
   flags
       ->add_option(
           "--threads", o.threads,
           "Number of threads (default: OMP_NUM_THREADS, else all processors; with cuda 1, as each thread needs device memory)")
-      ->check(CLI::Range(0, 4096));
+      ->check(number_in(0, 4096));
   flags
       ->add_option(
           "--memory", o.memory,
           "Memory for all heads that are computed at the same time, such as 2G (default: three quarters of the machine's); "
           "where they need more, fewer threads run")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(to_bytes());
   flags->add_flag("--standalone", o.standalone,
                   "Compute every configuration alone: nothing is shared between budgets, and times and flops are those of the "
                   "configuration itself (slow)");

@@ -14,12 +14,7 @@
 namespace kvbench::kvdump {
 namespace {
 
-const CLI::Validator positive(
-    [](const std::string& text) {
-      const bool digits = !text.empty() && text.size() < 18 && text.find_first_not_of("0123456789") == text.npos;
-      return digits && std::stoll(text) > 0 ? std::string() : "'" + text + "' is not a whole number of at least 1";
-    },
-    "");
+const CLI::Validator positive = app::number_in<std::int64_t>(1).description("");
 
 trace::Dtype parse_dtype(const std::string& text) {
   for (const auto dtype : {trace::Dtype::f32, trace::Dtype::f16, trace::Dtype::bf16}) {
@@ -38,7 +33,9 @@ void declare_input(CLI::App& app, Options& options) {
       ->type_name("N")
       ->check(positive);
   app.add_flag("--f32", options.f32, "Convert the weights to fp32 once (cached), so that activations are not quantised");
-  app.add_option("--threads", options.threads, "Threads; default: all cores")->type_name("N")->check(positive);
+  app.add_option("--threads", options.threads, "Threads; default: all cores")
+      ->type_name("N")
+      ->check(app::number_in(1, 4096).description(""));
 }
 
 void declare_output(CLI::App& app, Options& options, std::string& queries, std::string& dtype) {

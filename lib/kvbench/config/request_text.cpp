@@ -4,6 +4,11 @@
 #include <kvbench/core/error.hpp>
 
 namespace kvbench::config {
+namespace {
+
+constexpr std::int64_t most_seeds = 100000;
+
+}  // namespace
 
 const std::map<std::string, Protocol>& protocols() {
   static const std::map<std::string, Protocol> names = {{"auto", Protocol::automatic},
@@ -19,8 +24,8 @@ const std::map<std::string, Decoded>& decoded_policies() {
 }
 
 std::vector<std::uint32_t> first_seeds(std::int64_t count) {
-  if (count < 1 || count > 100000) {
-    throw Error("`seeds` is {}; give a number of seeds from 1 to 100000, or a list of seeds", count);
+  if (count < 1 || count > most_seeds) {
+    throw Error("`seeds` is {}; give a number of seeds from 1 to {}, or a list of seeds", count, most_seeds);
   }
   std::vector<std::uint32_t> seeds;
   for (std::int64_t s = 0; s < count; ++s) seeds.push_back(static_cast<std::uint32_t>(s));
@@ -29,6 +34,7 @@ std::vector<std::uint32_t> first_seeds(std::int64_t count) {
 
 std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds) {
   if (seeds.empty()) throw Error("`seeds`: the list is empty; give at least one seed");
+  if (std::ssize(seeds) > most_seeds) throw Error("`seeds`: the list has {} seeds; give at most {}", seeds.size(), most_seeds);
   std::vector<std::uint32_t> out;
   for (const std::int64_t seed : seeds) {
     if (seed < 0 || seed > 0xffffffffll) throw Error("`seeds`: {} is not between 0 and 2^32 - 1", seed);

@@ -16,7 +16,7 @@ const std::map<std::string, Decoded>& decoded_policies();
 
 /// The seeds 0 to count - 1. Throws Error unless 1 <= count <= 100000.
 std::vector<std::uint32_t> first_seeds(std::int64_t count);
-/// These seeds. Throws Error for an empty list, and unless 0 <= seed < 2^32.
+/// These seeds. Throws Error for an empty list, for more than 100000 seeds, and unless 0 <= seed < 2^32.
 std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds);
 
 /// Sets the numbers of first and last tokens of the context that the harness keeps exactly, inside or outside the budget.

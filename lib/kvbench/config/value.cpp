@@ -2,6 +2,7 @@
 #include <kvbench/config/value.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include <toml++/toml.h>
@@ -41,6 +42,8 @@ class Converter {
       case toml::node_type::floating_point:
         out.kind = Value::Kind::number;
         out.text = fmt::format("{}", node.as_floating_point()->get());
+        if (!std::isfinite(node.as_floating_point()->get()))
+          fail_at(out.place, "{} is not a number that a sweep file takes", out.text);
         break;
       case toml::node_type::boolean:
         out.kind = Value::Kind::flag;
