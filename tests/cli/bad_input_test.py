@@ -100,6 +100,17 @@ class BadTrace(CliTest):
             file.write(data)
         self.fails(2, "nan.h5", "must be finite", "/prompts/0/layers/", args=["replay", path, "-m", "exact,snapkv"])
 
+    def test_logits_that_overflow(self):
+        path = self.synth("huge.h5", "--key-norm", "1e20", "--column-sums", "false")
+        words = ("huge.h5: /prompts/0/layers/0: query head 0: the logit of the query at position", "inf in fp32")
+        self.fails(2, *words, args=["replay", path, "-m", "all"])
+        self.fails(2, *words, args=["validate", path, "--claim", "subgen.lemma1"])
+        sweep = os.path.join(self.folder, "s.toml")
+        with open(sweep, "w") as file:
+            file.write('[[run]]\ntraces = "huge.h5"\nmethods = "sink"\n')
+        self.fails(2, *words, args=["sweep", sweep])
+        os.remove(sweep)
+
 
 class SpecialFiles(CliTest):
     """Inputs that are no regular files are refused at once: a pipe without a writer blocks for ever, and /dev/zero does not end."""
@@ -159,6 +170,41 @@ class BadFlags(CliTest):
         self.refused("--protect-outside: 100 + 100 tokens", flags=["-m", "sink", "--protect-outside", "100,100"])
         self.refused("--protect: give two numbers", flags=["-m", "sink", "--protect", "4"])
         self.refused("--seeds is 0", flags=["-m", "random", "--seeds", "0"])
+        self.refused("--prompts: 0 is given twice", flags=["-m", "sink", "--prompts", "0,0"])
+        self.refused("--seeds: 3 is given twice", flags=["-m", "random", "--seeds", "3,1-4"])
+        self.refused("--budget: 25% is given twice", flags=["-m", "sink", "-b", "25%,25%"])
+
+    def test_huge_numbers(self):
+        """Each is refused within the memory of a normal run."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+        huge = str(2**63 - 1)
+        for flag, value, words in (("--layers", huge, "no layer " + huge), ("--heads", huge, "no kv head " + huge),
+                                   ("--seeds", huge, f"--seeds is {huge}"), ("--seeds", f"{huge},1", "is not between 0 and 2^32 - 1"),
+                                   ("--protect", f"{huge},{huge}", "whole context"), ("--protect-outside", f"4,{huge}", "whole context"),
+                                   ("--protect", huge, "give two numbers"), ("--seeds", "0-999999", "more than 100000 numbers"),
+                                   ("--seeds", "0-60000,100000-160000", "more than 100000 numbers"), ("--layers", f"-5-{huge}", "more than 100000"),
+                                   ("--layers", "3-0", "is not a range")):
+            self.fails(2, words, args=["replay", self.trace, "-m", "random", flag, value], preexec_fn=limit)
+
+    def test_values_of_flags(self):
+        """A value that is not of the flag's kind is quoted in a sentence, whatever the flag."""
+        numbers = {"replay": {"--window": "of at least 1", "--dense-layers": "of at least 0", "--threads": "from 0 to 4096"},
+                   "validate": {"--queries": "from 1 to 4096", "--seeds": "from 10 to 1000000", "--alpha": "from 1e-12 to 0.5",
+                                "--eps": "from 0.001 to 1", "--delta": "from 1e-06 to 0.5", "--threads": "from 0 to 4096"}}
+        needed = {"replay": [self.trace, "-m", "sink"], "validate": ["--synthetic"], "sweep": ["s.toml"]}
+        for command, flags in numbers.items():
+            for flag, bounds in flags.items():
+                for value in ("many", "nan", "inf", "1e999", "-1", "9" * 20):
+                    message = self.fails(2, f"{flag}: '{value}' is not a ", f"number {bounds} (see", args=[command, *needed[command], flag, value])
+                    self.assertLess(len(message), 200)
+        for value in ("-1", "0", "nan", "inf", "1e999", "9" * 20, "much", "2X", "1b2"):
+            self.fails(2, f"--memory: '{value}' is not a size such as 2G", args=["replay", self.trace, "-m", "sink", "--memory", value])
+        for command, flag in (("replay", "--format"), ("replay", "--device"), ("replay", "--isa"), ("replay", "--rows"), ("validate", "--format")):
+            self.fails(2, f"{flag}: 'nan' is not one of ", args=[command, *needed[command], flag, "nan"])
+        self.fails(2, "--isa is given twice; it takes one value", args=["replay", *needed["replay"], "--isa", "scalar", "--isa", "scalar"])
+        self.fails(2, "--isa needs a value", args=["replay", *needed["replay"], "--isa"])
+        self.assertEqual(run("replay", self.trace, "-m", "sink", "--memory", "1.5GiB", "--threads", 1).returncode, 0)
 
     def test_protocols(self):
         stream = ["-m", "sink", "--protocol", "stream"]
@@ -222,6 +268,14 @@ class BadFlags(CliTest):
             self.fails(2, f"{flag} is 0; it must be at least 1", args=["synth", "-o", out, flag, 0])
         for flag in ("--column-queries", "--spread", "--key-norm", "--speculated"):
             self.fails(2, f"{flag} is -1; it must be", args=["synth", "-o", out, flag, -1])
+        self.fails(2, "--head-dim is 1000000; it must be at most 16384", args=["synth", "-o", out, "--head-dim", 1000000])
+        self.fails(2, "--tokens is 4611686018427387904; it must be at most", args=["synth", "-o", out, "--tokens", 2**62])
+        self.fails(2, "65535 --prompts of 65535 --layers", "too many", args=["synth", "-o", out, "--prompts", 65535, "--layers", 65535])
+        self.fails(2, "--seed: '-1' is not a whole number from 0 to 4294967295", args=["synth", "-o", out, "--seed", -1])
+        self.fails(2, "--column-sums: 'maybe' is not one of true, false", args=["synth", "-o", out, "--column-sums", "maybe"])
+        for flag in ("--spread", "--key-norm", "--speculated"):
+            for value in ("nan", "inf", "1e999", "wide"):
+                self.fails(2, f"{flag}: '{value}' is not a number (see", args=["synth", "-o", out, flag, value])
         self.assertFalse(os.path.exists(out))
 
 

@@ -132,6 +132,24 @@ class BadSweep(SweepTest):
             for words in ("s.toml:6:1: run 'prefill' on", "--memory allows", "raise --memory"):
                 self.assertIn(words, done.stderr)
 
+    def test_numbers_that_mean_nothing(self):
+        self.refused("s.toml:5:9", "nan is not a number", text=GOOD.replace("seeds = 2", "seeds = nan"))
+        self.refused("s.toml:9:50", "inf is not a number", text=GOOD.replace("[8, 16]", "+inf"))
+        huge = 2**63 - 1
+        self.refused("'protect': ", "whole context", text=GOOD.replace("seeds = 2", f"protect = [{huge}, {huge}]"))
+        self.refused(f"'layers': the trace has no layer {huge}", text=GOOD.replace("seeds = 2", f"layers = [{huge}]"))
+        self.refused("'seeds' is 100001", text=GOOD.replace("seeds = 2", "seeds = 100001"))
+
+    def test_what_is_listed_twice(self):
+        self.refused("'seeds': 3 is given twice", text=GOOD.replace("seeds = 2", "seeds = [3, 3]"))
+        self.refused("s.toml:4:19", "are the same trace", text=GOOD.replace('"t.h5"', '["t.h5", "./t.h5"]'))
+
+    def test_a_folder_for_temporary_files_that_does_not_exist(self):
+        for flags in ((), ("--dry-run",)):
+            done = run("sweep", self.write(GOOD), *flags, env={**os.environ, "TMPDIR": "/nowhere"})
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("set TMPDIR to an existing folder", done.stderr)
+
     def test_output_is_tried_before_the_first_cell(self):
         self.fails(3, "nowhere", args=["sweep", self.write(GOOD), "-o", os.path.join(self.folder, "nowhere", "o.csv")])
 
