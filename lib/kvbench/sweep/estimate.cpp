@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 #include <random>
 
 #include <fmt/ranges.h>
@@ -65,64 +64,53 @@ class StepEstimate {
   PilotCost first_, second_;
 };
 
-/// All steps in a fixed random order, so that those that are timed represent the others.
-std::vector<std::size_t> order_of_timing(std::size_t steps) {
-  std::vector<std::size_t> order(steps);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::shuffle(order.begin(), order.end(), std::mt19937(1));
-  return order;
+/// A step that computes on the processor.
+struct TimedStep {
+  const SweepStep* step;
+  const std::vector<std::size_t>* items;  ///< indices into its work items
+  int threads;
+  double weight;
+};
+
+/// Adds what is known of a step without timing it.
+void add_bounds(const SweepStep& step, const std::vector<std::size_t>& items, Estimate& total, std::vector<TimedStep>& steps) {
+  if (step.options.backend == "cuda") {
+    for (const std::size_t u : items) total.on_gpu += step.replay.work_items[u].methods.size();
+    return;
+  }
+  const ThreadPlan planned = plan_threads(step.reader->info(), step.replay, step.options);
+  const int threads = std::min(planned.threads, static_cast<int>(items.size()));
+  total.threads = std::max(total.threads, threads);
+  double weight = 0;
+  for (const std::size_t u : items) {
+    weight += weight_of(step, step.replay.work_items[u]);
+    total.memory_bytes = std::max(total.memory_bytes, work_item_bytes(step.reader->info(), step.replay.work_items[u]));
+  }
+  steps.push_back({&step, &items, threads, weight});
 }
 
-class Estimator {
- public:
-  explicit Estimator(double most_seconds)
-      : end_(std::chrono::steady_clock::now() + std::chrono::duration<double>(most_seconds)) {}
-
-  /// `items`: indices into the work items of the step.
-  void add(const SweepStep& step, const std::vector<std::size_t>& items) {
-    if (step.options.backend == "cuda") {
-      for (const std::size_t u : items) total_.on_gpu += step.replay.work_items[u].methods.size();
-      return;
-    }
-    const ThreadPlan planned = plan_threads(step.reader->info(), step.replay, step.options);
-    const int threads = std::min(planned.threads, static_cast<int>(items.size()));
-    total_.threads = std::max(total_.threads, threads);
-    double weight = 0;
-    for (const std::size_t u : items) {
-      weight += weight_of(step, step.replay.work_items[u]);
-      total_.memory_bytes = std::max(total_.memory_bytes, work_item_bytes(step.reader->info(), step.replay.work_items[u]));
-    }
-    weight_ += weight;
-    ++total_.steps;
-    if (total_.timed_steps > 0 && std::chrono::steady_clock::now() > end_) return;
-    timed_weight_ += weight;
-    ++total_.timed_steps;
-    time(step, items, threads);
-  }
-
-  Estimate total() const {
-    Estimate total = total_;
-    if (total.timed_steps == 0) return total;
-    for (const auto figure : {&Estimate::core_seconds, &Estimate::seconds, &Estimate::cells_bytes})
-      total.*figure *= weight_ / timed_weight_;
-    total.memory_bytes *= total.threads;
-    return total;
-  }
-
- private:
-  void time(const SweepStep& step, const std::vector<std::size_t>& items, int threads) {
-    StepEstimate estimate(step, pilots_, total_);
+/// Adds the cost of the steps. They are timed in a fixed random order, so that those that are timed represent the others.
+void add_costs(std::vector<TimedStep> steps, double most_seconds, Estimate& total) {
+  std::shuffle(steps.begin(), steps.end(), std::mt19937(1));
+  const auto start = std::chrono::steady_clock::now();
+  Pilots pilots;
+  double timed = 0, all = 0;  // weights
+  for (const TimedStep& one : steps) {
+    all += one.weight;
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    if (total.timed_steps > 0 && spent.count() > most_seconds) continue;
+    timed += one.weight;
+    ++total.timed_steps;
+    StepEstimate cost(*one.step, pilots, total);
     double seconds = 0;
-    for (const std::size_t u : items) seconds += estimate.add(step.replay.work_items[u]);
-    total_.core_seconds += seconds;
-    total_.seconds += seconds / threads;
+    for (const std::size_t u : *one.items) seconds += cost.add(one.step->replay.work_items[u]);
+    total.core_seconds += seconds;
+    total.seconds += seconds / one.threads;
   }
-
-  std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>> end_;
-  Pilots pilots_;
-  Estimate total_;
-  double weight_ = 0, timed_weight_ = 0;  ///< of all steps, and of those that were timed
-};
+  total.steps = steps.size();
+  if (timed == 0) return;
+  for (const auto figure : {&Estimate::core_seconds, &Estimate::seconds, &Estimate::cells_bytes}) total.*figure *= all / timed;
+}
 
 std::string duration_text(double seconds) {
   if (seconds < 90) return fmt::format("{:.0f} s", std::max(seconds, 1.0));
@@ -138,15 +126,18 @@ std::string bytes_text(double bytes) {
 }  // namespace
 
 Estimate estimate(const SweepPlan& plan, const Shard& shard, double most_seconds) {
-  Estimator estimator(most_seconds);
+  Estimate total;
+  std::vector<TimedStep> steps;
   const std::vector<StepWork> work = select_work(plan, shard);
-  for (const std::size_t s : order_of_timing(plan.steps.size())) {
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const SweepStep& step = plan.steps[s];
     const config::SweepRun& run = plan.sweep.runs[step.run];
     if (!work[s].work_items.empty())
-      config::in_terms_of(run, where(run, step), [&] { estimator.add(step, work[s].work_items); });
+      config::in_terms_of(run, where(run, step), [&] { add_bounds(step, work[s].work_items, total, steps); });
   }
-  return estimator.total();
+  add_costs(std::move(steps), most_seconds, total);
+  total.memory_bytes *= total.threads;
+  return total;
 }
 
 std::string describe(const Estimate& e) {
