@@ -8,13 +8,14 @@
 
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/replay/records/raw_schema.hpp>
-#include <kvbench/trace/untrusted_file.hpp>
+#include <kvbench/trace/input_file.hpp>
 
 namespace kvbench {
 
 using raw::integer_of;
 using raw::Object;
 using raw::require;
+using trace::h5::Extent;
 
 namespace {
 
@@ -66,7 +67,7 @@ Index read_group(const Object& heads, std::size_t configurations) {
     for (std::size_t c = 0; c < configurations && head.has(std::to_string(c)); ++c) {
       const Object cell = head.group(std::to_string(c));
       if (!cell.has("metrics")) continue;
-      const auto dims = cell.dataset("metrics").dims();
+      const auto dims = cell.dataset("metrics", Extent::part).dims();
       require(dims.size() == 3 && dims[0] >= 1 && dims[0] <= 65536, cell, "'metrics' is not [query heads, queries, metrics]");
       return static_cast<Index>(dims[0]);
     }
@@ -74,7 +75,7 @@ Index read_group(const Object& heads, std::size_t configurations) {
   return 1;  // no results, so that the value is not used
 }
 
-void add_places(const Object& head, const QueryPlace& common, std::uint64_t length, RawLayout& layout) {
+void add_places(const Object& head, const QueryPlace& common, RawLayout& layout) {
   QueryPlace place = common;
   place.prompt = text_of(head, "prompt");
   place.protocol = head.text("protocol").value_or("");
@@ -82,15 +83,17 @@ void add_places(const Object& head, const QueryPlace& common, std::uint64_t leng
   place.layer = *head.integer("layer");
   place.kv_head = *head.integer("kv_head");
   place.context_tokens = integer_of(head, "context_tokens", 0);
-  place.positions = raw::read_numbers<std::int32_t>(head, "positions", length).values;
+  place.positions = raw::read_numbers<std::int32_t>(head, "positions").values;
+  layout.positions += place.positions.size();
+  require(layout.positions * static_cast<std::size_t>(layout.group) * sizeof(float) <= head.readable_bytes(), head,
+          fmt::format("the file cannot hold results of {} query heads at {} queries", layout.group, layout.positions));
   for (Index g = 0; g < layout.group; ++g) {
     place.query_head = place.kv_head * layout.group + g;
     layout.places.push_back(place);
   }
 }
 
-RawLayout read_layout(const std::string& path, std::string_view metric, std::uint64_t length) {
-  const Object root = Object::open_file(path);
+RawLayout read_layout(const Object& root, const std::string& path, std::string_view metric) {
   raw::check_schema(root, path, holds);
   const std::vector<std::string> names = split_names(text_of(root, "metrics"));
   const auto found = std::ranges::find(names, metric);
@@ -107,22 +110,19 @@ RawLayout read_layout(const std::string& path, std::string_view metric, std::uin
   const Object heads = root.group("heads");
   layout.group = read_group(heads, layout.configurations.size());
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
-    add_places(heads.group(std::to_string(h)), common, length, layout);
+    add_places(heads.group(std::to_string(h)), common, layout);
   }
   return layout;
 }
 
-/// Opens every object that read() may open, so that the HDF5 library fails here and not later. Contiguous arrays have no further
-/// metadata; others are read.
-void touch_all(const std::string& path, std::uint64_t length) {
-  const Object heads = Object::open_file(path).group("heads");
+/// Opens every object that read() may open, so that faults of the HDF5 library and of the storage occur here and not later.
+void open_all(const Object& heads) {
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
     const Object head = heads.group(std::to_string(h));
     for (std::size_t c = 0; head.has(std::to_string(c)); ++c) {
       const Object cell = head.group(std::to_string(c));
       cell.text("status"), cell.text("reason"), cell.integer("dense"), cell.number("total_bytes"), cell.number("bytes_read");
-      if (!cell.has("metrics")) continue;
-      if (cell.dataset("metrics").storage().layout != H5D_CONTIGUOUS) raw::read_numbers<float>(cell, "metrics", length);
+      if (cell.has("metrics")) cell.dataset("metrics", Extent::part);
     }
   }
 }
@@ -135,7 +135,7 @@ QueryValues read_values(const Object& cell, const RawLayout& layout, std::size_t
                   .bytes_read = cell.number("bytes_read").value_or(NAN),
                   .values = {}};
   if (out.status != Status::ok) return out;
-  const Object metrics = cell.dataset("metrics");
+  const Object metrics = cell.dataset("metrics", Extent::part);
   const std::size_t queries = layout.places[place].positions.size();
   const std::vector<hsize_t> expected = {static_cast<hsize_t>(layout.group), queries, layout.metrics};
   require(metrics.dims() == expected, cell,
@@ -150,22 +150,17 @@ QueryValues read_values(const Object& cell, const RawLayout& layout, std::size_t
 }  // namespace
 
 RawReader::RawReader(std::string path, std::string_view metric) : path_(std::move(path)) {
-  const std::uint64_t length = trace::check_superblock(path_);
-  raw::in_session(holds, [&] {
-    trace::try_in_child(path_, [&] {
-      read_layout(path_, metric, length);
-      touch_all(path_, length);
-    });
-    layout_ = read_layout(path_, metric, length);
-    return 0;
+  file_ = std::make_shared<const trace::InputFile>(path_, "raw results", "docs/results.md", [&](const Object& root) {
+    layout_ = read_layout(root, path_, metric);
+    open_all(root.group("heads"));
   });
 }
 
 std::optional<QueryValues> RawReader::read(std::size_t place, std::size_t configuration) const {
   const std::string head = std::to_string(place / static_cast<std::size_t>(layout_.group));
   const std::string cell = std::to_string(configuration);
-  return raw::in_session(holds, [&]() -> std::optional<QueryValues> {
-    const Object group = Object::open_file(path_).group("heads").group(head);
+  return file_->read([&](const Object& root) -> std::optional<QueryValues> {
+    const Object group = root.group("heads").group(head);
     if (!group.has(cell)) return std::nullopt;
     return read_values(group.group(cell), layout_, place);
   });

@@ -2,8 +2,13 @@
 // Reads one metric from a file of `replay --raw` (schema kvbench_raw 1.0, docs/results.md).
 #pragma once
 
+#include <memory>
+
 #include <kvbench/compare/query_results.hpp>
-#include <kvbench/core/error.hpp>
+
+namespace kvbench::trace {
+class InputFile;
+}
 
 namespace kvbench {
 
@@ -11,11 +16,12 @@ namespace kvbench {
 struct RawLayout {
   std::size_t metrics = 0, metric = 0;  ///< number of metrics, and index of the requested one
   Index group = 1;                      ///< query heads per kv head
+  std::size_t positions = 0;            ///< number of queries of all kv heads
   std::vector<QueryPlace> places;       ///< [heads * group]
   std::vector<QueryConfiguration> configurations;
 };
 
-/// A checked file. read() opens it and reads one configuration of one query head at a time. Thread-safe.
+/// A checked file. read() reads one configuration of one query head at a time. Thread-safe.
 class RawReader : public QueryResults {
  public:
   /// Throws Error with file, object and remedy where the file is not such a file or does not have the metric.
@@ -24,12 +30,14 @@ class RawReader : public QueryResults {
   const std::string& path() const override { return path_; }
   const std::vector<QueryPlace>& places() const override { return layout_.places; }
   const std::vector<QueryConfiguration>& configurations() const override { return layout_.configurations; }
-  /// Throws Error where the values in the file are invalid.
+  /// Throws Error where the values in the file are invalid, IoError where reading fails or the file has changed since it was
+  /// opened.
   std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const override;
 
  private:
   std::string path_;
   RawLayout layout_;
+  std::shared_ptr<const trace::InputFile> file_;
 };
 
 }  // namespace kvbench

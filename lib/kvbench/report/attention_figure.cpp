@@ -161,10 +161,11 @@ std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPa
                    .tokens = static_cast<double>(find_place(info, place).prompt->num_tokens)};
   add_mass(reader, place, map);
   const KeptFile file(head->file->path());
+  const KeptShape shape{
+      .tokens = find_place(info, place).prompt->num_tokens, .d = info.head_dim, .dv = info.value_dim, .group = info.group()};
   for (const auto& [series, configuration] : head->configurations) {
     try {
-      const KeptHead kept = file.read(place.prompt, place.layer, place.kv_head, static_cast<Index>(configuration),
-                                      info.head_dim, info.value_dim, info.group());
+      const KeptHead kept = file.read(place.prompt, place.layer, place.kv_head, static_cast<Index>(configuration), shape);
       map.kept.push_back(
           {series->name(), kept_shares(kept, place.query_head % info.group(), static_cast<std::size_t>(map.tokens))});
     } catch (const Unavailable&) {  // rows that are not ok have no entries

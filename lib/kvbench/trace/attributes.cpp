@@ -2,9 +2,12 @@
 // Attributes and strings. h5py writes str as a variable-length UTF-8 scalar and bytes as a fixed-length scalar; both are read.
 #include <kvbench/trace/hdf5.hpp>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <kvbench/trace/global_heap.hpp>
+#include <kvbench/trace/name.hpp>
 
 namespace kvbench::trace::h5 {
 namespace {
@@ -35,6 +38,14 @@ std::string read_string_value(hid_t type, const std::string& file, const std::st
   HeapReference reference{};
   if (!read_reference(read, object, reference)) throw Failure(where + " cannot be read");
   return follow(reference, file, where);
+}
+
+Handle fixed_string(std::size_t bytes) {
+  Handle type(H5Tcopy(H5T_C_S1), &H5Tclose);
+  H5Tset_size(type.get(), std::max<std::size_t>(1, bytes));
+  H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
+  H5Tset_cset(type.get(), H5T_CSET_UTF8);
+  return type;
 }
 
 std::optional<Handle> Object::attribute(const char* name) const {
@@ -71,7 +82,10 @@ std::optional<std::string> Object::text(const char* name) const {
   const std::optional<Handle> found = attribute(name);
   if (!found) return std::nullopt;
   const Handle type = own(H5Aget_type(found->get()), &H5Tclose, "cannot read an attribute's type");
-  return read_string_value(type.get(), file_, fmt::format("{}: attribute '{}'", where(), name), &H5Aread, found->get());
+  const std::string at = fmt::format("{}: attribute '{}'", where(), name);
+  std::string value = read_string_value(type.get(), file_, at, &H5Aread, found->get());
+  check_name(value, at);
+  return value;
 }
 
 void Object::set(const char* name, hid_t type, const void* value) const {
@@ -85,12 +99,9 @@ void Object::set(const char* name, hid_t type, const void* value) const {
 void Object::set(const char* name, std::int64_t value) const { set(name, H5T_STD_I64LE, &value); }
 void Object::set(const char* name, double value) const { set(name, H5T_IEEE_F64LE, &value); }
 
+// Fixed length: the text is then part of the metadata, which have checksums. The heap of strings of variable length has none.
 void Object::set(const char* name, const std::string& value) const {
-  const Handle type(H5Tcopy(H5T_C_S1), &H5Tclose);
-  H5Tset_size(type.get(), H5T_VARIABLE);
-  H5Tset_cset(type.get(), H5T_CSET_UTF8);
-  const char* raw = value.c_str();
-  set(name, type.get(), &raw);
+  set(name, fixed_string(value.size()).get(), value.c_str());
 }
 
 }  // namespace kvbench::trace::h5

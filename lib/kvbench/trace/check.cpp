@@ -1,13 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the description of a trace against the schema. Reader and Writer apply the same rules.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
+#include <string_view>
+
+#include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/trace/layout.hpp>
+#include <kvbench/trace/name.hpp>
 
 namespace kvbench::trace {
 namespace {
+
+/// The values of `rope_type`; `other` stands for those of models that are not listed.
+constexpr std::array<std::string_view, 11> rope_types = {"default", "none",     "partial", "linear",       "dynamic", "yarn",
+                                                         "llama3",  "longrope", "mrope",   "proportional", "other"};
+
+void check_names(const TraceInfo& info, const std::string& file) {
+  const auto attribute = [&](const std::string& value, const std::string& at, const char* name) {
+    check_name(value, fmt::format("{}: attribute '{}'", at, name));
+  };
+  attribute(info.model, file, "model");
+  attribute(info.arch, file, "arch");
+  attribute(info.quantisation, file, "quantisation");
+  attribute(info.source_tool, file, "source_tool");
+  attribute(info.source_version, file, "source_version");
+  attribute(info.created, file, "created");
+  for (const PromptInfo& prompt : info.prompts) {
+    check_name(prompt.id, file + ": the name of a group of /prompts");
+    attribute(prompt.name, file + ": " + path_of(prompt), "name");
+  }
+}
 
 void check_model(const TraceInfo& info, const std::string& file) {
   const auto size = [&](std::int64_t value, std::int64_t most, const char* name) {
@@ -26,8 +52,8 @@ void check_model(const TraceInfo& info, const std::string& file) {
         "heads.",
         file, info.num_query_heads, info.num_kv_heads);
   }
-  if (info.rope_type.empty()) {
-    throw Error("{}: attribute 'rope_type' is empty; write 'default', 'none' or the type of the model.", file);
+  if (std::ranges::find(rope_types, info.rope_type) == rope_types.end()) {
+    throw Error("{}: attribute 'rope_type' is '{}'; it must be one of {}.", file, info.rope_type, fmt::join(rope_types, ", "));
   }
   if (info.rope_layout != "half" && info.rope_layout != "interleaved") {
     throw Error("{}: attribute 'rope_layout' is '{}'; it must be 'half' or 'interleaved'.", file, info.rope_layout);
@@ -39,6 +65,8 @@ void check_prompt(const PromptInfo& prompt, const std::string& file) {
   if (prompt.id.empty() || prompt.id == "." || prompt.id.find('/') != std::string::npos) {
     throw Error("{}: '{}' cannot name a prompt group.", file, prompt.id);
   }
+  if (prompt.id == "all")
+    throw Error("{}: a prompt cannot be named 'all', as the rows over all prompts are; rename its group.", file);
   const std::int64_t n = prompt.num_tokens;
   if (n < 1) throw Error("{}: num_tokens is {}; a prompt needs at least one token.", at, n);
   if (n > most_tokens) throw Error("{}: num_tokens is {}; a prompt has at most {} tokens.", at, n, most_tokens);
@@ -94,6 +122,7 @@ void check_layer(const LayerInfo& layer, const PromptInfo& prompt, const TraceIn
 }  // namespace
 
 void check(const TraceInfo& info, const std::string& file) {
+  check_names(info, file);
   check_model(info, file);
   if (info.prompts.empty()) throw Error("{}: the trace holds no prompt; there is nothing to replay.", file);
   if (std::ssize(info.prompts) > most_prompts)

@@ -52,10 +52,7 @@ void write_integers(const h5::Object& group, const char* name, const std::vector
 
 // Fixed length: the size of the contiguous bytes can be checked before they are read.
 void write_text(const h5::Object& group, const std::string& text) {
-  const h5::Handle type(H5Tcopy(H5T_C_S1), &H5Tclose);
-  H5Tset_size(type.get(), std::max<std::size_t>(1, text.size()));
-  H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
-  H5Tset_cset(type.get(), H5T_CSET_UTF8);
+  const h5::Handle type = h5::fixed_string(text.size());
   h5::Object dataset = group.create_dataset("text", type.get(), {}, {});
   dataset.write(type.get(), text.c_str());
   dataset.close();

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/core/error.hpp>
+
 namespace kvbench::trace::h5 {
 namespace {
 
@@ -16,6 +18,13 @@ std::mutex& library_mutex() {
 herr_t keep_innermost(unsigned n, const H5E_error2_t* error, void* out) {
   if (n == 0 && error->desc != nullptr) *static_cast<std::string*>(out) = error->desc;
   return 0;
+}
+
+std::string innermost_reason() {
+  std::string reason;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, &keep_innermost, &reason);
+  H5Eclear2(H5E_DEFAULT);
+  return reason;
 }
 
 // "file write failed: time = ..., errno = 28, error message = 'No space left on device', buf = 0x..." has the reason in the quotes.
@@ -72,16 +81,29 @@ Handle float_type(Dtype dtype) {
 }
 
 void Object::fail(const std::string& doing) const {
-  std::string reason;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, &keep_innermost, &reason);
-  H5Eclear2(H5E_DEFAULT);
+  const std::string reason = innermost_reason();
   throw Failure(
       fmt::format("{}: {}{}{}{}", where(), doing, reason.empty() ? "" : " (", shorten(reason), reason.empty() ? "" : ")"));
 }
 
-Object Object::open_file(const std::string& path) {
+Object Object::open_file(const std::string& path, std::shared_ptr<Claims> claims) {
   Object file({}, path, "/");
-  file.handle_ = file.own(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), &H5Fclose, "cannot open");
+  const Handle access = file.own(H5Pcreate(H5P_FILE_ACCESS), &H5Pclose, "cannot set up");
+#if H5_VERSION_GE(1, 10, 7)
+  H5Pset_file_locking(access.get(), true, true);  // not required where the file system has no locks
+#endif
+  const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
+  if (id < 0) {
+    const std::string reason = innermost_reason();
+    if (reason.find("lock file") == reason.npos) throw Failure(fmt::format("{}: cannot be opened ({})", path, shorten(reason)));
+    throw Error(
+        "{}: HDF5 cannot lock the file ({}); close it in programs that write it, or set HDF5_USE_FILE_LOCKING=FALSE where its "
+        "file "
+        "system has no locks.",
+        path, shorten(reason));
+  }
+  file.handle_ = Handle(id, &H5Fclose);
+  file.claims_ = std::move(claims);
   return file;
 }
 
@@ -112,14 +134,20 @@ Object Object::open(const std::string& member, H5I_type_t kind, const char* kind
   if (!has(member)) found.fail(fmt::format("{} is missing", kind_name));
   H5L_info_t link;
   found.require(H5Lget_info(id(), member.c_str(), &link, H5P_DEFAULT), "cannot inspect the link");
-  if (link.type != H5L_TYPE_HARD) found.fail("is a soft or external link; a trace must contain its data");
+  if (link.type != H5L_TYPE_HARD) found.fail("is a soft or external link; a file must contain its data");
+  found.claims_ = claims_;
   found.handle_ = found.own(H5Oopen(id(), member.c_str(), H5P_DEFAULT), &H5Oclose, "cannot open");
   if (H5Iget_type(found.id()) != kind) found.fail(fmt::format("is not a {}", kind_name));
   return found;
 }
 
 Object Object::group(const std::string& member) const { return open(member, H5I_GROUP, "group"); }
-Object Object::dataset(const std::string& member) const { return open(member, H5I_DATASET, "dataset"); }
+
+Object Object::dataset(const std::string& member, Extent extent) const {
+  Object found = open(member, H5I_DATASET, "dataset");
+  if (claims_) found.check_storage(extent);
+  return found;
+}
 
 Object Object::create_group(const std::string& member) const {
   Object made({}, file_, child(member));
@@ -176,10 +204,6 @@ Storage Object::storage() const {
     storage.chunk_dims.resize(H5S_MAX_RANK);
     const int rank = require(H5Pget_chunk(properties.get(), H5S_MAX_RANK, storage.chunk_dims.data()), "cannot read the chunk");
     storage.chunk_dims.resize(static_cast<std::size_t>(rank));
-    hsize_t chunks = 0;
-    const Handle space = own(H5Dget_space(id()), &H5Sclose, "cannot read the shape");
-    require(H5Dget_num_chunks(id(), space.get(), &chunks), "cannot count the chunks");
-    storage.chunks = chunks;
   }
   if (storage.layout == H5D_CONTIGUOUS && !storage.external) storage.offset = H5Dget_offset(id());
   storage.bytes = H5Dget_storage_size(id());
@@ -194,11 +218,32 @@ Handle Object::slab_space(const std::vector<hsize_t>& start, const std::vector<h
 }
 
 void Object::read(hid_t memory_type, void* out) const {
+  const Storage stored = storage();
+  const std::vector<hsize_t> whole = dims();
+  if (stored.layout == H5D_CHUNKED) return read_chunks(stored, memory_type, std::vector<hsize_t>(whole.size()), whole, out);
   require(H5Dread(id(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out), "cannot be read");
 }
 
+template <class T>
+std::vector<T> Object::integers() const {
+  const Handle type = this->type();
+  if (H5Tget_class(type.get()) != H5T_INTEGER || H5Tget_size(type.get()) > 8)
+    throw Error("{}: must have integer elements.", where());
+  std::size_t count = 1;
+  for (const hsize_t dim : dims()) count *= static_cast<std::size_t>(dim);
+  std::vector<std::int64_t> wide(count);
+  if (count > 0) read(H5T_NATIVE_INT64, wide.data());
+  const auto misfit = std::ranges::find_if(wide, [](std::int64_t value) { return !std::in_range<T>(value); });
+  if (misfit != wide.end()) throw Error("{}: entry {} is {}, which does not fit.", where(), misfit - wide.begin(), *misfit);
+  return {wide.begin(), wide.end()};
+}
+template std::vector<std::int32_t> Object::integers() const;
+template std::vector<std::int64_t> Object::integers() const;
+
 void Object::read_slab(hid_t memory_type, const std::vector<hsize_t>& start, const std::vector<hsize_t>& count,
                        void* out) const {
+  if (const Storage stored = storage(); stored.layout == H5D_CHUNKED)
+    return read_chunks(stored, memory_type, start, count, out);
   const Handle file_space = slab_space(start, count);
   const Handle memory_space =
       own(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), &H5Sclose, "no space");

@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
+#include <optional>
+
+#include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/trace/global_heap.hpp>
 #include <kvbench/trace/layout.hpp>
 
 namespace kvbench::trace {
@@ -62,108 +63,24 @@ Dtype parse_dtype(const h5::Object& file) {
   throw Error("{}: attribute 'dtype' is '{}'; it must be f32, f16 or bf16.", file.where(), name);
 }
 
-class Parser {
- public:
-  Parser(const std::string& path, std::uint64_t length) : path_(path), length_(length) {}
-
-  TraceInfo file(const h5::Object& root);
-
- private:
-  PromptInfo prompt(const h5::Object& group, const std::string& id, const TraceInfo& info);
-  LayerInfo layer(const h5::Object& group, std::int64_t index);
-  void arrays(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer);
-  template <class T>
-  std::vector<T> integers(const h5::Object& dataset);
-  std::string long_text(const h5::Object& dataset);
-  void check_storage(const h5::Object& dataset, const std::vector<hsize_t>& dims, std::size_t element);
-
-  const std::string& path_;
-  std::uint64_t length_;
-  std::uint64_t claimed_ = 0;  ///< sum of the stored bytes of the datasets so far; detects datasets that share bytes
-};
-
-// Deflate compresses by at most a factor of 1032, so a small file cannot cause a large allocation.
-constexpr std::uint64_t max_inflation = 1032;
-
-void check_filters(const h5::Object& dataset, const h5::Storage& storage) {
-  for (const H5Z_filter_t filter : storage.filters) {
-    if (filter != H5Z_FILTER_SHUFFLE && filter != H5Z_FILTER_DEFLATE) {
-      throw Error("{}: stored with HDF5 filter {}; only shuffle and deflate are read. Copy it with h5repack -f NONE.",
-                  dataset.where(), filter);
-    }
-  }
-}
-
-void check_chunks(const h5::Object& dataset, const h5::Storage& storage, const std::vector<hsize_t>& dims) {
-  hsize_t expected = 1;
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const hsize_t chunk = storage.chunk_dims.at(i);
-    if (chunk == 0 || chunk > std::max<hsize_t>(dims[i], 1 << 20))
-      throw Error("{}: the sizes of its chunks are invalid; it is damaged.", dataset.where());
-    expected *= (dims[i] + chunk - 1) / chunk;
-  }
-  if (storage.chunks != expected) {
-    throw Error("{}: {} of {} chunks were written; the trace is incomplete.", dataset.where(), storage.chunks, expected);
-  }
-}
-
-void Parser::check_storage(const h5::Object& dataset, const std::vector<hsize_t>& dims, std::size_t element) {
-  std::uint64_t bytes = element;
-  for (const hsize_t dim : dims) {
-    if (__builtin_mul_overflow(bytes, dim, &bytes)) bytes = std::numeric_limits<std::uint64_t>::max();
-  }
-  if (bytes / max_inflation > length_) {
-    throw Error("{}: claims {} bytes, more than a file of {} bytes can hold; it is damaged.", dataset.where(), bytes, length_);
-  }
-  const h5::Storage storage = dataset.storage();
-  if (storage.external || storage.layout == H5D_VIRTUAL)
-    throw Error("{}: is stored in another file; copy it into this file with h5repack.", dataset.where());
-  if (storage.layout != H5D_CONTIGUOUS && storage.layout != H5D_CHUNKED) {
-    throw Error("{}: has an unsupported storage layout; copy it with h5repack -l CONTI.", dataset.where());
-  }
-  check_filters(dataset, storage);
-  if (storage.layout == H5D_CHUNKED) check_chunks(dataset, storage, dims);
-  if (storage.layout == H5D_CONTIGUOUS && bytes > 0) {
-    if (storage.offset == HADDR_UNDEF) throw Error("{}: was never written; the trace is incomplete.", dataset.where());
-    if (storage.bytes != bytes || storage.offset > length_ || bytes > length_ - storage.offset) {
-      throw Error("{}: its {} bytes extend beyond the end of the file; it is truncated or damaged.", dataset.where(), bytes);
-    }
-  }
-  if (storage.bytes > length_ - claimed_) {
-    throw Error("{}: the datasets up to this one claim more bytes than the file has; it is damaged.", dataset.where());
-  }
-  claimed_ += storage.bytes;
-}
-
 template <class T>
-std::vector<T> Parser::integers(const h5::Object& dataset) {
+std::vector<T> integers(const h5::Object& dataset) {
   const std::vector<hsize_t> dims = dataset.dims();
   if (dims.size() != 1) throw Error("{}: has {} dimensions; it must have one.", dataset.where(), dims.size());
-  const h5::Handle type = dataset.type();
-  if (H5Tget_class(type.get()) != H5T_INTEGER || H5Tget_size(type.get()) > 8)
-    throw Error("{}: must have integer elements.", dataset.where());
-  check_storage(dataset, dims, H5Tget_size(type.get()));
-  std::vector<std::int64_t> wide(dims[0]);
-  dataset.read(H5T_NATIVE_INT64, wide.data());
-  const auto misfit = std::find_if(wide.begin(), wide.end(), [](std::int64_t value) { return !std::in_range<T>(value); });
-  if (misfit != wide.end())
-    throw Error("{}: entry {} is {}, which does not fit.", dataset.where(), misfit - wide.begin(), *misfit);
-  return {wide.begin(), wide.end()};
+  return dataset.integers<T>();
 }
 
-std::string Parser::long_text(const h5::Object& dataset) {
-  const h5::Handle type = dataset.type();
-  if (H5Tget_class(type.get()) != H5T_STRING) throw Error("{}: must be a string.", dataset.where());
-  // In memory a variable-length string is a pointer; the file stores a reference into its heap.
-  const bool variable = H5Tis_variable_str(type.get()) > 0;
-  check_storage(dataset, {}, variable ? std::tuple_size_v<h5::HeapReference> : H5Tget_size(type.get()));
+std::string long_text(const h5::Object& dataset) {
+  if (H5Tget_class(dataset.type().get()) != H5T_STRING) throw Error("{}: must be a string.", dataset.where());
   return dataset.read_string();
 }
 
-void Parser::arrays(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer) {
+/// Checks the arrays of a layer. Returns the size in bytes of the largest compressed chunk, 0 where there is none.
+std::uint64_t check_arrays(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer) {
+  std::uint64_t largest = 0;
   for (const Array array : all_arrays) {
     if (!holds(layer, array)) continue;
-    const h5::Object dataset = group.dataset(name_of(array));
+    const h5::Object dataset = group.dataset(name_of(array), h5::Extent::part);
     const Shape shape = shape_of(info, prompt, layer, array);
     std::vector<hsize_t> expected{static_cast<hsize_t>(shape.heads), static_cast<hsize_t>(shape.rows)};
     if (rank_of(array) == 3) expected.push_back(static_cast<hsize_t>(shape.dim));
@@ -176,11 +93,15 @@ void Parser::arrays(const h5::Object& group, const TraceInfo& info, const Prompt
     if (H5Tequal(dataset.type().get(), h5::float_type(dtype).get()) <= 0) {
       throw Error("{}: its elements are not {} (little-endian).", dataset.where(), name_of(dtype));
     }
-    check_storage(dataset, dims, size_of(dtype));
+    std::uint64_t chunk = size_of(dtype);
+    const h5::Storage stored = dataset.storage();
+    for (const hsize_t dim : stored.chunk_dims) chunk *= dim;
+    if (!stored.chunk_dims.empty()) largest = std::max(largest, chunk);
   }
+  return largest;
 }
 
-LayerInfo Parser::layer(const h5::Object& group, std::int64_t index) {
+LayerInfo parse_layer(const h5::Object& group, std::int64_t index) {
   LayerInfo layer;
   layer.layer = static_cast<int>(index);
   layer.window = integer(group, "window");
@@ -196,7 +117,7 @@ LayerInfo Parser::layer(const h5::Object& group, std::int64_t index) {
   return layer;
 }
 
-PromptInfo Parser::prompt(const h5::Object& group, const std::string& id, const TraceInfo& info) {
+PromptInfo parse_prompt(const h5::Object& group, const std::string& id, const TraceInfo& info) {
   PromptInfo prompt;
   prompt.id = id;
   prompt.name = text(group, "name");
@@ -216,7 +137,7 @@ PromptInfo Parser::prompt(const h5::Object& group, const std::string& id, const 
     indices.push_back(*index);
   }
   std::sort(indices.begin(), indices.end());
-  for (const std::int64_t index : indices) prompt.layers.push_back(layer(layers.group(std::to_string(index)), index));
+  for (const std::int64_t index : indices) prompt.layers.push_back(parse_layer(layers.group(std::to_string(index)), index));
   return prompt;
 }
 
@@ -227,8 +148,10 @@ bool comes_before(const std::string& a, const std::string& b) {
   return x.has_value() != y.has_value() ? x.has_value() : a < b;
 }
 
-TraceInfo Parser::file(const h5::Object& root) {
-  check_version(root, path_);
+}  // namespace
+
+TraceInfo parse(const h5::Object& root, const std::string& path) {
+  check_version(root, path);
   TraceInfo info;
   info.model = text(root, "model");
   info.arch = root.text("arch").value_or("");
@@ -247,19 +170,16 @@ TraceInfo Parser::file(const h5::Object& root) {
   const h5::Object prompts = root.group("prompts");
   std::vector<std::string> ids = prompts.members();
   std::sort(ids.begin(), ids.end(), &comes_before);
-  for (const std::string& id : ids) info.prompts.push_back(prompt(prompts.group(id), id, info));
-  check(info, path_);
+  for (const std::string& id : ids) info.prompts.push_back(parse_prompt(prompts.group(id), id, info));
+  check(info, path);
   for (const PromptInfo& prompt : info.prompts) {
     const h5::Object layers = prompts.group(prompt.id).group("layers");
-    for (const LayerInfo& layer : prompt.layers) arrays(layers.group(std::to_string(layer.layer)), info, prompt, layer);
+    for (const LayerInfo& layer : prompt.layers) {
+      const std::uint64_t chunk = check_arrays(layers.group(std::to_string(layer.layer)), info, prompt, layer);
+      info.largest_chunk = std::max(info.largest_chunk, chunk);
+    }
   }
   return info;
-}
-
-}  // namespace
-
-TraceInfo parse(const h5::Object& file, const std::string& path, std::uint64_t length) {
-  return Parser(path, length).file(file);
 }
 
 }  // namespace kvbench::trace

@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
-#include <optional>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/trace/input_file.hpp>
 #include <kvbench/trace/layout.hpp>
+#include <kvbench/trace/name.hpp>
 #include <kvbench/trace/parse.hpp>
 #include <kvbench/trace/sha256.hpp>
-#include <kvbench/trace/untrusted_file.hpp>
 
 namespace kvbench::trace {
 namespace {
@@ -50,31 +51,14 @@ void widen_all(std::vector<float>& values, Dtype dtype) {
 }  // namespace
 
 struct Reader::Impl {
-  std::string path;
   TraceInfo info;
-  std::optional<h5::Object> file;
+  InputFile file;
   std::mutex sha_mutex;
   std::string sha;
 
-  explicit Impl(std::string name) : path(std::move(name)) {
-    const std::uint64_t length = check_superblock(path);
-    const h5::Session session;
-#if !defined(FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
-    try_in_child(path, [&] { parse(h5::Object::open_file(path), path, length); });
-#endif
-    try {
-      h5::Object opened = h5::Object::open_file(path);
-      info = parse(opened, path, length);
-      file = std::move(opened);
-    } catch (const h5::Failure& failure) {
-      throw Error("{}. The file is damaged or not a trace; see docs/traces.md.", failure.what());
-    } catch (const std::bad_alloc&) {
-      throw Error("{}: its description does not fit into memory; it is damaged.", path);
-    }
-  }
-  ~Impl() {
-    const h5::Session session;
-    file.reset();
+  explicit Impl(const std::string& path)
+      : file(path, "a trace", "docs/traces.md", [&](const h5::Object& root) { info = parse(root, path); }) {
+    check_name(std::filesystem::path(path).filename().string(), "The name of the file " + path);
   }
 };
 
@@ -83,36 +67,32 @@ Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;
 Reader& Reader::operator=(Reader&&) noexcept = default;
 
-const std::string& Reader::path() const { return impl_->path; }
+const std::string& Reader::path() const { return impl_->file.path(); }
 const TraceInfo& Reader::info() const { return impl_->info; }
 
 std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& layer, Array array, std::int64_t head) const {
   const std::string at = path_of(prompt, layer, array);
   const Shape shape = shape_of(impl_->info, prompt, layer, array);
-  if (!holds(layer, array)) throw Error("{}: {}: the trace does not hold this array.", impl_->path, at);
-  if (head < 0 || head >= shape.heads) throw Error("{}: {}: there is no head {} of {}.", impl_->path, at, head, shape.heads);
+  if (!holds(layer, array)) throw Error("{}: {}: the trace does not hold this array.", path(), at);
+  if (head < 0 || head >= shape.heads) throw Error("{}: {}: there is no head {} of {}.", path(), at, head, shape.heads);
   const Dtype dtype = dtype_of(impl_->info, array);
   const auto size = static_cast<std::size_t>(shape.rows * shape.dim);
-  std::vector<float> values(size);
-  try {
-    const h5::Session session;
-    std::vector<hsize_t> start{static_cast<hsize_t>(head), 0, 0};
-    std::vector<hsize_t> count{1, static_cast<hsize_t>(shape.rows), static_cast<hsize_t>(shape.dim)};
-    start.resize(static_cast<std::size_t>(rank_of(array)));
-    count.resize(static_cast<std::size_t>(rank_of(array)));
-    const h5::Object dataset = impl_->file->group("prompts")
-                                   .group(prompt.id)
-                                   .group("layers")
-                                   .group(std::to_string(layer.layer))
-                                   .dataset(name_of(array));
-    std::byte* const out = reinterpret_cast<std::byte*>(values.data()) + (sizeof(float) - size_of(dtype)) * size;
-    dataset.read_slab(h5::float_type(dtype).get(), start, count, out);
-  } catch (const h5::Failure& failure) {
-    throw IoError("{}. Check the disk, or write the trace again.", failure.what());
-  }
+  std::vector<hsize_t> start{static_cast<hsize_t>(head), 0, 0};
+  std::vector<hsize_t> count{1, static_cast<hsize_t>(shape.rows), static_cast<hsize_t>(shape.dim)};
+  start.resize(static_cast<std::size_t>(rank_of(array)));
+  count.resize(static_cast<std::size_t>(rank_of(array)));
+  std::vector<float> values = impl_->file.read([&](const h5::Object& root) {
+    std::vector<float> slab(size);
+    std::byte* const out = reinterpret_cast<std::byte*>(slab.data()) + (sizeof(float) - size_of(dtype)) * size;
+    const h5::Object layers = root.group("prompts").group(prompt.id).group("layers");
+    layers.group(std::to_string(layer.layer))
+        .dataset(name_of(array), h5::Extent::part)
+        .read_slab(h5::float_type(dtype).get(), start, count, out);
+    return slab;
+  });
   if (dtype != Dtype::f32) widen_all(values, dtype);
   if (const std::ptrdiff_t bad = find_not_finite(values); bad >= 0) {
-    throw Error("{}: {}: head {}, row {}, column {} is {}; a trace must be finite.", impl_->path, at, head, bad / shape.dim,
+    throw Error("{}: {}: head {}, row {}, column {} is {}; a trace must be finite.", path(), at, head, bad / shape.dim,
                 bad % shape.dim, values[static_cast<std::size_t>(bad)]);
   }
   return values;
@@ -120,8 +100,11 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
 
 const std::string& Reader::sha256() const {
   const std::lock_guard<std::mutex> lock(impl_->sha_mutex);
-  if (impl_->sha.empty()) impl_->sha = stated_sha256(impl_->path);
-  if (impl_->sha.empty()) impl_->sha = sha256_of_file(impl_->path);
+  if (!impl_->sha.empty()) return impl_->sha;
+  std::string sum = stated_sha256(path());
+  if (sum.empty()) sum = sha256_of_file(path());
+  impl_->file.check_unchanged();
+  impl_->sha = std::move(sum);
   return impl_->sha;
 }
 

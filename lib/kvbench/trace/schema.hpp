@@ -61,6 +61,7 @@ struct TraceInfo {
   std::string rope_layout;        ///< "half" or "interleaved"
   Dtype dtype = Dtype::f32;
   std::vector<PromptInfo> prompts;  ///< in the numeric, then alphabetic order of their group names
+  std::uint64_t largest_chunk = 0;  ///< of the arrays in the file, bytes before compression; 0: not in chunks; set by Reader
 
   std::int64_t group() const { return num_query_heads / num_kv_heads; }
 };

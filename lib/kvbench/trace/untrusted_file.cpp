@@ -3,10 +3,12 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -60,6 +62,24 @@ void check_head(const Head& head, std::uint64_t length, const std::string& path)
   if (end > length) throw Error("{}: truncated: it has {} of {} bytes; copy or write it again.", path, length, end);
 }
 
+FileState state_of(const struct stat& status) {
+  return {.device = status.st_dev,
+          .inode = status.st_ino,
+          .length = static_cast<std::uint64_t>(status.st_size),
+          .seconds = status.st_mtim.tv_sec,
+          .nanoseconds = status.st_mtim.tv_nsec};
+}
+
+/// HDF5 locks the files that it writes, and its variable HDF5_USE_FILE_LOCKING disables the locks. File systems without locks
+/// give other errors than EWOULDBLOCK.
+void check_lock(int file, const std::string& path) {
+  const char* const use = std::getenv("HDF5_USE_FILE_LOCKING");
+  if (use != nullptr && (std::string_view(use) == "FALSE" || std::string_view(use) == "0")) return;
+  if (::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    throw Error("{}: another program holds the file open for writing; wait until it has finished, or close the file there.",
+                path);
+}
+
 [[noreturn]] void run_as_child(const std::function<void()>& read) {
   const rlimit no_core = {0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
@@ -75,7 +95,13 @@ void check_head(const Head& head, std::uint64_t length, const std::string& path)
 
 }  // namespace
 
-std::uint64_t check_superblock(const std::string& path) {
+std::optional<FileState> file_state(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return state_of(status);
+}
+
+FileState check_superblock(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not block
   if (file.get() < 0) {
     if (errno == ENOENT) throw Error("{}: no such file; check the name.", path);
@@ -84,21 +110,20 @@ std::uint64_t check_superblock(const std::string& path) {
   }
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) throw Error("{}: cannot be inspected: {}.", path, std::strerror(errno));
-  if (S_ISDIR(status.st_mode)) throw Error("{}: is a directory; name a trace file in it.", path);
-  if (!S_ISREG(status.st_mode)) throw Error("{}: is not a regular file; a trace needs random access.", path);
+  if (S_ISDIR(status.st_mode)) throw Error("{}: is a directory; name an HDF5 file in it.", path);
+  if (!S_ISREG(status.st_mode)) throw Error("{}: is not a regular file; HDF5 needs random access.", path);
+  check_lock(file.get(), path);
   Head head{};
   const ssize_t got = ::pread(file.get(), head.data(), head.size(), 0);
   if (got < 0) throw Error("{}: cannot be read: {}.", path, std::strerror(errno));
   if (got == 0) throw Error("{}: the file is empty.", path);
   const std::size_t compared = std::min(hdf5_signature.size(), static_cast<std::size_t>(got));
-  if (std::memcmp(head.data(), hdf5_signature.data(), compared) != 0) {
-    throw Error("{}: is not an HDF5 file and therefore not a trace.", path);
-  }
-  const auto length = static_cast<std::uint64_t>(status.st_size);
+  if (std::memcmp(head.data(), hdf5_signature.data(), compared) != 0) throw Error("{}: is not an HDF5 file.", path);
+  const FileState state = state_of(status);
   if (static_cast<std::size_t>(got) < head.size())
-    throw Error("{}: truncated after {} bytes; copy or write it again.", path, length);
-  check_head(head, length, path);
-  return length;
+    throw Error("{}: truncated after {} bytes; copy or write it again.", path, state.length);
+  check_head(head, state.length, path);
+  return state;
 }
 
 void try_in_child(const std::string& path, const std::function<void()>& read) {
@@ -110,7 +135,7 @@ void try_in_child(const std::string& path, const std::function<void()>& read) {
     if (errno != EINTR) return;
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  throw Error("{}: the HDF5 library fails on its metadata: the file is damaged; copy or dump it again.", path);
+  throw Error("{}: the HDF5 library fails on its metadata: the file is damaged; copy or write it again.", path);
 }
 
 }  // namespace kvbench::trace

@@ -5,17 +5,35 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include <sys/types.h>
 
 namespace kvbench::trace {
 
 /// The first bytes of an HDF5 file.
 inline constexpr std::string_view hdf5_signature = "\x89HDF\r\n\x1a\n";
 
-/// Length in bytes of the HDF5 file `path`. Throws Error where it is missing, unreadable, not a regular file, not HDF5, truncated,
-/// still being written, or has features that traces do not use (HDF5 file format specification 3.0, section II).
-std::uint64_t check_superblock(const std::string& path);
+/// Tells a file from another one, and from itself after a change.
+struct FileState {
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::uint64_t length = 0;  ///< in bytes
+  std::int64_t seconds = 0;  ///< of the last change of its contents
+  std::int64_t nanoseconds = 0;
+
+  bool operator==(const FileState&) const = default;
+};
+
+/// The present state of the file `path`; absent where there is none.
+std::optional<FileState> file_state(const std::string& path);
+
+/// The state of the HDF5 file `path`. Throws Error where it is missing, unreadable, not a regular file, locked by a program
+/// that writes it, not HDF5, truncated, still being written, or has features that kvbench does not read (HDF5 file format
+/// specification 3.0, section II).
+FileState check_superblock(const std::string& path);
 
 /// Runs `read` in a child process first, which damaged metadata may crash without harm. Throws Error with `path` where the child
 /// is killed by a signal or takes more than a minute. Exceptions of `read` in the child are ignored, because the caller runs it

@@ -25,8 +25,8 @@ struct PreparedMethod {
   Spent spent;
 };
 
-/// Runs `work`; exceptions that a method may throw become a status. Memory exhaustion, I/O errors and interruption pass
-/// through.
+/// Runs `work`; exceptions that a method may throw become a status. Faults of input files, memory exhaustion, I/O errors and
+/// interruption pass through.
 template <class F>
 void guard(Status& status, std::string& reason, F work) {
   try {
@@ -40,6 +40,8 @@ void guard(Status& status, std::string& reason, F work) {
   } catch (const Interrupted&) {
     throw;
   } catch (const IoError&) {
+    throw;
+  } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
     status = Status::failed, reason = error.what();

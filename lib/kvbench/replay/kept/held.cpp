@@ -22,8 +22,8 @@ Index most_held(const HeldTokens& held, const HostTable& table, Index group, Ind
   return most;
 }
 
-Index count_used(const HostView<std::int32_t>& ids) {
-  return std::ranges::count_if(ids, [](std::int32_t id) { return id >= 0; });
+Index count_used(const HostView<std::int32_t>& ids, Index tokens) {
+  return std::ranges::count_if(ids, [&](std::int32_t id) { return id >= 0 && id < tokens; });
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ Footprint held_footprint(const KeptHead& head, Index group, Index tokens, Index 
       weights += (in_fast + in_slow) * (Index{!of.weight_num.empty()} + Index{!of.weight_den.empty()});
     } else {
       full_cache |= of.per_query;
-      entries += count_used(of.ids);
+      entries += count_used(of.ids, tokens);
       entry_weights += static_cast<Index>(of.weight_num.size() + of.weight_den.size());
     }
   }

@@ -2,13 +2,17 @@
 #include <kvbench/replay/kept/kept_file.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/records/raw_schema.hpp>
-#include <kvbench/trace/untrusted_file.hpp>
+#include <kvbench/trace/input_file.hpp>
+#include <kvbench/trace/name.hpp>
 
 namespace kvbench {
 namespace {
@@ -18,17 +22,15 @@ using raw::Numbers;
 using raw::Object;
 using raw::read_numbers;
 using raw::require;
+using trace::h5::Extent;
 
-constexpr const char* holds = "kept entries";
-
-struct Limits {
-  Index d, dv, group;
-  std::uint64_t length;
-};
+/// The datasets of a table by element type.
+constexpr std::array id_sets = {"ids", "held", "held_slow"};
+constexpr std::array number_sets = {"weight_num", "weight_den", "own_keys", "own_values"};
 
 /// Numbers that accompany the ids, `width` per slot; may be absent.
-HostView<float> read_beside(const Object& group, const char* name, Index slots, Index width, const Limits& limits) {
-  Numbers<float> numbers = read_numbers<float>(group, name, limits.length);
+HostView<float> read_beside(const Object& group, const char* name, Index slots, Index width) {
+  Numbers<float> numbers = read_numbers<float>(group, name);
   if (numbers.values.empty()) return {};
   require(static_cast<Index>(numbers.values.size()) == slots * width, group,
           fmt::format("'{}' holds {} numbers, but the ids require {}", name, numbers.values.size(), slots * width));
@@ -37,31 +39,42 @@ HostView<float> read_beside(const Object& group, const char* name, Index slots, 
   return HostView(std::move(numbers.values));
 }
 
-HostTable read_entries(const Object& group, const Limits& limits) {
+/// Token numbers, which are absent where the group lacks the dataset.
+Numbers<std::int32_t> read_ids(const Object& group, const char* name, const KeptShape& shape) {
+  Numbers<std::int32_t> ids = read_numbers<std::int32_t>(group, name);
+  for (const std::int32_t id : ids.values) {
+    require(id >= -1, group, fmt::format("'{}' has the id {}; use -1 for unused slots", name, id));
+    require(id < shape.tokens, group,
+            fmt::format(
+                "'{}' has the id {}, but the prompt has {} tokens; ids are positions in the prompt, the first of which is 0",
+                name, id, shape.tokens));
+  }
+  return ids;
+}
+
+HostTable read_entries(const Object& group, const KeptShape& shape) {
   HostTable table;
   table.per_head = integer_of(group, "per_head", 0) != 0;
   table.per_query = integer_of(group, "per_query", 0) != 0;
-  Numbers<std::int32_t> ids = read_numbers<std::int32_t>(group, "ids", limits.length);
+  Numbers<std::int32_t> ids = read_ids(group, "ids", shape);
   require(ids.dims.size() == 1 || ids.dims.size() == 2, group,
           "a table needs a dataset 'ids' of shape [rows, width] or [width]");
   table.rows = ids.dims.size() == 2 ? ids.dims[0] : 1;
   table.width = ids.dims.back();
   table.ids = HostView(std::move(ids.values));
-  const Index heads = table.per_head ? limits.group : 1;
+  const Index heads = table.per_head ? shape.group : 1;
   require(table.per_query ? table.rows % heads == 0 : table.rows == heads, group,
-          fmt::format("'ids' has {} rows, which do not fit {} query heads", table.rows, limits.group));
-  require(std::ranges::all_of(table.ids, [](std::int32_t id) { return id >= -1; }), group,
-          "an id is below -1 (-1 marks unused slots)");
+          fmt::format("'ids' has {} rows, which do not fit {} query heads", table.rows, shape.group));
   const Index slots = table.rows * table.width;
-  table.weight_num = read_beside(group, "weight_num", slots, 1, limits);
-  table.weight_den = read_beside(group, "weight_den", slots, 1, limits);
-  table.own_keys = read_beside(group, "own_keys", slots, limits.d, limits);
-  table.own_values = read_beside(group, "own_values", slots, limits.dv, limits);
+  table.weight_num = read_beside(group, "weight_num", slots, 1);
+  table.weight_den = read_beside(group, "weight_den", slots, 1);
+  table.own_keys = read_beside(group, "own_keys", slots, shape.d);
+  table.own_values = read_beside(group, "own_values", slots, shape.dv);
   return table;
 }
 
-HeldTokens read_held(const Object& group, const char* name, const HostTable& table, const Limits& limits) {
-  Numbers<std::int32_t> ids = read_numbers<std::int32_t>(group, name, limits.length);
+HeldTokens read_held(const Object& group, const char* name, const HostTable& table, const KeptShape& shape) {
+  Numbers<std::int32_t> ids = read_ids(group, name, shape);
   if (ids.dims.empty()) return {};
   const HeldTokens held{
       .rows = ids.dims.size() == 2 ? ids.dims[0] : 1, .width = ids.dims.back(), .ids = HostView(std::move(ids.values))};
@@ -70,24 +83,28 @@ HeldTokens read_held(const Object& group, const char* name, const HostTable& tab
   return held;
 }
 
-KeptTable read_table(const Object& group, const Limits& limits) {
+KeptTable read_table(const Object& group, const KeptShape& shape) {
   KeptTable table{
-      .entries = read_entries(group, limits), .fast = {}, .slow = {}, .meta_bytes = integer_of(group, "meta_bytes", 0)};
-  table.fast = read_held(group, "held", table.entries, limits);
-  table.slow = read_held(group, "held_slow", table.entries, limits);
+      .entries = read_entries(group, shape), .fast = {}, .slow = {}, .meta_bytes = integer_of(group, "meta_bytes", 0)};
+  table.fast = read_held(group, "held", table.entries, shape);
+  table.slow = read_held(group, "held_slow", table.entries, shape);
   require(table.meta_bytes >= 0, group, "the attribute 'meta_bytes' is negative");
   const std::int32_t id = table.entry_not_held();
   require(id < 0, group, fmt::format("a query reads token {}, which 'held' and 'held_slow' do not list", id));
   return table;
 }
 
-KeptHead read_head(const Object& head, const Object& entries, const Limits& limits) {
+KeptHead read_head(const Object& head, const Object& entries, const KeptShape& shape) {
   KeptHead kept;
-  kept.positions = read_numbers<std::int32_t>(head, "positions", limits.length).values;
+  kept.positions = read_numbers<std::int32_t>(head, "positions").values;
+  require(std::ranges::adjacent_find(kept.positions, std::ranges::greater_equal()) == kept.positions.end(), head,
+          "'positions' must increase");
   kept.first_query = integer_of(entries, "first_query", 0);
+  require(kept.first_query >= 0 && kept.first_query <= std::ssize(kept.positions), entries,
+          fmt::format("'first_query' is {}, and there are {} positions", kept.first_query, kept.positions.size()));
   bool by_query = false;
   for (Index t = 0; entries.has(std::to_string(t)); ++t) {
-    kept.tables.push_back(read_table(entries.group(std::to_string(t)), limits));
+    kept.tables.push_back(read_table(entries.group(std::to_string(t)), shape));
     by_query |= kept.tables.back().entries.per_query;
   }
   require(!kept.tables.empty(), entries, "it holds no table; the first table is the group '0'");
@@ -106,51 +123,54 @@ std::vector<std::string> read_budgets(const Object& root) {
   return budgets;
 }
 
-/// Reads everything below `heads` that read_head() may read, so that faults of the HDF5 library on a damaged file occur here.
-void touch_all(const Object& heads, std::uint64_t length) {
-  for (const std::string& name : heads.members()) {
-    const Object head = heads.group(name);
-    read_numbers<std::int32_t>(head, "positions", length);
-    for (Index cell = 0; head.has(std::to_string(cell)); ++cell) {
-      const Object group = head.group(std::to_string(cell));
-      if (!group.has("entries")) continue;
-      const Object entries = group.group("entries");
-      integer_of(entries, "first_query", 0);
-      for (Index t = 0; entries.has(std::to_string(t)); ++t) {
-        const Object table = entries.group(std::to_string(t));
-        for (const char* attribute : {"per_head", "per_query", "meta_bytes"}) integer_of(table, attribute, 0);
-        for (const char* ids : {"ids", "held", "held_slow"}) read_numbers<std::int32_t>(table, ids, length);
-        for (const char* beside : {"weight_num", "weight_den", "own_keys", "own_values"})
-          read_numbers<float>(table, beside, length);
-      }
+void open_dataset(const Object& group, const char* name) {
+  if (group.has(name)) group.dataset(name, Extent::part);
+}
+
+/// Opens every object of a head that read_head() may open, so that faults of the HDF5 library and of the storage occur here and
+/// not later.
+void open_all(const Object& head) {
+  open_dataset(head, "positions");
+  for (Index cell = 0; head.has(std::to_string(cell)); ++cell) {
+    const Object group = head.group(std::to_string(cell));
+    if (!group.has("entries")) continue;
+    const Object entries = group.group("entries");
+    integer_of(entries, "first_query", 0);
+    for (Index t = 0; entries.has(std::to_string(t)); ++t) {
+      const Object table = entries.group(std::to_string(t));
+      for (const char* attribute : {"per_head", "per_query", "meta_bytes"}) integer_of(table, attribute, 0);
+      for (const char* name : id_sets) open_dataset(table, name);
+      for (const char* name : number_sets) open_dataset(table, name);
     }
   }
 }
 
 }  // namespace
 
-KeptFile::KeptFile(std::string path) : path_(std::move(path)), length_(trace::check_superblock(path_)) {
-  raw::in_session(holds, [&] {
-    const auto describe = [&] {
-      const Object root = Object::open_file(path_);
-      raw::check_schema(root, path_, holds);
-      budgets_ = read_budgets(root);
-      heads_.clear();
-      const Object heads = root.group("heads");
-      for (const std::string& name : heads.members()) {
-        const Object head = heads.group(name);
-        require(head.text("prompt") && head.integer("layer") && head.integer("kv_head"), head,
-                "a head needs the attributes prompt, layer and kv_head");
-        heads_.push_back({name, *head.text("prompt"), *head.integer("layer"), *head.integer("kv_head")});
-      }
-    };
-    trace::try_in_child(path_, [&] {
-      describe();
-      touch_all(Object::open_file(path_).group("heads"), length_);
-    });
-    describe();
-    return 0;
-  });
+void KeptFile::examine(const Object& root) {
+  raw::check_schema(root, root.file(), "kept entries");
+  budgets_ = read_budgets(root);
+  heads_.clear();
+  std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::string> seen;
+  const Object heads = root.group("heads");
+  for (const std::string& name : heads.members()) {
+    const Object head = heads.group(name);
+    const auto prompt = head.text("prompt");
+    const auto layer = head.integer("layer"), kv_head = head.integer("kv_head");
+    require(prompt && layer && kv_head, head, "a head needs the attributes prompt, layer and kv_head");
+    const auto [other, is_new] = seen.try_emplace({*prompt, *layer, *kv_head}, head.name());
+    require(is_new, head,
+            fmt::format("it has the same prompt '{}', layer {} and kv head {} as {}; remove one of them", *prompt, *layer,
+                        *kv_head, other->second));
+    heads_.push_back({name, *prompt, *layer, *kv_head});
+    open_all(head);
+  }
+}
+
+KeptFile::KeptFile(const std::string& path)
+    : file_(std::make_shared<const trace::InputFile>(path, "a file of kept entries", "docs/results.md",
+                                                     [this](const Object& root) { examine(root); })) {
+  trace::check_name(path, "The name of the file " + path);
 }
 
 Index KeptFile::cell_at(const std::string& budget) const {
@@ -158,29 +178,30 @@ Index KeptFile::cell_at(const std::string& budget) const {
   const auto cell = std::ranges::find(budgets_, budget);
   if (cell == budgets_.end()) {
     throw Unavailable(
-        fmt::format("{} holds no entries for the budget {}; it has {}", path_, budget, fmt::join(budgets_, ", ")));
+        fmt::format("{} holds no entries for the budget {}; it has {}", file_->path(), budget, fmt::join(budgets_, ", ")));
   }
   if (std::find(cell + 1, budgets_.end(), budget) != budgets_.end()) {
-    throw Unavailable(fmt::format("several cells of {} have the budget {}; select one with --set file.cell=C", path_, budget));
+    throw Unavailable(
+        fmt::format("several cells of {} have the budget {}; select one with --set file.cell=C", file_->path(), budget));
   }
   return cell - budgets_.begin();
 }
 
-KeptHead KeptFile::read(std::string_view prompt, std::int64_t layer, Index kv_head, Index cell, Index d, Index dv,
-                        Index group) const {
+KeptHead KeptFile::read(std::string_view prompt, std::int64_t layer, Index kv_head, Index cell, const KeptShape& shape) const {
   const auto place = std::ranges::find_if(
       heads_, [&](const Place& p) { return p.prompt == prompt && p.layer == layer && p.kv_head == kv_head; });
   if (place == heads_.end()) {
-    throw Unavailable(fmt::format("{} holds nothing for prompt '{}', layer {}, kv head {}", path_, prompt, layer, kv_head));
+    throw Unavailable(
+        fmt::format("{} holds nothing for prompt '{}', layer {}, kv head {}", file_->path(), prompt, layer, kv_head));
   }
-  return raw::in_session(holds, [&] {
-    const Object head = Object::open_file(path_).group("heads").group(place->group);
+  return file_->read([&](const Object& root) {
+    const Object head = root.group("heads").group(place->group);
     const std::string name = std::to_string(cell);
     if (!head.has(name) || !head.group(name).has("entries")) {
-      throw Unavailable(fmt::format("{} holds no entries of cell {} for prompt '{}', layer {}, kv head {}", path_, cell, prompt,
-                                    layer, kv_head));
+      throw Unavailable(fmt::format("{} holds no entries of cell {} for prompt '{}', layer {}, kv head {}", file_->path(), cell,
+                                    prompt, layer, kv_head));
     }
-    return read_head(head, head.group(name).group("entries"), {d, dv, group, length_});
+    return read_head(head, head.group(name).group("entries"), shape);
   });
 }
 

@@ -3,29 +3,46 @@
 // any other method. `--method file:kept.h5`.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <kvbench/methods/contract/info.hpp>
 #include <kvbench/replay/kept/held.hpp>
 #include <kvbench/replay/plan/request.hpp>
 
+namespace kvbench::trace {
+class InputFile;
+namespace h5 {
+class Object;
+}
+}  // namespace kvbench::trace
+
 namespace kvbench {
+
+/// The sizes of a head of the trace that entries must fit.
+struct KeptShape {
+  Index tokens = 0;  ///< of the prompt, decoded tokens included
+  Index d = 0, dv = 0;
+  Index group = 1;  ///< query heads
+};
 
 /// A file of kept entries whose structure was checked. Reading is thread-safe.
 class KeptFile {
  public:
-  /// Throws Error, naming file, object and remedy, where the file does not have the schema.
-  explicit KeptFile(std::string path);
+  /// Throws Error, naming file, object and remedy, where the file does not have the schema or has a head twice.
+  explicit KeptFile(const std::string& path);
 
   /// The budget that each cell carries (/cells/<c>), as given; "" or absent where it carries none.
   const std::vector<std::string>& budgets() const { return budgets_; }
   /// The cell with this budget; 0 where no cell carries one. Throws Unavailable where none or several have it.
   Index cell_at(const std::string& budget) const;
 
-  /// Entries of this cell (/heads/<h>/<cell>). Throws Unavailable where the file has none for the head, Error where they
-  /// cannot be used: wrong shapes, ids below -1, entries that are not held, numbers that are not finite. d, dv, group: those of the trace.
-  KeptHead read(std::string_view prompt, std::int64_t layer, Index kv_head, Index cell, Index d, Index dv, Index group) const;
+  /// Entries of this cell (/heads/<h>/<cell>). Throws Unavailable where the file has none for the head, Error where they cannot
+  /// be used: wrong shapes, ids that are no tokens of the prompt, entries that are not held, numbers that are not finite.
+  /// Throws IoError where reading fails or the file has changed since it was opened.
+  KeptHead read(std::string_view prompt, std::int64_t layer, Index kv_head, Index cell, const KeptShape& shape) const;
 
  private:
   struct Place {
@@ -33,10 +50,11 @@ class KeptFile {
     std::string prompt;
     std::int64_t layer = 0, kv_head = 0;
   };
-  std::string path_;
-  std::uint64_t length_ = 0;
+  void examine(const trace::h5::Object& root);
+
   std::vector<Place> heads_;
   std::vector<std::string> budgets_;
+  std::shared_ptr<const trace::InputFile> file_;
 };
 
 /// The method that answers with the entries of a file; `name` is "file:PATH". The reference is valid until the program ends.

@@ -145,9 +145,9 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
   info.prepare = [file](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
     std::vector<MakeCache> caches;
     for (const HeadPrompt& head : heads) {
-      auto kept = std::make_shared<KeptHead>(file->read(head.prompt_group, head.layer.value, head.head.value,
-                                                        params.as<FileParams>().cell, head.keys.cols(), head.values.cols(),
-                                                        head.group));
+      const KeptShape shape{.tokens = head.trace_tokens, .d = head.keys.cols(), .dv = head.values.cols(), .group = head.group};
+      auto kept = std::make_shared<KeptHead>(
+          file->read(head.prompt_group, head.layer.value, head.head.value, params.as<FileParams>().cell, shape));
       caches.push_back([head, kept, &backend](Index /*budget*/, std::uint32_t /*seed*/) {
         return std::make_unique<FileCache>(head, kept, backend);
       });

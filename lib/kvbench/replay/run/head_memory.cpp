@@ -36,6 +36,12 @@ double control_group_limit(double none) {
   return least;
 }
 
+/// Bytes of a compressed chunk and of what it inflates to. One chunk is read at a time, whatever the number of threads.
+double chunk_bytes(const trace::TraceInfo& trace, const ReplayPlan& plan) {
+  const std::uint64_t other = plan.calibration ? plan.calibration->trace->info().largest_chunk : 0;
+  return 2 * static_cast<double>(std::max(trace.largest_chunk, other));
+}
+
 /// Bytes of the work item's heads of the calibration text.
 double calibration_bytes(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item) {
   if (!plan.calibration) return 0;
@@ -75,7 +81,8 @@ double default_memory() {
 ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options) {
   const auto wanted = static_cast<int>(thread_count(options));
   if (options.backend == "cuda") return {.threads = wanted};  // heads are kept in device memory (device_memory.hpp)
-  const double memory = options.memory > 0 ? options.memory : default_memory();
+  const double allowed = options.memory > 0 ? options.memory : default_memory(), chunk = chunk_bytes(trace, plan);
+  const double memory = allowed - chunk;
   const WorkItem* largest = nullptr;
   double need = 0;
   for (const WorkItem& item : plan.work_items) {
@@ -83,22 +90,24 @@ ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, c
     if (bytes > need) largest = &item, need = bytes;
   }
   if (largest == nullptr || need * wanted <= memory) return {.threads = wanted, .spare = memory - need * wanted};
-  const auto fitting = static_cast<int>(memory / need);
+  const auto fitting = static_cast<int>(std::max(0.0, memory / need));
   if (fitting > 0) {
     return {.threads = std::min(wanted, fitting),
             .note = fmt::format("{} of {} threads run: a head needs up to {:.1f} GiB, and `memory` allows {:.1f} GiB",
-                                std::min(wanted, fitting), wanted, in_gib(need), in_gib(memory)),
+                                std::min(wanted, fitting), wanted, in_gib(need), in_gib(allowed)),
             .spare = memory - need * fitting};
   }
   if (largest->kv_heads.size() > 1) {
     throw Error(
         "all {} kv heads of a layer, which some methods need together (infinigen, chelsea with outlier heads), need up to "
         "{:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, select fewer `kv_heads`, or leave these methods out",
-        largest->kv_heads.size(), in_gib(need), in_gib(memory));
+        largest->kv_heads.size(), in_gib(need + chunk), in_gib(allowed));
   }
   throw Error(
-      "a head of {} tokens needs up to {:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, or use a shorter trace",
-      trace.prompts[largest->prompt.prompt].num_tokens, in_gib(need), in_gib(memory));
+      "a head of {} tokens needs up to {:.2f} GiB{}, and `memory` allows {:.2f} GiB; raise `memory`, or use a shorter trace",
+      trace.prompts[largest->prompt.prompt].num_tokens, in_gib(need + chunk),
+      chunk > need ? fmt::format(" ({:.2f} GiB for a compressed chunk; h5repack makes smaller ones)", in_gib(chunk)) : "",
+      in_gib(allowed));
 }
 
 }  // namespace kvbench

@@ -23,8 +23,8 @@ struct ThreadPlan {
   double spare = std::numeric_limits<double>::infinity();
 };
 
-/// thread_count() threads, or as many as have work items that fit together into options.memory (0: default_memory()). Throws
-/// Error with the memory needed and the remedy where not even one work item fits.
+/// thread_count() threads, or as many as have work items that fit together into options.memory (0: default_memory()), besides
+/// one chunk of a compressed trace. Throws Error with the memory needed and the remedy where not even one work item fits.
 ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options);
 
 }  // namespace kvbench
