@@ -34,8 +34,7 @@ std::string layer_text(const trace::LayerInfo& layer, std::int64_t context) {
 }
 
 std::string methods_text(const RunnableMethods& methods) {
-  if (!methods.error.empty())
-    return fmt::format("    no replay with default flags: {}\n", with_flags(methods.error, "replay"));
+  if (!methods.error.empty()) return fmt::format("    no replay with default flags: {}\n", with_flags(methods.error, "replay"));
   std::string out = fmt::format("    feeds      {}\n", fmt::join(methods.can, ", "));
   if (!methods.cannot.empty()) out += fmt::format("    lacks data for {}\n", fmt::join(methods.cannot, ", "));
   return out;

@@ -68,8 +68,7 @@ Calibration open_calibration(const std::string& text) {
   if (found != prompts.end()) return {reader, static_cast<std::size_t>(found - prompts.begin())};
   std::vector<std::string> known;
   for (const trace::PromptInfo& prompt : prompts) known.push_back(prompt.id);
-  throw Error("`calibration`: {} has no prompt '{}'.{} It has: {}", reader->path(), id, did_you_mean(id, known),
-              listed(known));
+  throw Error("`calibration`: {} has no prompt '{}'.{} It has: {}", reader->path(), id, did_you_mean(id, known), listed(known));
 }
 
 void check_calibration(const trace::Reader& evaluated, const ReplayPlan& plan, const ReplayRequest& request) {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small tables of a replay as text, and what a report makes of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <kvbench/report/report.hpp>
+#include <kvbench/report/report_input.hpp>
+
+namespace kvbench::report_test {
+
+inline const std::string replay_header =
+    "run,trace,sha256,model,prompt,layer,kv_head,head,query,protocol,device,method,params,budget,status,reason,query_rows,"
+    "context_tokens,budget_tokens,total_bytes,full_bytes,rel_err_mean,rel_err_lo,rel_err_hi,recall_mean,version,commit,isa,"
+    "bytes_read,best,tied,layers,model_layers\n";
+
+struct Line {
+  std::string run = "", prompt = "0", layer = "all", method = "sink", params = "", budget = "25%", status = "ok", reason = "";
+  std::string error = "0.5,0.4,0.6", recall = "0.3", protocol = "prefill", kv_head = "all", trace = "t.h5";
+  std::string held = "10", best = "", tied = "", head = "all";
+};
+
+inline std::string text(const Line& l) {
+  const std::string bytes = l.status == "ok" ? fmt::format("100,40,{},50", l.held) : "100,,,";
+  return fmt::format("{},{},abc,tiny,{},{},{},{},all,{},cpu,{},{},{},{},{},8,{},{},{},0.1,c0ffee,avx2,5,{},{},2,6\n", l.run,
+                     l.trace, l.prompt, l.layer, l.kv_head, l.head, l.protocol, l.method, l.params, l.budget, l.status,
+                     l.reason, bytes, l.error, l.recall, l.best, l.tied);
+}
+
+inline CsvTable replay(const std::vector<Line>& lines, const std::string& file = "r.csv") {
+  std::string csv = replay_header;
+  for (const Line& l : lines) csv += text(l);
+  return parse_csv(csv, file);
+}
+
+inline Document report(const std::vector<CsvTable>& tables, const ReportOptions& options = {}) {
+  return make_report(tables, options);
+}
+
+inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Headings of sections; the last is that of the inputs.
+inline std::vector<std::string> headings(const Document& document) {
+  std::vector<std::string> out;
+  for (const Block& block : document.blocks) {
+    const auto* heading = std::get_if<Heading>(&block);
+    if (heading != nullptr && heading->level == 2) out.push_back(heading->text);
+  }
+  return out;
+}
+
+inline std::vector<ReplaySection> sections(const std::vector<CsvTable>& tables) {
+  std::vector<const CsvTable*> pointers;
+  for (const CsvTable& table : tables) pointers.push_back(&table);
+  return replay_sections(pointers);
+}
+
+using Texts = std::vector<std::string>;
+
+/// The columns of checks and of measures.
+inline const std::string check_header =
+    "claim,part,kind,source,prompt,layer,kv_head,params,verdict,assumptions_text,literal,tight,data,bound,trivial,measured,"
+    "measured_q99,failures,trials,allowed,p_adjusted,text,version,commit\n";
+
+inline const std::string measure_header =
+    "run,trace,sha256,model,prompt,layer,kv_head,measure,array,x,value,count,version,commit\n";
+
+}  // namespace kvbench::report_test
