@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_corpus FOLDER: writes small valid traces as seeds for the fuzzer, with and without the checksums of newer HDF5 formats.
+// make_corpus FOLDER: writes small valid inputs as seeds for the fuzzers, one folder for each; traces with and without the
+// checksums of newer HDF5 formats.
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include <kvbench/config/sweep.hpp>
+#include <kvbench/report/check_table.hpp>
+#include <kvbench/report/claim_table.hpp>
+#include <kvbench/report/measure_table.hpp>
+#include <kvbench/report/table.hpp>
+#include <kvbench/sweep/collect.hpp>
+#include <kvbench/sweep/merge.hpp>
 #include <kvbench/trace/create.hpp>
 #include <kvbench/trace/writer.hpp>
 
+#include "support/small_cells.hpp"
 #include "unit/trace/sample.hpp"
 
 namespace {
 
+using namespace kvbench;
 using namespace kvbench::trace;
 
 /// h5py writes the oldest format that supports the content.
@@ -41,11 +52,7 @@ TraceInfo tiny(TraceInfo info) {
   return info;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc != 2) return 2;
-  const std::filesystem::path folder = argv[1];
+void write_traces(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   for (const bool compress : {false, true}) {
     const std::string kind = compress ? "packed" : "plain";
@@ -57,4 +64,67 @@ int main(int argc, char** argv) {
       write_old_format(folder / ("full-" + name), info, compress);
     }
   }
+}
+
+void write(const std::filesystem::path& path, const std::string& bytes) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+/// In the form of cells_fuzz.cpp.
+std::string cells_input(const sweep::SweepLayout& layout, const sweep::CellBlock& block) {
+  const std::string parts[] = {sweep::encode_layout(layout), sweep::encode_cells(block),
+                               sweep::encode_measures(std::vector<MeasureRow>(1))};
+  const std::uint32_t lengths[] = {static_cast<std::uint32_t>(parts[0].size()), static_cast<std::uint32_t>(parts[1].size())};
+  return std::string(reinterpret_cast<const char*>(lengths), sizeof lengths) + parts[0] + parts[1] + parts[2];
+}
+
+/// The small layout with a second method, and with seeds.
+sweep::SweepLayout seeded_layout() {
+  sweep::SweepLayout layout = testing::small_layout();
+  sweep::StepLayout& step = layout.steps[0];
+  step.frame.methods = {{"subgen", "t=4", true}, {"uniform", "", true}};
+  step.frame.configurations = {{0, 0, 1}, {0, 0, 2}, {1, 0, 1}, {1, 0, 2}};
+  step.cells.push_back({std::string(64, 'c'), 1, {0, 1}});
+  layout.claims[0].relations = {{.a = "subgen", .b = "uniform"}};
+  return layout;
+}
+
+/// A small sweep, and one with two steps and cells that were skipped.
+void write_cells(const std::filesystem::path& folder) {
+  sweep::CellBlock block = testing::small_block();
+  write(folder / "small", cells_input(testing::small_layout(), block));
+  sweep::SweepLayout layout = seeded_layout();
+  layout.steps.push_back(layout.steps[0]);
+  layout.steps[1].run = "b";
+  block[1][0].status = Status::skipped;
+  write(folder / "seeds", cells_input(layout, block));
+}
+
+/// Every kind of table, as made from a file of cells.
+void write_tables(const std::filesystem::path& folder) {
+  const std::string cells = folder / "cells";
+  std::filesystem::create_directories(folder);
+  std::filesystem::remove(cells);
+  testing::write_cells(cells, seeded_layout(), testing::small_block());
+  const sweep::Merged merged = sweep::open_shards({cells});
+  std::filesystem::remove(cells);
+  for (const auto& [name, grain] : {std::pair("trace", Grain::trace), std::pair("query", Grain::query)}) {
+    const sweep::SweepResults results = sweep::collect(merged.layout, merged.files, grain);
+    write(folder / name, csv_table(results.records, true));
+    write(folder / "claims", claims_csv(results.claims));
+    write(folder / "measures", measures_csv(results.measures));
+  }
+  write(folder / "checks", check_csv(std::vector<CheckRow>{{.claim = "subgen.lemma1", .part = "t=4", .source = "t.h5"}}));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::filesystem::path folder = argv[1];
+  write_traces(folder / "reader");
+  write_cells(folder / "cells");
+  write_tables(folder / "csv");
+  write(folder / "toml" / "example", config::example_sweep());
 }

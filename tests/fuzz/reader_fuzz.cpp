@@ -2,20 +2,17 @@
 // libFuzzer target: for any bytes the reader returns a trace or throws Error or IoError.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <random>
 #include <string>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/reader.hpp>
 
-std::size_t inputs_read = 0;  // number of valid traces, which replay.cpp prints, so that a target that reads none is detected
+#include "scratch.hpp"
+
+std::size_t inputs_read = 0;  // number of valid inputs, which replay.cpp prints, so that a target that reads none is detected
 
 namespace {
 
@@ -34,29 +31,16 @@ void read_everything(const std::string& path) {
   }
 }
 
-// A named file, because HDF5 resolves the path.
-const std::string& scratch() {
-  static const std::string path = [] {
-    const std::string folder =
-        std::filesystem::exists("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path().string();
-    return folder + "/kvbench-fuzz." + std::to_string(::getpid());
-  }();
-  return path;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const int fd = ::open(scratch().c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
-  if (fd < 0 || ::write(fd, data, size) != static_cast<ssize_t>(size)) std::abort();
-  ::close(fd);
+  const fuzz::ScratchFile file(data, size);  // named, because HDF5 resolves the path
   try {
-    read_everything(scratch());
+    read_everything(fuzz::scratch());
     ++inputs_read;
   } catch (const Error&) {
   } catch (const IoError&) {
   }
-  ::unlink(scratch().c_str());
   return 0;
 }
 

@@ -33,6 +33,6 @@ int main(int argc, char** argv) {
       if (entry.is_regular_file()) run(entry.path()), ++files;
     }
   }
-  std::printf("%zu inputs, %zu are traces\n", files, inputs_read);
+  std::printf("%zu inputs, %zu are valid\n", files, inputs_read);
   return inputs_read == 0;
 }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run_fuzzer.py FUZZER SECONDS FOUND CORPUS: fuzzes the reader for a bounded time and evaluates the findings.
+"""run_fuzzer.py FUZZER SECONDS FOUND CORPUS...: fuzzes for a bounded time and evaluates the findings.
 
-HDF5 1.10 itself reads out of bounds on some hostile metadata. For this reason the reader checks a file in a child process first
-(lib/kvbench/trace/untrusted_file.hpp). The fuzzer is built without this guard and continues after a crash. Each crash is repeated: a crash
+Tokens of the format, where TARGET.dict beside this script has some, are inserted by the mutations. FUZZER is fuzz_TARGET.
+
+HDF5 1.10 itself reads out of bounds on some hostile metadata. For this reason the reader of traces checks a file in a child process first
+(lib/kvbench/trace/untrusted_file.hpp). The fuzzers are built without this guard and continue after a crash. Each crash is repeated: a crash
 whose innermost frame is in the HDF5 library is counted and stored, a crash in the code of kvbench fails the test."""
 import pathlib
 import re
@@ -19,11 +21,14 @@ def innermost_frame(log):
 
 
 def main():
-    fuzzer, seconds, found, corpus = sys.argv[1:]
+    fuzzer, seconds, found, *corpora = sys.argv[1:]
+    corpora = [folder for folder in corpora if pathlib.Path(folder).is_dir()]
+    dictionary = pathlib.Path(__file__).with_name(pathlib.Path(fuzzer).name.removeprefix("fuzz_") + ".dict")
+    tokens = [f"-dict={dictionary}"] if dictionary.exists() else []
     found = pathlib.Path(found)
     found.mkdir(parents=True, exist_ok=True)
     run = subprocess.run([fuzzer, "-seed=1", f"-max_total_time={seconds}", "-max_len=131072", "-fork=1", "-ignore_crashes=1", "-ignore_timeouts=1",
-                          "-ignore_ooms=1", f"-artifact_prefix={found}/", *FLAGS, str(found), corpus], capture_output=True, text=True, errors="replace")
+                          "-ignore_ooms=1", f"-artifact_prefix={found}/", *FLAGS, *tokens, str(found), *corpora], capture_output=True, text=True, errors="replace")
     executed = [int(n) for n in re.findall(r"^#(\d+):", run.stderr, re.M)]
     if not executed:
         sys.exit(f"the fuzzer did not run:\n{run.stderr[-3000:]}")

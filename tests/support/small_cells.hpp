@@ -37,12 +37,12 @@ inline sweep::CellBlock small_block() {
   return {{cell, cell}, {cell, cell}};
 }
 
-/// The block is stored as the first cell of the first step.
+/// The block is stored as every cell of the first step.
 inline void write_cells(const std::string& path, const sweep::SweepLayout& layout, const sweep::CellBlock& block) {
-  sweep::CellsFile file(path, sweep::FrameFile::Mode::create);
+  sweep::CellsFile file(path, sweep::FrameFile::Mode::overwrite);
   file.begin(layout);
-  file.add(layout.steps[0].cells[0].key, block);
-  file.add(layout.steps[0].measures[0].key, std::vector<MeasureRow>(1));
+  for (const sweep::CellEntry& entry : layout.steps[0].cells) file.add(entry.key, block);
+  for (const sweep::CellEntry& entry : layout.steps[0].measures) file.add(entry.key, std::vector<MeasureRow>(1));
 }
 
 }  // namespace kvbench::testing
