@@ -85,7 +85,7 @@ std::vector<std::int64_t> query_positions(const QuerySpec& spec, std::int64_t nu
       first = std::max<std::int64_t>(0, num_tokens - spec.count);
       break;
     case QuerySpec::every:
-      step = spec.count, first = (num_tokens - 1) % step;
+      step = std::min(spec.count, num_tokens), first = (num_tokens - 1) % step;
       break;
     case QuerySpec::tail:
     case QuerySpec::decode:

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan.hpp"
 
+#include <cstdint>
+#include <limits>
+
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
@@ -42,6 +45,7 @@ TEST_CASE("positions of stored queries") {
   CHECK(query_positions({QuerySpec::last, 9}, 2, 1) == Positions{0, 1});
   CHECK(query_positions({QuerySpec::every, 3}, 8, 4) == Positions{1, 4, 7});
   CHECK(query_positions({QuerySpec::every, 100}, 8, 4) == Positions{7});
+  CHECK(query_positions({QuerySpec::every, std::numeric_limits<std::int64_t>::max()}, 8, 4) == Positions{7});
   CHECK(query_positions({QuerySpec::tail, 0}, 3, 1) == Positions{0, 1, 2});
 
   const auto tail = query_positions({QuerySpec::tail, 0}, 4096, 3840);  // the observation window has 128 positions
