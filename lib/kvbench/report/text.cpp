@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/core/utf8.hpp>
+
 namespace kvbench {
 namespace {
 
@@ -30,23 +32,6 @@ std::string csv_field(std::string text) {
   }
   return quoted + '"';
 }
-
-/// Length in bytes of the UTF-8 character with which the text begins; 0 where it begins with none (RFC 3629).
-std::size_t character_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  const std::size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-  if (length < 2) return length;
-  if (length > text.size()) return 0;
-  for (std::size_t k = 1; k < length; ++k) {
-    if ((byte(k) & 0xC0) != 0x80) return 0;
-  }
-  const bool overlong = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xF0 && byte(1) < 0x90);
-  const bool surrogate = lead == 0xED && byte(1) >= 0xA0, beyond = lead == 0xF4 && byte(1) >= 0x90;
-  return overlong || surrogate || beyond ? 0 : length;
-}
-
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
 
 }  // namespace
 
@@ -147,7 +132,7 @@ std::string range_text(std::span<const double> values) {
 
 std::size_t invalid_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = character_length(text.substr(i));
+    const std::size_t length = utf8_character(text.substr(i));
     if (length == 0 || (is_control(text[i]) && std::string_view("\t\n\r").find(text[i]) == std::string_view::npos)) return i;
     i += length;
   }
@@ -157,7 +142,7 @@ std::size_t invalid_utf8(std::string_view text) {
 std::string printable(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = character_length(text.substr(i));
+    const std::size_t length = utf8_character(text.substr(i));
     if (length == 0 || is_control(text[i]))
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
     else
