@@ -75,6 +75,7 @@ Interval bootstrap_mean(std::span<const double> sums, std::span<const double> co
     }
     if (count > 0) means.push_back(sum / count);
   }
+  if (means.empty()) return {NAN, NAN};
   return {quantile(means, 0.025), quantile(means, 0.975)};
 }
 

@@ -29,6 +29,12 @@ TEST_CASE("two blocks give an interval, one block none, whatever its seeds") {
   CHECK(two.hi == 3);
 }
 
+TEST_CASE("there is no interval where no count is positive") {
+  const double sums[] = {1, 2}, counts[] = {-1, -2};
+  CHECK(std::isnan(bootstrap_mean(sums, counts, 1).lo));
+  CHECK(std::isnan(bootstrap_mean(sums, counts, 1).hi));
+}
+
 TEST_CASE("equal seeds add no variance, different seeds do") {
   const double count[] = {1, 1, 1, 1};
   const double same[] = {1, 1, 1, 1}, by_seed[] = {0, 2, 0, 2};  // [2 blocks][2 seeds]
