@@ -37,11 +37,12 @@ struct CsvTable {
   std::unordered_map<std::string, std::size_t> index;  ///< column -> position
 };
 
-/// Parses UTF-8 with LF or CRLF: one header line and at least one row, all with the same number of fields, at most 4096 of at most 1 MiB
-/// each. Throws Error, whose message names `file`.
+/// Parses UTF-8 with LF or CRLF: one header line and at least one row, all with the same number of fields, at most 4096 of at
+/// most 1 MiB each. Throws Error, whose message names `file`.
 CsvTable parse_csv(std::string_view text, const std::string& file);
 
-/// Throws Error where the file does not exist, is not a regular file of at most 4 GiB, or not such a CSV, IoError where it cannot be read.
+/// Throws Error where the file does not exist, is not a regular file of at most 4 GiB, or not such a CSV, IoError where it
+/// cannot be read.
 CsvTable read_csv(const std::string& path);
 
 /// The same for large files: calls `take` with one row after the other and a table that has the columns but no rows.

@@ -20,7 +20,8 @@ class CellsFile {
   std::size_t size() const { return cells_.size(); }  ///< number of cells, including those that the layout no longer lists
   std::uint64_t torn_bytes() const { return file_.torn_bytes(); }
 
-  /// The layout for which cells were computed last; nothing in a new file. Throws Error where it is not one that kvbench writes.
+  /// The layout for which cells were computed last; nothing in a new file. Throws Error where it is not one that kvbench
+  /// writes.
   std::optional<SweepLayout> layout() const;
   /// Stores the layout for which the following cells are computed.
   void begin(const SweepLayout& layout);

@@ -10,7 +10,8 @@ namespace kvbench::sweep {
 /// Throws std::out_of_range where an index of the layout refers to nothing, or where it promises more than a sweep can have.
 void check_layout(const SweepLayout& layout);
 
-/// Throws std::out_of_range unless the block has the heads, configurations and query rows of its entry in a step that was checked.
+/// Throws std::out_of_range unless the block has the heads, configurations and query rows of its entry in a step that was
+/// checked.
 void check_cells(const CellBlock& block, const StepLayout& step, const CellEntry& entry);
 
 }  // namespace kvbench::sweep

@@ -56,8 +56,8 @@ void visit(A& archive, Note& v) {
   archive(v.text, v.count);
 }
 
-/// The metrics that have a value for some query, and the first one, stored column by column: half of the metrics do not apply to most
-/// methods. The first one makes every row take some bytes, so that no number of rows is larger than the file.
+/// The metrics that have a value for some query, and the first one, stored column by column: half of the metrics do not apply
+/// to most methods. The first one makes every row take some bytes, so that no number of rows is larger than the file.
 struct MetricColumns {
   std::uint64_t rows = 0;
   std::uint32_t present = 0;
