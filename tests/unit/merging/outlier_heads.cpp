@@ -42,7 +42,7 @@ TEST_CASE("a fault in a file of outlier heads is reported with its line") {
   reject("-1 2\n", ":1: ");
   reject("1 2\n0 1\n1 2\n", ":3: layer 1, kv head 2 is listed twice");
   reject("# nothing\n", " names no outlier head");
-  CHECK_THROWS_WITH_AS(read_outlier_heads("/nonexistent/heads.txt"), doctest::Contains("cannot be read"), Error);
+  CHECK_THROWS_WITH_AS(read_outlier_heads("/nonexistent/heads.txt"), doctest::Contains("there is no such file"), Error);
 }
 
 // Five A slots, one of them alone in its chunk: three links above .8 leave 2/5 unlinked. A link at the threshold does not

@@ -89,8 +89,10 @@ TEST_CASE("a killed writer leaves nothing under the final name") {
   ::waitpid(child, &status, 0);
   REQUIRE(WIFSIGNALED(status));
   CHECK_FALSE(std::filesystem::exists(folder / "t.h5"));
-  const std::string left = folder / ("t.h5.tmp." + std::to_string(child));
-  REQUIRE(std::filesystem::exists(left));
+  REQUIRE(files_in(folder) == 1);
+  const std::string left = std::filesystem::directory_iterator(folder.path())->path().string();
+  CHECK(left.starts_with(folder / "t.h5.tmp."));
+  CHECK(left.ends_with("." + std::to_string(child)));
   CHECK(message_of<Error>([&] { const Reader reader(left); }) != "");
 }
 
@@ -139,7 +141,7 @@ TEST_CASE("folders that cannot be written to are refused") {
     return message_of<IoError>([&] { const Writer writer(path, sample_info()); });
   };
   CHECK(contains(open(folder / "none/t.h5"), "create the folder first"));
-  CHECK(contains(open(folder.path()), "choose another file name"));
+  CHECK(contains(open(folder.path()), "name a regular file"));
   std::filesystem::permissions(folder.path(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec |
                                                   std::filesystem::perms::others_read | std::filesystem::perms::others_exec);
   const bool root = ::geteuid() == 0;  // root may write anywhere: become another user
