@@ -20,11 +20,16 @@ double least_seconds(F work) {
   return least;
 }
 
-/// Whether work(8 * size) takes less than 24 times as long as work(size): 8 times where the time is linear in the size, 64 times where it
-/// is quadratic. work(size) should take at least some milliseconds.
+/// Whether work(8 * n) takes less than 24 times as long as work(n): 8 times where the time is linear in n, 64 times where it is
+/// quadratic. n is `size`, doubled until work(n) takes long enough to be measured.
 template <class F>
 bool grows_linearly(F work, int size) {
-  const double small = least_seconds([&] { work(size); });
+  constexpr double measurable = 0.02;
+  double small = least_seconds([&] { work(size); });
+  while (small < measurable) {
+    size *= 2;
+    small = least_seconds([&] { work(size); });
+  }
   const std::clock_t start = std::clock();
   work(8 * size);
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 24 * small;
