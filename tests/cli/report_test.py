@@ -175,10 +175,14 @@ class Report(CliTest):
 
     def test_names_of_any_kind(self):
         """What replay and sweep write is read again, whatever the names of files and runs hold."""
-        kept = os.path.join(os.fsencode(self.folder), b"=k\"\n\r\x01\xff.h5")
+        kept, bad = (os.path.join(os.fsencode(self.folder), name) for name in (b"=k\".h5", b"k\x01\xff.h5"))
         raw, swept, title = self.path("k.h5"), self.path("names.csv"), b"\x01\xfftitle"
         self.assertEqual(run("replay", self.trace, "-m", "sink", "--raw", raw, "--raw-outputs", "-q").returncode, 0)
-        os.rename(raw, kept)
+        os.rename(raw, bad)
+        refused = subprocess.run([KVBENCH, "replay", self.trace, "-m", b"file:" + bad, "-q"], capture_output=True)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn(b"choose a name without control characters", refused.stderr)
+        os.rename(bad, kept)
         sweep = self.write("names.toml", '[[run]]\nname = "=1+1\\u0001\\r\\n\\""\ntraces = "t.h5"\nmethods = ["sink", "quest"]\n')
         done = subprocess.run([KVBENCH, "replay", self.trace, "-m", b"file:" + kept + b",sink", "--rows", "query", "-q"], capture_output=True)
         self.assertEqual(done.returncode, 0, done.stderr)

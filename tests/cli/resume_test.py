@@ -152,9 +152,10 @@ class Shards(ResumeTest):
         self.fails(2, "-o", args=["sweep", config, "--shard", "1/3", "--cells", self.path("c"), "-o", self.path("o.csv")])
         self.fails(2, "--overwrite", args=["sweep", config, "--resume", "--overwrite"])
         same = self.path("o.csv")
-        self.fails(2, "--cells", "-o another name", args=["sweep", config, "--cells", same, "-o", same])
+        self.fails(2, "the cells file", "name another file", args=["sweep", config, "--cells", same, "-o", same])
         self.fails(3, "nowhere", args=["sweep", config, "--shard", "1/3", "--cells", self.path("nowhere/c.cells")])
-        self.fails(2, "s.toml: is not a file of cells", args=["sweep", config, "--resume", "--cells", config, "-o", same])
+        other = self.write(SHORT, "other.toml")
+        self.fails(2, "other.toml: is not a file of cells", args=["sweep", config, "--resume", "--cells", other, "-o", same])
 
 
 main()
