@@ -22,6 +22,8 @@ class InputFile:
             self.file = h5py.File(self.path, "r")
         except FileNotFoundError:
             raise Error(f"{self.path}: no such file; check the name.") from None
+        except BlockingIOError:
+            raise Error(f"{self.path}: another program holds the file open for writing; wait until it has finished.") from None
         except OSError as failure:
             raise Error(f"{self.path}: cannot be opened as HDF5 ({failure}); check that it is complete.") from None
         try:

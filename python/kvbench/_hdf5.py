@@ -5,7 +5,7 @@ import h5py
 import numpy as np
 from h5py import h5d, h5g, h5p, h5s, h5t
 
-from ._schema import require
+from ._schema import check_name, require
 
 
 def float_type(dtype):
@@ -81,6 +81,18 @@ def write_head(dataset, dtype, head, words):
     dataset.id.write(h5s.create_simple(shape), space, np.ascontiguousarray(words).reshape(shape), float_type(dtype))
 
 
+def fixed_string(encoded):
+    """The type of a UTF-8 string of fixed length."""
+    return h5py.string_dtype("utf-8", max(1, len(encoded)))
+
+
+def set_text(at, name, value):
+    """Writes a string attribute of fixed length: it is then part of the metadata, which have checksums. The heap of strings of
+    variable length has none."""
+    encoded = value.encode()
+    at.attrs.create(name, np.bytes_(encoded), dtype=fixed_string(encoded))
+
+
 def write_whole(parent, name, values):
     """Writes a small array: little-endian integers or float32."""
     parent.create_dataset(name, data=values, dtype="<f4" if values.dtype.kind == "f" else values.dtype, track_times=False)
@@ -92,11 +104,11 @@ def attribute(at, where, name, kind, otherwise=None):
         require(otherwise is not None, where, f"attribute '{name}' is missing; see docs/traces.md.")
         return otherwise
     value = at.attrs[name]
-    if isinstance(value, bytes):
-        value = value.decode()
     if kind is str:
-        require(isinstance(value, str), where, f"attribute '{name}' must be a string.")
-        return value
+        require(isinstance(value, (bytes, str)), where, f"attribute '{name}' must be a string.")
+        text = value if isinstance(value, str) else value.decode(errors="surrogateescape")
+        check_name(text, f"{where}: attribute '{name}'")
+        return text
     array = np.asarray(value)
     allowed = "iub" if kind is int else "iubf"
     require(array.size == 1 and array.dtype.kind in allowed, where,

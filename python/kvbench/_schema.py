@@ -8,6 +8,7 @@ import numpy as np
 
 TRACE_SCHEMA = "1.0"
 RAW_SCHEMA = "1.0"
+ROPE_TYPES = ("default", "none", "partial", "linear", "dynamic", "yarn", "llama3", "longrope", "mrope", "proportional", "other")
 
 
 class Error(ValueError):
@@ -24,7 +25,7 @@ class Header:
     num_kv_heads: int
     head_dim: int  # d
     value_dim: int  # dv
-    rope_type: str  # "default", "none", "yarn", ...
+    rope_type: str  # one of ROPE_TYPES; "other" stands for types that are not listed
     rope_layout: str = "half"  # or "interleaved"
     dtype: str = "f32"  # element type of the arrays in the file: f32, f16 or bf16
     arch: str = ""
@@ -95,6 +96,18 @@ def require(holds, where, fault):
         raise Error(f"{where}: {fault}")
 
 
+def check_name(name, where):
+    """Raises Error for control characters, and for text that UTF-8 cannot represent."""
+    require(not any(ord(c) < 0x20 or ord(c) == 0x7F for c in name), where, "has a control character; choose another name.")
+    require(not any(0xD800 <= ord(c) < 0xE000 for c in name), where, "is not UTF-8 text; choose another name.")
+
+
+def check_prompt_id(prompt_id, where):
+    require(prompt_id not in ("", ".") and "/" not in prompt_id, where, f"'{prompt_id}' cannot name a prompt group.")
+    check_name(prompt_id, f"{where}: the name of a group of /prompts")
+    require(prompt_id != "all", where, "a prompt cannot be named 'all', as the rows over all prompts are; choose another name.")
+
+
 def integers(values, where):
     """`values` as int64 [length]."""
     array = np.asarray(values)
@@ -104,13 +117,16 @@ def integers(values, where):
 
 
 def check_header(header, where):
+    for name in ("model", "arch", "quantisation", "source_tool", "source_version", "created"):
+        check_name(getattr(header, name), f"{where}: attribute '{name}'")
     for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim"):
         value = getattr(header, name)
         require(value >= 1, where, f"attribute '{name}' is {value}; it must be at least 1.")
     require(header.num_query_heads % header.num_kv_heads == 0, where,
             f"num_query_heads = {header.num_query_heads} is not a multiple of num_kv_heads = {header.num_kv_heads}; "
             "every kv head must have the same number of query heads.")
-    require(header.rope_type != "", where, "attribute 'rope_type' is empty; write 'default', 'none' or the model's own type.")
+    require(header.rope_type in ROPE_TYPES, where,
+            f"attribute 'rope_type' is {header.rope_type!r}; it must be one of {', '.join(ROPE_TYPES)}.")
     require(header.rope_layout in ("half", "interleaved"), where,
             f"attribute 'rope_layout' is '{header.rope_layout}'; it must be 'half' or 'interleaved'.")
     require(header.dtype in ("f32", "f16", "bf16"), where,
@@ -118,6 +134,7 @@ def check_header(header, where):
 
 
 def check_prompt(prompt, where):
+    check_name(prompt.name, f"{where}: attribute 'name'")
     n = prompt.num_tokens
     require(n >= 1, where, "it has no tokens; a prompt needs at least one.")
     require(1 <= prompt.prompt_tokens <= n, where,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ._schema import Error, Header, LayerInfo
+from ._schema import ROPE_TYPES, Error, Header, LayerInfo
 from .dump_hf_attention import NAME, Call, Interface, unrotated, window_of, with_input
 from .dump_hf_check import Rotation, rotation_of, self_check
 
@@ -150,7 +150,7 @@ class Recorder:
         turning = [fact.rotation for fact in facts if fact.rotation.type != "none"]
         if len({rotation.layout for rotation in turning}) > 1:
             raise Error("the layers pair their channels differently for the rotary embedding, and a trace has one layout; choose --layers.")
-        other = [kind for kind in types if kind not in ("default", "none")]
+        other = [kind if kind in ROPE_TYPES else "other" for kind in types if kind not in ("default", "none")]
         heads, kv_heads, d, dv = facts[0].shape
         return Header(num_layers=self._model.num_layers, num_query_heads=heads, num_kv_heads=kv_heads, head_dim=d, value_dim=dv,
                       rope_type=(other or ["default" if turning else "none"])[0], rope_layout=turning[0].layout if turning else "half",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ._files import OutputFile
-from ._hdf5 import create_group, write_whole
+from ._hdf5 import create_group, set_text, write_whole
 from ._schema import RAW_SCHEMA, require
 
 BESIDE = ("weight_num", "weight_den", "own_keys", "own_values")
@@ -93,7 +93,7 @@ class KeptWriter(OutputFile):
 
     def __init__(self, path):
         super().__init__(path)
-        self.file.attrs["kvbench_raw"] = RAW_SCHEMA
+        set_text(self.file, "kvbench_raw", RAW_SCHEMA)
         create_group(self.file, "heads")
         self._budgets = []  # by cell
 
@@ -127,7 +127,7 @@ class KeptWriter(OutputFile):
     def _cell_of(self, budget):
         if budget not in self._budgets:
             cells = self.file["cells"] if self._budgets else create_group(self.file, "cells")
-            create_group(cells, str(len(self._budgets))).attrs["budget"] = budget
+            set_text(create_group(cells, str(len(self._budgets))), "budget", budget)
             self._budgets.append(budget)
         return self._budgets.index(budget)
 
@@ -135,7 +135,7 @@ class KeptWriter(OutputFile):
         heads, name = self.file["heads"], f"{layer.prompt.id}-{layer.index}-{kv_head}"
         if name not in heads:
             group = create_group(heads, name)
-            group.attrs["prompt"] = layer.prompt.id
+            set_text(group, "prompt", layer.prompt.id)
             group.attrs["layer"], group.attrs["kv_head"] = np.int64(layer.index), np.int64(kv_head)
             write_whole(group, "positions", layer.query_positions.astype("<i4"))
         return heads[name]

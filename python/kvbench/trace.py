@@ -6,7 +6,7 @@ import numpy as np
 from ._files import InputFile
 from ._hdf5 import attribute, check_schema, float_type, read_slab
 from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, Error, Header, LayerInfo, PromptInfo, check_header, check_layer,
-                      check_prompt, integers, order_of, require, shape_of)
+                      check_prompt, check_prompt_id, integers, order_of, require, shape_of)
 
 
 class Layer(LayerInfo):
@@ -81,6 +81,7 @@ class Prompt(PromptInfo):
 
     def __init__(self, trace, id, group):
         self.trace, self.id = trace, id
+        check_prompt_id(id, trace.path)
         where = f"{trace.path}: {group.name}"
         for name in ("tokens", "layers"):
             require(name in group, where, f"'{name}' is missing; see docs/traces.md.")

@@ -4,13 +4,12 @@
 import datetime
 import os
 
-import h5py
 import numpy as np
 
 from ._files import OutputFile
-from ._hdf5 import create_floats, create_group, narrowed, write_head, write_whole
-from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, LayerInfo, PromptInfo, check_header, check_layer, check_prompt, integers,
-                      require, shape_of)
+from ._hdf5 import create_floats, create_group, fixed_string, narrowed, set_text, write_head, write_whole
+from ._schema import (ARRAYS, REQUIRED, TRACE_SCHEMA, LayerInfo, PromptInfo, check_header, check_layer, check_prompt, check_prompt_id,
+                      integers, require, shape_of)
 
 
 def _now():
@@ -45,20 +44,20 @@ class TraceWriter(OutputFile):
 
     def _describe(self):
         attrs, header = self.file.attrs, self._header
-        attrs["kvbench_trace"] = TRACE_SCHEMA
+        set_text(self.file, "kvbench_trace", TRACE_SCHEMA)
         for name in ("model", "arch", "quantisation", "source_tool", "source_version", "rope_type", "rope_layout", "dtype"):
             if name == "model" or getattr(header, name):
-                attrs[name] = getattr(header, name)
-        attrs["created"] = header.created or _now()
+                set_text(self.file, name, getattr(header, name))
+        set_text(self.file, "created", header.created or _now())
         for name in ("num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim"):
             attrs[name] = np.int64(getattr(header, name))
         create_group(self.file, "prompts")
 
     def prompt(self, id, info):
-        """Begins the prompt with the group name `id` (any name but '.' and names with '/')."""
+        """Begins the prompt with the group name `id` (any name but '.', 'all' and names with '/')."""
         id = str(id)
         where = f"{self.path}: /prompts/{id}"
-        require(id not in ("", ".") and "/" not in id, self.path, f"'{id}' cannot name a prompt group.")
+        check_prompt_id(id, self.path)
         require(id not in self._prompts, where, "was begun already; every prompt needs a unique name.")
         tokens = integers(info.tokens, f"{where}/tokens")
         require(np.array_equal(tokens, tokens.astype(np.int32)), f"{where}/tokens", "a token id exceeds 32 bits.")
@@ -67,14 +66,14 @@ class TraceWriter(OutputFile):
                           answer_end=info.answer_end, text=info.text)
         check_prompt(info, where)
         group = create_group(self.file["prompts"], id)
-        group.attrs["name"] = info.name
+        set_text(group, "name", info.name)
         for name in ("num_tokens", "prompt_tokens", "answer_start", "answer_end"):
             if getattr(info, name) is not None:
                 group.attrs[name] = np.int64(getattr(info, name))
         write_whole(group, "tokens", tokens.astype("<i4"))
         if info.text is not None:  # a string of fixed length, as kvbench writes it
             encoded = info.text.encode()
-            group.create_dataset("text", data=np.bytes_(encoded), dtype=h5py.string_dtype("utf-8", max(1, len(encoded))),
+            group.create_dataset("text", data=np.bytes_(encoded), dtype=fixed_string(encoded),
                                  track_times=False)
         create_group(group, "layers")
         self._prompts[id], self._layers[id] = info, set()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces: Python and kvbench read each other's files and find the same contents."""
+import fcntl
 import os
 import resource
 import socket
@@ -209,8 +210,10 @@ class Traces(PackageTest):
                                (["bf16"], {"dtype": "f64"})):
             with self.refuses(*words):
                 kvbench.TraceWriter(self.path("t.h5"), header(**changes))
-        with self.assertRaises(ValueError):
-            kvbench.TraceWriter(self.path("t.h5"), header(model="a\0b"))
+        for words, changes in ((["model", "control character"], {"model": "a\0b"}), (["arch", "not UTF-8"], {"arch": "\udcff"}),
+                               (["rope_type", "one of default"], {"rope_type": "defaulu"})):
+            with self.refuses(*words):
+                kvbench.TraceWriter(self.path("t.h5"), header(**changes))
         with self.refuses("none/t.h5", "no such folder"):
             kvbench.TraceWriter(self.path("none/t.h5"), header())
         self.assertEqual(os.listdir(self.folder), [])
@@ -245,6 +248,37 @@ class Traces(PackageTest):
             with h5py.File(self.path("t.h5"), "r+") as file:
                 spoil(file)
             with self.subTest(words=words), self.refuses("t.h5", *words):
+                kvbench.Trace(self.path("t.h5"))
+
+    def test_names_of_prompts(self):
+        for id, name, *words in (("all", "x", "cannot be named 'all'"), ("a\nb", "x", "control character"), ("0", "a\tb", "control character")):
+            with self.refuses(*words), kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+                out.prompt(id, kvbench.PromptInfo(name=name, tokens=[1, 2]))
+        with kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+            small(out)
+        with h5py.File(self.path("t.h5"), "r+") as file:
+            file["prompts"].move("0", "all")
+        with self.refuses("cannot be named 'all'"):
+            kvbench.Trace(self.path("t.h5"))
+
+    def test_strings_are_part_of_the_metadata_that_have_checksums(self):
+        with kvbench.TraceWriter(self.path("t.h5"), header(rope_type="default")) as out:
+            small(out)
+        with open(self.path("t.h5"), "rb") as file:
+            data = bytearray(file.read())
+        data[data.index(b"default") + 2] ^= 1
+        with open(self.path("t.h5"), "wb") as file:
+            file.write(data)
+        with self.assertRaises((kvbench.Error, OSError)) as refused:
+            kvbench.Trace(self.path("t.h5"))
+        self.assertNotIn("rope_type' is", str(refused.exception))  # the checksum refuses it before its value is read
+
+    def test_a_trace_that_another_program_writes(self):
+        with kvbench.TraceWriter(self.path("t.h5"), header()) as out:
+            small(out)
+        with open(self.path("t.h5"), "rb") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            with self.refuses("another program"):
                 kvbench.Trace(self.path("t.h5"))
 
     def test_a_larger_second_number_and_more_members_are_read(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad files and bad flags give a sentence that names cause and remedy, the documented exit code, and no output file."""
+import fcntl
 import os
 import random
 import resource
@@ -15,9 +16,9 @@ class BadTrace(CliTest):
         with open(self.trace, "rb") as file:
             return bytearray(file.read())
 
-    def spoiled(self, how):
+    def spoiled(self, how, good=None):
         path = os.path.join(self.folder, how + ".h5")
-        shutil.copy(self.trace, path)
+        shutil.copy(good or self.trace, path)
         subprocess.run([SPOIL, path, how], check=True)
         return path
 
@@ -77,6 +78,40 @@ class BadTrace(CliTest):
                 file.write(data[:at] + noise.randbytes(64) + data[at + 64 :])
             done = run("replay", self.trace, "-m", "file:" + path, "--rows", "trace")
             self.assertIn(done.returncode, (0, 1, 2), done.stderr)
+
+    def test_entries_that_cannot_be_right_and_data_of_other_files(self):
+        kept = os.path.join(self.folder, "raw.h5")
+        self.assertEqual(run("replay", self.trace, "-m", "sink", "--raw", kept, "--raw-outputs").returncode, 0)
+        for how, *words in (("id-256", "/heads/0/0/entries/0", "'ids' has the id 256, but the prompt has 256 tokens"),
+                            ("id-below", "/heads/0/0/entries/0", "'ids' has the id -2; use -1 for unused slots"),
+                            ("id-wide", "/heads/0/0/entries/0/ids: entry 0 is 4294967296"),
+                            ("id-float", "/heads/0/0/entries/0/ids: must have integer elements"),
+                            ("weight-nan", "/heads/0/0/entries/0", "'weight_num' holds a number that is not finite"),
+                            ("head-twice", "/heads/1: it has the same prompt '0', layer 0 and kv head 0 as /heads/0; remove one"),
+                            ("ids-external", "/heads/0/0/entries/0/ids: is stored in another file"),
+                            ("ids-virtual", "/heads/0/0/entries/0/ids: is stored in another file")):
+            self.fails(2, how + ".h5", *words, args=["replay", self.trace, "-m", "file:" + self.spoiled(how, kept)])
+        last = run("replay", self.trace, "-m", "file:" + self.spoiled("id-255", kept), "--rows", "trace")
+        self.assertEqual(last.returncode, 0, last.stderr)
+        for how, *words in (("metrics-external", "/heads/0/0/metrics: is stored in another file"),
+                            ("metrics-virtual", "/heads/0/0/metrics: is stored in another file"),
+                            ("method-newline", "/cells/0: attribute 'method' has a control character")):
+            self.fails(2, how + ".h5", *words, args=["compare", self.spoiled(how, kept)])
+
+    def test_special_files_instead_of_entries(self):
+        pipe = os.path.join(self.folder, "pipe")
+        os.mkfifo(pipe)
+        for path, words in (("/dev/zero", "is not a regular file"), (pipe, "is not a regular file"), (self.folder, "is a directory")):
+            self.fails(2, words, args=["replay", self.trace, "-m", "file:" + path])
+        os.remove(pipe)
+
+    def test_a_trace_that_is_open_in_another_program(self):
+        with open(self.trace, "rb") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            for command in (["info", self.trace], ["replay", self.trace, "-m", "exact"]):
+                self.assertNotIn("damaged", self.fails(2, "another program holds the file open for writing", args=command))
+            done = run("info", self.trace, env={**os.environ, "HDF5_USE_FILE_LOCKING": "FALSE"})
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_wrong_schema(self):
         self.refused(self.spoiled("newer-schema"), "2.0")

@@ -2,10 +2,11 @@
 """Memory grows with the heads that are computed at the same time, not with the trace, and --memory bounds it."""
 import os
 import resource
+import shutil
 import subprocess
 import unittest
 
-from support import KVBENCH, CliTest, main, rows, run
+from support import KVBENCH, SPOIL, CliTest, main, rows, run
 
 MIB = 1 << 20
 
@@ -37,6 +38,17 @@ class Memory(CliTest):
             self.assertEqual(code, 0)
             self.assertLess(bytes_held, 192 * MIB, method)  # two heads, copies by a method, and freed memory that the program keeps
         os.remove(long)
+
+    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer's own memory would count as the program's")
+    def test_a_chunk_that_inflates_to_more_than_its_size_takes_no_memory(self):
+        bomb = os.path.join(self.folder, "bomb.h5")
+        shutil.copy(self.trace, bomb)
+        subprocess.run([SPOIL, bomb, "bomb"], check=True)  # 256 MiB
+        code, bytes_held = resident("replay", bomb, "-m", "sink", "--threads", 1, "-q")
+        self.assertEqual(code, 3)
+        self.assertLess(bytes_held, 128 * MIB)
+        self.fails(3, "bomb.h5: /prompts/0/layers/0/keys: the chunk at [0, 0, 0] is damaged", args=("replay", bomb, "-m", "sink"))
+        os.remove(bomb)
 
     def test_fewer_threads_run_where_memory_is_short_and_the_rows_stay_the_same(self):
         flags = ("replay", self.trace, "-m", "sink,subgen", "--no-times", "--threads", 4)

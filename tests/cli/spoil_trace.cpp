@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// spoil_trace FILE HOW: makes a good trace bad in one way that only the HDF5 library can.
+// spoil_trace FILE HOW: makes a good trace, or good raw results, bad in one way that only the HDF5 library can.
 #include <cstdio>
 #include <functional>
 #include <limits>
@@ -8,6 +8,70 @@
 #include "unit/trace/raw.hpp"
 
 using kvbench::trace::test::RawFile;
+
+namespace {
+
+const char* const ids = "/heads/0/0/entries/0/ids";
+const char* const metrics = "/heads/0/0/metrics";
+
+std::vector<hsize_t> dims_of(const RawFile& file, const char* path) {
+  const hid_t dataset = H5Dopen2(file.id(), path, H5P_DEFAULT), space = H5Dget_space(dataset);
+  std::vector<hsize_t> dims(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space)));
+  H5Sget_simple_extent_dims(space, dims.data(), nullptr);
+  H5Sclose(space);
+  H5Dclose(dataset);
+  return dims;
+}
+
+/// The kept entries become the single token `id`, stored as `type`.
+template <class T>
+void keep_one(RawFile& file, hid_t type, T id) {
+  file.replace(ids, type, {1}, &id);
+  if (H5Lexists(file.id(), "/heads/0/0/entries/1", H5P_DEFAULT) > 0) file.remove("/heads/0/0/entries/1");
+}
+
+void store_outside(RawFile& file, const char* path, hid_t type, const std::function<void(hid_t creation, hid_t space)>& where) {
+  const std::vector<hsize_t> dims = dims_of(file, path);
+  const hid_t creation = H5Pcreate(H5P_DATASET_CREATE),
+              space = H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr);
+  where(creation, space);
+  file.replace(path, type, dims, nullptr, creation);
+  H5Sclose(space);
+  H5Pclose(creation);
+}
+
+void in_external_file(hid_t creation, hid_t) { H5Pset_external(creation, "/etc/passwd", 0, H5F_UNLIMITED); }
+void in_virtual_dataset(hid_t creation, hid_t space) { H5Pset_virtual(creation, space, "other.h5", "/data", space); }
+
+/// A chunk of the size of a head that inflates to 256 MiB.
+void plant_bomb(RawFile& file) {
+  const auto chunked = [](std::vector<hsize_t> chunk) {
+    const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data());
+    H5Pset_deflate(creation, 4);
+    return creation;
+  };
+  const std::vector<char> zeros(std::size_t{256} << 20);
+  file.replace("/zeros", H5T_NATIVE_CHAR, {zeros.size()}, zeros.data(), chunked({zeros.size()}));
+  const hid_t source = H5Dopen2(file.id(), "/zeros", H5P_DEFAULT);
+  const hsize_t first[3] = {};
+  hsize_t stored = 0;
+  std::uint32_t mask = 0;
+  H5Dget_chunk_storage_size(source, first, &stored);
+  std::vector<char> bomb(stored);
+  H5Dread_chunk(source, H5P_DEFAULT, first, &mask, bomb.data());
+  H5Dclose(source);
+  file.remove("/zeros");
+  const char* const keys = "/prompts/0/layers/0/keys";
+  const std::vector<hsize_t> dims = dims_of(file, keys);
+  const std::vector<float> values(dims[0] * dims[1] * dims[2]);
+  file.replace(keys, H5T_IEEE_F32LE, dims, values.data(), chunked({1, dims[1], dims[2]}));
+  const hid_t target = H5Dopen2(file.id(), keys, H5P_DEFAULT);
+  H5Dwrite_chunk(target, H5P_DEFAULT, 0, first, bomb.size(), bomb.data());
+  H5Dclose(target);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<void(RawFile&)>> ways = {
@@ -27,6 +91,24 @@ int main(int argc, char** argv) {
          f.replace("/prompts/0/layers/0/query_positions", H5T_STD_I64LE, {0}, nullptr);
        }},
       {"no-prompts", [](RawFile& f) { f.remove("/prompts/0"); }},
+      {"bomb", &plant_bomb},
+      {"id-256", [](RawFile& f) { keep_one<std::int32_t>(f, H5T_STD_I32LE, 256); }},
+      {"id-255", [](RawFile& f) { keep_one<std::int32_t>(f, H5T_STD_I32LE, 255); }},
+      {"id-below", [](RawFile& f) { keep_one<std::int32_t>(f, H5T_STD_I32LE, -2); }},
+      {"id-wide", [](RawFile& f) { keep_one<std::int64_t>(f, H5T_STD_I64LE, std::int64_t{1} << 32); }},
+      {"id-float", [](RawFile& f) { keep_one<float>(f, H5T_IEEE_F32LE, 3.7F); }},
+      {"weight-nan",
+       [](RawFile& f) {
+         keep_one<std::int32_t>(f, H5T_STD_I32LE, 3);
+         const float weight = std::numeric_limits<float>::quiet_NaN();
+         f.replace("/heads/0/0/entries/0/weight_num", H5T_IEEE_F32LE, {1}, &weight);
+       }},
+      {"head-twice", [](RawFile& f) { f.set("/heads/1", "kv_head", std::int64_t{0}); }},
+      {"ids-external", [](RawFile& f) { store_outside(f, ids, H5T_STD_I32LE, &in_external_file); }},
+      {"ids-virtual", [](RawFile& f) { store_outside(f, ids, H5T_STD_I32LE, &in_virtual_dataset); }},
+      {"metrics-external", [](RawFile& f) { store_outside(f, metrics, H5T_IEEE_F32LE, &in_external_file); }},
+      {"metrics-virtual", [](RawFile& f) { store_outside(f, metrics, H5T_IEEE_F32LE, &in_virtual_dataset); }},
+      {"method-newline", [](RawFile& f) { f.set("/cells/0", "method", std::string("si\nk")); }},
   };
   const auto way = argc == 3 ? ways.find(argv[2]) : ways.end();
   if (way == ways.end()) {

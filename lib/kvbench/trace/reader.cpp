@@ -101,6 +101,7 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
 const std::string& Reader::sha256() const {
   const std::lock_guard<std::mutex> lock(impl_->sha_mutex);
   if (!impl_->sha.empty()) return impl_->sha;
+  impl_->file.check_unchanged();
   std::string sum = stated_sha256(path());
   if (sum.empty()) sum = sha256_of_file(path());
   impl_->file.check_unchanged();

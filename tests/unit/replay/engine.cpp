@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include <doctest/doctest.h>
@@ -154,6 +155,20 @@ TEST_CASE("exhausted memory and input errors end the replay") {
   const MethodInfo disk = throwing("disk", [] { throw IoError("the disk is gone"); });
   CHECK_THROWS_AS(replay(trace.reader(), request_of({&memory}, 5), {.threads = 4}), std::bad_alloc);
   CHECK_THROWS_AS(replay(trace.reader(), request_of({&disk}, 5), {.threads = 4}), IoError);
+  const MethodInfo input = throwing("input", [] { throw Error("a file of the user is wrong"); });
+  CHECK_THROWS_AS(replay(trace.reader(), request_of({&input}, 5), {.threads = 4}), Error);
+}
+
+TEST_CASE("a trace that changes during a replay ends it") {
+  const SmallTrace trace;
+  const MethodInfo touching = answering("touching", [&](const QueryBlock&, Backend& backend) {
+    std::filesystem::last_write_time(trace.reader().path(), std::filesystem::file_time_type::clock::now());
+    return ids_table(backend, {0});
+  });
+  RunOptions options = serial;
+  options.read_ahead_bytes = 0;
+  CHECK_THROWS_WITH_AS(replay(trace.reader(), request_of({&touching}, 5), options),
+                       doctest::Contains("small.h5: the file was changed or replaced"), IoError);
 }
 
 TEST_CASE("progress counts every work item once, and grows while one is computed") {

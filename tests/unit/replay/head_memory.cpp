@@ -71,6 +71,19 @@ TEST_CASE("as many threads run as fit into memory, and a note gives the reason f
   CHECK(default_memory() > 1e8);
 }
 
+TEST_CASE("one compressed chunk needs memory beside the heads, twice: as stored and inflated") {
+  trace::TraceInfo trace = described(1000);
+  ReplayRequest request;
+  const ReplayPlan plan = planned("sink", trace, request);
+  const RunOptions options{.threads = 1, .memory = 700e6};
+  const double spare = plan_threads(trace, plan, options).spare;
+  trace.largest_chunk = 100'000'000;
+  CHECK(plan_threads(trace, plan, options).spare == doctest::Approx(spare - 200e6));
+  trace.largest_chunk = 400'000'000;
+  CHECK_THROWS_WITH_AS(plan_threads(trace, plan, options), doctest::Contains("(0.75 GiB for a compressed chunk; h5repack"),
+                       Error);
+}
+
 TEST_CASE("all heads of a layer are in memory together only for methods with dependent heads") {
   const trace::TraceInfo trace = described(4'000'000);  // 5 GB per head
   ReplayRequest request;
