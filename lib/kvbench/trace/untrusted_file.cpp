@@ -3,12 +3,14 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -86,6 +88,7 @@ void check_lock(int file, const std::string& path) {
   const int null = ::open("/dev/null", O_WRONLY);  // a C library that detects heap corruption prints before it aborts
   if (null >= 0) ::dup2(null, STDERR_FILENO);
   ::alarm(60);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // an interrupted program leaves no child
   try {
     read();
   } catch (...) {
