@@ -77,7 +77,7 @@ int run(const ValidateFlags& o) {
   try {
     const AtForcedExit at_forced_exit(write_finished);
     Progress progress("checks", o.quiet);
-    hooks.progress = [&](double finished, Index total) { progress.show(finished, total); };
+    hooks.progress = [&](double done_checks, Index total) { progress.show(done_checks, total); };
     validate(claims, subjects, reader ? &*reader : nullptr, o.validate, finished, hooks);
   } catch (const Interrupted&) {
     write_finished();
