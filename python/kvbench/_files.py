@@ -28,6 +28,9 @@ class InputFile:
             raise Error(f"{self.path}: cannot be opened as HDF5 ({failure}); check that it is complete.") from None
         try:
             self._read()
+        except (OSError, RuntimeError) as failure:  # of the HDF5 library
+            self.close()
+            raise Error(f"{self.path}: cannot be read ({failure}); it is damaged: copy or write it again.") from None
         except Exception:
             self.close()
             raise
