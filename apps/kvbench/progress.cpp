@@ -28,6 +28,7 @@ void Progress::show(double done, std::int64_t total) {
   const std::lock_guard lock(mutex_);
   done_ = done;
   total_ = total;
+  reported_ = steady_clock::now();
 }
 
 void Progress::draw(const std::stop_token& stop) {
@@ -37,11 +38,14 @@ void Progress::draw(const std::stop_token& stop) {
   for (auto wait = std::chrono::seconds(2);; wait = std::chrono::seconds(1)) {
     if (stopped.wait_for(lock, stop, wait, [&] { return stop.stop_requested(); })) return;
     if (total_ == 0) continue;
-    const double elapsed = duration<double>(steady_clock::now() - start_).count();
-    const double part = done_ / static_cast<double>(total_);
+    const auto now = steady_clock::now();
+    const double elapsed = duration<double>(now - start_).count(), part = done_ / static_cast<double>(total_);
+    // At the rate up to the last report. Negative where the work since then takes longer than that predicts for all the rest.
+    const double left =
+        duration<double>(reported_ - start_).count() / part * (1 - part) - duration<double>(now - reported_).count();
     fmt::print(stderr, "\r[{:<{}}] {:.1f}/{} {}  {:.0f} s, {} left\033[K",
                std::string(static_cast<std::size_t>(width * part), '#'), width, done_, total_, unit_, elapsed,
-               part > 0 ? fmt::format("{:.0f} s", elapsed / part - elapsed) : "unknown time");
+               part > 0 && left >= 0 ? fmt::format("{:.0f} s", left) : "unknown time");
     std::fflush(stderr);
     shown_ = true;
   }

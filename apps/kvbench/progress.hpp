@@ -26,6 +26,7 @@ class Progress {
 
   std::string unit_;
   const std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point reported_ = start_;  ///< when show() was called last
   std::mutex mutex_;
   double done_ = 0;
   std::int64_t total_ = 0;
