@@ -255,8 +255,7 @@ void Capture::store_speculated(LayerCapture& data, const std::vector<float>& que
   if (difference <= std::pow(path_tolerance, 2) * size) return;
   throw Error(
       "layer {}: its queries cannot be speculated: computed from the input of the layer itself they differ by {:.2g} "
-      "(tolerance "
-      "{:.0e}). Omit --speculated, or report the model.",
+      "(tolerance {:.0e}). Omit --speculated, or report the model.",
       data.layer, std::sqrt(difference / size), path_tolerance);
 }
 

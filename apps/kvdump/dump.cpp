@@ -86,8 +86,7 @@ double check_layers(const std::vector<LayerCapture>& layers, const Prompt& promp
         throw CheckFailed(
             "the self check failed: prompt '{}', layer {}, query head {}: attention over the captured queries, keys and values "
             "differs from the output of the model by {:.2g} (tolerance {:.0e}). kvdump does not support the attention of this "
-            "model; "
-            "no trace was written. Exclude the layer with --layers, or report the model.",
+            "model; no trace was written. Exclude the layer with --layers, or report the model.",
             prompt.name, layer.layer, head, errors[head], check_tolerance);
       }
       largest = std::max(largest, errors[head]);

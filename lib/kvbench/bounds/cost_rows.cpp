@@ -154,8 +154,7 @@ void run_chelsea_cost(CheckContext& context) {
   row.measured = chunked.back() / whole.back();
   row.text = fmt::format(
       "operations at n = {}: chunked {:.3g}, bipartite {:.3g}, mesh {:.3g}, an iteration of k-means {:.3g}; chunked over "
-      "bipartite "
-      "{:.3f}",
+      "bipartite {:.3f}",
       all, chunked.back(), whole.back(), mesh.back(), kmeans.work.back().compress_flops, row.measured);
 }
 

@@ -133,8 +133,7 @@ void check(const Published& out) {
   if (tested == untested) {
     fail_at(out.place,
             "a block [[published]] needs either 'relations', which state what the claim says of results, or 'untestable', the "
-            "reason "
-            "why they cannot show it");
+            "reason why they cannot show it");
   }
   if (untested && out.rows.empty()) fail_at(out.place, "a block [[published]] without relations needs 'rows'");
 }

@@ -67,8 +67,7 @@ std::string few_blocks_note(const std::vector<const Record*>& rows) {
   if (first == rows.end() || marked) return "";
   return fmt::format(
       "These queries form {} blocks of {} neighbours, too few for any difference between {} methods to be significant: the "
-      "order "
-      "may be chance. Evaluate more queries or compare fewer methods.",
+      "order may be chance. Evaluate more queries or compare fewer methods.",
       (*first)->blocks, queries_per_block, rows.size());
 }
 

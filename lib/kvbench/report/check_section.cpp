@@ -194,11 +194,9 @@ std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
       Heading{2, "Bounds and claims"},
       Paragraph{
           "Each statement was tested on every subject (a kv head, a stream, or the whole trace). Claims of papers are tested "
-          "in "
-          "both directions: supported or contradicted where one is significant at 5 %, else undecided; untestable where these "
-          "data "
-          "cannot decide. Theorems, identities and costs are consistent where the data do not refute them, violated (a fault) "
-          "where they do, and vacuous where the bound is no better than the trivial one."}};
+          "in both directions: supported or contradicted where one is significant at 5 %, else undecided; untestable where "
+          "these data cannot decide. Theorems, identities and costs are consistent where the data do not refute them, violated "
+          "(a fault) where they do, and vacuous where the bound is no better than the trivial one."}};
   for (const bool claims : {true, false}) {
     std::vector<CheckLine> part;
     std::ranges::copy_if(lines, std::back_inserter(part), [&](const CheckLine& l) { return l.of_claim() == claims; });

@@ -98,8 +98,7 @@ Object Object::open_file(const std::string& path, std::shared_ptr<Claims> claims
     if (reason.find("lock file") == reason.npos) throw Failure(fmt::format("{}: cannot be opened ({})", path, shorten(reason)));
     throw Error(
         "{}: HDF5 cannot lock the file ({}); close it in programs that write it, or set HDF5_USE_FILE_LOCKING=FALSE where its "
-        "file "
-        "system has no locks.",
+        "file system has no locks.",
         path, shorten(reason));
   }
   file.handle_ = Handle(id, &H5Fclose);

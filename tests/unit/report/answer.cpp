@@ -41,8 +41,7 @@ TEST_CASE("rows that do not cost the same are reported with the cheapest and the
   const Record tokens[] = {row("a", "25%", 0.1, 111), row("b", "25%", 0.2, 23)};
   CHECK(answers_of(tokens).at(1) ==
         "These rows do not cost the same: they hold from 0.23 (b) to 1.11 (a) of the full cache; compare equal memory with "
-        "--budget "
-        "25%mem.");
+        "--budget 25%mem.");
   const Record close[] = {row("a", "25%", 0.1, 100), row("b", "25%", 0.2, 104.9)};
   CHECK(answers_of(close).size() == 1);
   const Record reads[] = {row("a", "25%read", 0.1, 50), row("b", "25%read", 0.2, 40)};

@@ -201,12 +201,11 @@ MethodInfo infinigen_method() {
           .paper = "InfiniGen, arXiv 2406.19707, section 4",
           .summary = "tokens fetched from slow memory by scores of a speculated query in a few skewed channels",
           .notes =
-              "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. Both fetch "
-              "at most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). The comparison of ClusterKV "
-              "uses a fixed budget. The released codes compute the skewing on another text (--calibrate), and the accuracy "
-              "code "
-              "the columns too; calibrated on the evaluated context, rows are too good. Without speculated queries in the "
-              "trace the true ones are used, and the row reports that.",
+              "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. Both fetch at "
+              "most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). The comparison of ClusterKV uses "
+              "a fixed budget. The released codes compute the skewing on another text (--calibrate), and the accuracy code the "
+              "columns too; calibrated on the evaluated context, rows are too good. Without speculated queries in the trace "
+              "the true ones are used, and the row reports that.",
           .complexity = {.compress = "O((n + m) d^2), m observed queries",
                          .query = "O(n c + B (d + dv)), c columns",
                          .memory = "n (d + dv) + G n c",

@@ -149,11 +149,9 @@ MethodInfo balancekv_method() {
           .summary = "tokens halved by a self-balancing walk, in blocks of the context or as a stream",
           .notes =
               "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. The text of section 4 "
-              "selects "
-              "exactly half of the tokens (half=exact, default), Algorithm 2 the smaller sign class (half=smaller). The row "
-              "reports the "
-              "number of steps beyond the threshold (FAIL). With the paper's constant the signs are nearly fair coins. The "
-              "released code is `balancekv-repo`.",
+              "selects exactly half of the tokens (half=exact, default), Algorithm 2 the smaller sign class (half=smaller). "
+              "The row reports the number of steps beyond the threshold (FAIL). With the paper's constant the signs are nearly "
+              "fair coins. The released code is `balancekv-repo`.",
           .complexity = {.compress = "O(n block (d + dv)), mode=stream O(n t (d + dv) T)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",

@@ -31,8 +31,7 @@ void check_finite(const ExactBlock& exact, const Head& head) {
   const Index row = (bad - exact.out.begin()) / head.tokens.values.cols(), m = exact.block.size();
   throw Error(
       "prompt '{}', layer {}, query head {}: the exact output of the query at position {} is {} in fp32; write the trace with "
-      "smaller "
-      "values",
+      "smaller values",
       head.prompt.prompt_group, head.prompt.layer.value, head.place.kv_head * head.group + row / m,
       exact.block.positions[static_cast<std::size_t>(row % m)], *bad);
 }

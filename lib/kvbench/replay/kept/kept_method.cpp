@@ -125,8 +125,7 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
       .summary = "the entries of a file in the schema of --raw",
       .notes =
           "The file determines the entries. Where its cells carry budgets, each answers the rows of its budget; otherwise the "
-          "budget "
-          "is a label. Decoded tokens are kept exactly unless the file lists their ids.",
+          "budget is a label. Decoded tokens are kept exactly unless the file lists their ids.",
       .kind = Kind::eviction,
       .whole_context = true,
       .properties = {.full_budget_exact = Property::no("the file determines the entries"),
