@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <latch>
 #include <mutex>
 
 #include <fmt/core.h>
@@ -23,6 +24,7 @@ struct Waiting {
   std::atomic<bool> requested = false;
   sigset_t signals{};
   std::string program;
+  std::latch started{1};
   std::mutex acting;
   std::function<void()> act;
 };
@@ -33,6 +35,7 @@ Waiting& waiting() {
 
 void* wait_and_exit(void*) {
   Waiting& state = waiting();
+  state.started.count_down();
   int number = 0;
   sigwait(&state.signals, &number);
   state.requested = true;
@@ -75,6 +78,7 @@ void wait_for_stop_signals(const std::string& program) {
   pthread_attr_destroy(&attributes);
   if (cause != 0)
     throw IoError("no thread can be started: {}; raise the limit of memory or of processes", std::strerror(cause));
+  state.started.wait();  // in a process that is forked while a thread starts, locks of the C library may stay taken
 }
 
 const std::atomic<bool>& stop_requested() { return waiting().requested; }
