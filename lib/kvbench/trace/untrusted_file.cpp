@@ -138,6 +138,12 @@ void try_in_child(const std::string& path, const std::function<void()>& read) {
     if (errno != EINTR) return;
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
+    throw Error(
+        "{}: reading its metadata takes more than a minute: the file is damaged, or the disk is too slow; copy it to a local "
+        "disk.",
+        path);
+  }
   throw Error("{}: the HDF5 library fails on its metadata: the file is damaged; copy or write it again.", path);
 }
 
