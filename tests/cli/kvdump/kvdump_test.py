@@ -5,6 +5,7 @@ import math
 import os
 import pathlib
 import signal
+import socket
 import struct
 import subprocess
 import time
@@ -238,7 +239,7 @@ def test_kill_leaves_no_final_file(folder):
     process.kill()
     process.communicate(timeout=60)
     assert not (folder / "t.h5").exists()
-    assert [p.name for p in folder.glob("t.h5*")] == [f"t.h5.tmp.{process.pid}"]
+    assert [p.name for p in folder.glob("t.h5*")] == [f"t.h5.tmp.{socket.gethostname()}.{process.pid}"]
 
 
 def test_quiet_where_nobody_watches(folder):
