@@ -39,8 +39,10 @@ Groups groups_of(std::span<const Record> records) {
     group.texts.insert(text);
     group.errors[{r.method, r.params}][text] = r.of(Metric::rel_err).mean;
   }
-  for (auto& [key, group] : groups.items())
+  for (auto& item : groups.items()) {
+    BudgetRows& group = item.second;
     std::erase_if(group.errors, [&](const auto& row) { return row.second.size() < group.texts.size(); });
+  }
   return groups;
 }
 
