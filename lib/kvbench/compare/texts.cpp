@@ -54,9 +54,9 @@ void add_ranks(const Errors& errors, const Text& text, std::map<Setting, TextSum
   std::ranges::sort(sorted);
   std::size_t next = 0;
   for (auto& [configuration, summary] : summaries) {
-    const auto equal = std::ranges::equal_range(sorted, own[next++]);
-    const auto lower = static_cast<double>(equal.begin() - sorted.begin());
-    summary.mean_rank += lower + (static_cast<double>(equal.size()) + 1) / 2;
+    const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), own[next++]);
+    const auto lower = static_cast<double>(first - sorted.begin());
+    summary.mean_rank += lower + (static_cast<double>(last - first) + 1) / 2;
     summary.wins += lower == 0;
   }
 }

@@ -2,6 +2,7 @@
 #include <kvbench/sweep/run.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 
 #include <kvbench/replay/replay.hpp>
@@ -51,11 +52,12 @@ StepRest rest_of(const SweepStep& step, const StepLayout& layout, const StepWork
 
 /// The results of one method, out of those of all configurations of the plan.
 CellBlock block_of(const ReplayPlan& plan, std::size_t method, std::vector<HeadResult>& heads) {
-  CellBlock block(heads.size());
-  for (std::size_t h = 0; h < heads.size(); ++h) {
-    for (const Configuration& one : std::ranges::equal_range(plan.configurations, method, {}, &Configuration::method)) {
-      block[h].push_back(std::move(heads[h].cells[static_cast<std::size_t>(&one - plan.configurations.data())]));
-    }
+  const std::vector<Configuration>& all = plan.configurations;  // ordered by method
+  const auto first = std::ranges::lower_bound(all, method, {}, &Configuration::method) - all.begin();
+  const auto last = std::ranges::upper_bound(all, method, {}, &Configuration::method) - all.begin();
+  CellBlock block;
+  for (HeadResult& head : heads) {
+    block.emplace_back(std::make_move_iterator(head.cells.begin() + first), std::make_move_iterator(head.cells.begin() + last));
   }
   return block;
 }
