@@ -52,10 +52,11 @@ TEST_CASE("the rate of false alarms of law rows is at most their level") {
         seeds);
     for (const CheckRow& row : judged.rows()) p_values[row.part].push_back(row.p_value);
   }
-  for (const auto& [part, values_of_part] : p_values) {
+  for (const auto& values : p_values) {
+    const auto& part = values.first;
     for (const double level : {0.05, 0.01}) {
       double alarms = 0;
-      for (const double p : values_of_part) alarms += p < level ? 1 : 0;
+      for (const double p : values.second) alarms += p < level ? 1 : 0;
       const double expected = level * repeats;
       INFO(part << ", level " << level << ": " << alarms << " of " << repeats);
       CHECK(alarms <= expected + 5 * std::sqrt(expected));

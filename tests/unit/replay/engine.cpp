@@ -230,7 +230,9 @@ TEST_CASE("standalone configurations have the costs of each alone, and the same 
       {"chelsea", {{"chunk", "4"}, {"sinks", "1"}, {"recent", "2"}}},
       {"balancekv", {{"block", "4"}}},
       {"subgen-kcenter", {{"recent", "0"}}}};
-  for (const auto& [name, settings] : methods) {
+  for (const auto& method : methods) {
+    const auto& name = method.first;
+    const auto& settings = method.second;
     CAPTURE(name);
     const MethodInfo& info = find_method(name);
     const std::vector<Budget> budgets = {Budget::tokens(8), Budget::tokens(7), Budget::tokens(9)};

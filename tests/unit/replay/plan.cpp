@@ -217,10 +217,10 @@ TEST_CASE("what is given twice is refused, because it would count twice") {
 TEST_CASE("protected tokens of any number are compared with the context without overflow") {
   Requests r;
   constexpr Index most = std::numeric_limits<Index>::max();
-  for (const auto& [first, last] :
+  for (const auto& ends :
        {std::pair{most, most}, std::pair{most, Index{0}}, std::pair{Index{0}, most}, std::pair{Index{500}, Index{460}}}) {
-    CAPTURE(first);
-    r.request.protect_first = first, r.request.protect_last = last;
+    CAPTURE(ends.first);
+    r.request.protect_first = ends.first, r.request.protect_last = ends.second;
     CHECK(contains(refusal(trace_of(40), r.request), "tokens are the whole context of prompt 'a', which has 960"));
   }
 }

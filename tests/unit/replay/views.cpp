@@ -109,9 +109,9 @@ TEST_CASE("token numbers with protected ends") {
   CHECK(map.to_global(4) == 6);
   CHECK(map.to_global(5) == 10);
   CHECK(map.to_global(8) == 13);
-  for (const auto& [end, local] : std::map<Index, Index>{{0, 0}, {2, 0}, {3, 1}, {7, 5}, {8, 5}, {10, 5}, {11, 6}, {14, 9}}) {
-    CAPTURE(end);
-    CHECK(map.local_end(end) == local);
+  for (const auto& ends : std::map<Index, Index>{{0, 0}, {2, 0}, {3, 1}, {7, 5}, {8, 5}, {10, 5}, {11, 6}, {14, 9}}) {
+    CAPTURE(ends.first);
+    CHECK(map.local_end(ends.first) == ends.second);
   }
   const TokenMap plain{.first = 0, .middle = 5, .last = 0};
   CHECK(plain.identity());

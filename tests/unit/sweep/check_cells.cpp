@@ -71,10 +71,11 @@ TEST_CASE("every index of a layout must refer to something") {
       {"no method or head", [](StepLayout& s) { s.measures[0].heads.clear(); }},
       {"unknown head", [](StepLayout& s) { s.measures[0].heads[0] = 1; }},
   };
-  for (const auto& [fault, change] : changes) {
+  for (const auto& change : changes) {
+    const auto& fault = change.first;
     CAPTURE(fault);
     SweepLayout layout = small_layout();
-    change(layout.steps[0]);
+    change.second(layout.steps[0]);
     CHECK(contains(refusal(layout, small_block()), fault));
   }
 }
