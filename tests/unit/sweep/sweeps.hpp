@@ -3,8 +3,8 @@
 #pragma once
 
 #include <kvbench/sweep/plan.hpp>
-#include <unit/config/files.hpp>
 #include <support/small_trace.hpp>
+#include <unit/config/files.hpp>
 
 namespace kvbench::testing {
 

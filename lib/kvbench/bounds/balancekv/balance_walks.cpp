@@ -173,9 +173,9 @@ void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const 
   if (ratios.empty()) return;
   row.measured = mean(ratios);
   row.measured_q99 = quantile(ratios, 0.99);
-  row.text =
-      fmt::format("root mean square over {} seeds, divided by that of random signs; over queries: median {:.3g}, {:.3g} to {:.3g}",
-                  runs.seeds, quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
+  row.text = fmt::format(
+      "root mean square over {} seeds, divided by that of random signs; over queries: median {:.3g}, {:.3g} to {:.3g}",
+      runs.seeds, quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
 }
 
 }  // namespace kvbench

@@ -147,8 +147,8 @@ class Theorem31Check {
     row.text = fmt::format(
         "errors over |softmax| |V|_F; median over queries of the median error {:.3g}; an output of 0 has the error {:.3g} "
         "at the first query; of {} tokens, N keeps {:.4g} and D {:.4g} on average",
-        quantile(medians, 0.5), length(queries_[0].exact) / queries_[0].right_side,
-        sample_.n, held_num_ / static_cast<double>(setup_.seeds), held_den_ / static_cast<double>(setup_.seeds));
+        quantile(medians, 0.5), length(queries_[0].exact) / queries_[0].right_side, sample_.n,
+        held_num_ / static_cast<double>(setup_.seeds), held_den_ / static_cast<double>(setup_.seeds));
     fill_worst_query(row, trials, setup_.delta);
   }
 
@@ -258,11 +258,12 @@ void check_theorem31(CheckContext& context, const WalkSample& sample, const std:
 }
 
 Claim balancekv_theorem31() {
-  return {.id = "balancekv.thm31",
-          .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1, Eq. 2 and Algorithm 1",
-          .statement = "the output of a stream is within eps |softmax| |V|_F of attention, in memory of order exp(2 a r^2) / eps",
-          .method = "balancekv",
-          .run = run_balancekv_theorem31};
+  return {
+      .id = "balancekv.thm31",
+      .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1, Eq. 2 and Algorithm 1",
+      .statement = "the output of a stream is within eps |softmax| |V|_F of attention, in memory of order exp(2 a r^2) / eps",
+      .method = "balancekv",
+      .run = run_balancekv_theorem31};
 }
 
 }  // namespace kvbench

@@ -109,8 +109,8 @@ class Theorem33Check {
     }
     CheckRow& row = context_.add(CheckKind::theorem, part);
     row.params = params(constant);
-    row.text = fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL; {:.4g} of {} tokens kept", runs.failed,
-                           runs.seeds, runs.held, sample_.n);
+    row.text = fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL; {:.4g} of {} tokens kept",
+                           runs.failed, runs.seeds, runs.held, sample_.n);
     fill_worst_query(row, trials, setup_.delta);
   }
 

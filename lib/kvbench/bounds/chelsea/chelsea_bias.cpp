@@ -68,9 +68,9 @@ void run_chelsea_bias(CheckContext& context) {
     CheckRow& row = context.add(CheckKind::exact, fmt::format("Jensen and conservation, B=n/{}", share));
     row.count_exceptions(count.broken_sums + count.broken_entries, count.sums + count.entries);
     row.params = fmt::format("queries={};merged={}", problem.queries.size(), count.merged);
-    row.text =
-        fmt::format("{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries with more than the mass of their tokens",
-                    count.broken_sums, count.sums, count.worst_sum, count.broken_entries, count.entries);
+    row.text = fmt::format(
+        "{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries with more than the mass of their tokens",
+        count.broken_sums, count.sums, count.worst_sum, count.broken_entries, count.entries);
     CheckRow& bias = context.add(CheckKind::data, fmt::format("bias of ln Z, B=n/{}", share));
     bias.measured = count.log_ratio;
     bias.text = fmt::format("ln(Z_hat / Z) over the queries: mean {:.3g}, smallest {:.3g}; {} merged entries", count.log_ratio,
@@ -140,12 +140,14 @@ MassEntries chelsea_entries(const MassProblem& problem, const Subject& subject, 
 }
 
 Claim chelsea_bias() {
-  return {.id = "chelsea.bias",
-          .paper = "Chelsea, arXiv 2506.11418, Eq. 2; the inequality is Jensen's",
-          .statement = "merged entries never have more attention mass than their tokens, and conserve the number and the sum of the keys",
-          .method = "chelsea",
-          .scope = Scope::head,
-          .run = run_chelsea_bias};
+  return {
+      .id = "chelsea.bias",
+      .paper = "Chelsea, arXiv 2506.11418, Eq. 2; the inequality is Jensen's",
+      .statement =
+          "merged entries never have more attention mass than their tokens, and conserve the number and the sum of the keys",
+      .method = "chelsea",
+      .scope = Scope::head,
+      .run = run_chelsea_bias};
 }
 
 }  // namespace kvbench

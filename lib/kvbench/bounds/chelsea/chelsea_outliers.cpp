@@ -60,12 +60,13 @@ void run_chelsea_observation3(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
   const std::size_t worst = worst_in_half(heads, 0);
   CheckRow& row = context.add(CheckKind::claim, "the worst-linked head of one half of the text is so in the other half");
-  set_claim(row, contrast(against_others(heads, worst, 0)), name_of(heads[worst]) + ": unlinked share less that of the other heads");
+  set_claim(row, contrast(against_others(heads, worst, 0)),
+            name_of(heads[worst]) + ": unlinked share less that of the other heads");
   std::vector<double> shares;
   for (const HeadLinks& head : heads) shares.push_back(head.unlinked);
-  row.text +=
-      fmt::format("; one text only, whereas the paper compares data sets; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}",
-                  heads.size(), quantile(shares, 0), quantile(shares, 1), quantile(shares, 0.5));
+  row.text += fmt::format(
+      "; one text only, whereas the paper compares data sets; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}",
+      heads.size(), quantile(shares, 0), quantile(shares, 1), quantile(shares, 0.5));
   for (const HeadLinks& head : heads) {
     CheckRow& one = context.add(CheckKind::data, "unlinked share of A tokens at cosine 0.8");
     one.layer = head.layer;
@@ -143,22 +144,23 @@ std::vector<double> against_others(const std::vector<HeadLinks>& heads, std::siz
 }
 
 Claim chelsea_observation3() {
-  return {.id = "chelsea.obs3",
-          .paper = "Chelsea, arXiv 2506.11418, observation 3, section 5.4 and appendix B",
-          .statement = "heads differ in how well their tokens can be merged, and the same heads are worst elsewhere in the text",
-          .method = "chelsea",
-          .scope = Scope::trace,
-          .run = run_chelsea_observation3};
+  return {
+      .id = "chelsea.obs3",
+      .paper = "Chelsea, arXiv 2506.11418, observation 3, section 5.4 and appendix B",
+      .statement = "heads differ in how well their tokens can be merged, and the same heads are worst elsewhere in the text",
+      .method = "chelsea",
+      .scope = Scope::trace,
+      .run = run_chelsea_observation3};
 }
 
 Claim chelsea_outlier_heads() {
-  return {
-      .id = "chelsea.outliers",
-      .paper = "Chelsea, arXiv 2506.11418, section 5.4, appendix C.2 and Table 11",
-      .statement = "keeping the 4 % worst-linked heads whole, at the expense of the others, lowers the error at 20 % of the cache",
-      .method = "chelsea",
-      .scope = Scope::trace,
-      .run = run_chelsea_outlier_heads};
+  return {.id = "chelsea.outliers",
+          .paper = "Chelsea, arXiv 2506.11418, section 5.4, appendix C.2 and Table 11",
+          .statement =
+              "keeping the 4 % worst-linked heads whole, at the expense of the others, lowers the error at 20 % of the cache",
+          .method = "chelsea",
+          .scope = Scope::trace,
+          .run = run_chelsea_outlier_heads};
 }
 
 }  // namespace kvbench

@@ -68,8 +68,8 @@ void run_chelsea_theorem61(CheckContext& context) {
     const PartitionCount count = compare_partitions(n, alternating_partition(n));
     CheckRow& row = context.add(CheckKind::exact, fmt::format("n={}, all partitions on {} rays", n, n - 1));
     row.count_exceptions(count.better, count.partitions);
-    row.text = fmt::format("{} of {} partitions are better than the alternating one on some ray, {} equal it on all rays", count.better,
-                           count.partitions, count.equal);
+    row.text = fmt::format("{} of {} partitions are better than the alternating one on some ray, {} equal it on all rays",
+                           count.better, count.partitions, count.equal);
   }
   for (const bool balanced : {false, true}) {
     for (const int n : {4, 8, 12, largest_n_of_edges}) {
@@ -104,7 +104,8 @@ std::uint32_t alternating_partition(int n) { return 0xaaaaaaaau & ((1u << n) - 1
 Claim chelsea_theorem61() {
   return {.id = "chelsea.thm61",
           .paper = "Chelsea, arXiv 2506.11418, Theorem 6.1",
-          .statement = "alternating tokens are the best bipartition for every similarity that decreases with distance and is convex",
+          .statement =
+              "alternating tokens are the best bipartition for every similarity that decreases with distance and is convex",
           .method = "chelsea",
           .scope = Scope::once,
           .run = run_chelsea_theorem61};

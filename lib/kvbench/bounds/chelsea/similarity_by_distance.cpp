@@ -20,7 +20,8 @@ std::vector<double> similarity_by_distance(const Buffer<const float>& rows, Inde
   std::vector<double> sums(static_cast<std::size_t>(distances));
   for (Index begin = 0; begin < n - 1; begin += rows_per_product) {
     const Index count = std::min(rows_per_product, n - 1 - begin);
-    const Index width = std::min(count + distances, n - begin) - 1;  // rows from the first partner of the first row to the last partner of the last
+    const Index width = std::min(count + distances, n - begin) -
+                        1;  // rows from the first partner of the first row to the last partner of the last
     const std::vector<float> cosines =
         backend.read(inner_products(unit.slice(begin, count), unit.slice(begin + 1, width), backend));
     for (Index i = 0; i < count; ++i) {

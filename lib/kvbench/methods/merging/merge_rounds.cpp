@@ -7,7 +7,13 @@ namespace kvbench {
 
 MergeRounds::MergeRounds(const MergeRule& rule, const MergeSchedule& schedule, MergedEntries entries, Index round,
                          Backend& backend)
-    : rule_(rule), schedule_(schedule), backend_(&backend), start_(std::move(entries)), entries_(start_), first_(round), round_(round) {}
+    : rule_(rule),
+      schedule_(schedule),
+      backend_(&backend),
+      start_(std::move(entries)),
+      entries_(start_),
+      first_(round),
+      round_(round) {}
 
 void MergeRounds::begin() {
   if (round_ == first_) return;
