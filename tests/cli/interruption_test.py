@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import time
+import unittest
 
 from support import CliTest, KVBENCH, main
 
@@ -46,7 +47,7 @@ class Interruption(CliTest):
         process.send_signal(number)
         _, stderr = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 130, stderr)
-        self.assertLess(time.monotonic() - begin, seconds + 0.5 * bool(os.environ.get("KVBENCH_SANITIZE")))
+        self.assertLess(time.monotonic() - begin, seconds + 3 * bool(os.environ.get("KVBENCH_SANITIZE")))
         return stderr
 
     def test_within_a_long_kernel(self):
@@ -87,6 +88,7 @@ class Interruption(CliTest):
         self.assertEqual(process.returncode, 0, stderr)
         os.remove(out)
 
+    @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread", "the limit also holds for the runtime of ThreadSanitizer")
     def test_file_size_limit(self):
         """ulimit -f: an output beyond the limit is an error with exit code 3, and nothing is left."""
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
