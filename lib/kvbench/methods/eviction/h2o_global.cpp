@@ -5,6 +5,7 @@
 
 #include <kvbench/methods/eviction/h2o.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
+#include <kvbench/methods/stages/rows.hpp>
 
 namespace kvbench {
 namespace {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include <kvbench/methods/sampling/softmax_balance.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
