@@ -7,6 +7,10 @@
 #include <cmath>
 #include <numeric>
 
+#include <fmt/format.h>
+
+#include <kvbench/core/error.hpp>
+
 namespace kvbench {
 namespace {
 
