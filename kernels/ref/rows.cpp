@@ -94,11 +94,12 @@ template <>
 void run(const ReduceRows<HostMatrix>& op, Context&) {
   const Index m = op.out.rows;
   for (Index i = 0; i < m; ++i) {
+    const Index groups = op.rows.rows / m;
     for (Index c = 0; c < op.rows.cols; ++c) {
       double result = op.mode == Reduction::max ? -std::numeric_limits<double>::infinity() : 0;
       for (Index r = i; r < op.rows.rows; r += m)
         result = op.mode == Reduction::max ? std::max<double>(result, op.rows(r, c)) : result + op.rows(r, c);
-      if (op.mode == Reduction::mean) result /= static_cast<double>(op.rows.rows / m);
+      if (op.mode == Reduction::mean) result /= static_cast<double>(groups);
       op.out(i, c) = static_cast<float>(result);
     }
   }

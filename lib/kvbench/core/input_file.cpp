@@ -13,21 +13,6 @@
 namespace kvbench {
 namespace {
 
-class InputDescriptor {
- public:
-  /// O_NONBLOCK: without it, opening a pipe waits for its writer.
-  explicit InputDescriptor(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  InputDescriptor(const InputDescriptor&) = delete;
-  InputDescriptor& operator=(const InputDescriptor&) = delete;
-  ~InputDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 [[noreturn]] void refuse_special(const std::string& path, std::string_view what) {
   throw Error("{}: is a pipe, a socket or a device, not {}; write its content to a file and name that.", path, what);
 }
@@ -46,6 +31,11 @@ ssize_t read_up_to(int fd, char* data, std::size_t size) {
 }
 
 }  // namespace
+
+InputDescriptor::InputDescriptor(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+InputDescriptor::~InputDescriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 std::uint64_t regular_file_size(int descriptor, const std::string& path, std::string_view what) {
   struct stat status {};

@@ -8,6 +8,20 @@
 
 namespace kvbench {
 
+/// A file opened for reading, closed with the object. Opening does not wait for the writer of a pipe.
+class InputDescriptor {
+ public:
+  explicit InputDescriptor(const std::string& path);
+  InputDescriptor(const InputDescriptor&) = delete;
+  InputDescriptor& operator=(const InputDescriptor&) = delete;
+  ~InputDescriptor();
+  /// Negative, with errno set, where the file cannot be opened.
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
 /// Bytes of an open file. Throws Error where it is a folder, pipe, socket or device. `what` is the expected content, such as
 /// "a CSV file".
 std::uint64_t regular_file_size(int descriptor, const std::string& path, std::string_view what);

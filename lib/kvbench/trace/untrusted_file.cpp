@@ -17,25 +17,12 @@
 #include <unistd.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/input_file.hpp>
 
 namespace kvbench::trace {
 namespace {
 
 using Head = std::array<unsigned char, 64>;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 std::uint64_t little_endian(const Head& head, std::size_t at) {
   std::uint64_t value = 0;
@@ -105,7 +92,7 @@ std::optional<FileState> file_state(const std::string& path) {
 }
 
 FileState check_superblock(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not block
+  const InputDescriptor file(path);
   if (file.get() < 0) {
     if (errno == ENOENT) throw Error("{}: no such file; check the name.", path);
     if (errno == EACCES) throw Error("{}: permission denied; make it readable with chmod +r.", path);

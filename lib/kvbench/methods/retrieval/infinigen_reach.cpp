@@ -31,7 +31,8 @@ std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, cons
           static_cast<double>(std::ranges::count_if(row, [factor = scale, least](float x) { return factor * x >= least; }));
     }
   }
-  for (double& count : counts) count /= static_cast<double>(rows / m);
+  const Index passes = rows / m;
+  for (double& count : counts) count /= static_cast<double>(passes);
   return counts;
 }
 

@@ -31,8 +31,8 @@ std::size_t thread_count(const RunOptions& options);
 
 /// Calls work(backend, i, part_done) for i = 0 .. count - 1 on thread_count() threads of an OpenMP parallel region; each thread has its
 /// own back end. Work items start in ascending order. The first exception on any thread stops the other threads at their next
-/// work item and is rethrown. hooks.progress is called after each work
-/// item and at each call of part_done.
+/// work item and is rethrown. hooks.progress is called after each work item and at each call of
+/// part_done.
 void run_work_items(std::size_t count, const RunOptions& options, const ReplayHooks& hooks,
                     const std::function<void(Backend&, std::size_t, const PartDone&)>& work);
 
