@@ -36,6 +36,12 @@ struct CheckContext {
 
   /// Appends a row with the identity of the subject. The reference is valid until the next call.
   CheckRow& add(CheckKind kind, std::string part);
+  /// The same context for the rows of another claim.
+  CheckContext as(std::string other_claim) const {
+    CheckContext copy = *this;
+    copy.claim = std::move(other_claim);
+    return copy;
+  }
   /// Throws Interrupted where the user asked to stop. Checks call it between seeds.
   void poll() const {
     if (stop != nullptr && stop->load()) throw Interrupted();
