@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from support import CliTest, KVBENCH, main, run
+from support import CliTest, KVBENCH, main, rows, run
 
 
 class BadFlags(CliTest):
