@@ -49,10 +49,18 @@ struct CheckRow {
   double allowed = NAN;                          ///< failure probability that the statement allows; 0: none
   double p_value =
       NAN;  ///< of the data if the statement holds; judge() computes it where failures are counted. Of claims: two-sided
+  Index tests = 1;     ///< tests of which p_value, by Bonferroni, is the smallest (queries of a subject)
   bool holds = false;  ///< of claims: whether the measured value has the direction that the claim states
-  std::string text;    ///< the values in a sentence, or the reason why there is no verdict
+  Index units = 0;     ///< of claims: independent units; 0: not counted
+  double units_needed =
+      NAN;  ///< of claims: units for a power of 80 % if the effect were the measured one. judge(): at least as many as Holm requires
+  std::string text;  ///< the values in a sentence, or the reason why there is no verdict
+  /// The smallest p-value that any data of this size could give. judge() computes it where failures are counted, and sets 0 where a
+  /// check does not; checks of claims set it.
+  double p_least = NAN;
   // Set by judge().
   Interval failure_interval{NAN, NAN};  ///< Clopper-Pearson, 95 %
+  double detects = NAN;                 ///< smallest failure rate that would be called a violation with a probability of 80 %
   double p_adjusted = NAN;              ///< Holm over the faults that one run could report, or over the rows of the claim
   Verdict verdict = Verdict::not_applicable;
 
@@ -64,12 +72,19 @@ struct CheckRow {
   }
   double slack() const { return bound / measured; }
   bool vacuous() const { return !std::isnan(trivial) && bound >= trivial; }
+  /// Whether failures were counted against a bound that is not a number, so that they say nothing.
+  bool bound_unknown() const { return kind == CheckKind::theorem && failures && std::isnan(bound); }
 };
 
-/// Sets the intervals, p-values and verdicts of all rows of a run. A row is `violated` where its assumptions are met, its bound is
-/// not vacuous and its p-value, adjusted by Holm over all law, exact, theorem and cost rows, is below `alpha`. A row without p-value
-/// and failures is `consistent` where it is data, else `not applicable`. Rows of a claim are judged by claim_verdict(), with Holm over
-/// the rows of the same claim.
+/// Sets the intervals, p-values, powers and verdicts of all rows of a run.
+///
+/// law, exact, theorem, cost: `not applicable` without p-value and failures, where the assumptions are not met, where the bound is not
+/// a number, and where no outcome could be a violation (the text then says how many trials are needed). `violated` where the
+/// p-value, adjusted by Holm over all these rows, is below `alpha`, whether or not the bound is vacuous. Otherwise `vacuous`,
+/// `holds with margin` where the upper end of the interval of the failure probability is below the allowed one, or `holds`.
+/// claim: claim_verdict(), with Holm over the rows of the same claim; `untestable` without a p-value. Where too few units make every
+/// result `undecided`, the text says how many are needed.
+/// data: none, or `not applicable` where the assumptions are not met or the check could not run.
 void judge(std::span<CheckRow> rows, double alpha);
 
 /// Whether the row is a fault of the code or of the paper.

@@ -8,17 +8,16 @@
 
 namespace kvbench {
 
-/// The mean of differences over independent units (a block of neighbouring queries of a head, a block of tokens). If there is no
-/// difference, both signs of each difference are equally likely, whatever its size. With T = sum / sqrt(sum of squares),
-/// Hoeffding's inequality then bounds P(T >= t) by exp(-t^2 / 2). This p-value is never too small, from a few units on and for
-/// any distribution of the differences.
+/// The mean of differences over independent units (a block of neighbouring queries of a head, a block of tokens), tested by sign
+/// flips: if there is no difference, both signs of each difference are equally likely, whatever its size.
 struct Contrast {
   Index units = 0;  ///< independent units that have an observation
   double mean = NAN, median = NAN;
   Interval interval{NAN, NAN};  ///< 95 %, bootstrap over the units
-  double p_for = 1;             ///< p-value of the data if the mean were 0 or less
-  double p_against = 1;         ///< p-value of the data if the mean were 0 or more
+  double p_value = 1;           ///< two-sided, of "the mean is 0"
+  double p_least = 1;           ///< the smallest that this number of units can give
   std::int64_t positive = 0;    ///< units with a positive difference
+  double units_needed = NAN;    ///< units for a power of 80 % at 5 % if the true effect were the measured one
 };
 /// Units whose difference is NaN have no observation and are left out. Without resamples there is no interval.
 Contrast contrast(std::span<const double> differences, int resamples = 1000);

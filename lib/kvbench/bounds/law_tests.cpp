@@ -30,6 +30,16 @@ double mean_of_squares_test(double ratio, double cv2, double rounding) {
   return std::min(1.0, 2 * tail);
 }
 
+double random_sign_bound(std::span<const double> x) {
+  double sum = 0, squares = 0;
+  for (const double value : x) {
+    if (!std::isfinite(value)) continue;
+    sum += value;
+    squares += value * value;
+  }
+  return squares > 0 ? std::exp(-sum * sum / squares / 2) : 1;
+}
+
 std::vector<std::size_t> equal_runs(std::span<const double> weights, std::size_t count) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<std::size_t> runs;

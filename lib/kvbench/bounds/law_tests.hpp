@@ -20,6 +20,10 @@ double bernstein_radius(double probability, double variance, double largest);
 /// `rounding`: how far the ratio may be off because the variables are rounded; it decides where they are constant (cv2 = 0).
 double mean_of_squares_test(double ratio, double cv2, double rounding);
 
+/// Bound on the probability that the sum of x_i with random signs is as far from 0 as the sum of x_i, on the same side: with T = sum /
+/// sqrt(sum of squares), Hoeffding's inequality gives exp(-T^2 / 2). Values that are not finite are left out.
+double random_sign_bound(std::span<const double> x);
+
 /// Divides the elements into `count` runs of neighbours of about equal total weight: the run, 0 .. count-1, of each element.
 std::vector<std::size_t> equal_runs(std::span<const double> weights, std::size_t count);
 

@@ -2,6 +2,7 @@
 #include <kvbench/bounds/query_trials.hpp>
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -13,10 +14,9 @@ std::int64_t failures(const QueryTrials& query) {
 }
 
 /// Sort key of the worst query; larger is worse.
-double severity(const QueryTrials& query) {
-  if (query.vacuous()) return -query.bound / query.trivial;
-  if (query.errors.empty()) return 0;
-  return static_cast<double>(failures(query)) + 1 / (1 + query.bound / quantile(query.errors, 0.99));
+std::tuple<std::int64_t, bool, double> severity(const QueryTrials& query) {
+  if (query.vacuous()) return {failures(query), false, -query.bound / query.trivial};
+  return {failures(query), true, query.errors.empty() ? 0 : quantile(query.errors, 0.99) / query.bound};
 }
 
 void show(CheckRow& row, const QueryTrials& query) {
@@ -35,21 +35,25 @@ void show(CheckRow& row, const QueryTrials& query) {
 }  // namespace
 
 void fill_worst_query(CheckRow& row, std::span<const QueryTrials> queries, double allowed) {
-  if (queries.empty()) return;
-  const auto informative = std::ranges::count_if(queries, [](const QueryTrials& query) { return !query.vacuous(); });
+  Index known = 0, informative = 0;
   const QueryTrials* worst = nullptr;
   for (const QueryTrials& query : queries) {
-    if (informative > 0 && query.vacuous()) continue;
+    if (std::isnan(query.bound)) continue;
+    ++known;
+    informative += !query.vacuous();
     if (worst == nullptr || severity(query) > severity(*worst)) worst = &query;
-  }
-  show(row, *worst);
-  row.allowed = allowed;
-  if (informative > 0 && row.trials) {
-    // The smallest of Holm's adjusted p-values is that of Bonferroni.
-    row.p_value = std::min(1.0, binomial_tail(*row.failures, *row.trials, allowed) * static_cast<double>(informative));
   }
   row.text += fmt::format("{}worst of {} queries, {} of them with a bound that is not vacuous", row.text.empty() ? "" : "; ",
                           queries.size(), informative);
+  if (known < std::ssize(queries))
+    row.text += fmt::format(", {} with a bound that is not a number", std::ssize(queries) - known);
+  if (worst == nullptr) {
+    row.assumptions = false;
+    return;
+  }
+  show(row, *worst);
+  row.allowed = allowed;
+  row.tests = known;
 }
 
 }  // namespace kvbench

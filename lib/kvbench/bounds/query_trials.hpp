@@ -19,9 +19,10 @@ struct QueryTrials {
   bool vacuous() const { return bound >= trivial; }
 };
 
-/// Fills bounds, errors, failures and p-value of the row. The row shows the query with the most failures among those whose bound
-/// is not vacuous (ties: the largest ratio of the 99 % quantile to the bound), and its p-value is adjusted for the number of these
-/// queries. Where all bounds are vacuous, the row shows the query with the smallest ratio of bound to trivial bound.
+/// Fills bounds, errors and failures of the row, whose p-value judge() adjusts for the number of queries. The row shows the query
+/// with the most failures. Without failures it shows, of the queries whose bound is not vacuous, the one with the largest ratio of the
+/// 99 % quantile to the bound; where all bounds are vacuous, the one with the smallest ratio of bound to trivial bound. Queries
+/// whose bound is not a number are left out; where there is no other, the row has no verdict.
 void fill_worst_query(CheckRow& row, std::span<const QueryTrials> queries, double allowed);
 
 }  // namespace kvbench

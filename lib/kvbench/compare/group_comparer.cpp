@@ -140,8 +140,9 @@ void explain(Comparison& out) {
   if (t.infinite) add_sentence(out.reason, "infinite values: the means cannot be compared");
   if (t.one_seed) add_sentence(out.reason, "one seed does not show the variance between seeds: replay with more --seeds");
   if (t.p_least > decided_at && !t.one_seed) {
-    add_sentence(out.reason, fmt::format("{} block{} of {} queries: no p-value below {:.2g} is possible", t.blocks,
-                                         t.blocks == 1 ? "" : "s", queries_per_block, t.p_least));
+    add_sentence(out.reason,
+                 fmt::format("{} block{} of {} queries: no p-value below {:.2g} is possible; at least {} blocks are needed",
+                             t.blocks, t.blocks == 1 ? "" : "s", queries_per_block, t.p_least, sign_flip_units(1)));
   }
 }
 

@@ -141,13 +141,21 @@ class ClaimTest {
   void test(const Relation& relation, const GroupComparer& comparer, const Pair& pair, const GroupValues& in_a,
             const GroupValues& in_b, RelationResult& result) const {
     const PairedTest& plain = result.comparison.test;
-    if (plain.infinite || plain.one_seed || plain.p_least > decided_at) return;  // the reason is that of the comparison
+    if (plain.infinite || plain.one_seed) return;  // the reason is that of the comparison
+    if (plain.p_least > decided_at) {              // too few blocks: undecided
+      result.p_value = 1;
+      return;
+    }
     result.p_value = 0;
     for (const Inequality& one : inequalities(relation)) {
       const auto scale = [&](float x) { return static_cast<float>(one.factor * double{x}); };
       const PairedTest tested = one.factor == 1 ? plain : comparer.compare(pair.a, in_a, pair.b, with_values(in_b, scale)).test;
       result.holds = one.below ? tested.difference < 0 : tested.difference > 0;
-      result.p_value = result.holds ? std::max(result.p_value, tested.p_value) : tested.p_value;
+      if (!result.holds || tested.p_value >= result.p_value) {
+        result.p_value = tested.p_value;
+        const double standard_error = (tested.interval.hi - tested.interval.lo) / (2 * 1.96);
+        result.units_needed = units_for_power(tested.blocks, tested.difference, standard_error);
+      }
       if (!result.holds) return;
     }
   }

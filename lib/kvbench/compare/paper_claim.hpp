@@ -32,10 +32,11 @@ struct PaperClaim {
 
 /// A relation at one budget and place.
 struct RelationResult {
-  std::string relation;   ///< describe()
-  Comparison comparison;  ///< of a and b; p_adjusted: of p_value, by Holm over the claim
-  double p_value = NAN;   ///< two-sided, of the order that the relation states; NaN where it cannot be tested
-  bool holds = false;     ///< whether the means have this order
+  std::string relation;       ///< describe()
+  Comparison comparison;      ///< of a and b; p_adjusted: of p_value, by Holm over the claim
+  double p_value = NAN;       ///< two-sided, of the order that the relation states; NaN where it cannot be tested
+  bool holds = false;         ///< whether the means have this order
+  double units_needed = NAN;  ///< blocks of queries that would decide it: units_for_power() of the inequality that gave p_value
   Verdict verdict = Verdict::untestable;
 };
 

@@ -11,6 +11,7 @@
 
 #include <unsupported/Eigen/SpecialFunctions>
 
+#include <kvbench/core/verdict.hpp>
 #include <kvbench/kernels/philox.hpp>
 
 namespace kvbench {
@@ -124,6 +125,20 @@ double sign_flip_p(std::span<const double> values, int flips) {
   return (draw(sums, flips, least) + 1) / (flips + 1);
 }
 
+double sign_flip_least(std::size_t values, int flips) {
+  return values <= most_enumerated ? std::min(1.0, 2 / std::exp2(values)) : 1.0 / (flips + 1);
+}
+
+std::size_t sign_flip_units(std::size_t family) {
+  return static_cast<std::size_t>(std::ceil(std::log2(2 * static_cast<double>(family) / decided_at)));
+}
+
+double units_for_power(std::size_t units, double effect, double standard_error) {
+  constexpr double both_errors = 1.96 + 0.84;  // normal quantiles of 97.5 % and 80 %
+  const double needed = both_errors * standard_error / effect;
+  return std::isfinite(needed) ? std::ceil(static_cast<double>(units) * needed * needed) : NAN;
+}
+
 double two_way_t_p(const PairedSums& pairs) {
   const Differences grid = differences(pairs);
   const double total = sum_of(grid.counts), average = sum_of(grid.sums) / total;
@@ -155,8 +170,7 @@ PairedTest paired_test(const PairedSums& pairs, int flips, int resamples) {
   assert(count > 0);
   PairedTest test{.mean_a = sum_of(pairs.a) / count, .mean_b = sum_of(pairs.b) / count, .blocks = grid.rows.size()};
   test.difference = sum_of(grid.sums) / count;
-  const auto n = static_cast<double>(test.blocks);
-  test.p_least = test.blocks <= most_enumerated ? 2 / std::exp2(n) : 1.0 / (flips + 1);
+  test.p_least = sign_flip_least(test.blocks, flips);
   test.infinite = !std::isfinite(test.mean_a) || !std::isfinite(test.mean_b);
   if (test.infinite) {
     const double unknown = std::numeric_limits<double>::quiet_NaN();

@@ -46,6 +46,14 @@ PairedTest paired_test(const PairedSums& sums, int flips = 9999, int resamples =
 /// Share of the 2^n choices of signs for which |sum of +-x| is at least |sum of x|: the two-sided p-value of "each x is as
 /// likely as -x". All choices for up to 16 values, otherwise `flips` of them, drawn with a fixed key, and the observed one.
 double sign_flip_p(std::span<const double> values, int flips = 9999);
+/// The smallest p-value that it can give for this number of values.
+double sign_flip_least(std::size_t values, int flips = 9999);
+/// The fewest values for which sign flips can be significant after Holm's adjustment over `family` tests.
+std::size_t sign_flip_units(std::size_t family);
+
+/// Independent units for a power of 80 % of a two-sided test at 5 %, if the true effect were the estimate from `units` units with this
+/// standard error. NaN where the effect is 0 or a figure is not finite.
+double units_for_power(std::size_t units, double effect, double standard_error);
 
 /// Two-sided p-value of "the mean difference is 0" where values are correlated within blocks and within the seeds of a unit;
 /// requires at least two blocks with pairs, and two seeds. Variance of the mean: V = V_blocks + V_seeds - V_cells, at least

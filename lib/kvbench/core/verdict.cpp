@@ -7,8 +7,8 @@
 namespace kvbench {
 
 std::string_view name_of(Verdict verdict) {
-  constexpr std::string_view names[] = {"supported",  "contradicted", "undecided", "untestable",
-                                        "consistent", "violated",     "vacuous",   "not applicable"};
+  constexpr std::string_view names[] = {"supported", "contradicted", "undecided", "untestable",     "holds with margin",
+                                        "holds",     "violated",     "vacuous",   "not applicable", "none"};
   return names[static_cast<std::size_t>(verdict)];
 }
 

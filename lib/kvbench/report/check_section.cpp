@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of `kvbench validate`: verdicts per claim, what the data refute, bounds next to measured values, statements that were not tested.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -13,8 +12,10 @@
 namespace kvbench {
 namespace {
 
-constexpr std::array<const char*, 4> claim_words = {"supported", "contradicted", "undecided", "untestable"};
-constexpr std::array<const char*, 4> statement_words = {"consistent", "violated", "vacuous", "not applicable"};
+using Words = std::vector<const char*>;
+const Words claim_words = {"supported", "contradicted", "undecided", "untestable"};
+const Words statement_words = {"holds with margin", "holds", "violated", "vacuous", "not applicable"};
+const Words data_words = {"none", "not applicable"};
 
 struct CheckLine {
   const CsvTable* table;
@@ -23,7 +24,8 @@ struct CheckLine {
   double number(const char* column) const { return table->number(*row, column); }
   bool is(const char* verdict) const { return text("verdict") == verdict; }
   bool of_claim() const { return text("kind") == "claim"; }
-  const std::array<const char*, 4>& verdicts() const { return of_claim() ? claim_words : statement_words; }
+  bool of_data() const { return text("kind") == "data"; }
+  const Words& verdicts() const { return of_claim() ? claim_words : of_data() ? data_words : statement_words; }
 };
 
 /// Rows of one statement, one per subject.
@@ -88,7 +90,9 @@ TableCell verdict_cell(const Statement& group) {
     if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, verdict);
   }
   if (count_verdict(group, "violated") + count_verdict(group, "contradicted") > 0) return {out, Tone::bad};
-  return {out, count_verdict(group, "consistent") + count_verdict(group, "supported") == 0 ? Tone::dim : Tone::plain};
+  const std::size_t good =
+      count_verdict(group, "holds") + count_verdict(group, "holds with margin") + count_verdict(group, "supported");
+  return {out, good == 0 ? Tone::dim : Tone::plain};
 }
 
 std::string subject_of_line(const CheckLine& l) {
@@ -160,6 +164,24 @@ DocTable refuted_table(const std::vector<CheckLine>& lines, bool findings) {
   return table;
 }
 
+DocTable undecided_table(const std::vector<CheckLine>& lines) {
+  DocTable table{.title = "Claims that could not be decided, and the units that it would take at the measured effect",
+                 .columns = {{"claim"},
+                             {"statement", false, true},
+                             {"rows", true},
+                             {"units", true},
+                             {"units needed", true},
+                             {"values of the first", false, true}},
+                 .rows = {},
+                 .merged = 1};
+  std::vector<CheckLine> undecided;
+  std::ranges::copy_if(lines, std::back_inserter(undecided), [](const CheckLine& l) { return l.is("undecided"); });
+  for (const Statement& g : grouped(undecided, {"claim", "part"}))
+    table.rows.push_back({g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()), range_in_group(g, "units"),
+                          range_in_group(g, "units_needed"), g.text("text")});
+  return table;
+}
+
 DocTable untested_table(const std::vector<CheckLine>& lines) {
   DocTable table{.title = "Statements that could not be tested",
                  .columns = {{"claim"}, {"statement", false, true}, {"rows", true}, {"reason", false, true}},
@@ -195,17 +217,21 @@ std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
       Paragraph{
           "Each statement was tested on every subject (a kv head, a stream, or the whole trace). Claims of papers are tested "
           "in both directions: supported or contradicted where one is significant at 5 %, else undecided; untestable where "
-          "these data cannot decide. Theorems, identities and costs are consistent where the data do not refute them, violated "
-          "(a fault) where they do, and vacuous where the bound is no better than the trivial one."}};
+          "there are no data. Theorems, identities and costs are violated (a fault) where the data refute them; otherwise they "
+          "hold, with margin where the interval of the failure probability lies below the allowed one; they are vacuous where "
+          "the bound says no more than the trivial one."}};
   for (const bool claims : {true, false}) {
     std::vector<CheckLine> part;
-    std::ranges::copy_if(lines, std::back_inserter(part), [&](const CheckLine& l) { return l.of_claim() == claims; });
+    std::ranges::copy_if(lines, std::back_inserter(part),
+                         [&](const CheckLine& l) { return l.of_claim() == claims && !l.of_data(); });
     if (!part.empty()) blocks.emplace_back(count_table(part, claims));
   }
   for (const bool findings : {false, true}) {
     DocTable table = refuted_table(lines, findings);
     if (!table.rows.empty()) blocks.emplace_back(std::move(table));
   }
+  DocTable undecided = undecided_table(lines);
+  if (!undecided.rows.empty()) blocks.emplace_back(std::move(undecided));
   blocks.emplace_back(bound_table(lines));
   DocTable untested = untested_table(lines);
   if (!untested.rows.empty()) blocks.emplace_back(std::move(untested));

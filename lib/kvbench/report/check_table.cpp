@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/check_table.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,71 +8,16 @@
 namespace kvbench {
 namespace {
 
-std::string subject_text(const CheckRow& r) {
-  if (!r.layer || r.source.starts_with("synthetic:")) return r.source.empty() ? "-" : r.source;
-  return fmt::format("prompt {}, layer {}, kv head {}", r.prompt, *r.layer, r.kv_head.value_or(0));
-}
-
 std::string failures_text(const CheckRow& r) {
   return r.failures && r.trials ? fmt::format("{}/{}", *r.failures, *r.trials) : "-";
 }
 
-/// One sentence per fault, and one per statement that the data contradict, which names the first of its subjects.
-std::string findings_text(std::span<const CheckRow> rows) {
-  std::string out;
-  std::vector<std::pair<const CheckRow*, int>> findings;
-  for (const CheckRow& r : rows) {
-    if (is_fault(r)) {
-      out += fmt::format("violated: {} ({}) on {}: {}\n", r.claim, r.part, subject_text(r),
-                         r.text.empty() ? failures_text(r) : r.text);
-    }
-    if (r.verdict != Verdict::contradicted) continue;
-    const auto same = [&](const auto& known) { return known.first->claim == r.claim && known.first->part == r.part; };
-    const auto known = std::ranges::find_if(findings, same);
-    if (known == findings.end()) {
-      findings.emplace_back(&r, 1);
-    } else {
-      ++known->second;
-    }
-  }
-  for (const auto& [row, count] : findings) {
-    const std::string more = count > 1 ? fmt::format(" and {} more", count - 1) : "";
-    out += fmt::format("contradicted: {} ({}) on {}{}: {}\n", row->claim, row->part, subject_text(*row), more, row->text);
-  }
-  return out;
-}
-
-constexpr std::array statement_verdicts = {Verdict::consistent, Verdict::violated, Verdict::vacuous, Verdict::not_applicable};
-constexpr std::array claim_verdicts = {Verdict::supported, Verdict::contradicted, Verdict::undecided, Verdict::untestable};
-
-/// Rows per verdict of each id, for rows of claims or for all others; "" where there are none.
-std::string count_table(std::span<const CheckRow> rows, bool claims) {
-  DistinctTexts ids;
-  for (const CheckRow& r : rows) {
-    if ((r.kind == CheckKind::claim) == claims) ids.add(r.claim);
-  }
-  if (ids.list().empty()) return "";
-  TextRows lines = {{claims ? "claim of a paper" : "claim"}};
-  const auto& columns = claims ? claim_verdicts : statement_verdicts;
-  for (const Verdict verdict : columns) lines[0].emplace_back(name_of(verdict));
-  if (claims) lines[0].emplace_back("verdict");
-  for (const std::string& id : ids.list()) {
-    lines.push_back({id});
-    for (const Verdict verdict : columns) {
-      const auto counts = [&](const CheckRow& r) { return r.claim == id && r.verdict == verdict; };
-      lines.back().push_back(fmt::format("{}", std::ranges::count_if(rows, counts)));
-    }
-    if (!claims) continue;
-    std::vector<Verdict> verdicts;
-    for (const CheckRow& r : rows) {
-      if (r.claim == id && r.kind == CheckKind::claim) verdicts.push_back(r.verdict);
-    }
-    lines.back().emplace_back(name_of(joint_verdict(verdicts)));
-  }
-  return aligned_rows(lines, [](std::size_t column) { return column == 0; });
-}
-
 }  // namespace
+
+std::string subject_text(const CheckRow& r) {
+  if (!r.layer || r.source.starts_with("synthetic:")) return r.source.empty() ? "-" : r.source;
+  return fmt::format("prompt {}, layer {}, kv head {}", r.prompt, *r.layer, r.kv_head.value_or(0));
+}
 
 std::span<const Column<CheckRow>> check_columns() {
   static const std::vector<Column<CheckRow>> table = {
@@ -89,7 +30,8 @@ std::span<const Column<CheckRow>> check_columns() {
       {"kv_head", "kv head", text_of(&CheckRow::kv_head, "")},
       {"params", "parameters of the method", text_of(&CheckRow::params)},
       {"verdict",
-       "supported, contradicted, undecided or untestable (claims); consistent, violated, vacuous or not applicable (others)",
+       "supported, contradicted, undecided or untestable (claims); holds with margin, holds, violated, vacuous or not "
+       "applicable (theorems, identities, costs); none (data)",
        text_of(&CheckRow::verdict)},
       {"assumptions", "1 where the theorem's assumptions are met", [](const CheckRow& r) { return r.assumptions ? "1" : "0"; }},
       {"assumptions_text", "the assumptions with their values", text_of(&CheckRow::assumptions_text)},
@@ -109,6 +51,13 @@ std::span<const Column<CheckRow>> check_columns() {
       {"failure_hi", "upper end of this interval", [](const CheckRow& r) { return number_text(r.failure_interval.hi); }},
       {"p_value", "p-value of the data under the statement; two-sided for claims", text_of(&CheckRow::p_value)},
       {"p_adjusted", "p_value adjusted by Holm over the run, or over the rows of the claim", text_of(&CheckRow::p_adjusted)},
+      {"p_least", "smallest p_value that data of this size could give", text_of(&CheckRow::p_least)},
+      {"detects", "smallest failure probability that would be a violation with a probability of 80 %",
+       text_of(&CheckRow::detects)},
+      {"units", "independent units of a claim",
+       [](const CheckRow& r) { return r.units > 0 ? fmt::format("{}", r.units) : ""; }},
+      {"units_needed", "units that would decide the claim with a probability of 80 % if its effect were the measured one",
+       text_of(&CheckRow::units_needed)},
       {"text", "the values in a sentence, or the reason why the statement was not tested", text_of(&CheckRow::text)},
       version_column<CheckRow>(),
       commit_column<CheckRow>(),
@@ -129,13 +78,7 @@ std::string check_markdown(std::span<const CheckRow> rows) {
     cells.back().emplace_back(name_of(r.verdict));
   }
   const std::string out = markdown_rows(cells, [](std::size_t column) { return column < 3 || column == 9; });
-  const std::string bad = findings_text(rows);
-  return bad.empty() ? out : out + "\n" + bad;
-}
-
-std::string check_summary(std::span<const CheckRow> rows) {
-  const std::string statements = count_table(rows, false), claims = count_table(rows, true);
-  return statements + (statements.empty() || claims.empty() ? "" : "\n") + claims + findings_text(rows);
+  return out + "\n" + check_findings(rows);
 }
 
 }  // namespace kvbench

@@ -14,9 +14,14 @@ std::span<const Column<CheckRow>> check_columns();
 
 /// RFC 4180 quoting, LF, one header line.
 std::string check_csv(std::span<const CheckRow> rows);
-/// One line per row, then one sentence per violation.
+/// One line per row, then check_findings().
 std::string check_markdown(std::span<const CheckRow> rows);
-/// For a terminal: one line per claim with the number of rows per verdict, then one sentence per fault or finding.
+/// "prompt 0, layer 1, kv head 2", or the stream.
+std::string subject_text(const CheckRow& row);
+
+/// For a terminal: the number of rows per verdict of each claim, then check_findings().
 std::string check_summary(std::span<const CheckRow> rows);
+/// One page: what is violated, what holds, what is contradicted, and what could not be decided and what it would take.
+std::string check_findings(std::span<const CheckRow> rows);
 
 }  // namespace kvbench

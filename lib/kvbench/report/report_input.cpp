@@ -22,10 +22,10 @@ constexpr const char* needed_of_replays[] = {
     "query",      "protocol",   "device",         "method",        "params",      "budget",     "status",
     "reason",     "query_rows", "context_tokens", "budget_tokens", "total_bytes", "full_bytes", "rel_err_mean",
     "rel_err_lo", "rel_err_hi", "recall_mean",    "version",       "commit",      "isa"};
-constexpr const char* needed_of_checks[] = {"claim",   "part",    "kind",       "source",   "prompt",       "layer",
-                                            "kv_head", "verdict", "text",       "params",   "literal",      "tight",
-                                            "data",    "bound",   "trivial",    "measured", "measured_q99", "failures",
-                                            "trials",  "allowed", "p_adjusted", "version",  "commit"};
+constexpr const char* needed_of_checks[] = {
+    "claim",  "part",    "kind",       "source",  "prompt", "layer",   "kv_head",     "verdict",      "text",
+    "params", "literal", "tight",      "data",    "bound",  "trivial", "measured",    "measured_q99", "failures",
+    "trials", "allowed", "p_adjusted", "version", "commit", "units",   "units_needed"};
 constexpr const char* needed_of_measures[] = {"trace",   "sha256", "model", "prompt", "layer",   "kv_head",
                                               "measure", "array",  "x",     "value",  "version", "commit"};
 constexpr const char* needed_of_claims[] = {

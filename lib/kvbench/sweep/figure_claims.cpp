@@ -63,6 +63,9 @@ void add_row(CheckContext& context, const RelationResult& result) {
   if (comparison.outcome == Outcome::skipped) return;
   row.measured = comparison.test.mean_a;
   row.bound = comparison.test.mean_b;
+  row.p_least = comparison.test.p_least;
+  row.units = static_cast<Index>(comparison.test.blocks);
+  row.units_needed = result.units_needed;
   if (comparison.seeds > 0) row.trials = static_cast<std::int64_t>(comparison.seeds);
 }
 

@@ -25,17 +25,57 @@ Verdict verdict(CheckRow row) {
 
 }  // namespace
 
-TEST_CASE("failures within the allowed probability are consistent, more are a violation") {
-  CHECK(verdict(theorem(0)) == Verdict::consistent);
-  CHECK(verdict(theorem(40)) == Verdict::consistent);  // just what is granted
-  CHECK(verdict(theorem(58)) == Verdict::consistent);  // p = 0.002: more, but not beyond chance
+TEST_CASE("failures within the allowed probability hold, clearly fewer hold with margin, more are a violation") {
+  CHECK(verdict(theorem(0)) == Verdict::holds_with_margin);
+  CHECK(verdict(theorem(40)) == Verdict::holds);  // just what is granted
+  CHECK(verdict(theorem(58)) == Verdict::holds);  // p = 0.002: more, but not beyond chance
   CHECK(verdict(theorem(80)) == Verdict::violated);
 }
 
-TEST_CASE("a bound above the trivial one is vacuous for any number of failures") {
-  CheckRow row = theorem(400);
+TEST_CASE("a bound above the trivial one is vacuous, unless it fails more often than allowed") {
+  CheckRow row = theorem(40);
   row.bound = 1.5;
   CHECK(verdict(row) == Verdict::vacuous);
+  row.failures = 400;
+  CHECK(verdict(row) == Verdict::violated);
+}
+
+TEST_CASE("failures of a bound that is not a number are no failures") {
+  CheckRow row = theorem(400);
+  row.bound = NAN;
+  judge({&row, 1}, 1e-3);
+  CHECK(row.verdict == Verdict::not_applicable);
+  CHECK(row.text == "the bound is not a number");
+}
+
+// 0.1^k <= 1e-3 requires k = 3 trials, and 4 for one of two rows or queries.
+TEST_CASE("a row states the smallest p-value and failure rate that it could show, or the trials that it lacks") {
+  CheckRow row = theorem(0);
+  row.trials = 3;
+  judge({&row, 1}, 1e-3);
+  CHECK(row.p_least == doctest::Approx(1e-3));
+  CHECK(std::pow(row.detects, 3) == doctest::Approx(0.8));  // all three trials must fail
+  CHECK(row.verdict == Verdict::holds);
+  row = theorem(0);
+  row.trials = 3, row.tests = 2;
+  judge({&row, 1}, 1e-3);
+  CHECK(row.p_least == doctest::Approx(2e-3));
+  CHECK(row.verdict == Verdict::not_applicable);
+  CHECK(row.text == "3 trials cannot show a violation at this level; at least 4 are needed");
+  CheckRow exact{.kind = CheckKind::exact};
+  exact.count_exceptions(0, 10);
+  judge({&exact, 1}, 1e-3);
+  CHECK(exact.p_least == 0);
+  CHECK(std::pow(1 - exact.detects, 10) == doctest::Approx(0.2));  // one failure is enough
+}
+
+TEST_CASE("claims of too few units are undecided and state how many they need") {
+  std::vector<CheckRow> rows(2, CheckRow{.claim = "a", .kind = CheckKind::claim, .p_value = 0.0625, .holds = true, .units = 5});
+  for (CheckRow& row : rows) row.p_least = 0.0625;
+  judge(rows, 1e-3);
+  CHECK(rows[0].verdict == Verdict::undecided);
+  CHECK(rows[0].units_needed == 7);  // 2 / 2^7 <= 0.05 / 2
+  CHECK(rows[0].text == "5 units give no p-value below 0.062; at least 7 are needed for 2 rows");
 }
 
 TEST_CASE("violated assumptions and missing figures give no verdict") {
@@ -43,7 +83,7 @@ TEST_CASE("violated assumptions and missing figures give no verdict") {
   row.assumptions = false;
   CHECK(verdict(row) == Verdict::not_applicable);
   CHECK(verdict(CheckRow{.kind = CheckKind::theorem}) == Verdict::not_applicable);
-  CHECK(verdict(CheckRow{.kind = CheckKind::data}) == Verdict::consistent);
+  CHECK(verdict(CheckRow{.kind = CheckKind::data}) == Verdict::none);
   CHECK(verdict(CheckRow{.kind = CheckKind::claim}) == Verdict::untestable);
 }
 
@@ -54,7 +94,7 @@ TEST_CASE("one failure of a deterministic statement is a fault") {
   row.allowed = 0;
   CHECK(verdict(row) == Verdict::violated);
   row.failures = 0;
-  CHECK(verdict(row) == Verdict::consistent);
+  CHECK(holds(verdict(row)));
 }
 
 TEST_CASE("Holm adjusts over the run, separately for faults and for each claim") {
@@ -65,7 +105,7 @@ TEST_CASE("Holm adjusts over the run, separately for faults and for each claim")
   rows.back().holds = true;
   judge(rows, 1e-3);
   CHECK(rows[0].p_adjusted == doctest::Approx(3e-3));
-  CHECK(rows[0].verdict == Verdict::consistent);
+  CHECK(holds(rows[0].verdict));
   CHECK(rows[10].p_adjusted == 0.03);
   CHECK(rows[10].verdict == Verdict::contradicted);
   CHECK_FALSE(is_fault(rows[10]));

@@ -17,6 +17,7 @@ Claim counted(std::string id, Scope scope, std::int64_t failures) {
             CheckRow& row = context.add(CheckKind::theorem, "counted");
             row.failures = failures;
             row.trials = context.options.seeds;
+            row.bound = 1;
             row.allowed = 0.1;
           }};
 }
@@ -63,7 +64,7 @@ TEST_CASE("an interruption keeps finished rows") {
   const std::vector<CheckRow> rows = finished.judged(0.01);
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].claim == "good");
-  CHECK(rows[0].verdict == Verdict::consistent);
+  CHECK(holds(rows[0].verdict));
 }
 
 TEST_CASE("synthetic streams are reproducible and have their stated length") {

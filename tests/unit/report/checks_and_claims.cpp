@@ -18,28 +18,30 @@ using namespace kvbench::report_test;
 
 TEST_CASE("checks: verdicts, ranges over subjects, findings separate from faults") {
   const std::string rows =
-      "a.b,part one,theorem,t.h5,0,0,0,,consistent,,2000000,,,2000000,9,0.5,0.75,1,10,0.1,1,fine,0.1,c\n"
-      "a.b,part one,theorem,t.h5,0,0,1,,vacuous,,3e7,,,3e7,9,0.25,0.5,2,10,0.1,1,fine,0.1,c\n"
-      "a.c,part two,claim,t.h5,0,1,0,,contradicted,,,,,,,0.5,,,,,0.001,the numbers,0.1,c\n"
-      "a.c,part two,claim,t.h5,0,1,1,,supported,,,,,,,0.5,,,,,0.001,other numbers,0.1,c\n"
-      "a.d,part three,law,t.h5,0,1,0,,violated,,,,,,,0.5,,,,,0.002,broken law,0.1,c\n"
-      "a.d,part four,law,,,,,,not applicable,,,,,,,,,,,,,too short,0.1,c\n";
+      "a.b,part one,theorem,t.h5,0,0,0,,holds,,2000000,,,2000000,9,0.5,0.75,1,10,0.1,1,fine,0.1,c,,\n"
+      "a.b,part one,theorem,t.h5,0,0,1,,vacuous,,3e7,,,3e7,9,0.25,0.5,2,10,0.1,1,fine,0.1,c,,\n"
+      "a.c,part two,claim,t.h5,0,1,0,,contradicted,,,,,,,0.5,,,,,0.001,the numbers,0.1,c,,\n"
+      "a.c,part two,claim,t.h5,0,1,1,,supported,,,,,,,0.5,,,,,0.001,other numbers,0.1,c,,\n"
+      "a.c,part five,claim,t.h5,0,1,2,,undecided,,,,,,,0.5,,,,,0.5,nearly,0.1,c,12,340\n"
+      "a.d,part three,law,t.h5,0,1,0,,violated,,,,,,,0.5,,,,,0.002,broken law,0.1,c,,\n"
+      "a.d,part four,law,,,,,,not applicable,,,,,,,,,,,,,too short,0.1,c,,\n";
   const Document document = report({parse_csv(check_header + rows, "c.csv")});
   const std::string text = markdown(document);
-  CHECK(has(text, "| a.b | 1 | 0 | 1 | 0 |"));
-  CHECK(has(text, "| a.c | 1 | **1** | 0 | 0 |"));
+  CHECK(has(text, "| a.b | 0 | 1 | 0 | 1 | 0 |"));
+  CHECK(has(text, "| a.c | 1 | **1** | 1 | 0 |"));
   CHECK(has(text,
-            "| a.b | part one | theorem | 2 | 1 consistent, 1 vacuous | 0.250 … 0.500 | 0.500 … 0.750 | 2.00e+06 … 3.00e+07 |  "
+            "| a.b | part one | theorem | 2 | 1 holds, 1 vacuous | 0.250 … 0.500 | 0.500 … 0.750 | 2.00e+06 … 3.00e+07 |  "
             "|  | 9.00 | 0.100 | 3 of 20 | 1.00 |"));
   const std::size_t faults = text.find("Faults:"), findings = text.find("Findings:");
   REQUIRE(faults != std::string::npos);
   REQUIRE(findings > faults);
   CHECK(text.find("broken law") < findings);
   CHECK(text.find("the numbers") > findings);
+  CHECK(has(text, "| a.c | part five | 1 | 12.0 | 340 | nearly |"));
   CHECK(has(text, "| a.d | part four | 1 | too short |"));
   CHECK(!has(text, "other numbers"));
-  CHECK_THROWS_AS(report({parse_csv(check_header + "a.b,p,claim,,,,,,violated,,,,,,,,,,,,,,,\n", "c.csv")}), Error);
-  CHECK_THROWS_AS(report({parse_csv(check_header + "a.b,p,law,,,,,,perhaps,,,,,,,,,,,,,,,\n", "c.csv")}), Error);
+  CHECK_THROWS_AS(report({parse_csv(check_header + "a.b,p,claim,,,,,,violated,,,,,,,,,,,,,,,,,\n", "c.csv")}), Error);
+  CHECK_THROWS_AS(report({parse_csv(check_header + "a.b,p,law,,,,,,perhaps,,,,,,,,,,,,,,,,,\n", "c.csv")}), Error);
 }
 
 TEST_CASE("measures: the mean over heads with its extremes") {

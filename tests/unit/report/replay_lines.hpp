@@ -63,7 +63,7 @@ using Texts = std::vector<std::string>;
 /// The columns of checks and of measures.
 inline const std::string check_header =
     "claim,part,kind,source,prompt,layer,kv_head,params,verdict,assumptions_text,literal,tight,data,bound,trivial,measured,"
-    "measured_q99,failures,trials,allowed,p_adjusted,text,version,commit\n";
+    "measured_q99,failures,trials,allowed,p_adjusted,text,version,commit,units,units_needed\n";
 
 inline const std::string measure_header =
     "run,trace,sha256,model,prompt,layer,kv_head,measure,array,x,value,count,version,commit\n";

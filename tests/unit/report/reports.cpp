@@ -18,7 +18,7 @@ using namespace kvbench::report_test;
 
 TEST_CASE("the kind of a table comes from its header; an error names a missing column and its file") {
   CHECK(kind_of(replay({{}})) == TableKind::replay);
-  CHECK(kind_of(parse_csv(check_header + std::string(23, ',') + "\n", "c.csv")) == TableKind::checks);
+  CHECK(kind_of(parse_csv(check_header + std::string(25, ',') + "\n", "c.csv")) == TableKind::checks);
   CHECK(kind_of(parse_csv(measure_header + std::string(13, ',') + "\n", "m.csv")) == TableKind::measures);
   CHECK_THROWS_WITH_AS(kind_of(parse_csv("method,budget\nsink,25%\n", "r.csv")),
                        "r.csv: lacks the column 'trace', which kvbench replay writes", Error);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <kvbench/bounds/contrast.hpp>
+#include <kvbench/bounds/law_tests.hpp>
 
 namespace kvbench {
 namespace {
@@ -75,6 +76,7 @@ void add_rows(CheckContext& context, const Subject* subject, const LagCurves& cu
     }
     row.measured = static_cast<double>(test.broken_surely) / static_cast<double>(test.tested);
     row.decide_between(test.p_for, test.p_against);
+    row.units = std::ssize(curves);
     row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block_tokens);
     row.text = fmt::format(
         "{} of {} inequalities have a negative mean, {} an interval below 0 (95 %), smallest mean {:.2g}; s(1) = {:.3f}, "
@@ -135,11 +137,13 @@ ShapeTest test_shape(const std::vector<std::vector<double>>& values) {
   ShapeTest test{.tested = std::ssize(values)};
   for (const auto& blocks : values) {
     const Contrast c = contrast(blocks, 200);
+    // Sign flips resolve no p-value that is small enough for the number of inequalities.
+    const double p = random_sign_bound(blocks);
     test.broken += c.mean < 0;
     test.broken_surely += c.interval.hi < 0;
     test.worst = std::min(test.worst, c.mean);
-    test.p_against = std::min(test.p_against, c.p_against * static_cast<double>(test.tested));
-    test.p_for = std::max(test.p_for, c.p_for);
+    test.p_against = std::min(test.p_against, c.mean < 0 ? p * static_cast<double>(test.tested) : 1);
+    test.p_for = std::max(test.p_for, c.mean > 0 ? p : 1);
   }
   return test;
 }
