@@ -190,7 +190,7 @@ TEST_CASE("the batch size uses the budget and does not exceed it") {
   const StreamSizes sizes{.tokens = 3840, .buckets = {100, 700, 2500, 540}};
   Index before = 0;
   for (const Index budget : {240, 480, 960, 1920, 3000}) {
-    const StreamPlan plan = plan_stream(sizes, {}, budget, 64, 64);
+    const TreePlan plan = plan_stream(sizes, {}, budget, 64, 64);
     Index numbers = held_after(3840, plan.t, plan.levels) * 64;
     for (const Index bucket : sizes.buckets) numbers += held_after(bucket, plan.t, plan.levels) * 128;
     CHECK(numbers <= budget * 128);

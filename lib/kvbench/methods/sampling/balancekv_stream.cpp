@@ -33,7 +33,7 @@ struct Horizon {
 
 class StreamCache : public CompressedCache {
  public:
-  StreamCache(const HeadPrompt& head, const BalancekvParams& params, const StreamPlan& plan, const Horizon& horizon,
+  StreamCache(const HeadPrompt& head, const BalancekvParams& params, const TreePlan& plan, const Horizon& horizon,
               std::uint32_t seed, Backend& backend)
       : backend_(backend),
         draws_(seed, "balancekv", head),
@@ -175,7 +175,7 @@ class StreamCache : public CompressedCache {
   Backend& backend_;
   Draws draws_;
   BalancekvParams params_;
-  StreamPlan plan_;
+  TreePlan plan_;
   WalkSettings walk_;
   Index d_, dv_;
   Horizon horizon_;  ///< n and r of the cut
@@ -188,7 +188,7 @@ class StreamCache : public CompressedCache {
 };
 
 /// Upper bound of the numbers that the plan stores.
-Index numbers_held(const StreamSizes& sizes, const StreamPlan& plan, Index d, Index dv) {
+Index numbers_held(const StreamSizes& sizes, const TreePlan& plan, Index d, Index dv) {
   if (plan.levels == 0) return sizes.tokens * (d + dv);  // N and D are the same tokens
   const auto held = sizes.seen ? held_after : held_up_to;
   Index numbers = held(sizes.tokens, plan.t, plan.levels) * d;
@@ -197,7 +197,7 @@ Index numbers_held(const StreamSizes& sizes, const StreamPlan& plan, Index d, In
 }
 
 /// The smallest T that fits for this t, otherwise the largest that has an effect.
-StreamPlan smallest_tree(const StreamSizes& sizes, Index t, Index budget, Index d, Index dv) {
+TreePlan smallest_tree(const StreamSizes& sizes, Index t, Index budget, Index d, Index dv) {
   Index levels = 0;
   while (t << levels < sizes.tokens && numbers_held(sizes, {t, levels}, d, dv) > budget * (d + dv)) ++levels;
   return {t, levels};
@@ -240,12 +240,12 @@ int norm_bucket(double norm) {
   return std::frexp(norm, &exponent) == 0.5 ? exponent - 1 : exponent;
 }
 
-StreamPlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, Index budget, Index d, Index dv) {
+TreePlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, Index budget, Index d, Index dv) {
   const bool any_t = params.t == 0;
   Index least = std::numeric_limits<Index>::max();  // numbers
   for (Index t = any_t ? std::max<Index>(2, sizes.tokens + sizes.tokens % 2) : params.t; t >= 2; t -= 2) {
-    StreamPlan plan{t, params.rounds};
-    if (params.rounds < 0) plan = any_t ? StreamPlan{t, whole_tree(sizes.tokens, t)} : smallest_tree(sizes, t, budget, d, dv);
+    TreePlan plan{t, params.rounds};
+    if (params.rounds < 0) plan = any_t ? TreePlan{t, whole_tree(sizes.tokens, t)} : smallest_tree(sizes, t, budget, d, dv);
     const Index numbers = numbers_held(sizes, plan, d, dv);
     if (numbers <= budget * (d + dv)) return plan;
     least = std::min(least, numbers);
@@ -260,7 +260,7 @@ StreamPlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, 
 
 MakeCache prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
   return [head, params, outlook = outlook_of(head, params, backend), &backend](Index budget, std::uint32_t seed) {
-    const StreamPlan plan = plan_stream(outlook.sizes, params, budget, head.keys.cols(), head.values.cols());
+    const TreePlan plan = plan_stream(outlook.sizes, params, budget, head.keys.cols(), head.values.cols());
     return std::make_unique<StreamCache>(head, params, plan, outlook.horizon, seed, backend);
   };
 }

@@ -15,7 +15,7 @@ MakeCache prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams
 int norm_bucket(double norm);
 
 /// Batch size and levels of all instances.
-struct StreamPlan {
+struct TreePlan {
   Index t = 2;
   Index levels = 0;  ///< T
 };
@@ -27,6 +27,6 @@ struct StreamSizes {
 };
 /// The largest even t (or params.t) with T = log2(tokens / t), rounded up, (or params.rounds) that fits `budget` tokens of d +
 /// dv numbers. Throws Infeasible where none does.
-StreamPlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, Index budget, Index d, Index dv);
+TreePlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, Index budget, Index d, Index dv);
 
 }  // namespace kvbench
