@@ -16,6 +16,7 @@
 #include <kvbench/bounds/clusterkv/clusterkv_importance.hpp>
 #include <kvbench/bounds/cost.hpp>
 #include <kvbench/bounds/subgen/keys_cluster.hpp>
+#include <kvbench/bounds/subgen/subgen_algorithm1.hpp>
 #include <kvbench/bounds/subgen/subgen_amm.hpp>
 #include <kvbench/bounds/subgen/subgen_lemma1.hpp>
 #include <kvbench/bounds/subgen/subgen_lemma2.hpp>
@@ -46,6 +47,7 @@ CheckRow& CheckContext::add(CheckKind kind, std::string part) {
 std::span<const Claim> all_claims() {
   // clang-format off
   static const std::vector<Claim> table = {
+      subgen_algorithm1(),
       subgen_lemma1(),
       subgen_lemma2(),
       subgen_size(),
