@@ -9,6 +9,7 @@
 #include <kvbench/bounds/balancekv/balancekv_theorem33.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem34.hpp>
 #include <kvbench/bounds/balancekv/balancekv_walk.hpp>
+#include <kvbench/bounds/baselines/uniform_samples.hpp>
 #include <kvbench/bounds/chelsea/chelsea_bias.hpp>
 #include <kvbench/bounds/chelsea/chelsea_observations.hpp>
 #include <kvbench/bounds/chelsea/chelsea_outliers.hpp>
@@ -56,6 +57,7 @@ std::span<const Claim> all_claims() {
       subgen_theorem1(),
       subgen_corollary1(),
       subgen_quantities(),
+      uniform_samples(),
       balancekv_walk(),
       balancekv_theorem32(),
       balancekv_theorem33(),
