@@ -79,6 +79,17 @@ std::vector<float> evenly_spaced_rows(const std::vector<float>& rows, Index d, I
   return out;
 }
 
+Subject first_tokens(const Subject& subject, Index tokens) {
+  Subject first = subject;
+  first.head.keys = subject.head.keys.slice(0, tokens);
+  first.head.values = subject.head.values.slice(0, tokens);
+  first.head.column_sums = {};
+  first.head.keys_pre_rope = {};
+  first.keys.resize(static_cast<std::size_t>(tokens * subject.d()));
+  first.values.resize(static_cast<std::size_t>(tokens * subject.dv()));
+  return first;
+}
+
 Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries, Index d,
                      Index dv, float scale, Backend& backend) {
   const Index n = static_cast<Index>(keys.size()) / d;

@@ -45,6 +45,9 @@ std::vector<SubjectSource> synthetic_subjects(Index queries);
 /// At most `count` of the rows [n, d], evenly spaced.
 std::vector<float> evenly_spaced_rows(const std::vector<float>& rows, Index d, Index count);
 
+/// The first tokens of a subject, with all of its queries; without column sums and keys before RoPE.
+Subject first_tokens(const Subject& subject, Index tokens);
+
 /// A subject made of arrays: keys [n, d], values [n, dv], queries [m, d].
 Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries, Index d,
                      Index dv, float scale, Backend& backend);
