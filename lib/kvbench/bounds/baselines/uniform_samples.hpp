@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The uniform baselines of BalanceKV (arXiv 2502.07861, Fig. 2): after the prompt and after each decoded token they hold the tokens and
-// the weights that their rules give from the same draws. docs/theory/uniform.samples.md.
+// The uniform baselines of BalanceKV (arXiv 2502.07861, Fig. 2): after the prompt and after each decoded token they hold the
+// tokens and the weights that their rules give from the same draws. docs/theory/uniform.samples.md.
 #pragma once
 
 #include <kvbench/bounds/oracle/uniform_oracle.hpp>

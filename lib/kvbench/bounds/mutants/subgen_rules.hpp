@@ -6,9 +6,9 @@
 
 namespace kvbench {
 
-/// Adds the rows of subgen.algorithm1, .lemma1, .lemma2, .partition, .amm and .theorem1 for Algorithm 1 recomputed by these rules. The
-/// statistical checks see the first 256 tokens of the subject, the last quarter of which is decoded, and none where there are fewer
-/// than 16 tokens.
+/// Adds the rows of subgen.algorithm1, .lemma1, .lemma2, .partition, .amm and .theorem1 for Algorithm 1 recomputed by these
+/// rules. The statistical checks see the first 256 tokens of the subject, the last quarter of which is decoded; they do not run
+/// where there are fewer than 16 tokens.
 void run_subgen_rules(CheckContext& context, const SubgenRules& rules);
 
 }  // namespace kvbench

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// SubGen (arXiv 2402.06082), Algorithm 1, recomputed in fp64: token after token, representative after representative, slot after slot.
+// SubGen (arXiv 2402.06082), Algorithm 1, recomputed in fp64, serially: each token with each representative and each slot.
 //
-// A coin with probability p per slot and token (lines 17 and 26) is read as the method documents it: a slot that is filled when the
-// total is M draws U once, from the token that fills it, and is filled again at the first token at which the total reaches M / U.
-// docs/theory/subgen.algorithm1.md derives that this is the same law.
+// A coin with probability p per slot and token (lines 17 and 26) is read as the method documents it: a slot that is filled when
+// the total is M draws U once, keyed by the token that fills it, and is filled again at the first token at which the total
+// reaches M / U. docs/theory/subgen.algorithm1.md derives that this is the same law.
 #pragma once
 
 #include <functional>
@@ -26,18 +26,21 @@ struct SubgenRules {
   double decoded_radius = 1;         ///< further factor for decoded keys: delta is an input (line 1), which no line changes
   bool first_key_represents = true;  ///< line 21 and Lemma 2 (1): the key that opened the cluster; otherwise the newest key
   bool samples_replaced = true;      ///< line 17
-  // UpdateMatrixProduct: Lemma 1; the same weights sum to mu (line 6)
-  std::function<double(Row key, Row value)> value_weight = [](Row, Row value) { return squared_norm(value); };  ///< line 26
-  // Both: 1 / n_i after line 14 and |v|^2 / (mu + |v|^2) count the newest token
-  bool newest_in_total = true;
+  // UpdateMatrixProduct
+  /// Line 26 and Lemma 1: a token is sampled in proportion to |v|^2. The same weights sum to mu (line 6).
+  std::function<double(Row key, Row value)> value_weight = [](Row, Row value) { return squared_norm(value); };
+  // Both reservoirs
+  bool newest_in_total = true;  ///< lines 17 and 26: 1 / n_i after line 14 and |v|^2 / (mu + |v|^2) count the newest token
   // QueryStreamAttn
   bool newest_in_mu = true;  ///< line 6 comes before line 7
+  /// Line 29; `weight` is |v|^2.
   std::function<double(double mu, double s, double weight)> slot_weight = [](double mu, double s, double weight) {
     return mu / (s * weight);
-  };                                                                                                            ///< line 29
-  std::function<double(double size, double t)> sample_weight = [](double size, double t) { return size / t; };  ///< line 30
-  // The stream: every token is taken (lines 3 to 8), decoded ones too
-  bool decoded_taken = true;
+  };
+  /// Line 30; `size` is n_i.
+  std::function<double(double size, double t)> sample_weight = [](double size, double t) { return size / t; };
+  // The stream
+  bool decoded_taken = true;  ///< lines 3 to 8: every token is taken
   // Random numbers: s slots and t samples per cluster are i.i.d. (Lemmas 1 and 2 (5)), so each has draws of its own
   std::uint32_t value_draw = 0, cluster_draw = 0x80000000u;  ///< number of the first slot's draw
   std::uint32_t draw_step = 1;                               ///< between slots
@@ -59,8 +62,8 @@ struct SubgenClusters {
 /// Tokens from `prompt` on are decoded ones.
 SubgenClusters subgen_clusters(const Subject& subject, Index prompt, Index tokens, double delta, const SubgenRules& rules);
 
-/// The radius that the budget chooses (methods/sampling/leader_partition.hpp): 0 where at most `capacity` >= 1 clusters result, otherwise
-/// by bisection. Not decided where fp32 distances could count another number of clusters on the way.
+/// The radius that the budget chooses (methods/sampling/leader_partition.hpp): 0 where at most `capacity` >= 1 clusters result,
+/// otherwise by bisection. Not decided where fp32 distances could count another number of clusters on the way.
 struct SubgenRadius {
   double delta = 0;
   bool decided = true;

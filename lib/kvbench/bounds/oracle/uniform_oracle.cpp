@@ -49,8 +49,8 @@ struct Halvings {
   Index rounds = 0, window = 0;
 };
 
-/// The smallest number of rounds T for which a window of w recent tokens and the floor((n - w) / 2^T) tokens left of the others fit,
-/// and the shortest of the windows that use most of the budget.
+/// The smallest number of rounds T for which a window of w recent tokens and the floor((n - w) / 2^T) tokens left of the others
+/// fit, and the shortest of the windows that use most of the budget.
 Halvings uniform_repo_halvings(Index tokens, Index budget, Index rounds) {
   for (Halvings plan{.rounds = std::max<Index>(0, rounds)}; plan.rounds < 62; ++plan.rounds) {
     Index most = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The uniform baselines of BalanceKV (arXiv 2502.07861, Fig. 2), recomputed: `uniform` is the sampling that the text describes, and
-// `uniform-repo` the baseline of the released code, by the rules that the headers of the two methods state.
+// The uniform baselines of BalanceKV (arXiv 2502.07861, Fig. 2), recomputed: `uniform` is the sampling that the text describes,
+// and `uniform-repo` the baseline of the released code, by the rules that the headers of the two methods state.
 #pragma once
 
 #include <cmath>

@@ -39,12 +39,20 @@ double median_distance(const Subject& subject, Index tokens) {
   return *middle > 0 ? std::sqrt(*middle) : 1;
 }
 
+/// The first of a few radii from `radius` on at which the rounding of fp32 decides nothing about the first tokens.
+double clear_radius(const Subject& subject, Index tokens, double radius) {
+  for (int tried = 0; tried < 4; ++tried, radius *= 1.01) {
+    if (subgen_clusters(subject, tokens, tokens, fp32_radius(radius), {}).decided == tokens) break;
+  }
+  return fp32_radius(radius);
+}
+
 class SubgenCases {
  public:
   explicit SubgenCases(const Subject& subject) : subject_(subject), n_(std::min(subject.tokens(), most_compared)) {}
 
   void add_given(const std::string& name, double radius, Index t, Index s) {
-    const SubgenSizes sizes{.t = t, .s = s, .delta = fp32_radius(radius)};
+    const SubgenSizes sizes{.t = t, .s = s, .delta = clear_radius(subject_, n_, radius)};
     for (const std::uint32_t seed : {0u, 1u}) {
       cases_.push_back({.part = fmt::format("{}, long prompt", name), .plan = split(few_decoded, seed), .sizes = sizes});
     }
@@ -53,13 +61,14 @@ class SubgenCases {
     cases_.push_back({.part = fmt::format("{}, no prompt", name), .plan = opening(0, 3), .sizes = sizes});
   }
 
-  /// The radius as the method documents it: delta_r / r with the observed queries.
-  void add_from_queries(double delta_r, Backend& backend) {
+  /// The method divides `delta_r` by r = scale * max |observed q| and obtains about this radius.
+  void add_from_queries(double radius, Backend& backend) {
     const Buffer<const float>& observed = subject_.head.observed;
     if (!observed.present() || observed.rows() == 0) return;
     const double r = query_radius(backend.read(observed), subject_);
     if (!(r > 0)) return;
-    cases_.push_back({.part = fmt::format("delta r = {} of the observed queries", delta_r),
+    const double delta_r = clear_radius(subject_, n_, radius) * r;
+    cases_.push_back({.part = "delta r of the observed queries",
                       .plan = split(few_decoded, 4),
                       .sizes = {.t = 2, .s = 5, .delta = fp32_radius(delta_r / r)},
                       .radius = SubgenCase::Radius::from_queries,
@@ -129,7 +138,8 @@ std::vector<Assignment> SubgenCase::settings() const {
 }
 
 std::string SubgenCase::text() const {
-  return fmt::format("{};t={};s={};delta={:.4g}", plan.text(), sizes.t, sizes.s, sizes.delta);
+  return fmt::format("{};t={};s={};delta={:.4g}{}", plan.text(), sizes.t, sizes.s, sizes.delta,
+                     radius == Radius::from_queries ? fmt::format(";delta_r={:.4g}", delta_r) : "");
 }
 
 std::vector<SubgenCase> subgen_cases(const Subject& subject, Backend& backend) {
@@ -139,7 +149,7 @@ std::vector<SubgenCase> subgen_cases(const Subject& subject, Backend& backend) {
   if (r > 0) cases.add_given("delta r = 1/2", 0.5 / r, 4, std::max<Index>(1, cases.tokens() / 16));
   cases.add_given("radius 3/4 of the median distance", 0.75 * median, 3, 7);
   cases.add_given("radius the median distance", median, 1, 1);
-  cases.add_from_queries(2, backend);
+  cases.add_from_queries(0.75 * median, backend);
   cases.add_from_budget();
   return cases.take();
 }

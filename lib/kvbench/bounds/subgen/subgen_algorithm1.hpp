@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SubGen (arXiv 2402.06082), Algorithm 1 as a whole: after the prompt and after each decoded token the method holds the tokens and
-// the weights that the listing gives from the same draws. docs/theory/subgen.algorithm1.md.
+// SubGen (arXiv 2402.06082), Algorithm 1 as a whole: after the prompt and after each decoded token the method holds the tokens
+// and the weights that the listing gives from the same draws. docs/theory/subgen.algorithm1.md.
 #pragma once
 
 #include <kvbench/bounds/oracle/subgen_oracle.hpp>

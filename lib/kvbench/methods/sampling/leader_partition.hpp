@@ -25,9 +25,9 @@ std::optional<LeaderPartition> leader_partition(Backend& backend, const Buffer<c
                                                 Index capacity);
 
 /// The partition of the smallest radius found that takes at most `capacity` >= 1 clusters. Radius 0 where that fits; else
-/// bisection between 0 and 1.001 times the largest distance from the first key: at most 40 steps, fewer once the capacity is used
-/// in full or the radius is known to 1/1000. The number of clusters is not monotone in the radius: the last radius that fitted
-/// is returned, and a smaller one may exist. The result depends on keys and capacity only.
+/// bisection between 0 and 1.001 times the largest distance from the first key: at most 40 steps, fewer once the capacity is
+/// used in full or the radius is known to 1/1000. The number of clusters is not monotone in the radius: the last radius that
+/// fitted is returned, and a smaller one may exist. The result depends on keys and capacity only.
 LeaderPartition smallest_leader_partition(Backend& backend, const Buffer<const float>& keys, Index capacity);
 
 }  // namespace kvbench
