@@ -10,6 +10,7 @@
 #include <kvbench/bounds/balancekv/balancekv_theorem34.hpp>
 #include <kvbench/bounds/balancekv/balancekv_walk.hpp>
 #include <kvbench/bounds/baselines/uniform_samples.hpp>
+#include <kvbench/bounds/chelsea/chelsea_algorithm.hpp>
 #include <kvbench/bounds/chelsea/chelsea_bias.hpp>
 #include <kvbench/bounds/chelsea/chelsea_observations.hpp>
 #include <kvbench/bounds/chelsea/chelsea_outliers.hpp>
@@ -64,6 +65,7 @@ std::span<const Claim> all_claims() {
       balancekv_theorem31(),
       balancekv_theorem34(),
       balancekv_exponent(),
+      chelsea_algorithm(),
       chelsea_theorem61(),
       chelsea_observation1(),
       chelsea_observation2(),
