@@ -14,6 +14,7 @@
 #include <kvbench/bounds/chelsea/chelsea_bias.hpp>
 #include <kvbench/bounds/chelsea/chelsea_observations.hpp>
 #include <kvbench/bounds/chelsea/chelsea_outliers.hpp>
+#include <kvbench/bounds/chelsea/chelsea_partition.hpp>
 #include <kvbench/bounds/chelsea/chelsea_theorem.hpp>
 #include <kvbench/bounds/clusterkv/clusterkv_importance.hpp>
 #include <kvbench/bounds/cost.hpp>
@@ -67,6 +68,7 @@ std::span<const Claim> all_claims() {
       balancekv_exponent(),
       chelsea_algorithm(),
       chelsea_theorem61(),
+      chelsea_partition(),
       chelsea_observation1(),
       chelsea_observation2(),
       chelsea_bias(),

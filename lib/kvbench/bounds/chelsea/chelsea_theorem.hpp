@@ -8,12 +8,17 @@
 // partition is therefore optimal for every f if and only if it is optimal on these rays. For one n, all partitions are compared on
 // all rays.
 //
+// For every n: with signs x = +1 in A and -1 in B, F falls as x^T K x grows, and on the ray m
+//   x^T H_m x = sum over all windows of m neighbouring positions, those that overlap the ends included, of (sum of x in the window)^2.
+// A window with l tokens has a sum of the parity of l, so that its square is at least l mod 2. Alternating signs attain this in every
+// window. This certificate is checked on the sides that the method itself chooses.
+//
 // The algorithm keeps only the best edge of each A token: sum over A of max over B of f. This is another objective. The alternating
 // partition maximises it among the partitions with equal sides, but is not the only one that does; on flat similarities a larger A
 // is better, because every A token has an edge. docs/theory/chelsea.thm61.md.
 #pragma once
 
-#include <kvbench/bounds/claims.hpp>
+#include <kvbench/bounds/oracle/chelsea_oracle.hpp>
 
 namespace kvbench {
 
@@ -31,6 +36,26 @@ PartitionCount compare_partitions(int n, std::uint32_t candidate);
 PartitionCount compare_best_edges(int n, std::uint32_t candidate, bool balanced);
 /// The partition with the odd tokens in B.
 std::uint32_t alternating_partition(int n);
+
+/// +1: A, -1: B.
+using Sides = std::vector<int>;
+
+/// Windows of neighbouring tokens, and those whose squared sum of signs is above the smallest possible one. Counts the windows of 2 ..
+/// `longest` positions that hold a token, those that overlap the ends included. O(n longest).
+struct WindowCount {
+  std::int64_t windows = 0, above = 0;
+};
+WindowCount count_windows(std::span<const int> sides, Index longest);
+/// x^T H_m x with H_m(i, j) = (m - |i - j|)_+, from the pairs of tokens and from the windows.
+std::int64_t ray_by_pairs(std::span<const int> sides, Index m);
+std::int64_t ray_by_windows(std::span<const int> sides, Index m);
+
+/// The sides that the method gives to `tokens` tokens with random keys in chunks of `chunk` entries. Both are even, so that half of the
+/// tokens can be merged into the others: the tokens whose ids are left are B.
+Sides sides_of(const ChelseaUnderTest& chelsea, Index tokens, Index chunk, Backend& backend);
+
+/// The certificate on the sides of the method.
+void check_method_sides(CheckContext& context, const ChelseaUnderTest& chelsea);
 
 Claim chelsea_theorem61();
 
