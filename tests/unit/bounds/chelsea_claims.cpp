@@ -112,7 +112,7 @@ TEST_CASE("chelsea's entries conserve keys and mass, and never have more than th
   const Subject subject = clustered(*backend);
   const MassProblem problem = mass_problem(subject);
   for (const Index budget : {20, 75, 300, 700}) {
-    const BiasCount count = count_bias(problem, chelsea_entries(problem, subject, budget, *backend));
+    const BiasCount count = count_bias(problem, mass_entries(problem, subject, budget, registered_method("chelsea"), *backend));
     CAPTURE(budget);
     CHECK(count.broken_sums == 0);
     CHECK(count.broken_entries == 0);
@@ -126,7 +126,7 @@ TEST_CASE("a wrong degree, a mis-scaled logit and an unweighted mean are violati
   const auto backend = make_cpu_backend();
   const Subject subject = clustered(*backend);
   const MassProblem problem = mass_problem(subject);
-  const MassEntries good = chelsea_entries(problem, subject, 75, *backend);
+  const MassEntries good = mass_entries(problem, subject, 75, registered_method("chelsea"), *backend);
   MassEntries degree = good, logit = good, mean = good;
   const auto merged = static_cast<std::size_t>(std::ranges::max_element(good.degrees) - good.degrees.begin());
   degree.degrees[merged] += 1;
@@ -143,7 +143,7 @@ TEST_CASE("a logit that is wrong only for single tokens is detected") {
   const auto backend = make_cpu_backend();
   const Subject subject = clustered(*backend);
   const MassProblem problem = mass_problem(subject);
-  MassEntries entries = chelsea_entries(problem, subject, 75, *backend);
+  MassEntries entries = mass_entries(problem, subject, 75, registered_method("chelsea"), *backend);
   for (std::size_t e = 0; e < entries.degrees.size(); ++e) {
     for (double& x : entries.keys[e]) x *= entries.degrees[e] == 1 ? 0.98 : 1;
   }

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include <kvbench/bounds/vectors.hpp>
-#include <kvbench/methods/registry.hpp>
 
 namespace kvbench {
 namespace {
@@ -58,26 +57,6 @@ double check_column(const MassProblem& p, const MassEntries& entries, std::size_
   return std::log(approximate / exact);
 }
 
-void run_chelsea_bias(CheckContext& context) {
-  const Subject& subject = *context.subject;
-  const MassProblem problem = mass_problem(subject);
-  for (const Index share : {2, 4, 8}) {
-    context.poll();
-    const Index budget = std::max<Index>(1, problem.n / share);
-    const BiasCount count = count_bias(problem, chelsea_entries(problem, subject, budget, context.backend));
-    CheckRow& row = context.add(CheckKind::exact, fmt::format("Jensen and conservation, B=n/{}", share));
-    row.count_exceptions(count.broken_sums + count.broken_entries, count.sums + count.entries);
-    row.params = fmt::format("queries={};merged={}", problem.queries.size(), count.merged);
-    row.text = fmt::format(
-        "{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries with more than the mass of their tokens",
-        count.broken_sums, count.sums, count.worst_sum, count.broken_entries, count.entries);
-    CheckRow& bias = context.add(CheckKind::data, fmt::format("bias of ln Z, B=n/{}", share));
-    bias.measured = count.log_ratio;
-    bias.text = fmt::format("ln(Z_hat / Z) over the queries: mean {:.3g}, smallest {:.3g}; {} merged entries", count.log_ratio,
-                            count.lowest, count.merged);
-  }
-}
-
 }  // namespace
 
 MassProblem mass_problem(const Subject& subject) {
@@ -115,12 +94,12 @@ BiasCount count_bias(const MassProblem& problem, const MassEntries& entries) {
   return count;
 }
 
-MassEntries chelsea_entries(const MassProblem& problem, const Subject& subject, Index budget, Backend& backend) {
+MassEntries mass_entries(const MassProblem& problem, const Subject& subject, Index budget, const MethodUnderTest& method,
+                         Backend& backend) {
   const auto d = static_cast<std::size_t>(problem.d), columns = problem.queries.size();
   HeadPrompt head = subject.head;
   head.values = backend.adopt(std::vector(problem.values), problem.n, static_cast<Index>(columns));
-  const MethodInfo& info = find_method("chelsea");
-  const auto cache = info.prepare_head(head, info.bind({}), backend)(budget, 0);
+  const auto cache = method(head, backend)(budget, 0);
   MassEntries entries;
   for (const EntryTable& table : cache->entries({})) {
     const std::vector<std::int32_t> ids = backend.read(table.ids);
@@ -139,6 +118,26 @@ MassEntries chelsea_entries(const MassProblem& problem, const Subject& subject, 
   return entries;
 }
 
+void check_chelsea_bias(CheckContext& context, const MethodUnderTest& method) {
+  const Subject& subject = *context.subject;
+  const MassProblem problem = mass_problem(subject);
+  for (const Index share : {2, 4, 8}) {
+    context.poll();
+    const Index budget = std::max<Index>(1, problem.n / share);
+    const BiasCount count = count_bias(problem, mass_entries(problem, subject, budget, method, context.backend));
+    CheckRow& row = context.add(CheckKind::exact, fmt::format("Jensen and conservation, B=n/{}", share));
+    row.count_exceptions(count.broken_sums + count.broken_entries, count.sums + count.entries);
+    row.params = fmt::format("queries={};merged={}", problem.queries.size(), count.merged);
+    row.text = fmt::format(
+        "{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries with more than the mass of their tokens",
+        count.broken_sums, count.sums, count.worst_sum, count.broken_entries, count.entries);
+    CheckRow& bias = context.add(CheckKind::data, fmt::format("bias of ln Z, B=n/{}", share));
+    bias.measured = count.log_ratio;
+    bias.text = fmt::format("ln(Z_hat / Z) over the queries: mean {:.3g}, smallest {:.3g}; {} merged entries", count.log_ratio,
+                            count.lowest, count.merged);
+  }
+}
+
 Claim chelsea_bias() {
   return {
       .id = "chelsea.bias",
@@ -147,7 +146,7 @@ Claim chelsea_bias() {
           "merged entries never have more attention mass than their tokens, and conserve the number and the sum of the keys",
       .method = "chelsea",
       .scope = Scope::head,
-      .run = run_chelsea_bias};
+      .run = [](CheckContext& context) { check_chelsea_bias(context, registered_method("chelsea")); }};
 }
 
 }  // namespace kvbench

@@ -9,10 +9,9 @@
 // docs/theory/chelsea.bias.md.
 #pragma once
 
-#include <functional>
 #include <vector>
 
-#include <kvbench/bounds/claims.hpp>
+#include <kvbench/bounds/oracle/stream.hpp>
 
 namespace kvbench {
 
@@ -44,8 +43,11 @@ struct BiasCount {
 };
 BiasCount count_bias(const MassProblem& problem, const MassEntries& entries);
 
-/// The entries that `chelsea` keeps for these keys and values.
-MassEntries chelsea_entries(const MassProblem& problem, const Subject& subject, Index budget, Backend& backend);
+/// The entries that the method keeps for these keys and values.
+MassEntries mass_entries(const MassProblem& problem, const Subject& subject, Index budget, const MethodUnderTest& method,
+                         Backend& backend);
+
+void check_chelsea_bias(CheckContext& context, const MethodUnderTest& method);
 
 Claim chelsea_bias();
 

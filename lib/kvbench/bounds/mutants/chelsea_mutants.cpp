@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults of chelsea: its recomputation with one rule changed takes the place of the method.
+#include <kvbench/bounds/chelsea/chelsea_algorithm.hpp>
+#include <kvbench/bounds/chelsea/chelsea_bias.hpp>
+#include <kvbench/bounds/chelsea/chelsea_theorem.hpp>
+#include <kvbench/bounds/mutants/mutant.hpp>
+
+namespace kvbench {
+namespace {
+
+std::vector<double> doubles(const Buffer<const float>& rows, Backend& backend) {
+  const std::vector<float> read = backend.read(rows);
+  return {read.begin(), read.end()};
+}
+
+std::vector<ChelseaEntry> prompt_entries(const HeadPrompt& head, Backend& backend) {
+  std::vector<ChelseaEntry> entries;
+  for (Index i = 0; i < head.tokens(); ++i) {
+    entries.push_back({.id = static_cast<TokenId>(i),
+                       .key = doubles(head.keys.slice(i, 1), backend),
+                       .value = doubles(head.values.slice(i, 1), backend)});
+  }
+  return entries;
+}
+
+/// A recomputation of Chelsea as a cache: every entry has its own key and value.
+class RecomputedCache : public CompressedCache {
+ public:
+  RecomputedCache(ChelseaOracle oracle, Backend& backend) : oracle_(std::move(oracle)), backend_(backend) {}
+
+  Index append(const TokenBlock& tokens) override {
+    oracle_.append({.key = doubles(tokens.keys.slice(0, 1), backend_), .value = doubles(tokens.values.slice(0, 1), backend_)});
+    return 1;
+  }
+  EntryTables entries(const QueryBlock&) const override {
+    std::vector<TokenId> ids;
+    std::vector<float> weights, keys, values;
+    for (const HeldEntry& entry : oracle_.snapshot().held) {
+      ids.push_back(entry.id);
+      weights.push_back(static_cast<float>(entry.den));
+      for (const double x : entry.key) keys.push_back(static_cast<float>(x));
+      for (const double x : entry.value) values.push_back(static_cast<float>(x));
+    }
+    const auto width = static_cast<Index>(ids.size());
+    if (width == 0) return {};
+    EntryTable table;
+    table.own_keys = backend_.adopt(std::move(keys), width);
+    table.own_values = backend_.adopt(std::move(values), width);
+    table.ids = backend_.adopt(std::move(ids), 1, width);
+    table.weight_num = table.weight_den = backend_.adopt(std::move(weights), 1, width);
+    return {table};
+  }
+  Footprint footprint() const override { return {}; }
+
+ private:
+  ChelseaOracle oracle_;
+  Backend& backend_;
+};
+
+ChelseaUnderTest chelsea_with(const ChelseaRules& rules) {
+  return [rules](const ChelseaSettings& settings) -> MethodUnderTest {
+    return [rules, settings](const HeadPrompt& head, Backend& backend) -> MakeCache {
+      return [rules, settings, head, &backend](Index budget, std::uint32_t) {
+        return std::make_unique<RecomputedCache>(ChelseaOracle(settings, rules, budget, prompt_entries(head, backend)), backend);
+      };
+    };
+  };
+}
+
+Mutant chelsea_mutant(const std::string& name, const std::string& fault, const std::string& place, const ChelseaRules& rules) {
+  return {.id = "chelsea." + name,
+          .method = "chelsea",
+          .fault = fault,
+          .place = "Chelsea, arXiv 2506.11418, " + place,
+          .run =
+              [chelsea = chelsea_with(rules)](CheckContext& context) {
+                CheckContext algorithm = context.as("chelsea.algorithm"), bias = context.as("chelsea.bias"),
+                             theorem = context.as("chelsea.thm61");
+                check_chelsea_algorithm(algorithm, chelsea);
+                check_chelsea_bias(bias, chelsea({}));
+                check_method_sides(theorem, chelsea);
+              },
+          .exception = {}};
+}
+
+}  // namespace
+
+std::vector<Mutant> chelsea_mutants() {
+  using Sides = ChelseaRules::Sides;
+  using Similarity = ChelseaRules::Similarity;
+  using Decoded = ChelseaRules::Decoded;
+  return {
+      chelsea_mutant("halves", "A is the first half of a chunk and B the second", "section 5.2 and Theorem 6.1",
+                     {.sides = Sides::halves}),
+      chelsea_mutant("inner-product", "partners are compared by inner product", "section 3",
+                     {.similarity = Similarity::inner_product}),
+      chelsea_mutant("worst-partner", "an edge leads to the least similar token of B", "section 5.2", {.best_partner = false}),
+      chelsea_mutant("worst-edges", "the least similar pairs are merged", "section 5.2", {.best_edges = false}),
+      chelsea_mutant("chunk-size", "a chunk has one entry too many", "section 5.2", {.chunk_excess = 1}),
+      chelsea_mutant("round-size", "a round removes one entry too many", "Algorithm 1", {.merged_excess = 1}),
+      chelsea_mutant("plain-means", "means of clusters ignore the degrees", "section 5.3", {.weighted_means = false}),
+      chelsea_mutant("values", "a cluster keeps the value of its token of B", "section 5.3", {.merged_values = false}),
+      chelsea_mutant("degrees", "a cluster keeps the degree of its token of B", "section 5.3", {.added_degrees = false}),
+      chelsea_mutant("weights", "clusters answer with weight 1", "Eq. 2", {.weights_are_degrees = false}),
+      chelsea_mutant("sinks", "the first tokens are merged as others are", "section 5.2", {.sinks_kept = false}),
+      chelsea_mutant("recent", "recent tokens are merged as others are", "section 5.2", {.recent_kept = false}),
+      chelsea_mutant("decoded-lost", "decoded tokens are dropped", "section 3", {.decoded = Decoded::lost}),
+      chelsea_mutant("decoded-merged", "a decoded token is merged at once", "sections 5.1 and 5.2",
+                     {.decoded = Decoded::merged}),
+      chelsea_mutant("rounds", "shares start anew at every clustering of the decoding stage", "appendix C.2",
+                     {.rounds_continue = false}),
+  };
+}
+
+}  // namespace kvbench
