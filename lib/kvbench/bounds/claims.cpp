@@ -15,8 +15,10 @@
 #include <kvbench/bounds/chelsea/chelsea_observations.hpp>
 #include <kvbench/bounds/chelsea/chelsea_outliers.hpp>
 #include <kvbench/bounds/chelsea/chelsea_partition.hpp>
+#include <kvbench/bounds/chelsea/chelsea_tables.hpp>
 #include <kvbench/bounds/chelsea/chelsea_theorem.hpp>
 #include <kvbench/bounds/clusterkv/clusterkv_importance.hpp>
+#include <kvbench/bounds/clusterkv/clusterkv_near_keys.hpp>
 #include <kvbench/bounds/cost.hpp>
 #include <kvbench/bounds/subgen/keys_cluster.hpp>
 #include <kvbench/bounds/subgen/subgen_algorithm1.hpp>
@@ -74,7 +76,11 @@ std::span<const Claim> all_claims() {
       chelsea_bias(),
       chelsea_observation3(),
       chelsea_outlier_heads(),
+      chelsea_table1(),
+      chelsea_table2(),
+      chelsea_table4(),
       clusterkv_importance(),
+      clusterkv_near_keys(),
       subgen_keys_cluster(),
       subgen_cost(),
       balancekv_cost(),

@@ -35,17 +35,52 @@ HeadLinks head_links(const Subject& subject, Backend& backend) {
   return head;
 }
 
-/// The heads of the first prompt, on the layers that are also replayed.
-std::vector<HeadLinks> all_links(const CheckContext& context) {
+/// The heads of a prompt, on the layers that are also replayed.
+std::vector<HeadLinks> all_links(const CheckContext& context, std::size_t prompt = 0) {
   const trace::TraceInfo& trace = context.reader->info();
   std::vector<HeadLinks> heads;
   for (const SubjectSource& source : trace_subjects(*context.reader, spread_layers(trace, replayed_layers), {}, 1)) {
     context.poll();
     const Subject subject = source.load(context.backend);
-    if (subject.prompt == trace.prompts.front().id) heads.push_back(head_links(subject, context.backend));
+    if (subject.prompt == trace.prompts[prompt].id) heads.push_back(head_links(subject, context.backend));
   }
   if (heads.size() < 2) throw Unavailable("the trace has a single kv head, so that there is no other to compare it with");
   return heads;
+}
+
+std::string name_of(const HeadLinks& head) { return fmt::format("layer {} head {}", head.layer, head.kv_head); }
+
+/// A head's blocks from `begin` to `end`, as if they were its whole text.
+HeadLinks part_of(HeadLinks head, std::size_t begin, std::size_t end) {
+  auto& blocks = head.unlinked_by_block;
+  blocks = std::vector(blocks.begin() + static_cast<std::ptrdiff_t>(begin), blocks.begin() + static_cast<std::ptrdiff_t>(end));
+  if (!blocks.empty()) head.unlinked = mean(blocks);
+  return head;
+}
+
+/// Chooses the worst head by one text and compares it with the others on another; with a single text, on its two halves.
+void compare_texts(CheckContext& context, const std::vector<HeadLinks>& heads) {
+  const auto& prompts = context.reader->info().prompts;
+  std::vector<HeadLinks> first = heads, second;
+  if (prompts.size() > 1) {
+    second = all_links(context, 1);
+  } else {
+    for (HeadLinks& head : first) {
+      const std::size_t blocks = head.unlinked_by_block.size();
+      second.push_back(part_of(head, blocks / 2, blocks));
+      head = part_of(head, 0, blocks / 2);
+    }
+  }
+  if (first.size() != second.size()) throw Unavailable("the two texts were recorded on different heads");
+  const bool two = prompts.size() > 1;
+  const std::size_t worst = std::ranges::max_element(first, {}, &HeadLinks::unlinked) - first.begin();
+  CheckRow& row = context.add(CheckKind::claim, two ? "the worst-linked head of one text is so in another"
+                                                    : "the worst-linked head of the first half is so in the second");
+  row.params = two ? fmt::format("texts={},{}", prompts[0].name, prompts[1].name) : "texts=the halves of one";
+  set_claim(row, contrast(excess_by_block(second, worst)),
+            name_of(first[worst]) + ": unlinked share in the other text less that of the other heads");
+  const auto rank = std::ranges::count_if(second, [&](const HeadLinks& h) { return h.unlinked > second[worst].unlinked; }) + 1;
+  row.text += fmt::format("; by share it is number {} of {} heads there", rank, second.size());
 }
 
 double half_mean(const HeadLinks& head, std::size_t parity) {
@@ -53,8 +88,6 @@ double half_mean(const HeadLinks& head, std::size_t parity) {
   for (std::size_t b = parity; b < head.unlinked_by_block.size(); b += 2) sum += head.unlinked_by_block[b], ++count;
   return count > 0 ? sum / count : 0;
 }
-
-std::string name_of(const HeadLinks& head) { return fmt::format("layer {} head {}", head.layer, head.kv_head); }
 
 void run_chelsea_observation3(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
@@ -64,9 +97,9 @@ void run_chelsea_observation3(CheckContext& context) {
             name_of(heads[worst]) + ": unlinked share less that of the other heads");
   std::vector<double> shares;
   for (const HeadLinks& head : heads) shares.push_back(head.unlinked);
-  row.text += fmt::format(
-      "; one text only, whereas the paper compares data sets; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}",
-      heads.size(), quantile(shares, 0), quantile(shares, 1), quantile(shares, 0.5));
+  row.text += fmt::format("; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}", heads.size(), quantile(shares, 0),
+                          quantile(shares, 1), quantile(shares, 0.5));
+  compare_texts(context, heads);
   for (const HeadLinks& head : heads) {
     CheckRow& one = context.add(CheckKind::data, "unlinked share of A tokens at cosine 0.8");
     one.layer = head.layer;
@@ -133,13 +166,20 @@ std::size_t worst_in_half(const std::vector<HeadLinks>& heads, std::size_t parit
   return worst;
 }
 
-std::vector<double> against_others(const std::vector<HeadLinks>& heads, std::size_t head, std::size_t parity) {
+std::vector<double> excess_by_block(const std::vector<HeadLinks>& heads, std::size_t head) {
   std::vector<double> out;
-  for (std::size_t b = 1 - parity; b < heads.front().unlinked_by_block.size(); b += 2) {
+  for (std::size_t b = 0; b < heads.front().unlinked_by_block.size(); ++b) {
     double others = 0;
     for (std::size_t h = 0; h < heads.size(); ++h) others += h == head ? 0 : heads[h].unlinked_by_block[b];
     out.push_back(heads[head].unlinked_by_block[b] - others / static_cast<double>(heads.size() - 1));
   }
+  return out;
+}
+
+std::vector<double> against_others(const std::vector<HeadLinks>& heads, std::size_t head, std::size_t parity) {
+  const std::vector<double> all = excess_by_block(heads, head);
+  std::vector<double> out;
+  for (std::size_t b = 1 - parity; b < all.size(); b += 2) out.push_back(all[b]);
   return out;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chelsea (arXiv 2506.11418), observation 3, section 5.4, appendix B and Table 11.
 //   chelsea.obs3      heads differ in the share of their tokens that can be linked, and the same heads have few links elsewhere: the
-//                     head with the most unlinked tokens in one half of the text is compared with the others in the other half
+//                     head with the most unlinked tokens in one half of the text is compared with the others in the other half,
+//                     and that of one prompt of the trace in another prompt
 //   chelsea.outliers  at 20 % of the cache, keeping the worst 4 % of the heads whole, at the expense of the budgets of the others,
 //                     lowers the error; and the heads chosen in this way have the largest errors
 // A token of A is unlinked where its best edge in the first round of chunked soft matching has a cosine of at most 0.8 (the number
@@ -23,7 +24,9 @@ struct HeadLinks {
 };
 /// Index of the head with the largest mean over the blocks of this parity.
 std::size_t worst_in_half(const std::vector<HeadLinks>& heads, std::size_t parity);
-/// For each block of the other parity, the unlinked share of that head less the mean of the other heads.
+/// For each block, the unlinked share of that head less the mean of the other heads.
+std::vector<double> excess_by_block(const std::vector<HeadLinks>& heads, std::size_t head);
+/// The same for the blocks of the other parity only.
 std::vector<double> against_others(const std::vector<HeadLinks>& heads, std::size_t head, std::size_t parity);
 
 Claim chelsea_observation3();
