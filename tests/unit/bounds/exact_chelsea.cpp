@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recomputation of chelsea by hand, against the method on adverse inputs, and with planted faults.
 #include <kvbench/bounds/chelsea/chelsea_algorithm.hpp>
+#include <kvbench/bounds/chelsea/chelsea_bias.hpp>
+#include <kvbench/bounds/chelsea/chelsea_theorem.hpp>
+#include <kvbench/bounds/mutants/chelsea_rules.hpp>
 #include <kvbench/bounds/mutants/mutant.hpp>
 
 #include <cmath>
@@ -141,6 +144,23 @@ TEST_CASE("the method agrees with its recomputation on adverse inputs") {
   SUBCASE("falling shares and A before B") {
     const ChelseaSettings slow{.sinks = 1, .recent = 5, .chunk = 5, .slack = 4, .ratio = 0.29, .decay = 0.1, .concat = true};
     CHECK(compare(random, plan, slow, *backend).decided == 31);
+  }
+}
+
+TEST_CASE("the recomputation in place of the method passes the checks that faults are given to") {
+  const auto backend = make_cpu_backend();
+  const Subject subject = random_stream(400, *backend);
+  const ChelseaUnderTest faultless = chelsea_with({});
+  const std::vector<CheckRow> rows = rows_of(subject, *backend, [&](CheckContext& context) {
+    check_chelsea_algorithm(context, faultless);
+    check_chelsea_bias(context, faultless({}));
+    check_method_sides(context, faultless);
+  });
+  CHECK(rows.size() > 12);
+  for (const CheckRow& row : rows) {
+    CAPTURE(row.part);
+    CAPTURE(row.text);
+    CHECK_FALSE(is_fault(row));
   }
 }
 

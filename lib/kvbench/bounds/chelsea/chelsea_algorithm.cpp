@@ -24,7 +24,7 @@ const std::vector<ChelseaCase>& chelsea_cases() {
       {"falling shares", {.chunk = 16, .slack = 8, .ratio = 0.3, .decay = 0.1}, 3},
       {"odd chunks, A before B", {.sinks = 3, .recent = 9, .chunk = 7, .slack = 0, .concat = true}, 8},
       {"pairs of neighbours", {.sinks = 0, .recent = 0, .chunk = 2, .slack = 5}, 2},
-      {"stream", {.chunk = 16, .slack = 3}, 8, true},
+      {"stream, falling shares", {.chunk = 16, .slack = 3, .ratio = 0.4, .decay = 0.05}, 8, true},
   };
   return all;
 }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/mutants/chelsea_rules.hpp>
+
+namespace kvbench {
+namespace {
+
+std::vector<double> doubles(const Buffer<const float>& rows, Backend& backend) {
+  const std::vector<float> read = backend.read(rows);
+  return {read.begin(), read.end()};
+}
+
+std::vector<ChelseaEntry> prompt_entries(const HeadPrompt& head, Backend& backend) {
+  std::vector<ChelseaEntry> entries;
+  for (Index i = 0; i < head.tokens(); ++i) {
+    entries.push_back({.id = static_cast<TokenId>(i),
+                       .key = doubles(head.keys.slice(i, 1), backend),
+                       .value = doubles(head.values.slice(i, 1), backend)});
+  }
+  return entries;
+}
+
+/// A recomputation of Chelsea as a cache: every entry has its own key and value.
+class RecomputedCache : public CompressedCache {
+ public:
+  RecomputedCache(ChelseaOracle oracle, Backend& backend) : oracle_(std::move(oracle)), backend_(backend) {}
+
+  Index append(const TokenBlock& tokens) override {
+    oracle_.append({.key = doubles(tokens.keys.slice(0, 1), backend_), .value = doubles(tokens.values.slice(0, 1), backend_)});
+    return 1;
+  }
+  EntryTables entries(const QueryBlock&) const override {
+    std::vector<TokenId> ids;
+    std::vector<float> weights, keys, values;
+    for (const HeldEntry& entry : oracle_.snapshot().held) {
+      ids.push_back(entry.id);
+      weights.push_back(static_cast<float>(entry.den));
+      for (const double x : entry.key) keys.push_back(static_cast<float>(x));
+      for (const double x : entry.value) values.push_back(static_cast<float>(x));
+    }
+    const auto width = static_cast<Index>(ids.size());
+    if (width == 0) return {};
+    EntryTable table;
+    const Index d = std::ssize(keys) / width, dv = std::ssize(values) / width;
+    table.own_keys = backend_.adopt(std::move(keys), width, d);
+    table.own_values = backend_.adopt(std::move(values), width, dv);
+    table.ids = backend_.adopt(std::move(ids), 1, width);
+    table.weight_num = table.weight_den = backend_.adopt(std::move(weights), 1, width);
+    return {table};
+  }
+  Footprint footprint() const override { return {}; }
+
+ private:
+  ChelseaOracle oracle_;
+  Backend& backend_;
+};
+
+}  // namespace
+
+ChelseaUnderTest chelsea_with(const ChelseaRules& rules) {
+  return [rules](const ChelseaSettings& settings) -> MethodUnderTest {
+    return [rules, settings](const HeadPrompt& head, Backend& backend) -> MakeCache {
+      return [rules, settings, head, &backend](Index budget, std::uint32_t) {
+        return std::make_unique<RecomputedCache>(ChelseaOracle(settings, rules, budget, prompt_entries(head, backend)),
+                                                 backend);
+      };
+    };
+  };
+}
+
+}  // namespace kvbench
