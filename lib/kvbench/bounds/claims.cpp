@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/bounds/balancekv/balancekv_buckets.hpp>
 #include <kvbench/bounds/balancekv/balancekv_exponent.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem31.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem32.hpp>
@@ -27,6 +28,7 @@
 #include <kvbench/bounds/subgen/subgen_lemma2.hpp>
 #include <kvbench/bounds/subgen/subgen_partition.hpp>
 #include <kvbench/bounds/subgen/subgen_size.hpp>
+#include <kvbench/bounds/subgen/subgen_table1.hpp>
 #include <kvbench/bounds/subgen/subgen_theorem1.hpp>
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
@@ -68,6 +70,8 @@ std::span<const Claim> all_claims() {
       balancekv_theorem31(),
       balancekv_theorem34(),
       balancekv_exponent(),
+      balancekv_buckets(),
+      balancekv_bucket_count(),
       chelsea_algorithm(),
       chelsea_theorem61(),
       chelsea_partition(),
@@ -82,6 +86,8 @@ std::span<const Claim> all_claims() {
       clusterkv_importance(),
       clusterkv_near_keys(),
       subgen_keys_cluster(),
+      subgen_dispersion(),
+      subgen_table1(),
       subgen_cost(),
       balancekv_cost(),
       clusterkv_cost(),
