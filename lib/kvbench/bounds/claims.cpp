@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include <kvbench/bounds/balancekv/balancekv_buckets.hpp>
+#include <kvbench/bounds/balancekv/balancekv_algorithms.hpp>
 #include <kvbench/bounds/balancekv/balancekv_exponent.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem31.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem32.hpp>
@@ -64,6 +65,7 @@ std::span<const Claim> all_claims() {
       subgen_corollary1(),
       subgen_quantities(),
       uniform_samples(),
+      balancekv_algorithms(),
       balancekv_walk(),
       balancekv_theorem32(),
       balancekv_theorem33(),
