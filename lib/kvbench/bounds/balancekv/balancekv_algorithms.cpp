@@ -138,7 +138,7 @@ void check_balance_case(CheckContext& context, const BalanceCase& item, const Ba
 
 std::vector<RepoCase> repo_cases(const Subject& subject) {
   return {
-      {"released code", {.block = 64}, batch_plan(subject, 4)},
+      {"released code", {.block = 300}, batch_plan(subject, 4)},
       {"released code, consistent mass",
        {.released_mass = false, .temp = 0.1, .gamma = 0.5, .block = 50},
        batch_plan(subject, 8)},

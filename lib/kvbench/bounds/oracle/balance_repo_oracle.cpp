@@ -90,26 +90,20 @@ class RepoWalk {
   std::vector<int> sign_block(const RepoList& block, std::uint32_t round) {
     const std::vector<RepoRow> keys = centred_keys(block), values = weighted_values(block);
     const double scale = setup_.temp * double{subject_.head.scale};
-    // Exponents are relative to the largest, so that long keys do not overflow.
-    double shift = 0;
-    for (const RepoRow& key : keys) shift = std::max(shift, scale * squared_norm(key) - setup_.beta);
-    const double step = setup_.gamma * std::exp(std::min(shift, 700.0));
+    const double d = static_cast<double>(subject_.d()), dv = static_cast<double>(subject_.dv());
+    double longest = 0;
+    for (const RepoRow& key : keys) longest = std::max(longest, scale * squared_norm(key));
     std::vector<int> signs;
     for (std::size_t j = 0; j < block.size(); ++j) {
-      double sum = 0, variance = 0, path = 0;
+      KernelSum sum;
       for (std::size_t i = 0; i < j; ++i) {
-        const double exponential = std::exp(scale * dot(keys[i], keys[j]) - setup_.beta - shift);
-        const double factor = dot(values[i], values[j]) + rules_.offset;
-        sum += signs[i] * exponential * factor;
-        path += std::abs(sum);
         const double reach = scale * std::sqrt(squared_norm(keys[i]) * squared_norm(keys[j]));
-        const double of_exponential = std::abs(factor) * (70 + shift + std::sqrt(static_cast<double>(subject_.d())) * reach);
-        const double of_factor =
-            1 + std::sqrt(static_cast<double>(subject_.dv()) * squared_norm(values[i]) * squared_norm(values[j]));
-        variance += std::pow(0x1p-24 * exponential * (of_exponential + of_factor), 2);
+        const double size = std::sqrt(squared_norm(values[i]) * squared_norm(values[j]));
+        sum.add(signs[i], scale * dot(keys[i], keys[j]) - setup_.beta, dot(values[i], values[j]) + rules_.offset,
+                longest + std::sqrt(d) * reach, std::sqrt(dv) * size + rules_.offset);
       }
-      signs.push_back(
-          sign_of(j, step * sum, step * (8 * std::sqrt(variance) + 0x1p-24 * path), draws_.uniform(block[j].token, round)));
+      const double top = sum.top(), step = setup_.gamma * std::exp(std::min(top, 700.0));
+      signs.push_back(sign_of(j, step * sum.value(top), step * sum.rounding(top), draws_.uniform(block[j].token, round)));
     }
     return signs;
   }

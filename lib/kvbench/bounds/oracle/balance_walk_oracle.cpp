@@ -10,21 +10,16 @@
 namespace kvbench {
 namespace {
 
-/// Rounding of fp32: half of the distance of 1 from the next number.
+/// Half of the distance of 1 from the next number of fp32.
 constexpr double half_ulp = 0x1p-24;
 /// Independent rounding errors add like random signs; this many standard deviations are allowed.
 constexpr double safety = 8;
 /// What kernels may leave out of step * sum.
 constexpr double neglected = 2e-7;
+/// Logit over a r_key^2 below which products may underflow in fp64, which matters to greedy signs alone.
+constexpr double lowest = -650;
 
-/// y^T eta of one row, over exp(a r_key^2), and how far fp32 may be from it.
-struct KernelSum {
-  double sum = 0;
-  double variance = 0;  ///< of the rounding of the terms
-  double path = 0;      ///< sum of |partial sums|, each of which is rounded
-};
-
-/// One call of Algorithm 2. All exponents are relative to a r_key^2, so that long keys do not overflow.
+/// One call of Algorithm 2.
 class PaperWalk {
  public:
   PaperWalk(const WalkVectors& vectors, const WalkCall& call, const BalanceSetup& setup, const WalkRules& rules)
@@ -56,55 +51,49 @@ class PaperWalk {
     return {std::sqrt(squared_norm(vectors_.key(token))), vectors_.dv > 0 ? std::sqrt(squared_norm(vectors_.value(token))) : 1};
   }
 
-  void add_term(KernelSum& total, std::size_t row, Index other, int sign, const Norms& norms) const {
+  void add_term(KernelSum& sum, std::size_t row, Index other, int sign, const Norms& norms) const {
     const Index token = call_.tokens[row];
-    const double shift = call_.radii.key2, reach = vectors_.scale * norms_[row].key * norms.key;
-    const double exponential = std::exp(vectors_.scale * dot(vectors_.key(token), vectors_.key(other)) - shift);
+    const double d = static_cast<double>(vectors_.d), dv = static_cast<double>(vectors_.dv);
     const double factor = vectors_.dv > 0 && rules_.value_product ? dot(vectors_.value(token), vectors_.value(other)) : 1;
-    total.sum += sign * exponential * factor;
-    total.path += std::abs(total.sum);
-    const double of_exponential = std::abs(factor) * (4 + shift + std::sqrt(static_cast<double>(vectors_.d)) * reach);
-    const double of_factor =
-        vectors_.dv > 0 ? std::sqrt(static_cast<double>(vectors_.dv)) * norms_[row].value * norms.value : 0;
-    total.variance += std::pow(half_ulp * exponential * (of_exponential + of_factor), 2);
+    sum.add(sign, vectors_.scale * dot(vectors_.key(token), vectors_.key(other)), factor,
+            call_.radii.key2 + std::sqrt(d) * vectors_.scale * norms_[row].key * norms.key,
+            vectors_.dv > 0 ? std::sqrt(dv) * norms_[row].value * norms.value : 0);
   }
 
   /// Line 6: the products with all earlier tokens of the call.
   KernelSum sum_of(std::size_t row, std::size_t before) const {
-    KernelSum total;
+    KernelSum sum;
     for (std::size_t j = 0; j < earlier_.tokens.size(); ++j) {
-      add_term(total, row, earlier_.tokens[j], earlier_.signs[j], norms_of(earlier_.tokens[j]));
+      add_term(sum, row, earlier_.tokens[j], earlier_.signs[j], norms_of(earlier_.tokens[j]));
     }
-    for (std::size_t j = 0; j < before; ++j) add_term(total, row, call_.tokens[j], outcome_.signs[j], norms_[j]);
-    return total;
+    for (std::size_t j = 0; j < before; ++j) add_term(sum, row, call_.tokens[j], outcome_.signs[j], norms_[j]);
+    return sum;
   }
 
   /// Lines 6 to 9 for row i, or for the difference of rows i and i + 1.
   int step(std::size_t i, bool pair) {
-    KernelSum total = sum_of(i, i);
-    if (pair) {
-      const KernelSum partner = sum_of(i + 1, i);
-      total.sum -= partner.sum;
-      total.variance += partner.variance;
-      total.path += partner.path;
-    }
+    const KernelSum own = sum_of(i, i), partner = pair ? sum_of(i + 1, i) : KernelSum();
+    const double top = std::max(own.top(), partner.top());
+    const double sum = own.value(top) - partner.value(top), rounding = own.rounding(top) + partner.rounding(top);
     const bool flipped = static_cast<std::int64_t>(outcome_.steps++) == rules_.flipped_step;
-    const int sign = sign_of(total, call_.uniforms[i]);
+    const int sign = setup_.constant == "greedy"
+                         ? greedy_sign(sum, rounding, top - call_.radii.key2)
+                         : drawn_sign(sum, rounding, std::exp(top - call_.radii.key2), call_.uniforms[i]);
     return flipped ? -sign : sign;
   }
 
-  int sign_of(const KernelSum& total, double uniform) {
-    const double rounding = safety * std::sqrt(total.variance) + half_ulp * total.path;
-    if (setup_.constant == "greedy") {
-      outcome_.close |= rounding > 0 && std::abs(total.sum) <= rounding;
-      return -rules_.drift * total.sum > 0 ? -1 : 1;
-    }
+  int greedy_sign(double sum, double rounding, double top) {
+    outcome_.close |= rounding > 0 && (std::abs(sum) <= rounding || top < lowest);
+    return -rules_.drift * sum > 0 ? -1 : 1;
+  }
+
+  /// Sum and rounding are relative to `unit` e^{a r_key^2}.
+  int drawn_sign(double sum, double rounding, double unit, double uniform) {
     // Zero values have zero sums, and no radius.
-    const double pull = threshold_ > 0 ? total.sum / (2 * threshold_) : 0;
+    const double step = threshold_ > 0 ? unit / (2 * threshold_) : 0, pull = step * sum;
     outcome_.fails += std::abs(pull) > 0.5;  // line 7
     const double p = 0.5 + rules_.drift * pull;
-    const double of_pull = threshold_ > 0 ? rounding / (2 * threshold_) : 0;
-    const double margin = of_pull + std::abs(pull) * half_ulp * (4 + 2 * call_.radii.key2) + neglected;
+    const double margin = step * rounding + std::abs(pull) * half_ulp * (4 + 2 * call_.radii.key2) + neglected;
     outcome_.close |= std::abs(uniform - p) <= margin;
     return uniform < p ? 1 : -1;
   }
@@ -120,6 +109,35 @@ class PaperWalk {
 };
 
 }  // namespace
+
+void KernelSum::add(int sign, double logit, double factor, double logit_rounding, double factor_rounding) {
+  if (factor != 0 || factor_rounding != 0) terms_.push_back({sign, logit, factor, logit_rounding, factor_rounding});
+}
+
+double KernelSum::top() const {
+  double top = -INFINITY;
+  for (const Term& term : terms_) top = std::max(top, term.logit);
+  return top;
+}
+
+double KernelSum::value(double top) const {
+  double sum = 0;
+  for (const Term& term : terms_) sum += term.sign * std::exp(term.logit - top) * term.factor;
+  return sum;
+}
+
+/// The roundings of terms are independent of each other; every partial sum is rounded too.
+double KernelSum::rounding(double top) const {
+  constexpr double exponential = 4;  // of exp() and the product
+  double sum = 0, path = 0, variance = 0;
+  for (const Term& term : terms_) {
+    const double size = std::exp(term.logit - top);
+    sum += term.sign * size * term.factor;
+    path += std::abs(sum);
+    variance += std::pow(size * (std::abs(term.factor) * (exponential + term.logit_rounding) + term.factor_rounding), 2);
+  }
+  return half_ulp * (safety * std::sqrt(variance) + path);
+}
 
 WalkRadii radii_of(const WalkVectors& vectors, std::span<const Index> tokens) {
   WalkRadii radii{.key2 = 0, .value2 = vectors.dv > 0 ? 0.0 : 1.0};

@@ -25,6 +25,24 @@ struct WalkVectors {
   }
 };
 
+/// A sum of sign e^logit factor over tokens, and how far the same sum in fp32 may be from it. Both are relative to e^top, so that
+/// long keys do not overflow.
+class KernelSum {
+ public:
+  /// The roundings of logit and factor are in halves of a unit in the last place of 1.
+  void add(int sign, double logit, double factor, double logit_rounding, double factor_rounding);
+  double top() const;  ///< the largest logit; -infinity without terms
+  double value(double top) const;
+  double rounding(double top) const;
+
+ private:
+  struct Term {
+    int sign;
+    double logit, factor, logit_rounding, factor_rounding;
+  };
+  std::vector<Term> terms_;
+};
+
 /// The radii of line 1: a r_key^2, and r_value^2.
 struct WalkRadii {
   double key2 = 0, value2 = 1;
