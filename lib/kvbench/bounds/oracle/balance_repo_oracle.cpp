@@ -87,23 +87,29 @@ class RepoWalk {
     return values;
   }
 
+  static std::vector<double> norms(const std::vector<RepoRow>& rows) {
+    std::vector<double> all;
+    for (const RepoRow& row : rows) all.push_back(std::sqrt(squared_norm(row)));
+    return all;
+  }
+
   std::vector<int> sign_block(const RepoList& block, std::uint32_t round) {
     const std::vector<RepoRow> keys = centred_keys(block), values = weighted_values(block);
     const double scale = setup_.temp * double{subject_.head.scale};
     const double d = static_cast<double>(subject_.d()), dv = static_cast<double>(subject_.dv());
-    double longest = 0;
-    for (const RepoRow& key : keys) longest = std::max(longest, scale * squared_norm(key));
+    const std::vector<double> key_norms = norms(keys), value_norms = norms(values);
+    const double longest = scale * std::pow(*std::ranges::max_element(key_norms), 2);
     std::vector<int> signs;
     for (std::size_t j = 0; j < block.size(); ++j) {
       KernelSum sum;
       for (std::size_t i = 0; i < j; ++i) {
-        const double reach = scale * std::sqrt(squared_norm(keys[i]) * squared_norm(keys[j]));
-        const double size = std::sqrt(squared_norm(values[i]) * squared_norm(values[j]));
+        const double reach = scale * key_norms[i] * key_norms[j], size = value_norms[i] * value_norms[j];
         sum.add(signs[i], scale * dot(keys[i], keys[j]) - setup_.beta, dot(values[i], values[j]) + rules_.offset,
                 longest + std::sqrt(d) * reach, std::sqrt(dv) * size + rules_.offset);
       }
       const double top = sum.top(), step = setup_.gamma * std::exp(std::min(top, 700.0));
-      signs.push_back(sign_of(j, step * sum.value(top), step * sum.rounding(top), draws_.uniform(block[j].token, round)));
+      const KernelSum::Relative relative = sum.to(top);
+      signs.push_back(sign_of(j, step * relative.value, step * relative.rounding, draws_.uniform(block[j].token, round)));
     }
     return signs;
   }

@@ -74,7 +74,8 @@ class PaperWalk {
   int step(std::size_t i, bool pair) {
     const KernelSum own = sum_of(i, i), partner = pair ? sum_of(i + 1, i) : KernelSum();
     const double top = std::max(own.top(), partner.top());
-    const double sum = own.value(top) - partner.value(top), rounding = own.rounding(top) + partner.rounding(top);
+    const KernelSum::Relative first = own.to(top), second = partner.to(top);
+    const double sum = first.value - second.value, rounding = first.rounding + second.rounding;
     const bool flipped = static_cast<std::int64_t>(outcome_.steps++) == rules_.flipped_step;
     const int sign = setup_.constant == "greedy"
                          ? greedy_sign(sum, rounding, top - call_.radii.key2)
@@ -120,23 +121,18 @@ double KernelSum::top() const {
   return top;
 }
 
-double KernelSum::value(double top) const {
-  double sum = 0;
-  for (const Term& term : terms_) sum += term.sign * std::exp(term.logit - top) * term.factor;
-  return sum;
-}
-
 /// The roundings of terms are independent of each other; every partial sum is rounded too.
-double KernelSum::rounding(double top) const {
+KernelSum::Relative KernelSum::to(double top) const {
   constexpr double exponential = 4;  // of exp() and the product
   double sum = 0, path = 0, variance = 0;
   for (const Term& term : terms_) {
     const double size = std::exp(term.logit - top);
+    const double rounding = size * (std::abs(term.factor) * (exponential + term.logit_rounding) + term.factor_rounding);
     sum += term.sign * size * term.factor;
     path += std::abs(sum);
-    variance += std::pow(size * (std::abs(term.factor) * (exponential + term.logit_rounding) + term.factor_rounding), 2);
+    variance += rounding * rounding;
   }
-  return half_ulp * (safety * std::sqrt(variance) + path);
+  return {sum, half_ulp * (safety * std::sqrt(variance) + path)};
 }
 
 WalkRadii radii_of(const WalkVectors& vectors, std::span<const Index> tokens) {

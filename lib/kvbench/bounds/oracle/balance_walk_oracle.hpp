@@ -32,8 +32,10 @@ class KernelSum {
   /// The roundings of logit and factor are in halves of a unit in the last place of 1.
   void add(int sign, double logit, double factor, double logit_rounding, double factor_rounding);
   double top() const;  ///< the largest logit; -infinity without terms
-  double value(double top) const;
-  double rounding(double top) const;
+  struct Relative {
+    double value = 0, rounding = 0;
+  };
+  Relative to(double top) const;
 
  private:
   struct Term {
