@@ -6,6 +6,7 @@
 
 #include <kvbench/bounds/validate.hpp>
 #include <kvbench/report/check_table.hpp>
+#include <kvbench/report/mutant_table.hpp>
 #include <kvbench/sweep/figure_claims.hpp>
 
 #include "../command_line.hpp"
@@ -23,7 +24,7 @@ struct ValidateFlags {
   std::string trace, output, format;
   std::vector<std::string> claims, methods, layers, heads;
   ValidateOptions validate;
-  bool synthetic = false, list = false, summary = false, quiet = false;
+  bool synthetic = false, mutants = false, list = false, summary = false, quiet = false;
 };
 
 /// The checks of the library, then the claims of the sweep files of configs/.
@@ -51,11 +52,27 @@ std::string as_text(const ValidateFlags& o, const Output& output, std::span<cons
   return shows_table(o.format, output) ? check_summary(rows) : check_csv(rows);
 }
 
+/// Plants the faults, and prints which checks catch them.
+int run_planted(const ValidateFlags& o) {
+  if (!o.trace.empty()) throw Error("--mutants runs on synthetic streams; leave out {}", o.trace);
+  const std::vector<const Mutant*> mutants = find_mutants(split_list(o.methods, "--method"));
+  Output output(o.output);
+  ReplayHooks hooks{.stop = &stop_requested()};
+  Progress progress("faults", o.quiet);
+  hooks.progress = [&](double done_faults, Index total) { progress.show(done_faults, total); };
+  const std::vector<MutantResult> results = run_mutants(mutants, mutant_subjects(o.validate.queries), o.validate, hooks);
+  const bool table = shows_table(o.format, output);
+  output.finish(table ? mutant_summary(results) : mutant_csv(results));
+  if (output.to_file() && (o.summary || stdout_is_terminal())) print(mutant_summary(results));
+  return std::ranges::all_of(results, &MutantResult::as_expected) ? done : rows_failed;
+}
+
 int run(const ValidateFlags& o) {
   if (o.list) {
     print(checks_list());
     return done;
   }
+  if (o.mutants) return run_planted(o);
   if (o.trace.empty() && !o.synthetic) throw Error("give a trace, or --synthetic for the built-in streams, or both");
   const std::vector<const Claim*> claims =
       find_claims(known_claims(), split_list(o.claims, "--claim"), split_list(o.methods, "--method"));
@@ -99,6 +116,8 @@ Command add_validate(CLI::App& app) {
   flags->add_option("trace", o.trace, "Trace file (.h5)");
   flags->add_flag("--synthetic", o.synthetic,
                   "Check built-in streams on which the bounds are informative, beside the trace or alone");
+  flags->add_flag("--mutants", o.mutants,
+                  "Plant faults in the implementations under test, on synthetic streams, and print which checks catch them");
   flags->add_flag("--list", o.list, "List the claims and exit");
   flags->add_option("--claim", o.claims, "Ids of claims, or prefixes of ids: subgen.lemma1, balancekv (default: all)");
   flags->add_option("--method", o.methods, "Only claims about these methods");

@@ -57,13 +57,14 @@ Snapshot observe(const CompressedCache& cache, const Subject& subject, Index tok
 
 bool near(double a, double b) { return std::abs(a - b) <= weight_tolerance * std::max(std::abs(a), std::abs(b)); }
 
-/// Rows of tokens are compared by id, so an absent row equals every other.
-bool near(const std::vector<double>& a, const std::vector<double>& b) {
-  if (a.empty() || b.empty()) return true;
+/// A row is absent where it is that of the token.
+bool near(const std::vector<double>& a, const std::vector<double>& b, std::span<const float> of_token) {
+  if (a.empty() && b.empty()) return true;
   double away = 0, size = 0;
-  for (std::size_t c = 0; c < a.size(); ++c) {
-    away += std::pow(a[c] - b[c], 2);
-    size += std::pow(b[c], 2);
+  for (std::size_t c = 0; c < of_token.size(); ++c) {
+    const double observed = a.empty() ? of_token[c] : a[c], expected = b.empty() ? of_token[c] : b[c];
+    away += std::pow(observed - expected, 2);
+    size += std::pow(expected, 2);
   }
   return away <= row_tolerance * row_tolerance * size;
 }
@@ -73,7 +74,7 @@ std::string describe(const HeldEntry& entry) {
 }
 
 /// The first difference in words; absent where there is none.
-std::optional<std::string> difference(const Snapshot& observed, const Snapshot& expected) {
+std::optional<std::string> difference(const Snapshot& observed, const Snapshot& expected, const Subject& subject) {
   const auto at = [&](const Snapshot& snapshot, std::size_t i) {
     return i < snapshot.held.size() ? describe(snapshot.held[i]) : "nothing";
   };
@@ -82,7 +83,7 @@ std::optional<std::string> difference(const Snapshot& observed, const Snapshot& 
     if (both) {
       const HeldEntry &a = observed.held[i], &b = expected.held[i];
       const bool same = a.id == b.id && near(a.num, b.num) && near(a.den, b.den);
-      if (same && near(a.key, b.key) && near(a.value, b.value)) continue;
+      if (same && near(a.key, b.key, subject.key(b.id)) && near(a.value, b.value, subject.value(b.id))) continue;
       if (same) return fmt::format("another key or value at {}", describe(a));
     }
     return fmt::format("{} in place of {}", at(observed, i), at(expected, i));
@@ -136,7 +137,7 @@ void add_oracle_row(CheckContext& context, const std::string& part, const std::s
   std::string first;
   for (Index time = 0; time < expected.decided; ++time) {
     const auto t = static_cast<std::size_t>(time);
-    const auto found = t < observed.size() ? difference(observed[t], expected.times[t]) : "no entries";
+    const auto found = t < observed.size() ? difference(observed[t], expected.times[t], *context.subject) : "no entries";
     if (!found) continue;
     if (differences++ == 0) first = fmt::format("; first difference after {} tokens: {}", expected.times[t].tokens, *found);
   }
