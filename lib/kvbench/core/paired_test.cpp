@@ -9,8 +9,6 @@
 #include <limits>
 #include <numeric>
 
-#include <unsupported/Eigen/SpecialFunctions>
-
 #include <kvbench/core/verdict.hpp>
 #include <kvbench/kernels/philox.hpp>
 
@@ -65,9 +63,6 @@ double draw(const SignedSums& sums, int flips, double least) {
 }
 
 double sum_of(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
-
-/// Two-sided p-value of Student's t.
-double student_p(double t, double degrees) { return Eigen::numext::betainc(degrees / 2, 0.5, degrees / (degrees + t * t)); }
 
 /// Variance of a mean as the sum of independent parts, and of each part squared over its degrees of freedom.
 struct Variance {

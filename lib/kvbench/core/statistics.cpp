@@ -127,13 +127,13 @@ namespace {
 constexpr double least_expected = 10;
 
 struct ChiSquare {
-  double statistic = 0, degrees = 0;
+  double statistic = 0, degrees = 0, variance = 0;
   bool impossible = false;
 };
 
 void add(const Stratum& stratum, ChiSquare& sum) {
   const double total = std::accumulate(stratum.counts.begin(), stratum.counts.end(), 0.0);
-  double expected = 0, seen = 0, left = total, bins = 0, statistic = 0;
+  double expected = 0, seen = 0, left = total, bins = 0, statistic = 0, reciprocals = 0;
   for (std::size_t i = 0; i < stratum.law.size(); ++i) {
     if (stratum.law[i] <= 0 && stratum.counts[i] > 0) sum.impossible = true;
     expected += stratum.law[i] * total;
@@ -142,12 +142,15 @@ void add(const Stratum& stratum, ChiSquare& sum) {
     if (i + 1 < stratum.law.size() && (expected < least_expected || left < least_expected)) continue;
     if (expected <= 0) break;
     statistic += (seen - expected) * (seen - expected) / expected;
+    reciprocals += total / expected;
     bins += 1;
     expected = seen = 0;
   }
   if (bins < 2) return;
   sum.statistic += statistic;
   sum.degrees += bins - 1;
+  // The exact variance under the multinomial law (Haldane, 1937); 2 (bins - 1) in the limit.
+  sum.variance += 2 * (bins - 1) + std::max(0.0, (reciprocals - bins * bins - 2 * bins + 2) / total);
 }
 
 }  // namespace
@@ -157,7 +160,7 @@ double stratified_chi_square(std::span<const Stratum> strata) {
   for (const Stratum& stratum : strata) add(stratum, sum);
   if (sum.impossible) return 0;
   if (sum.degrees == 0) return 1;
-  return Eigen::numext::igammac(sum.degrees / 2, sum.statistic / 2);
+  return Eigen::numext::igammac(sum.degrees * sum.degrees / sum.variance, sum.statistic * sum.degrees / sum.variance);
 }
 
 double slope(std::span<const double> x, std::span<const double> y) {
@@ -170,6 +173,8 @@ double slope(std::span<const double> x, std::span<const double> y) {
   }
   return xy / xx;
 }
+
+double student_p(double t, double degrees) { return Eigen::numext::betainc(degrees / 2, 0.5, degrees / (degrees + t * t)); }
 
 Interval student_interval(std::span<const double> values) {
   const double degrees = static_cast<double>(values.size()) - 1;

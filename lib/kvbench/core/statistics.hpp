@@ -25,6 +25,9 @@ struct Interval {
 /// 95 % interval of the mean of at least two independent, nearly normal values, by Student's t distribution.
 Interval student_interval(std::span<const double> values);
 
+/// Two-sided p-value of Student's t with `degrees` of freedom.
+double student_p(double t, double degrees);
+
 /// 95 % percentile bootstrap interval of a mean over a grid of observations that are correlated within a row (a block of
 /// neighbouring queries) and within a column (one seed). `sums` and `counts` are [rows][cols] row-major: the sum and the number
 /// of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples` times (Philox key
@@ -49,7 +52,8 @@ struct Stratum {
   std::vector<double> law;     ///< probabilities that sum to 1
 };
 
-/// p-value of Pearson's test that the draws of all strata follow their distributions; strata are independent of each other.
+/// p-value of Pearson's test that the draws of all strata follow their distributions; strata are independent of each other. The
+/// statistic is referred to the Gamma law of its exact mean and variance, whose tail is the heavier one where few draws are expected.
 /// Neighbouring cells are pooled until at least 10 draws are expected per bin, so order cells such that
 /// neighbours are affected alike by a fault. 1 where no stratum has two bins, 0 where a cell of probability 0 was drawn.
 double stratified_chi_square(std::span<const Stratum> strata);
