@@ -22,6 +22,7 @@ struct ValidateOptions {
   double delta = 0.1;   ///< failure probability of these theorems
   Index queries = 8;    ///< per subject
   int threads = 0;      ///< that run checks; 0: all processors
+  std::uint32_t seed_offset = 0;  ///< trials use the seeds from here on: another offset repeats the run with other draws
 };
 
 /// What a check is given.
@@ -42,6 +43,8 @@ struct CheckContext {
     copy.claim = std::move(other_claim);
     return copy;
   }
+  /// The seed of a trial, 0 .. seeds - 1.
+  std::uint32_t seed(Index trial) const { return options.seed_offset + static_cast<std::uint32_t>(trial); }
   /// Throws Interrupted where the user asked to stop. Checks call it between seeds.
   void poll() const {
     if (stop != nullptr && stop->load()) throw Interrupted();

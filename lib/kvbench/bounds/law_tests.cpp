@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
-
-#include <unsupported/Eigen/SpecialFunctions>
 
 namespace kvbench {
 
@@ -21,13 +18,42 @@ double bernstein_radius(double probability, double variance, double largest) {
   return linear + std::sqrt(linear * linear + 2 * variance * log);
 }
 
-double mean_of_squares_test(double ratio, double cv2, double rounding) {
-  if (std::abs(ratio - 1) <= rounding) return 1;
-  if (cv2 <= 0) return 0;
-  ratio += ratio > 1 ? -rounding : rounding;
-  const double tail = ratio > 1 ? Eigen::numext::igammac(1 / cv2, ratio / cv2)
-                                : 0.5 * std::erfc((1 - ratio) / std::sqrt(cv2) / std::numbers::sqrt2);
-  return std::min(1.0, 2 * tail);
+double symmetry_test(std::span<const double> numbers, double rounding) {
+  double sum = 0, squares = 0;
+  for (const double x : numbers) {
+    if (std::abs(x) <= rounding) continue;
+    sum += x;
+    squares += x * x;
+  }
+  return squares > 0 ? std::min(1.0, 2 * std::exp(-sum * sum / squares / 2)) : 1;
+}
+
+void EventTest::add(double weight, double p, bool hit) {
+  for (std::size_t i = 0; i < log_products_.size(); ++i) {
+    const double lambda = weight * (i % 2 == 0 ? 1 : -1) * std::ldexp(2.0, -static_cast<int>(i / 2));
+    log_products_[i] +=
+        lambda * ((hit ? 1 : 0) - p) - std::log(p * std::exp(lambda * (1 - p)) + (1 - p) * std::exp(-lambda * p));
+  }
+}
+
+double EventTest::p_value() const {
+  const auto count = static_cast<double>(log_products_.size());
+  return std::min(1.0, count * std::exp(-std::ranges::max(log_products_)));
+}
+
+void CosineTest::add(double x) {
+  for (Scale& scale : scales_) scale.sum += std::cos(scale.u * x);
+  count_ += 1;
+}
+
+double CosineTest::p_value() const {
+  double least = 1;
+  for (const Scale& scale : scales_) {
+    const double variance = std::max(0.0, (1 + scale.twice) / 2 - scale.expected * scale.expected);
+    const double away = std::abs(scale.sum / count_ - scale.expected) - scale.u * rounding_ - 1e-9;
+    least = std::min(least, bernstein_tail(away, variance / count_, 2 / count_));
+  }
+  return std::min(1.0, least * static_cast<double>(scales_.size()));
 }
 
 double random_sign_bound(std::span<const double> x) {

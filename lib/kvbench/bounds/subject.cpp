@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/methods/stages/draws.hpp>
 
 namespace kvbench {
 namespace {
@@ -95,6 +96,8 @@ Subject make_subject(std::string name, std::vector<float> keys, std::vector<floa
   const Index n = static_cast<Index>(keys.size()) / d;
   Subject subject{.source = std::move(name), .prompt = "", .keys = std::move(keys), .values = std::move(values)};
   subject.queries = std::move(queries);
+  // Draws are keyed by the head: each subject has its own.
+  subject.head.prompt = PromptId(static_cast<std::int32_t>(fnv1a32(subject.source)));
   subject.head.scale = scale;
   subject.head.keys = backend.adopt(std::vector(subject.keys), n, d);
   subject.head.values = backend.adopt(std::vector(subject.values), n, dv);

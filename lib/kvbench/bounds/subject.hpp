@@ -48,7 +48,7 @@ std::vector<float> evenly_spaced_rows(const std::vector<float>& rows, Index d, I
 /// The first tokens of a subject, with all of its queries; without column sums and keys before RoPE.
 Subject first_tokens(const Subject& subject, Index tokens);
 
-/// A subject made of arrays: keys [n, d], values [n, dv], queries [m, d].
+/// A subject made of arrays: keys [n, d], values [n, dv], queries [m, d]. Subjects of different names have different draws.
 Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries, Index d,
                      Index dv, float scale, Backend& backend);
 

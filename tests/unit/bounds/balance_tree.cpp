@@ -79,20 +79,3 @@ TEST_CASE("a wrong weight and a batch that is too long are violations") {
   });
   CHECK(row_of(unread, "|C^i|").verdict == Verdict::violated);
 }
-
-// Means of 100 numbers, 1000 times: below 1 % about 10 times, more than 30 with probability 1e-7.
-TEST_CASE("the test of a mean has few false alarms and detects a wrong mean") {
-  int alarms = 0, found = 0;
-  for (std::uint32_t trial = 0; trial < 1000; ++trial) {
-    const Draws draws(trial, "mean", HeadPrompt{});
-    std::vector<double> values;
-    for (Index i = 0; i < 200; ++i)
-      values.push_back(draws.uniform(i) < 0.25 ? 4 : 0);  // one token in four is kept, with weight 4
-    alarms += mean_test(values, 1) < 0.01;
-    found += mean_test(values, 1.6) < 0.01;
-  }
-  CHECK(alarms < 30);
-  CHECK(found > 900);
-  CHECK(mean_test(std::vector<double>(10, 2.0), 2) == 1);
-  CHECK(mean_test(std::vector<double>(10, 2.0), 1) == 0);
-}

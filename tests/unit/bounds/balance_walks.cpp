@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
+
 #include <kvbench/bounds/balancekv/balancekv_theorem32.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem34.hpp>
 #include <kvbench/bounds/balancekv/balancekv_walk.hpp>
@@ -43,18 +45,20 @@ TEST_CASE("products, radii and rows of two tokens by hand") {
   const WalkSample sample{.n = 2, .d = 1, .dv = 1, .scale = 0.5, .keys = {0, two_ln2}, .values = {3, -4}};
   const double key = 2 * std::pow(std::log(2.0), 2), r2 = std::exp(key) * 16;
   CHECK(radii(sample).key == Approx(key));
-  CHECK(radii(sample).r() == Approx(std::sqrt(r2)));
+  CHECK(radii(sample).log_r() == Approx(std::log(r2) / 2));
   const auto gram = relative_gram(sample);
   CHECK(gram[0] == Approx(9 / r2));
   CHECK(gram[1] == Approx(-12 / r2));
   CHECK(gram[3] == Approx(1));
-  // A query of 1: exponents 0 and ln 2, rows 3 and -8, |phi(q)| = exp(1/4).
+  // A query of 1: exponents 0 and ln 2, rows 3 and -8, |phi(q)| = exp(1/4). Everything is relative to exp(ln 2).
   const auto rows = query_rows(sample, {1});
-  CHECK(rows[0].rows[1] == Approx(-8));
-  CHECK(rows[0].feature_norm == Approx(std::exp(0.25)));
-  CHECK(rows[0].absolute == Approx(11));
-  CHECK(rows[0].random_signs == Approx(std::sqrt(73.0)));
-  CHECK(weighted_norm(rows[0], std::vector<double>{1, -1}) == Approx(11));
+  CHECK(rows[0].shift == Approx(std::log(2.0)));
+  CHECK(rows[0].rows[1] == Approx(-4));
+  CHECK(rows[0].log_feature_norm == Approx(0.25));
+  CHECK(rows[0].absolute == Approx(5.5));
+  CHECK(rows[0].random_signs == Approx(std::sqrt(73.0) / 2));
+  CHECK(weighted_norm(rows[0], std::vector<double>{1, -1}) == Approx(5.5));
+  CHECK(rows[0].bound(3, radii(sample)) == Approx(3 * std::sqrt(r2) * std::exp(0.25) / 2));
 }
 
 // c = 1: sigma^2 = 1 at most. Lengths of 1 one by one: 0 + 1 [1 + 0] = 1, then 1 + [1 + (1 - 2)] = 1. Lengths of 1/2: 1/2, then
@@ -109,22 +113,22 @@ TEST_CASE("a wrongly scaled logit is detected") {
   }
 }
 
-// 300 runs of the true walk, 60 seeds each: p-values below 1 % in about 3 of them, in 12 with probability 1e-4.
+// 300 runs of the true walk, 60 seeds each: p-values below 1 % in at most 3 of them, in 12 with probability 1e-4.
 TEST_CASE("the tests of a step have few false alarms") {
   const auto backend = make_cpu_backend();
   const Subject subject = synthetic("tight-clusters", 1, *backend);
   const WalkSample sample = with_short_keys(walk_sample(subject, 24, false), 0.5);
   const SignWalk walk = library_walk(*backend);
-  int chi_square = 0, drift = 0;
+  int classes = 0, drift = 0;
   for (std::uint32_t trial = 0; trial < 300; ++trial) {
     const SignWalk shifted = [&](const WalkSample& s, const WalkSettings& settings, std::uint32_t seed) {
       return walk(s, settings, seed + 1000 * (trial + 1));
     };
     const StepLaw law = step_law(sample, 1, 60, shifted, [] {});
-    chi_square += law.chi_square < 0.01;
+    classes += law.classes < 0.01;
     drift += law.drift < 0.01;
   }
-  CHECK(chi_square < 12);
+  CHECK(classes < 12);
   CHECK(drift < 12);
 }
 
@@ -155,10 +159,10 @@ TEST_CASE("Theorem 3.4: plain vectors, their tight bound and a fault") {
   // Vectors 3 and 4 along the axes, direction (1, 1): rows 3 and 4, R = 4.
   const PlainVectors two = plain_vectors({3, 0, 0, 4}, {1, 1}, 2, 8);
   CHECK(two.sample.n == 2);
-  CHECK(radii(two.sample).r() == Approx(4));
+  CHECK(radii(two.sample).log_r() == Approx(std::log(4.0)));
   CHECK(relative_gram(two.sample)[1] == 0);
   CHECK(two.queries[0].rows == std::vector<double>{3, 4});
-  CHECK(two.queries[0].feature_norm == Approx(std::sqrt(2.0)));
+  CHECK(two.queries[0].log_feature_norm == Approx(std::log(2.0) / 2));
 
   CheckRun run(100);
   const Subject subject = synthetic("tight-clusters", 4, run.backend());
@@ -171,4 +175,30 @@ TEST_CASE("Theorem 3.4: plain vectors, their tight bound and a fault") {
     return WalkSigns{.signs = std::vector<std::int32_t>(static_cast<std::size_t>(s.n), 1), .steps = s.n};
   };
   CHECK(any_fault(run([&](CheckContext& context) { check_theorem34(context, same, 100, all_plus); })));
+}
+
+TEST_CASE("heads and streams have their own draws, and another seed offset has other ones") {
+  CheckRun run(10);
+  const SignWalk walk = library_walk(run.backend());
+  // A threshold that is never felt: fair coins.
+  WalkSample sample{.n = 64, .d = 1, .scale = 1, .keys = std::vector<float>(64, 0)};
+  const WalkSettings settings{.constant = {WalkConstant::Kind::number, 1e6}};
+  const auto first = walk(sample, settings, 3).signs;
+  sample.head.head = KvHeadId(1);
+  CHECK(walk(sample, settings, 3).signs != first);
+  std::set<std::int32_t> prompts;
+  for (const SubjectSource& source : synthetic_subjects(1)) prompts.insert(source.load(run.backend()).head.prompt.value);
+  CHECK(prompts.size() == synthetic_subjects(1).size());
+
+  std::vector<std::uint32_t> seeds;
+  const SignWalk recorded = [&](const WalkSample& s, const WalkSettings& given, std::uint32_t seed) {
+    seeds.push_back(seed);
+    return walk(s, given, seed);
+  };
+  const ValidateOptions options{.seeds = 10, .seed_offset = 500};
+  std::vector<CheckRow> rows;
+  CheckContext context{.options = options, .backend = run.backend(), .rows = rows, .claim = "balancekv"};
+  check_walk(context, sample, recorded);
+  CHECK(seeds.front() == 500);
+  CHECK(seeds.back() == 509);
 }

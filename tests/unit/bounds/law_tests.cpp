@@ -39,17 +39,19 @@ void check_false_alarms(const std::vector<double>& p_values, double level) {
   CHECK(alarms <= expected + 5 * std::sqrt(expected));
 }
 
-/// p-values of the mean of 400 numbers drawn by `draw`, of mean 1 and relative variance `variance`.
+/// One test of `count` numbers, many times.
 template <class F>
-std::vector<double> square_tests(double variance, F draw) {
+std::vector<double> p_values_of(F one_test) {
   std::mt19937_64 engine(3);
   std::vector<double> p_values;
-  for (int i = 0; i < repeats; ++i) {
-    double sum = 0;
-    for (int j = 0; j < 400; ++j) sum += draw(engine);
-    p_values.push_back(mean_of_squares_test(sum / 400, variance / 400, 0));
-  }
+  for (int i = 0; i < repeats; ++i) p_values.push_back(one_test(engine));
   return p_values;
+}
+
+/// e^{3 z} with a random sign: most of a sum is its largest term.
+double heavy(std::mt19937_64& engine) {
+  std::normal_distribution<> normal;
+  return std::exp(3 * normal(engine)) * (engine() % 2 == 0 ? 1 : -1);
 }
 
 }  // namespace
@@ -70,26 +72,60 @@ TEST_CASE("false alarms of the stratified chi-square stay at the level") {
   check_false_alarms(p_values, 0.001);
 }
 
-TEST_CASE("false alarms of the test of mean squares stay near the level") {
-  SUBCASE("squares of normal numbers: the Gamma law is exact") {
-    const auto p = square_tests(2, [normal = std::normal_distribution<>()](auto& engine) mutable {
-      const double x = normal(engine);
-      return x * x;
+TEST_CASE("the symmetry of ten numbers of any size: no false alarms; a shift is found") {
+  for (const int count : {10, 60}) {
+    const auto p = p_values_of([&](auto& engine) {
+      std::vector<double> numbers;
+      for (int i = 0; i < count; ++i) numbers.push_back(heavy(engine));
+      return symmetry_test(numbers);
     });
-    check_false_alarms(p, 0.01);
-    check_false_alarms(p, 0.001);
+    for (const double level : {0.01, 0.001}) check_false_alarms(p, level);
   }
-  SUBCASE("a rare event: one seed in 16, the largest relative variance that is tested at 400 seeds") {
-    const auto p = square_tests(
-        15, [rare = std::bernoulli_distribution(1 / 16.0)](auto& engine) mutable { return rare(engine) ? 16.0 : 0.0; });
-    check_false_alarms(p, 0.01);
-    check_false_alarms(p, 0.001);
-  }
+  CHECK(symmetry_test(std::vector<double>(10, 2.0)) == doctest::Approx(2 * std::exp(-5.0)));
+  CHECK(symmetry_test(std::vector<double>(10, 1e-15)) == 1);
+  CHECK(symmetry_test({}) == 1);
 }
 
-TEST_CASE("rounding decides where squares are constant") {
-  CHECK(mean_of_squares_test(0.99999, 0, 1e-4) == 1);
-  CHECK(mean_of_squares_test(1.001, 0, 1e-4) == 0);
-  CHECK(mean_of_squares_test(0.999, 0, 1e-4) == 0);
-  CHECK(mean_of_squares_test(1.3, 0.01, 0.1) == doctest::Approx(mean_of_squares_test(1.2, 0.01, 0)));
+TEST_CASE("rare and common events: no false alarms, at ten events and with adapted weights; another probability is found") {
+  for (const double p : {0.001, 0.3}) {
+    for (const int count : {10, 100}) {
+      const auto p_values = p_values_of([&](auto& engine) {
+        EventTest test;
+        std::bernoulli_distribution event(p);
+        double weight = 1;
+        for (int i = 0; i < count; ++i) {
+          const bool hit = event(engine);
+          test.add(weight, p, hit);
+          weight = hit ? -weight : weight;
+        }
+        return test.p_value();
+      });
+      for (const double level : {0.01, 0.001}) check_false_alarms(p_values, level);
+    }
+  }
+  EventTest wrong;
+  for (int i = 0; i < 1000; ++i) wrong.add(1, 0.5, i % 5 < 3);
+  CHECK(wrong.p_value() < 1e-6);
+}
+
+TEST_CASE("cosines: no false alarms where one seed in 1000 holds the variance; another scale is found") {
+  // 31.6 with probability 1/2000 and -31.6 with the same: variance 1.
+  const double size = std::sqrt(1000.0);
+  const auto rare = [&](double u) { return 0.999 + 0.001 * std::cos(u * size); };
+  for (const int count : {10, 400}) {
+    const auto p_values = p_values_of([&](auto& engine) {
+      CosineTest test(1, 0, rare);
+      for (int i = 0; i < count; ++i) test.add(engine() % 1000 == 0 ? size : 0);
+      return test.p_value();
+    });
+    for (const double level : {0.01, 0.001}) check_false_alarms(p_values, level);
+  }
+  // Normal numbers, whose characteristic function is exp(-u^2 / 2), and normal numbers of twice their variance.
+  for (const double deviation : {1.0, std::sqrt(2.0)}) {
+    CosineTest test(1, 0, [](double u) { return std::exp(-u * u / 2); });
+    std::mt19937_64 engine(1);
+    std::normal_distribution<> normal(0, deviation);
+    for (int i = 0; i < 400; ++i) test.add(normal(engine));
+    CHECK((test.p_value() < 1e-6) == (deviation > 1));
+  }
 }

@@ -24,7 +24,7 @@ double constant_of(const TreeSettings& settings) { return settings.walk.constant
 
 TreeSketch library_tree(Backend& backend) {
   return [&backend](const WalkSample& sample, const TreeSettings& settings, std::uint32_t seed) {
-    const Draws draws(seed, "checks of balancekv", HeadPrompt{});
+    const Draws draws(seed, "checks of balancekv", sample.head);
     const Buffer<const float> keys = backend.adopt(std::vector(sample.keys), sample.n, sample.d);
     Buffer<const float> values;
     if (sample.dv > 0) values = backend.adopt(std::vector(sample.values), sample.n, sample.dv);

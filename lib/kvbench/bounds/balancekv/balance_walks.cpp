@@ -34,12 +34,13 @@ WalkSample walk_sample(const Subject& subject, Index n, bool with_values) {
       .n = std::min(n, subject.tokens()), .d = subject.d(), .dv = with_values ? subject.dv() : 0, .scale = subject.head.scale};
   sample.keys.assign(subject.keys.begin(), subject.keys.begin() + sample.n * sample.d);
   sample.values.assign(subject.values.begin(), subject.values.begin() + sample.n * sample.dv);
+  sample.head = subject.head;
   return sample;
 }
 
 SignWalk library_walk(Backend& backend) {
   return [&backend](const WalkSample& sample, const WalkSettings& settings, std::uint32_t seed) {
-    const Draws draws(seed, "checks of balancekv", HeadPrompt{});
+    const Draws draws(seed, "checks of balancekv", sample.head);
     WalkRows rows{.keys = backend.adopt(std::vector(sample.keys), sample.n, sample.d),
                   .starts = {0, static_cast<std::int32_t>(sample.n)}};
     if (sample.dv > 0) rows.values = backend.adopt(std::vector(sample.values), sample.n, sample.dv);
@@ -48,7 +49,7 @@ SignWalk library_walk(Backend& backend) {
   };
 }
 
-double Radii::r() const { return std::exp(key / 2) * value; }
+double Radii::log_r() const { return key / 2 + std::log(value); }
 
 Radii radii(const WalkSample& sample) {
   Radii found{.value = sample.dv == 0 ? 1.0 : 0.0};
@@ -104,6 +105,10 @@ std::vector<double> QueryRows::total() const {
   return sum;
 }
 
+double QueryRows::relative(double factor, double exponent) const {
+  return factor > 0 ? std::exp(std::log(factor) + exponent - shift) : 0;
+}
+
 std::vector<QueryRows> query_rows(const WalkSample& sample, const std::vector<float>& queries) {
   std::vector<QueryRows> all;
   const Index count = static_cast<Index>(queries.size()) / sample.d, s = sample.outputs();
@@ -111,10 +116,13 @@ std::vector<QueryRows> query_rows(const WalkSample& sample, const std::vector<fl
     const std::span<const float> query(queries.data() + q * sample.d, static_cast<std::size_t>(sample.d));
     QueryRows& out = all.emplace_back();
     out.outputs = s;
-    out.feature_norm = std::exp(double{sample.scale} * squared_norm(query) / 2);
+    out.log_feature_norm = double{sample.scale} * squared_norm(query) / 2;
+    std::vector<double> logits;
+    for (Index i = 0; i < sample.n; ++i) logits.push_back(double{sample.scale} * dot(query, sample.key(i)));
+    if (!logits.empty()) out.shift = std::ranges::max(logits);
     double squares = 0;
     for (Index i = 0; i < sample.n; ++i) {
-      const double e = std::exp(double{sample.scale} * dot(query, sample.key(i)));
+      const double e = std::exp(logits[static_cast<std::size_t>(i)] - out.shift);
       for (Index c = 0; c < s; ++c) {
         out.rows.push_back(sample.dv == 0 ? e : e * double{sample.values[static_cast<std::size_t>(i * s + c)]});
       }
@@ -142,7 +150,7 @@ WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries,
   const std::vector<std::int32_t> whole = {0, static_cast<std::int32_t>(sample.n)};
   for (Index seed = 0; seed < seeds; ++seed) {
     context.poll();
-    const WalkSigns walked = walk(sample, settings, static_cast<std::uint32_t>(seed));
+    const WalkSigns walked = walk(sample, settings, context.seed(seed));
     const std::vector<double> weights(walked.signs.begin(), walked.signs.end());
     for (std::size_t q = 0; q < queries.size(); ++q) runs.errors[q].push_back(weighted_norm(queries[q], weights));
     runs.failed += walked.fails > 0;

@@ -21,6 +21,7 @@ struct WalkSample {
   float scale = 1;
   std::vector<float> keys;    ///< [n, d]
   std::vector<float> values;  ///< [n, dv]
+  HeadPrompt head;            ///< whose draws are used; its arrays are not
 
   Index outputs() const { return dv == 0 ? 1 : dv; }  ///< s of the theorems
   std::span<const float> key(Index i) const { return {keys.data() + i * d, static_cast<std::size_t>(d)}; }
@@ -34,10 +35,10 @@ using SignWalk = std::function<WalkSigns(const WalkSample&, const WalkSettings&,
 /// softmax_balance(), the implementation of the methods, on a backend.
 SignWalk library_walk(Backend& backend);
 
-/// key = a max |k|^2 and value = max |v|. R = exp(key / 2) value overflows on keys of real models, so the two are kept apart.
+/// key = a max |k|^2 and value = max |v|. R = exp(key / 2) value overflows for long keys, so only its logarithm is formed.
 struct Radii {
   double key = 0, value = 1;
-  double r() const;
+  double log_r() const;
 };
 Radii radii(const WalkSample& sample);
 
@@ -56,14 +57,20 @@ double sub_gaussian_norm(Index s, double log_probability);
 /// Bound on the probability that any of n steps of a walk exceeds c R^2: 2 n exp(1/2 - c).
 double fail_bound(double c, Index n);
 
-/// The vectors exp(a <k_i, q>) v_i of one query.
+/// The vectors exp(a <k_i, q>) v_i of one query, relative to exp(shift): exponentials of long keys overflow. All lengths and bounds
+/// that they are compared with are relative to exp(shift) too.
 struct QueryRows {
   Index outputs = 1;
-  std::vector<double> rows;  ///< [n, outputs]
-  double feature_norm = 1;   ///< |phi(q)| = exp(a |q|^2 / 2)
-  double absolute = 0;       ///< sum of the lengths of the rows, which no signed sum exceeds
-  double random_signs = 0;   ///< root of the sum of their squares: root mean square of sums with random signs
+  double shift = 0;             ///< the largest logit
+  std::vector<double> rows;     ///< [n, outputs]
+  double log_feature_norm = 0;  ///< ln |phi(q)| = a |q|^2 / 2
+  double absolute = 0;          ///< sum of the lengths of the rows, which no signed sum exceeds
+  double random_signs = 0;      ///< root of the sum of their squares: root mean square of sums with random signs
   std::vector<double> total() const;
+  /// factor exp(exponent - shift); infinite where it overflows. factor >= 0.
+  double relative(double factor, double exponent) const;
+  /// factor R |phi(q)|, the unit of all bounds.
+  double bound(double factor, const Radii& radius) const { return relative(factor, radius.log_r() + log_feature_norm); }
 };
 std::vector<QueryRows> query_rows(const WalkSample& sample, const std::vector<float>& queries);
 /// Length of the sum of weight_i row_i.

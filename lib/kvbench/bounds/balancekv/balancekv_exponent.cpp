@@ -18,7 +18,7 @@ struct Halved {
 };
 
 WalkSample rows_of(const WalkSample& sample, const std::vector<std::int32_t>& ids) {
-  WalkSample out{.n = std::ssize(ids), .d = sample.d, .dv = sample.dv, .scale = sample.scale};
+  WalkSample out{.n = std::ssize(ids), .d = sample.d, .dv = sample.dv, .scale = sample.scale, .head = sample.head};
   for (const std::int32_t id : ids) {
     out.keys.insert(out.keys.end(), sample.keys.begin() + id * sample.d, sample.keys.begin() + (id + 1) * sample.d);
     out.values.insert(out.values.end(), sample.values.begin() + id * sample.dv, sample.values.begin() + (id + 1) * sample.dv);
@@ -74,11 +74,12 @@ std::string describe(std::span<const double> slopes, const Interval& interval, d
 double p_of_inverse(std::span<const double> slopes) {
   const double centre = mean(slopes), error = standard_error(slopes);
   if (error == 0) return centre <= flattest ? 1 : 0;
-  return std::erfc((centre - flattest) / error / std::numbers::sqrt2) / 2;
+  const double beyond = student_p((centre - flattest) / error, static_cast<double>(slopes.size()) - 1) / 2;
+  return centre > flattest ? beyond : 1 - beyond;
 }
 
 void run_balancekv_exponent(CheckContext& context) {
-  const ExponentSetup setup;
+  const ExponentSetup setup{.seed_offset = context.options.seed_offset};
   const WalkSample sample = walk_sample(*context.subject, setup.tokens, true);
   // Half = smaller changes the total weight at every round, half = exact does not. Greedy signs show the effect on the slope.
   for (const auto& [constant, pairs] : {std::pair("paper", true), {"tight", true}, {"greedy", true}, {"greedy", false}}) {
@@ -92,7 +93,7 @@ void run_balancekv_exponent(CheckContext& context) {
 
 BlockSigns library_blocks(const std::string& constant, bool pairs, Backend& backend) {
   return [constant, pairs, &backend](const WalkSample& list, const std::vector<std::int32_t>& starts, std::uint32_t draw) {
-    const Draws draws(draw, "checks of balancekv, exponent", HeadPrompt{});
+    const Draws draws(draw, "checks of balancekv, exponent", list.head);
     WalkRows rows{.keys = backend.adopt(std::vector(list.keys), list.n, list.d), .starts = starts};
     if (list.dv > 0) rows.values = backend.adopt(std::vector(list.values), list.n, list.dv);
     for (Index i = 0; i < list.n; ++i) rows.uniforms.push_back(draws.uniform(i));
@@ -110,15 +111,16 @@ std::vector<double> error_slopes(const WalkSample& sample, const std::vector<flo
   for (Index seed = 0; seed < setup.seeds; ++seed) {
     poll();
     Halved list;
+    const std::uint32_t draw_seed = setup.seed_offset + static_cast<std::uint32_t>(seed);
     // The list starts at a random token, which is the only random number where signs are greedy.
-    const double start = Draws(static_cast<std::uint32_t>(seed), "checks of balancekv, start", HeadPrompt{}).uniform(0);
+    const double start = Draws(draw_seed, "checks of balancekv, start", sample.head).uniform(0);
     for (Index i = 0; i < sample.n; ++i) {
       list.ids.push_back(static_cast<std::int32_t>((i + static_cast<Index>(start * static_cast<double>(sample.n))) % sample.n));
     }
     std::vector<double> x, y;
     for (Index round = 0; round < setup.rounds && std::ssize(list.ids) >= 4; ++round) {
       const Index block = growing ? std::ssize(list.ids) : setup.fixed_block;
-      halve(list, sample, block, signs, static_cast<std::uint32_t>(seed * 64 + round));
+      halve(list, sample, block, signs, draw_seed * 64 + static_cast<std::uint32_t>(round));
       if (list.ids.empty()) break;
       x.push_back(std::log(static_cast<double>(list.ids.size())));
       y.push_back(mean_log_error(asked, list, sample.n));
@@ -134,8 +136,7 @@ void check_exponent(CheckContext& context, const WalkSample& sample, const std::
   const double samples = slope_of_samples(setup.rounds);
   for (const bool growing : {false, true}) {
     const auto slopes = error_slopes(sample, queries, setup, growing, signs, [&] { context.poll(); });
-    const std::vector<double> ones(slopes.size(), 1.0);
-    const Interval interval = bootstrap_mean(slopes, ones, 1);
+    const Interval interval = student_interval(slopes);
     // The theorem is about growing blocks; the row of fixed blocks is for comparison.
     CheckRow& row = context.add(growing ? CheckKind::claim : CheckKind::data,
                                 growing ? "block = the list, error ~ 1/memory" : "fixed block");

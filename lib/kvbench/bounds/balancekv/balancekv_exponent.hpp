@@ -18,6 +18,7 @@ struct ExponentSetup {
   Index fixed_block = 32;
   Index rounds = 4;
   Index seeds = 30;
+  std::uint32_t seed_offset = 0;
 };
 
 /// Assigns signs to a list in blocks, for one round of one seed.

@@ -40,17 +40,18 @@ class Theorem32Check {
   }
 
   void discrepancy(const WalkRuns& runs, const std::string& tier, double QueryTrials::*decides) {
-    const double tail = std::log(2 / setup_.delta), r = radii(sample_).r();
+    const double tail = std::log(2 / setup_.delta);
+    const Radii radius = radii(sample_);
     const double spread = sub_gaussian_norm(sample_.outputs(), tail);
     const auto s = static_cast<double>(sample_.outputs()), n = static_cast<double>(sample_.n);
     const std::vector<double> norms2 = relative_norms2(sample_);
     const double tight_c = WalkConstant{WalkConstant::Kind::tight}.of(sample_.n, setup_.delta / 2);
     std::vector<QueryTrials> trials;
     for (std::size_t q = 0; q < queries_.size(); ++q) {
-      const double unit = queries_[q].feature_norm * r;
-      QueryTrials trial{.literal = 30 * std::sqrt(s) * std::log(n * s / setup_.delta) * unit,
-                        .tight = std::sqrt(sub_gaussian(tight_c)) * spread * unit,
-                        .data = std::sqrt(sub_gaussian(tight_c, norms2)) * spread * unit,
+      const auto bound = [&](double factor) { return queries_[q].bound(factor, radius); };
+      QueryTrials trial{.literal = bound(30 * std::sqrt(s) * std::log(n * s / setup_.delta)),
+                        .tight = bound(std::sqrt(sub_gaussian(tight_c)) * spread),
+                        .data = bound(std::sqrt(sub_gaussian(tight_c, norms2)) * spread),
                         .trivial = queries_[q].absolute,
                         .errors = runs.errors[q]};
       trial.bound = trial.*decides;

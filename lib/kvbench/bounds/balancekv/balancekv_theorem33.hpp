@@ -23,10 +23,6 @@ struct Theorem33Setup {
 void check_theorem33(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
                      const Theorem33Setup& setup, const TreeSketch& sketch);
 
-/// Two-sided p-value of "independent values have this mean": Student's statistic against the normal law. 0 where all values are
-/// equal and differ from the mean by more than rounding.
-double mean_test(std::span<const double> values, double expected);
-
 Claim balancekv_theorem33();
 
 }  // namespace kvbench

@@ -11,16 +11,17 @@ namespace {
 
 void add_discrepancy(CheckContext& context, const PlainVectors& vectors, const WalkRuns& runs, const std::string& tier,
                      double QueryTrials::*decides, const std::string& params) {
-  const double delta = context.options.delta, r = radii(vectors.sample).r(), n = static_cast<double>(vectors.sample.n);
+  const double delta = context.options.delta, n = static_cast<double>(vectors.sample.n);
+  const Radii radius = radii(vectors.sample);
   const double c = WalkConstant{WalkConstant::Kind::tight}.of(vectors.sample.n, delta / 2);
   // The half of delta that is not for FAIL is divided between the two tails of one dimension.
   const double tail = std::sqrt(2 * std::log(4 / delta));
   std::vector<QueryTrials> trials;
   for (std::size_t q = 0; q < vectors.queries.size(); ++q) {
-    const double unit = r * vectors.queries[q].feature_norm;
-    QueryTrials trial{.literal = 30 * std::log(n / delta) * unit,
-                      .tight = std::sqrt(sub_gaussian(c)) * tail * unit,
-                      .data = std::sqrt(sub_gaussian(c, relative_norms2(vectors.sample))) * tail * unit,
+    const auto bound = [&](double factor) { return vectors.queries[q].bound(factor, radius); };
+    QueryTrials trial{.literal = bound(30 * std::log(n / delta)),
+                      .tight = bound(std::sqrt(sub_gaussian(c)) * tail),
+                      .data = bound(std::sqrt(sub_gaussian(c, relative_norms2(vectors.sample))) * tail),
                       .trivial = vectors.queries[q].absolute,
                       .errors = runs.errors[q]};
     trial.bound = trial.*decides;
@@ -35,8 +36,9 @@ void add_discrepancy(CheckContext& context, const PlainVectors& vectors, const W
 void run_balancekv_theorem34(CheckContext& context) {
   for (const Index n : {64, 256}) {
     if (n > 64 && context.subject->tokens() <= 64) break;
-    check_theorem34(context, plain_vectors(context.subject->keys, context.subject->queries, context.subject->d(), n),
-                    n > 64 ? std::min<Index>(context.options.seeds, 100) : context.options.seeds,
+    PlainVectors vectors = plain_vectors(context.subject->keys, context.subject->queries, context.subject->d(), n);
+    vectors.sample.head = context.subject->head;
+    check_theorem34(context, vectors, n > 64 ? std::min<Index>(context.options.seeds, 100) : context.options.seeds,
                     library_walk(context.backend));
   }
 }
@@ -52,7 +54,7 @@ PlainVectors plain_vectors(const std::vector<float>& vectors, const std::vector<
   for (Index q = 0; q < static_cast<Index>(directions.size()) / d; ++q) {
     const std::span<const float> u(directions.data() + q * d, static_cast<std::size_t>(d));
     QueryRows& rows = plain.queries.emplace_back();
-    rows.feature_norm = std::sqrt(squared_norm(u));
+    rows.log_feature_norm = std::log(squared_norm(u)) / 2;
     double squares = 0;
     for (Index i = 0; i < sample.n; ++i) {
       const double product = dot(sample.value(i), u);

@@ -15,7 +15,7 @@ namespace kvbench {
 /// Vectors for a walk without feature map, which uses their own inner products.
 struct PlainVectors {
   WalkSample sample;               ///< keys of zero, vectors as values
-  std::vector<QueryRows> queries;  ///< rows <u_i, u>; feature_norm = |u|
+  std::vector<QueryRows> queries;  ///< rows <u_i, u>; ln |u| in place of ln |phi(q)|
 };
 PlainVectors plain_vectors(const std::vector<float>& vectors, const std::vector<float>& directions, Index d, Index n);
 

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numbers>
 
-#include <unsupported/Eigen/SpecialFunctions>
+#include <kvbench/bounds/law_tests.hpp>
 
 namespace kvbench {
 namespace {
@@ -16,34 +15,23 @@ constexpr double walk_constant = 1, largest_key_norm2 = 0.5;
 /// Rounding error of p in fp32: steps whose p is this close to 0 or 1 are not tested.
 constexpr double probability_rounding = 1e-4;
 
-/// Steps with similar p: signs that are +1, their expected number, and its variance.
-struct StepClass {
-  double plus = 0, expected = 0, variance = 0;
-};
-
 struct StepSums {
-  std::array<StepClass, 10> classes;
+  std::array<EventTest, 10> classes;  ///< steps with similar p
+  EventTest drift;
   double score = 0, information = 0;  ///< of the coefficient of x = <w, u> / (c R^2)
 
   void add(double p, double x, bool plus) {
-    StepClass& similar = classes[static_cast<std::size_t>(std::min(9.0, p * 10))];
-    const double variance = p * (1 - p);
-    similar.plus += plus;
-    similar.expected += p;
-    similar.variance += variance;
+    classes[static_cast<std::size_t>(std::min(9.0, p * 10))].add(1, p, plus);
+    drift.add(x, p, plus);
     // Likelihood score of p = 1/2 - beta x / 2 at beta = 1, variance p (1 - p).
-    score += -x / 2 * ((plus ? 1 : 0) - p) / variance;
-    information += x * x / 4 / variance;
+    score += -x / 2 * ((plus ? 1 : 0) - p) / (p * (1 - p));
+    information += x * x / 4 / (p * (1 - p));
   }
 
-  double chi_square() const {
-    double statistic = 0, degrees = 0;
-    for (const StepClass& steps : classes) {
-      if (steps.variance < 10) continue;
-      statistic += (steps.plus - steps.expected) * (steps.plus - steps.expected) / steps.variance;
-      degrees += 1;
-    }
-    return degrees == 0 ? 1 : Eigen::numext::igammac(degrees / 2, statistic / 2);
+  double classes_p() const {
+    double least = 1;
+    for (const EventTest& steps : classes) least = std::min(least, steps.p_value());
+    return std::min(1.0, least * static_cast<double>(classes.size()));
   }
 };
 
@@ -83,11 +71,9 @@ StepLaw step_law(const WalkSample& sample, double c, Index seeds, const SignWalk
     }
   }
   law.mean_bias /= static_cast<double>(std::max<std::int64_t>(law.steps, 1));
-  law.chi_square = sums.chi_square();
-  if (sums.information > 0) {
-    law.drift = std::erfc(std::abs(sums.score) / std::sqrt(sums.information) / std::numbers::sqrt2);
-    law.drift_ratio = 1 + sums.score / sums.information;
-  }
+  law.classes = sums.classes_p();
+  law.drift = sums.drift.p_value();
+  if (sums.information > 0) law.drift_ratio = 1 + sums.score / sums.information;
   return law;
 }
 
@@ -118,7 +104,7 @@ namespace {
 void add_step_rows(CheckContext& context, const StepLaw& law, const std::string& params) {
   CheckRow& fit = context.add(CheckKind::law, "sign of a step, classes of p");
   fit.params = params;
-  fit.p_value = law.chi_square;
+  fit.p_value = law.classes;
   fit.text = fmt::format("{} steps, mean |p - 1/2| = {:.3g}", law.steps, law.mean_bias);
   CheckRow& drift = context.add(CheckKind::law, "sign of a step, drift");
   drift.params = params;
@@ -151,7 +137,10 @@ void check_walk(CheckContext& context, const WalkSample& sample, const SignWalk&
   gram.bound = 0;
   gram.count_exceptions(gram.measured < 0, 1);
   gram.text = "negative pivot of the Gram matrix over R^2; 0: none beyond rounding";
-  add_step_rows(context, step_law(sample, walk_constant, context.options.seeds, walk, [&] { context.poll(); }), params);
+  const SignWalk from_offset = [&](const WalkSample& s, const WalkSettings& settings, std::uint32_t seed) {
+    return walk(s, settings, context.seed(seed));
+  };
+  add_step_rows(context, step_law(sample, walk_constant, context.options.seeds, from_offset, [&] { context.poll(); }), params);
 }
 
 Claim balancekv_walk() {

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-
-#include <Eigen/Dense>
+#include <complex>
 
 #include <kvbench/bounds/law_tests.hpp>
 #include <kvbench/bounds/query_trials.hpp>
@@ -13,72 +12,79 @@
 namespace kvbench {
 namespace {
 
-/// tr(Sigma^2) / tr(Sigma)^2 of one centred term Y with Sigma = E Y Y^T: 1 / (number of directions that carry the error).
-double concentration(const Subject& subject, const SubgenValues& values, std::span<const double> x, const ProductLaw& law) {
-  const Index dv = subject.dv();
-  // Rows sqrt(mu) a_i v_i / |v_i|: their Gram matrix is E X X^T.
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> rows(subject.tokens(), dv);
-  for (Index i = 0; i < subject.tokens(); ++i) {
-    const double norm2 = values.norms2[static_cast<std::size_t>(i)];
-    const double factor = norm2 > 0 ? std::sqrt(values.mu / norm2) * x[static_cast<std::size_t>(i)] : 0;
-    for (Index c = 0; c < dv; ++c) rows(i, c) = factor * double{subject.value(i)[static_cast<std::size_t>(c)]};
+constexpr std::size_t directions = 3;  // in which the law of z is tested
+
+/// V^T a, then directions that do not depend on the data.
+std::vector<std::vector<double>> tested_directions(const SubgenQuery& query) {
+  std::vector<std::vector<double>> all = {query.product};
+  for (std::uint32_t i = 1; i < directions; ++i) {
+    std::vector<double>& u = all.emplace_back();
+    for (std::uint32_t c = 0; c < query.product.size(); ++c)
+      u.push_back(standard_normal(philox4x32({{i, c, 0, 0}}, {0xa33, 0})));
   }
-  Eigen::MatrixXd sigma = rows.transpose() * rows;
-  const Eigen::Map<const Eigen::VectorXd> mean(law.mean.data(), dv);
-  sigma -= mean * mean.transpose();
-  return sigma.squaredNorm() / (sigma.trace() * sigma.trace());
+  return all;
 }
 
-/// Numbers min(a, cap |v|), the law of z for them, and the relative variance of one |z - V^T x|^2.
-struct CappedProduct {
-  std::vector<double> cap;  ///< by token; empty: none is needed
-  ProductLaw law;
-  double relative_variance = 0;
+/// <z - V^T a, u> is the mean of s independent numbers Y, which are y_i with probability |v_i|^2 / mu.
+struct Projected {
+  std::vector<double> share, y;
+  double mean = 0, variance = 0;  ///< of <z, u>, and of the sum over slots
+
+  Projected(const Subject& subject, const SubgenValues& values, const SubgenQuery& query, const std::vector<double>& u,
+            Index s) {
+    mean = dot(query.product, u);
+    for (std::size_t i = 0; i < query.a.size(); ++i) {
+      if (values.norms2[i] == 0) continue;
+      share.push_back(values.norms2[i] / values.mu);
+      y.push_back(query.a[i] / share.back() * dot(u, subject.value(static_cast<Index>(i))) - mean);
+      variance += share.back() * y.back() * y.back() / static_cast<double>(s);
+    }
+  }
+  double largest() const {
+    double most = 0;
+    for (const double x : y) most = std::max(most, std::abs(x));
+    return most;
+  }
+  std::complex<double> characteristic(double u, Index s) const {
+    std::complex<double> one = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) one += std::polar(share[i], u * y[i] / static_cast<double>(s));
+    return std::pow(one, static_cast<double>(s));
+  }
 };
-
-/// The largest cap on a_i / |v_i| at which the kurtosis of one term lets `seeds` squared errors average out. Where tokens with
-/// short values and large exponentials hold the variance, no number of seeds at hand draws them; the identity holds for capped
-/// numbers as well.
-CappedProduct testable_product(const Subject& subject, const SubgenValues& values, const SubgenQuery& query, Index s,
-                               Index seeds) {
-  const double slots = static_cast<double>(s), enough = slots * std::max(1.0, static_cast<double>(seeds) / 25 - 2);
-  const std::size_t n = query.a.size();
-  double cap = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (values.norms2[i] > 0) cap = std::max(cap, query.a[i] / std::sqrt(values.norms2[i]));
-  }
-  CappedProduct capped{.cap = std::vector<double>(n)};
-  std::vector<double> x(n);
-  for (int halvings = 0; halvings < 60; ++halvings, cap *= 0.5) {
-    for (std::size_t i = 0; i < n; ++i) x[i] = std::min(query.a[i], capped.cap[i] = cap * std::sqrt(values.norms2[i]));
-    capped.law = product_law(subject, values, x, s);
-    if (capped.law.kurtosis <= enough) break;
-  }
-  if (x == query.a) capped.cap.clear();
-  const double spread = concentration(subject, values, x, capped.law);
-  capped.relative_variance = (capped.law.kurtosis - 1) / slots + 2 * (slots - 1) / slots * spread;
-  return capped;
-}
 
 struct ProductTrials {
   std::vector<QueryTrials> markov, bernstein;
   std::vector<ProductLaw> laws;
-  std::vector<CappedProduct> capped;
-  std::vector<double> along, squares;  ///< over seeds: <z - V^T a, u>, and |z - V^T x|^2 with capped numbers x
+  std::vector<std::vector<CosineTest>> shapes;  ///< [query][direction]
+  std::vector<double> along, squares;           ///< over seeds: <z - V^T a, u>, and |z - V^T a|^2
 };
+
+/// How far <z, u> may be off because logits are fp32.
+double product_rounding(const Subject& subject, const SubgenQuery& query, double length, double largest) {
+  return logit_rounding(subject, query) * (length + largest);
+}
 
 ProductTrials product_trials(const CheckContext& context, const SubgenValues& values, std::span<const SubgenQuery> queries,
                              Index s) {
   const Subject& subject = *context.subject;
   ProductTrials trials{.along = std::vector<double>(queries.size()), .squares = std::vector<double>(queries.size())};
   for (const SubgenQuery& query : queries) {
-    trials.laws.push_back(product_law(subject, values, query.a, s));
-    const ProductBounds eta = product_bounds(trials.laws.back(), values, query, s, subject.d(), context.options.delta);
-    const double trivial = std::sqrt(query.product2 / (query.norm2 * values.op2));
+    const ProductLaw law = product_law(subject, values, query.a, s);
+    const ProductBounds eta = product_bounds(law, values, query, s, subject.d(), context.options.delta);
+    const double unit = std::sqrt(query.norm2 * values.op2), length = std::sqrt(query.product2), trivial = length / unit;
+    const double rounding = product_rounding(subject, query, length, law.largest * static_cast<double>(s)) / unit;
     trials.markov.push_back(
-        {.literal = eta.markov_literal, .tight = eta.markov_tight, .bound = eta.markov_tight, .trivial = trivial});
-    trials.bernstein.push_back({.tight = eta.markov_tight, .data = eta.bernstein, .bound = eta.bernstein, .trivial = trivial});
-    trials.capped.push_back(testable_product(subject, values, query, s, context.options.seeds));
+        {.literal = eta.markov_literal, .tight = eta.markov_tight, .bound = eta.markov_tight + rounding, .trivial = trivial});
+    trials.bernstein.push_back(
+        {.tight = eta.markov_tight, .data = eta.bernstein, .bound = eta.bernstein + rounding, .trivial = trivial});
+    trials.laws.push_back(law);
+    std::vector<CosineTest>& shapes = trials.shapes.emplace_back();
+    for (const std::vector<double>& u : tested_directions(query)) {
+      const Projected z(subject, values, query, u, s);
+      shapes.emplace_back(z.variance > 0 ? std::sqrt(z.variance) : 1,
+                          product_rounding(subject, query, std::abs(z.mean), z.largest()),
+                          [&](double scale) { return z.characteristic(scale, s); });
+    }
   }
   return trials;
 }
@@ -88,14 +94,15 @@ void try_product(const Subject& subject, const SubgenSketch& sketch, const Subge
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const SubgenQuery& query = queries[q];
     const std::vector<double> a = subgen_exponentials(sketch, static_cast<Index>(q), query.shift);
-    const std::vector<double> z = subgen_z(subject, sketch, a);
-    const double error = std::sqrt(squared_distance(z, query.product) / (query.norm2 * values.op2));
+    std::vector<double> away = subgen_z(subject, sketch, a);
+    for (std::size_t c = 0; c < away.size(); ++c) away[c] -= query.product[c];
+    const double error = std::sqrt(squared_norm(away) / (query.norm2 * values.op2));
     trials.markov[q].errors.push_back(error);
     trials.bernstein[q].errors.push_back(error);
-    for (std::size_t c = 0; c < z.size(); ++c)
-      trials.along[q] += (z[c] - query.product[c]) * query.product[c] / std::sqrt(query.product2);
-    const CappedProduct& capped = trials.capped[q];
-    trials.squares[q] += squared_distance(capped.cap.empty() ? z : subgen_z(subject, sketch, a, capped.cap), capped.law.mean);
+    if (query.product2 > 0) trials.along[q] += dot(away, query.product) / std::sqrt(query.product2);
+    trials.squares[q] += squared_norm(away);
+    const auto tested = tested_directions(query);
+    for (std::size_t i = 0; i < directions; ++i) trials.shapes[q][i].add(dot(away, tested[i]));
   }
 }
 
@@ -112,7 +119,7 @@ void add_product_mean(CheckContext& context, std::span<const SubgenQuery> querie
     const double p = bernstein_tail(std::abs(trials.along[q]) / seeds - rounding, law.along / seeds, law.largest / seeds);
     if (p >= least) continue;
     least = p;
-    row.measured = 1 + trials.along[q] / seeds / length;
+    row.measured = length > 0 ? 1 + trials.along[q] / seeds / length : 1;
   }
   row.bound = 1;
   row.p_value = std::min(1.0, least * static_cast<double>(queries.size()));
@@ -120,29 +127,30 @@ void add_product_mean(CheckContext& context, std::span<const SubgenQuery> querie
                          queries.size());
 }
 
-void add_product_variance(CheckContext& context, std::span<const SubgenQuery> queries, const std::string& params,
+void add_product_variance(CheckContext& context, std::span<const SubgenQuery> queries, const std::string& params, Index s,
                           const ProductTrials& trials) {
   CheckRow& row = context.add(CheckKind::law, "E |z - V^T a|^2 = (|a|^2 |V|_F^2 - |V^T a|^2) / s");
   row.params = params;
   const auto seeds = static_cast<double>(context.options.seeds);
-  double least = 2, left_out = 0;
-  std::string ratios;
+  const auto slots = static_cast<double>(s), tests = static_cast<double>(queries.size() * directions);
+  double least = 2, spread = 0;
   for (std::size_t q = 0; q < queries.size(); ++q) {
-    const CappedProduct& capped = trials.capped[q];
-    left_out = std::max(left_out, 1 - capped.law.variance / trials.laws[q].variance);
-    const double ratio = trials.squares[q] / seeds / capped.law.variance, cv2 = capped.relative_variance / seeds;
-    const double p = mean_of_squares_test(ratio, cv2, 0);
-    if (p >= least) continue;
-    least = p;
-    row.measured = ratio;
-    ratios = fmt::format("{:.3f}, expected 1 +- {:.3f}", ratio, 2 * std::sqrt(cv2));
+    for (const CosineTest& shape : trials.shapes[q]) {
+      const double p = shape.p_value();
+      if (p >= least) continue;
+      least = p;
+      const double variance = trials.laws[q].variance;
+      row.measured = variance > 0 ? trials.squares[q] / seeds / variance : 1;
+      spread = std::sqrt(((trials.laws[q].kurtosis - 1) / slots + 2 * (slots - 1) / slots) / seeds);
+    }
   }
   row.bound = 1;
-  row.p_value = std::min(1.0, least * static_cast<double>(queries.size()));
+  row.p_value = std::min(1.0, least * tests);
   row.text = fmt::format(
-      "measured over exact: {}, worst of {} queries; capped where short values hold the variance, at most {:.2g} of "
-      "it is left out",
-      ratios, queries.size(), std::max(0.0, left_out));
+      "measured over exact, expected 1 +- at most {:.3g}; tested by the characteristic functions of <z, u>, u = V^T a and {} "
+      "other "
+      "directions, all of the variance included; worst of {} queries",
+      spread, directions - 1, queries.size());
 }
 
 double tail_driver(const SubgenValues& values, std::span<const SubgenQuery> queries) {
@@ -208,11 +216,11 @@ void check_product(CheckContext& context, const SubgenValues& values, std::span<
   ProductTrials trials = product_trials(context, values, queries, s);
   for (Index seed = 0; seed < context.options.seeds; ++seed) {
     context.poll();
-    try_product(*context.subject, sketcher(static_cast<std::uint32_t>(seed)), values, queries, trials);
+    try_product(*context.subject, sketcher(context.seed(seed)), values, queries, trials);
   }
   const std::string params = fmt::format("s={}", s);
   add_product_mean(context, queries, params, trials);
-  add_product_variance(context, queries, params, trials);
+  add_product_variance(context, queries, params, s, trials);
   const auto tier = [&](std::string part, const std::vector<QueryTrials>& of) {
     CheckRow& row = context.add(CheckKind::theorem, std::move(part));
     row.params = params;

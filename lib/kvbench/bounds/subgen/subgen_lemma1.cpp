@@ -195,7 +195,7 @@ void check_entry_counts(CheckContext& context, const SubgenValues& values, Index
   for (Index seed = 0; seed < context.options.seeds; ++seed) {
     context.poll();
     // Other seeds than those of the slots, whose draws these would repeat.
-    const SubgenSketch sketch = sketcher(static_cast<std::uint32_t>(context.options.seeds + seed));
+    const SubgenSketch sketch = sketcher(context.seed(context.options.seeds + seed));
     for (std::size_t e = 0; e < sketch.ids.size(); ++e) {
       const auto id = static_cast<std::size_t>(sketch.ids[e]);
       const double held = sketch.num[e] * static_cast<double>(count) * values.norms2[id] / values.mu;
@@ -217,7 +217,7 @@ void check_slots(CheckContext& context, const SubgenValues& values, std::span<co
   Histories histories;
   for (Index seed = 0; seed < context.options.seeds; ++seed) {
     context.poll();
-    histories.push_back(history(static_cast<std::uint32_t>(seed), times));
+    histories.push_back(history(context.seed(seed), times));
   }
   for (std::size_t t = 0; t < times.size(); ++t) add_slot_row(context, values, times[t], t, histories);
   add_pairs(context, values, times.back(), histories);

@@ -200,7 +200,7 @@ void check_samples(CheckContext& context, const SubgenSetup& setup, const Sketch
   const auto shared = std::ranges::count_if(setup.sizes, [](double size) { return size > 1; });
   for (Index seed = 0; shared > 0 && seed < context.options.seeds; ++seed) {
     context.poll();
-    count_samples(setup, sketcher(static_cast<std::uint32_t>(seed)), samples);
+    count_samples(setup, sketcher(context.seed(seed)), samples);
   }
   const auto show = [&](std::string part, std::span<const Stratum> strata, std::string text) {
     CheckRow& row = context.add(CheckKind::law, std::move(part));

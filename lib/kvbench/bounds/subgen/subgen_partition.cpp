@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 
 #include <kvbench/bounds/law_tests.hpp>
 #include <kvbench/bounds/query_trials.hpp>
@@ -10,44 +11,29 @@
 namespace kvbench {
 namespace {
 
-/// Numbers min(a, cap / n_i) and the law of tau for them.
-struct CappedTau {
-  std::vector<double> cap;  ///< by token
-  TauLaw law;
-  double relative_variance = 0;  ///< of one (tau - Z)^2: E (tau-Z)^4 / (E (tau-Z)^2)^2 - 1
-};
-
-CappedTau cap_at(const SubgenQuery& query, const SubgenSetup& setup, double cap) {
-  CappedTau capped;
-  std::vector<double> x;
-  for (std::size_t i = 0; i < query.a.size(); ++i) {
-    capped.cap.push_back(cap / setup.sizes[static_cast<std::size_t>(setup.partition.labels[i])]);
-    x.push_back(std::min(query.a[i], capped.cap.back()));
+/// E exp(i u (tau - Z)): samples of different clusters are independent, and those of one cluster are drawn alike.
+std::complex<double> tau_characteristic(std::span<const double> x, const SubgenSetup& setup, double u) {
+  const std::size_t m = setup.sizes.size();
+  const auto t = static_cast<double>(setup.params.t);
+  const auto label = [&](std::size_t i) { return static_cast<std::size_t>(setup.partition.labels[i]); };
+  std::vector<double> sums(m);
+  for (std::size_t i = 0; i < x.size(); ++i) sums[label(i)] += x[i];
+  std::vector<std::complex<double>> one(m);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double n = setup.sizes[label(i)];
+    one[label(i)] += std::polar(1 / n, u * (n * x[i] - sums[label(i)]) / t);
   }
-  capped.law = tau_law(x, setup);
-  capped.relative_variance = 2 + capped.law.cumulant4 / (capped.law.variance * capped.law.variance);
-  return capped;
-}
-
-/// The largest cap at which the mean of `seeds` squared errors is known to a fifth or so. Where rare tokens hold the variance
-/// no number of seeds at hand shows it; the identity holds for capped exponentials as well.
-CappedTau testable_tau(const SubgenQuery& query, const SubgenSetup& setup, Index seeds) {
-  double largest = 0;
-  for (std::size_t i = 0; i < query.a.size(); ++i)
-    largest = std::max(largest, query.a[i] * setup.sizes[static_cast<std::size_t>(setup.partition.labels[i])]);
-  const double enough = std::max(3.0, static_cast<double>(seeds) / 25);
-  CappedTau capped = cap_at(query, setup, largest);
-  for (int halvings = 0; halvings < 40 && capped.law.variance > 0 && capped.relative_variance > enough; ++halvings)
-    capped = cap_at(query, setup, largest *= 0.5);
-  return capped;
+  std::complex<double> product = 1;
+  for (const std::complex<double>& f : one) product *= std::pow(f, t);
+  return product;
 }
 
 struct TauTrials {
   Index seeds = 0;
   std::vector<QueryTrials> by_union, by_variance, by_data;
-  std::vector<CappedTau> capped;
   std::vector<TauLaw> laws;
-  std::vector<double> sums, squares;  ///< over seeds, of tau - Z, and of its square with capped exponentials
+  std::vector<CosineTest> shapes;
+  std::vector<double> sums, squares;  ///< over seeds, of tau - Z and of its square
 };
 
 TauTrials tau_trials(const CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries, Index seeds) {
@@ -64,7 +50,10 @@ TauTrials tau_trials(const CheckContext& context, const SubgenSetup& setup, std:
     trials.by_variance.push_back({.tight = eta.variance_tight, .bound = eta.variance_tight + rounding, .trivial = 1});
     trials.by_data.push_back(
         {.tight = eta.variance_tight, .data = eta.variance_data, .bound = eta.variance_data + rounding, .trivial = 1});
-    trials.capped.push_back(testable_tau(query, setup, seeds));
+    const TauLaw& law = trials.laws.back();
+    // Where nothing is random there is nothing to test, and the scale is arbitrary.
+    trials.shapes.emplace_back(law.variance > 0 ? std::sqrt(law.variance) : 1, rounding * law.total,
+                               [&](double u) { return tau_characteristic(query.a, setup, u); });
   }
   return trials;
 }
@@ -75,10 +64,10 @@ void try_tau(const SubgenSketch& sketch, std::span<const SubgenQuery> queries, T
     const double tau = subgen_tau(sketch, a);
     const double error = std::abs(tau / queries[q].total - 1);
     for (auto* tier : {&trials.by_union, &trials.by_variance, &trials.by_data}) (*tier)[q].errors.push_back(error);
-    trials.sums[q] += tau - queries[q].total;
-    const CappedTau& capped = trials.capped[q];
-    const double difference = subgen_tau(sketch, a, capped.cap) - capped.law.total;
+    const double difference = tau - queries[q].total;
+    trials.sums[q] += difference;
     trials.squares[q] += difference * difference;
+    trials.shapes[q].add(difference);
   }
 }
 
@@ -111,19 +100,16 @@ void add_tau_variance(CheckContext& context, const SubgenSetup& setup, std::span
   CheckRow& row = context.add(CheckKind::law, "E (tau - Z)^2 = sum n_i^2 var_i / t");
   row.params = setup.text();
   const auto seeds = static_cast<double>(trials.seeds);
-  double least = 2, tested = 0, left_out = 0;
+  double least = 2, tested = 0, spread = 0;
   for (std::size_t q = 0; q < queries.size(); ++q) {
-    const CappedTau& capped = trials.capped[q];
-    if (!varies(context, queries[q], capped.law)) continue;
+    const TauLaw& law = trials.laws[q];
+    if (!varies(context, queries[q], law)) continue;
     tested += 1;
-    left_out = std::max(left_out, 1 - capped.law.variance / trials.laws[q].variance);
-    const double ratio = trials.squares[q] / seeds / capped.law.variance;
-    // Where all that is random is the choice between two keys, every squared error is the same number, but for rounding.
-    const double off = logit_rounding(*context.subject, queries[q]) * capped.law.total / std::sqrt(capped.law.variance);
-    const double p = mean_of_squares_test(ratio, capped.relative_variance / seeds, off * (2 + off));
+    const double p = trials.shapes[q].p_value();
     if (p >= least) continue;
     least = p;
-    row.measured = ratio;
+    row.measured = trials.squares[q] / seeds / law.variance;
+    spread = std::sqrt((2 + law.cumulant4 / (law.variance * law.variance)) / seeds);
   }
   if (tested == 0) {
     row.assumptions = false;
@@ -133,9 +119,9 @@ void add_tau_variance(CheckContext& context, const SubgenSetup& setup, std::span
   row.bound = 1;
   row.p_value = std::min(1.0, least * tested);
   row.text = fmt::format(
-      "measured over exact, worst of {} queries; capped where rare tokens hold the variance, at most {:.2g} of "
-      "it is left out",
-      tested, left_out);
+      "measured over exact, expected 1 +- {:.3g}; tested by the characteristic function of tau, all of the variance included; "
+      "worst of {} queries",
+      spread, tested);
 }
 
 void run_subgen_partition(CheckContext& context) {
@@ -205,7 +191,7 @@ void check_partition(CheckContext& context, const SubgenSetup& setup, std::span<
   TauTrials trials = tau_trials(context, setup, queries, exact ? 1 : context.options.seeds);
   for (Index seed = 0; seed < trials.seeds; ++seed) {
     context.poll();
-    try_tau(sketcher(static_cast<std::uint32_t>(seed)), queries, trials);
+    try_tau(sketcher(context.seed(seed)), queries, trials);
   }
   add_tau_mean(context, setup, queries, trials);
   add_tau_variance(context, setup, queries, trials);

@@ -76,15 +76,6 @@ SubgenSketch SubgenRunner::read(const CompressedCache& cache, bool answers) cons
   return sketch;
 }
 
-namespace {
-
-double capped(const SubgenSketch& sketch, std::span<const double> exponentials, std::size_t entry,
-              std::span<const double> cap) {
-  return cap.empty() ? exponentials[entry] : std::min(exponentials[entry], cap[static_cast<std::size_t>(sketch.ids[entry])]);
-}
-
-}  // namespace
-
 std::vector<double> subgen_exponentials(const SubgenSketch& sketch, Index query, double shift) {
   const auto row = sketch.logits.begin() + query * static_cast<Index>(sketch.ids.size());
   std::vector<double> a(row, row + static_cast<Index>(sketch.ids.size()));
@@ -92,18 +83,17 @@ std::vector<double> subgen_exponentials(const SubgenSketch& sketch, Index query,
   return a;
 }
 
-double subgen_tau(const SubgenSketch& sketch, std::span<const double> exponentials, std::span<const double> cap) {
+double subgen_tau(const SubgenSketch& sketch, std::span<const double> exponentials) {
   double tau = 0;
-  for (std::size_t e = 0; e < sketch.ids.size(); ++e) tau += sketch.den[e] * capped(sketch, exponentials, e, cap);
+  for (std::size_t e = 0; e < sketch.ids.size(); ++e) tau += sketch.den[e] * exponentials[e];
   return tau;
 }
 
-std::vector<double> subgen_z(const Subject& subject, const SubgenSketch& sketch, std::span<const double> exponentials,
-                             std::span<const double> cap) {
+std::vector<double> subgen_z(const Subject& subject, const SubgenSketch& sketch, std::span<const double> exponentials) {
   std::vector<double> z(static_cast<std::size_t>(subject.dv()));
   for (std::size_t e = 0; e < sketch.ids.size(); ++e) {
     if (sketch.num[e] == 0) continue;
-    const double weight = sketch.num[e] * capped(sketch, exponentials, e, cap);
+    const double weight = sketch.num[e] * exponentials[e];
     const auto value = subject.value(sketch.ids[e]);
     for (std::size_t c = 0; c < value.size(); ++c) z[c] += weight * double{value[c]};
   }

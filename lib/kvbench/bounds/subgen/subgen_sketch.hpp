@@ -43,11 +43,9 @@ class SubgenRunner {
 
 /// exp(logit - shift) of each entry for one query.
 std::vector<double> subgen_exponentials(const SubgenSketch& sketch, Index query, double shift);
-/// tau of these exponentials. A token's exponential is at most cap[token] where `cap` is given: the laws of z and tau hold for
-/// any numbers in place of the exponentials.
-double subgen_tau(const SubgenSketch& sketch, std::span<const double> exponentials, std::span<const double> cap = {});
-/// z [dv], in the same way.
-std::vector<double> subgen_z(const Subject& subject, const SubgenSketch& sketch, std::span<const double> exponentials,
-                             std::span<const double> cap = {});
+/// tau of these exponentials.
+double subgen_tau(const SubgenSketch& sketch, std::span<const double> exponentials);
+/// z [dv] of these exponentials.
+std::vector<double> subgen_z(const Subject& subject, const SubgenSketch& sketch, std::span<const double> exponentials);
 
 }  // namespace kvbench

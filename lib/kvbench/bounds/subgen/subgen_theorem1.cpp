@@ -160,7 +160,7 @@ void check_attention(CheckContext& context, std::string part, const SubgenSetup&
   }
   for (Index seed = 0; seed < seeds; ++seed) {
     context.poll();
-    const SubgenSketch sketch = sketcher(static_cast<std::uint32_t>(seed));
+    const SubgenSketch sketch = sketcher(context.seed(seed));
     for (std::size_t q = 0; q < queries.size(); ++q) {
       double error2 = 0;
       for (std::size_t c = 0; c < queries[q].product.size(); ++c) {
