@@ -13,7 +13,7 @@
 namespace kvbench {
 namespace {
 
-constexpr Index stream_dim = 16, stream_centres = 32, stream_queries = 4;
+constexpr Index stream_queries = 4;
 constexpr double cluster_deviation = 0.1;   // of a coordinate from that of its centre; coordinates of centres are about 1
 constexpr double exponent_tolerance = 0.1;  // terms of lower order change a slope over these lengths by less
 
@@ -21,11 +21,12 @@ double stream_normal(std::uint32_t row, std::uint32_t col, std::uint32_t what) {
   return standard_normal(philox4x32({{row, col, what, 0}}, {11, 0xc057}));
 }
 
-std::vector<float> stream_rows(Index count, std::uint32_t what, bool clustered) {
+std::vector<float> stream_rows(Index count, const CostShape& shape, std::uint32_t what, bool clustered) {
+  const auto dim = static_cast<std::uint32_t>(shape.dim), centres = static_cast<std::uint32_t>(shape.centres);
   std::vector<float> out;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(count); ++i) {
-    for (std::uint32_t c = 0; c < stream_dim; ++c) {
-      const double around = clustered ? stream_normal(i % stream_centres, c, 9) + cluster_deviation * stream_normal(i, c, what)
+    for (std::uint32_t c = 0; c < dim; ++c) {
+      const double around = clustered ? stream_normal(i % centres, c, 9) + cluster_deviation * stream_normal(i, c, what)
                                       : stream_normal(i, c, what);
       out.push_back(static_cast<float>(around));
     }
@@ -33,19 +34,19 @@ std::vector<float> stream_rows(Index count, std::uint32_t what, bool clustered) 
   return out;
 }
 
-HeadPrompt head_of(Index n, Backend& backend) {
+HeadPrompt head_of(Index n, const CostShape& shape, Backend& backend) {
   HeadPrompt head{.scale = 0.25F};
-  head.keys = cost_keys(n, backend);
-  head.values = backend.adopt(stream_rows(n, 1, false), n, stream_dim);
-  head.observed = backend.adopt(stream_rows(stream_queries, 2, false), stream_queries, stream_dim);
+  head.keys = cost_keys(n, backend, shape);
+  head.values = backend.adopt(stream_rows(n, shape, 1, false), n, shape.dim);
+  head.observed = backend.adopt(stream_rows(stream_queries, shape, 2, false), stream_queries, shape.dim);
   for (Index i = 0; i < stream_queries; ++i)
     head.observed_positions.push_back(static_cast<std::int32_t>(n - stream_queries + i));
   return head;
 }
 
 /// Queries after the context, which attend to all of it.
-QueryBlock queries_of(Index n, Backend& backend) {
-  QueryBlock block{.queries = backend.adopt(stream_rows(stream_queries, 3, false), stream_queries, stream_dim)};
+QueryBlock queries_of(Index n, const CostShape& shape, Backend& backend) {
+  QueryBlock block{.queries = backend.adopt(stream_rows(stream_queries, shape, 3, false), stream_queries, shape.dim)};
   for (Index i = 0; i < stream_queries; ++i) block.positions.push_back(static_cast<std::int32_t>(n + i));
   block.first = backend.adopt(std::vector<std::int32_t>(stream_queries, 0), stream_queries);
   block.last = backend.adopt(std::vector<std::int32_t>(stream_queries, static_cast<std::int32_t>(n)), stream_queries);
@@ -65,22 +66,25 @@ double entries_per_query(const EntryTables& tables, Backend& backend) {
 
 }  // namespace
 
-Buffer<const float> cost_keys(Index n, Backend& backend) { return backend.adopt(stream_rows(n, 0, true), n, stream_dim); }
+Buffer<const float> cost_keys(Index n, Backend& backend, const CostShape& shape) {
+  return backend.adopt(stream_rows(n, shape, 0, true), n, shape.dim);
+}
 
 Work work_of(const CostCase& what, Index n, Backend& backend) {
   const MethodInfo& info = find_method(what.method);
-  const HeadPrompt head = head_of(n, backend);
-  const QueryBlock block = queries_of(n, backend);
+  const HeadPrompt head = head_of(n, what.shape, backend);
+  const QueryBlock block = queries_of(n, what.shape, backend);
   Work work;
   const double start = backend.cost().flops;
   const auto cache = info.prepare_head(head, info.bind(what.settings), backend)(what.budget(n), 0);
   const double compressed = backend.cost().flops;
   const EntryTables tables = cache->entries(block);
-  AttentionState state = empty_state(backend, stream_queries, stream_dim);
+  AttentionState state = empty_state(backend, stream_queries, what.shape.dim);
   attend(backend, {head.keys, head.values, head.scale, 1}, block, tables, state);
   work.compress_flops = compressed - start;
   work.query_flops = (backend.cost().flops - compressed) / static_cast<double>(stream_queries);
-  const Bytes bytes = account(cache->footprint(), Element::f16, entries_per_query(tables, backend), n, stream_dim, stream_dim);
+  const Bytes bytes =
+      account(cache->footprint(), Element::f16, entries_per_query(tables, backend), n, what.shape.dim, what.shape.dim);
   work.bytes = bytes.of(CostKind::memory);
   work.fast_bytes = bytes.fast;
   work.read_bytes = bytes.read;
@@ -97,19 +101,19 @@ double growth(const std::vector<Index>& lengths, const std::vector<double>& y) {
   return x.size() < 2 ? 0 : slope(x, log_y);
 }
 
-void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const std::vector<Index>& lengths,
-                const std::vector<double>& y, double stated, const std::string& complexity) {
+void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const std::vector<Index>& sizes,
+                const std::vector<double>& y, double stated, const std::string& complexity, const std::string& variable) {
   CheckRow& row = context.add(CheckKind::cost, part);
   row.source = "synthetic:cost";
   std::string settings;
   for (const Assignment& a : what.settings) settings += fmt::format("{}{}={}", settings.empty() ? "" : ";", a.name, a.value);
   row.params = settings.empty() ? what.method : what.method + ";" + settings;
-  row.measured = growth(lengths, y);
+  row.measured = growth(sizes, y);
   row.bound = stated + exponent_tolerance;
   row.count_exceptions(!(row.measured <= row.bound), 1);
   row.text = fmt::format(
-      "stated {}, exponent {:.2f}; fitted exponent {:.3f} over n = {} to {}, where the value goes from {:.4g} to {:.4g}",
-      complexity, stated, row.measured, lengths.front(), lengths.back(), y.front(), y.back());
+      "stated {}, exponent {:.2f}; fitted exponent {:.3f} over {} = {} to {}, where the value goes from {:.4g} to {:.4g}",
+      complexity, stated, row.measured, variable, sizes.front(), sizes.back(), y.front(), y.back());
 }
 
 }  // namespace kvbench

@@ -20,23 +20,28 @@ struct Work {
   double read_bytes = 0;  ///< per query
 };
 
-/// Keys [n, 16] around 32 centres.
-Buffer<const float> cost_keys(Index n, Backend& backend);
+/// Keys and values have `dim` numbers; keys lie around `centres` centres, in turn.
+struct CostShape {
+  Index dim = 16, centres = 32;
+};
+Buffer<const float> cost_keys(Index n, Backend& backend, const CostShape& shape = {});
 
 struct CostCase {
   std::string method;
   std::vector<Assignment> settings;
   std::function<Index(Index)> budget;  ///< in tokens, for n tokens
+  CostShape shape;
 };
-/// Runs the method on a head with n of these keys and values of the same dimension; seed 0.
+/// Runs the method on a head of n tokens; seed 0.
 Work work_of(const CostCase& what, Index n, Backend& backend);
 
 /// Slope of ln y over ln n; 0 where all y are 0.
 double growth(const std::vector<Index>& lengths, const std::vector<double>& y);
 
-/// Adds the row that the fitted exponent of y is at most `stated`, with a tolerance for terms of lower order.
-void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const std::vector<Index>& lengths,
-                const std::vector<double>& y, double stated, const std::string& complexity);
+/// Adds the row that the fitted exponent of y over the sizes of `variable` is at most `stated`, with a tolerance for terms of lower
+/// order.
+void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const std::vector<Index>& sizes,
+                const std::vector<double>& y, double stated, const std::string& complexity, const std::string& variable = "n");
 
 Claim subgen_cost();
 Claim balancekv_cost();

@@ -39,6 +39,18 @@ struct Series {
   }
 };
 
+/// Adds the growth of one number at n = 2048 over another size than n; `at` gives the case of a size.
+void add_other_growth(CheckContext& context, const std::string& part, const std::string& variable,
+                      const std::vector<Index>& sizes, const std::function<CostCase(Index)>& at, double Work::*field,
+                      double stated, const std::string& complexity) {
+  std::vector<double> y;
+  for (const Index size : sizes) {
+    context.poll();
+    y.push_back(work_of(at(size), 2048, context.backend).*field);
+  }
+  add_growth(context, part, at(sizes.front()), sizes, y, stated, complexity, variable);
+}
+
 /// Fitted exponent of log2(n / t) over the lengths.
 double log_growth(double t) {
   std::vector<double> y;
@@ -80,6 +92,23 @@ void run_subgen_cost(CheckContext& context) {
   add_subgen_stream(context, s.what, 2);
   s.row(context, "a query", &Work::query_flops, 0, "O(d (m t + s)), sublinear in n");
   s.row(context, "memory", &Work::bytes, 0, "O(d (m t + s)), sublinear in n");
+  const auto text = [](Index x) { return std::to_string(x); };
+  for (const auto& [part, field] : {std::pair("memory", &Work::bytes), {"a query", &Work::query_flops}}) {
+    const auto grows = [&, part = part, field = field](const char* variable, const std::function<CostCase(Index)>& at) {
+      add_other_growth(context, fmt::format("{}, over {}", part, variable), variable, {4, 8, 16, 32}, at, field, 1,
+                       "O(d (m t + s))");
+    };
+    grows("t", [&](Index t) { return CostCase{"subgen", {{"delta", "2"}, {"t", text(t)}, {"s", "1"}}, fixed_budget}; });
+    grows("s / 16", [&](Index x) {
+      return CostCase{"subgen", {{"delta", "2"}, {"t", "1"}, {"s", text(16 * x)}}, fixed_budget};
+    });
+    grows("d", [&](Index d) {
+      return CostCase{"subgen", {{"delta", text(d)}, {"t", "4"}, {"s", "64"}}, fixed_budget, {.dim = d}};
+    });
+    grows("m", [&](Index m) {
+      return CostCase{"subgen", {{"delta", "2"}, {"t", "4"}, {"s", "1"}}, fixed_budget, {.centres = m}};
+    });
+  }
 }
 
 void run_balancekv_cost(CheckContext& context) {
@@ -90,6 +119,17 @@ void run_balancekv_cost(CheckContext& context) {
   const Series stream(context, {"balancekv", {{"half", "smaller"}, {"mode", "stream"}, {"t", "64"}}, half}, [](Index n) {
     return Assignment{"rounds", std::to_string(static_cast<int>(std::lround(std::log2(static_cast<double>(n) / 64))))};
   });
+  const auto at_t = [](Index t) {
+    return CostCase{"balancekv", {{"half", "smaller"}, {"mode", "stream"}, {"t", std::to_string(t)}, {"rounds", "3"}}, half};
+  };
+  add_other_growth(context, "stream of n tokens, over t", "t", {16, 32, 64, 128}, at_t, &Work::compress_flops, 2,
+                   "O(n d t^2 T)");
+  add_other_growth(context, "memory of a stream, over t", "t", {16, 32, 64, 128}, at_t, &Work::bytes, 1, "O(d t T)");
+  const auto at_d = [](Index d) {
+    return CostCase{"balancekv", {{"half", "smaller"}, {"block", "256"}, {"rounds", "1"}}, half, {.dim = d}};
+  };
+  add_other_growth(context, "a halving in blocks of 256, over d", "d", {8, 16, 32, 64}, at_d, &Work::compress_flops, 1,
+                   "O((d + s) b n)");
   const double levels = log_growth(64);
   stream.row(context, "memory of a stream, t = 64, T = log2(n/t)", &Work::bytes, levels, "O(d t T)");
   stream.row(context, "stream of n tokens, t = 64, T = log2(n/t)", &Work::compress_flops, 1 + levels, "O(n d t^2 T)");
