@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include <kvbench/bounds/rates.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
 namespace kvbench {
@@ -69,6 +70,7 @@ std::vector<CheckRow> FinishedRows::judged(double alpha) const {
     for (const auto& [check, rows] : rows_) all.insert(all.end(), rows.begin(), rows.end());
   }
   judge(all, alpha);
+  name_largest_constants(all);
   return all;
 }
 
