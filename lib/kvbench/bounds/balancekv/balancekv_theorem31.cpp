@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numbers>
 
 #include <kvbench/bounds/vectors.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/methods/sampling/balancekv_stream.hpp>
-#include <kvbench/methods/sampling/merge_and_reduce.hpp>
 
 namespace kvbench {
 namespace {
@@ -25,6 +25,9 @@ std::map<int, std::vector<Index>> buckets(const WalkSample& sample) {
   }
   return found;
 }
+
+/// The numbers that `balancekv` holds of keys and values at t and T after the whole stream, in the memory that its paper counts.
+double numbers_held(const Subject& subject, const Theorem31Setup& setup, double delta, Backend& backend);
 
 /// One query: the exact sums, and bounds on their errors.
 struct StreamQuery {
@@ -76,7 +79,9 @@ class Theorem31Check {
     equation2(outputs);
     denominator(sums);
     looseness();
-    for (const bool literal : {true, false}) memory(literal);
+    if (context_.subject == nullptr) return;
+    literal_memory();
+    tight_memory();
   }
 
  private:
@@ -109,6 +114,7 @@ class Theorem31Check {
     const double cut = setup_.eps / (2 * static_cast<double>(sample_.n)) * std::exp(-radius_.key) * radius_.value;
     double variance = 0;
     std::vector<double> dropped(queries_.size());
+    kept_buckets_ = 0;
     for (const auto& [bucket, tokens] : buckets(sample_)) {
       if (std::ldexp(1.0, bucket) <= cut) {
         for (std::size_t q = 0; q < queries_.size(); ++q) {
@@ -138,19 +144,25 @@ class Theorem31Check {
   void equation2(std::vector<QueryTrials>& trials) {
     for (std::size_t q = 0; q < queries_.size(); ++q) {
       trials[q].tight = trials[q].bound = queries_[q].tight() / queries_[q].right_side;
-      // The error of an output of zero is at most the length of the longest value.
-      trials[q].trivial = radius_.value / queries_[q].right_side;
+      trials[q].trivial = length(queries_[q].exact) / queries_[q].right_side;  // the error of an output of 0
     }
     CheckRow& row = context_.add(CheckKind::theorem, "Eq. 2, tight constants");
     row.params = params();
     std::vector<double> medians;
     for (const QueryTrials& trial : trials) medians.push_back(quantile(trial.errors, 0.5));
     row.text = fmt::format(
-        "errors over |softmax| |V|_F; median over queries of the median error {:.3g}; an output of 0 has the error {:.3g} "
-        "at the first query; of {} tokens, N keeps {:.4g} and D {:.4g} on average",
-        quantile(medians, 0.5), length(queries_[0].exact) / queries_[0].right_side, sample_.n,
-        held_num_ / static_cast<double>(setup_.seeds), held_den_ / static_cast<double>(setup_.seeds));
+        "errors over |softmax| |V|_F; trivial: an output of 0; median over queries of the median error {:.3g}; of {} tokens, N "
+        "keeps "
+        "{:.4g} and D {:.4g} on average",
+        quantile(medians, 0.5), sample_.n, held_num_ / static_cast<double>(setup_.seeds),
+        held_den_ / static_cast<double>(setup_.seeds));
     fill_worst_query(row, trials, setup_.delta);
+    const double s = static_cast<double>(sample_.dv), n = static_cast<double>(sample_.n);
+    const double shape = std::pow(std::log(s * n), 2) * std::sqrt(s) * std::exp(2 * key_) / static_cast<double>(setup_.t);
+    std::vector<BoundShape> shapes;
+    for (const QueryTrials& trial : trials) shapes.push_back({.shape = shape, .errors = trial.errors});
+    // 30 for O, and 3 for the rescaling of eps.
+    add_constant(context_, params(), shapes, setup_.delta, 90, "ln^2(s n) sqrt(s) e^(2 a r^2) / t");
   }
 
   void denominator(std::vector<QueryTrials>& trials) {
@@ -177,29 +189,77 @@ class Theorem31Check {
         quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
   }
 
-  /// The number of tokens that one instance keeps at the theorem's t for eps, against the number in the cache.
-  void memory(bool literal) {
-    const double n = static_cast<double>(context_.subject != nullptr ? context_.subject->tokens() : sample_.n);
-    const double s = static_cast<double>(sample_.dv), delta = setup_.delta;
-    const double c = 0.5 + std::log(2 * n / delta);
-    const double factor = literal ? 30 * std::pow(std::log(s * n), 2) * std::sqrt(s)
-                                  : 2 * std::sqrt(sub_gaussian(c)) * sub_gaussian_norm(sample_.dv, std::log(2 / delta));
-    const double t = factor * std::exp(2 * key_) / setup_.eps, levels = std::ceil(std::max(0.0, std::log2(n / t)));
-    CheckRow& row =
-        context_.add(CheckKind::theorem, literal ? "memory at eps, literal constants" : "memory at eps, tight constants");
+  /// eps that the derivation grants at t and T, for the worst query.
+  double granted(Index t, Index levels) {
+    setup_.t = t;
+    setup_.levels = levels;
+    bound_sums();
+    double eps = 0;
+    for (const StreamQuery& query : queries_) eps = std::max(eps, query.tight() / query.right_side);
+    return eps;
+  }
+
+  /// The proof's t for eps / 3, its number of buckets of N, and D, over the exact cache, for n tokens.
+  double literal_ratio(double n) const {
+    const double s = static_cast<double>(sample_.dv), d = static_cast<double>(sample_.d), eps = setup_.eps / 3;
+    const double t = 30 * std::pow(std::log(s * n), 2) * std::sqrt(s) * std::exp(2 * key_) / eps;
+    const double levels = std::ceil(std::max(0.0, std::log2(n / t)));
+    const double buckets = std::ceil(std::log2(2 * n / eps) + key_ / std::numbers::ln2);
+    return t * (levels + 1) * (buckets * (d + s) + d) / (n * (d + s));
+  }
+
+  void literal_memory() {
+    const auto n = static_cast<double>(context_.subject->tokens());
+    CheckRow& row = context_.add(CheckKind::theorem, "memory at eps, literal constants");
     row.params = fmt::format("eps={};n={};a r^2={:.3g}", setup_.eps, n, key_);
-    row.bound = (literal ? row.literal : row.tight) = t * (levels + 1);
-    row.trivial = n;
-    row.text = fmt::format("tokens t (T + 1) of one instance at t = {:.3g}, which is {:.3g} of the cache", t, row.bound / n);
-    if (row.bound >= n) return;
-    const Index even = static_cast<Index>(t) / 2 * 2;
-    row.measured = static_cast<double>(held_up_to(static_cast<Index>(n), even, static_cast<Index>(levels)));
+    row.bound = row.literal = literal_ratio(n);
+    row.trivial = 1;
+    double needed = n;
+    while (literal_ratio(needed) >= 1 && needed < 1e100) needed *= 1.1;
+    row.text = fmt::format(
+        "numbers of all instances over those of the exact cache, at the proof's t for eps / 3; below 1 from n* = {} tokens on",
+        needed < 1e100 ? fmt::format("{:.2g}", needed) : "beyond 1e100");
+  }
+
+  /// The smallest t = 2, 4, 8, .. at which the derivation grants eps on the whole stream, with T = log2(n/t).
+  void tight_memory() {
+    const Subject& subject = *context_.subject;
+    const WalkSample all = walk_sample(subject, subject.tokens(), true);
+    Theorem31Check whole(context_, all, subject.queries, setup_, sketch_);
+    CheckRow& row = context_.add(CheckKind::theorem, "memory at eps, tight constants");
+    row.trivial = 1;
+    Index t = 2, levels = 0;
+    for (; t < all.n; t *= 2) {
+      levels = static_cast<Index>(std::ceil(std::log2(static_cast<double>(all.n) / static_cast<double>(t))));
+      if (whole.granted(t, levels) <= setup_.eps) break;
+    }
+    if (t >= all.n) {
+      t /= 2, levels = 1;
+      const double granted = whole.granted(t, levels);
+      row.params = fmt::format("eps={};n={};a r^2={:.3g}", setup_.eps, all.n, key_);
+      row.bound = row.tight = 1;
+      row.text = fmt::format("no t below n grants eps: t = {} grants {:.3g}, and the bound is the exact cache", t, granted);
+      return;
+    }
+    const double exact = static_cast<double>(all.n * (all.d + all.dv));
+    row.params =
+        fmt::format("eps={};n={};t*={};T={};a r^2={:.3g};buckets={}", setup_.eps, all.n, t, levels, key_, whole.kept_buckets_);
+    double numbers = static_cast<double>(std::min(all.n, t * (levels + 1)) * all.d);
+    for (const auto& [bucket, tokens] : buckets(all)) {
+      numbers += static_cast<double>(std::min<Index>(std::ssize(tokens), t * (levels + 1)) * (all.d + all.dv));
+    }
+    row.bound = row.tight = numbers / exact;
+    const Theorem31Setup at{.t = t, .levels = levels, .eps = setup_.eps, .delta = setup_.delta};
+    row.measured = numbers_held(subject, at, delta_of_calls(all, at), context_.backend) / exact;
     row.count_exceptions(row.measured > row.bound, 1);
+    row.text =
+        "numbers over those of the exact cache; bound: t (T + 1) tokens of each instance; measured: what the method holds at "
+        "t*";
   }
 
   CheckContext& context_;
   const WalkSample& sample_;
-  const Theorem31Setup& setup_;
+  Theorem31Setup setup_;
   const StreamSketch& sketch_;
   Radii radius_;
   std::vector<StreamQuery> queries_;
@@ -226,7 +286,9 @@ double delta_of_calls(const WalkSample& sample, const Theorem31Setup& setup) {
   return setup.delta / (2 * static_cast<double>(std::max<Index>(1, calls)));
 }
 
-StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend) {
+namespace {
+
+MakeCache stream_method(const HeadPrompt& head, const Theorem31Setup& setup, double delta, Backend& backend) {
   const MethodInfo& method = find_method("balancekv");
   const Assignment settings[] = {{"mode", "stream"},
                                  {"half", "exact"},
@@ -235,10 +297,24 @@ StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setu
                                  {"t", fmt::format("{}", setup.t)},
                                  {"rounds", fmt::format("{}", setup.levels)},
                                  {"eps", fmt::format("{}", setup.eps)}};
+  return method.prepare_head(head, method.bind(settings), backend);
+}
+
+double numbers_held(const Subject& subject, const Theorem31Setup& setup, double delta, Backend& backend) {
+  double numbers = 0;
+  for (const FootprintArray& array : stream_method(subject.head, setup, delta, backend)(2 * subject.tokens(), 0)->footprint()) {
+    if (!array.meta) numbers += static_cast<double>(array.rows * array.cols);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend) {
   HeadPrompt head = subject.head;
   head.keys = head.keys.slice(0, n);
   head.values = head.values.slice(0, n);
-  const MakeCache make = method.prepare_head(head, method.bind(settings), backend);
+  const MakeCache make = stream_method(head, setup, delta, backend);
   return [make, n, &backend](std::uint32_t seed) {
     StreamWeights weights{.num = std::vector<double>(static_cast<std::size_t>(n)),
                           .den = std::vector<double>(static_cast<std::size_t>(n))};

@@ -13,6 +13,7 @@ namespace {
 constexpr Index quarters = 4;
 constexpr double student_3 = 3.182;  // 97.5 % quantile of Student's t with 3 degrees of freedom
 constexpr Index prefixes = 5;        // n, n/2, n/4, ...
+constexpr double most_samples_per_cluster = 24;
 
 Index clusters_at(const Subject& subject, Index tokens, double delta, Backend& backend) {
   return leader_partition(backend, subject.head.keys.slice(0, tokens), static_cast<float>(delta), tokens).value().clusters();
@@ -47,6 +48,11 @@ void run_subgen_corollary1(CheckContext& context) {
   const Subject& subject = *context.subject;
   const double r = largest_query(subgen_queries(subject)), eps = context.options.eps;
   for (const SubgenSetup& setup : usual_setups(subject, r, context.backend)) {
+    if (subject.tokens() >= 64) {
+      check_memory_growth(
+          context, setup, cluster_growth(subject, setup.partition.radius, context.backend),
+          [&](const SubgenSetup& at, Index tokens) { return SubgenRunner(subject, at, context.backend).footprint(tokens); });
+    }
     const std::vector<double> counts = cluster_counts(setup.partition.labels);
     for (Index part = 0; part < prefixes; ++part) {
       const Index n = subject.tokens() >> (prefixes - 1 - part);
@@ -134,6 +140,36 @@ void check_sizes_nest(CheckContext& context, double delta, Index at_delta, Index
   row.bound = static_cast<double>(at_half);
   row.count_exceptions(at_delta > at_half, 1);
   row.text = fmt::format("the least number of clusters of diameter delta lies between {} and {}", at_delta, at_half);
+}
+
+void check_memory_growth(CheckContext& context, const SubgenSetup& setup, const Growth& growth,
+                         const std::function<Footprint(const SubgenSetup&, Index)>& footprint) {
+  const std::vector<double> counts = cluster_counts(setup.partition.labels);
+  const auto n = static_cast<Index>(counts.size());
+  std::vector<double> x, clusters, stated, declared;
+  for (Index part = prefixes; part-- > 0;) {
+    const Index tokens = n >> part;
+    const double log = std::log(static_cast<double>(tokens));
+    SubgenSetup at = clusters_alone(setup);
+    at.params.t = static_cast<Index>(std::ceil(most_samples_per_cluster * log / std::log(static_cast<double>(n))));
+    double numbers = 0;
+    for (const FootprintArray& array : footprint(at, tokens)) numbers += static_cast<double>(array.rows * array.cols);
+    x.push_back(log);
+    clusters.push_back(std::log(counts[static_cast<std::size_t>(tokens - 1)]));
+    stated.push_back(clusters.back() + std::log(static_cast<double>(at.params.t)));
+    declared.push_back(std::log(numbers));
+  }
+  CheckRow& row = context.add(CheckKind::cost, "memory along the stream grows like m' t, t ~ ln n");
+  row.params = setup.text();
+  row.measured = slope(x, declared);
+  row.bound = slope(x, stated) + 0.1;
+  row.count_exceptions(!(row.measured <= row.bound), 1);
+  row.text = fmt::format(
+      "fitted exponents over n = {} to {}: of the numbers that the method holds, {:.3f}; of m', {:.3f}, {}; bound: that of m' "
+      "t, "
+      "with 0.1 for terms of lower order",
+      n >> (prefixes - 1), n, row.measured, slope(x, clusters),
+      growth.interval.hi < 1 ? "sublinear" : "not shown to be sublinear, so that Corollary 1 promises nothing below n");
 }
 
 Claim subgen_size() {

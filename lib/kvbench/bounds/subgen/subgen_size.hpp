@@ -7,7 +7,7 @@
 // Corollary 1 requires that delta r = o(log n) and that m grows sublinearly. docs/theory/subgen.size.md, subgen.corollary1.md.
 #pragma once
 
-#include <kvbench/bounds/subgen/subgen_data.hpp>
+#include <kvbench/bounds/subgen/subgen_sketch.hpp>
 
 namespace kvbench {
 
@@ -27,6 +27,11 @@ Growth cluster_growth(const Subject& subject, float delta, Backend& backend);
 
 /// Adds the row m'(delta) <= m'(delta/2), with both as bounds of m(delta).
 void check_sizes_nest(CheckContext& context, double delta, Index at_delta, Index at_half);
+
+/// Adds the row of Corollary 1: with t ~ ln n, the numbers that the method holds grow along the stream no faster than m' t.
+/// `footprint`: of the method at a setup after some tokens.
+void check_memory_growth(CheckContext& context, const SubgenSetup& setup, const Growth& growth,
+                         const std::function<Footprint(const SubgenSetup&, Index)>& footprint);
 
 Claim subgen_size();
 Claim subgen_corollary1();

@@ -42,10 +42,7 @@ SubgenSketch SubgenRunner::answered(std::uint32_t seed) const { return read(*mak
 SubgenSketch SubgenRunner::kept(std::uint32_t seed) const { return read(*make_(setup_.budget, seed), false); }
 
 std::vector<SubgenSketch> SubgenRunner::stream(Index context, Index appended, std::uint32_t seed) const {
-  HeadPrompt head = subject_.head;
-  head.keys = subject_.head.keys.slice(0, context);
-  head.values = subject_.head.values.slice(0, context);
-  const auto cache = prepare(head, setup_, backend_)(setup_.budget, seed);
+  const auto cache = cache_of(context, seed);
   std::vector<SubgenSketch> sketches = {read(*cache, false)};
   for (Index i = context; i < context + appended; ++i) {
     cache->append({.first = i, .keys = subject_.head.keys.slice(i, 1), .values = subject_.head.values.slice(i, 1)});
@@ -54,7 +51,14 @@ std::vector<SubgenSketch> SubgenRunner::stream(Index context, Index appended, st
   return sketches;
 }
 
-Footprint SubgenRunner::footprint() const { return make_(setup_.budget, 0)->footprint(); }
+Footprint SubgenRunner::footprint(Index context) const { return cache_of(context, 0)->footprint(); }
+
+std::unique_ptr<CompressedCache> SubgenRunner::cache_of(Index context, std::uint32_t seed) const {
+  HeadPrompt head = subject_.head;
+  head.keys = subject_.head.keys.slice(0, context);
+  head.values = subject_.head.values.slice(0, context);
+  return prepare(head, setup_, backend_)(setup_.budget, seed);
+}
 
 SubgenSketch SubgenRunner::read(const CompressedCache& cache, bool answers) const {
   const EntryTables tables = cache.entries(block_);

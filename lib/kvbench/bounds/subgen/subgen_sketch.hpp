@@ -29,10 +29,12 @@ class SubgenRunner {
   SubgenSketch kept(std::uint32_t seed) const;
   /// Entries after `context` tokens at once and each of the next `appended` ones.
   std::vector<SubgenSketch> stream(Index context, Index appended, std::uint32_t seed) const;
-  Footprint footprint() const;
+  /// Of the cache of the first `context` tokens.
+  Footprint footprint(Index context) const;
 
  private:
   SubgenSketch read(const CompressedCache& cache, bool answers) const;
+  std::unique_ptr<CompressedCache> cache_of(Index context, std::uint32_t seed) const;
 
   const Subject& subject_;
   const SubgenSetup& setup_;
