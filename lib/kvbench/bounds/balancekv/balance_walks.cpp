@@ -162,6 +162,25 @@ WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries,
   return runs;
 }
 
+void add_vacuous(CheckContext& context, std::string part, const std::string& params, double needed, const std::string& unit) {
+  CheckRow& row = context.add(CheckKind::theorem, std::move(part));
+  row.params = params;
+  row.bound = row.literal = row.trivial = 1;
+  row.text = fmt::format("over the trivial bound; vacuous at every size that is run, and informative from {} on",
+                         needed < 1e100 ? fmt::format("{} = {:.2g}", unit, needed) : fmt::format("{} beyond 1e100", unit));
+}
+
+Index affordable_walks(const WalkSample& sample, Index seeds) {
+  const double work = static_cast<double>(sample.n * sample.n * (sample.d + sample.outputs()));
+  return std::min(seeds, std::max<Index>(10, static_cast<Index>(4e8 / work)));
+}
+
+std::vector<BoundShape> shapes_of(std::span<const QueryTrials> trials) {
+  std::vector<BoundShape> shapes;
+  for (const QueryTrials& trial : trials) shapes.push_back({.shape = trial.literal / 30, .errors = trial.errors});
+  return shapes;
+}
+
 void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const std::string& params) {
   CheckRow& row = context.add(CheckKind::theorem, "FAIL");
   row.params = params;

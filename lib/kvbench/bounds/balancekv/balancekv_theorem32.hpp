@@ -18,9 +18,13 @@ struct Theorem32Setup {
   Index seeds = 400;
   Index seeds_of_ratios = 100;  ///< for constants other than `tight`, whose rows only report ratios
 };
-/// Adds the rows of one sample: the discrepancy against three bounds, rates of FAIL, ratios to random signs, sizes of C'.
+/// Adds the rows of one sample: the discrepancy against the tight and the data bound, the fitted constant, rates of FAIL, ratios to random signs, sizes of C'.
 void check_theorem32(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
                      const Theorem32Setup& setup, const SignWalk& walk);
+
+/// Adds the row of the literal bound at the smallest number of tokens of the subject where it is below the trivial bound, with the
+/// values of the head or with v = 1; or one row with the n* at which it would be.
+void check_theorem32_literal(CheckContext& context, const Subject& subject, const Theorem32Setup& setup, const SignWalk& walk);
 
 Claim balancekv_theorem32();
 

@@ -23,6 +23,11 @@ struct Theorem33Setup {
 void check_theorem33(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
                      const Theorem33Setup& setup, const TreeSketch& sketch);
 
+/// Adds the row of the literal bound at T = 1, t = n/2 and the smallest n where it is below the trivial one, with the values of the
+/// head or with v = 1; or one row with n*.
+void check_theorem33_literal(CheckContext& context, const Subject& subject, const Theorem33Setup& setup,
+                             const TreeSketch& sketch);
+
 Claim balancekv_theorem33();
 
 }  // namespace kvbench

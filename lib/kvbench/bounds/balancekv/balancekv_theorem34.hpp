@@ -21,6 +21,13 @@ PlainVectors plain_vectors(const std::vector<float>& vectors, const std::vector<
 
 void check_theorem34(CheckContext& context, const PlainVectors& vectors, Index seeds, const SignWalk& walk);
 
+/// Adds the row of the literal bound at the smallest n where it is below the trivial one, or one row with n*.
+void check_theorem34_literal(CheckContext& context, Index tokens, const std::function<PlainVectors(Index)>& vectors_of,
+                             const SignWalk& walk);
+/// Adds the slopes of the discrepancy over n = 64 .. 4096 for the tight constant and for c = 1.
+void check_theorem34_rate(CheckContext& context, Index tokens, const std::function<PlainVectors(Index)>& vectors_of,
+                          const SignWalk& walk);
+
 Claim balancekv_theorem34();
 
 }  // namespace kvbench

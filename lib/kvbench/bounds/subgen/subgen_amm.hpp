@@ -8,6 +8,8 @@
 //   Bernstein:  with the same variance and the largest term, (mu max a_i/|v_i| + |V^T a|) / s: short values drive the tail.
 #pragma once
 
+#include <functional>
+
 #include <kvbench/bounds/subgen/subgen_sketch.hpp>
 
 namespace kvbench {
@@ -32,6 +34,11 @@ ProductBounds product_bounds(const ProductLaw& law, const SubgenValues& values, 
 
 void check_product(CheckContext& context, const SubgenValues& values, std::span<const SubgenQuery> queries, Index s,
                    const Sketcher& sketcher);
+
+/// Adds the row of the literal bound at s = 4 d / (p x^2), half of the trivial bound x of the best query, or one row with s*; and the
+/// slope of the error of z over s.
+void check_product_sizes(CheckContext& context, const SubgenValues& values, std::span<const SubgenQuery> queries,
+                         const std::function<Sketcher(Index s)>& sketcher_of);
 
 Claim subgen_amm();
 

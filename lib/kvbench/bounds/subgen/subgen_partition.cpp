@@ -7,9 +7,12 @@
 
 #include <kvbench/bounds/law_tests.hpp>
 #include <kvbench/bounds/query_trials.hpp>
+#include <kvbench/bounds/rates.hpp>
 
 namespace kvbench {
 namespace {
+
+constexpr double affordable_samples = 20000, rate_delta_r = 0.5;
 
 /// E exp(i u (tau - Z)): samples of different clusters are independent, and those of one cluster are drawn alike.
 std::complex<double> tau_characteristic(std::span<const double> x, const SubgenSetup& setup, double u) {
@@ -131,6 +134,13 @@ void run_subgen_partition(CheckContext& context) {
     const SubgenRunner runner(*context.subject, setup, context.backend);
     check_partition(context, setup, queries, [&](std::uint32_t seed) { return runner.answered(seed); });
   }
+  const auto sketcher_of = [&](const SubgenSetup& setup) -> Sketcher {
+    const auto runner = std::make_shared<SubgenRunner>(*context.subject, setup, context.backend);
+    return [runner](std::uint32_t seed) { return runner->answered(seed); };
+  };
+  if (largest_query(queries) == 0) return;
+  check_partition_literal(context, queries, sketcher_of);
+  check_partition_rate(context, queries, sketcher_of);
 }
 
 }  // namespace
@@ -202,8 +212,79 @@ void check_partition(CheckContext& context, const SubgenSetup& setup, std::span<
     fill_worst_query(row, of, context.options.delta);
   };
   tier("(i) Chernoff in each cluster, union", trials.by_union);
+  std::vector<BoundShape> shapes;
+  for (const QueryTrials& trial : trials.by_union)
+    shapes.push_back({.shape = trial.literal / std::sqrt(3.0), .errors = trial.errors});
+  add_constant(context, setup.text(), shapes, context.options.delta, std::sqrt(3.0), "sqrt(e^(2 delta r) ln(2n/p) / t)");
   tier("(ii) Bernstein, variance from delta r", trials.by_variance);
   tier("(iii) Bernstein, variance of the data", trials.by_data);
+}
+
+namespace {
+
+/// |tau/Z - 1|: [query][seed].
+std::vector<std::vector<double>> tau_errors(const CheckContext& context, std::span<const SubgenQuery> queries, Index seeds,
+                                            const Sketcher& sketcher) {
+  std::vector<std::vector<double>> errors(queries.size());
+  for (Index seed = 0; seed < seeds; ++seed) {
+    context.poll();
+    const SubgenSketch sketch = sketcher(context.seed(seed));
+    for (std::size_t q = 0; q < queries.size(); ++q) {
+      const auto a = subgen_exponentials(sketch, static_cast<Index>(q), queries[q].shift);
+      errors[q].push_back(std::abs(subgen_tau(sketch, a) / queries[q].total - 1));
+    }
+  }
+  return errors;
+}
+
+}  // namespace
+
+void check_partition_literal(CheckContext& context, std::span<const SubgenQuery> queries,
+                             const std::function<Sketcher(const SubgenSetup&)>& sketcher_of) {
+  const Subject& subject = *context.subject;
+  const double r = largest_query(queries), p = context.options.delta, n = static_cast<double>(subject.tokens());
+  double least = INFINITY;
+  for (const double delta_r : {0.25, 0.5, 1.0, 1.5, 2.0}) {
+    const double t = std::ceil(12 * std::exp(2 * delta_r) * std::log(2 * n / p));
+    const SubgenSetup setup = clusters_alone(radius_setup(subject, delta_r / r, static_cast<Index>(t), context.backend));
+    const double samples = static_cast<double>(setup.clusters()) * t;
+    least = std::min(least, samples);
+    if (samples > affordable_samples) continue;
+    const Index seeds = std::clamp<Index>(static_cast<Index>(10 * affordable_samples / samples), 20,
+                                          std::max<Index>(20, context.options.seeds));
+    const auto errors = tau_errors(context, queries, seeds, sketcher_of(setup));
+    std::vector<QueryTrials> trials;
+    for (std::size_t q = 0; q < queries.size(); ++q) {
+      const double eta =
+          partition_bounds(tau_law(queries[q].a, setup), setup, queries[q].r, r, subject.tokens(), p).union_literal;
+      trials.push_back({.literal = eta, .bound = eta + logit_rounding(subject, queries[q]), .trivial = 1, .errors = errors[q]});
+    }
+    CheckRow& row = context.add(CheckKind::theorem, "(i) literal constants");
+    row.params = setup.text();
+    row.text = fmt::format("{} clusters, delta r = {}", setup.clusters(), delta_r);
+    fill_worst_query(row, trials, p);
+    return;
+  }
+  CheckRow& row = context.add(CheckKind::theorem, "(i) literal constants");
+  row.bound = row.literal = row.trivial = 1;
+  row.text = fmt::format("vacuous at every size that is run: eta = 1/2 takes at least m' t* = {:.3g} samples of {} tokens",
+                         least, subject.tokens());
+}
+
+void check_partition_rate(CheckContext& context, std::span<const SubgenQuery> queries,
+                          const std::function<Sketcher(const SubgenSetup&)>& sketcher_of) {
+  std::vector<double> sizes;
+  std::vector<std::vector<double>> errors;
+  std::string params;
+  for (const Index t : {1, 4, 16}) {
+    const SubgenSetup setup =
+        clusters_alone(radius_setup(*context.subject, rate_delta_r / largest_query(queries), t, context.backend));
+    params = setup.text();
+    sizes.push_back(static_cast<double>(t));
+    errors.push_back(tau_errors(context, queries.subspan(0, 1), 40, sketcher_of(setup)).front());
+  }
+  add_rate(context, "slope of ln|tau/Z - 1| over ln t", params, error_rate(sizes, errors), -0.5,
+           "t = 1, 4, 16 at the first query, groups of seeds");
 }
 
 Claim subgen_partition() {

@@ -10,6 +10,8 @@
 // which the listing numbers 26-31; radius delta gives diameter 2 delta, hence e^{2 delta r}.
 #pragma once
 
+#include <functional>
+
 #include <kvbench/bounds/subgen/subgen_sketch.hpp>
 
 namespace kvbench {
@@ -39,6 +41,14 @@ double logit_rounding(const Subject& subject, const SubgenQuery& query);
 
 void check_partition(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries,
                      const Sketcher& sketcher);
+
+/// Adds the row of the literal bound at t = 12 e^(2 delta r) ln(2n/p), which makes it 1/2, at the first delta r of 1/4 .. 2 at which
+/// the samples of all clusters are affordable; or one row with the least m' t*.
+void check_partition_literal(CheckContext& context, std::span<const SubgenQuery> queries,
+                             const std::function<Sketcher(const SubgenSetup&)>& sketcher_of);
+/// Adds the slope of the error of tau over t.
+void check_partition_rate(CheckContext& context, std::span<const SubgenQuery> queries,
+                          const std::function<Sketcher(const SubgenSetup&)>& sketcher_of);
 
 Claim subgen_partition();
 
