@@ -6,6 +6,8 @@
 #include <kvbench/bounds/balancekv/balancekv_buckets.hpp>
 #include <kvbench/bounds/balancekv/balancekv_algorithms.hpp>
 #include <kvbench/bounds/balancekv/balancekv_exponent.hpp>
+#include <kvbench/bounds/balancekv/balancekv_lower_bound.hpp>
+#include <kvbench/bounds/balancekv/balancekv_memory_rate.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem31.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem32.hpp>
 #include <kvbench/bounds/balancekv/balancekv_theorem33.hpp>
@@ -21,6 +23,7 @@
 #include <kvbench/bounds/chelsea/chelsea_theorem.hpp>
 #include <kvbench/bounds/clusterkv/clusterkv_importance.hpp>
 #include <kvbench/bounds/clusterkv/clusterkv_near_keys.hpp>
+#include <kvbench/bounds/controls/adaptive_queries.hpp>
 #include <kvbench/bounds/cost.hpp>
 #include <kvbench/bounds/subgen/keys_cluster.hpp>
 #include <kvbench/bounds/subgen/subgen_algorithm1.hpp>
@@ -75,6 +78,9 @@ std::span<const Claim> all_claims() {
       balancekv_buckets(),
       balancekv_bucket_count(),
       chelsea_algorithm(),
+      balancekv_memory_rate(),
+      balancekv_lower_bound(),
+      negative_adaptive(),
       chelsea_theorem61(),
       chelsea_partition(),
       chelsea_observation1(),

@@ -204,3 +204,39 @@ TEST_CASE("growth exponents of streams with known growth") {
   CHECK(growth_exponent(all) == doctest::Approx(1));
   CHECK(growth_exponent(roots) == doctest::Approx(0.5).epsilon(0.02));
 }
+
+TEST_CASE("Corollary 1: memory that grows with the stream although the clusters do not is a violation") {
+  const Case c;
+  const Growth growth = cluster_growth(c.subject, c.setup.partition.radius, *c.backend);
+  const auto judged = [&](const std::function<Footprint(const SubgenSetup&, Index)>& footprint) {
+    return Judged{*c.backend, c.subject,
+                  [&](CheckContext& context) { check_memory_growth(context, c.setup, growth, footprint); }};
+  };
+  CHECK(judged([&](const SubgenSetup& setup, Index tokens) {
+          return SubgenRunner(c.subject, setup, *c.backend).footprint(tokens);
+        }).none_violated());
+  CHECK_FALSE(judged([](const SubgenSetup&, Index tokens) {
+                return Footprint{{.name = "all", .rows = tokens * tokens, .cols = 8}};
+              }).none_violated());
+}
+
+TEST_CASE("literal bounds of tau and z are tested at sizes where they are informative") {
+  const Case c;
+  const Judged tau{*c.backend, c.subject, subgen_partition().run, 20};
+  CHECK(holds(tau.verdict("(i) literal")));
+  const Judged z{*c.backend, c.subject, subgen_amm().run, 20};
+  for (const CheckRow& row : z.rows()) {
+    if (row.part == "Markov, literal constants") CHECK(row.bound < row.trivial);
+  }
+  const auto nothing = [&](const SubgenSetup& setup) -> Sketcher {
+    const auto runner = std::make_shared<SubgenRunner>(c.subject, setup, *c.backend);
+    return [runner](std::uint32_t seed) {
+      SubgenSketch sketch = runner->answered(seed);
+      for (double& weight : sketch.den) weight = 0;
+      return sketch;
+    };
+  };
+  const Judged faulty{*c.backend, c.subject,
+                      [&](CheckContext& context) { check_partition_literal(context, c.queries, nothing); }, 20};
+  CHECK_FALSE(faulty.none_violated());
+}

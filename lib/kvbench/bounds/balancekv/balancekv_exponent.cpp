@@ -127,7 +127,8 @@ std::vector<double> error_slopes(const WalkSample& sample, const std::vector<flo
     }
     if (x.size() >= 2) slopes.push_back(slope(x, y));
   }
-  if (slopes.size() < 2) throw Unavailable(fmt::format("{} tokens are too few to be halved twice", sample.n));
+  if (slopes.size() < 2)
+    throw Unavailable(fmt::format("{} tokens cannot be halved twice: they are too few, or all get the same sign", sample.n));
   return slopes;
 }
 
