@@ -69,6 +69,7 @@ std::span<const Claim> all_claims() {
       subgen_quantities(),
       uniform_samples(),
       balancekv_algorithms(),
+      balancekv_released(),
       balancekv_walk(),
       balancekv_theorem32(),
       balancekv_theorem33(),

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/bounds/balancekv/balancekv_algorithms.hpp>
 
-#include <cstdlib>
-#include <set>
+#include <algorithm>
 
 #include <kvbench/bounds/mutants/mutant.hpp>
 #include <kvbench/bounds/vectors.hpp>
@@ -57,7 +56,11 @@ Subject normal_tokens(Index n, Index d, Index dv, double key, double spread, Ind
 }
 
 std::vector<CheckRow> algorithm_rows(CheckRun& run, const Subject& subject) {
-  return run([](CheckContext& context) { balancekv_algorithms().run(context); }, &subject);
+  const auto both = [](CheckContext& context) {
+    balancekv_algorithms().run(context);
+    balancekv_released().run(context);
+  };
+  return run(both, &subject);
 }
 
 std::int64_t compared(const std::vector<CheckRow>& rows) {
@@ -205,16 +208,10 @@ TEST_CASE("every planted fault of balancekv is a fault of the algorithms") {
   CHECK(balancekv_mutants().size() >= 14);
   for (const Mutant& mutant : balancekv_mutants()) {
     CAPTURE(mutant.id);
-    std::set<std::string> caught;
-    for (const Subject& subject : {uneven, short_keys}) {
+    const auto caught_on = [&](const Subject& subject) {
       const auto rows = run([&](CheckContext& context) { mutant.run(context); }, &subject);
-      for (const CheckRow& row : rows) {
-        if (is_fault(row)) caught.insert(row.claim);
-      }
-    }
-    std::string all;
-    for (const std::string& claim : caught) all += claim + " ";
-    if (std::getenv("SHOW") != nullptr) MESSAGE(mutant.id, ": ", all);
-    CHECK((caught.contains("balancekv.algorithms") || !mutant.exception.empty()));
+      return std::ranges::any_of(rows, [](const CheckRow& row) { return row.kind == CheckKind::exact && is_fault(row); });
+    };
+    CHECK((caught_on(uneven) || caught_on(short_keys) || !mutant.exception.empty()));
   }
 }

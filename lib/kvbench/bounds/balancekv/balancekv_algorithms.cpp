@@ -58,6 +58,17 @@ double eps_that_cuts(const Subject& subject, const StreamPlan& plan, double othe
   return 1.1 * std::ldexp(1.0, middle) / largest * 2 * static_cast<double>(plan.prompt) * std::exp(key2);
 }
 
+/// The same keys with values along one axis, whose norms are exactly 2^-1, 2^0 and 2^1 in turn.
+Subject with_edge_values(const Subject& subject, Backend& backend) {
+  Subject edges = subject;
+  std::ranges::fill(edges.values, 0.0f);
+  for (Index i = 0; i < subject.tokens(); ++i) {
+    edges.values[static_cast<std::size_t>(i * subject.dv())] = std::ldexp(1.0f, static_cast<int>(i % 3) - 1);
+  }
+  edges.head.values = backend.adopt(std::vector(edges.values), subject.tokens(), subject.dv());
+  return edges;
+}
+
 /// Adds one row for several seeds: first the snapshots that are decided, of all seeds, then the others.
 template <class Setup, class Observe, class Expect>
 void add_seeds_row(CheckContext& context, const std::string& part, const Setup& setup, StreamPlan plan, Index seeds,
@@ -86,11 +97,19 @@ void add_seeds_row(CheckContext& context, const std::string& part, const Setup& 
   add_oracle_row(context, part, params, observed, all);
 }
 
+const Subject& with_tokens(const CheckContext& context) {
+  if (context.subject->tokens() == 0) throw Unavailable("there are no tokens");
+  return *context.subject;
+}
+
 void run_balancekv_algorithms(CheckContext& context) {
-  const Subject& subject = *context.subject;
-  if (subject.tokens() == 0) throw Unavailable("there are no tokens");
-  for (const BalanceCase& item : balance_cases(subject)) check_balance_case(context, item, library_balance(context.backend));
-  for (const RepoCase& item : repo_cases(subject)) check_repo_case(context, item, library_repo(context.backend));
+  for (const BalanceCase& item : balance_cases(with_tokens(context))) {
+    check_balance_case(context, item, library_balance(context.backend));
+  }
+}
+
+void run_balancekv_released(CheckContext& context) {
+  for (const RepoCase& item : repo_cases(with_tokens(context))) check_repo_case(context, item, library_repo(context.backend));
 }
 
 }  // namespace
@@ -119,6 +138,11 @@ std::vector<BalanceCase> balance_cases(const Subject& subject) {
        {.constant = "tight", .delta = 0.5, .pairs = false, .stream = true, .rounds = 2, .t = 10},
        empty},
       {"stream, halves, greedy", {.constant = "greedy", .pairs = false, .stream = true, .rounds = 2, .t = 7}, stream, 1},
+      {"stream, halves, c = 1, norms of 2^i",
+       {.constant = "1", .pairs = false, .stream = true, .rounds = 1, .t = 12},
+       empty,
+       2,
+       true},
   };
 }
 
@@ -129,7 +153,7 @@ BalanceUnderTest library_balance(Backend& backend) {
 }
 
 void check_balance_case(CheckContext& context, const BalanceCase& item, const BalanceUnderTest& under_test) {
-  const Subject& subject = *context.subject;
+  const Subject subject = item.edge_values ? with_edge_values(*context.subject, context.backend) : *context.subject;
   add_seeds_row(
       context, item.part, item.setup, item.plan, item.seeds,
       [&](const StreamPlan& plan) { return under_test(subject, plan, item.setup); },
@@ -138,10 +162,8 @@ void check_balance_case(CheckContext& context, const BalanceCase& item, const Ba
 
 std::vector<RepoCase> repo_cases(const Subject& subject) {
   return {
-      {"released code", {.block = 300}, batch_plan(subject, 4)},
-      {"released code, consistent mass",
-       {.released_mass = false, .temp = 0.1, .gamma = 0.5, .block = 50},
-       batch_plan(subject, 8)},
+      {"weights of the release", {.block = 300}, batch_plan(subject, 4)},
+      {"consistent weights", {.released_mass = false, .temp = 0.1, .gamma = 0.5, .block = 50}, batch_plan(subject, 8)},
   };
 }
 
@@ -166,6 +188,15 @@ Claim balancekv_algorithms() {
           .method = "balancekv",
           .scope = Scope::head,
           .run = run_balancekv_algorithms};
+}
+
+Claim balancekv_released() {
+  return {.id = "balancekv.released",
+          .paper = "BalanceKV, arXiv 2502.07861, released code of Fig. 2",
+          .statement = "the tokens and weights of `balancekv-repo` are those of the released loop, for the same draws",
+          .method = "balancekv-repo",
+          .scope = Scope::head,
+          .run = run_balancekv_released};
 }
 
 }  // namespace kvbench

@@ -19,9 +19,10 @@ struct BalanceCase {
   BalanceSetup setup;
   StreamPlan plan;
   Index seeds = 2;
+  bool edge_values = false;  ///< values of exactly 1/2, 1 and 2 in place of those of the subject
 };
 /// Of the first tokens of a subject: batch and stream, exact pairs and smaller halves, all constants, shorter last blocks, odd sizes,
-/// streams that start empty.
+/// streams that start empty, norms at the edge of a bucket.
 std::vector<BalanceCase> balance_cases(const Subject& subject);
 
 /// The implementation under test: the snapshots of a stream.
@@ -45,5 +46,6 @@ RepoUnderTest library_repo(Backend& backend);
 void check_repo_case(CheckContext& context, const RepoCase& item, const RepoUnderTest& under_test);
 
 Claim balancekv_algorithms();
+Claim balancekv_released();
 
 }  // namespace kvbench

@@ -21,11 +21,14 @@ struct BalanceFault {
   std::string id, fault, place;
   unsigned checks = batch | streams;
   void (*plant)(BalanceRules&) = nullptr;
-  std::string exception = {};
+  bool uneven = false;  ///< shows on tokens of different norms only: see with_uneven_norms()
 };
 
 /// 2^i <= norm < 2^{i+1}, as line 4 of Algorithm 1 reads with its inequalities turned round.
 int bucket_below(double norm) { return static_cast<int>(std::floor(std::log2(norm))); }
+
+/// 2^{i-1} <= norm < 2^i.
+int bucket_with_lower_edge(double norm) { return bucket_below(norm) + 1; }
 
 WalkVectors vectors_of_sample(const WalkSample& sample) {
   return {.d = sample.d, .dv = sample.dv, .scale = double{sample.scale}, .keys = sample.keys, .values = sample.values};
@@ -122,6 +125,20 @@ void run_theorem31(const CheckContext& context, const BalanceRules& rules) {
                   faulty_stream(subject, sample.n, setup, delta_of_calls(sample, setup), rules));
 }
 
+/// The same tokens with keys of 1/2 to 5/4 of their length, and values of 1/4 to 4 times theirs.
+Subject with_uneven_norms(const Subject& subject, Backend& backend) {
+  Subject uneven = subject;
+  for (std::size_t i = 0; i < uneven.keys.size(); ++i) {
+    uneven.keys[i] *= 0.5f + static_cast<float>(static_cast<Index>(i) / subject.d() / 64 % 4) / 4;
+  }
+  for (std::size_t i = 0; i < uneven.values.size(); ++i) {
+    uneven.values[i] *= std::ldexp(1.0f, static_cast<int>(static_cast<Index>(i) / subject.dv() * 7 % 5) - 2);
+  }
+  uneven.head.keys = backend.adopt(std::vector(uneven.keys), subject.tokens(), subject.d());
+  uneven.head.values = backend.adopt(std::vector(uneven.values), subject.tokens(), subject.dv());
+  return uneven;
+}
+
 void run_fault(CheckContext& context, unsigned checks, const BalanceRules& rules) {
   CheckContext exact = context.as("balancekv.algorithms");
   for (const BalanceCase& item : balance_cases(*context.subject)) {
@@ -148,6 +165,7 @@ std::vector<BalanceFault> walk_faults() {
        [](BalanceRules& r) { r.walk.drift = 1; }},
       {"log-base", "c = 30 log2(n / delta)", lines + "line 3", batch | streams | tree,
        [](BalanceRules& r) { r.walk.natural_log = false; }},
+      {"constant", "c = 3 ln(n / delta)", lines + "line 3", batch | streams | tree, [](BalanceRules& r) { r.walk.factor = 3; }},
       {"no-constant", "the threshold is R^2, without c", lines + "lines 7 and 8", all | tree,
        [](BalanceRules& r) { r.walk.threshold_has_c = false; }},
       {"double-threshold", "p = 1/2 - s / (4 c R^2): the threshold is twice as high", lines + "line 8", all,
@@ -172,7 +190,7 @@ std::vector<BalanceFault> batch_faults() {
       {"no-doubling", "a round of halving does not double the weights", "section 2.2", batch,
        [](BalanceRules& r) { r.batch.weight = 1; }},
       {"first-radii", "all blocks have the radii of the first", "Algorithm 2, line 1", batch,
-       [](BalanceRules& r) { r.batch.own_radii = false; }},
+       [](BalanceRules& r) { r.batch.own_radii = false; }, true},
       {"same-draws", "all rounds read the same draws", "Algorithm 2, line 9", batch,
        [](BalanceRules& r) { r.batch.new_draws = false; }},
       {"lost-decoded", "decoded tokens are lost", "section 4.2, and Algorithm 1, line 3", batch | streams,
@@ -185,12 +203,14 @@ std::vector<BalanceFault> stream_faults() {
   return {
       {"bucket", "norm buckets are 2^i <= |v| < 2^{i+1}", lines + "line 4", streams | theorem31,
        [](BalanceRules& r) { r.stream.bucket = bucket_below; }},
+      {"bucket-edge", "norm buckets are 2^{i-1} <= |v| < 2^i", lines + "line 4", streams,
+       [](BalanceRules& r) { r.stream.bucket = bucket_with_lower_edge; }},
       {"cut-per-token", "the cut of buckets is eps / 2 in place of eps / (2 n)", lines + "line 9", streams | theorem31,
-       [](BalanceRules& r) { r.stream.cut_per_token = false; }},
+       [](BalanceRules& r) { r.stream.cut_per_token = false; }, true},
       {"cut-key-norm", "the cut of buckets leaves out exp(-a r^2)", lines + "line 9", streams | theorem31,
        [](BalanceRules& r) { r.stream.cut_by_key_norm = false; }},
       {"cut-present-value", "the cut reads the present |v| in place of the largest", lines + "lines 6 to 9", streams,
-       [](BalanceRules& r) { r.stream.cut_by_largest_value = false; }},
+       [](BalanceRules& r) { r.stream.cut_by_largest_value = false; }, true},
       {"bucket-radius", "r_value is the lower edge of the bucket", "Algorithm 2, line 1", streams | tree,
        [](BalanceRules& r) { r.stream.value_radius = 0.5; }},
       {"shared-set", "D has the kept set of N in place of its own with v = 1", lines + "line 14", streams | theorem31,
@@ -201,7 +221,7 @@ std::vector<BalanceFault> stream_faults() {
        [](BalanceRules& r) { r.stream.doubles_weights = false; }},
       {"never-merged", "level 1 is never reduced", "Algorithm 3, lines 11 to 16", streams | tree,
        [](BalanceRules& r) { r.stream.merges_levels = false; }},
-      {"not-cleared", "a level that was reduced is not emptied", "Algorithm 3, line 13", streams | tree,
+      {"not-cleared", "a level that was reduced keeps its first token", "Algorithm 3, line 13", streams | tree,
        [](BalanceRules& r) { r.stream.clears_levels = false; }},
   };
 }
@@ -215,9 +235,17 @@ Mutant mutant_of(const BalanceFault& fault) {
               [fault](CheckContext& context) {
                 BalanceRules rules;
                 fault.plant(rules);
-                run_fault(context, fault.checks, rules);
+                if (!fault.uneven) return run_fault(context, fault.checks, rules);
+                const Subject subject = with_uneven_norms(*context.subject, context.backend);
+                CheckContext own{.subject = &subject,
+                                 .options = context.options,
+                                 .backend = context.backend,
+                                 .stop = context.stop,
+                                 .rows = context.rows,
+                                 .claim = context.claim};
+                run_fault(own, fault.checks, rules);
               },
-          .exception = fault.exception};
+          .exception = ""};
 }
 
 Mutant repo_mutant(const std::string& id, const std::string& fault, const RepoRules& rules) {
@@ -227,7 +255,7 @@ Mutant repo_mutant(const std::string& id, const std::string& fault, const RepoRu
           .place = "released code",
           .run =
               [rules](CheckContext& context) {
-                CheckContext exact = context.as("balancekv.algorithms");
+                CheckContext exact = context.as("balancekv.released");
                 const auto faulty = [&](const Subject& subject, const StreamPlan& plan, const RepoSetup& setup) {
                   return balance_repo_oracle(subject, plan, setup, rules)->times;
                 };

@@ -223,7 +223,7 @@ void PaperTree::reduce(std::size_t level, BalanceCalls& calls) {
   if (!ones) radii.value2 = std::pow(shape_.value_radius, 2);
   const auto signs = calls.sign(list, radii, ones, shape_.first_draw + static_cast<std::uint32_t>(level), last_);
   for (const std::size_t place : kept_class(signs, calls.rules().walk)) levels_[level + 1].push_back(list[place]);  // line 12
-  if (calls.rules().stream.clears_levels) levels_[level].clear();                                                   // line 13
+  levels_[level].resize(calls.rules().stream.clears_levels ? 0 : std::min<std::size_t>(1, list.size()));            // line 13
 }
 
 std::optional<OracleRun> balance_oracle(const Subject& subject, const StreamPlan& plan, const BalanceSetup& setup,

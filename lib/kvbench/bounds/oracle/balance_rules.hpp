@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BalanceKV (arXiv 2502.07861), Algorithms 1 to 4, as a list of rules. The default of every rule is what the paper states, at the
-// place that its comment names; a planted fault is another value of one of them. Readings of misprints: shared statement in
-// methods/sampling/balancekv.hpp and docs/theory/balancekv.algorithms.md.
+// place that its comment names; a planted fault is another value of one of them. docs/theory/balancekv.algorithms.md lists
+// the readings of misprints.
 #pragma once
 
 #include <string>
@@ -63,7 +63,7 @@ struct StreamRules {
   bool own_draws = true;                        ///< of every instance; false: N and D share them
   bool merges_levels = true;                    ///< Algorithm 3, lines 11 to 16; false: level 1 is never reduced
   bool doubles_weights = true;                  ///< Algorithm 1, line 16: 2^l; false: l + 1
-  bool clears_levels = true;                    ///< Algorithm 3, line 13; false: a token stays until its level is halved again
+  bool clears_levels = true;                    ///< Algorithm 3, line 13; false: the first token stays
   bool takes_decoded = true;                    ///< Algorithm 1, line 3: until the stream ends
 };
 
