@@ -130,6 +130,11 @@ Command add_validate(CLI::App& app) {
       ->check(number_in<Index>(10, 1000000))
       ->capture_default_str();
   flags
+      ->add_option("--seed-offset", o.validate.seed_offset,
+                   "First seed of the trials: another offset repeats the run with other draws")
+      ->check(number_in<std::uint32_t>(0, 4000000000u))
+      ->capture_default_str();
+  flags
       ->add_option("--alpha", o.validate.alpha,
                    "Probability that a run reports a violation although there is none (claims: 5 % for each claim)")
       ->check(number_in(1e-12, 0.5))

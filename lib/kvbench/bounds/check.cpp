@@ -68,7 +68,8 @@ void adjust(std::span<CheckRow> rows, double alpha, const std::function<bool(con
 Verdict verdict_of(const CheckRow& row, double alpha) {
   if (row.kind == CheckKind::data) return row.assumptions ? Verdict::none : Verdict::not_applicable;
   if (row.kind == CheckKind::claim) return claim_verdict(row.p_adjusted, row.holds);
-  if (!row.assumptions || std::isnan(row.p_adjusted)) return Verdict::not_applicable;
+  if (!row.assumptions || row.bound_unknown()) return Verdict::not_applicable;
+  if (std::isnan(row.p_adjusted)) return row.vacuous() ? Verdict::vacuous : Verdict::not_applicable;
   if (counts_failures(row) && std::isnan(row.detects)) return Verdict::not_applicable;
   if (row.p_adjusted < alpha) return Verdict::violated;
   if (row.vacuous()) return Verdict::vacuous;

@@ -78,7 +78,7 @@ struct CheckRow {
 
 /// Sets the intervals, p-values, powers and verdicts of all rows of a run.
 ///
-/// law, exact, theorem, cost: `not applicable` without p-value and failures, where the assumptions are not met, where the bound is not
+/// law, exact, theorem, cost: `not applicable` without p-value and failures (but `vacuous` where the bound is), where the assumptions are not met, where the bound is not
 /// a number, and where no outcome could be a violation (the text then says how many trials are needed). `violated` where the
 /// p-value, adjusted by Holm over all these rows, is below `alpha`, whether or not the bound is vacuous. Otherwise `vacuous`,
 /// `holds with margin` where the upper end of the interval of the failure probability is below the allowed one, or `holds`.

@@ -19,6 +19,9 @@ struct RepoToken {
 using RepoList = std::vector<RepoToken>;
 using RepoRow = std::vector<double>;
 
+/// The method shifts exponents by at most 80, so that fp32 overflows above this one, and the sign is that of an infinite sum.
+constexpr double overflow = 150;
+
 /// The rule of the released code over the signs of all blocks: see released_half() of the method for the wording. Every token after
 /// the place at which both classes have reached half is kept at its weight; before it one class is dropped.
 RepoList half_of_released_code(const RepoList& list, const std::vector<int>& signs) {
@@ -107,7 +110,9 @@ class RepoWalk {
         sum.add(signs[i], scale * dot(keys[i], keys[j]) - setup_.beta, dot(values[i], values[j]) + rules_.offset,
                 longest + std::sqrt(d) * reach, std::sqrt(dv) * size + rules_.offset);
       }
-      const double top = sum.top(), step = setup_.gamma * std::exp(std::min(top, 700.0));
+      const double top = sum.top();
+      close |= top > overflow;
+      const double step = setup_.gamma * std::exp(std::min(top, 700.0));
       const KernelSum::Relative relative = sum.to(top);
       signs.push_back(sign_of(j, step * relative.value, step * relative.rounding, draws_.uniform(block[j].token, round)));
     }
