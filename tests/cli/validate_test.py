@@ -27,6 +27,24 @@ class Validate(CliTest):
             self.assertEqual((r["claim"], r["verdict"]), ("chelsea.thm61", "none" if r["kind"] == "data" else "holds"))
             self.assertEqual(r["failures"], "0" if r["kind"] == "exact" else "")
 
+    def test_planted_faults_are_caught(self):
+        done = run("validate", "--mutants", "-q", "--format", "csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        table = rows(done.stdout)
+        self.assertGreaterEqual(len(table), 25)
+        for r in table:
+            self.assertEqual(r["outcome"], "exception" if r["exception"] else "caught", r["mutant"])
+            self.assertIn(r["caught_by"].split(" ")[0], r["checks"].split(" "))
+        few = run("validate", "--mutants", "-q", "--method", "uniform-repo", "--format", "table")
+        self.assertIn("of 5 planted faults are caught by a violated row.", few.stdout.splitlines()[0])
+        self.fails(2, "--mutants runs on synthetic streams", "leave out", args=["validate", self.trace, "--mutants"])
+
+    def test_other_draws(self):
+        first, again, other = (run("validate", "--synthetic", "--claim", "subgen.lemma1", "--seeds", 20, "--seed-offset", offset, "-q",
+                                   "--format", "csv").stdout for offset in (0, 0, 7))
+        self.assertEqual(first, again)
+        self.assertNotEqual(first, other)
+
     def test_a_trace_and_streams_side_by_side(self):
         table = self.validate(self.trace, "--synthetic", "--claim", "subgen.lemma2", "--seeds", "40", "--heads", "0")
         sources = {r["source"] for r in table}
