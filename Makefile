@@ -64,8 +64,10 @@ scaling: program ## measure how time and memory of every method grow with tokens
 docs: program ## regenerate the documentation that the program prints: tables in README.md, docs/methods, docs/columns.md
 	@scripts/docs
 
-nightly: setup ## run all tests under AddressSanitizer and UBSan, and under ThreadSanitizer
+nightly: setup ## run all tests under AddressSanitizer and UBSan, and under ThreadSanitizer, and the long form of make validate
 	@scripts/sanitize
+	@$(MAKE) --no-print-directory program
+	$(BUILD)/kvbench validate traces/smollm2-135m.h5 --synthetic --thorough -o $(OUT)/thorough.csv --summary
 
 gpu-check: ## build and test the CUDA kernels on a machine with an NVIDIA GPU, with sanitizer and benchmarks
 	@scripts/gpu-check

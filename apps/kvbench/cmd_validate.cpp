@@ -24,7 +24,8 @@ struct ValidateFlags {
   std::string trace, output, format;
   std::vector<std::string> claims, methods, layers, heads;
   ValidateOptions validate;
-  bool synthetic = false, mutants = false, list = false, summary = false, quiet = false;
+  const CLI::Option *seeds_flag = nullptr, *queries_flag = nullptr;
+  bool thorough = false, synthetic = false, mutants = false, list = false, summary = false, quiet = false;
 };
 
 /// The checks of the library, then the claims of the sweep files of configs/.
@@ -65,6 +66,14 @@ int run_planted(const ValidateFlags& o) {
   output.finish(table ? mutant_summary(results) : mutant_csv(results));
   if (output.to_file() && (o.summary || stdout_is_terminal())) print(mutant_summary(results));
   return std::ranges::all_of(results, &MutantResult::as_expected) ? done : rows_failed;
+}
+
+/// The options with the sizes of --thorough where the user gave none.
+ValidateFlags with_sizes(ValidateFlags o) {
+  constexpr Index thorough_seeds = 2000, thorough_queries = 32;
+  if (o.thorough && o.seeds_flag->empty()) o.validate.seeds = thorough_seeds;
+  if (o.thorough && o.queries_flag->empty()) o.validate.queries = thorough_queries;
+  return o;
 }
 
 int run(const ValidateFlags& o) {
@@ -123,12 +132,13 @@ Command add_validate(CLI::App& app) {
   flags->add_option("--method", o.methods, "Only claims about these methods");
   flags->add_option("--layers", o.layers, "Layers of the model (default: all layers of the trace)");
   flags->add_option("--heads", o.heads, "kv heads (default: all)");
-  flags->add_option("--queries", o.validate.queries, "Number of queries per head, spread evenly")
-      ->check(number_in<Index>(1, 4096))
-      ->capture_default_str();
-  flags->add_option("--seeds", o.validate.seeds, "Number of independent trials per probability statement")
-      ->check(number_in<Index>(10, 1000000))
-      ->capture_default_str();
+  flags->add_flag("--thorough", o.thorough, "2000 seeds and 32 queries, unless --seeds and --queries are given");
+  o.queries_flag = flags->add_option("--queries", o.validate.queries, "Number of queries per head, spread evenly")
+                       ->check(number_in<Index>(1, 4096))
+                       ->capture_default_str();
+  o.seeds_flag = flags->add_option("--seeds", o.validate.seeds, "Number of independent trials per probability statement")
+                     ->check(number_in<Index>(10, 1000000))
+                     ->capture_default_str();
   flags
       ->add_option("--seed-offset", o.validate.seed_offset,
                    "First seed of the trials: another offset repeats the run with other draws")
@@ -151,7 +161,7 @@ Command add_validate(CLI::App& app) {
   add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(check_columns()));
   flags->add_flag("--summary", o.summary, "With -o: also print the short table (default on a terminal)");
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
-  return {flags, [options] { return run(*options); }};
+  return {flags, [options] { return run(with_sizes(*options)); }};
 }
 
 }  // namespace kvbench::app
