@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include <kvbench/bounds/balancekv/balancekv_buckets.hpp>
 #include <kvbench/bounds/balancekv/balancekv_algorithms.hpp>
+#include <kvbench/bounds/balancekv/balancekv_buckets.hpp>
 #include <kvbench/bounds/balancekv/balancekv_exponent.hpp>
 #include <kvbench/bounds/balancekv/balancekv_lower_bound.hpp>
 #include <kvbench/bounds/balancekv/balancekv_memory_rate.hpp>
