@@ -3,31 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numbers>
 
 #include <kvbench/bounds/vectors.hpp>
-#include <kvbench/methods/registry.hpp>
-#include <kvbench/methods/sampling/balancekv_stream.hpp>
 
 namespace kvbench {
 namespace {
 
 double length(const std::vector<double>& x) { return std::sqrt(squared_norm(x)); }
-
-double value_norm(const WalkSample& sample, Index i) { return std::sqrt(squared_norm(sample.value(i))); }
-
-/// The buckets of N by their number, each with its tokens.
-std::map<int, std::vector<Index>> buckets(const WalkSample& sample) {
-  std::map<int, std::vector<Index>> found;
-  for (Index i = 0; i < sample.n; ++i) {
-    if (const double norm = value_norm(sample, i); norm > 0) found[norm_bucket(norm)].push_back(i);
-  }
-  return found;
-}
-
-/// The numbers that `balancekv` holds of keys and values at t and T after the whole stream, in the memory that its paper counts.
-double numbers_held(const Subject& subject, const Theorem31Setup& setup, double delta, Backend& backend);
 
 /// One query: the exact sums, and bounds on their errors.
 struct StreamQuery {
@@ -115,7 +98,7 @@ class Theorem31Check {
     double variance = 0;
     std::vector<double> dropped(queries_.size());
     kept_buckets_ = 0;
-    for (const auto& [bucket, tokens] : buckets(sample_)) {
+    for (const auto& [bucket, tokens] : norm_buckets(sample_)) {
       if (std::ldexp(1.0, bucket) <= cut) {
         for (std::size_t q = 0; q < queries_.size(); ++q) {
           for (const Index i : tokens) dropped[q] += queries_[q].den.rows[static_cast<std::size_t>(i)] * value_norm(sample_, i);
@@ -245,7 +228,7 @@ class Theorem31Check {
     row.params =
         fmt::format("eps={};n={};t*={};T={};a r^2={:.3g};buckets={}", setup_.eps, all.n, t, levels, key_, whole.kept_buckets_);
     double numbers = static_cast<double>(std::min(all.n, t * (levels + 1)) * all.d);
-    for (const auto& [bucket, tokens] : buckets(all)) {
+    for (const auto& [bucket, tokens] : norm_buckets(all)) {
       numbers += static_cast<double>(std::min<Index>(std::ssize(tokens), t * (levels + 1)) * (all.d + all.dv));
     }
     row.bound = row.tight = numbers / exact;
@@ -279,58 +262,6 @@ void run_balancekv_theorem31(CheckContext& context) {
 }
 
 }  // namespace
-
-double delta_of_calls(const WalkSample& sample, const Theorem31Setup& setup) {
-  Index calls = total_calls(sample.n, setup.t, setup.levels);
-  for (const auto& [bucket, tokens] : buckets(sample)) calls += total_calls(std::ssize(tokens), setup.t, setup.levels);
-  return setup.delta / (2 * static_cast<double>(std::max<Index>(1, calls)));
-}
-
-namespace {
-
-MakeCache stream_method(const HeadPrompt& head, const Theorem31Setup& setup, double delta, Backend& backend) {
-  const MethodInfo& method = find_method("balancekv");
-  const Assignment settings[] = {{"mode", "stream"},
-                                 {"half", "exact"},
-                                 {"constants", "tight"},
-                                 {"delta", fmt::format("{}", delta)},
-                                 {"t", fmt::format("{}", setup.t)},
-                                 {"rounds", fmt::format("{}", setup.levels)},
-                                 {"eps", fmt::format("{}", setup.eps)}};
-  return method.prepare_head(head, method.bind(settings), backend);
-}
-
-double numbers_held(const Subject& subject, const Theorem31Setup& setup, double delta, Backend& backend) {
-  double numbers = 0;
-  for (const FootprintArray& array : stream_method(subject.head, setup, delta, backend)(2 * subject.tokens(), 0)->footprint()) {
-    if (!array.meta) numbers += static_cast<double>(array.rows * array.cols);
-  }
-  return numbers;
-}
-
-}  // namespace
-
-StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend) {
-  HeadPrompt head = subject.head;
-  head.keys = head.keys.slice(0, n);
-  head.values = head.values.slice(0, n);
-  const MakeCache make = stream_method(head, setup, delta, backend);
-  return [make, n, &backend](std::uint32_t seed) {
-    StreamWeights weights{.num = std::vector<double>(static_cast<std::size_t>(n)),
-                          .den = std::vector<double>(static_cast<std::size_t>(n))};
-    // t and T are given; the budget only has to be large enough for all tokens in both sums.
-    const auto cache = make(2 * n, seed);
-    for (const EntryTable& table : cache->entries({})) {
-      const auto ids = backend.read(table.ids);
-      const auto num = backend.read(table.weight_num), den = backend.read(table.weight_den);
-      for (std::size_t i = 0; i < ids.size(); ++i) {
-        weights.num[static_cast<std::size_t>(ids[i])] += double{num[i]};
-        weights.den[static_cast<std::size_t>(ids[i])] += double{den[i]};
-      }
-    }
-    return weights;
-  };
-}
 
 void check_theorem31(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,
                      const Theorem31Setup& setup, const StreamSketch& sketch) {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The method under test of Theorem 3.1: `balancekv` in mode=stream.
+#include <algorithm>
+#include <cmath>
+
+#include <kvbench/bounds/balancekv/balancekv_theorem31.hpp>
+#include <kvbench/bounds/vectors.hpp>
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sampling/balancekv_stream.hpp>
+
+namespace kvbench {
+
+double value_norm(const WalkSample& sample, Index i) { return std::sqrt(squared_norm(sample.value(i))); }
+
+std::map<int, std::vector<Index>> norm_buckets(const WalkSample& sample) {
+  std::map<int, std::vector<Index>> found;
+  for (Index i = 0; i < sample.n; ++i) {
+    if (const double norm = value_norm(sample, i); norm > 0) found[norm_bucket(norm)].push_back(i);
+  }
+  return found;
+}
+
+double delta_of_calls(const WalkSample& sample, const Theorem31Setup& setup) {
+  Index calls = total_calls(sample.n, setup.t, setup.levels);
+  for (const auto& [bucket, tokens] : norm_buckets(sample)) calls += total_calls(std::ssize(tokens), setup.t, setup.levels);
+  return setup.delta / (2 * static_cast<double>(std::max<Index>(1, calls)));
+}
+
+namespace {
+
+MakeCache stream_method(const HeadPrompt& head, const Theorem31Setup& setup, double delta, Backend& backend) {
+  const MethodInfo& method = find_method("balancekv");
+  const Assignment settings[] = {{"mode", "stream"},
+                                 {"half", "exact"},
+                                 {"constants", "tight"},
+                                 {"delta", fmt::format("{}", delta)},
+                                 {"t", fmt::format("{}", setup.t)},
+                                 {"rounds", fmt::format("{}", setup.levels)},
+                                 {"eps", fmt::format("{}", setup.eps)}};
+  return method.prepare_head(head, method.bind(settings), backend);
+}
+
+}  // namespace
+
+double numbers_held(const Subject& subject, const Theorem31Setup& setup, double delta, Backend& backend) {
+  double numbers = 0;
+  for (const FootprintArray& array : stream_method(subject.head, setup, delta, backend)(2 * subject.tokens(), 0)->footprint()) {
+    if (!array.meta) numbers += static_cast<double>(array.rows * array.cols);
+  }
+  return numbers;
+}
+
+StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend) {
+  HeadPrompt head = subject.head;
+  head.keys = head.keys.slice(0, n);
+  head.values = head.values.slice(0, n);
+  const MakeCache make = stream_method(head, setup, delta, backend);
+  return [make, n, &backend](std::uint32_t seed) {
+    StreamWeights weights{.num = std::vector<double>(static_cast<std::size_t>(n)),
+                          .den = std::vector<double>(static_cast<std::size_t>(n))};
+    // t and T are given; the budget only has to be large enough for all tokens in both sums.
+    const auto cache = make(2 * n, seed);
+    for (const EntryTable& table : cache->entries({})) {
+      const auto ids = backend.read(table.ids);
+      const auto num = backend.read(table.weight_num), den = backend.read(table.weight_den);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        weights.num[static_cast<std::size_t>(ids[i])] += double{num[i]};
+        weights.den[static_cast<std::size_t>(ids[i])] += double{den[i]};
+      }
+    }
+    return weights;
+  };
+}
+
+}  // namespace kvbench
