@@ -31,8 +31,9 @@ ARROWS = {
     "replay": ["replay/answer", "replay/kept", "replay/run"],
     "bounds": ["replay"],
     "compare": ["replay"],
+    "eval": ["compare"],
     "config": ["bounds", "compare"],
-    "report": ["bounds", "compare"],
+    "report": ["bounds", "eval"],
     "sweep": ["config"],
 }
 SOURCES = (".hpp", ".cpp", ".cu", ".cuh")

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an evaluation measures, before it is summarised into rows.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <kvbench/eval/scores.hpp>
+#include <kvbench/eval/tasks.hpp>
+#include <kvbench/replay/records/results.hpp>
+
+namespace kvbench {
+
+/// In which layers the outputs of a method replace those of the model.
+enum class Inject { all, one, upto, none };
+std::string_view name_of(Inject inject);
+
+struct Injection {
+  Inject mode = Inject::all;
+  std::int64_t layer = -1;  ///< of `one` and `upto` (the last layer injected)
+  friend auto operator<=>(const Injection&, const Injection&) = default;
+};
+
+/// Errors of one layer: means over its query heads and the scored tokens. NaN where a figure does not apply.
+struct LayerErrors {
+  std::int64_t layer = 0;
+  /// Replay's metrics against exact attention at the current, possibly perturbed, state (the local error).
+  std::array<double, metric_count> metrics;
+  double drift = NAN;  ///< |h - h_full| / |h_full| of the hidden state after the layer, mean over the scored tokens
+  double residual =
+      NAN;  ///< |W_O delta| / |residual stream|, delta: error of the attention output; mean over the scored tokens
+};
+
+/// One configuration on one document.
+struct EvalCell {
+  std::size_t configuration = 0, document = 0;  ///< indices into EvalResults
+  Injection injection;
+  Status status = Status::ok;
+  std::string reason;                         ///< why it is not ok, or notes
+  std::vector<TokenScore> tokens;             ///< tokens[i] is the prediction of scored[i + 1]
+  std::vector<LayerErrors> layers;            ///< of the layers in which outputs were computed, ascending
+  double budget_tokens = 0, kept_tokens = 0;  ///< means per kv head, as in replay
+  Bytes bytes;                                ///< mean per kv head over all layers
+  double seconds = 0;                         ///< of the pass of this configuration
+};
+
+struct EvalDocument {
+  std::size_t task = 0;  ///< index into EvalResults::tasks
+  TaskDocument document;
+  std::vector<ShortScore> without_distant;  ///< as EvalCell::tokens; empty: there was no short-context pass
+};
+
+struct EvalConfiguration {
+  std::string method, params, budget;
+  bool seeded = false;
+  std::uint32_t seed = 0;
+};
+
+struct EvalResults {
+  std::string model, model_sha256;  ///< name of the file without its folders, whole digest
+  std::string text;                 ///< name of the haystack's file
+  Index context_tokens = 0;
+  bool question_inside = false;
+  std::string device, isa;
+  std::vector<const TaskInfo*> tasks;
+  std::vector<EvalDocument> documents;
+  std::vector<EvalConfiguration> configurations;
+  std::vector<EvalCell> cells;  ///< in any order; at most one per configuration, document and injection
+};
+
+}  // namespace kvbench
