@@ -33,10 +33,11 @@ struct TaskRequest {
   std::vector<int> prefix;    ///< token ids that every context begins with, such as the BOS token of a model that needs it
   std::uint32_t seed = 0;
   Index documents = 4;
-  Index context_tokens = 4096;       ///< of every document, exactly
-  Index score_tokens = 256;          ///< scored tokens of tasks without questions
-  std::optional<Index> questions;    ///< per document; absent: 4, or 1 where the question is inside
-  bool question_inside = false;      ///< the context ends with the question, so that it is compressed together with it
+  Index context_tokens = 4096;  ///< of every document, exactly
+  Index score_tokens = 256;     ///< scored tokens of tasks without questions
+  Index questions = 4;          ///< answers per document, for tasks that have several; see TaskInfo::form
+  /// The context ends with the question, so that it is compressed together with it. Tasks that ask one question per answer then ask one.
+  bool question_inside = false;
   std::optional<ChatTemplate> chat;  ///< absent: the raw form, for base models
 };
 
@@ -77,7 +78,7 @@ const TaskInfo& find_task(std::string_view name);
 /// The tasks with their descriptions, for --list-tasks.
 std::string list_of_tasks();
 
-/// The documents of a task: equal requests give equal documents, and a document does not depend on the number of questions of others.
+/// The documents of a task: equal requests give equal documents.
 /// Throws Error with the remedy where a field is out of range, the text is too short for this number of documents, the context is too
 /// small for what the task puts into it, or the scored tokens are too many.
 std::vector<TaskDocument> make_documents(const TaskInfo& task, const TaskRequest& request);

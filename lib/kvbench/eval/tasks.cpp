@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/eval/tasks.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/eval/tasks/common_words.hpp>
+#include <kvbench/eval/tasks/lines.hpp>
+#include <kvbench/eval/tasks/multikey.hpp>
+#include <kvbench/eval/tasks/multivalue.hpp>
+#include <kvbench/eval/tasks/pairs.hpp>
+#include <kvbench/eval/tasks/passkey.hpp>
+#include <kvbench/eval/tasks/text.hpp>
+#include <kvbench/eval/tasks/tracking.hpp>
+
+namespace kvbench {
+namespace {
+
+constexpr Index least_context = 32, most_questions = 32, most_documents = 100'000;
+
+void require_range(const char* field, Index value, Index least, Index most) {
+  if (value < least || value > most) throw Error("`{}` {}: must be from {} to {}", field, value, least, most);
+}
+
+}  // namespace
+
+std::span<const TaskInfo> all_tasks() {
+  // clang-format off
+  static const std::vector<TaskInfo> table = {
+      text_task(),
+      passkey_task(),
+      pairs_task(),
+      lines_task(),
+      multikey_task(),
+      multivalue_task(),
+      tracking_task(),
+      common_words_task(),
+  };
+  // clang-format on
+  return table;
+}
+
+const TaskInfo& find_task(std::string_view name) {
+  std::vector<std::string> known;
+  for (const TaskInfo& task : all_tasks()) {
+    if (task.name == name) return task;
+    known.push_back(task.name);
+  }
+  throw Error("there is no task '{}'.{} The tasks are: {}", name, did_you_mean(name, known), listed(known));
+}
+
+std::string list_of_tasks() {
+  std::string out;
+  for (const TaskInfo& task : all_tasks()) {
+    out += fmt::format("{}\n  Measures {}.\n  Form: {}.\n", task.name, task.measures, task.form);
+  }
+  return out;
+}
+
+std::vector<TaskDocument> make_documents(const TaskInfo& task, const TaskRequest& request) {
+  require_range("documents", request.documents, 1, most_documents);
+  require_range("context_tokens", request.context_tokens, least_context + std::ssize(request.prefix), Index{1} << 30);
+  require_range("score_tokens", request.score_tokens, 2, most_scored_tokens);
+  require_range("questions", request.questions, 1, most_questions);
+  std::vector<TaskDocument> out;
+  for (Index d = 0; d < request.documents; ++d) {
+    out.push_back(task.make(request, d));
+    out.back().name = fmt::format("{}-{}", task.name, d);
+    if (std::ssize(out.back().scored) > most_scored_tokens) {
+      throw Error("`questions` {}: task {} would score {} tokens, more than {}; ask fewer questions", request.questions,
+                  task.name, out.back().scored.size(), most_scored_tokens);
+    }
+  }
+  return out;
+}
+
+std::vector<int> short_context(const TaskRequest& request, const TaskDocument& document, Index tokens) {
+  std::vector<int> out = request.prefix;
+  const Index last = std::clamp(tokens - std::ssize(out), Index{0}, std::ssize(document.context) - std::ssize(out));
+  out.insert(out.end(), document.context.end() - last, document.context.end());
+  return out;
+}
+
+}  // namespace kvbench

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <kvbench/eval/tasks.hpp>
+
+namespace kvbench {
+
+TaskInfo multikey_task();
+
+}  // namespace kvbench

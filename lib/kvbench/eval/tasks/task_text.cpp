@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/eval/tasks/task_text.hpp>
+
+#include <algorithm>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/methods/stages/draws.hpp>
+
+namespace kvbench {
+
+TaskDraws::TaskDraws(std::uint32_t seed, std::string_view task, Index document)
+    : key_{seed, fnv1a32(task)}, document_(static_cast<std::uint32_t>(document)) {}
+
+double TaskDraws::uniform() {
+  const PhiloxBlock words = philox4x32({{document_, count_++, 0, 0}}, key_);
+  return uniform52(words.x[0], words.x[1]);
+}
+
+std::size_t TaskDraws::below(std::size_t count) { return static_cast<std::size_t>(uniform() * static_cast<double>(count)); }
+
+namespace {
+
+constexpr std::size_t longest_line = 512;  // bytes: longer lines are split at spaces
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+/// The first byte of a line, or of a word where lines are long, at or after `at`; the end of the text where there is none.
+std::size_t line_start(std::string_view text, std::size_t at) {
+  if (at == 0) return 0;
+  const std::size_t line = text.find('\n', at - 1);
+  if (line < at + longest_line) return line + 1;
+  const std::size_t word = text.find(' ', at - 1);
+  if (word < at + longest_line) return word + 1;
+  while (at < text.size() && continues_character(text[at])) ++at;
+  return at;
+}
+
+/// The first line of the text, or the part of it that a long line is split into. The text is not empty.
+std::string_view first_line(std::string_view text) {
+  const std::size_t end = text.substr(0, longest_line).find('\n');
+  if (end != text.npos) return text.substr(0, end + 1);
+  if (text.size() <= longest_line) return text;
+  const std::size_t space = text.substr(0, longest_line).rfind(' ');
+  if (space != text.npos) return text.substr(0, space + 1);
+  std::size_t length = longest_line;
+  while (length > 1 && continues_character(text[length])) --length;
+  return text.substr(0, length);
+}
+
+[[noreturn]] void too_short(const TaskRequest& request, Index have, Index need) {
+  throw Error(
+      "{}: is too short: the part of a document has {} tokens of the {} that the task takes from it, at `documents` {}; give a "
+      "longer "
+      "text, fewer documents or a shorter context",
+      request.haystack_name, have, need, request.documents);
+}
+
+}  // namespace
+
+std::string_view excerpt(const TaskRequest& request, Index document) {
+  const std::string_view text = request.haystack;
+  const auto boundary = [&](Index d) {
+    return line_start(text, text.size() / static_cast<std::size_t>(request.documents) * static_cast<std::size_t>(d));
+  };
+  const std::size_t begin = boundary(document);
+  return text.substr(begin, document + 1 == request.documents ? text.npos : boundary(document + 1) - begin);
+}
+
+Tokens passage(const TaskRequest& request, Index document, TaskDraws& draws, Index count) {
+  const std::string_view part = excerpt(request, document);
+  const std::size_t random_start = line_start(part, draws.below(part.size() + 1));
+  const auto needed = static_cast<std::size_t>(count);
+  Tokens tokens;
+  for (const std::size_t start : {random_start, std::size_t{0}}) {
+    for (std::size_t bytes = 8 * needed;; bytes *= 2) {
+      tokens = request.tokenize(std::string(part.substr(start, bytes)));
+      // The last tokens of a text that is cut off may differ from those of the whole text.
+      if (tokens.size() >= needed + 16 || start + bytes >= part.size()) break;
+    }
+    if (tokens.size() >= needed) {
+      tokens.resize(needed);
+      return tokens;
+    }
+  }
+  too_short(request, std::ssize(tokens), count);
+}
+
+std::vector<Tokens> filler_lines(const TaskRequest& request, Index document, TaskDraws& draws, Index count) {
+  const std::string_view part = excerpt(request, document);
+  const std::size_t start = line_start(part, draws.below(part.size() + 1));
+  std::vector<Tokens> lines;
+  Index total = 0;
+  for (const std::string_view stretch : {part.substr(start), part.substr(0, start)}) {
+    for (std::string_view rest = stretch; !rest.empty() && total < count;) {
+      const std::string_view line = first_line(rest);
+      rest.remove_prefix(line.size());
+      lines.push_back(request.tokenize(std::string(line)));
+      total += std::ssize(lines.back());
+    }
+  }
+  if (total < count) too_short(request, total, count);
+  cut_front(lines, count);
+  return lines;
+}
+
+void cut_front(std::vector<Tokens>& lines, Index count) {
+  Index excess = -count;
+  for (const Tokens& line : lines) excess += std::ssize(line);
+  for (Tokens& line : lines) {
+    const Index cut = std::clamp(excess, Index{0}, Index{std::ssize(line)});
+    line.erase(line.begin(), line.begin() + cut);
+    excess -= cut;
+  }
+}
+
+std::vector<std::string> shuffled_words(const TaskRequest& request, TaskDraws& draws, std::size_t least) {
+  std::set<std::string> words;
+  std::string word;
+  for (const char c : request.haystack + '\n') {
+    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (lower >= 'a' && lower <= 'z') {
+      word += lower;
+      continue;
+    }
+    if (word.size() >= 3 && word.size() <= 10) words.insert(word);
+    word.clear();
+  }
+  if (words.size() < least) {
+    throw Error(
+        "{}: has {} different words of 3 to 10 Latin letters, of which the task needs {}; give a longer text or a shorter "
+        "context",
+        request.haystack_name, words.size(), least);
+  }
+  std::vector<std::string> out(words.begin(), words.end());
+  draws.shuffle(out);
+  return out;
+}
+
+std::string FreshTexts::fresh(std::string_view first, std::string_view others) {
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    std::string text(1, first[draws_->below(first.size())]);
+    while (text.size() < 5) text += others[draws_->below(others.size())];
+    if (request_->haystack.find(text) == std::string::npos && used_.insert(text).second) return text;
+  }
+  throw Error("{}: contains nearly all texts of five characters that could serve as keys; give another text",
+              request_->haystack_name);
+}
+
+std::string FreshTexts::number() { return fresh("123456789", "0123456789"); }
+
+std::string FreshTexts::variable() {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  return fresh(letters, letters);
+}
+
+}  // namespace kvbench
