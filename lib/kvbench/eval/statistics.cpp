@@ -26,12 +26,9 @@ double student_upper(double t, double degrees) {
 
 double mcnemar_mid_p(std::int64_t harmful, std::int64_t beneficial) {
   const std::int64_t discordant = harmful + beneficial, fewer = std::min(harmful, beneficial);
-  if (discordant == 0) return 1;
-  // 2 P(X < fewer) + P(X = fewer): both tails, with half of the probability of what was observed. Equal numbers give 1.
-  if (harmful == beneficial) return 1;
-  const double at_most = binomial_head(fewer, discordant, 0.5);
+  // 2 P(X < fewer) + P(X = fewer): both tails, with half of the probability of what was observed.
   const double below = fewer == 0 ? 0 : binomial_head(fewer - 1, discordant, 0.5);
-  return at_most + below;
+  return std::min(1.0, binomial_head(fewer, discordant, 0.5) + below);
 }
 
 double tost_mean_p(std::span<const double> differences, double margin) {
@@ -53,6 +50,7 @@ std::vector<double> ranks_of(std::span<const double> values) {
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return values[i]; });
   std::vector<double> ranks(values.size());
   for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    end = begin + 1;
     while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
     const double shared = static_cast<double>(begin + 1 + end) / 2;
     for (std::size_t i = begin; i < end; ++i) ranks[order[i]] = shared;

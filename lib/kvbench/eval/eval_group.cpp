@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/eval/eval_group.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <kvbench/core/verdict.hpp>
+#include <kvbench/eval/statistics.hpp>
+
+namespace kvbench {
+namespace {
+
+/// The position of a value among those seen so far.
+template <class T>
+std::size_t position_of(std::map<T, std::size_t>& known, const T& value) {
+  return known.try_emplace(value, known.size()).first->second;
+}
+
+/// A mean of the values that are not NaN.
+struct KnownMean {
+  double sum = 0, count = 0;
+  void add(double value) {
+    if (!std::isnan(value)) sum += value, count += 1;
+  }
+  double value() const { return count == 0 ? NAN : sum / count; }
+};
+
+/// The statuses and notes of a row's cells as one.
+void fill_status(const std::vector<const EvalCell*>& cells, EvalRecord& record) {
+  const auto ok = [](const EvalCell* cell) { return cell->status == Status::ok; };
+  const auto broken = std::ranges::find_if_not(cells, ok);
+  const auto failed = std::ranges::count_if(cells, [&](const EvalCell* cell) { return !ok(cell); });
+  if (failed == std::ssize(cells)) {
+    record.status = (*broken)->status, record.reason = (*broken)->reason;
+    return;
+  }
+  std::vector<std::string> notes;
+  if (failed > 0) notes.push_back(fmt::format("{} of {} passes are missing: {}", failed, cells.size(), (*broken)->reason));
+  for (const EvalCell* cell : cells) {
+    if (ok(cell) && !cell->reason.empty() && std::ranges::find(notes, cell->reason) == notes.end())
+      notes.push_back(cell->reason);
+  }
+  for (const std::string& note : notes) record.reason += (record.reason.empty() ? "" : "; ") + note;
+}
+
+}  // namespace
+
+EvalGroup::EvalGroup(const EvalResults& results, std::vector<const EvalCell*> cells)
+    : results_(&results), all_(std::move(cells)) {
+  std::map<std::size_t, std::size_t> documents;
+  std::map<std::uint32_t, std::size_t> seeds;
+  for (const EvalCell* cell : all_) {
+    if (cell->status != Status::ok) continue;
+    const EvalDocument& document = results.documents[cell->document];
+    places_.push_back({cell, sums_of(*results.tasks[document.task], document, *cell), position_of(documents, cell->document),
+                       position_of(seeds, results.configurations[cell->configuration].seed)});
+  }
+  documents_ = documents.size(), seeds_ = seeds.size();
+}
+
+double EvalGroup::total(double CellSums::*value) const {
+  double sum = 0;
+  for (const Place& place : places_) sum += place.sums.*value;
+  return sum;
+}
+
+template <class Value>
+Estimate EvalGroup::estimate(Value value, double CellSums::*count) const {
+  std::vector<double> sums(documents_ * seeds_), counts(documents_ * seeds_);
+  double sum = 0;
+  for (const Place& place : places_) {
+    const std::size_t at = place.document * seeds_ + place.seed;
+    sums[at] = value(place.sums), counts[at] = place.sums.*count;
+    sum += sums[at];
+  }
+  const double all = total(count);
+  if (all == 0) return {};
+  const Interval interval = bootstrap_mean(sums, counts, seeds_);
+  return {sum / all, interval.lo, interval.hi};
+}
+
+void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) const {
+  fill_status(all_, record);
+  fill_errors(record, {});
+  if (places_.empty()) return;
+  record.documents = static_cast<Index>(documents_), record.seeds = static_cast<Index>(seeds_);
+  const auto per_seed = [&](double CellSums::*value) {
+    return static_cast<Index>(std::llround(total(value) / static_cast<double>(seeds_)));
+  };
+  record.tokens = per_seed(&CellSums::tokens);
+  record.key_tokens = per_seed(&CellSums::key_tokens);
+  record.answers = per_seed(&CellSums::answers);
+  fill_costs(record);
+
+  record.kl = estimate([](const CellSums& s) { return s.kl; }, &CellSums::tokens);
+  record.same_top = estimate([](const CellSums& s) { return s.same_top; }, &CellSums::tokens);
+  std::vector<double> divergences;
+  for (const Place& place : places_) {
+    const std::vector<double> more = divergences_of(document_of(place), *place.cell);
+    divergences.insert(divergences.end(), more.begin(), more.end());
+  }
+  record.kl_p99 = quantile(divergences, 0.99);
+
+  const double tokens = total(&CellSums::tokens), keys = total(&CellSums::key_tokens);
+  record.nll_full = total(&CellSums::nll_full) / tokens, record.nll = total(&CellSums::nll) / tokens;
+  record.nll_difference = estimate([](const CellSums& s) { return s.nll - s.nll_full; }, &CellSums::tokens);
+  record.perplexity_ratio = {std::exp(record.nll_difference.mean), std::exp(record.nll_difference.lo),
+                             std::exp(record.nll_difference.hi)};
+  if (keys > 0) record.key_nll_full = total(&CellSums::key_nll_full) / keys, record.key_nll = total(&CellSums::key_nll) / keys;
+  record.key_nll_difference = estimate([](const CellSums& s) { return s.key_nll - s.key_nll_full; }, &CellSums::key_tokens);
+  if (verdicts) test_nll(record, rows);
+  if (record.answers == 0) return;
+  fill_match(record);
+  if (verdicts) test_match(record, rows);
+}
+
+void EvalGroup::fill_costs(EvalRecord& record) const {
+  const auto count = static_cast<double>(places_.size());
+  const auto mean_of = [&](auto value) {
+    double sum = 0;
+    for (const Place& place : places_) sum += value(*place.cell);
+    return sum / count;
+  };
+  record.budget_tokens = mean_of([](const EvalCell& c) { return c.budget_tokens; });
+  record.kept_tokens = mean_of([](const EvalCell& c) { return c.kept_tokens; });
+  record.seconds = mean_of([](const EvalCell& c) { return c.seconds; });
+  for (double Bytes::*part : {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full})
+    record.bytes.*part = mean_of([part](const EvalCell& c) { return c.bytes.*part; });
+}
+
+void EvalGroup::fill_match(EvalRecord& record) const {
+  const double answers = total(&CellSums::answers);
+  record.match_full = total(&CellSums::right_full) / answers;
+  record.match = total(&CellSums::right) / answers;
+  const auto has_short = [&](const Place& place) { return !document_of(place).without_distant.empty(); };
+  if (std::ranges::all_of(places_, has_short)) record.match_short = total(&CellSums::right_short) / answers;
+  record.match_difference = estimate([](const CellSums& s) { return s.right - s.right_full; }, &CellSums::answers);
+  record.harmful = total(&CellSums::harmful) / answers;
+  record.beneficial = total(&CellSums::beneficial) / answers;
+}
+
+void EvalGroup::test_nll(EvalRecord& record, const EvalRows& rows) const {
+  std::vector<double> sums(documents_), counts(documents_), differences;
+  bool has_short = true;
+  for (const Place& place : places_) {
+    sums[place.document] += place.sums.nll - place.sums.nll_full;
+    counts[place.document] += place.sums.tokens;
+    has_short = has_short && !document_of(place).without_distant.empty();
+  }
+  for (std::size_t d = 0; d < documents_; ++d) differences.push_back(sums[d] / counts[d]);
+  record.nll_equal_p = tost_mean_p(differences, rows.nll_margin);
+  const double context_helps = (total(&CellSums::nll_short) - total(&CellSums::nll_full)) / total(&CellSums::tokens);
+  record.nll_verdict = Difference::undecided;
+  if (has_short && context_helps < rows.nll_margin) {
+    record.nll_verdict = Difference::cannot_discriminate;
+    record.verdict_reason = fmt::format("the distant context lowers nll only by {:.3g}", context_helps);
+  } else if (record.nll_equal_p <= decided_at) {
+    record.nll_verdict = Difference::none;
+  } else if (documents_ >= 2) {
+    const Interval interval = student_interval(differences);
+    if (interval.lo > 0) record.nll_verdict = Difference::worse;
+    if (interval.hi < 0) record.nll_verdict = Difference::better;
+  }
+}
+
+void EvalGroup::test_match(EvalRecord& record, const EvalRows& rows) const {
+  // Seeds of the same answer are not independent: the majority of them counts, and a tie as wrong.
+  std::map<std::pair<std::size_t, std::size_t>, std::array<double, 3>> answers;  // seeds, right, right with the full cache
+  for (const Place& place : places_) {
+    const std::vector<AnswerMatch> matches = matches_of(document_of(place), *place.cell);
+    for (std::size_t i = 0; i < matches.size(); ++i) {
+      std::array<double, 3>& counts = answers[{place.document, i}];
+      counts[0] += 1, counts[1] += matches[i].compressed, counts[2] += matches[i].full;
+    }
+  }
+  std::int64_t harmful = 0, beneficial = 0;
+  for (const auto& [place, counts] : answers) {
+    const bool right = 2 * counts[1] > counts[0], right_full = counts[2] > 0;
+    harmful += right_full && !right, beneficial += right && !right_full;
+  }
+  record.match_p = mcnemar_mid_p(harmful, beneficial);
+  record.match_equal_p = tost_flips_p(harmful, beneficial, std::ssize(answers), rows.match_margin);
+  record.match_verdict = Difference::undecided;
+  if (record.match_full < rows.least_match) {
+    record.match_verdict = Difference::cannot_discriminate;
+    record.verdict_reason = fmt::format("the full cache answers only {:.3g} of the questions", record.match_full);
+  } else if (record.match_short > record.match_full - rows.match_margin) {
+    record.match_verdict = Difference::cannot_discriminate;
+    record.verdict_reason = fmt::format("a short context answers {:.3g} of the questions, the full one {:.3g}",
+                                        record.match_short, record.match_full);
+  } else if (record.match_equal_p <= decided_at) {
+    record.match_verdict = Difference::none;
+  } else if (record.match_p <= decided_at) {
+    record.match_verdict = harmful > beneficial ? Difference::worse : Difference::better;
+  }
+}
+
+std::vector<std::int64_t> EvalGroup::layers() const {
+  std::set<std::int64_t> numbers;
+  for (const Place& place : places_) {
+    for (const LayerErrors& errors : place.cell->layers) numbers.insert(errors.layer);
+  }
+  return {numbers.begin(), numbers.end()};
+}
+
+void EvalGroup::fill_errors(EvalRecord& record, std::optional<std::int64_t> layer) const {
+  std::array<KnownMean, metric_count> metrics;
+  KnownMean drift, residual;
+  for (const Place& place : places_) {
+    for (const LayerErrors& errors : place.cell->layers) {
+      if (layer && errors.layer != *layer) continue;
+      for (std::size_t m = 0; m < metric_count; ++m) metrics[m].add(errors.metrics[m]);
+      residual.add(errors.residual);
+      if (layer || &errors == &place.cell->layers.back()) drift.add(errors.drift);
+    }
+  }
+  for (std::size_t m = 0; m < metric_count; ++m) record.metrics[m] = metrics[m].value();
+  record.drift = drift.value(), record.residual = residual.value();
+}
+
+}  // namespace kvbench

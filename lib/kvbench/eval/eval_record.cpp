@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/eval/eval_record.hpp>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <kvbench/eval/eval_group.hpp>
+
+namespace kvbench {
+namespace {
+
+EvalRecord identity_of(const EvalResults& results, const EvalCell& cell) {
+  const EvalConfiguration& configuration = results.configurations[cell.configuration];
+  EvalRecord record;
+  record.model = results.model, record.sha256 = results.model_sha256.substr(0, 12), record.text = results.text;
+  record.task = results.tasks[results.documents[cell.document].task]->name;
+  record.document = "all";
+  record.question_inside = results.question_inside, record.context_tokens = results.context_tokens;
+  record.device = results.device, record.isa = results.isa;
+  record.injection = cell.injection;
+  record.method = configuration.method, record.params = configuration.params, record.budget = configuration.budget;
+  record.metrics.fill(NAN);
+  return record;
+}
+
+/// The row over all layers, and those per layer.
+void add_rows(const EvalGroup& group, const EvalRecord& identity, const EvalRows& rows, bool verdicts,
+              std::vector<EvalRecord>& out) {
+  out.push_back(identity);
+  group.fill(out.back(), rows, verdicts);
+  if (!rows.layers) return;
+  for (const std::int64_t layer : group.layers()) {
+    out.push_back(identity);
+    out.back().layer = layer;
+    group.fill_errors(out.back(), layer);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Difference difference) {
+  constexpr std::string_view names[] = {"no difference", "worse", "better", "undecided", "cannot discriminate", ""};
+  return names[static_cast<std::size_t>(difference)];
+}
+
+std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& rows) {
+  // Configurations that differ by the seed alone share a row, at the place of the first one.
+  std::vector<std::size_t> first;
+  for (const EvalConfiguration& one : results.configurations) {
+    const auto same = [&](const EvalConfiguration& other) {
+      return std::tie(one.method, one.params, one.budget) == std::tie(other.method, other.params, other.budget);
+    };
+    first.push_back(
+        static_cast<std::size_t>(std::ranges::find_if(results.configurations, same) - results.configurations.begin()));
+  }
+  using Key = std::tuple<std::size_t, Injection, std::size_t>;  // task, injection, configuration
+  std::map<Key, std::vector<const EvalCell*>> groups;
+  for (const EvalCell& cell : results.cells)
+    groups[{results.documents[cell.document].task, cell.injection, first[cell.configuration]}].push_back(&cell);
+
+  std::vector<EvalRecord> out;
+  for (auto& [key, cells] : groups) {
+    std::ranges::sort(cells, {}, [](const EvalCell* cell) { return std::pair(cell->document, cell->configuration); });
+    const EvalRecord identity = identity_of(results, *cells.front());
+    add_rows(EvalGroup(results, cells), identity, rows, true, out);
+    if (!rows.documents) continue;
+    for (auto begin = cells.begin(), end = begin; begin != cells.end(); begin = end) {
+      end = std::find_if(begin, cells.end(), [&](const EvalCell* cell) { return cell->document != (*begin)->document; });
+      EvalRecord of_document = identity;
+      of_document.document = results.documents[(*begin)->document].document.name;
+      add_rows(EvalGroup(results, {begin, end}), of_document, rows, false, out);
+    }
+  }
+  return out;
+}
+
+}  // namespace kvbench
