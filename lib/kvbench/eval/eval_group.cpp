@@ -151,6 +151,7 @@ void EvalGroup::test_nll(EvalRecord& record, const EvalRows& rows) const {
     has_short = has_short && !document_of(place).without_distant.empty();
   }
   for (std::size_t d = 0; d < documents_; ++d) differences.push_back(sums[d] / counts[d]);
+  record.nll_margin = rows.nll_margin;
   record.nll_equal_p = tost_mean_p(differences, rows.nll_margin);
   const double context_helps = (total(&CellSums::nll_short) - total(&CellSums::nll_full)) / total(&CellSums::tokens);
   record.nll_verdict = Difference::undecided;
@@ -181,6 +182,7 @@ void EvalGroup::test_match(EvalRecord& record, const EvalRows& rows) const {
     const bool right = 2 * counts[1] > counts[0], right_full = counts[2] > 0;
     harmful += right_full && !right, beneficial += right && !right_full;
   }
+  record.match_margin = rows.match_margin;
   record.match_p = mcnemar_mid_p(harmful, beneficial);
   record.match_equal_p = tost_flips_p(harmful, beneficial, std::ssize(answers), rows.match_margin);
   record.match_verdict = Difference::undecided;

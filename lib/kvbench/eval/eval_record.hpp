@@ -63,6 +63,7 @@ struct EvalRecord {
   double harmful = NAN, beneficial = NAN;  ///< share of answers that only the full cache, only the configuration has right
   double match_p = NAN;                    ///< McNemar's mid-p
   double nll_equal_p = NAN, match_equal_p = NAN;  ///< of the equivalence tests
+  double nll_margin = NAN, match_margin = NAN;    ///< as in EvalRows, of rows with verdicts
   Difference nll_verdict = Difference::not_measured, match_verdict = Difference::not_measured;
   std::string verdict_reason;  ///< why the task cannot discriminate
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/compare/comparison.hpp>
+#include <kvbench/report/metric_doc.hpp>
 
 namespace kvbench {
 namespace {
@@ -124,55 +125,6 @@ void add_best(std::vector<RecordColumn>& c) {
        [](const Record& r) { return r.tied ? (*r.tied ? "1" : "0") : ""; }, "integer"});
   c.push_back({"blocks", "independent blocks of 16 neighbouring queries, the units of this comparison",
                [](const Record& r) { return r.sums.seeds > 0 ? fmt::format("{}", r.blocks) : ""; }, "integer"});
-}
-
-/// `by_tokens`: the metric for the same number of steps that counts tokens.
-std::string cache_doc(Metric metric, Metric by_tokens, int steps) {
-  const std::string_view name = name_of(metric);
-  if (name.ends_with("_belady")) {
-    return fmt::format("share of a step's clusters that the optimal cache would hold, with room for the clusters of {} step(s)",
-                       steps);
-  }
-  return fmt::format("share of a step's {} that the last {} step(s) also selected",
-                     metric == by_tokens ? "recalled tokens in clusters" : "clusters", steps);
-}
-
-std::string doc_of_metric(Metric metric) {
-  switch (metric) {
-    case Metric::rel_err:
-      return "|z - z*| / |z*|";
-    case Metric::relerr_balancekv:
-      return "|z - z*| / |max(z*, 1e-8)|, the released BalanceKV formula";
-    case Metric::err_bound_op:
-      return "|z - z*| / (|p|_2 |V|_op), SubGen Eq. 3";
-    case Metric::err_bound_fro:
-      return "|z - z*| / (|p|_2 |V|_F), BalanceKV Eq. 2";
-    case Metric::mass_err:
-      return "part of rel_err due to lost or gained attention mass";
-    case Metric::dir_err:
-      return "part of rel_err due to the direction of the entries that replace dropped tokens";
-    case Metric::log_z_err:
-      return "ln(estimated / exact partition function)";
-    case Metric::recall:
-      return "share of the top-|I| tokens by q.k among the |I| kept, over droppable tokens";
-    case Metric::mass_recall:
-      return "attention mass of the kept tokens / that of the top-|I|";
-    case Metric::cache_hit_r1:
-    case Metric::cache_hit_r1_clusters:
-    case Metric::cache_hit_r1_belady:
-      return cache_doc(metric, Metric::cache_hit_r1, 1);
-    case Metric::cache_hit_r2:
-    case Metric::cache_hit_r2_clusters:
-    case Metric::cache_hit_r2_belady:
-      return cache_doc(metric, Metric::cache_hit_r2, 2);
-    case Metric::cache_hit_r4:
-    case Metric::cache_hit_r4_clusters:
-    case Metric::cache_hit_r4_belady:
-      return cache_doc(metric, Metric::cache_hit_r4, 4);
-    case Metric::count:
-      break;
-  }
-  return "";
 }
 
 std::vector<RecordColumn> make_record_columns() {
