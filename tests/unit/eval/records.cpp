@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/eval/eval_record.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/core/error.hpp>
+
+using namespace kvbench;
+
+namespace {
+
+/// Documents with four scored tokens: two answers, of two tokens and one.
+EvalResults made_results(std::size_t documents, bool without_distant) {
+  EvalResults out;
+  out.model = "m.gguf", out.model_sha256 = "0123456789abcdef", out.text = "book.txt", out.context_tokens = 100;
+  out.tasks = {&find_task("passkey")};
+  for (std::size_t d = 0; d < documents; ++d) {
+    EvalDocument document{
+        .task = 0,
+        .document = {.name = "passkey-" + std::to_string(d), .context = {}, .scored = {1, 2, 3, 4}, .spans = {{1, 3}, {3, 4}}},
+        .without_distant = {}};
+    if (without_distant) document.without_distant = {{.nll = 3, .right = true}, {.nll = 1}, {.nll = 1}};
+    out.documents.push_back(std::move(document));
+  }
+  return out;
+}
+
+TokenScore token(double kl, double nll_full, double nll, bool right_full, bool right) {
+  return {
+      .kl = kl, .nll_full = nll_full, .nll = nll, .same_top = right_full == right, .right_full = right_full, .right = right};
+}
+
+/// A pass that has the first answer wrong with the compressed cache, and the second one right in both.
+EvalCell made_cell(std::size_t configuration, std::size_t document, double kl = 1) {
+  EvalCell cell{.configuration = configuration,
+                .document = document,
+                .injection = {},
+                .reason = "",
+                .tokens = {},
+                .layers = {},
+                .bytes = {}};
+  cell.tokens = {token(kl, 0.5, 2.5, true, true), token(2 * kl, 0.5, 0.5, true, false), token(0, 0.5, 1.5, true, true)};
+  cell.bytes = {.kv = 10, .meta = 2, .full = 48};
+  LayerErrors errors{.layer = 3, .metrics = {}, .drift = 0.1 * kl, .residual = 0.01};
+  errors.metrics.fill(NAN);
+  errors.metrics[0] = kl;
+  cell.layers = {errors, errors};
+  cell.layers[1].layer = 5, cell.layers[1].metrics[0] = 3 * kl, cell.layers[1].drift = 0.2;
+  return cell;
+}
+
+}  // namespace
+
+TEST_CASE("a row summarises tokens and answers of all documents") {
+  EvalResults results = made_results(2, true);
+  results.configurations = {{"h2o", "", "25%mem", false, 0}};
+  results.cells = {made_cell(0, 0, 1), made_cell(0, 1, 3)};
+  const std::vector<EvalRecord> rows = summarize(results, {});
+  REQUIRE(rows.size() == 1);
+  const EvalRecord& r = rows[0];
+  CHECK(r.sha256 == "0123456789ab");
+  CHECK(r.task == "passkey");
+  CHECK(r.document == "all");
+  CHECK((r.documents == 2 && r.seeds == 1 && r.tokens == 6 && r.answers == 4));
+  CHECK(r.kl.mean == doctest::Approx(2));  // (1 + 2 + 0 + 3 + 6 + 0) / 6
+  CHECK(r.kl.lo == doctest::Approx(1));
+  CHECK(r.kl.hi == doctest::Approx(3));
+  CHECK(r.kl_p99 == doctest::Approx(5.85));  // between 3 and 6
+  CHECK(r.same_top.mean == doctest::Approx(2.0 / 3));
+  CHECK(r.nll_full == doctest::Approx(0.5));
+  CHECK(r.nll == doctest::Approx(1.5));
+  CHECK(r.nll_difference.mean == doctest::Approx(1));
+  CHECK(r.perplexity_ratio.mean == doctest::Approx(std::exp(1)));
+  CHECK(r.key_tokens == 2);  // the first of each document: 3 - 0.5 is at least 2
+  CHECK(r.key_nll == doctest::Approx(2.5));
+  CHECK(r.key_nll_difference.mean == doctest::Approx(2));
+  CHECK(r.match_full == 1);
+  CHECK(r.match_short == 0);  // the first answer has one right token of two
+  CHECK(r.match == doctest::Approx(0.5));
+  CHECK(r.harmful == doctest::Approx(0.5));
+  CHECK(r.beneficial == 0);
+  CHECK(r.match_p == doctest::Approx(0.25));  // two to none: 2 / 4 - 1 / 4
+  CHECK(r.match_verdict == Difference::undecided);
+  CHECK(r.nll_verdict == Difference::worse);  // the same in both documents
+  CHECK(r.bytes.of(CostKind::memory) == 12);
+  CHECK(r.metrics[0] == doctest::Approx(4));  // (1 + 3 + 3 + 9) / 4
+  CHECK(std::isnan(r.metrics[1]));
+  CHECK(r.drift == doctest::Approx(0.2));
+}
+
+TEST_CASE("rows per document and per layer on request") {
+  EvalResults results = made_results(2, true);
+  results.configurations = {{"h2o", "", "25%mem", false, 0}};
+  results.cells = {made_cell(0, 1, 3), made_cell(0, 0, 1)};
+  const std::vector<EvalRecord> rows = summarize(results, {.documents = true, .layers = true});
+  REQUIRE(rows.size() == 9);  // 3 times (all layers, 3, 5)
+  CHECK(rows[1].layer == 3);
+  CHECK(rows[1].metrics[0] == doctest::Approx(2));
+  CHECK(rows[1].drift == doctest::Approx(0.2));  // 0.1 and 0.3
+  CHECK(rows[3].document == "passkey-0");
+  CHECK(rows[3].kl.mean == doctest::Approx(1));
+  CHECK(std::isnan(rows[3].kl.lo));
+  CHECK(rows[3].match_verdict == Difference::not_measured);
+  CHECK(rows[8].document == "passkey-1");
+  CHECK(rows[8].metrics[0] == doctest::Approx(9));
+}
+
+TEST_CASE("seeds of a configuration share a row; the majority of an answer's seeds is tested") {
+  EvalResults results = made_results(2, false);
+  results.configurations = {
+      {"random", "", "25%mem", true, 0}, {"random", "", "25%mem", true, 1}, {"random", "", "25%mem", true, 2}};
+  for (std::size_t c = 0; c < 3; ++c) results.cells.push_back(made_cell(c, 0)), results.cells.push_back(made_cell(c, 1));
+  for (std::size_t c : {0, 2})
+    results.cells[c].tokens[1].right = true;  // document 0: seeds 0 and 1 have the first answer right
+  const std::vector<EvalRecord> rows = summarize(results, {});
+  REQUIRE(rows.size() == 1);
+  CHECK((rows[0].seeds == 3 && rows[0].documents == 2 && rows[0].tokens == 6 && rows[0].answers == 4));
+  CHECK(rows[0].harmful == doctest::Approx(4.0 / 12));
+  CHECK(rows[0].match_p == doctest::Approx(0.5));  // one harmful answer: 2 / 2 - 1 / 2
+  CHECK(std::isnan(rows[0].match_short));
+  CHECK(rows[0].key_tokens == 0);
+  CHECK(std::isnan(rows[0].key_nll_difference.mean));
+}
+
+TEST_CASE("a task on which the full cache fails, or which needs no context, cannot discriminate") {
+  EvalResults results = made_results(2, true);
+  results.configurations = {{"h2o", "", "25%mem", false, 0}};
+  results.cells = {made_cell(0, 0), made_cell(0, 1)};
+  for (EvalCell& cell : results.cells) cell.tokens[0].right_full = cell.tokens[2].right_full = false;
+  CHECK(summarize(results, {})[0].match_verdict == Difference::cannot_discriminate);
+  CHECK(summarize(results, {})[0].verdict_reason == "the full cache answers only 0 of the questions");
+
+  results.cells = {made_cell(0, 0), made_cell(0, 1)};
+  for (EvalDocument& document : results.documents) document.without_distant.assign(3, {.nll = 0.5, .right = true});
+  const EvalRecord easy = summarize(results, {})[0];
+  CHECK(easy.match_verdict == Difference::cannot_discriminate);
+  CHECK(easy.verdict_reason == "a short context answers 1 of the questions, the full one 1");
+  CHECK(easy.nll_verdict == Difference::cannot_discriminate);
+}
+
+TEST_CASE("equal answers are called equal only where there are enough of them") {
+  for (const std::size_t documents : {29, 30}) {
+    EvalResults results = made_results(documents, true);
+    results.configurations = {{"exact", "", "25%mem", false, 0}};
+    for (std::size_t d = 0; d < documents; ++d) {
+      results.cells.push_back(made_cell(0, d, 0));
+      for (TokenScore& t : results.cells.back().tokens) t = token(0, 0.5, 0.5, true, true);
+    }
+    const EvalRecord r = summarize(results, {})[0];
+    CHECK(r.match_verdict == (documents == 30 ? Difference::none : Difference::undecided));  // 58 answers, 60 answers
+    CHECK(r.nll_verdict == Difference::none);
+  }
+}
+
+TEST_CASE("broken passes: a row has the status of all, or counts those that are missing") {
+  EvalResults results = made_results(2, true);
+  results.configurations = {{"h2o", "", "25%mem", false, 0}, {"quest", "", "25%mem", false, 0}};
+  results.cells = {made_cell(0, 0), made_cell(0, 1), made_cell(1, 0), made_cell(1, 1)};
+  for (std::size_t i = 1; i < 4; ++i) results.cells[i].status = Status::skipped, results.cells[i].reason = "lacks column sums";
+  const std::vector<EvalRecord> rows = summarize(results, {});
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].status == Status::ok);
+  CHECK(rows[0].reason == "1 of 2 passes are missing: lacks column sums");
+  CHECK(rows[0].documents == 1);
+  CHECK(rows[1].status == Status::skipped);
+  CHECK(rows[1].reason == "lacks column sums");
+  CHECK(rows[1].documents == 0);
+}
+
+TEST_CASE("injections have rows of their own, and cells of another document are refused") {
+  EvalResults results = made_results(1, true);
+  results.configurations = {{"h2o", "", "25%mem", false, 0}};
+  results.cells = {made_cell(0, 0), made_cell(0, 0), made_cell(0, 0)};
+  results.cells[0].injection = {Inject::none, -1};
+  results.cells[2].injection = {Inject::one, 4};
+  const std::vector<EvalRecord> rows = summarize(results, {});
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].injection.mode == Inject::all);
+  CHECK(rows[1].injection == Injection{Inject::one, 4});
+  CHECK(rows[2].injection.mode == Inject::none);
+  results.cells[1].tokens.pop_back();
+  CHECK_THROWS_AS(summarize(results, {}), Error);
+}
