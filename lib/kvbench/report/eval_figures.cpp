@@ -152,8 +152,8 @@ Figure prediction_figure(const EvalSection& section, const std::string& metric) 
                     .frontier = {}};
     if (chart.lines.empty()) continue;
     const std::vector<double> x = x_values(chart.lines);
-    chart.x =
-        std::ranges::all_of(x, [](double value) { return value > 0; }) ? log_axis(x, metric) : linear_axis(x, "-" + metric);
+    const double least = *std::ranges::min_element(x);  // metrics that are better when higher are negative errors
+    chart.x = least > 0 ? log_axis(x, metric) : linear_axis(x, (least < 0 ? "-" : "") + metric);
     chart.y = log_axis(y_values(chart.lines), "KL, nats");
     finish_chart(chart, figure);
   }

@@ -160,7 +160,7 @@ TEST_CASE("lines: nothing but lines of different keys") {
   for (std::size_t at = context.find("\nline "); at != context.npos; at = context.find("\nline ", at + 1)) {
     CHECK(names.insert(context.substr(at, context.find(':', at) - at)).second);
   }
-  CHECK(names.size() > 50);
+  CHECK(names.size() > 40);
 }
 
 TEST_CASE("tracking: each variable is assigned once, after the one that it copies") {
@@ -258,17 +258,18 @@ TEST_CASE("errors name the field or the file, and the remedy") {
   CHECK_THROWS_WITH_AS(s.documents("pairs"), doctest::Contains("repeats its first"), Error);
   s.request.context_tokens = 900, s.request.questions = 0;
   CHECK_THROWS_WITH_AS(s.documents("text"), "`questions` 0: must be from 1 to 32", Error);
-  s.request.questions = 32, s.request.context_tokens = 20'000;
+  s.request.questions = 32, s.request.context_tokens = 10'000;
   CHECK_THROWS_WITH_AS(s.documents("multikey"), doctest::Contains("ask fewer questions"), Error);
-  s.request.questions = 3;
+  s.request.questions = 3, s.request.context_tokens = 900;
   for (const TaskInfo& task : all_tasks()) {
     CAPTURE(task.name);
-    if (task.name == "common-words") continue;  // few words make a long list
+    if (task.name == "common-words" || task.name == "lines") continue;  // few words make long lists
     s.request.haystack = made_text(9);
     CHECK_THROWS_WITH_AS(s.documents(task.name), doctest::Contains("longer text"), Error);
   }
   s.request.haystack.clear();
-  CHECK_THROWS_WITH_AS(s.documents("common-words"), doctest::Contains("book.txt: has 0 different words"), Error);
+  for (const char* task : {"common-words", "lines"})
+    CHECK_THROWS_WITH_AS(s.documents(task), doctest::Contains("book.txt: has 0 different words"), Error);
 }
 
 TEST_CASE("a text of one long line is split at spaces and between characters") {
