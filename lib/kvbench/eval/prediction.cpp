@@ -31,53 +31,61 @@ Weights resample_documents(std::span<const PredictionGroup> groups, std::uint32_
   return weights;
 }
 
-struct MeanPair {
-  const PredictionRow* row;
-  double error, damage;
+/// A task with the pairs of rows whose order is compared, found once for all resamples.
+struct Task {
+  const PredictionGroup* group;
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+
+  explicit Task(const PredictionGroup& g) : group(&g) {
+    for (std::size_t i = 0; i < g.rows.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const PredictionRow &a = g.rows[i], &b = g.rows[j];
+        if (a.budget == b.budget && a.method != b.method) pairs.emplace_back(i, j);
+      }
+    }
+  }
 };
 
-/// The weighted means of the rows that have any, without those of one method.
-std::vector<MeanPair> means_of(const PredictionGroup& group, const std::vector<double>& weights, const std::string* without) {
-  std::vector<MeanPair> out;
-  for (const PredictionRow& row : group.rows) {
-    if (without != nullptr && row.method == *without) continue;
-    double error = 0, damage = 0, count = 0;
-    for (std::size_t d = 0; d < weights.size(); ++d) {
-      if (weights[d] == 0 || !std::isfinite(row.error[d]) || !std::isfinite(row.damage[d])) continue;
-      error += weights[d] * row.error[d], damage += weights[d] * row.damage[d], count += weights[d];
+/// The weighted means of the rows, NaN where a row has none or is of the method that is left out.
+struct Means {
+  std::vector<double> error, damage;
+  Means(const PredictionGroup& group, const std::vector<double>& weights, const std::string* without) {
+    for (const PredictionRow& row : group.rows) {
+      double of_error = 0, of_damage = 0, count = 0;
+      for (std::size_t d = 0; d < weights.size(); ++d) {
+        if (weights[d] == 0 || !std::isfinite(row.error[d]) || !std::isfinite(row.damage[d])) continue;
+        of_error += weights[d] * row.error[d], of_damage += weights[d] * row.damage[d], count += weights[d];
+      }
+      const bool known = count > 0 && (without == nullptr || row.method != *without);
+      error.push_back(known ? of_error / count : NAN), damage.push_back(known ? of_damage / count : NAN);
     }
-    if (count > 0) out.push_back({&row, error / count, damage / count});
   }
-  return out;
-}
+};
 
 struct Order {
-  double spearman = 0, groups = 0;
+  double spearman = 0, tasks = 0;
   double agreeing = 0, pairs = 0;
-  double mean_spearman() const { return groups == 0 ? NAN : spearman / groups; }
+  double mean_spearman() const { return tasks == 0 ? NAN : spearman / tasks; }
   double agreement() const { return pairs == 0 ? NAN : agreeing / pairs; }
-};
 
-void add_pairs(const std::vector<MeanPair>& rows, Order& order) {
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      const MeanPair &a = rows[i], &b = rows[j];
-      if (a.row->budget != b.row->budget || a.row->method == b.row->method || a.damage == b.damage) continue;
-      order.pairs += 1;
-      order.agreeing += a.error == b.error ? 0.5 : (a.error < b.error) == (a.damage < b.damage);
+  void add(const Task& task, const Means& means) {
+    std::vector<double> errors, damages;
+    for (std::size_t i = 0; i < means.error.size(); ++i) {
+      if (!std::isnan(means.error[i])) errors.push_back(means.error[i]), damages.push_back(means.damage[i]);
+    }
+    if (const double rho = kvbench::spearman(errors, damages); !std::isnan(rho)) spearman += rho, tasks += 1;
+    for (const auto& [i, j] : task.pairs) {
+      const double error = means.error[i] - means.error[j], damage = means.damage[i] - means.damage[j];
+      if (std::isnan(error) || damage == 0) continue;
+      pairs += 1;
+      agreeing += error == 0 ? 0.5 : (error < 0) == (damage < 0);
     }
   }
-}
+};
 
-Order order_of(std::span<const PredictionGroup> groups, const Weights& weights, const std::string* without = nullptr) {
+Order order_of(const std::vector<Task>& tasks, const Weights& weights, const std::string* without = nullptr) {
   Order order;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const std::vector<MeanPair> rows = means_of(groups[g], weights[g], without);
-    std::vector<double> errors, damages;
-    for (const MeanPair& row : rows) errors.push_back(row.error), damages.push_back(row.damage);
-    if (const double rho = spearman(errors, damages); !std::isnan(rho)) order.spearman += rho, order.groups += 1;
-    add_pairs(rows, order);
-  }
+  for (std::size_t t = 0; t < tasks.size(); ++t) order.add(tasks[t], Means(*tasks[t].group, weights[t], without));
   return order;
 }
 
@@ -85,7 +93,7 @@ Order order_of(std::span<const PredictionGroup> groups, const Weights& weights, 
 struct Figures {
   std::vector<double> spearman, agreement;
   void add(const Order& order) {
-    if (order.groups > 0) spearman.push_back(order.mean_spearman());
+    if (order.tasks > 0) spearman.push_back(order.mean_spearman());
     if (order.pairs > 0) agreement.push_back(order.agreement());
   }
 };
@@ -105,24 +113,26 @@ Prediction predict(std::span<const PredictionGroup> groups, int resamples) {
     once.emplace_back(documents_in(group), 1.0);
     fewest = std::min(fewest, documents_in(group));
     out.documents += documents_in(group);
-    out.configurations += means_of(group, once.back(), nullptr).size();
+    const Means means(group, once.back(), nullptr);
+    out.configurations += static_cast<std::size_t>(std::ranges::count_if(means.error, [](double x) { return !std::isnan(x); }));
     for (const PredictionRow& row : group.rows) {
       assert(row.error.size() == documents_in(group) && row.damage.size() == documents_in(group));
       methods.insert(row.method);
     }
   }
-  const Order order = order_of(groups, once);
+  const std::vector<Task> tasks(groups.begin(), groups.end());
+  const Order order = order_of(tasks, once);
   out.spearman = order.mean_spearman(), out.agreement = order.agreement();
   out.pairs = static_cast<std::size_t>(order.pairs);
 
   Figures without_one;
-  for (const std::string& method : methods) without_one.add(order_of(groups, once, &method));
+  for (const std::string& method : methods) without_one.add(order_of(tasks, once, &method));
   out.spearman_without_one = quantiles(without_one.spearman, 0, 1);
   out.agreement_without_one = quantiles(without_one.agreement, 0, 1);
 
   if (groups.empty() || fewest < 2) return out;
   Figures drawn;
-  for (int r = 0; r < resamples; ++r) drawn.add(order_of(groups, resample_documents(groups, static_cast<std::uint32_t>(r))));
+  for (int r = 0; r < resamples; ++r) drawn.add(order_of(tasks, resample_documents(groups, static_cast<std::uint32_t>(r))));
   out.spearman_interval = quantiles(drawn.spearman, 0.025, 0.975);
   out.agreement_interval = quantiles(drawn.agreement, 0.025, 0.975);
   return out;

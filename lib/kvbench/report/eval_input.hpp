@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <kvbench/eval/prediction.hpp>
 #include <kvbench/report/csv_reader.hpp>
 #include <kvbench/report/document.hpp>
 
@@ -47,17 +48,23 @@ std::vector<EvalSection> eval_sections(std::span<const CsvTable* const> tables);
 /// The budget whose share is nearest to a quarter; "" where there is none.
 std::string quarter_of(const EvalSection& section);
 
+/// How well a metric of attention predicts KL, over all methods, budgets and tasks of a section.
+struct MetricPrediction {
+  std::string metric, doc;
+  Prediction prediction;
+};
+/// The best one first; none where there are no two methods at one budget.
+std::vector<MetricPrediction> predictions_of(const EvalSection& section);
+
 /// The first sentences of the report: which attention metric predicts damage best, and how well.
-AnswerBlock eval_answer(const EvalSection& section);
+AnswerBlock eval_answer(const EvalSection& section, const std::vector<MetricPrediction>& predictions);
 /// The heading (level 2), figures and tables of a section.
-std::vector<Block> eval_blocks(const EvalSection& section);
+std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<MetricPrediction>& predictions);
 
 // Parts of eval_blocks(), one source file each.
 
 /// All metrics with their agreement and correlation.
-DocTable prediction_table(const EvalSection& section);
-/// The metric that predicts damage best; "" where there is none.
-std::string best_predictor(const EvalSection& section);
+DocTable prediction_table(const EvalSection& section, const std::vector<MetricPrediction>& predictions);
 /// KL, nll and exact match against bytes, one figure per task.
 std::vector<Block> damage_figures(const EvalSection& section);
 /// Attention error against KL, one drawing per task.

@@ -16,11 +16,6 @@ namespace {
 
 constexpr const char* residual_metric = "residual_err";
 
-struct MetricPrediction {
-  std::string metric, doc;
-  Prediction prediction;
-};
-
 /// Errors and damage by document; of a section without rows per document, the means over documents as one document.
 PredictionGroup prediction_group(const EvalSection& section, const std::string& task, const std::string& metric) {
   const std::string errors_of = error_injection(section);
@@ -54,22 +49,6 @@ Prediction prediction_of(const EvalSection& section, const std::string& metric) 
   return predict(groups);
 }
 
-/// The best one first. Without pairs there is nothing to predict.
-std::vector<MetricPrediction> predictions_of(const EvalSection& section) {
-  std::vector<MetricPrediction> out;
-  for (std::size_t m = 0; m < metric_count; ++m) {
-    const auto metric = static_cast<Metric>(m);
-    out.push_back({std::string(name_of(metric)), doc_of_metric(metric), prediction_of(section, std::string(name_of(metric)))});
-  }
-  out.push_back({residual_metric, "error of the attention output after W_O, relative to the residual stream",
-                 prediction_of(section, residual_metric)});
-  std::erase_if(out, [](const MetricPrediction& p) { return p.prediction.pairs == 0; });
-  std::ranges::stable_sort(out, std::greater{}, [](const MetricPrediction& p) {
-    return std::pair(p.prediction.agreement, std::isnan(p.prediction.spearman) ? -1 : p.prediction.spearman);
-  });
-  return out;
-}
-
 std::string agreement_text(double mean, Interval interval) { return interval_text(mean, interval.lo, interval.hi); }
 std::string range_of(Interval range) {
   return std::isnan(range.lo) ? "" : fmt::format("{} to {}", three_digits(range.lo), three_digits(range.hi));
@@ -94,14 +73,23 @@ std::string error_injection(const EvalSection& section) {
   return "none";
 }
 
-std::string best_predictor(const EvalSection& section) {
-  const std::vector<MetricPrediction> all = predictions_of(section);
-  return all.empty() ? "" : all.front().metric;
+std::vector<MetricPrediction> predictions_of(const EvalSection& section) {
+  std::vector<MetricPrediction> out;
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    const auto metric = static_cast<Metric>(m);
+    out.push_back({std::string(name_of(metric)), doc_of_metric(metric), prediction_of(section, std::string(name_of(metric)))});
+  }
+  out.push_back({residual_metric, "error of the attention output after W_O, relative to the residual stream",
+                 prediction_of(section, residual_metric)});
+  std::erase_if(out, [](const MetricPrediction& p) { return p.prediction.pairs == 0; });
+  std::ranges::stable_sort(out, std::greater{}, [](const MetricPrediction& p) {
+    return std::pair(p.prediction.agreement, std::isnan(p.prediction.spearman) ? -1 : p.prediction.spearman);
+  });
+  return out;
 }
 
-AnswerBlock eval_answer(const EvalSection& section) {
+AnswerBlock eval_answer(const EvalSection& section, const std::vector<MetricPrediction>& all) {
   AnswerBlock answer{fmt::format("{} on {}, {} tokens", section.model, section.text, section.context), {}};
-  const std::vector<MetricPrediction> all = predictions_of(section);
   if (all.empty()) {
     answer.sentences.push_back(
         "Which attention metric predicts damage to the output is unknown: give at least two methods at one budget.");
@@ -129,7 +117,7 @@ AnswerBlock eval_answer(const EvalSection& section) {
   return answer;
 }
 
-DocTable prediction_table(const EvalSection& section) {
+DocTable prediction_table(const EvalSection& section, const std::vector<MetricPrediction>& predictions) {
   DocTable table{
       .title = fmt::format("Attention metrics as predictors of KL (errors with --inject {})", error_injection(section)),
       .columns = {{"metric"},
@@ -143,7 +131,7 @@ DocTable prediction_table(const EvalSection& section) {
                   {"meaning", false, true}},
       .rows = {},
       .sortable = true};
-  for (const MetricPrediction& row : predictions_of(section)) {
+  for (const MetricPrediction& row : predictions) {
     const Prediction& p = row.prediction;
     table.rows.push_back({row.metric, agreement_text(p.agreement, p.agreement_interval), range_of(p.agreement_without_one),
                           agreement_text(p.spearman, p.spearman_interval), range_of(p.spearman_without_one),

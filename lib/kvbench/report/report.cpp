@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/version.hpp>
+#include <kvbench/report/eval_input.hpp>
 #include <kvbench/report/report_parts.hpp>
 
 namespace kvbench {
@@ -51,7 +52,7 @@ DocTable provenance_table(std::span<const CsvTable> tables) {
                            {"commit"},
                            {"rows", false, true}},
                .rows = {}};
-  constexpr const char* names[] = {"replay", "checks", "measures", "claims"};
+  constexpr const char* names[] = {"replay", "checks", "measures", "claims", "eval"};
   for (const CsvTable& table : tables) {
     const TableKind kind = kind_of(table);
     std::vector<std::vector<std::string>> order;
@@ -86,12 +87,19 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
       .made_by = fmt::format("Written by kvbench {} ({}). docs/results.md defines the metrics.", version(), commit()),
       .answers = {},
       .blocks = {}};
+  const std::vector<EvalSection> evaluations = eval_sections(sorted.evaluations);
+  std::vector<std::vector<MetricPrediction>> predictions;
+  for (const EvalSection& section : evaluations) {
+    predictions.push_back(predictions_of(section));
+    document.answers.push_back(eval_answer(section, predictions.back()));
+  }
   const std::vector<ReplaySection> sections = replay_sections(sorted.replays);
   for (const ReplaySection& section : sections) {
     for (AnswerBlock& answer : main_answers(section)) document.answers.push_back(std::move(answer));
   }
   if (!options.published.empty() || !sorted.claims.empty())
     append(document.blocks, published_blocks(options.published, sorted));
+  for (std::size_t i = 0; i < evaluations.size(); ++i) append(document.blocks, eval_blocks(evaluations[i], predictions[i]));
   for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options));
   if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
   if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));

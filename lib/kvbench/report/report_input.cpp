@@ -33,6 +33,10 @@ constexpr const char* needed_of_claims[] = {
     "layer",   "head",          "a",        "budget_a", "b",       "budget_b",   "mean_a", "mean_b", "diff",
     "diff_lo", "diff_hi",       "ratio_lo", "ratio_hi", "p_value", "p_adjusted", "blocks", "seeds"};
 
+constexpr const char* needed_of_evaluations[] = {
+    "model",  "sha256", "text",   "task",   "document", "question", "context_tokens", "inject",     "inject_layer", "layer",
+    "method", "params", "budget", "status", "reason",   "kl_mean",  "total_bytes",    "full_bytes", "device"};
+
 void require_columns(const CsvTable& table, std::span<const char* const> needed, const char* writer) {
   for (const char* column : needed) {
     if (!table.has(column)) throw Error("{}: lacks the column '{}', which {} writes", table.file, column, writer);
@@ -206,6 +210,10 @@ TableKind kind_of(const CsvTable& table) {
     require_columns(table, needed_of_checks, "kvbench validate");
     return TableKind::checks;
   }
+  if (table.has("kl_mean") || table.has("inject")) {
+    require_columns(table, needed_of_evaluations, "kveval");
+    return TableKind::evaluations;
+  }
   if (table.has("measure") || table.has("array")) {
     require_columns(table, needed_of_measures, "a sweep with `measure`");
     return TableKind::measures;
@@ -215,8 +223,8 @@ TableKind kind_of(const CsvTable& table) {
     return TableKind::replay;
   }
   throw Error(
-      "{}: is not a table of kvbench; its header has none of the columns 'method' (replay and sweep), 'claim' (validate) and "
-      "'measure' (measures)",
+      "{}: is not a table of kvbench; its header has none of the columns 'method' (replay and sweep), 'claim' (validate), "
+      "'kl_mean' (eval) and 'measure' (measures)",
       table.file);
 }
 

@@ -13,7 +13,7 @@
 
 namespace kvbench {
 
-enum class TableKind { replay, checks, measures, claims };
+enum class TableKind { replay, checks, measures, claims, evaluations };
 
 /// The kind of a table, from its header. Throws Error with file and column where it is of no kind or lacks a required column.
 TableKind kind_of(const CsvTable& table);

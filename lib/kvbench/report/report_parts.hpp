@@ -28,9 +28,9 @@ std::vector<Block> measure_blocks(std::span<const CsvTable* const> tables);
 
 /// The tables of a report by kind.
 struct ReportTables {
-  std::vector<const CsvTable*> replays, checks, measures, claims;
+  std::vector<const CsvTable*> replays, checks, measures, claims, evaluations;
   std::vector<const CsvTable*>& of(TableKind kind) {
-    std::vector<const CsvTable*>* const all[] = {&replays, &checks, &measures, &claims};
+    std::vector<const CsvTable*>* const all[] = {&replays, &checks, &measures, &claims, &evaluations};
     return *all[static_cast<std::size_t>(kind)];
   }
 };
