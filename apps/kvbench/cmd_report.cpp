@@ -125,7 +125,7 @@ Command add_report(CLI::App& app) {
       app.add_subcommand("report", "Make one HTML or Markdown file with answers, figures and tables from CSV files");
   auto options = std::make_shared<ReportFlags>();
   ReportFlags& o = *options;
-  flags->add_option("tables", o.tables, "CSV files written by replay, sweep (rows, measures or claims) and validate")
+  flags->add_option("tables", o.tables, "CSV files written by replay, sweep (rows, measures or claims), validate and eval")
       ->required();
   flags->add_option("-o,--output", o.output, "Output file (.html or .md), written atomically; -: standard output")->required();
   flags->add_option("--format", o.format, "html or md (default: implied by the name of the output)")

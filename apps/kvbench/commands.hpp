@@ -17,6 +17,7 @@ struct Command {
 };
 
 Command add_compare(CLI::App& app);
+Command add_eval(CLI::App& app);
 Command add_info(CLI::App& app);
 Command add_merge(CLI::App& app);
 Command add_methods(CLI::App& app);

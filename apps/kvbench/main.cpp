@@ -72,7 +72,7 @@ int run(int argc, char** argv) {
       "failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).");
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),   add_replay(app),   add_sweep(app),   add_merge(app), add_compare(app),
-                              add_report(app), add_validate(app), add_methods(app), add_synth(app)};
+                              add_report(app), add_validate(app), add_methods(app), add_synth(app), add_eval(app)};
   try {
     wait_for_stop_signals("kvbench");
     app.parse(argc, argv);

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/eval_table.hpp>
+
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/report/eval_input.hpp>
+#include <kvbench/report/report.hpp>
+#include <kvbench/report/report_input.hpp>
+#include <unit/report/replay_lines.hpp>
+
+using namespace kvbench;
+
+namespace {
+
+struct EvalLine {
+  const char *method = "sink", *budget = "25%mem", *document = "all", *task = "text";
+  double kl = 1, error = 0.5, recall = 0.5;
+  Injection injection = {};
+  std::optional<std::int64_t> layer = {};
+};
+
+EvalRecord made_record(const EvalLine& line) {
+  EvalRecord r;
+  r.model = "m.gguf", r.sha256 = "abc", r.text = "book.txt", r.task = line.task, r.document = line.document;
+  r.context_tokens = 4096, r.device = "cpu", r.isa = "avx2";
+  r.injection = line.injection, r.layer = line.layer;
+  r.method = line.method, r.budget = line.budget;
+  r.documents = 2, r.seeds = 1, r.tokens = 100;
+  r.bytes = {.kv = 20, .meta = 5, .full = 100};
+  r.kl = {line.kl, 0.9 * line.kl, 1.1 * line.kl};
+  r.nll_difference = {line.kl / 2, 0, line.kl};
+  r.nll_verdict = Difference::worse;
+  r.metrics.fill(NAN);
+  r.metrics[static_cast<std::size_t>(Metric::rel_err)] = line.error;
+  r.metrics[static_cast<std::size_t>(Metric::recall)] = line.recall;
+  r.drift = 2 * line.error, r.residual = line.error;
+  return r;
+}
+
+CsvTable csv_of_lines(const std::vector<EvalLine>& lines, const std::string& file = "e.csv") {
+  std::vector<EvalRecord> records;
+  for (const EvalLine& line : lines) records.push_back(made_record(line));
+  return parse_csv(eval_csv(records, true), file);
+}
+
+/// Three methods, of which recall orders all pairs as KL does, and the relative error one of three; two documents.
+std::vector<EvalLine> three_methods() {
+  std::vector<EvalLine> lines;
+  for (const char* document : {"all", "text-0", "text-1"}) {
+    lines.push_back({.method = "sink", .document = document, .kl = 3, .error = 0.2, .recall = 0.1});
+    lines.push_back({.method = "h2o", .document = document, .kl = 2, .error = 0.1, .recall = 0.2});
+    lines.push_back({.method = "snapkv", .document = document, .kl = 1, .error = 0.3, .recall = 0.3});
+  }
+  return lines;
+}
+
+std::string markdown_of(const std::vector<CsvTable>& tables) { return markdown(make_report(tables, {})); }
+
+using report_test::has;
+
+}  // namespace
+
+TEST_CASE("columns of evaluations: unique keys, types, descriptions, units in names, times last") {
+  std::set<std::string> keys;
+  for (const Column<EvalRecord>& column : eval_columns()) {
+    CAPTURE(column.key);
+    CHECK(keys.insert(column.key).second);
+    CHECK(!column.doc.empty());
+    CHECK((column.type == "text" || column.type == "integer" || column.type == "number"));
+    CHECK((column.key.find("bytes") != std::string::npos) == (column.unit == "B"));
+    CHECK(column.key.ends_with("_tokens") == (column.unit == "tokens"));
+    CHECK(column.time == (column.unit == "s"));
+  }
+  CHECK(eval_columns().back().time);
+  for (std::size_t m = 0; m < metric_count; ++m) CHECK(keys.contains(std::string(name_of(static_cast<Metric>(m))) + "_mean"));
+}
+
+TEST_CASE("the CSV of an evaluation reads back; its kind comes from the header") {
+  const CsvTable table = csv_of_lines({{}});
+  CHECK(kind_of(table) == TableKind::evaluations);
+  CHECK(table.text(table.rows[0], "total_bytes") == "25");
+  CHECK(table.text(table.rows[0], "kl_mean_hi") == "1.1");
+  CHECK(table.text(table.rows[0], "match").empty());
+  CHECK(table.text(table.rows[0], "nll_verdict") == "worse");
+  CHECK(table.text(table.rows[0], "layer") == "all");
+  CHECK_FALSE(parse_csv(eval_csv(std::vector{made_record({})}, false), "e.csv").has("pass_s"));
+  CHECK_THROWS_WITH_AS(kind_of(parse_csv("kl_mean,method\n1,a\n", "e.csv")),
+                       "e.csv: lacks the column 'model', which kveval writes", Error);
+}
+
+TEST_CASE("rows that are not ok, and rows per layer, have no figures of the output") {
+  EvalRecord broken = made_record({});
+  broken.status = Status::skipped, broken.reason = "lacks column sums";
+  const CsvTable table = parse_csv(eval_csv(std::vector{broken, made_record({.layer = 3})}, true), "e.csv");
+  CHECK(table.text(table.rows[0], "kl_mean").empty());
+  CHECK(table.text(table.rows[0], "rel_err_mean").empty());
+  CHECK(table.text(table.rows[1], "kl_mean").empty());
+  CHECK(table.text(table.rows[1], "rel_err_mean") == "0.5");
+  CHECK(has(markdown_of({table}), "lacks column sums"));
+}
+
+TEST_CASE("the first sentence names the metric that predicts damage best, and how well") {
+  const CsvTable table = csv_of_lines(three_methods());
+  const Document document = make_report(std::vector{table}, {});
+  REQUIRE(!document.answers.empty());
+  CHECK(document.answers[0].scope == "m.gguf on book.txt, 4096 tokens");
+  CHECK(document.answers[0].sentences[0] ==
+        "Of 3 attention metrics, recall predicts damage to the output best here: it orders 1.00 [1.00, 1.00] of the pairs of "
+        "methods at "
+        "the same budget as KL does (one half: chance), and its rank correlation with KL over all configurations is 1.00 "
+        "[1.00, 1.00].");
+  // 0.2 -> 3, 0.1 -> 2, 0.3 -> 1: only sink and h2o are in the order of their errors.
+  CHECK(has(document.answers[0].sentences.back(), "orders 0.333 [0.333, 0.333] of the pairs"));
+  const std::string text = markdown(document);
+  CHECK(has(text, "| recall | 1.00 [1.00, 1.00] | 1.00 to 1.00 |"));
+  CHECK(has(text, "Damage to the output of m.gguf"));
+}
+
+TEST_CASE("rows without injection, which have replay's error, take precedence where all configurations have them") {
+  std::vector<EvalLine> lines = three_methods();
+  for (EvalLine line : three_methods()) {
+    line.injection = {Inject::none, -1};
+    line.error = line.kl, line.recall = 0.5, line.kl = 0;
+    lines.push_back(line);
+  }
+  const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
+  CHECK(has(document.answers[0].sentences[0], "rel_err predicts damage to the output best here: it orders 1.00"));
+  CHECK(has(markdown(document), "errors with --inject none"));
+  lines.pop_back(), lines.erase(lines.begin() + 9);  // one configuration lacks its row over all documents
+  CHECK(has(markdown_of({csv_of_lines(lines)}), "errors with --inject all"));
+}
+
+TEST_CASE("without rows per document there are no intervals, and without two methods no prediction") {
+  std::vector<EvalLine> lines = three_methods();
+  lines.resize(3);
+  const Document document = make_report(std::vector{csv_of_lines(lines)}, {});
+  CHECK(has(document.answers[0].sentences[0], "orders 1.00 of the pairs"));
+  CHECK(has(document.answers[0].sentences[1], "There are no intervals"));
+  const Document one = make_report(std::vector{csv_of_lines({{}})}, {});
+  CHECK(has(one.answers[0].sentences[0], "is unknown"));
+}
+
+TEST_CASE("depth: growth, additivity and sensitivity appear where the rows have them") {
+  std::vector<EvalLine> lines = three_methods();
+  CHECK_FALSE(has(markdown_of({csv_of_lines(lines)}), "Sensitivity of layers"));
+  for (const char* document : {"all", "text-0", "text-1"}) {
+    for (const std::int64_t layer : {0, 1}) {
+      lines.push_back({.method = "sink", .document = document, .kl = 0.5, .injection = {Inject::one, layer}});
+      lines.push_back({.method = "sink", .document = document, .error = layer == 0 ? 3.0 : 4.0, .layer = layer});
+    }
+  }
+  const std::string text = markdown_of({csv_of_lines(lines)});
+  CHECK(has(text, "| text | sink | 25%mem | 2 | 1 | 3 | 0.333 [0.333, 0.333] |"));
+  CHECK(has(text, "| text | sink | 0 | 6 | 3 | 2 |"));
+  CHECK(has(text, "| text | sink | 1 | 8 | 4 | 1.6 |"));  // 8 / 5
+  CHECK(has(text, "Sensitivity of layers at a budget of 25%mem"));
+}
+
+TEST_CASE("several files join; a row that a file has twice is an error") {
+  std::vector<EvalLine> lines = three_methods();
+  const std::vector<CsvTable> tables = {csv_of_lines(lines), csv_of_lines(lines, "f.csv")};
+  CHECK(has(make_report(tables, {}).answers[0].sentences[0], "Of 3 attention metrics"));
+  lines.push_back(lines.front());
+  CHECK_THROWS_WITH_AS(make_report(std::vector{csv_of_lines(lines)}, {}), "e.csv:11: the row of sink  at 25%mem appears twice",
+                       Error);
+}
+
+TEST_CASE("tables for terminals and Markdown: by task and budget, in ascending order of KL") {
+  std::vector<EvalRecord> records;
+  for (const EvalLine& line : three_methods()) records.push_back(made_record(line));
+  records.push_back(made_record({.method = "cam"}));
+  records.back().status = Status::failed, records.back().reason = "no memory";
+  const std::string text = eval_terminal(records);
+  CHECK(text.find("snapkv") < text.find("h2o"));
+  CHECK(text.find("h2o") < text.find("sink"));
+  CHECK(has(text, "failed: no memory"));
+  CHECK(has(eval_markdown(records), "| snapkv | all | 25%mem | 0.25 | 1 |"));
+  CHECK_FALSE(has(text, "text-0"));
+}
