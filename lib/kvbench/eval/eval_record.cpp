@@ -20,7 +20,6 @@ EvalRecord identity_of(const EvalResults& results, const EvalCell& cell) {
   record.device = results.device, record.isa = results.isa;
   record.injection = cell.injection;
   record.method = configuration.method, record.params = configuration.params, record.budget = configuration.budget;
-  record.metrics.fill(NAN);
   return record;
 }
 

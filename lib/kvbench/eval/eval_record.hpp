@@ -67,10 +67,10 @@ struct EvalRecord {
   Difference nll_verdict = Difference::not_measured, match_verdict = Difference::not_measured;
   std::string verdict_reason;  ///< why the task cannot discriminate
 
-  std::array<double, metric_count> metrics;  ///< means over layers, heads, tokens, documents and seeds
-  double drift = NAN;                        ///< of the layer; of rows over all layers: of the last one
-  double residual = NAN;                     ///< of the layer; of rows over all layers: mean
-  double seconds = 0;                        ///< mean over documents and seeds
+  std::array<double, metric_count> metrics = no_metrics;  ///< means over layers, heads, tokens, documents and seeds
+  double drift = NAN;                                     ///< of the layer; of rows over all layers: of the last one
+  double residual = NAN;                                  ///< of the layer; of rows over all layers: mean
+  double seconds = 0;                                     ///< mean over documents and seeds
 };
 
 /// Rows by task, injection, configuration without seed (in order of first appearance), document, layer. Cells that are not ok give the

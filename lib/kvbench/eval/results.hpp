@@ -26,11 +26,18 @@ struct Injection {
   friend auto operator<=>(const Injection&, const Injection&) = default;
 };
 
+/// Metrics of which none applies.
+inline constexpr std::array<double, metric_count> no_metrics = [] {
+  std::array<double, metric_count> none{};
+  none.fill(NAN);
+  return none;
+}();
+
 /// Errors of one layer: means over its query heads and the scored tokens. NaN where a figure does not apply.
 struct LayerErrors {
   std::int64_t layer = 0;
   /// Replay's metrics against exact attention at the current, possibly perturbed, state (the local error).
-  std::array<double, metric_count> metrics;
+  std::array<double, metric_count> metrics = no_metrics;
   double drift = NAN;  ///< |h - h_full| / |h_full| of the hidden state after the layer, mean over the scored tokens
   double residual =
       NAN;  ///< |W_O delta| / |residual stream|, delta: error of the attention output; mean over the scored tokens

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include <kvbench/core/error.hpp>
 
@@ -18,25 +20,27 @@ class LogSoftmax {
       if (logits[i] > logits[top_]) top_ = i;
     }
     if (logits.empty() || logits[top_] == -INFINITY) throw Error("a prediction has no finite logit");
-    double sum = 0;
-    for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - logits[top_]);
-    log_sum_exp_ = logits[top_] + std::log(sum);
+    terms_.reserve(logits.size());
+    for (const float logit : logits) terms_.push_back(std::exp(static_cast<double>(logit) - logits[top_]));
+    sum_ = std::accumulate(terms_.begin(), terms_.end(), 0.0);
+    log_sum_exp_ = logits[top_] + std::log(sum_);
   }
 
   std::size_t top() const { return top_; }
+  double probability(std::size_t i) const { return terms_[i] / sum_; }
   double log_probability(std::size_t i) const { return logits_[i] - log_sum_exp_; }
 
  private:
   std::span<const float> logits_;
+  std::vector<double> terms_;  ///< exp(logit - largest): exponentials take most of the time, so they are computed once
   std::size_t top_ = 0;
-  double log_sum_exp_ = 0;
+  double sum_ = 0, log_sum_exp_ = 0;
 };
 
 double divergence(const LogSoftmax& full, const LogSoftmax& other, std::size_t count) {
   double sum = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const double log_p = full.log_probability(i);
-    if (const double p = std::exp(log_p); p > 0) sum += p * (log_p - other.log_probability(i));
+    if (const double p = full.probability(i); p > 0) sum += p * (full.log_probability(i) - other.log_probability(i));
   }
   return std::max(0.0, sum);  // rounding may give a negative sum of nearly equal distributions
 }

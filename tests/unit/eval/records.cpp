@@ -44,8 +44,7 @@ EvalCell made_cell(std::size_t configuration, std::size_t document, double kl = 
                 .bytes = {}};
   cell.tokens = {token(kl, 0.5, 2.5, true, true), token(2 * kl, 0.5, 0.5, true, false), token(0, 0.5, 1.5, true, true)};
   cell.bytes = {.kv = 10, .meta = 2, .full = 48};
-  LayerErrors errors{.layer = 3, .metrics = {}, .drift = 0.1 * kl, .residual = 0.01};
-  errors.metrics.fill(NAN);
+  LayerErrors errors{.layer = 3, .drift = 0.1 * kl, .residual = 0.01};
   errors.metrics[0] = kl;
   cell.layers = {errors, errors};
   cell.layers[1].layer = 5, cell.layers[1].metrics[0] = 3 * kl, cell.layers[1].drift = 0.2;

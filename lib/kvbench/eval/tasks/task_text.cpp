@@ -2,6 +2,7 @@
 #include <kvbench/eval/tasks/task_text.hpp>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/stages/draws.hpp>
@@ -114,7 +115,7 @@ void cut_front(std::vector<Tokens>& lines, Index count) {
 }
 
 std::vector<std::string> shuffled_words(const TaskRequest& request, TaskDraws& draws, std::size_t least) {
-  std::set<std::string> words;
+  std::unordered_set<std::string> words;
   std::string word;
   for (const char c : request.haystack + '\n') {
     const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -132,6 +133,7 @@ std::vector<std::string> shuffled_words(const TaskRequest& request, TaskDraws& d
         request.haystack_name, words.size(), least);
   }
   std::vector<std::string> out(words.begin(), words.end());
+  std::ranges::sort(out);  // the order of a hash table depends on the library
   draws.shuffle(out);
   return out;
 }
