@@ -9,6 +9,7 @@
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/report/check_table.hpp>
 #include <kvbench/report/claim_table.hpp>
+#include <kvbench/report/eval_table.hpp>
 #include <kvbench/report/measure_table.hpp>
 #include <kvbench/report/table.hpp>
 #include <kvbench/sweep/collect.hpp>
@@ -101,6 +102,25 @@ void write_cells(const std::filesystem::path& folder) {
   write(folder / "seeds", cells_input(layout, block));
 }
 
+/// Two methods on two documents, with all injections and one layer.
+std::vector<EvalRecord> evaluations() {
+  std::vector<EvalRecord> records;
+  for (const char* document : {"all", "text-0", "text-1"}) {
+    for (const char* method : {"sink", "h2o"}) {
+      for (const Inject mode : {Inject::all, Inject::one, Inject::none}) {
+        EvalRecord r{.model = "m.gguf", .task = "text", .document = document, .method = method, .budget = "25%mem"};
+        r.injection = {mode, mode == Inject::one ? 3 : -1};
+        r.bytes = {.kv = 10, .full = 40};
+        r.kl = {0.5, 0.25, 1}, r.metrics[0] = method[0] == 's' ? 0.25 : 0.5;
+        records.push_back(r);
+        r.layer = 3, r.drift = 0.5, r.residual = 0.25;
+        records.push_back(r);
+      }
+    }
+  }
+  return records;
+}
+
 /// Every kind of table, as made from a file of cells.
 void write_tables(const std::filesystem::path& folder) {
   const std::string cells = folder / "cells";
@@ -115,6 +135,7 @@ void write_tables(const std::filesystem::path& folder) {
     write(folder / "claims", claims_csv(results.claims));
     write(folder / "measures", measures_csv(results.measures));
   }
+  write(folder / "evaluations", eval_csv(evaluations(), true));
   write(folder / "checks", check_csv(std::vector<CheckRow>{{.claim = "subgen.lemma1", .part = "t=4", .source = "t.h5"}}));
 }
 

@@ -84,6 +84,12 @@ Axis percent_axis(const std::vector<double>& values) {
   return axis;
 }
 
+/// NaN for what no cache can be, which an axis could not show.
+double percent_held(const EvalRow& row) {
+  const double percent = 100 * row.held;
+  return percent > 1e-6 && percent < 1e9 ? percent : NAN;
+}
+
 void finish_chart(LineChart& chart, Figure& figure) {
   chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
   figure.drawings.push_back(draw(chart));
@@ -110,10 +116,8 @@ std::vector<Block> damage_figures(const EvalSection& section) {
                       .description = fmt::format("{}, task {}", kind.title, task),
                       .x = {},
                       .y = {},
-                      .lines = method_lines(
-                          section, section.find(task, "all", "all"), [](const EvalRow& row) { return 100 * row.held; }, y),
+                      .lines = method_lines(section, section.find(task, "all", "all"), percent_held, y),
                       .frontier = {}};
-      std::erase_if(chart.lines, [](const ChartLine& line) { return line.points.front().x <= 0; });
       if (chart.lines.empty()) continue;
       chart.x = percent_axis(x_values(chart.lines));
       const std::vector<double> values = y_values(chart.lines);
