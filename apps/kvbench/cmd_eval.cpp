@@ -54,8 +54,7 @@ int run(const std::vector<std::string>& arguments) {
   become_evaluator(arguments);
   throw Error(
       "kvbench eval runs the program kveval, which is neither beside kvbench nor in PATH. It needs llama.cpp: run "
-      "scripts/fetch-model, and "
-      "configure with -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX=... as docs/kvdump.md shows");
+      "scripts/fetch-model, and configure with -DKVBENCH_KVDUMP=ON -DKVBENCH_LLAMA_PREFIX=... as docs/kvdump.md shows");
 }
 
 }  // namespace

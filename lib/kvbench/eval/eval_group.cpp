@@ -186,13 +186,16 @@ void EvalGroup::test_match(EvalRecord& record, const EvalRows& rows) const {
   record.match_p = mcnemar_mid_p(harmful, beneficial);
   record.match_equal_p = tost_flips_p(harmful, beneficial, std::ssize(answers), rows.match_margin);
   record.match_verdict = Difference::undecided;
+  const auto add_reason = [&](const std::string& reason) {
+    record.verdict_reason += (record.verdict_reason.empty() ? "" : "; ") + reason;
+  };
   if (record.match_full < rows.least_match) {
     record.match_verdict = Difference::cannot_discriminate;
-    record.verdict_reason = fmt::format("the full cache answers only {:.3g} of the questions", record.match_full);
+    add_reason(fmt::format("the full cache answers only {:.3g} of the questions", record.match_full));
   } else if (record.match_short > record.match_full - rows.match_margin) {
     record.match_verdict = Difference::cannot_discriminate;
-    record.verdict_reason = fmt::format("a short context answers {:.3g} of the questions, the full one {:.3g}",
-                                        record.match_short, record.match_full);
+    add_reason(fmt::format("a short context answers {:.3g} of the questions, the full one {:.3g}", record.match_short,
+                           record.match_full));
   } else if (record.match_equal_p <= decided_at) {
     record.match_verdict = Difference::none;
   } else if (record.match_p <= decided_at) {

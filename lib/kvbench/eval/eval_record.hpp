@@ -22,8 +22,8 @@ struct EvalRows {
   double least_match = 0.5;    ///< exact match of the full cache below which a task cannot discriminate
 };
 
-/// An estimate with its 95 % bootstrap interval over documents (and seeds); NaN where it does not apply, and for the interval of fewer
-/// than two documents.
+/// An estimate with its 95 % bootstrap interval over documents (and seeds); NaN where it does not apply, and for the interval
+/// of fewer than two documents.
 struct Estimate {
   double mean = NAN, lo = NAN, hi = NAN;
 };
@@ -73,8 +73,9 @@ struct EvalRecord {
   double seconds = 0;                                     ///< mean over documents and seeds
 };
 
-/// Rows by task, injection, configuration without seed (in order of first appearance), document, layer. Cells that are not ok give the
-/// row their status: a row over documents has status ok where any document is ok, and its reason names the number of the others.
+/// Rows by task, injection, configuration without seed (in order of first appearance), document, layer. Cells that are not ok
+/// give the row their status: a row over documents has status ok where any document is ok, and its reason names the number of
+/// the others.
 std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& rows);
 
 }  // namespace kvbench

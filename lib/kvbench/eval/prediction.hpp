@@ -33,17 +33,17 @@ struct Prediction {
   std::size_t configurations = 0, pairs = 0, documents = 0;
 };
 
-/// Means over documents are compared. Equal errors count as half a pair; pairs of equal damage do not count. Rows without any document
-/// that has both figures do not count.
+/// Means over documents are compared. Equal errors count as half a pair; pairs of equal damage do not count. Rows without any
+/// document that has both figures do not count.
 Prediction predict(std::span<const PredictionGroup> groups, int resamples = 1000);
 
-/// By how much errors have grown at each layer: drift of the hidden state after the layer, divided by the root of the sum of squares of
-/// the errors that this and all earlier layers have added to the residual stream. 1: independent errors that the model passes on
-/// unchanged; more: it amplifies them. Both arrays by layer; NaN where a value is missing or nothing was added.
+/// By how much errors have grown at each layer: drift of the hidden state after the layer, divided by the root of the sum of
+/// squares of the errors that this and all earlier layers have added to the residual stream. 1: independent errors that the
+/// model passes on unchanged; more: it amplifies them. Both arrays by layer; NaN where a value is missing or nothing was added.
 std::vector<double> amplification(std::span<const double> drift, std::span<const double> residual);
 
-/// Sum over layers of the damage by each layer alone, divided by the damage by all together, with the bootstrap interval over documents.
-/// Both by document. NaN where the damage of all is 0.
+/// Sum over layers of the damage by each layer alone, divided by the damage by all together, with the bootstrap interval over
+/// documents. Both by document. NaN where the damage of all is 0.
 struct Additivity {
   double ratio = NAN;
   Interval interval{NAN, NAN};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of single predictions: the logits of the compressed model against those of the full cache on the same tokens. All sums in fp64.
+// Scores of single predictions: the logits of the compressed model against those of the full cache on the same tokens. All sums
+// in fp64.
 #pragma once
 
 #include <span>
@@ -15,8 +16,8 @@ struct TokenScore {
   bool right_full = false, right = false;  ///< the most probable token is the true one
 };
 
-/// `full` and `compressed`: logits [vocabulary]; `token`: the true next token. Of equal largest logits the first one counts as the most
-/// probable. Throws Error where a logit is NaN or +infinity, or the sizes differ; -infinity is probability 0.
+/// `full` and `compressed`: logits [vocabulary]; `token`: the true next token. Of equal largest logits the first one counts as
+/// the most probable. Throws Error where a logit is NaN or +infinity, or the sizes differ; -infinity is probability 0.
 TokenScore score_token(std::span<const float> full, std::span<const float> compressed, int token);
 
 /// One predicted token of the short-context pass.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks: documents that are generated from a text file and a seed. A document is a context, which is compressed, and scored tokens, which
-// pass through the model after it. The tokens at the positions [begin, end) of a span are predicted from all tokens before them.
+// Tasks: documents that are generated from a text file and a seed. A document is a context, which is compressed, and scored
+// tokens, which pass through the model after it. The tokens at the positions [begin, end) of a span are predicted from all
+// tokens before them.
 #pragma once
 
 #include <functional>
@@ -14,8 +15,8 @@
 
 namespace kvbench {
 
-/// The token ids of a text, without tokens that the tokeniser adds at the beginning or end, and without control tokens. Pieces of a
-/// document are tokenised separately, and never again after they are joined.
+/// The token ids of a text, without tokens that the tokeniser adds at the beginning or end, and without control tokens. Pieces
+/// of a document are tokenised separately, and never again after they are joined.
 using Tokenizer = std::function<std::vector<int>(const std::string& text)>;
 
 /// The texts that a chat template puts around the user's messages; each is tokenised by ChatTemplate::tokenize.
@@ -36,7 +37,8 @@ struct TaskRequest {
   Index context_tokens = 4096;  ///< of every document, exactly
   Index score_tokens = 256;     ///< scored tokens of tasks without questions
   Index questions = 4;          ///< answers per document, for tasks that have several; see TaskInfo::form
-  /// The context ends with the question, so that it is compressed together with it. Tasks that ask one question per answer then ask one.
+  /// The context ends with the question, so that it is compressed together with it. Tasks that ask one question per answer then
+  /// ask one.
   bool question_inside = false;
   std::optional<ChatTemplate> chat;  ///< absent: the raw form, for base models
 };
@@ -51,16 +53,16 @@ struct ScoredSpan {
 struct TaskDocument {
   std::string name;          ///< "passkey-0"
   std::vector<int> context;  ///< [context_tokens]
-  /// At most `most_scored_tokens`, at least 2. The first one is not predicted (its logits come from the last context token, which no
-  /// method has compressed), so the logits at scored[i] predict scored[i + 1].
+  /// At most `most_scored_tokens`, at least 2. The first one is not predicted (its logits come from the last context token,
+  /// which no method has compressed), so the logits at scored[i] predict scored[i + 1].
   std::vector<int> scored;
   /// What is predicted and counted: the answers, in order; one span over all predicted tokens for tasks without questions.
   std::vector<ScoredSpan> spans;
 };
 inline constexpr Index most_scored_tokens = 512;
 
-/// The context of the short-context pass, which shows which tokens need the distant context: the prefix and the last tokens of the
-/// context, `tokens` in total.
+/// The context of the short-context pass, which shows which tokens need the distant context: the prefix and the last tokens of
+/// the context, `tokens` in total.
 std::vector<int> short_context(const TaskRequest& request, const TaskDocument& document, Index tokens);
 
 struct TaskInfo {
@@ -78,9 +80,9 @@ const TaskInfo& find_task(std::string_view name);
 /// The tasks with their descriptions, for --list-tasks.
 std::string list_of_tasks();
 
-/// The documents of a task: equal requests give equal documents.
-/// Throws Error with the remedy where a field is out of range, the text is too short for this number of documents, the context is too
-/// small for what the task puts into it, or the scored tokens are too many.
+/// The documents of a task: equal requests give equal documents. Throws Error with the remedy where a field is out of range,
+/// the text is too short for this number of documents, the context is too small for what the task puts into it, or the scored
+/// tokens are too many.
 std::vector<TaskDocument> make_documents(const TaskInfo& task, const TaskRequest& request);
 
 }  // namespace kvbench

@@ -51,8 +51,8 @@ Figure growth_figure(const EvalSection& section, const std::string& budget) {
       .title = "Growth of errors with depth at a budget of " + budget,
       .drawings = {},
       .caption =
-          "Drift of the hidden state after a layer, divided by the root of the sum of squares of the errors that this and "
-          "all earlier layers added to the residual stream. 1: the model passes independent errors on unchanged.",
+          "Drift of the hidden state after a layer, divided by the root of the sum of squares of the errors that this and all "
+          "earlier layers added to the residual stream. 1: the model passes independent errors on unchanged.",
       .numbers = {.title = "Numbers of this figure",
                   .columns = {{"task"}, {"method"}, {"layer", true}, {"drift", true}, {"residual_err", true}, {"growth", true}},
                   .rows = {},

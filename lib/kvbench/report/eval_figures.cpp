@@ -104,8 +104,8 @@ std::vector<Block> damage_figures(const EvalSection& section) {
         .title = "Damage and cost: " + task,
         .drawings = {},
         .caption =
-            "Means over documents and seeds, with their 95 % bootstrap intervals over documents. KL is of the next token, "
-            "on the same tokens with the full and the compressed cache.",
+            "Means over documents and seeds, with their 95 % bootstrap intervals over documents. KL is of the next token, on "
+            "the same tokens with the full and the compressed cache.",
         .numbers = {}};
     for (const DamageFigure& kind : damage_kinds) {
       const auto y = [&](const EvalRow& row) {

@@ -74,7 +74,8 @@ std::vector<Block> depth_blocks(const EvalSection& section);
 
 /// The attention error of a row by the name of its metric, such that larger is worse.
 double error_of(const EvalRow& row, const std::string& metric);
-/// The injection whose rows give the attention error: none, which is replay's own error, where the section has it, otherwise all.
+/// The injection whose rows give the attention error: none, which is replay's own error, where the section has it, otherwise
+/// all.
 std::string error_injection(const EvalSection& section);
 
 }  // namespace kvbench

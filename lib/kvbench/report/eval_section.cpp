@@ -73,8 +73,8 @@ std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<Met
   std::vector<Block> blocks = {
       Heading{2, fmt::format("Damage to the output of {}", section.model)},
       Paragraph{fmt::format(
-          "Documents of {} with contexts of {} tokens, question {} the compressed context. The methods answer all attention "
-          "of the scored tokens inside the running model; every figure is paired with the full cache on the same tokens.",
+          "Documents of {} with contexts of {} tokens, question {} the compressed context. The methods answer all attention of "
+          "the scored tokens inside the running model; every figure is paired with the full cache on the same tokens.",
           section.text, section.context, section.question)}};
   for (Block& block : discrimination(section)) blocks.push_back(std::move(block));
   for (Block& block : damage_figures(section)) blocks.push_back(std::move(block));
@@ -84,10 +84,8 @@ std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<Met
       blocks.emplace_back(std::move(figure));
     blocks.emplace_back(
         Paragraph{"Pairs: two methods at the same budget of the same task; their share that the metric puts in the same order "
-                  "as KL. Intervals are "
-                  "over documents; the columns 'without one method' show the range where any one method is left out. The best "
-                  "metric was chosen by the "
-                  "data that test it, so its figures are somewhat too good."});
+                  "as KL. Intervals are over documents; the columns 'without one method' show the range where any one method "
+                  "is left out. The best metric was chosen by the data that test it, so its figures are somewhat too good."});
     blocks.emplace_back(prediction_table(section, predictions));
   }
   for (Block& block : depth_blocks(section)) blocks.push_back(std::move(block));

@@ -15,8 +15,8 @@ std::span<const Column<EvalRecord>> eval_columns();
 /// RFC 4180 quoting, LF, one header line.
 std::string eval_csv(std::span<const EvalRecord> records, bool times);
 
-/// The most important columns of the rows over all documents and layers, as Markdown and aligned for a terminal: by task, in ascending
-/// order of KL for each budget.
+/// The most important columns of the rows over all documents and layers, as Markdown and aligned for a terminal: by task, in
+/// ascending order of KL for each budget.
 std::string eval_markdown(std::span<const EvalRecord> records);
 std::string eval_terminal(std::span<const EvalRecord> records);
 

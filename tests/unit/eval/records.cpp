@@ -136,7 +136,8 @@ TEST_CASE("a task on which the full cache fails, or which needs no context, cann
   for (EvalDocument& document : results.documents) document.without_distant.assign(3, {.nll = 0.5, .right = true});
   const EvalRecord easy = summarize(results, {})[0];
   CHECK(easy.match_verdict == Difference::cannot_discriminate);
-  CHECK(easy.verdict_reason == "a short context answers 1 of the questions, the full one 1");
+  CHECK(easy.verdict_reason ==
+        "the distant context lowers nll only by 0; a short context answers 1 of the questions, the full one 1");
   CHECK(easy.nll_verdict == Difference::cannot_discriminate);
 }
 

@@ -68,8 +68,7 @@ TaskInfo common_words_task() {
       .measures =
           "whether the context as a whole is kept: the answer stands nowhere, it must be counted (common words of RULER)",
       .form =
-          "a list `<amber>`, `<river>`, ... that fills the context, in which `questions` words are common and the others occur "
-          "three "
+          "a list `<amber>`, `<river>`, ... that fills the context, in which some words are common and the others occur three "
           "times; the question is `The most common words of the list, in alphabetic order, are <`, and each word is an answer",
       .exact_match = true,
       .make = make_common_words};

@@ -61,14 +61,14 @@ TaskDocument make_lines(const TaskRequest& request, Index document) {
 }  // namespace
 
 TaskInfo lines_task() {
-  return {.name = "lines",
-          .measures = "whether one of many equal statements is found where nothing but its key tells it apart (LongEval)",
-          .form =
-              "lines `line amber-river: REGISTER_CONTENT is <12345>` that fill the context; each question is the beginning of "
-              "one. Small "
-              "models manage contexts of a few hundred tokens",
-          .exact_match = true,
-          .make = make_lines};
+  return {
+      .name = "lines",
+      .measures = "whether one of many equal statements is found where nothing but its key tells it apart (LongEval)",
+      .form =
+          "lines `line amber-river: REGISTER_CONTENT is <12345>` that fill the context; each question is the beginning of one. "
+          "Small models manage contexts of a few hundred tokens",
+      .exact_match = true,
+      .make = make_lines};
 }
 
 }  // namespace kvbench

@@ -21,8 +21,7 @@ std::vector<Tokens> pair_lines(const TaskRequest& request, TaskDraws& draws, Ind
   if (total < count) {
     throw Error(
         "{}: its {} different words of 3 to 10 Latin letters make pairs of {} tokens, of which the task needs {}; give a "
-        "longer "
-        "text or a shorter context",
+        "longer text or a shorter context",
         request.haystack_name, words.size(), total, count);
   }
   return lines;

@@ -51,8 +51,7 @@ std::string_view first_line(std::string_view text) {
 [[noreturn]] void too_short(const TaskRequest& request, Index have, Index need) {
   throw Error(
       "{}: is too short: the part of a document has {} tokens of the {} that the task takes from it, at `documents` {}; give a "
-      "longer "
-      "text, fewer documents or a shorter context",
+      "longer text, fewer documents or a shorter context",
       request.haystack_name, have, need, request.documents);
 }
 

@@ -24,7 +24,7 @@ TaskInfo text_task() {
   return {
       .name = "text",
       .measures = "how well the model continues ordinary text; most of its tokens need only the last few hundred before them",
-      .form = "a passage of the text file: the context, and the next `score_tokens` tokens, which are scored",
+      .form = "a passage of the text file: the context, and the tokens after it, which are scored",
       .exact_match = false,
       .make = make_text};
 }
