@@ -30,8 +30,8 @@ struct Question {
   std::vector<Reply> replies;
 };
 
-/// Evenly spread depths of the needles of a document: needle i of `count` lies in the i-th part of [0, deepest_needle), at a place that
-/// moves on from document to document.
+/// Evenly spread depths of the needles of a document: needle i of `count` lies in the i-th part of [0, deepest_needle), at a
+/// place that moves on from document to document.
 std::vector<double> spread_depths(const TaskRequest& request, Index document, std::size_t count, TaskDraws& draws);
 
 /// Makes the lines that fill a context, `count` tokens in total.
@@ -39,8 +39,9 @@ using Filler = std::function<std::vector<Tokens>(Index count)>;
 /// Lines of the document's part of the haystack.
 Filler haystack_filler(const TaskRequest& request, Index document, TaskDraws& draws);
 
-/// A context of exactly `context_tokens`: the filler, with each needle at the first line boundary at or after its depth (ascending), and
-/// where the question is inside all but the last token of what precedes the first answer. Then the questions with their answers.
+/// A context of exactly `context_tokens`: the filler, with each needle at the first line boundary at or after its depth
+/// (ascending), and where the question is inside all but the last token of what precedes the first answer. Then the questions
+/// with their answers.
 TaskDocument assemble(const TaskRequest& request, const Filler& filler, const std::vector<Needle>& needles,
                       const std::vector<Question>& questions);
 
