@@ -20,8 +20,9 @@ double mcnemar_mid_p(std::int64_t harmful, std::int64_t beneficial);
 /// Of a mean over at least two independent values, by Student's t; NaN for fewer. Values that are all the same are tested as a
 /// mean without error.
 double tost_mean_p(std::span<const double> differences, double margin);
-/// Of two proportions on the same items. The difference lies between -P(harmful flip) and P(beneficial flip), so both are tested
-/// to be below the margin, by the exact binomial test. This is conservative and does not break down where no flip is seen.
+/// Of two proportions on the same items. The difference lies between -P(harmful flip) and P(beneficial flip), so both are
+/// tested to be below the margin, by the exact binomial test. This is conservative and does not break down where no flip is
+/// seen.
 double tost_flips_p(std::int64_t harmful, std::int64_t beneficial, std::int64_t items, double margin);
 
 /// Ranks from 1; equal values share the mean of their ranks.
