@@ -236,7 +236,8 @@ TEST_CASE("pieces are tokenised once: the tokens of an answer are those of its n
   const Setup s;
   const TaskDocument document = s.documents("passkey")[0];
   const auto answer = std::span(document.scored).subspan(static_cast<std::size_t>(document.spans[0].begin) - 1);
-  CHECK(std::ranges::search(document.context, answer).size() == answer.size());
+  const auto& context = document.context;
+  CHECK(std::search(context.begin(), context.end(), answer.begin(), answer.end()) != context.end());
 }
 
 TEST_CASE("the short context is the prefix and the end of the context") {
