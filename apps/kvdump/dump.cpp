@@ -5,23 +5,24 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
-#include <thread>
 
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include <kvbench/core/output_path.hpp>
 
+#include "../llama/convert.hpp"
+#include "../llama/passes.hpp"
 #include "../stop_signals.hpp"
-#include "capture.hpp"
-#include "convert.hpp"
-#include "model.hpp"
 #include "progress.hpp"
 #include "prompt.hpp"
 #include "record.hpp"
 #include "self_check.hpp"
 
 namespace kvbench::kvdump {
+
+using namespace llama;
+
 namespace {
 
 /// Checks the output path before the model runs, which takes minutes.
@@ -44,10 +45,6 @@ void check_output(const Options& options) {
   if (access(folder.c_str(), W_OK) != 0) throw IoError("-o {}: the folder {} is not writable", options.output, folder.string());
 }
 
-int thread_count(const Options& options) {
-  return options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 /// The longest prompt is first, because it exceeds the window of each layer and so determines the parameters for shorter prompts.
 std::vector<std::size_t> running_order(const std::vector<Prompt>& prompts) {
   std::vector<std::size_t> order(prompts.size());
@@ -60,16 +57,7 @@ std::vector<std::size_t> running_order(const std::vector<Prompt>& prompts) {
 std::vector<LayerCapture> run_prompt(Prompt& prompt, Context& context, Capture& capture, Progress& progress) {
   context.clear();
   capture.start_prompt(std::ssize(prompt.tokens), prompt.query_positions, prompt.prompt_tokens);
-  std::int64_t offset = 0;
-  for (const int count : prompt.batches) {
-    capture.begin_batch(offset, count);
-    const bool finished = context.decode(prompt.tokens, offset, count);
-    app::stop_if_requested();
-    capture.end_batch();
-    if (!finished) throw Error("llama.cpp stopped at token {} without a reason", offset);
-    progress.advance(count);
-    offset += count;
-  }
+  run_batches(context, capture, prompt.tokens, prompt.batches, [&](int count) { progress.advance(count); });
   return capture.take();
 }
 
@@ -123,18 +111,14 @@ void dump(const Options& options) {
   check_output(options);
   quiet_llama();
   llama_backend_init();
-  const int threads = thread_count(options);
+  const int threads = thread_count(options.threads);
 
   const Model source(options.model);
   source.refuse_unsupported();
-  const CaptureOptions wanted{parse_layers(options.layers, source.num_layers()),
-                              source.num_query_heads(),
-                              source.num_kv_heads(),
-                              source.metadata("{arch}.rope.scaling.type").value_or(""),
-                              options.pre_rope,
-                              options.column_sums,
-                              options.speculated,
-                              threads};
+  CaptureOptions wanted = capture_options(source, parse_layers(options.layers, source.num_layers()), threads);
+  wanted.pre_rope = options.pre_rope;
+  wanted.column_sums = options.column_sums;
+  wanted.speculated = options.speculated;
   std::vector<Prompt> prompts = read_prompts(options, source);
   const auto order = running_order(prompts);
   const std::int64_t total =
@@ -148,7 +132,12 @@ void dump(const Options& options) {
   }
   const Model& model = converted ? *converted : source;
   Capture capture(wanted);
-  Context context(model, std::ssize(prompts[order.front()].tokens), threads, Capture::on_node, &capture, Capture::stop);
+  Context context(model, {.num_tokens = std::ssize(prompts[order.front()].tokens),
+                          .threads = threads,
+                          .shorter = "--ctx",
+                          .on_node = Capture::on_node,
+                          .stop = Capture::stop,
+                          .user_data = &capture});
 
   std::unique_ptr<trace::Writer> writer;
   std::vector<LayerCapture> first;

@@ -2,13 +2,12 @@
 // kvdump: runs a GGUF model with llama.cpp and writes the queries, keys and values that the model used as a trace. Exit codes:
 // 0 success, 1 the self check failed, 2 bad usage or bad input, 3 input/output or memory failure, 130 interrupted. Errors are one
 // sentence on stderr.
-#include <cstdlib>
 #include <exception>
 #include <new>
 
 #include <fmt/core.h>
-#include <unistd.h>
 
+#include "../llama/passes.hpp"
 #include "../stop_signals.hpp"
 #include "dump.hpp"
 #include "options.hpp"
@@ -47,11 +46,6 @@ int run(int argc, char** argv) {
 }  // namespace kvbench::kvdump
 
 int main(int argc, char** argv) {
-  // libgomp reads this once, before main(). Spinning barriers are slow where other processes use the cores: 240 ms per token
-  // instead of 20 ms, measured.
-  if (std::getenv("OMP_WAIT_POLICY") == nullptr) {
-    setenv("OMP_WAIT_POLICY", "passive", 1);
-    execv("/proc/self/exe", argv);  // if this fails, the dump is only slower
-  }
+  kvbench::llama::wait_passively(argv);
   return kvbench::kvdump::run(argc, argv);
 }

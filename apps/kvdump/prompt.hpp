@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "model.hpp"
+#include "../llama/model.hpp"
 #include "options.hpp"
 
 namespace kvbench::kvdump {
+
+using llama::Model;
 
 /// One tokenised prompt.
 struct Prompt {

@@ -8,10 +8,12 @@
 #include <kvbench/trace/schema.hpp>
 #include <kvbench/trace/writer.hpp>
 
-#include "layer_capture.hpp"
+#include "../llama/layer_capture.hpp"
 #include "prompt.hpp"
 
 namespace kvbench::kvdump {
+
+using llama::LayerCapture;
 
 /// The description of a trace of `prompts`, whose layers all have the shapes and parameters of `layers`.
 /// source_quantisation: quantisation of the given model file, which --f32 converts.

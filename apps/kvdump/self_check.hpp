@@ -3,9 +3,11 @@
 
 #include <cstdint>
 
-#include "layer_capture.hpp"
+#include "../llama/layer_capture.hpp"
 
 namespace kvbench::kvdump {
+
+using llama::LayerCapture, llama::LayerParameters;
 
 /// Measured error with an fp32 cache and without flash attention: 2e-6. A wrong node, stride, mask or scale gives at least 1e-2.
 inline constexpr double check_tolerance = 1e-5;

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace kvbench::kvdump;
+using namespace kvbench::llama;
 
 TEST_CASE("names of attention nodes") {
   REQUIRE(parse_node_name("Qcur-0"));

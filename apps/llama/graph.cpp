@@ -9,7 +9,7 @@
 
 #include <kvbench/core/error.hpp>
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 namespace {
 
 bool moves_no_value(ggml_op op) {
@@ -140,4 +140,4 @@ MaskSummary read_mask(const ggml_tensor* mask, std::int64_t offset, std::int64_t
   return summary;
 }
 
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

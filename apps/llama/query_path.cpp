@@ -11,7 +11,7 @@
 
 #include "graph.hpp"
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 namespace {
 
 constexpr std::size_t most_nodes = 64;
@@ -139,4 +139,4 @@ std::vector<float> QueryPath::run(const ggml_tensor* rope, const ggml_tensor* in
   return out;
 }
 
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 
 enum class Role { query, key, value, normed_query, normed_key, softmax, output, attention_input };
 
@@ -18,4 +18,4 @@ struct NodeName {
 /// "Qcur-7" -> {query, 7}. The match is exact, because "Qcur-7 (view)" and "Qcur-7 (reshaped)" are other nodes.
 std::optional<NodeName> parse_node_name(std::string_view name);
 
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

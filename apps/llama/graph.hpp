@@ -11,7 +11,7 @@
 
 #include "layer_capture.hpp"
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 
 /// Throws Error with layer, reason (a clause without a full stop) and remedy.
 [[noreturn]] void refuse_layer(int layer, const std::string& reason);
@@ -64,4 +64,4 @@ struct MaskSummary {
 /// mask [cells, tokens]: cell j of the cache is position j. Throws Error where a row is not the tokens max(0, p - w + 1) .. p.
 MaskSummary read_mask(const ggml_tensor* mask, std::int64_t offset, std::int64_t count, int layer);
 
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

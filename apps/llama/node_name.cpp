@@ -4,7 +4,7 @@
 #include <charconv>
 #include <utility>
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 namespace {
 
 constexpr std::pair<std::string_view, Role> roles[] = {
@@ -32,4 +32,4 @@ std::optional<NodeName> parse_node_name(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

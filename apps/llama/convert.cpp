@@ -13,7 +13,7 @@
 #include "../stop_signals.hpp"
 #include "model.hpp"
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 namespace {
 
 namespace fs = std::filesystem;
@@ -68,4 +68,4 @@ std::string converted_to_f32(const std::string& model, int threads) {
   return target.string();
 }
 
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 
 /// Attention parameters of a layer, from the graph of the model.
 struct LayerParameters {
@@ -37,4 +37,4 @@ struct LayerCapture {
   std::vector<double> column_sums;      ///< [query_heads, n]; empty unless requested
 };
 
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

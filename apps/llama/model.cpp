@@ -12,7 +12,7 @@
 
 #include "../stop_signals.hpp"
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 namespace {
 
 std::string& llama_error() {
@@ -92,34 +92,4 @@ std::int32_t Model::vocabulary_size() const { return llama_vocab_n_tokens(llama_
 
 std::string Model::quantisation() const { return llama_ftype_name(llama_model_ftype(model_.get())); }
 
-Context::Context(const Model& model, std::int64_t num_tokens, int threads, ggml_backend_sched_eval_callback on_node,
-                 void* user_data, ggml_abort_callback stop) {
-  llama_context_params params = llama_context_default_params();
-  params.n_ctx = static_cast<std::uint32_t>(num_tokens);
-  params.n_batch = params.n_ubatch = batch;  // one graph per decode call, because the callback does not get positions
-  params.n_threads = params.n_threads_batch = threads;
-  params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
-  params.type_k = params.type_v = GGML_TYPE_F32;
-  params.offload_kqv = params.op_offload = false;
-  params.swa_full = true;  // cell j of the cache is position j also in sliding-window layers
-  params.cb_eval = on_node;
-  params.cb_eval_user_data = user_data;
-  params.abort_callback = stop;
-  params.abort_callback_data = user_data;
-  context_.reset(llama_init_from_model(model.handle(), params));
-  if (!context_) {
-    throw IoError("{}: a context of {} tokens could not be created, perhaps for lack of memory: give a smaller --ctx{}",
-                  model.path(), num_tokens, last_llama_error());
-  }
-}
-
-void Context::clear() { llama_memory_clear(llama_get_memory(context_.get()), true); }
-
-bool Context::decode(std::vector<std::int32_t>& tokens, std::int64_t begin, int count) {
-  const int status = llama_decode(context_.get(), llama_batch_get_one(tokens.data() + begin, count));
-  if (status == 2) return false;
-  if (status != 0) throw Error("llama.cpp failed at token {} (status {}){}", begin, status, last_llama_error());
-  return true;
-}
-
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

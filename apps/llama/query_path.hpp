@@ -10,7 +10,7 @@
 
 #include <ggml-cpp.h>
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 
 class QueryPath {
  public:
@@ -26,4 +26,4 @@ class QueryPath {
   ggml_backend_ptr backend_;
 };
 
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

@@ -17,7 +17,7 @@
 #include "node_name.hpp"
 #include "query_path.hpp"
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 
 struct CaptureOptions {
   std::vector<int> layers;
@@ -87,4 +87,4 @@ class Capture {
   std::exception_ptr error_;
 };
 
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

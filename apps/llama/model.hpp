@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RAII wrappers of the handles of llama.cpp, and the properties of a model that kvdump reads.
+// A model of llama.cpp, and the properties of a model that kvdump and kveval read.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <ggml-backend.h>
 #include <llama.h>
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 
 /// Suppresses messages of llama.cpp except errors, which are printed on stderr.
 void quiet_llama();
@@ -52,25 +52,4 @@ class Model {
   std::unique_ptr<llama_model, Free> model_;
 };
 
-/// A context of llama.cpp for a dump: fp32 KV cache, no flash attention (it rounds to f16), on the host, one batch at a time;
-/// `on_node` is called for every graph node.
-class Context {
- public:
-  static constexpr int batch = 512;
-
-  /// Throws IoError where memory is insufficient.
-  Context(const Model& model, std::int64_t num_tokens, int threads, ggml_backend_sched_eval_callback on_node, void* user_data,
-          ggml_abort_callback stop);
-
-  void clear();  ///< removes all tokens from the cache
-  /// Decodes the next tokens (at most `batch`). Throws Error where llama.cpp fails; returns false where `stop` ended the call.
-  bool decode(std::vector<std::int32_t>& tokens, std::int64_t begin, int count);
-
- private:
-  struct Free {
-    void operator()(llama_context* context) const { llama_free(context); }
-  };
-  std::unique_ptr<llama_context, Free> context_;
-};
-
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

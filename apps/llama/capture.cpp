@@ -9,7 +9,7 @@
 
 #include "../stop_signals.hpp"
 
-namespace kvbench::kvdump {
+namespace kvbench::llama {
 namespace {
 
 std::int64_t& reached(std::array<std::int64_t, 8>& by_role, Role role) { return by_role[static_cast<std::size_t>(role)]; }
@@ -53,6 +53,7 @@ void Capture::begin_batch(std::int64_t offset, int count) {
   query_rows_.assign(static_cast<std::size_t>(count), -1);
   stored_.clear();
   for (auto& [layer, input] : inputs_) input = {};
+  for (Layer& layer : layers_) layer.reached.fill(offset);  // a batch may be repeated
   for (int i = 0; i < count; ++i) {
     key_rows_[i] = offset + i;
     const auto at = std::lower_bound(query_positions_.begin(), query_positions_.end(), offset + i);
@@ -289,4 +290,4 @@ void Capture::add_column_sums(Layer& layer, const ggml_tensor* node) {
   }
 }
 
-}  // namespace kvbench::kvdump
+}  // namespace kvbench::llama

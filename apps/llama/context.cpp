@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "context.hpp"
+
+#include <kvbench/core/error.hpp>
+
+namespace kvbench::llama {
+
+Context::Context(const Model& model, const ContextOptions& options)
+    : vocabulary_(static_cast<std::size_t>(model.vocabulary_size())) {
+  llama_context_params params = llama_context_default_params();
+  params.n_ctx = static_cast<std::uint32_t>(options.num_tokens);
+  params.n_batch = params.n_ubatch = batch;  // one graph per decode call, because the callback does not get positions
+  params.n_threads = params.n_threads_batch = options.threads;
+  params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  params.type_k = params.type_v = GGML_TYPE_F32;
+  params.offload_kqv = params.op_offload = false;
+  params.swa_full = true;  // cell j of the cache is position j also in sliding-window layers
+  params.cb_eval = options.on_node;
+  params.cb_eval_user_data = options.user_data;
+  params.abort_callback = options.stop;
+  params.abort_callback_data = options.user_data;
+  context_.reset(llama_init_from_model(model.handle(), params));
+  if (!context_) {
+    throw IoError("{}: a context of {} tokens could not be created, perhaps for lack of memory: give a smaller {}{}",
+                  model.path(), options.num_tokens, options.shorter, last_llama_error());
+  }
+}
+
+void Context::clear() { llama_memory_clear(llama_get_memory(context_.get()), true); }
+
+void Context::remove_from(std::int64_t begin) {
+  if (!llama_memory_seq_rm(llama_get_memory(context_.get()), 0, static_cast<llama_pos>(begin), -1)) {
+    throw Error("llama.cpp cannot remove the tokens from position {} on from its cache", begin);
+  }
+}
+
+bool Context::decode(std::vector<std::int32_t>& tokens, std::int64_t begin, int count) {
+  return finished(llama_decode(context_.get(), llama_batch_get_one(tokens.data() + begin, count)), begin);
+}
+
+bool Context::decode_scored(const std::vector<std::int32_t>& tokens, std::int64_t begin, int count) {
+  std::vector<llama_token> ids(tokens.begin() + begin, tokens.begin() + begin + count);
+  std::vector<llama_pos> positions;
+  for (int i = 0; i < count; ++i) positions.push_back(static_cast<llama_pos>(begin) + i);
+  std::vector<std::int8_t> wanted(static_cast<std::size_t>(count), 1);
+  llama_batch tokens_of_batch = llama_batch_get_one(ids.data(), count);
+  tokens_of_batch.pos = positions.data();
+  tokens_of_batch.logits = wanted.data();
+  scored_ = static_cast<std::size_t>(count);
+  return finished(llama_decode(context_.get(), tokens_of_batch), begin);
+}
+
+std::span<const float> Context::logits() const { return {llama_get_logits(context_.get()), scored_ * vocabulary_}; }
+
+bool Context::finished(int status, std::int64_t begin) const {
+  if (status == 2) return false;
+  if (status != 0) throw Error("llama.cpp failed at token {} (status {}){}", begin, status, last_llama_error());
+  return true;
+}
+
+}  // namespace kvbench::llama
