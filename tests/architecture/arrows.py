@@ -29,6 +29,7 @@ ARROWS = {
     "replay/kept": ["replay/records"],
     "replay/run": ["replay/exact"],
     "replay": ["replay/answer", "replay/kept", "replay/run"],
+    "loop": ["replay"],
     "bounds": ["replay"],
     "compare": ["replay"],
     "eval": ["compare"],

@@ -2,28 +2,17 @@
 #include <kvbench/replay/answer/work_item.hpp>
 
 #include <algorithm>
-#include <exception>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/registry.hpp>
 #include <kvbench/replay/answer/cost_budget.hpp>
 #include <kvbench/replay/answer/together.hpp>
-#include <kvbench/replay/measure/spent.hpp>
 #include <kvbench/replay/plan/needs.hpp>
 
 namespace kvbench {
 namespace {
-
-/// The result of prepare() for a method, or its failure.
-struct PreparedMethod {
-  std::size_t method = 0;
-  MakeLayerCache make;
-  std::exception_ptr failure;
-  Spent spent;
-};
 
 /// Runs `work`; exceptions that a method may throw become a status. Faults of input files, memory exhaustion, I/O errors and
 /// interruption pass through.
@@ -54,19 +43,20 @@ constexpr double making_part = 0.5;
 
 class WorkItemRun {
  public:
-  WorkItemRun(const trace::Reader& reader, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
+  WorkItemRun(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
               const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const WorkItemHooks& hooks,
-              std::span<HeadResult> results)
-      : reader_(reader),
+              std::span<HeadResult> results, std::optional<PreparedMethod>* kept)
+      : trace_(trace),
         plan_(plan),
         item_(item),
         request_(request),
         options_(options),
         backend_(backend),
         hooks_(hooks),
-        results_(results) {
+        results_(results),
+        prepared_(kept != nullptr ? *kept : own_prepared_) {
     for (std::size_t h = 0; h < slabs.size(); ++h) {
-      heads_.push_back(place_head(reader.info(), item.prompt, item.place(h), std::move(slabs[h]), backend));
+      heads_.push_back(place_head(trace, item.prompt, item.place(h), std::move(slabs[h]), backend));
       prompts_.push_back(heads_.back().prompt);
       if (request.calibration && calibrates())
         prompts_.back().calibration = load_calibration(*request.calibration, layer().layer, item.kv_heads[h], backend);
@@ -81,7 +71,7 @@ class WorkItemRun {
       start(order[i], groups);
       hooks_.part_done(making_part * static_cast<double>(i + 1) / static_cast<double>(order.size()));
     }
-    prepared_.reset();
+    own_prepared_.reset();
     if (!groups.empty()) answer_all(groups);
     for (auto& [key, group] : groups) group.finish(status_guard());
   }
@@ -97,7 +87,7 @@ class WorkItemRun {
   void check_stop() const {
     if (hooks_.stop != nullptr && hooks_.stop->load()) throw Interrupted();
   }
-  const trace::LayerInfo& layer() const { return reader_.info().prompts[item_.prompt.prompt].layers[item_.layer]; }
+  const trace::LayerInfo& layer() const { return trace_.prompts[item_.prompt.prompt].layers[item_.layer]; }
   bool calibrates() const {
     return std::ranges::any_of(item_.methods, [&](std::size_t m) { return request_.methods[m].info->calibrates; });
   }
@@ -171,7 +161,7 @@ class WorkItemRun {
       throw Infeasible(fmt::format("the budget of {} tokens is larger than the context of {}", tokens, prompt.base));
     }
     if (choice.info->plan) {
-      const auto layers = choice.info->plan(reader_.info().num_layers, prompt.base, tokens, choice.params);
+      const auto layers = choice.info->plan(trace_.num_layers, prompt.base, tokens, choice.params);
       // A plan may give a layer more than the context; the mean over the layers is the budget and fits.
       tokens = std::min(layers.at(static_cast<std::size_t>(layer)), prompt.base);
     }
@@ -286,7 +276,7 @@ class WorkItemRun {
     });
   }
 
-  const trace::Reader& reader_;
+  const trace::TraceInfo& trace_;
   const ReplayPlan& plan_;
   const WorkItem& item_;
   const ReplayRequest& request_;
@@ -296,15 +286,16 @@ class WorkItemRun {
   std::span<HeadResult> results_;
   std::vector<Head> heads_;
   std::vector<HeadPrompt> prompts_;  ///< of the heads
-  std::optional<PreparedMethod> prepared_;
+  std::optional<PreparedMethod> own_prepared_;
+  std::optional<PreparedMethod>& prepared_;  ///< the last one
 };
 
 }  // namespace
 
-void run_work_item(const trace::Reader& reader, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
+void run_work_item(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
                    const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const WorkItemHooks& hooks,
-                   std::span<HeadResult> results) {
-  WorkItemRun(reader, plan, item, request, options, std::move(slabs), backend, hooks, results).run();
+                   std::span<HeadResult> results, std::optional<PreparedMethod>* kept) {
+  WorkItemRun(trace, plan, item, request, options, std::move(slabs), backend, hooks, results, kept).run();
 }
 
 }  // namespace kvbench

@@ -40,33 +40,8 @@ std::vector<float> context_column_sums(const trace::Reader& reader, const trace:
   return sums;
 }
 
-/// Indices into the layer's query_positions: the queries that a method may see, and those to evaluate.
-struct QueryRange {
-  std::size_t first = 0;  ///< earlier queries attend to no token of the method's context
-  std::size_t split = 0;  ///< [first, split) are observed, [split, end) evaluated
-  std::size_t end = 0;
-};
-QueryRange query_range(const trace::LayerInfo& layer, const PromptPlan& plan) {
-  const auto& positions = layer.query_positions;
-  const auto number = [&](Index position) {
-    return static_cast<std::size_t>(std::ranges::lower_bound(positions, position) - positions.begin());
-  };
-  return {number(plan.protect_first), number(plan.context), positions.size()};
-}
-
 /// The first visible token of a query at this position.
 Index first_seen_by(std::int64_t position, Index window) { return window > 0 ? std::max<Index>(0, position + 1 - window) : 0; }
-
-void measure_values(const std::vector<float>& values, Index dv, const trace::LayerInfo& layer, const QueryRange& range,
-                    HeadSlabs& slabs) {
-  ValueNorms norms(values, dv);
-  for (std::size_t i = range.split; i < range.end; ++i) {
-    const std::int64_t position = layer.query_positions[i];
-    norms.move_to(first_seen_by(position, layer.window), position + 1);
-    slabs.v_op.push_back(norms.operator_norm());
-    slabs.v_fro.push_back(norms.frobenius_norm());
-  }
-}
 
 /// The fields of HeadPrompt other than the arrays.
 void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const Head& head, HeadPrompt& view) {
@@ -137,6 +112,25 @@ void set_prompt(const trace::TraceInfo& info, const PromptPlan& plan, const trac
 }
 
 }  // namespace
+
+QueryRange query_range(const trace::LayerInfo& layer, const PromptPlan& plan) {
+  const auto& positions = layer.query_positions;
+  const auto number = [&](Index position) {
+    return static_cast<std::size_t>(std::ranges::lower_bound(positions, position) - positions.begin());
+  };
+  return {number(plan.protect_first), number(plan.context), positions.size()};
+}
+
+void measure_values(std::span<const float> values, Index dv, const trace::LayerInfo& layer, const QueryRange& range,
+                    HeadSlabs& slabs) {
+  ValueNorms norms(values, dv);
+  for (std::size_t i = range.split; i < range.end; ++i) {
+    const std::int64_t position = layer.query_positions[i];
+    norms.move_to(first_seen_by(position, layer.window), position + 1);
+    slabs.v_op.push_back(norms.operator_norm());
+    slabs.v_fro.push_back(norms.frobenius_norm());
+  }
+}
 
 Index TokenMap::local_end(Index global_end) const {
   if (global_end <= first) return 0;

@@ -51,6 +51,18 @@ struct HeadSlabs {
 /// Bytes that read_head() leaves in the uploader's memory.
 std::size_t slab_bytes(const trace::TraceInfo& info, const HeadPlace& place);
 
+/// Indices into the layer's query_positions: the queries that a method may see, and those to evaluate.
+struct QueryRange {
+  std::size_t first = 0;  ///< earlier queries attend to no token of the method's context
+  std::size_t split = 0;  ///< [first, split) are observed, [split, end) evaluated
+  std::size_t end = 0;
+};
+QueryRange query_range(const trace::LayerInfo& layer, const PromptPlan& plan);
+
+/// Sets v_op and v_fro from the values [n, dv] of a head.
+void measure_values(std::span<const float> values, Index dv, const trace::LayerInfo& layer, const QueryRange& range,
+                    HeadSlabs& slabs);
+
 /// Reads one head. Throws Error as Reader::read_head() and check_logits() do. May be called from any thread while backends compute. Holds at most one array in the trace's element type at
 /// a time.
 HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Uploader& uploader);

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop gives what a replay of the trace with the same tokens gives, for every method, whatever ran before.
+#include <kvbench/loop/layer_loop.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/methods/registry.hpp>
+
+#include <support/rows.hpp>
+#include <support/small_trace.hpp>
+
+using namespace kvbench;
+using namespace kvbench::testing;
+
+namespace {
+
+constexpr Index context = 96, scored = 12;
+
+trace::SynthOptions loop_options() {
+  trace::SynthOptions options = small_options();
+  options.num_tokens = context + scored;
+  options.prompt_tokens = context;
+  options.num_queries = scored + 64;
+  options.head_dim = options.value_dim = 8;
+  options.speculation_error = 0.1;
+  return options;
+}
+
+/// The arrays of a layer of a trace, in memory.
+struct Layer {
+  std::vector<float> keys, values, queries, speculated;
+  std::vector<double> column_sums;
+
+  Layer(const trace::Reader& reader, std::size_t layer) {
+    const trace::PromptInfo& prompt = reader.info().prompts[0];
+    const auto read = [&](trace::Array array, Index heads, auto& out) {
+      for (Index h = 0; h < heads; ++h) {
+        const std::vector<float> rows = reader.read_head(prompt, prompt.layers[layer], array, h);
+        out.insert(out.end(), rows.begin(), rows.end());
+      }
+    };
+    const Index kv = reader.info().num_kv_heads, all = reader.info().num_query_heads;
+    read(trace::Array::keys, kv, keys);
+    read(trace::Array::values, kv, values);
+    read(trace::Array::queries, all, queries);
+    if (prompt.layers[layer].speculated_queries) read(trace::Array::speculated_queries, all, speculated);
+    read(trace::Array::column_sums, all, column_sums);
+  }
+  LayerArrays arrays() const { return {keys, values, queries, speculated, column_sums}; }
+};
+
+/// The first `count` of `rows` rows of each head.
+template <class T>
+std::vector<T> first_rows(const std::vector<T>& array, Index heads, Index rows, Index count) {
+  const Index width = static_cast<Index>(array.size()) / heads;
+  std::vector<T> out;
+  for (Index h = 0; h < heads; ++h) {
+    const auto begin = array.begin() + h * width;
+    out.insert(out.end(), begin, begin + width / rows * count);
+  }
+  return out;
+}
+
+/// The trace without its last tokens: `tokens` are left.
+trace::TraceInfo shortened(trace::TraceInfo info, Index tokens) {
+  trace::PromptInfo& prompt = info.prompts[0];
+  prompt.num_tokens = tokens;
+  if (!prompt.tokens.empty()) prompt.tokens.resize(static_cast<std::size_t>(tokens));
+  for (trace::LayerInfo& layer : prompt.layers) std::erase_if(layer.query_positions, [&](auto p) { return p >= tokens; });
+  return info;
+}
+Layer shortened(Layer layer, const trace::TraceInfo& info, Index tokens) {
+  const Index all = info.prompts[0].num_tokens, queries = std::ssize(info.prompts[0].layers[0].query_positions);
+  layer.keys = first_rows(layer.keys, info.num_kv_heads, all, tokens);
+  layer.values = first_rows(layer.values, info.num_kv_heads, all, tokens);
+  layer.queries = first_rows(layer.queries, info.num_query_heads, queries, queries - (all - tokens));
+  if (!layer.speculated.empty())
+    layer.speculated = first_rows(layer.speculated, info.num_query_heads, queries, queries - (all - tokens));
+  layer.column_sums = first_rows(layer.column_sums, info.num_query_heads, all, tokens);
+  return layer;
+}
+
+/// What a replay of the trace gives for the configuration, by head of all layers.
+std::vector<HeadResult> replayed(const trace::Reader& reader, const LoopConfiguration& c) {
+  ReplayRequest request;
+  request.methods = {c.method};
+  request.budgets = {c.budget};
+  request.seeds = {c.seed};
+  request.protocol = Protocol::decode;
+  return replay(reader, request, serial).heads;
+}
+
+void check_equal(const LayerAnswer& answer, std::span<const HeadResult> expected) {
+  std::vector<float> outputs;
+  REQUIRE(answer.heads.size() == expected.size());
+  for (std::size_t h = 0; h < expected.size(); ++h) {
+    const CellResult &cell = answer.heads[h], &other = expected[h].cells[0];
+    CHECK(cell.status == other.status);
+    CHECK(cell.reason == other.reason);
+    CHECK(cell.budget_tokens == other.budget_tokens);
+    CHECK(cell.bytes.kv == other.bytes.kv);
+    REQUIRE(cell.metrics.size() == other.metrics.size());
+    for (std::size_t r = 0; r < cell.metrics.size(); ++r)
+      CHECK(metric(cell, r, Metric::rel_err) == metric(other, r, Metric::rel_err));
+    if (other.raw) outputs.insert(outputs.end(), other.raw->output.begin(), other.raw->output.end());
+  }
+  const bool finite = std::ranges::all_of(outputs, [](float x) { return std::isfinite(x); });
+  if (expected[0].cells[0].status == Status::ok) CHECK((answer.status == Status::ok) == finite);
+  if (answer.status == Status::ok) CHECK(answer.outputs == outputs);
+}
+
+std::vector<LoopConfiguration> configurations(const char* budget) {
+  std::vector<LoopConfiguration> all;
+  for (const Row& row : all_rows()) {
+    const MethodChoice choice{row.info, row.params};
+    for (std::uint32_t seed = 0; seed < (choice.depends_on_seed() ? 2u : 1u); ++seed) {
+      all.push_back({choice, Budget::parse(budget), seed});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("the loop gives what replay gives, for every method, budget and order") {
+  const SmallTrace trace(loop_options());
+  const trace::TraceInfo& info = trace.reader().info();
+  const Layer layers[] = {Layer(trace.reader(), 0), Layer(trace.reader(), 1)};
+  LayerLoop loop(info, {}, serial);
+  const auto heads = static_cast<std::size_t>(info.num_kv_heads);
+  Index ran = 0;
+  for (const char* budget : {"50%", "40%mem", "25%"}) {
+    for (const LoopConfiguration& c : configurations(budget)) {
+      CAPTURE(c.method.info->name);
+      CAPTURE(c.method.params.text());
+      CAPTURE(budget);
+      const std::vector<HeadResult> expected = replayed(trace.reader(), c);
+      loop.start(c);
+      for (std::size_t l = 0; l < 2; ++l) {
+        const LayerAnswer answer = loop.answer(l, layers[l].arrays());
+        check_equal(answer, std::span(expected).subspan(l * heads, heads));
+        ran += answer.status == Status::ok;
+      }
+    }
+  }
+  CHECK(ran > 100);
+}
+
+TEST_CASE("scored tokens do not see the state of an earlier pass with other scored tokens") {
+  const SmallTrace trace(loop_options());
+  const trace::TraceInfo& info = trace.reader().info();
+  const Layer layer(trace.reader(), 0);
+  Layer other = layer;
+  for (Index h = 0; h < info.num_kv_heads; ++h) {  // the scored tokens only
+    for (Index t = context; t < context + scored; ++t)
+      other.keys[static_cast<std::size_t>((h * (context + scored) + t) * 8)] += 1;
+  }
+  for (const LoopConfiguration& c : configurations("30%")) {
+    CAPTURE(c.method.info->name);
+    LayerLoop loop(info, {}, serial);
+    loop.start(c);
+    const LayerAnswer first = loop.answer(0, layer.arrays());
+    const LayerAnswer between = loop.answer(0, other.arrays());
+    LoopConfiguration less = c;
+    less.budget = Budget::parse("20%");
+    loop.start(less);
+    loop.answer(0, other.arrays());
+    loop.start(c);
+    CHECK(loop.answer(0, layer.arrays()).outputs == first.outputs);
+    if (c.method.info->name == "exact") CHECK(between.outputs != first.outputs);
+  }
+}
+
+TEST_CASE("tokens one at a time equal all tokens in one batch, for every method") {
+  const SmallTrace trace(loop_options());
+  const trace::TraceInfo& info = trace.reader().info();
+  const Layer layer(trace.reader(), 0);
+  const Index dv = info.value_dim;
+  for (const LoopConfiguration& c : configurations("30%")) {
+    CAPTURE(c.method.info->name);
+    CAPTURE(c.method.params.text());
+    LayerLoop whole(info, {}, serial);
+    whole.start(c);
+    const LayerAnswer batch = whole.answer(0, layer.arrays());
+    for (Index steps = 1; steps <= scored; ++steps) {
+      LayerLoop loop(shortened(info, context + steps), {}, serial);
+      loop.start(c);
+      const LayerAnswer answer = loop.answer(0, shortened(layer, info, context + steps).arrays());
+      if (batch.status == Status::ok) CHECK(answer.status == Status::ok);
+      if (answer.status != Status::ok || batch.status != Status::ok) break;
+      for (Index h = 0; h < info.num_query_heads; ++h) {
+        for (Index i = 0; i < dv; ++i) {
+          const float a = answer.outputs[static_cast<std::size_t>((h * steps + steps - 1) * dv + i)];
+          const float b = batch.outputs[static_cast<std::size_t>((h * scored + steps - 1) * dv + i)];
+          CHECK(a == doctest::Approx(b).epsilon(1e-4).scale(1e-2));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("threads do not change results") {
+  const SmallTrace trace(loop_options());
+  const Layer layer(trace.reader(), 0);
+  for (const LoopConfiguration& c : configurations("30%")) {
+    std::vector<std::vector<float>> outputs;
+    for (const int threads : {1, 3}) {
+      RunOptions options = serial;
+      options.threads = threads;
+      LayerLoop loop(trace.reader().info(), {}, options);
+      loop.start(c);
+      outputs.push_back(loop.answer(0, layer.arrays()).outputs);
+    }
+    CHECK(outputs[0] == outputs[1]);
+  }
+}
+
+TEST_CASE("arrays of other shapes are refused by name") {
+  const SmallTrace trace(loop_options());
+  Layer layer(trace.reader(), 0);
+  layer.values.pop_back();
+  LayerLoop loop(trace.reader().info(), {}, serial);
+  loop.start(configurations("30%").front());
+  CHECK_THROWS_WITH_AS(loop.answer(0, layer.arrays()), doctest::Contains("`values`"), Error);
+}
