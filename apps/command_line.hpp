@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cmath>
 #include <concepts>
 #include <limits>
 #include <map>
@@ -41,6 +43,26 @@ inline CLI::Validator one_of(std::vector<std::string> names) {
     return fmt::format("'{}' is not one of {}.{}", given, fmt::join(names, ", "), did_you_mean(given, names));
   };
   return {check, std::move(list)};
+}
+
+/// Replaces a size such as 2G by its number of bytes.
+inline CLI::Validator to_bytes() {
+  return {[](std::string& given) {
+            static const std::string units = "bkmgt";  // powers of 1024
+            double number = 0;
+            const auto [rest, code] = std::from_chars(given.data(), given.data() + given.size(), number);
+            std::string unit = given.substr(static_cast<std::size_t>(rest - given.data()));
+            std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::tolower(c); });
+            const std::size_t power = unit.empty() ? 0 : units.find(unit[0]);
+            const std::string ending = unit.substr(std::min<std::size_t>(1, unit.size()));
+            const bool known = ending.empty() || (power > 0 && (ending == "b" || ending == "i" || ending == "ib"));
+            const double bytes = power < units.size() ? number * std::exp2(10 * power) : 0;
+            if (code != std::errc{} || !known || !(bytes >= 1 && bytes <= 0x1p60))
+              return fmt::format("'{}' is not a size such as 2G, 512MiB or 1000000 (bytes)", given);
+            given = fmt::format("{:.0f}", bytes);
+            return std::string();
+          },
+          "SIZE"};
 }
 
 /// Adds an option whose value is one of these names.

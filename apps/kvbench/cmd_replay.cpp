@@ -36,12 +36,6 @@ struct ReplayFlags {
   CLI::Option* budget_flag = nullptr;
 };
 
-void resolve_seeds(ReplayFlags& options) {
-  const auto numbers = number_list({options.seeds}, "--seeds");
-  const bool count = numbers.size() == 1 && options.seeds.find_first_of(",-") == std::string::npos;
-  options.request.seeds = count ? first_seeds(numbers[0]) : listed_seeds(numbers);
-}
-
 void resolve_protection(ReplayFlags& options) {
   if (!options.protect.empty() && !options.protect_outside.empty())
     throw Error("give --protect or --protect-outside, not both");
@@ -63,7 +57,7 @@ std::vector<std::string> budgets_of(const ReplayFlags& options) {
 
 void resolve(ReplayFlags& options) {
   options.request.methods = parse_methods(options.methods, options.settings);
-  resolve_seeds(options);
+  options.request.seeds = seed_list(options.seeds);
   resolve_protection(options);
   ReplayRequest& request = options.request;
   request.budgets.clear();

@@ -39,6 +39,11 @@ constexpr Flag flags[] = {
     {"", "traces", "--trace"},
     {"", "shard", "--shard"},
     {"", "resume", "--resume"},
+    // documents in the loop of a model
+    {"eval", "context_tokens", "--context"},
+    {"eval", "score_tokens", "--score"},
+    {"eval", "documents", "--documents"},
+    {"eval", "questions", "--questions"},
     // comparisons and checks
     {"", "a", "--a"},
     {"", "b", "--b"},

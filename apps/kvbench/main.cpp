@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#if defined(__linux__)
-#include <malloc.h>
-#endif
-
 #include <sys/mman.h>
-#include <sys/resource.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <new>
 
@@ -17,6 +11,7 @@
 #include <kvbench/kernels/backend.hpp>
 
 #include "../command_line.hpp"
+#include "../freed_memory.hpp"
 #include "../stop_signals.hpp"
 #include "commands.hpp"
 #include "flag_names.hpp"
@@ -33,25 +28,6 @@ std::string command_of(const CLI::App& app) {
 int fail(kvbench::app::ExitCode code, const CLI::App& app, const char* message) {
   fmt::print(stderr, "kvbench: {}\n", kvbench::app::with_flags(message, command_of(app)));
   return code;
-}
-
-/// A replay allocates and frees the same arrays of a few MiB for every configuration. By default the allocator returns them
-/// to the system each time, and mapping them again page by page takes a fifth of the time. Arrays above 32 MiB, those of a
-/// long head, are still returned: if they were kept, the process could exceed the memory that --memory allows. The allocator
-/// requests memory in steps of M_TOP_PAD and fails where a whole step exceeds the limits of the process (`ulimit -v`).
-void keep_freed_memory() {
-#if defined(__GLIBC__)
-  constexpr rlim_t step = 64 << 20;
-  rlim_t least = RLIM_INFINITY;
-  for (const auto limit : {RLIMIT_AS, RLIMIT_DATA}) {
-    rlimit allowed{};
-    if (getrlimit(limit, &allowed) == 0) least = std::min(least, allowed.rlim_cur);
-  }
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_ARENA_MAX, 1);
-  mallopt(M_TOP_PAD, static_cast<int>(std::min(step, least / 64)));
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
-#endif
 }
 
 /// HDF5 crashes where the system refuses memory to its initialisation. Throws std::bad_alloc where there is less than its needs.
@@ -102,7 +78,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  keep_freed_memory();
+  kvbench::app::keep_freed_memory();
   try {
     check_memory();
     return run(argc, argv);

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/config/request_text.hpp>
 #include <kvbench/core/error.hpp>
 
 #include "flag_names.hpp"
@@ -94,6 +95,12 @@ std::vector<std::int64_t> number_list(const std::vector<std::string>& values, st
     for (std::uint64_t i = 0; i <= more; ++i) numbers.push_back(first + static_cast<std::int64_t>(i));
   }
   return numbers;
+}
+
+std::vector<std::uint32_t> seed_list(const std::string& text) {
+  const auto numbers = number_list({text}, "--seeds");
+  const bool count = numbers.size() == 1 && text.find_first_of(",-") == std::string::npos;
+  return count ? config::first_seeds(numbers[0]) : config::listed_seeds(numbers);
 }
 
 }  // namespace kvbench::app

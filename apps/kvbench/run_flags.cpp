@@ -2,9 +2,6 @@
 #include "run_flags.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -27,26 +24,6 @@ const std::map<std::string, Grain> grains = {
     {"trace", Grain::trace}, {"layer", Grain::layer}, {"head", Grain::head}, {"query", Grain::query}};
 const std::map<std::string, Isa> isas = {{"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
 const std::map<std::string, Element> kv_elements = {{"bf16", Element::f16}, {"f16", Element::f16}, {"f32", Element::f32}};
-
-/// Replaces a size such as 2G by its number of bytes.
-CLI::Validator to_bytes() {
-  return {[](std::string& given) {
-            static const std::string units = "bkmgt";  // powers of 1024
-            double number = 0;
-            const auto [rest, code] = std::from_chars(given.data(), given.data() + given.size(), number);
-            std::string unit = given.substr(static_cast<std::size_t>(rest - given.data()));
-            std::ranges::transform(unit, unit.begin(), [](unsigned char c) { return std::tolower(c); });
-            const std::size_t power = unit.empty() ? 0 : units.find(unit[0]);
-            const std::string ending = unit.substr(std::min<std::size_t>(1, unit.size()));
-            const bool known = ending.empty() || (power > 0 && (ending == "b" || ending == "i" || ending == "ib"));
-            const double bytes = power < units.size() ? number * std::exp2(10 * power) : 0;
-            if (code != std::errc{} || !known || !(bytes >= 1 && bytes <= 0x1p60))
-              return fmt::format("'{}' is not a size such as 2G, 512MiB or 1000000 (bytes)", given);
-            given = fmt::format("{:.0f}", bytes);
-            return std::string();
-          },
-          "SIZE"};
-}
 
 /// Concatenates text(records of a run) for all runs, each under the name of the run if it has one.
 template <class F>

@@ -12,7 +12,7 @@
 namespace kvbench::llama {
 namespace {
 
-std::int64_t& reached(std::array<std::int64_t, 8>& by_role, Role role) { return by_role[static_cast<std::size_t>(role)]; }
+std::int64_t& reached(std::array<std::int64_t, 9>& by_role, Role role) { return by_role[static_cast<std::size_t>(role)]; }
 
 /// Measured error: 0, in fp32 and with quantised weights, in batches and steps. An error in bias, norm or rotation gives at least 1e-2.
 constexpr double path_tolerance = 1e-5;
@@ -80,22 +80,32 @@ void Capture::end_batch() {
   }
 }
 
-std::vector<LayerCapture> Capture::take() {
-  std::vector<LayerCapture> captures;
-  for (Layer& layer : layers_) {
-    layer.data.parameters.window = layer.mask.window;
-    captures.push_back(std::move(layer.data));
-    const LayerCapture &first = captures.front(), &last = captures.back();
-    if (last.query_heads != first.query_heads || last.kv_heads != first.kv_heads || last.head_dim != first.head_dim ||
-        last.value_dim != first.value_dim || last.parameters.rope_layout != first.parameters.rope_layout) {
-      throw Error(
-          "layers {} and {} differ in heads or dimensions; all layers of a trace must have the same shape: select layers with "
-          "--layers",
-          first.layer, last.layer);
+void Capture::require_same_shapes() const {
+  const LayerCapture& first = layers_.front().data;
+  for (const Layer& layer : layers_) {
+    const LayerCapture& last = layer.data;
+    if (last.query_heads == first.query_heads && last.kv_heads == first.kv_heads && last.head_dim == first.head_dim &&
+        last.value_dim == first.value_dim && last.parameters.rope_layout == first.parameters.rope_layout) {
+      continue;
     }
+    throw Error(
+        "layers {} and {} differ in heads or dimensions; all layers of a trace must have the same shape: select layers with "
+        "--layers",
+        first.layer, last.layer);
   }
+}
+
+std::vector<LayerCapture> Capture::take() {
+  require_same_shapes();
+  std::vector<LayerCapture> captures;
+  for (Layer& layer : layers_) captures.push_back(std::move(layer.data));
   layers_.clear();
   return captures;
+}
+
+const LayerCapture* Capture::layer(int number) const {
+  const bool recorded = number < static_cast<int>(slot_of_layer_.size()) && slot_of_layer_[number] >= 0;
+  return recorded ? &layers_[slot_of_layer_[number]].data : nullptr;
 }
 
 bool Capture::on_node(ggml_tensor* node, bool ask, void* self) {
@@ -141,6 +151,7 @@ bool Capture::wants(const ggml_tensor* node) {
     case Role::output:
       return node->ne[1] == count_;
     case Role::attention_input:
+    case Role::hidden:
       break;
   }
   return false;
@@ -172,6 +183,7 @@ void Capture::take_node(const ggml_tensor* node) {
       HeadRows(node, options_.query_heads).scatter(query_rows_, std::ssize(query_positions_), layer.data.output);
       break;
     case Role::attention_input:
+    case Role::hidden:
       break;
   }
   reached(layer.reached, role) = offset_ + count_;
@@ -272,6 +284,7 @@ void Capture::take_softmax(Layer& layer, const ggml_tensor* node) {
     mask_node_ = node->src[1];
   }
   layer.mask.merge(mask_, layer.data.layer);
+  layer.data.parameters.window = layer.mask.window;
   if (options_.column_sums) add_column_sums(layer, node);
 }
 

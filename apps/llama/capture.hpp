@@ -40,7 +40,11 @@ class Capture {
   /// Rethrows errors of the callbacks. Throws Error with the layer where an array did not appear.
   void end_batch();
   /// Throws Error where the layers differ in heads or dimensions.
+  void require_same_shapes() const;
+  /// What was captured since start_prompt(), after require_same_shapes().
   std::vector<LayerCapture> take();
+  /// What has been captured so far on a recorded layer; null: the layer is not recorded.
+  const LayerCapture* layer(int number) const;
 
   /// The callbacks of a llama context; `self` is a Capture. They throw nothing through llama.cpp; end_batch() rethrows.
   static bool on_node(ggml_tensor* node, bool ask, void* self);
@@ -51,7 +55,7 @@ class Capture {
     LayerCapture data;
     MaskSummary mask;
     const ggml_tensor* query_rope = nullptr;
-    std::array<std::int64_t, 8> reached = {};                        ///< number of captured tokens, by role
+    std::array<std::int64_t, 9> reached = {};                        ///< number of captured tokens, by role
     const ggml_tensor *query_input = nullptr, *key_input = nullptr;  ///< the last node that may feed RoPE
   };
 

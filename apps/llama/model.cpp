@@ -79,12 +79,22 @@ std::optional<std::string> Model::metadata(std::string key) const {
 
 bool Model::has_tokenizer() const { return llama_vocab_type(llama_model_get_vocab(model_.get())) != LLAMA_VOCAB_TYPE_NONE; }
 
-std::vector<std::int32_t> Model::tokenize(const std::string& text) const {
+std::vector<std::int32_t> Model::tokenize(const std::string& text) const { return tokens_of(text, true); }
+
+std::vector<std::int32_t> Model::tokenize_piece(const std::string& text) const { return tokens_of(text, false); }
+
+std::vector<std::int32_t> Model::prefix() const {
+  const llama_vocab* vocab = llama_model_get_vocab(model_.get());
+  if (!llama_vocab_get_add_bos(vocab)) return {};
+  return {llama_vocab_bos(vocab)};
+}
+
+std::vector<std::int32_t> Model::tokens_of(const std::string& text, bool add_special) const {
   const llama_vocab* vocab = llama_model_get_vocab(model_.get());
   const auto length = static_cast<std::int32_t>(text.size());
-  const int needed = -llama_tokenize(vocab, text.data(), length, nullptr, 0, true, false);
+  const int needed = -llama_tokenize(vocab, text.data(), length, nullptr, 0, add_special, false);
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(std::max(needed, 0)));
-  llama_tokenize(vocab, text.data(), length, tokens.data(), needed, true, false);
+  llama_tokenize(vocab, text.data(), length, tokens.data(), needed, add_special, false);
   return tokens;
 }
 

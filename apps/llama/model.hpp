@@ -33,11 +33,16 @@ class Model {
 
   bool has_tokenizer() const;
   std::vector<std::int32_t> tokenize(const std::string& text) const;
+  /// The same without what the tokeniser adds at the beginning or end.
+  std::vector<std::int32_t> tokenize_piece(const std::string& text) const;
+  /// What the tokeniser adds at the beginning of a text (BOS), or nothing.
+  std::vector<std::int32_t> prefix() const;
   std::int32_t vocabulary_size() const;
 
   const std::string& path() const { return path_; }
   std::string arch() const { return metadata("general.architecture").value_or("unknown"); }
   std::string quantisation() const;
+  bool is_f32() const { return llama_model_ftype(model_.get()) == LLAMA_FTYPE_ALL_F32; }
   int num_layers() const { return llama_model_n_layer(model_.get()); }
   int num_query_heads() const { return llama_model_n_head(model_.get()); }
   int num_kv_heads() const { return llama_model_n_head_kv(model_.get()); }
@@ -45,6 +50,8 @@ class Model {
   llama_model* handle() const { return model_.get(); }
 
  private:
+  std::vector<std::int32_t> tokens_of(const std::string& text, bool add_special) const;
+
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }
   };

@@ -16,6 +16,7 @@ constexpr std::pair<std::string_view, Role> roles[] = {
     {"kq_soft_max", Role::softmax},
     {"kqv_out", Role::output},
     {"attn_norm", Role::attention_input},
+    {"l_out", Role::hidden},
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace kvbench::llama {
 
-enum class Role { query, key, value, normed_query, normed_key, softmax, output, attention_input };
+enum class Role { query, key, value, normed_query, normed_key, softmax, output, attention_input, hidden };
 
 struct NodeName {
   Role role;

@@ -2,9 +2,7 @@
 #include "query_path.hpp"
 
 #include <cstring>
-#include <new>
 
-#include <ggml-alloc.h>
 #include <ggml-backend.h>
 
 #include <kvbench/core/error.hpp>
@@ -13,8 +11,6 @@
 
 namespace kvbench::llama {
 namespace {
-
-constexpr std::size_t most_nodes = 64;
 
 /// Rebuilds the operations for another number of tokens in a separate ggml context. Weights are not copied.
 class Rebuilder {
@@ -111,32 +107,15 @@ class Rebuilder {
 
 }  // namespace
 
-QueryPath::QueryPath(int threads) : backend_(ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr)) {
-  if (!backend_) throw Error("llama.cpp has no CPU back end, which speculated queries need");
-  ggml_backend_reg_t registry = ggml_backend_dev_backend_reg(ggml_backend_get_device(backend_.get()));
-  void* set_threads = ggml_backend_reg_get_proc_address(registry, "ggml_backend_set_n_threads");
-  if (set_threads != nullptr) reinterpret_cast<ggml_backend_set_n_threads_t>(set_threads)(backend_.get(), threads);
-}
+QueryPath::QueryPath(int threads) : graph_(threads) {}
 
 std::vector<float> QueryPath::run(const ggml_tensor* rope, const ggml_tensor* input, std::int64_t tokens, int layer,
                                   std::span<const float> inputs, const std::vector<std::int32_t>& positions) {
-  const ggml_context_ptr context(ggml_init(
-      {.mem_size = most_nodes * ggml_tensor_overhead() + ggml_graph_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
-  if (!context) throw std::bad_alloc();
+  const ggml_context_ptr context = CpuGraph::nodes();
   Rebuilder rebuilder(context.get(), input, tokens, layer, std::ssize(positions));
   ggml_tensor* queries = ggml_cont(context.get(), rebuilder.build(rope));
-  ggml_cgraph* graph = ggml_new_graph(context.get());
-  ggml_build_forward_expand(graph, queries);
-  const ggml_backend_buffer_ptr memory(ggml_backend_alloc_ctx_tensors(context.get(), backend_.get()));
-  if (!memory) throw std::bad_alloc();
-  ggml_backend_tensor_set(rebuilder.rows, inputs.data(), 0, inputs.size_bytes());
-  ggml_backend_tensor_set(rebuilder.positions, positions.data(), 0, positions.size() * sizeof(std::int32_t));
-  if (ggml_backend_graph_compute(backend_.get(), graph) != GGML_STATUS_SUCCESS) {
-    throw Error("layer {}: llama.cpp failed to compute speculated queries", layer);
-  }
-  std::vector<float> out(static_cast<std::size_t>(ggml_nelements(queries)));
-  ggml_backend_tensor_get(queries, out.data(), 0, out.size() * sizeof(float));
-  return out;
+  return graph_.run(context.get(), queries,
+                    {{rebuilder.rows, std::as_bytes(inputs)}, {rebuilder.positions, std::as_bytes(std::span(positions))}});
 }
 
 }  // namespace kvbench::llama

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <ggml-cpp.h>
+#include "cpu_graph.hpp"
 
 namespace kvbench::llama {
 
@@ -23,7 +23,7 @@ class QueryPath {
                          std::span<const float> inputs, const std::vector<std::int32_t>& positions);
 
  private:
-  ggml_backend_ptr backend_;
+  CpuGraph graph_;
 };
 
 }  // namespace kvbench::llama

@@ -76,6 +76,7 @@ struct MethodInfo {
   bool observes = false;       ///< observe() is called after each decode step
   bool windowed = false;       ///< supports layers with a sliding window
   bool calibrates = false;     ///< uses HeadPrompt::calibration; the row reports on which text it was calibrated
+  bool speculates = false;     ///< uses speculated queries where there are any
   bool whole_context = false;  ///< not available where the harness keeps tokens of the context itself (--protect)
   Properties properties;
   /// Settings other than the defaults with which `all` replays the method too, such as {{{"per", "query_head"}}}.

@@ -214,6 +214,7 @@ MethodInfo infinigen_method() {
           .granularity = Granularity::layer,
           .needs = {Part::observed_queries},
           .calibrates = true,
+          .speculates = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),
                          .key_shift = Property::no("columns=union depends on the magnitude of the keys"),

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cell.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace kvbench::kveval {
+namespace {
+
+constexpr double Bytes::*byte_fields[] = {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full};
+
+/// Means over query heads and tokens of all kv heads; rows to which a metric does not apply (NaN) do not count.
+std::array<double, metric_count> metric_means(const LayerAnswer& answer) {
+  std::array<double, metric_count> sums{}, counts{};
+  for (const CellResult& head : answer.heads) {
+    for (const MetricRow& row : head.metrics) {
+      for (std::size_t k = 0; k < metric_count; ++k) {
+        if (std::isnan(row[k])) continue;
+        sums[k] += row[k];
+        counts[k] += 1;
+      }
+    }
+  }
+  for (std::size_t k = 0; k < metric_count; ++k) sums[k] /= counts[k];
+  return sums;
+}
+
+}  // namespace
+
+void CellSummary::add(std::int64_t layer, const LayerAnswer& answer) {
+  layers_.push_back({.layer = layer, .metrics = metric_means(answer)});
+  for (const CellResult& head : answer.heads) {
+    heads_ += 1;
+    budget_tokens_ += static_cast<double>(head.budget_tokens);
+    kept_tokens_ += head.kept_tokens;
+    for (const auto field : byte_fields) bytes_.*field += head.bytes.*field;
+    for (const Note& note : head.notes) {
+      const auto known = std::ranges::find(notes_, note.text, &Note::text);
+      if (known == notes_.end()) {
+        notes_.push_back(note);
+      } else {
+        known->count += note.count;
+      }
+    }
+  }
+}
+
+void CellSummary::skip(std::int64_t layer, const std::string& reason) {
+  skipped_.push_back(layer);
+  why_skipped_ = reason;
+}
+
+void CellSummary::finish(EvalCell& cell) const {
+  if (layers_.empty()) {
+    cell.status = Status::skipped;
+    cell.reason = skipped_.empty() ? "no layer was answered" : why_skipped_;
+    return;
+  }
+  cell.layers = layers_;
+  cell.budget_tokens = budget_tokens_ / heads_;
+  cell.kept_tokens = kept_tokens_ / heads_;
+  for (const auto field : byte_fields) cell.bytes.*field = bytes_.*field / heads_;
+  std::vector<std::string> parts;
+  if (!skipped_.empty()) parts.push_back(fmt::format("layer {} stays exact: {}", fmt::join(skipped_, ", "), why_skipped_));
+  for (const Note& note : notes_) parts.push_back(note.count > 0 ? fmt::format("{}: {}", note.text, note.count) : note.text);
+  cell.reason = fmt::format("{}", fmt::join(parts, "; "));
+}
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double mean_drift(const std::vector<float>& hidden, const std::vector<float>& full, Index rows) {
+  if (hidden.empty() || hidden.size() != full.size()) return NAN;
+  const std::size_t width = hidden.size() / static_cast<std::size_t>(rows);
+  double total = 0;
+  for (std::size_t begin = 0; begin < hidden.size(); begin += width) {
+    double difference = 0, size = 0;
+    for (std::size_t i = begin; i < begin + width; ++i) {
+      difference += std::pow(static_cast<double>(hidden[i]) - full[i], 2);
+      size += std::pow(static_cast<double>(full[i]), 2);
+    }
+    total += std::sqrt(difference / size);
+  }
+  return total / static_cast<double>(rows);
+}
+
+}  // namespace kvbench::kveval

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "document_run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/replay/run/workers.hpp>
+
+#include "../llama/passes.hpp"
+#include "../stop_signals.hpp"
+#include "cell.hpp"
+#include "documents.hpp"
+
+namespace kvbench::kveval {
+namespace {
+
+constexpr Index observation_window = 128;  // queries of the context that methods see, as in dumps
+
+std::vector<std::int64_t> stored_positions(Index context, Index tokens) {
+  std::vector<std::int64_t> positions;
+  for (Index p = std::max<Index>(0, context - observation_window); p < tokens; ++p) positions.push_back(p);
+  return positions;
+}
+
+std::vector<int> batches_of(Index tokens) {
+  std::vector<int> sizes;
+  for (Index left = tokens; left > 0; left -= llama::Context::batch) {
+    sizes.push_back(static_cast<int>(std::min<Index>(left, llama::Context::batch)));
+  }
+  return sizes;
+}
+
+/// The trace that a dump of these tokens would be, with the layers in which methods can run.
+trace::TraceInfo describe(const llama::Model& model, const llama::Capture& capture, const std::vector<int>& layers,
+                          const std::vector<std::int32_t>& tokens, Index context) {
+  const llama::LayerCapture& first = *capture.layer(layers.front());
+  trace::TraceInfo info;
+  info.model = std::filesystem::path(model.path()).stem().string();
+  info.num_layers = model.num_layers();
+  info.num_query_heads = first.query_heads;
+  info.num_kv_heads = first.kv_heads;
+  info.head_dim = first.head_dim;
+  info.value_dim = first.value_dim;
+  info.rope_type = first.parameters.rope_type;
+  info.rope_layout = first.parameters.rope_layout;
+  trace::PromptInfo& prompt = info.prompts.emplace_back();
+  prompt.id = "0";
+  prompt.num_tokens = std::ssize(tokens);
+  prompt.prompt_tokens = context;
+  prompt.tokens = tokens;
+  for (const int number : layers) {
+    const llama::LayerCapture& captured = *capture.layer(number);
+    trace::LayerInfo& layer = prompt.layers.emplace_back();
+    layer.layer = number;
+    layer.rope_theta = captured.parameters.rope_theta;
+    layer.scale = captured.parameters.scale;
+    layer.query_positions = captured.query_positions;
+    layer.column_sums_end = context;
+    layer.speculated_queries = !captured.speculated.empty();
+    if (captured.parameters.rope_type != "default") info.rope_type = captured.parameters.rope_type;
+  }
+  return info;
+}
+
+/// Ends the pass of a configuration.
+struct Ended {
+  Status status;
+  std::string reason;
+};
+
+}  // namespace
+
+struct DocumentRun::Pass {
+  EvalCell cell;
+  kvbench::Injection injection;
+  CellSummary summary;
+};
+
+std::vector<ShortScore> score_short_context(const Machine& machine, const TaskDocument& document) {
+  std::vector<std::int32_t> tokens = short_context_of(machine.model, document);
+  const Index begin = std::ssize(tokens), count = std::ssize(document.scored);
+  tokens.insert(tokens.end(), document.scored.begin(), document.scored.end());
+  machine.injector.set_active(false);
+  machine.context.clear();
+  Index offset = 0;
+  for (const int size : batches_of(begin)) {
+    machine.context.decode(tokens, offset, size);
+    offset += size;
+  }
+  machine.context.decode_scored(tokens, begin, static_cast<int>(count));
+  app::stop_if_requested();
+  machine.injector.set_active(true);
+  const std::span<const float> logits = machine.context.logits();
+  const std::size_t vocabulary = logits.size() / static_cast<std::size_t>(count);
+  std::vector<ShortScore> scores;
+  for (std::size_t i = 0; i + 1 < document.scored.size(); ++i) {
+    scores.push_back(score_short(logits.subspan(i * vocabulary, vocabulary), document.scored[i + 1]));
+  }
+  return scores;
+}
+
+DocumentRun::DocumentRun(const Machine& machine, const TaskDocument& document)
+    : machine_(machine), document_(document), begin_(std::ssize(document.context)), count_(std::ssize(document.scored)) {
+  tokens_.assign(document.context.begin(), document.context.end());
+  tokens_.insert(tokens_.end(), document.scored.begin(), document.scored.end());
+  llama::Capture& capture = machine_.injector.capture();
+  machine_.context.clear();
+  capture.start_prompt(std::ssize(tokens_), stored_positions(begin_, std::ssize(tokens_)), begin_);
+  llama::run_batches(machine_.context, capture, tokens_, batches_of(begin_), [](int) {});
+
+  machine_.injector.begin(begin_, static_cast<int>(count_), nullptr);
+  decode(count_);
+  for (llama::LayerPass& pass : machine_.injector.end()) full_hidden_.push_back(std::move(pass.hidden));
+  capture.require_same_shapes();
+  const auto logits = machine_.context.logits();
+  full_logits_.assign(logits.begin(), logits.end());
+  for (int layer = 0; layer < machine_.model.num_layers(); ++layer) {
+    const llama::LayerCapture* captured = capture.layer(layer);
+    if (captured && captured->parameters.window == 0 && captured->parameters.softcap == 0) layers_.push_back(layer);
+  }
+  if (layers_.empty()) {
+    throw Error("{}: every layer has a sliding window or caps its logits, and methods run in neither", machine_.model.path());
+  }
+  loop_.emplace(describe(machine_.model, capture, layers_, tokens_, begin_), machine_.options.request, machine_.options.how,
+                &app::stop_requested());
+}
+
+void DocumentRun::decode(Index count) {
+  const bool finished = machine_.context.decode_scored(tokens_, begin_, static_cast<int>(count));
+  app::stop_if_requested();
+  if (!finished && !machine_.injector.failed()) throw Error("llama.cpp stopped at token {} without a reason", begin_);
+}
+
+bool DocumentRun::answers(int layer, const kvbench::Injection& injection) const {
+  if (!std::ranges::binary_search(layers_, layer)) return false;
+  if (injection.mode == Inject::one) return layer == injection.layer;
+  return injection.mode != Inject::upto || layer <= injection.layer;
+}
+
+llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pass& pass) {
+  if (!answers(captured.layer, pass.injection)) return {};
+  const auto index = static_cast<std::size_t>(std::ranges::lower_bound(layers_, captured.layer) - layers_.begin());
+  const bool speculated = loop_->document().prompts.front().layers[index].speculated_queries;
+  LayerAnswer answer =
+      loop_->answer(index, {captured.keys, captured.values, captured.queries,
+                            speculated ? std::span(captured.speculated) : std::span<const float>(), captured.column_sums});
+  if (answer.status == Status::skipped) {  // the layer stays exact
+    pass.summary.skip(captured.layer, answer.reason);
+    return {};
+  }
+  if (answer.status != Status::ok) throw Ended{answer.status, fmt::format("layer {}: {}", captured.layer, answer.reason)};
+  pass.summary.add(captured.layer, answer);
+  return {std::move(answer.outputs), pass.injection.mode != Inject::none};
+}
+
+EvalCell DocumentRun::run(const LoopConfiguration& configuration, kvbench::Injection injection) {
+  const auto start = std::chrono::steady_clock::now();
+  Pass pass{.cell = {}, .injection = injection, .summary = {}};
+  pass.cell.injection = injection;
+  loop_->start(configuration);
+  machine_.context.remove_from(begin_);
+  machine_.injector.begin(begin_, static_cast<int>(count_),
+                          [&](const llama::LayerCapture& captured) { return replace(captured, pass); });
+  try {
+    decode(count_);
+    const std::vector<llama::LayerPass> layers = machine_.injector.end();
+    pass.summary.finish(pass.cell);
+    if (pass.cell.status == Status::ok) {
+      score(machine_.context.logits(), pass.cell);
+      add_errors(layers, pass.cell);
+    }
+  } catch (const Ended& ended) {
+    pass.cell = {.injection = injection, .status = ended.status, .reason = ended.reason};
+  }
+  pass.cell.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::move(pass.cell);
+}
+
+void DocumentRun::score(std::span<const float> logits, EvalCell& cell) const {
+  const std::size_t vocabulary = logits.size() / static_cast<std::size_t>(count_);
+  const std::span full(full_logits_);
+  cell.tokens.resize(static_cast<std::size_t>(count_) - 1);
+  run_work_items(cell.tokens.size(), machine_.options.how, {}, [&](Backend&, std::size_t i, const PartDone&) {
+    cell.tokens[i] = score_token(full.subspan(i * vocabulary, vocabulary), logits.subspan(i * vocabulary, vocabulary),
+                                 document_.scored[i + 1]);
+  });
+}
+
+void DocumentRun::add_errors(const std::vector<llama::LayerPass>& passes, EvalCell& cell) const {
+  for (LayerErrors& errors : cell.layers) {
+    const auto layer = static_cast<std::size_t>(errors.layer);
+    errors.drift = mean_drift(passes[layer].hidden, full_hidden_[layer], count_);
+    errors.residual = mean_of(passes[layer].residual);
+  }
+}
+
+}  // namespace kvbench::kveval

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// One document in the model: its context passes through the model once, its scored tokens once per configuration.
+#pragma once
+
+#include <kvbench/eval/results.hpp>
+#include <kvbench/loop/layer_loop.hpp>
+
+#include "../llama/context.hpp"
+#include "../llama/injection.hpp"
+#include "options.hpp"
+
+namespace kvbench::kveval {
+
+/// What does not change between documents.
+struct Machine {
+  const Options& options;
+  const llama::Model& model;
+  llama::Context& context;
+  llama::Injector& injector;
+};
+
+/// Predictions of the scored tokens after the short context alone.
+std::vector<ShortScore> score_short_context(const Machine& machine, const TaskDocument& document);
+
+class DocumentRun {
+ public:
+  /// Passes the context and the scored tokens through the unchanged model. Throws as llama::run_batches() and LayerLoop.
+  DocumentRun(const Machine& machine, const TaskDocument& document);
+
+  /// The layers in which methods can run, ascending: those recorded, without sliding windows and caps of logits.
+  const std::vector<int>& layers() const { return layers_; }
+
+  /// One configuration; the document's index and the configuration's are left to the caller. Throws Error, std::bad_alloc, Interrupted.
+  EvalCell run(const LoopConfiguration& configuration, kvbench::Injection injection);
+
+ private:
+  struct Pass;
+  bool answers(int layer, const kvbench::Injection& injection) const;
+  llama::Replacement replace(const llama::LayerCapture& captured, Pass& pass);
+  void decode(Index count);
+  void score(std::span<const float> logits, EvalCell& cell) const;
+  void add_errors(const std::vector<llama::LayerPass>& passes, EvalCell& cell) const;
+
+  Machine machine_;
+  const TaskDocument& document_;
+  std::vector<std::int32_t> tokens_;  ///< context and scored tokens
+  Index begin_ = 0, count_ = 0;       ///< of the scored tokens
+  std::vector<int> layers_;
+  std::optional<LayerLoop> loop_;
+  std::vector<float> full_logits_;               ///< [m, vocabulary] of the unchanged model
+  std::vector<std::vector<float>> full_hidden_;  ///< by layer of the model, [m, width]
+};
+
+}  // namespace kvbench::kveval

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents.hpp"
+
+#include <cmath>
+#include <filesystem>
+
+#include <kvbench/core/error.hpp>
+
+#include "../llama/texts.hpp"
+
+namespace kvbench::kveval {
+namespace {
+
+TaskDocument from_ids(const Options& options, const std::string& path, const llama::Model& model) {
+  const std::vector<std::int32_t> ids = llama::read_ids(path, model.vocabulary_size());
+  if (std::ssize(ids) < options.context + options.score) {
+    throw Error("{}: has {} token ids, and --context {} and --score {} need {}; give more ids, or smaller numbers", path,
+                ids.size(), options.context, options.score, options.context + options.score);
+  }
+  const auto end = ids.begin() + options.context;
+  return {.name = std::filesystem::path(path).stem().string(),
+          .context = {ids.begin(), end},
+          .scored = {end, end + options.score},
+          .spans = {{1, options.score, NAN}}};
+}
+
+TaskRequest task_request(const Options& options, const llama::Model& model) {
+  if (!model.has_tokenizer()) throw Error("{}: {} has no tokenizer; give token ids with --ids", options.text, model.path());
+  TaskRequest request{.tokenize = [&model](const std::string& text) { return model.tokenize_piece(text); },
+                      .haystack = llama::read_text(options.text),
+                      .haystack_name = options.text,
+                      .prefix = model.prefix(),
+                      .chat = std::nullopt};
+  request.seed = options.document_seed;
+  request.documents = options.documents;
+  request.context_tokens = options.context;
+  request.score_tokens = options.score;
+  request.questions = options.questions;
+  request.question_inside = options.question_inside;
+  return request;
+}
+
+}  // namespace
+
+void make_documents(const Options& options, const llama::Model& model, EvalResults& results) {
+  if (options.context + options.score > model.training_context()) {
+    throw Error("--context {} and --score {}: {} was trained on {} tokens; give at most that number in total", options.context,
+                options.score, model.path(), model.training_context());
+  }
+  for (const std::string& name : options.tasks) results.tasks.push_back(&find_task(name));
+  for (const std::string& path : options.ids) results.documents.push_back({0, from_ids(options, path, model), {}});
+  if (!options.ids.empty()) return;
+  const TaskRequest request = task_request(options, model);
+  for (std::size_t task = 0; task < results.tasks.size(); ++task) {
+    for (TaskDocument& document : kvbench::make_documents(*results.tasks[task], request)) {
+      results.documents.push_back({task, std::move(document), {}});
+    }
+  }
+}
+
+std::vector<std::int32_t> short_context_of(const llama::Model& model, const TaskDocument& document) {
+  TaskRequest request;
+  request.prefix = model.has_tokenizer() ? model.prefix() : std::vector<int>();
+  return short_context(request, document, std::max<Index>(2, std::ssize(document.context) / 10));
+}
+
+}  // namespace kvbench::kveval

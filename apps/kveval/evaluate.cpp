@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluate.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/output_path.hpp>
+#include <kvbench/replay/run/head_memory.hpp>
+#include <kvbench/replay/run/workers.hpp>
+#include <kvbench/report/eval_table.hpp>
+#include <kvbench/trace/sha256.hpp>
+
+#include "../kvbench/output.hpp"
+#include "../kvbench/progress.hpp"
+#include "../llama/convert.hpp"
+#include "../llama/passes.hpp"
+#include "document_run.hpp"
+#include "documents.hpp"
+
+namespace kvbench::kveval {
+namespace {
+
+/// The layers that are captured. Throws Error where the model lacks one of them.
+std::vector<int> captured_layers(const Options& options, const llama::Model& model) {
+  std::vector<int> layers(options.layers.begin(), options.layers.end());
+  if (layers.empty()) {
+    layers.resize(static_cast<std::size_t>(model.num_layers()));
+    std::iota(layers.begin(), layers.end(), 0);
+  }
+  std::ranges::sort(layers);
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  for (const int layer : layers) {
+    if (layer >= 0 && layer < model.num_layers()) continue;
+    throw Error("--layers: there is no layer {}; this model has layers 0 to {}", layer, model.num_layers() - 1);
+  }
+  return layers;
+}
+
+/// Bytes of weights, caches, captured arrays and logits. Throws Error where they exceed the memory that the run may take.
+void check_memory(const Options& options, const llama::Model& model, Index tokens) {
+  const double allowed = options.how.memory > 0 ? options.how.memory : default_memory();
+  const double weights = static_cast<double>(std::filesystem::file_size(model.path()));
+  const double head = std::stod(model.metadata("{arch}.attention.key_length").value_or("128"));
+  const double arrays =
+      3.0 * model.num_layers() * model.num_kv_heads() * 2 * head * static_cast<double>(tokens) * sizeof(float);
+  const double logits =
+      3.0 * static_cast<double>(std::max(options.score, most_scored_tokens)) * model.vocabulary_size() * sizeof(float);
+  const double need = weights + arrays + logits;
+  if (need <= allowed) return;
+  throw Error(
+      "{}: its weights ({:.1f} GiB{}), caches and logits need about {:.1f} GiB, and --memory allows {:.1f} GiB; give a smaller "
+      "model, a shorter --context, or more --memory",
+      options.model, weights / (1 << 30), options.f32 ? " in fp32" : "", need / (1 << 30), allowed / (1 << 30));
+}
+
+std::vector<LoopConfiguration> list_configurations(const ReplayRequest& request, EvalResults& results) {
+  std::vector<LoopConfiguration> all;
+  for (const MethodChoice& method : request.methods) {
+    const bool seeded = method.depends_on_seed();
+    for (const Budget& budget : request.budgets) {
+      for (std::size_t s = 0; s < (seeded ? request.seeds.size() : 1); ++s) {
+        all.push_back({method, budget, seeded ? request.seeds[s] : 0});
+        results.configurations.push_back({method.info->name, method.params.text(), budget.text(), seeded, all.back().seed});
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<kvbench::Injection> injections_of(Inject mode, const std::vector<int>& layers) {
+  if (mode == Inject::all || mode == Inject::none) return {{mode, -1}};
+  std::vector<kvbench::Injection> all;
+  for (const int layer : layers) all.push_back({mode, layer});
+  return all;
+}
+
+void run_documents(const Machine& machine, EvalResults& results, app::Progress& progress) {
+  const std::vector<LoopConfiguration> configurations = list_configurations(machine.options.request, results);
+  const auto total = static_cast<Index>(results.documents.size() * configurations.size());
+  double done = 0;
+  for (std::size_t d = 0; d < results.documents.size(); ++d) {
+    EvalDocument& document = results.documents[d];
+    document.without_distant = score_short_context(machine, document.document);
+    DocumentRun run(machine, document.document);
+    const auto injections = injections_of(machine.options.inject, run.layers());
+    for (std::size_t c = 0; c < configurations.size(); ++c) {
+      for (const kvbench::Injection& injection : injections) {
+        EvalCell cell = run.run(configurations[c], injection);
+        cell.configuration = c;
+        cell.document = d;
+        results.cells.push_back(std::move(cell));
+        done += 1.0 / static_cast<double>(injections.size());
+        progress.show(done, total);
+      }
+    }
+  }
+}
+
+std::string formatted(const Options& options, const std::vector<EvalRecord>& records, const app::Output& output) {
+  if (options.format == "md") return eval_markdown(records);
+  if (app::shows_table(options.format, output)) return eval_terminal(records);
+  return eval_csv(records, options.times);
+}
+
+bool uses_speculation(const ReplayRequest& request) {
+  return std::ranges::any_of(request.methods, [](const MethodChoice& m) { return m.info->speculates; });
+}
+
+}  // namespace
+
+int evaluate(const Options& options) {
+  std::vector<NamedFile> inputs{{"the model", options.model}, {"the text", options.text}};
+  for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
+  check_distinct(std::vector<NamedFile>{{"-o", options.output}}, inputs);
+  app::Output output(options.output);
+  llama::quiet_llama();
+  llama_backend_init();
+  const int threads = static_cast<int>(thread_count(options.how));
+
+  std::optional<llama::Model> model(options.model);
+  model->refuse_unsupported();
+  EvalResults results;
+  if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(options.model, threads));
+  make_documents(options, *model, results);
+  Index tokens = 0;
+  for (const EvalDocument& document : results.documents) {
+    tokens = std::max(tokens, std::ssize(document.document.context) + std::ssize(document.document.scored));
+  }
+  check_memory(options, *model, tokens);
+  llama::CaptureOptions wanted = llama::capture_options(*model, captured_layers(options, *model), threads);
+  wanted.column_sums = true;
+  wanted.speculated = uses_speculation(options.request);
+  llama::Injector injector(wanted, model->num_layers());
+  llama::Context context(*model, {.num_tokens = tokens,
+                                  .threads = threads,
+                                  .shorter = "--context",
+                                  .on_node = llama::Injector::on_node,
+                                  .stop = llama::Injector::stop,
+                                  .user_data = &injector});
+  const auto backend = make_backend(options.how);
+  results.model = std::filesystem::path(options.model).filename().string();
+  results.model_sha256 = trace::sha256_of_file(options.model);
+  results.text = std::filesystem::path(options.text.empty() ? options.ids.front() : options.text).filename().string();
+  results.context_tokens = options.context;
+  results.question_inside = options.question_inside;
+  results.device = backend->name();
+  results.isa = backend->isa();
+  {
+    app::Progress progress("configurations", options.quiet);
+    run_documents({options, *model, context, injector}, results, progress);
+  }
+  output.finish(formatted(options, summarize(results, options.rows), output));
+  return std::ranges::any_of(results.cells, [](const EvalCell& cell) { return cell.status == Status::failed; }) ? 1 : 0;
+}
+
+}  // namespace kvbench::kveval

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include <kvbench/config/method_flags.hpp>
+#include <kvbench/config/request_text.hpp>
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/version.hpp>
+
+#include "../command_line.hpp"
+#include "../kvbench/output.hpp"
+
+namespace kvbench::kveval {
+namespace {
+
+using app::number_in;
+
+const std::map<std::string, Inject> injections = {
+    {"all", Inject::all}, {"one", Inject::one}, {"upto", Inject::upto}, {"none", Inject::none}};
+const std::map<std::string, Element> kv_elements = {{"bf16", Element::f16}, {"f16", Element::f16}, {"f32", Element::f32}};
+
+/// Flags that are lists, as text.
+struct Lists {
+  std::vector<std::string> tasks = {"text"}, methods, settings, budgets = {"25%mem"}, layers;
+  std::string seeds = "1", question = "outside", protect;
+  std::uint64_t memory = 0;
+  bool list_tasks = false;
+};
+
+void declare_documents(CLI::App& app, Options& o, Lists& lists) {
+  app.add_option("model", o.model, "GGUF model file");
+  app.add_option("--text", o.text, "Text file from which the tasks are made")->type_name("FILE");
+  app.add_option("--ids", o.ids, "File of token ids, a document of the task text; repeat for several, instead of --text")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("--task", lists.tasks, "Tasks, such as text,passkey (--list-tasks describes them); default: text");
+  app.add_flag("--list-tasks", lists.list_tasks, "Describe the tasks and exit");
+  app.add_option("--documents", o.documents, "Documents per task")->check(number_in<Index>(1))->capture_default_str();
+  app.add_option("--context", o.context, "Tokens of the context, which is compressed")
+      ->check(number_in<Index>(2))
+      ->capture_default_str();
+  app.add_option("--score", o.score, "Scored tokens of a document without questions, at most 512")
+      ->check(number_in<Index>(2, most_scored_tokens))
+      ->capture_default_str();
+  app.add_option("--questions", o.questions, "Questions per document, for tasks that have several")
+      ->check(number_in<Index>(1))
+      ->capture_default_str();
+  app.add_option("--question", lists.question, "Whether the context that is compressed ends with the question: inside, outside")
+      ->check(app::one_of({"inside", "outside"}))
+      ->capture_default_str();
+  app.add_option("--document-seed", o.document_seed, "Seed of the random choices of the documents")->capture_default_str();
+}
+
+void declare_methods(CLI::App& app, Options& o, Lists& lists) {
+  app.add_option(
+      "-m,--method", lists.methods,
+      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all (repeat, or separate with "
+      "commas)");
+  app.add_option("-b,--budget", lists.budgets,
+                 "Budgets, as in kvbench replay: 256, 25%, 512KiB, 25%mem, 25%fast, 25%read; default: 25%mem");
+  app.add_option("--set", lists.settings,
+                 "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE");
+  app.add_option("--seeds", lists.seeds, "Number of seeds of the methods, or a list such as 3,4,7")->capture_default_str();
+  app.add_option("--layers", lists.layers,
+                 "Layers in which methods run, such as 0,1,8 or 0-3; default: all. The others stay exact");
+  app.add_option("--dense-layers", o.request.dense_layers, "Number of first layers of the model that are kept exactly")
+      ->check(number_in<Index>(0))
+      ->capture_default_str();
+  app.add_option("--protect", lists.protect,
+                 "FIRST,LAST: numbers of tokens of the context that are kept exactly, inside the budget");
+  app::add_choice(
+      &app, "--inject", o.inject, injections,
+      "In which layers the outputs of a method replace those of the model: all; one (each layer alone); upto (layers "
+      "0 to l, for each l); none (outputs are computed and compared only); default: all");
+}
+
+void declare_run(CLI::App& app, Options& o, Lists& lists) {
+  app.add_flag("--f32,!--no-f32", o.f32,
+               "Convert the weights to fp32 once (cached), so that activations are not quantised; default: on");
+  app.add_flag("--one-at-a-time", o.one_at_a_time,
+               "Score the tokens one at a time, each after a pass of all before it (very slow): a check of the batch");
+  app.add_option("--threads", o.how.threads, "Threads; default: all processors")->check(number_in(0, 4096));
+  app.add_option("--memory", lists.memory, "Memory that the run may take, such as 8G; default: three quarters of the machine's")
+      ->transform(app::to_bytes());
+  app::add_choice(&app, "--kv-dtype", o.request.kv_element, kv_elements,
+                  "Element type of the cache in a deployment, for the byte columns: bf16, f16 or f32");
+  app.add_option("-o,--output", o.output, "Output file, written atomically (default: standard output)");
+  app.add_option("--format", o.format, "csv, md or table (default: table on a terminal, else csv)")
+      ->check(app::one_of({"csv", "md", "table"}));
+  app.add_flag("--per-document", o.rows.documents, "Also write one row per document");
+  app.add_flag("--per-layer", o.rows.layers, "Also write one row per layer, with its errors");
+  app.add_flag("!--no-times", o.times, "Leave the time columns out, so that files can be compared byte by byte");
+  app.add_flag("-q,--quiet", o.quiet, "Do not show progress");
+}
+
+void resolve(Options& o, const Lists& lists) {
+  if (o.model.empty()) throw Error("no model was given: give the path of a GGUF file");
+  if (lists.methods.empty()) throw Error("no method was given: give --method");
+  if (o.text.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
+  o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
+  o.question_inside = lists.question == "inside";
+  o.request.methods = config::parse_methods(lists.methods, lists.settings);
+  o.request.budgets.clear();
+  for (const std::string& text : app::split_list(lists.budgets, "--budget")) o.request.budgets.push_back(Budget::parse(text));
+  o.request.seeds = app::seed_list(lists.seeds);
+  if (!lists.protect.empty()) config::set_protection(o.request, app::number_list({lists.protect}, "--protect"), false);
+  o.layers = app::number_list(lists.layers, "--layers");
+  o.how.memory = static_cast<double>(lists.memory);
+}
+
+}  // namespace
+
+ParsedOptions parse_options(int argc, const char* const* argv) {
+  Options options;
+  Lists lists;
+  CLI::App app("Runs KV-cache compression methods inside a GGUF model, and measures what they do to its output.", "kveval");
+  app.set_version_flag("--version", fmt::format("kveval {} ({})", version(), commit()));
+  app.footer(
+      "Example: kveval model.gguf --text book.txt --task text,passkey --method snapkv,h2o --budget 25%mem -o eval.csv\n"
+      "Exit codes: 0 success, 1 some rows failed, 2 bad usage or bad input, 3 input/output or memory failure, 130 "
+      "interrupted.");
+  declare_documents(app, options, lists);
+  declare_methods(app, options, lists);
+  declare_run(app, options, lists);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);  // --help, --version
+    if (asked) return {std::nullopt, app.exit(error)};
+    fmt::print(stderr, "kveval: {} (kveval --help lists the flags)\n", app::complaint(app, error));
+    return {std::nullopt, 2};
+  }
+  if (lists.list_tasks) {
+    app::print(list_of_tasks());
+    return {std::nullopt, 0};
+  }
+  resolve(options, lists);
+  return {options, 0};
+}
+
+}  // namespace kvbench::kveval

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of kveval.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kvbench/eval/eval_record.hpp>
+#include <kvbench/replay/plan/request.hpp>
+
+namespace kvbench::kveval {
+
+struct Options {
+  std::string model;
+  std::string text;              ///< haystack of the tasks
+  std::vector<std::string> ids;  ///< files of token ids, one document each, instead of tasks
+  std::vector<std::string> tasks;
+  Index documents = 4, context = 4096, score = 256, questions = 4;
+  std::uint32_t document_seed = 0;
+  bool question_inside = false;
+  ReplayRequest request;             ///< methods, budgets, seeds, protected tokens, dense layers, element type of the cache
+  std::vector<std::int64_t> layers;  ///< in which methods run; empty: all
+  Inject inject = Inject::all;
+  bool f32 = true;
+  bool one_at_a_time = false;
+  RunOptions how;
+  EvalRows rows;
+  std::string output, format;
+  bool times = true, force = false, quiet = false;
+};
+
+struct ParsedOptions {
+  std::optional<Options> options;  ///< absent after --help, --version, --list-tasks or bad usage: exit with exit_code
+  int exit_code = 0;
+};
+
+/// Prints help to stdout, usage errors to stderr. Throws Error.
+ParsedOptions parse_options(int argc, const char* const* argv);
+
+}  // namespace kvbench::kveval

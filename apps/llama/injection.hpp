@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replaces attention outputs in the graph of llama.cpp while it runs, and reads what the replacement does to the hidden states.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "capture.hpp"
+#include "cpu_graph.hpp"
+
+namespace kvbench::llama {
+
+/// The attention outputs of a layer for the tokens of the batch, [query_heads, count, value_dim], computed from what has been captured;
+/// empty: those of the model remain. It may throw, which ends the pass.
+struct Replacement {
+  std::vector<float> outputs;
+  bool inject = true;  ///< false: they are compared with those of the model, which remain
+};
+using Replace = std::function<Replacement(const LayerCapture&)>;
+
+/// One layer in one pass; m tokens.
+struct LayerPass {
+  std::vector<float> hidden;  ///< [m, width] after the layer; empty where the graph does not name it (l_out)
+  std::vector<double>
+      residual;  ///< [m] |W_O delta| / |x|: delta, the replacement minus the model's own attention output at this
+                 ///< state; x, the residual stream to which it is added. Empty where nothing was computed.
+};
+
+/// The callbacks of a llama context, with capture. For each prompt capture().start_prompt(); for each batch capture().begin_batch(),
+/// decoding, capture().end_batch(). Around a batch of scored tokens instead begin(), decoding, end().
+class Injector {
+ public:
+  Injector(CaptureOptions options, int num_layers);
+
+  Capture& capture() { return capture_; }
+  /// Nothing is captured from now on, until the next begin() or true.
+  void set_active(bool active) { active_ = active; }
+
+  /// `replace` is called for each recorded layer in ascending order; null: nothing is replaced.
+  void begin(std::int64_t offset, int count, Replace replace);
+  /// The layers of the model. Rethrows errors of the callbacks and of `replace`; throws as Capture::end_batch().
+  std::vector<LayerPass> end();
+
+  /// Whether a callback threw in this pass.
+  bool failed() const { return error_ != nullptr; }
+
+  static bool on_node(ggml_tensor* node, bool ask, void* self);
+  static bool stop(void* self);
+
+ private:
+  bool asks(const ggml_tensor* node);
+  void take(ggml_tensor* node);
+  void replace_outputs(ggml_tensor* node, int layer);
+  std::vector<double> residual_shares(const ggml_tensor* node, const std::vector<float>& delta, int layer);
+
+  Capture capture_;
+  CpuGraph graph_;
+  int num_layers_;
+  bool active_ = true, scoring_ = false;
+  int count_ = 0;
+  Replace replace_;
+  std::vector<LayerPass> layers_;
+  std::map<int, ggml_tensor*> projections_;             ///< W_O by layer; weights outlive graphs
+  std::map<int, const ggml_tensor*> residual_streams_;  ///< of this pass, by layer
+  std::exception_ptr error_;
+};
+
+}  // namespace kvbench::llama
