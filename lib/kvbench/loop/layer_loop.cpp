@@ -56,6 +56,7 @@ LayerAnswer collect(std::vector<HeadResult>& heads) {
 LayerLoop::LayerLoop(trace::TraceInfo document, ReplayRequest request, RunOptions options, const std::atomic<bool>* stop)
     : document_(std::move(document)), request_(std::move(request)), options_(std::move(options)), stop_(stop) {
   request_.protocol = Protocol::decode;
+  request_.methods.clear();
   options_.keep_raw = true;
   for (Index h = 0; h < document_.num_kv_heads; ++h) backends_.push_back(make_backend(options_));
 }
