@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/run/workers.hpp>
@@ -65,6 +66,18 @@ trace::TraceInfo describe(const llama::Model& model, const llama::Capture& captu
   return info;
 }
 
+/// Rows [begin, begin + count) of the `rows` of each head.
+std::vector<float> rows_between(std::vector<float>& array, Index heads, Index rows, Index begin, Index count) {
+  if (count == rows) return std::move(array);
+  const Index width = static_cast<Index>(array.size()) / (heads * rows);
+  std::vector<float> out;
+  for (Index h = 0; h < heads; ++h) {
+    const auto first = array.begin() + (h * rows + begin) * width;
+    out.insert(out.end(), first, first + count * width);
+  }
+  return out;
+}
+
 /// Ends the pass of a configuration.
 struct Ended {
   Status status;
@@ -75,8 +88,9 @@ struct Ended {
 
 struct DocumentRun::Pass {
   EvalCell cell;
-  kvbench::Injection injection;
   CellSummary summary;
+  std::vector<float> logits;             ///< [m, vocabulary]
+  std::vector<llama::LayerPass> layers;  ///< by layer of the model
 };
 
 std::vector<ShortScore> score_short_context(const Machine& machine, const TaskDocument& document) {
@@ -112,7 +126,7 @@ DocumentRun::DocumentRun(const Machine& machine, const TaskDocument& document)
   llama::run_batches(machine_.context, capture, tokens_, batches_of(begin_), [](int) {});
 
   machine_.injector.begin(begin_, static_cast<int>(count_), nullptr);
-  decode(count_);
+  decode(0, count_);
   for (llama::LayerPass& pass : machine_.injector.end()) full_hidden_.push_back(std::move(pass.hidden));
   capture.require_same_shapes();
   const auto logits = machine_.context.logits();
@@ -128,10 +142,10 @@ DocumentRun::DocumentRun(const Machine& machine, const TaskDocument& document)
                 &app::stop_requested());
 }
 
-void DocumentRun::decode(Index count) {
-  const bool finished = machine_.context.decode_scored(tokens_, begin_, static_cast<int>(count));
+void DocumentRun::decode(Index begin, Index count) {
+  const bool finished = machine_.context.decode_scored(tokens_, begin_ + begin, static_cast<int>(count));
   app::stop_if_requested();
-  if (!finished && !machine_.injector.failed()) throw Error("llama.cpp stopped at token {} without a reason", begin_);
+  if (!finished && !machine_.injector.failed()) throw Error("llama.cpp stopped at token {} without a reason", begin_ + begin);
 }
 
 bool DocumentRun::answers(int layer, const kvbench::Injection& injection) const {
@@ -140,8 +154,8 @@ bool DocumentRun::answers(int layer, const kvbench::Injection& injection) const 
   return injection.mode != Inject::upto || layer <= injection.layer;
 }
 
-llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pass& pass) {
-  if (!answers(captured.layer, pass.injection)) return {};
+llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pass& pass, Index begin, Index count) {
+  if (!answers(captured.layer, pass.cell.injection)) return {};
   const auto index = static_cast<std::size_t>(std::ranges::lower_bound(layers_, captured.layer) - layers_.begin());
   const bool speculated = loop_->document().prompts.front().layers[index].speculated_queries;
   LayerAnswer answer =
@@ -153,27 +167,44 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
   }
   if (answer.status != Status::ok) throw Ended{answer.status, fmt::format("layer {}: {}", captured.layer, answer.reason)};
   pass.summary.add(captured.layer, answer);
-  return {std::move(answer.outputs), pass.injection.mode != Inject::none};
+  return {rows_between(answer.outputs, captured.query_heads, count_, begin, count), pass.cell.injection.mode != Inject::none};
+}
+
+void DocumentRun::pass_tokens(Pass& pass, Index begin, Index count) {
+  pass.summary = {};  // the answers cover all scored tokens; later ones do not affect earlier ones
+  machine_.injector.begin(begin_ + begin, static_cast<int>(count), [&, begin, count](const llama::LayerCapture& captured) {
+    return replace(captured, pass, begin, count);
+  });
+  decode(begin, count);
+  std::vector<llama::LayerPass> layers = machine_.injector.end();
+  const auto logits = machine_.context.logits();
+  pass.logits.insert(pass.logits.end(), logits.begin(), logits.end());
+  pass.layers.resize(layers.size());
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    std::ranges::copy(layers[l].hidden, std::back_inserter(pass.layers[l].hidden));
+    std::ranges::copy(layers[l].residual, std::back_inserter(pass.layers[l].residual));
+  }
 }
 
 EvalCell DocumentRun::run(const LoopConfiguration& configuration, kvbench::Injection injection) {
   const auto start = std::chrono::steady_clock::now();
-  Pass pass{.cell = {}, .injection = injection, .summary = {}};
+  Pass pass;
   pass.cell.injection = injection;
   loop_->start(configuration);
   machine_.context.remove_from(begin_);
-  machine_.injector.begin(begin_, static_cast<int>(count_),
-                          [&](const llama::LayerCapture& captured) { return replace(captured, pass); });
   try {
-    decode(count_);
-    const std::vector<llama::LayerPass> layers = machine_.injector.end();
+    const Index step = machine_.options.one_at_a_time ? 1 : count_;
+    for (Index begin = 0; begin < count_; begin += step) pass_tokens(pass, begin, step);
     pass.summary.finish(pass.cell);
     if (pass.cell.status == Status::ok) {
-      score(machine_.context.logits(), pass.cell);
-      add_errors(layers, pass.cell);
+      score(pass.logits, pass.cell);
+      add_errors(pass.layers, pass.cell);
     }
   } catch (const Ended& ended) {
-    pass.cell = {.injection = injection, .status = ended.status, .reason = ended.reason};
+    pass.cell = {};
+    pass.cell.injection = injection;
+    pass.cell.status = ended.status;
+    pass.cell.reason = ended.reason;
   }
   pass.cell.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return std::move(pass.cell);

@@ -124,8 +124,8 @@ int evaluate(const Options& options) {
   std::optional<llama::Model> model(options.model);
   model->refuse_unsupported();
   EvalResults results;
-  if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(options.model, threads));
   make_documents(options, *model, results);
+  if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(options.model, threads));
   Index tokens = 0;
   for (const EvalDocument& document : results.documents) {
     tokens = std::max(tokens, std::ssize(document.document.context) + std::ssize(document.document.scored));

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives the real kveval on the real model of scripts/fetch-model.
+
+Usage: kveval_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH"""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from eval_harness import KVBENCH, KVEVAL, close, evaluate, harness, kveval, number, rows, text_file
+
+CONTEXT, SCORE = 320, 24
+SMALL = ["--context", CONTEXT, "--score", SCORE, "--documents", 1]
+EVERY_METHOD = "all"
+
+
+def ids_file(folder):
+    return harness.write_ids(folder / "ids", CONTEXT + SCORE)
+
+
+def by_layer(table):
+    return {(r["method"], r["params"], int(r["layer"])): r for r in table if r["layer"] not in ("", "all") and r["status"] == "ok"}
+
+
+def whole(table):
+    return [r for r in table if r["layer"] == "all"]
+
+
+def test_exact_equals_the_unmodified_model(folder):
+    [row] = evaluate("--text", text_file(folder), "--method", "exact", "--budget", "100%", "--context", 700, "--score", 100, "--documents", 1)
+    assert row["status"] == "ok" and abs(number(row, "nll_diff")) < 1e-5 and number(row, "kl_p99") < 1e-6, row
+    assert number(row, "top1") == 1 and number(row, "drift") < 1e-4, row
+
+
+def test_errors_of_layers_equal_replay(folder):
+    """Without injection those of every layer; with it those of the first, which receives the same numbers."""
+    ids = ids_file(folder)
+    methods = ["--method", "snapkv,h2o,quest,chelsea,uniform,sink", "--budget", "25%", "--seeds", "1"]
+    harness.kvdump("--ids", ids, "--ctx", CONTEXT + SCORE, "--prompt-tokens", CONTEXT, "--f32", "-o", folder / "t.h5")
+    replayed = subprocess.run([KVBENCH, "replay", folder / "t.h5", "--protocol", "decode", "--format", "csv", *methods],
+                              capture_output=True, text=True, check=True).stdout
+    expected = by_layer(rows(replayed))
+    for inject in "none", "all":
+        table = evaluate("--ids", ids, *SMALL, *methods, "--inject", inject, "--per-layer")
+        found = by_layer(table)
+        assert len(found) == len(expected) == 6 * 30, (len(found), len(expected))
+        for key, row in found.items():
+            if inject == "all" and key[2] > 0:
+                continue
+            for metric in "rel_err_mean", "mass_err_mean", "recall_mean":
+                if expected[key][metric]:
+                    # Rounding may swap two tokens with nearly equal scores.
+                    assert abs(number(row, metric) - number(expected[key], metric)) < 2e-2 * number(expected[key], metric) + 1e-6, (key, metric)
+        for row in whole(table):
+            assert (number(row, "kl_mean") < 1e-12) == (inject == "none"), row
+    first = [key for key in expected if key[2] == 0]
+    for key in first:
+        close(number(found[key], "rel_err_mean"), number(expected[key], "rel_err_mean"), 1e-4)
+
+
+def test_a_configuration_does_not_see_the_ones_before_it(folder):
+    arguments = ["--ids", ids_file(folder), *SMALL, "--budget", "25%", "--per-layer"]
+    alone = kveval(*arguments, "--no-times", "--method", "h2o")
+    after = kveval(*arguments, "--no-times", "--method", "snapkv,quest,h2o,sink")
+    assert set(alone.splitlines()[1:]) <= set(after.splitlines()), (alone, after)
+
+
+def test_threads_do_not_change_a_byte(folder):
+    text = text_file(folder)
+    arguments = ["--text", text, *SMALL, "--no-times", "--method", "snapkv,h2o,uniform", "--budget", "25%mem", "--per-layer"]
+    outputs = {kveval(*arguments, "--threads", threads) for threads in (1, 2, 3)}
+    assert len(outputs) == 1
+
+
+def test_one_at_a_time_equals_the_batch(folder):
+    arguments = ["--ids", ids_file(folder), "--context", 160, "--score", 6, "--method", EVERY_METHOD, "--budget", "40%", "--seeds", "1"]
+    batch, steps = evaluate(*arguments), evaluate(*arguments, "--one-at-a-time")
+    assert len(batch) == len(steps) > 20
+    ran = 0
+    for a, b in zip(batch, steps):
+        assert (a["method"], a["params"], a["status"]) == (b["method"], b["params"], b["status"]), (a, b)
+        if a["status"] != "ok":
+            continue
+        ran += 1
+        for name in "nll", "kl_mean", "drift":
+            assert abs(number(a, name) - number(b, name)) < 1e-3 * abs(number(a, name)) + 1e-6, (a["method"], a["params"], name, a[name], b[name])
+    assert ran > 20, ran
+
+
+def test_injection_modes(folder):
+    arguments = ["--ids", ids_file(folder), *SMALL, "--method", "sink", "--budget", "25%", "--layers", "0,3"]
+    everything = whole(evaluate(*arguments))
+    one = whole(evaluate(*arguments, "--inject", "one"))
+    upto = whole(evaluate(*arguments, "--inject", "upto"))
+    assert [r["inject_layer"] for r in one] == [r["inject_layer"] for r in upto] == ["0", "3"]
+    assert one[0]["kl_mean"] == upto[0]["kl_mean"] and everything[0]["kl_mean"] == upto[1]["kl_mean"]
+    assert one[1]["kl_mean"] not in (everything[0]["kl_mean"], one[0]["kl_mean"])
+    # The first layer alone disturbs nothing before it.
+    dense = whole(evaluate(*arguments, "--dense-layers", 4))
+    assert number(dense[0], "kl_mean") < 1e-6
+
+
+def test_bad_input_is_named(folder):
+    text, short = text_file(folder), text_file(folder, "short.txt", lines=3)
+    arguments = ["--method", "sink", "--score", 8]
+    broken = folder / "broken.gguf"
+    broken.write_text("no model")
+    few = folder / "few.ids"
+    few.write_text("1 2 3")
+    for words, given, model in [
+        (["there is no such model file"], ["--text", text], folder / "none.gguf"),
+        (["is not a GGUF model"], ["--text", text], broken),
+        (["there is no such prompt file"], ["--text", folder / "none.txt"], None),
+        (["trained on 8192 tokens", "--context"], ["--text", text, "--context", 9000], None),
+        (["short.txt"], ["--text", short, "--context", 2000], None),
+        (["--text", "--ids"], [], None),
+        (["there is no layer 30"], ["--text", text, "--layers", "30"], None),
+        (["--memory allows"], ["--text", text, "--memory", "100M"], None),
+        (["is not a token id"], ["--ids", short], None),
+        (["has 3 token ids"], ["--ids", few], None),
+    ]:
+        message = kveval(*arguments, *given, model=model, expect=2)
+        assert message.startswith("kveval: ") and message.count("\n") == 1, message
+        for word in words:
+            assert word in message, (word, message)
+    assert "there is no method" in kveval("--text", text, "--method", "snapvk", expect=2)
+    assert "/dev/full" in kveval("--text", text, *arguments, "--context", 64, "-o", "/dev/full", expect=3)
+    assert sorted(p.name for p in folder.iterdir()) == ["book.txt", "broken.gguf", "few.ids", "short.txt"]
+
+
+def test_signals_leave_nothing(folder):
+    out = folder / "out"
+    out.mkdir()
+    command = [KVEVAL, harness.MODEL, "--text", text_file(folder), "--method", "h2o", "--context", "3000", "-o", out / "e.csv"]
+    for delay in 1, 4:
+        process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True)
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, message = process.communicate(timeout=60)
+        assert process.returncode == 130 and "interrupted" in message, (process.returncode, message)
+        assert not list(out.iterdir())
+
+
+def test_kvbench_eval_runs_it(folder):
+    listed = subprocess.run([KVBENCH, "eval", "--list-tasks"], capture_output=True, text=True)
+    assert listed.returncode == 0 and "passkey" in listed.stdout, listed
+    failed = subprocess.run([KVBENCH, "eval", folder / "none.gguf", "--text", "x", "--method", "sink"], capture_output=True, text=True)
+    assert failed.returncode == 2 and failed.stderr.startswith("kveval: "), failed
+    alone = folder / "kvbench"
+    shutil.copy(KVBENCH, alone)
+    absent = subprocess.run([alone, "eval", "m.gguf"], capture_output=True, text=True, env=os.environ | {"PATH": "/nowhere"})
+    assert absent.returncode == 2 and "scripts/fetch-model" in absent.stderr, absent
+
+
+harness.run_tests([value for name, value in list(globals().items()) if name.startswith("test_")])
