@@ -4,7 +4,7 @@ OUT    := out
 JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build program run test figures validate demo lint format bench scaling docs nightly gpu-check slurm-check parallel-check install clean
+.PHONY: help setup build program run test figures validate demo eval lint format bench scaling docs nightly gpu-check slurm-check parallel-check install clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ validate: program ## test theorems and claims of the papers on the bundled trace
 
 demo: ## record a trace of a real model with kvdump and replay it (downloads the model and builds llama.cpp once)
 	@scripts/demo
+
+eval: ## run methods inside a real model and measure its output (downloads the model and builds llama.cpp once): writes out/eval.csv and out/eval.html
+	@scripts/eval
 
 lint: setup ## check formatting and run clang-tidy on the library
 	@scripts/lint
