@@ -83,11 +83,14 @@ struct Ended {
   Status status;
   std::string reason;
 };
+/// A layer stays exact, for which llama.cpp needs the prompt.
+struct NeedsPrompt {};
 
 }  // namespace
 
 struct DocumentRun::Pass {
   EvalCell cell;
+  llama::Sequence sequence = llama::Sequence::prompt;
   CellSummary summary;
   std::vector<float> logits;             ///< [m, vocabulary]
   std::vector<llama::LayerPass> layers;  ///< by layer of the model
@@ -126,7 +129,7 @@ DocumentRun::DocumentRun(const Machine& machine, const TaskDocument& document)
   llama::run_batches(machine_.context, capture, tokens_, batches_of(begin_), [](int) {});
 
   machine_.injector.begin(begin_, static_cast<int>(count_), nullptr);
-  decode(0, count_);
+  decode(0, count_, llama::Sequence::prompt);
   for (llama::LayerPass& pass : machine_.injector.end()) full_hidden_.push_back(std::move(pass.hidden));
   capture.require_same_shapes();
   const auto logits = machine_.context.logits();
@@ -142,8 +145,8 @@ DocumentRun::DocumentRun(const Machine& machine, const TaskDocument& document)
                 &app::stop_requested());
 }
 
-void DocumentRun::decode(Index begin, Index count) {
-  const bool finished = machine_.context.decode_scored(tokens_, begin_ + begin, static_cast<int>(count));
+void DocumentRun::decode(Index begin, Index count, llama::Sequence sequence) {
+  const bool finished = machine_.context.decode_scored(tokens_, begin_ + begin, static_cast<int>(count), sequence);
   app::stop_if_requested();
   if (!finished && !machine_.injector.failed()) throw Error("llama.cpp stopped at token {} without a reason", begin_ + begin);
 }
@@ -162,20 +165,23 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
       loop_->answer(index, {captured.keys, captured.values, captured.queries,
                             speculated ? std::span(captured.speculated) : std::span<const float>(), captured.column_sums});
   if (answer.status == Status::skipped) {  // the layer stays exact
+    if (pass.sequence == llama::Sequence::scored) throw NeedsPrompt();
     pass.summary.skip(captured.layer, answer.reason);
     return {};
   }
   if (answer.status != Status::ok) throw Ended{answer.status, fmt::format("layer {}: {}", captured.layer, answer.reason)};
   pass.summary.add(captured.layer, answer);
-  return {rows_between(answer.outputs, captured.query_heads, count_, begin, count), pass.cell.injection.mode != Inject::none};
+  return {rows_between(answer.outputs, captured.query_heads, count_, begin, count),
+          rows_between(answer.exact, captured.query_heads, count_, begin, count), pass.cell.injection.mode != Inject::none};
 }
 
 void DocumentRun::pass_tokens(Pass& pass, Index begin, Index count) {
   pass.summary = {};  // the answers cover all scored tokens; later ones do not affect earlier ones
-  machine_.injector.begin(begin_ + begin, static_cast<int>(count), [&, begin, count](const llama::LayerCapture& captured) {
-    return replace(captured, pass, begin, count);
-  });
-  decode(begin, count);
+  machine_.injector.begin(
+      begin_ + begin, static_cast<int>(count),
+      [&, begin, count](const llama::LayerCapture& captured) { return replace(captured, pass, begin, count); },
+      pass.sequence == llama::Sequence::prompt);
+  decode(begin, count, pass.sequence);
   std::vector<llama::LayerPass> layers = machine_.injector.end();
   const auto logits = machine_.context.logits();
   pass.logits.insert(pass.logits.end(), logits.begin(), logits.end());
@@ -186,15 +192,28 @@ void DocumentRun::pass_tokens(Pass& pass, Index begin, Index count) {
   }
 }
 
+void DocumentRun::run_pass(Pass& pass) {
+  machine_.context.remove_from(begin_);
+  pass.logits.clear();
+  pass.layers.clear();
+  const Index step = machine_.options.one_at_a_time ? 1 : count_;
+  for (Index begin = 0; begin < count_; begin += step) pass_tokens(pass, begin, step);
+}
+
 EvalCell DocumentRun::run(const LoopConfiguration& configuration, kvbench::Injection injection) {
   const auto start = std::chrono::steady_clock::now();
+  const bool every_layer = injection.mode == Inject::all && std::ssize(layers_) == machine_.model.num_layers();
   Pass pass;
   pass.cell.injection = injection;
   loop_->start(configuration);
-  machine_.context.remove_from(begin_);
   try {
-    const Index step = machine_.options.one_at_a_time ? 1 : count_;
-    for (Index begin = 0; begin < count_; begin += step) pass_tokens(pass, begin, step);
+    try {
+      pass.sequence = every_layer ? llama::Sequence::scored : llama::Sequence::prompt;
+      run_pass(pass);
+    } catch (const NeedsPrompt&) {
+      pass.sequence = llama::Sequence::prompt;
+      run_pass(pass);
+    }
     pass.summary.finish(pass.cell);
     if (pass.cell.status == Status::ok) {
       score(pass.logits, pass.cell);

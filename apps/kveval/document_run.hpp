@@ -38,7 +38,8 @@ class DocumentRun {
   bool answers(int layer, const kvbench::Injection& injection) const;
   llama::Replacement replace(const llama::LayerCapture& captured, Pass& pass, Index begin, Index count);
   /// Passes the scored tokens [begin, begin + count) through the model.
-  void decode(Index begin, Index count);
+  void decode(Index begin, Index count, llama::Sequence sequence);
+  void run_pass(Pass& pass);
   void pass_tokens(Pass& pass, Index begin, Index count);
   void score(std::span<const float> logits, EvalCell& cell) const;
   void add_errors(const std::vector<llama::LayerPass>& passes, EvalCell& cell) const;

@@ -137,6 +137,7 @@ int evaluate(const Options& options) {
   llama::Injector injector(wanted, model->num_layers());
   llama::Context context(*model, {.num_tokens = tokens,
                                   .threads = threads,
+                                  .two_sequences = true,
                                   .shorter = "--context",
                                   .on_node = llama::Injector::on_node,
                                   .stop = llama::Injector::stop,

@@ -45,8 +45,9 @@ void Capture::start_prompt(std::int64_t num_tokens, std::vector<std::int64_t> qu
   }
 }
 
-void Capture::begin_batch(std::int64_t offset, int count) {
+void Capture::begin_batch(std::int64_t offset, int count, bool whole) {
   offset_ = offset;
+  whole_ = whole;
   count_ = count;
   mask_node_ = nullptr;
   key_rows_.resize(static_cast<std::size_t>(count));
@@ -74,7 +75,7 @@ void Capture::end_batch() {
   };
   for (Layer& layer : layers_) {
     for (const auto& [role, missing] : needed) {
-      if (reached(layer.reached, role) == offset_ + count_) continue;
+      if (reached(layer.reached, role) == offset_ + count_ || (role == Role::softmax && !whole_)) continue;
       refuse_layer(layer.data.layer, missing);
     }
   }
@@ -147,7 +148,7 @@ bool Capture::wants(const ggml_tensor* node) {
     case Role::value:
       return rows_of_heads && node->ne[1] == options_.kv_heads;
     case Role::softmax:
-      return node->op == GGML_OP_SOFT_MAX;
+      return node->op == GGML_OP_SOFT_MAX && whole_;
     case Role::output:
       return node->ne[1] == count_;
     case Role::attention_input:

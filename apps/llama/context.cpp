@@ -6,9 +6,11 @@
 namespace kvbench::llama {
 
 Context::Context(const Model& model, const ContextOptions& options)
-    : vocabulary_(static_cast<std::size_t>(model.vocabulary_size())) {
+    : vocabulary_(static_cast<std::size_t>(model.vocabulary_size())), sequences_(options.two_sequences ? 2 : 1) {
   llama_context_params params = llama_context_default_params();
-  params.n_ctx = static_cast<std::uint32_t>(options.num_tokens);
+  params.n_ctx = static_cast<std::uint32_t>(options.num_tokens) * static_cast<std::uint32_t>(sequences_);
+  params.n_seq_max = static_cast<std::uint32_t>(sequences_);
+  params.kv_unified = false;                 // each sequence attends to the cells of its own cache only
   params.n_batch = params.n_ubatch = batch;  // one graph per decode call, because the callback does not get positions
   params.n_threads = params.n_threads_batch = options.threads;
   params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
@@ -29,7 +31,8 @@ Context::Context(const Model& model, const ContextOptions& options)
 void Context::clear() { llama_memory_clear(llama_get_memory(context_.get()), true); }
 
 void Context::remove_from(std::int64_t begin) {
-  if (!llama_memory_seq_rm(llama_get_memory(context_.get()), 0, static_cast<llama_pos>(begin), -1)) {
+  for (llama_seq_id sequence = 0; sequence < sequences_; ++sequence) {
+    if (llama_memory_seq_rm(llama_get_memory(context_.get()), sequence, static_cast<llama_pos>(begin), -1)) continue;
     throw Error("llama.cpp cannot remove the tokens from position {} on from its cache", begin);
   }
 }
@@ -38,12 +41,17 @@ bool Context::decode(std::vector<std::int32_t>& tokens, std::int64_t begin, int 
   return finished(llama_decode(context_.get(), llama_batch_get_one(tokens.data() + begin, count)), begin);
 }
 
-bool Context::decode_scored(const std::vector<std::int32_t>& tokens, std::int64_t begin, int count) {
+bool Context::decode_scored(const std::vector<std::int32_t>& tokens, std::int64_t begin, int count, Sequence sequence) {
   std::vector<llama_token> ids(tokens.begin() + begin, tokens.begin() + begin + count);
   std::vector<llama_pos> positions;
   for (int i = 0; i < count; ++i) positions.push_back(static_cast<llama_pos>(begin) + i);
   std::vector<std::int8_t> wanted(static_cast<std::size_t>(count), 1);
   llama_batch tokens_of_batch = llama_batch_get_one(ids.data(), count);
+  llama_seq_id id = static_cast<llama_seq_id>(sequence);
+  std::vector<std::int32_t> id_counts(static_cast<std::size_t>(count), 1);
+  std::vector<llama_seq_id*> id_lists(static_cast<std::size_t>(count), &id);
+  tokens_of_batch.n_seq_id = id_counts.data();
+  tokens_of_batch.seq_id = id_lists.data();
   tokens_of_batch.pos = positions.data();
   tokens_of_batch.logits = wanted.data();
   scored_ = static_cast<std::size_t>(count);

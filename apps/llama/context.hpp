@@ -11,10 +11,15 @@
 
 namespace kvbench::llama {
 
+/// prompt: the tokens of the prompt and what follows them. scored: tokens that follow nothing in the model's own cache, for passes in which
+/// the attention outputs of all layers are replaced; llama.cpp then does not compute attention over the prompt.
+enum class Sequence { prompt, scored };
+
 struct ContextOptions {
   std::int64_t num_tokens = 0;
   int threads = 1;
-  std::string shorter;  ///< the flags that make the context shorter, such as "--ctx"
+  bool two_sequences = false;  ///< the tokens of `Sequence::scored` have a cache of their own
+  std::string shorter;         ///< the flags that make the context shorter, such as "--ctx"
   ggml_backend_sched_eval_callback on_node = nullptr;
   ggml_abort_callback stop = nullptr;
   void* user_data = nullptr;  ///< of both callbacks
@@ -29,13 +34,15 @@ class Context {
   /// Throws IoError where memory is insufficient.
   Context(const Model& model, const ContextOptions& options);
 
-  void clear();                          ///< removes all tokens from the cache
-  void remove_from(std::int64_t begin);  ///< removes the tokens at the positions from `begin` on
+  void clear();  ///< removes all tokens from the cache
+  /// Removes the tokens at the positions from `begin` on from both sequences.
+  void remove_from(std::int64_t begin);
 
   /// Decodes the next tokens (at most `batch`). Throws Error where llama.cpp fails; returns false where `stop` ended the call.
   bool decode(std::vector<std::int32_t>& tokens, std::int64_t begin, int count);
   /// The same for tokens [begin, begin + count) at their positions, with logits of each.
-  bool decode_scored(const std::vector<std::int32_t>& tokens, std::int64_t begin, int count);
+  bool decode_scored(const std::vector<std::int32_t>& tokens, std::int64_t begin, int count,
+                     Sequence sequence = Sequence::prompt);
   /// Logits of the last decode_scored(), [count, vocabulary]; valid until the next call.
   std::span<const float> logits() const;
 
@@ -47,6 +54,7 @@ class Context {
 
   std::unique_ptr<llama_context, Free> context_;
   std::size_t vocabulary_ = 0, scored_ = 0;
+  int sequences_ = 1;
 };
 
 }  // namespace kvbench::llama

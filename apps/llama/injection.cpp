@@ -35,13 +35,13 @@ std::optional<int> projected_layer(const ggml_tensor* node) {
 Injector::Injector(CaptureOptions options, int num_layers)
     : capture_(options), graph_(options.threads), num_layers_(num_layers) {}
 
-void Injector::begin(std::int64_t offset, int count, Replace replace) {
+void Injector::begin(std::int64_t offset, int count, Replace replace, bool whole) {
   active_ = scoring_ = true;
   count_ = count;
   replace_ = std::move(replace);
   layers_.assign(static_cast<std::size_t>(num_layers_), {});
   residual_streams_.clear();
-  capture_.begin_batch(offset, count);
+  capture_.begin_batch(offset, count, whole);
 }
 
 std::vector<LayerPass> Injector::end() {
@@ -100,18 +100,21 @@ void Injector::replace_outputs(ggml_tensor* node, int layer) {
   const Replacement replacement = replace_(captured);
   if (replacement.outputs.empty()) return;
   const std::int64_t heads = captured.query_heads, dv = captured.value_dim, m = count_;
-  if (std::ssize(replacement.outputs) != heads * m * dv || node->type != GGML_TYPE_F32 || !ggml_is_contiguous(node)) {
+  if (std::ssize(replacement.outputs) != heads * m * dv || replacement.exact.size() != replacement.outputs.size() ||
+      node->type != GGML_TYPE_F32 || !ggml_is_contiguous(node)) {
     throw Error("layer {}: its attention output cannot be replaced: the node '{}' has another shape or type", layer,
                 node->name);
   }
-  std::vector<float> rows(static_cast<std::size_t>(heads * m * dv)), delta(rows.size());
-  ggml_backend_tensor_get(node, delta.data(), 0, delta.size() * sizeof(float));
+  std::vector<float> rows(replacement.outputs.size()), delta(rows.size());
   for (std::int64_t h = 0; h < heads; ++h) {
     for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t c = 0; c < dv; ++c) rows[(i * heads + h) * dv + c] = replacement.outputs[(h * m + i) * dv + c];
+      for (std::int64_t c = 0; c < dv; ++c) {
+        const std::int64_t from = (h * m + i) * dv + c, to = (i * heads + h) * dv + c;
+        rows[to] = replacement.outputs[from];
+        delta[to] = rows[to] - replacement.exact[from];
+      }
     }
   }
-  for (std::size_t i = 0; i < rows.size(); ++i) delta[i] = rows[i] - delta[i];
   layers_[layer].residual = residual_shares(node, delta, layer);
   if (replacement.inject) ggml_backend_tensor_set(node, rows.data(), 0, rows.size() * sizeof(float));
 }

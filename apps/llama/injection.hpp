@@ -12,20 +12,20 @@
 
 namespace kvbench::llama {
 
-/// The attention outputs of a layer for the tokens of the batch, [query_heads, count, value_dim], computed from what has been captured;
-/// empty: those of the model remain. It may throw, which ends the pass.
+/// The attention outputs of a layer for the tokens of the batch, computed from what has been captured.
 struct Replacement {
-  std::vector<float> outputs;
-  bool inject = true;  ///< false: they are compared with those of the model, which remain
+  std::vector<float> outputs;  ///< [query_heads, count, value_dim]; empty: those of the model remain
+  std::vector<float> exact;    ///< the same of exact attention over what has been captured
+  bool inject = true;          ///< false: they are compared only, and those of the model remain
 };
+/// It may throw, which ends the pass.
 using Replace = std::function<Replacement(const LayerCapture&)>;
 
 /// One layer in one pass; m tokens.
 struct LayerPass {
-  std::vector<float> hidden;  ///< [m, width] after the layer; empty where the graph does not name it (l_out)
-  std::vector<double>
-      residual;  ///< [m] |W_O delta| / |x|: delta, the replacement minus the model's own attention output at this
-                 ///< state; x, the residual stream to which it is added. Empty where nothing was computed.
+  std::vector<float> hidden;     ///< [m, width] after the layer; empty where the graph does not name it (l_out)
+  std::vector<double> residual;  ///< [m] |W_O delta| / |x|: delta, the replacement minus the exact attention output at this
+                                 ///< state; x, the residual stream to which it is added. Empty where nothing was computed.
 };
 
 /// The callbacks of a llama context, with capture. For each prompt capture().start_prompt(); for each batch capture().begin_batch(),
@@ -38,8 +38,8 @@ class Injector {
   /// Nothing is captured from now on, until the next begin() or true.
   void set_active(bool active) { active_ = active; }
 
-  /// `replace` is called for each recorded layer in ascending order; null: nothing is replaced.
-  void begin(std::int64_t offset, int count, Replace replace);
+  /// `replace` is called for each recorded layer in ascending order; null: nothing is replaced. `whole` as in Capture::begin_batch().
+  void begin(std::int64_t offset, int count, Replace replace, bool whole = true);
   /// The layers of the model. Rethrows errors of the callbacks and of `replace`; throws as Capture::end_batch().
   std::vector<LayerPass> end();
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/replay.hpp>
@@ -38,7 +39,10 @@ LayerAnswer collect(std::vector<HeadResult>& heads) {
   for (HeadResult& head : heads) {
     CellResult& cell = head.cells.front();
     if (answer.status == Status::ok && cell.status != Status::ok) answer.status = cell.status, answer.reason = cell.reason;
-    if (cell.raw) answer.outputs.insert(answer.outputs.end(), cell.raw->output.begin(), cell.raw->output.end());
+    if (cell.raw) {
+      std::ranges::copy(cell.raw->output, std::back_inserter(answer.outputs));
+      std::ranges::copy(cell.raw->exact, std::back_inserter(answer.exact));
+    }
     cell.raw.reset();
     answer.heads.push_back(std::move(cell));
   }
@@ -47,7 +51,7 @@ LayerAnswer collect(std::vector<HeadResult>& heads) {
     answer.status = Status::failed;
     answer.reason = "an output is not finite, and the model cannot continue with it";
   }
-  if (answer.status != Status::ok) answer.outputs.clear();
+  if (answer.status != Status::ok) answer.outputs.clear(), answer.exact.clear();
   return answer;
 }
 
@@ -57,7 +61,7 @@ LayerLoop::LayerLoop(trace::TraceInfo document, ReplayRequest request, RunOption
     : document_(std::move(document)), request_(std::move(request)), options_(std::move(options)), stop_(stop) {
   request_.protocol = Protocol::decode;
   request_.methods.clear();
-  options_.keep_raw = true;
+  options_.keep_raw = options_.keep_exact = true;
   for (Index h = 0; h < document_.num_kv_heads; ++h) backends_.push_back(make_backend(options_));
 }
 

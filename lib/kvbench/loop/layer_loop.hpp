@@ -28,6 +28,7 @@ struct LayerAnswer {
   Status status = Status::ok;
   std::string reason;             ///< why the status is not ok
   std::vector<float> outputs;     ///< [query_heads, m, dv]; empty where the status is not ok
+  std::vector<float> exact;       ///< as `outputs`, of exact attention over the same arrays
   std::vector<CellResult> heads;  ///< by kv head; CellResult::metrics compare with exact attention over the same arrays
 };
 

@@ -35,7 +35,8 @@ ConfigurationRun::ConfigurationRun(std::unique_ptr<LayerCache> cache, Options op
                                    std::vector<CellResult*> results)
     : cache_(std::move(cache)), options_(options), heads_(heads), results_(std::move(results)) {
   next_ = heads.front().map.to_global(heads.front().map.middle);
-  for (std::size_t h = 0; h < heads.size(); ++h) measurements_.emplace_back(heads[h], options.keep_raw, *results_[h]);
+  for (std::size_t h = 0; h < heads.size(); ++h)
+    measurements_.emplace_back(heads[h], options.keep_raw, options.keep_exact, *results_[h]);
 }
 
 void ConfigurationRun::start(std::span<HeadBlock> blocks) {

@@ -22,7 +22,7 @@ class ConfigurationRun {
         false;  ///< nothing is shared: logits are computed again, and their time counts for methods that select by them
     bool selects = false;      ///< the method selects per query
     bool noise_floor = false;  ///< entries that are all tokens are answered like others, not by the exact pass
-    bool keep_raw = false;
+    bool keep_raw = false, keep_exact = false;
     Element kv_element = Element::f16;
     std::vector<Note> notes;  ///< of the harness, in front of those of the method
   };

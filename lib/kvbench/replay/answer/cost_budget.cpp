@@ -55,7 +55,7 @@ Index interpolate(const Point& a, const Point& b, double limit) {
 
 double cost_share(CostKind cost, std::unique_ptr<LayerCache> cache, ConfigurationRun::Options options,
                   std::span<const Head> heads, Backend& backend) {
-  options.keep_raw = false;
+  options.keep_raw = options.keep_exact = false;
   std::vector<CellResult> results(heads.size());
   std::vector<CellResult*> pointers;
   for (CellResult& result : results) pointers.push_back(&result);

@@ -243,6 +243,7 @@ class WorkItemRun {
             .selects = info.kind == Kind::retrieval,
             .noise_floor = info.kind == Kind::exact,
             .keep_raw = options_.keep_raw,
+            .keep_exact = options_.keep_exact,
             .kv_element = request_.kv_element,
             .notes = notes_on(info)};
   }

@@ -11,15 +11,18 @@
 
 namespace kvbench {
 
-Measurements::Measurements(const Head& head, bool keep_outputs, CellResult& result)
+Measurements::Measurements(const Head& head, bool keep_outputs, bool keep_exact, CellResult& result)
     : head_(&head),
       result_(&result),
       keep_outputs_(keep_outputs),
+      keep_exact_(keep_outputs && keep_exact),
       squares_(static_cast<std::size_t>(head.group)),
       steps_(static_cast<std::size_t>(head.group)) {
   const auto rows = static_cast<std::size_t>(head.group * head.queries_per_head());
   result.metrics.resize(rows);
-  if (keep_outputs) result.raw.emplace().output.resize(rows * static_cast<std::size_t>(head.tokens.values.cols()));
+  if (!keep_outputs) return;
+  result.raw.emplace().output.resize(rows * static_cast<std::size_t>(head.tokens.values.cols()));
+  if (keep_exact_) result.raw->exact.resize(result.raw->output.size());
 }
 
 void Measurements::add(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,
@@ -61,6 +64,8 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   squares_[static_cast<std::size_t>(g)].difference += squares.difference;
   squares_[static_cast<std::size_t>(g)].exact += squares.exact;
   if (!keep_outputs_) return;
+  if (keep_exact_)
+    std::ranges::copy(truth.out, result_->raw->exact.begin() + static_cast<std::ptrdiff_t>(row_of(exact, run, g, i) * dv));
   float* const out = result_->raw->output.data() + row_of(exact, run, g, i) * dv;
   for (std::size_t c = 0; c < dv; ++c) out[c] = static_cast<float>(component(answer, c));
 }

@@ -79,7 +79,8 @@ struct RunOptions {
   /// Bytes of the largest work item that is read while another is computed; default: 256 MiB as far as `memory` allows, on a
   /// GPU 2 GiB.
   std::optional<std::size_t> read_ahead_bytes;
-  bool keep_raw = false;  ///< keep the outputs and entries of every configuration
+  bool keep_raw = false;    ///< keep the outputs and entries of every configuration
+  bool keep_exact = false;  ///< with keep_raw: also the exact outputs
 };
 
 /// Reports the finished part of a work item, between 0 and 1.

@@ -57,6 +57,7 @@ struct Bytes {
 /// The raw results of a configuration on one kv head.
 struct RawCell {
   std::vector<float> output;       ///< [G * m, dv] row g*m + i
+  std::vector<float> exact;        ///< the same of exact attention; empty unless RunOptions::keep_exact
   Index entries_query = 0;         ///< index of the first query that `entries` answered; they cover the last part of the run
   std::vector<HostTable> entries;  ///< in the trace's token numbers
 };
