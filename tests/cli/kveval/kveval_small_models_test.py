@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A forward pass in NumPy with compressed caches gives the same figures; layers with sliding windows stay exact; what kvdump refuses is
+refused with the same message.
+
+Usage: kveval_small_models_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH"""
+
+import eval_harness
+from eval_harness import evaluate, harness, kveval, number
+
+harness.use_environment()
+import numpy  # noqa: E402
+import tiny_model as tiny  # noqa: E402
+from float_reference import Llama  # noqa: E402
+
+SMALL = ["--context", 80, "--score", 16, "--budget", "25%", "--method", "sink", "--per-layer", "--no-f32"]
+
+
+def ids_file(folder):
+    path = folder / "ids"
+    path.write_text(" ".join(str((i * i * 31 + i * 7) % tiny.VOCAB) for i in range(100)))
+    return path
+
+
+class SinkLlama(Llama):
+    """Queries after the context see the first `sinks` and the last `recent` tokens in every layer."""
+
+    def __init__(self, path, context, sinks, recent):
+        super().__init__(path)
+        self.context, self.sinks, self.recent = context, sinks, recent
+
+    def attend(self, q, k, v):
+        n = q.shape[1]
+        row, column = numpy.indices((n, n))
+        seen = (column <= row) & ((row < self.context) | (column < self.sinks) | (column > row - self.recent))
+        group = self.heads // self.kv_heads
+        logits = q @ k.repeat(group, 0).transpose(0, 2, 1) / numpy.sqrt(q.shape[-1])
+        weights = numpy.where(seen, numpy.exp(logits), 0)
+        return weights / weights.sum(-1, keepdims=True) @ v.repeat(group, 0)
+
+    def log_probabilities(self, tokens, layers):
+        x = self.weight("token_embd")[tokens]
+        for layer, (_, _, _, z, _) in enumerate(self.layers(tokens, layers)):
+            block = f"blk.{layer}."
+            x = x + z.transpose(1, 0, 2).reshape(len(tokens), -1) @ self.weight(block + "attn_output").T
+            h = self.norm(x, block + "ffn_norm")
+            gate, up = h @ self.weight(block + "ffn_gate").T, h @ self.weight(block + "ffn_up").T
+            x = x + (gate / (1 + numpy.exp(-gate)) * up) @ self.weight(block + "ffn_down").T
+        logits = self.norm(x, "output_norm") @ self.weight("token_embd").T
+        return logits - numpy.log(numpy.exp(logits).sum(-1, keepdims=True))
+
+
+def test_a_forward_pass_in_numpy_with_compressed_caches(folder):
+    model = tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2, {"rope.freq_base": 1e4})
+    context, score, budget = 80, 16, 20
+    ids = ids_file(folder)
+    tokens = [int(t) for t in ids.read_text().split()][:context + score]
+    [row] = evaluate("--ids", ids, "--context", context, "--score", score, "--budget", budget, "--no-f32",
+                     "--method", "sink[sinks=3,reposition=false]", model=model)
+    full = SinkLlama(model, context, 0, context + score).log_probabilities(tokens, 2)[context:-1]
+    short = SinkLlama(model, context, 3, budget - 3).log_probabilities(tokens, 2)[context:-1]
+    true = tokens[context + 1:]
+    expected = {"nll_full": -full[range(score - 1), true].mean(), "nll": -short[range(score - 1), true].mean(),
+                "kl_mean": (numpy.exp(full) * (full - short)).sum(-1).mean()}
+    for name, value in expected.items():
+        assert abs(number(row, name) - value) < 1e-5 * max(1, abs(value)), (name, row[name], value)
+    assert expected["kl_mean"] > 1e-3, expected
+
+
+def test_window_layers_stay_exact(folder):
+    model = tiny.write(folder / "m.gguf", "gemma3", tiny.GEMMA | tiny.QK_NORMS, 6,
+                       {"attention.sliding_window": 16, "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4})
+    table = evaluate("--ids", ids_file(folder), *SMALL, model=model)
+    assert [r["layer"] for r in table] == ["all", "5"], table
+    assert table[0]["status"] == "ok" and number(table[0], "kl_mean") > 1e-6, table
+    exact = evaluate("--ids", ids_file(folder), *SMALL, "--method", "exact[]", "--budget", "100%", model=model)
+    assert max(number(r, "kl_mean") for r in exact if r["method"] == "exact" and r["layer"] == "all" and r["budget"] == "100%") < 1e-6
+
+
+def test_capped_layers_stay_exact(folder):
+    model = tiny.write(folder / "m.gguf", "gemma2", tiny.GEMMA, 4, {"attention.sliding_window": 24, "attn_logit_softcapping": 5.0})
+    message = kveval("--ids", ids_file(folder), *SMALL, model=model, expect=2)
+    assert "caps its logits" in message, message
+
+
+def test_models_without_a_tokenizer_and_refused_models(folder):
+    model = tiny.write(folder / "m.gguf", "llama", tiny.LLAMA, 2)
+    text = eval_harness.text_file(folder)
+    message = kveval("--text", text, *SMALL, model=model, expect=2)
+    theirs = harness.kvdump("--text", text, "-o", folder / "t.h5", model=model, expect=2)
+    assert "has no tokenizer; give token ids with --ids" in message and message.split(":", 1)[1] == theirs.split(":", 1)[1], (message, theirs)
+
+
+harness.run_tests([value for name, value in list(globals().items()) if name.startswith("test_")])
