@@ -20,7 +20,8 @@ void wait_passively(char** argv);
 /// What is captured on these layers of the model, without the optional arrays.
 CaptureOptions capture_options(const Model& model, std::vector<int> layers, int threads);
 
-/// Decodes the tokens from the first one on in batches of these sizes. `done` is called with the number of tokens of each finished batch. Throws as Capture::end_batch(), Context::decode() and Interrupted.
+/// Decodes the tokens from the first one on in batches of these sizes. `done` is called with the number of tokens of each finished
+/// batch. Throws as Capture::end_batch() and Context::decode(); Interrupted.
 void run_batches(Context& context, Capture& capture, std::vector<std::int32_t>& tokens, std::span<const int> batches,
                  const std::function<void(int)>& done);
 

@@ -47,7 +47,8 @@ class LayerLoop {
   LayerLoop(trace::TraceInfo document, ReplayRequest request, RunOptions options, const std::atomic<bool>* stop = nullptr);
   ~LayerLoop();
 
-  /// The configuration of the following answers. Configurations of the same method share what it computes from the context alone. Throws Error as make_plan() does.
+  /// The configuration of the following answers. Configurations of the same method share what it computes from the context alone.
+  /// Throws Error as make_plan() does.
   void start(const LoopConfiguration& configuration);
 
   /// Answers the scored queries of `layer` (index into PromptInfo::layers). The arrays of the context must be the same in all calls for
