@@ -114,7 +114,8 @@ InformativeSize informative_size(Index most, const std::function<double(Index)>&
     last = ratio(n);
     if (last < 1) return {.n = n};
   }
-  const auto at = static_cast<double>(n / 2);
+  n /= 2;
+  const auto at = static_cast<double>(n);
   size.needed = at;
   while (size.needed < 1e100 && !(last * std::log(size.needed) / std::log(at) * at / size.needed < 1)) size.needed *= 1.05;
   return size;

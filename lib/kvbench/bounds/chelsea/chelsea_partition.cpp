@@ -107,11 +107,11 @@ Kept kept_by(const Cosines& cosines, std::span<const int> sides) {
 }
 
 Kept kept_by_random(const Cosines& cosines, std::uint32_t draws) {
-  const std::size_t n = cosines.size();
+  const std::size_t n = cosines.size(), all_pairs = n * (n - 1) / 2;
   Kept kept;
   // Each pair is split with the same probability.
   for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < i; ++j) kept.pairs += cosines[i][j] / static_cast<double>(n * (n - 1) / 2);
+    for (std::size_t j = 0; j < i; ++j) kept.pairs += cosines[i][j] / static_cast<double>(all_pairs);
   }
   for (std::uint32_t draw = 0; draw < draws; ++draw) {
     std::vector<std::size_t> order(n);
