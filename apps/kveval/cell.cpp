@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cell.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,14 +36,7 @@ void CellSummary::add(std::int64_t layer, const LayerAnswer& answer) {
     budget_tokens_ += static_cast<double>(head.budget_tokens);
     kept_tokens_ += head.kept_tokens;
     for (const auto field : byte_fields) bytes_.*field += head.bytes.*field;
-    for (const Note& note : head.notes) {
-      const auto known = std::ranges::find(notes_, note.text, &Note::text);
-      if (known == notes_.end()) {
-        notes_.push_back(note);
-      } else {
-        known->count += note.count;
-      }
-    }
+    merge_notes(notes_, head.notes);
   }
 }
 
@@ -66,12 +57,8 @@ void CellSummary::finish(EvalCell& cell) const {
   for (const auto field : byte_fields) cell.bytes.*field = bytes_.*field / heads_;
   std::vector<std::string> parts;
   if (!skipped_.empty()) parts.push_back(fmt::format("layer {} stays exact: {}", fmt::join(skipped_, ", "), why_skipped_));
-  for (const Note& note : notes_) parts.push_back(note.count > 0 ? fmt::format("{}: {}", note.text, note.count) : note.text);
+  for (const Note& note : notes_) parts.push_back(describe(note));
   cell.reason = fmt::format("{}", fmt::join(parts, "; "));
-}
-
-double mean_of(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 double mean_drift(const std::vector<float>& hidden, const std::vector<float>& full, Index rows) {

@@ -27,8 +27,6 @@ class CellSummary {
   Bytes bytes_;
 };
 
-/// The mean; NaN for no values.
-double mean_of(const std::vector<double>& values);
 /// The mean over the rows of |h - h_full| / |h_full|; NaN where there are no rows.
 double mean_drift(const std::vector<float>& hidden, const std::vector<float>& full, Index rows);
 

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/statistics.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
 #include "../llama/passes.hpp"
@@ -243,7 +244,7 @@ void DocumentRun::add_errors(const std::vector<llama::LayerPass>& passes, EvalCe
   for (LayerErrors& errors : cell.layers) {
     const auto layer = static_cast<std::size_t>(errors.layer);
     errors.drift = mean_drift(passes[layer].hidden, full_hidden_[layer], count_);
-    errors.residual = mean_of(passes[layer].residual);
+    errors.residual = mean(passes[layer].residual);
   }
 }
 

@@ -43,6 +43,10 @@ struct Note {
   std::string text;
   double count = 0;  ///< summed over heads and seeds
 };
+/// Adds the notes to `merged`, in which notes of equal text are one, with their counts summed.
+void merge_notes(std::vector<Note>& merged, std::span<const Note> notes);
+/// "TEXT: COUNT", or the text of a fact.
+std::string describe(const Note& note);
 
 /// The compressed cache of one kv head, for one budget and seed.
 class CompressedCache {

@@ -55,19 +55,10 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<
 /// Appends the notes to the reason; notes of equal text become one, with their counts summed.
 void add_notes(const std::vector<Sample>& samples, Record& record) {
   std::vector<Note> merged;
-  for (const Sample& sample : samples) {
-    for (const Note& note : sample.cell->notes) {
-      const auto known = std::ranges::find(merged, note.text, &Note::text);
-      if (known == merged.end()) {
-        merged.push_back(note);
-      } else {
-        known->count += note.count;
-      }
-    }
-  }
+  for (const Sample& sample : samples) merge_notes(merged, sample.cell->notes);
   for (const Note& note : merged) {
     if (!record.reason.empty()) record.reason += "; ";
-    record.reason += note.count > 0 ? fmt::format("{}: {}", note.text, note.count) : note.text;
+    record.reason += describe(note);
   }
 }
 
