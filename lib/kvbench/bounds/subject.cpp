@@ -80,15 +80,30 @@ std::vector<float> evenly_spaced_rows(const std::vector<float>& rows, Index d, I
   return out;
 }
 
+HeadPrompt first_context(HeadPrompt head, Index tokens) {
+  head.keys = head.keys.slice(0, tokens);
+  head.values = head.values.slice(0, tokens);
+  head.column_sums = {};
+  head.keys_pre_rope = {};
+  return head;
+}
+
 Subject first_tokens(const Subject& subject, Index tokens) {
   Subject first = subject;
-  first.head.keys = subject.head.keys.slice(0, tokens);
-  first.head.values = subject.head.values.slice(0, tokens);
-  first.head.column_sums = {};
-  first.head.keys_pre_rope = {};
+  first.head = first_context(std::move(first.head), tokens);
   first.keys.resize(static_cast<std::size_t>(tokens * subject.d()));
   first.values.resize(static_cast<std::size_t>(tokens * subject.dv()));
   return first;
+}
+
+QueryBlock attending_block(const Subject& subject, Backend& backend) {
+  const Index m = subject.num_queries();
+  const auto last = static_cast<std::int32_t>(subject.tokens());
+  QueryBlock block{.queries = backend.adopt(std::vector(subject.queries), m, subject.d())};
+  for (Index i = 0; i < m; ++i) block.positions.push_back(last + static_cast<std::int32_t>(i));
+  block.first = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(m)), m);
+  block.last = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(m), last), m);
+  return block;
 }
 
 Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries, Index d,

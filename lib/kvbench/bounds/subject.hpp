@@ -45,8 +45,13 @@ std::vector<SubjectSource> synthetic_subjects(Index queries);
 /// At most `count` of the rows [n, d], evenly spaced.
 std::vector<float> evenly_spaced_rows(const std::vector<float>& rows, Index d, Index count);
 
+/// The head with a context of its first tokens; without column sums and keys before RoPE.
+HeadPrompt first_context(HeadPrompt head, Index tokens);
 /// The first tokens of a subject, with all of its queries; without column sums and keys before RoPE.
 Subject first_tokens(const Subject& subject, Index tokens);
+
+/// One block of all queries, which attend to all tokens. Its rows are queries of one head: positions only order them.
+QueryBlock attending_block(const Subject& subject, Backend& backend);
 
 /// A subject made of arrays: keys [n, d], values [n, dv], queries [m, d]. Subjects of different names have different draws.
 Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries, Index d,

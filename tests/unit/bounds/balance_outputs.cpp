@@ -27,7 +27,7 @@ TEST_CASE("Theorem 3.1: the method satisfies its bounds; wrong weights and lost 
   CHECK(row_of(rows, "ln(D e^{a r^2} / j)").measured > 0);
   // All levels are one too high, so that every weight of D is doubled.
   const auto doubled = rows_of([&](std::uint32_t seed) {
-    StreamWeights weights = stream(seed);
+    TokenWeights weights = stream(seed);
     for (double& weight : weights.den) weight *= 2;
     return weights;
   });
@@ -38,7 +38,7 @@ TEST_CASE("the check runs the method of the registry: weights sum to the number 
   const auto backend = make_cpu_backend();
   const Subject subject = synthetic("uneven-values", 1, *backend);
   const Theorem31Setup setup{.t = 8, .levels = 2};
-  const StreamWeights weights = library_stream(subject, 64, setup, 0.01, *backend)(3);
+  const TokenWeights weights = library_stream(subject, 64, setup, 0.01, *backend)(3);
   double num = 0, den = 0;
   for (std::size_t i = 0; i < weights.den.size(); ++i) num += weights.num[i], den += weights.den[i];
   CHECK(den == 64);  // pairs keep the sum

@@ -86,11 +86,8 @@ Index buckets_needed(const Subject& subject, Index n, double eps) {
 }
 
 Index buckets_held(const Subject& subject, Index n, const MethodUnderTest& method, Backend& backend) {
-  HeadPrompt head = subject.head;
-  head.keys = subject.head.keys.slice(0, n);
-  head.values = subject.head.values.slice(0, n);
   // N and D hold each token once: with one level, at most 2 n tokens.
-  for (const Note& note : method(head, backend)(2 * n, 0)->notes()) {
+  for (const Note& note : method(first_context(subject.head, n), backend)(2 * n, 0)->notes()) {
     if (note.text.find("buckets") != std::string::npos) return static_cast<Index>(note.count);
   }
   return -1;

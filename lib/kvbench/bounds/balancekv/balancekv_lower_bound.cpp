@@ -20,21 +20,11 @@ bool keeps_fewer(const MethodInfo& method) {
   return method.kind == Kind::eviction || method.kind == Kind::sampling || method.kind == Kind::merging;
 }
 
-QueryBlock all_queries(const Subject& subject, Backend& backend) {
-  const Index m = subject.num_queries();
-  const auto last = static_cast<std::int32_t>(subject.tokens());
-  QueryBlock block{.queries = backend.adopt(std::vector(subject.queries), m, subject.d())};
-  for (Index i = 0; i < m; ++i) block.positions.push_back(last + static_cast<std::int32_t>(i));
-  block.first = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(m)), m);
-  block.last = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(m), last), m);
-  return block;
-}
-
 /// |answer - exact answer| of each query.
 std::vector<double> answer_errors(const Subject& subject, const MethodInfo& method, Index budget, std::uint32_t seed,
                                   Backend& backend) {
   const auto cache = method.prepare_head(subject.head, method.bind({}), backend)(budget, seed);
-  const QueryBlock block = all_queries(subject, backend);
+  const QueryBlock block = attending_block(subject, backend);
   const EntryTables tables = cache->entries(block);
   AttentionState state = empty_state(backend, subject.num_queries(), subject.dv());
   attend(backend, {.keys = subject.head.keys, .values = subject.head.values, .scale = subject.head.scale}, block, tables,

@@ -14,27 +14,11 @@ constexpr Index rate_tokens = 512, rate_seeds = 24, rate_queries = 4;
 
 WeighTokens weigh_with(const Subject& subject, Index n, const std::string& name, const std::vector<Assignment>& settings,
                        Backend& backend) {
-  HeadPrompt head = subject.head;
-  head.keys = head.keys.slice(0, n);
-  head.values = head.values.slice(0, n);
   const MethodInfo& method = find_method(name);
-  const MakeCache make = method.prepare_head(head, method.bind(settings), backend);
+  const MakeCache make = method.prepare_head(first_context(subject.head, n), method.bind(settings), backend);
   return [make, n, &backend](Index budget, std::uint32_t seed) {
-    HeldWeights held{.num = std::vector<double>(static_cast<std::size_t>(n)),
-                     .den = std::vector<double>(static_cast<std::size_t>(n))};
     const auto cache = make(budget, seed);
-    for (const EntryTable& table : cache->entries({})) {
-      const auto ids = backend.read(table.ids);
-      const auto weights = [&](const Buffer<const float>& buffer) {
-        return buffer.present() ? backend.read(buffer) : std::vector<float>(ids.size(), 1);
-      };
-      const std::vector<float> num = weights(table.weight_num), den = weights(table.weight_den);
-      for (std::size_t i = 0; i < ids.size(); ++i) {
-        if (ids[i] < 0) continue;
-        held.num[static_cast<std::size_t>(ids[i])] += double{num[i]};
-        held.den[static_cast<std::size_t>(ids[i])] += double{den[i]};
-      }
-    }
+    HeldWeights held{token_weights(*cache, n, backend)};
     for (const FootprintArray& array : cache->footprint()) held.numbers += static_cast<double>(array.rows * array.cols);
     return held;
   };

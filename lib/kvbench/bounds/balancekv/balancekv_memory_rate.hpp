@@ -5,12 +5,12 @@
 #pragma once
 
 #include <kvbench/bounds/balancekv/balance_walks.hpp>
+#include <kvbench/bounds/balancekv/token_weights.hpp>
 
 namespace kvbench {
 
-/// Weights of the tokens in z and in the denominator, and the numbers that the cache holds.
-struct HeldWeights {
-  std::vector<double> num, den;  ///< [n]
+/// Weights of the tokens, and the numbers that the cache holds.
+struct HeldWeights : TokenWeights {
   double numbers = 0;
 };
 /// The implementation under test.

@@ -51,24 +51,10 @@ double numbers_held(const Subject& subject, const Theorem31Setup& setup, double 
 }
 
 StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend) {
-  HeadPrompt head = subject.head;
-  head.keys = head.keys.slice(0, n);
-  head.values = head.values.slice(0, n);
-  const MakeCache make = stream_method(head, setup, delta, backend);
+  const MakeCache make = stream_method(first_context(subject.head, n), setup, delta, backend);
   return [make, n, &backend](std::uint32_t seed) {
-    StreamWeights weights{.num = std::vector<double>(static_cast<std::size_t>(n)),
-                          .den = std::vector<double>(static_cast<std::size_t>(n))};
     // t and T are given; the budget only has to be large enough for all tokens in both sums.
-    const auto cache = make(2 * n, seed);
-    for (const EntryTable& table : cache->entries({})) {
-      const auto ids = backend.read(table.ids);
-      const auto num = backend.read(table.weight_num), den = backend.read(table.weight_den);
-      for (std::size_t i = 0; i < ids.size(); ++i) {
-        weights.num[static_cast<std::size_t>(ids[i])] += double{num[i]};
-        weights.den[static_cast<std::size_t>(ids[i])] += double{den[i]};
-      }
-    }
-    return weights;
+    return token_weights(*make(2 * n, seed), n, backend);
   };
 }
 

@@ -20,7 +20,7 @@ struct StreamQuery {
   double right_side = 0;      ///< |softmax|_2 |V|_F
   double b_num = 0, b_den = 0;
 
-  double error(const StreamWeights& weights) const {
+  double error(const TokenWeights& weights) const {
     std::vector<double> sum(exact.size());
     double den_sum = 0;
     for (std::size_t i = 0; i < weights.den.size(); ++i) {
@@ -30,7 +30,7 @@ struct StreamQuery {
     for (std::size_t c = 0; c < sum.size(); ++c) sum[c] = sum[c] / den_sum - exact[c];
     return length(sum);
   }
-  double relative_den(const StreamWeights& weights) const {
+  double relative_den(const TokenWeights& weights) const {
     double sum = 0;
     for (std::size_t i = 0; i < weights.den.size(); ++i) sum += (weights.den[i] - 1) * den.rows[i];
     return std::abs(sum) / total;
@@ -51,7 +51,7 @@ class Theorem31Check {
     std::vector<QueryTrials> outputs(queries_.size()), sums(queries_.size());
     for (Index seed = 0; seed < setup_.seeds; ++seed) {
       context_.poll();
-      const StreamWeights weights = sketch_(context_.seed(seed));
+      const TokenWeights weights = sketch_(context_.seed(seed));
       for (std::size_t q = 0; q < queries_.size(); ++q) {
         outputs[q].errors.push_back(queries_[q].error(weights) / queries_[q].right_side);
         sums[q].errors.push_back(queries_[q].relative_den(weights));

@@ -11,6 +11,7 @@
 #include <map>
 
 #include <kvbench/bounds/balancekv/balance_tree.hpp>
+#include <kvbench/bounds/balancekv/token_weights.hpp>
 
 namespace kvbench {
 
@@ -20,12 +21,8 @@ struct Theorem31Setup {
   Index seeds = 400;
 };
 
-/// Weights of the tokens in numerator and denominator.
-struct StreamWeights {
-  std::vector<double> num, den;  ///< [n]
-};
 /// The implementation under test.
-using StreamSketch = std::function<StreamWeights(std::uint32_t seed)>;
+using StreamSketch = std::function<TokenWeights(std::uint32_t seed)>;
 /// `balancekv` on the first `n` tokens; `delta` is the failure probability of each call of the walk.
 StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend);
 

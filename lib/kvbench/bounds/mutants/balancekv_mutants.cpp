@@ -90,8 +90,8 @@ StreamSketch faulty_stream(const Subject& subject, Index n, const Theorem31Setup
     const BalanceSetup configuration{
         .constant = "tight", .delta = delta, .stream = true, .rounds = setup.levels, .t = setup.t, .eps = setup.eps};
     const StreamPlan plan{.prompt = n, .budget = 2 * n, .seed = seed};
-    StreamWeights weights{.num = std::vector<double>(static_cast<std::size_t>(n)),
-                          .den = std::vector<double>(static_cast<std::size_t>(n))};
+    TokenWeights weights{.num = std::vector<double>(static_cast<std::size_t>(n)),
+                         .den = std::vector<double>(static_cast<std::size_t>(n))};
     const OracleRun run = *balance_oracle(subject, plan, configuration, rules);
     for (const HeldEntry& entry : run.times[0].held) {
       weights.num[static_cast<std::size_t>(entry.id)] = entry.num;

@@ -111,9 +111,7 @@ MethodUnderTest registered_method(const std::string& name, const std::vector<Ass
 
 std::vector<Snapshot> observe_stream(const Subject& subject, const StreamPlan& plan, const MethodUnderTest& method,
                                      Backend& backend) {
-  HeadPrompt head = subject.head;
-  head.keys = subject.head.keys.slice(0, plan.prompt);
-  head.values = subject.head.values.slice(0, plan.prompt);
+  HeadPrompt head = first_context(subject.head, plan.prompt);
   if (plan.prompt == 0) head.calibration_keys = subject.head.keys.slice(0, plan.appended);
   const auto cache = method(head, backend)(plan.budget, plan.seed);
   std::vector<Snapshot> times = {observe(*cache, subject, plan.prompt, backend)};

@@ -248,17 +248,11 @@ namespace {
 /// |z - V^T a| / (|a| |V|_op): [query][seed].
 std::vector<std::vector<double>> product_errors(const CheckContext& context, const SubgenValues& values,
                                                 std::span<const SubgenQuery> queries, Index seeds, const Sketcher& sketcher) {
-  std::vector<std::vector<double>> errors(queries.size());
-  for (Index seed = 0; seed < seeds; ++seed) {
-    context.poll();
-    const SubgenSketch sketch = sketcher(context.seed(seed));
-    for (std::size_t q = 0; q < queries.size(); ++q) {
-      const auto a = subgen_exponentials(sketch, static_cast<Index>(q), queries[q].shift);
-      const double away2 = squared_distance(subgen_z(*context.subject, sketch, a), queries[q].product);
-      errors[q].push_back(std::sqrt(away2 / (queries[q].norm2 * values.op2)));
-    }
-  }
-  return errors;
+  return errors_by_query(context, queries.size(), seeds, sketcher, [&](const SubgenSketch& sketch, std::size_t q) {
+    const auto a = subgen_exponentials(sketch, static_cast<Index>(q), queries[q].shift);
+    const double away2 = squared_distance(subgen_z(*context.subject, sketch, a), queries[q].product);
+    return std::sqrt(away2 / (queries[q].norm2 * values.op2));
+  });
 }
 
 void add_literal_product(CheckContext& context, const SubgenValues& values, std::span<const SubgenQuery> queries,

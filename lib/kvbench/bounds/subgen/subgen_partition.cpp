@@ -225,16 +225,10 @@ namespace {
 /// |tau/Z - 1|: [query][seed].
 std::vector<std::vector<double>> tau_errors(const CheckContext& context, std::span<const SubgenQuery> queries, Index seeds,
                                             const Sketcher& sketcher) {
-  std::vector<std::vector<double>> errors(queries.size());
-  for (Index seed = 0; seed < seeds; ++seed) {
-    context.poll();
-    const SubgenSketch sketch = sketcher(context.seed(seed));
-    for (std::size_t q = 0; q < queries.size(); ++q) {
-      const auto a = subgen_exponentials(sketch, static_cast<Index>(q), queries[q].shift);
-      errors[q].push_back(std::abs(subgen_tau(sketch, a) / queries[q].total - 1));
-    }
-  }
-  return errors;
+  return errors_by_query(context, queries.size(), seeds, sketcher, [&](const SubgenSketch& sketch, std::size_t q) {
+    const auto a = subgen_exponentials(sketch, static_cast<Index>(q), queries[q].shift);
+    return std::abs(subgen_tau(sketch, a) / queries[q].total - 1);
+  });
 }
 
 }  // namespace

@@ -12,17 +12,6 @@ namespace {
 
 std::vector<double> widen(const std::vector<float>& x) { return {x.begin(), x.end()}; }
 
-/// One block whose queries attend to all tokens. Its rows are queries of one head: positions only order them.
-QueryBlock block_of(const Subject& subject, Backend& backend) {
-  const Index m = subject.num_queries();
-  const auto last = static_cast<std::int32_t>(subject.tokens());
-  QueryBlock block{.queries = backend.adopt(std::vector(subject.queries), m, subject.d())};
-  for (Index i = 0; i < m; ++i) block.positions.push_back(last + static_cast<std::int32_t>(i));
-  block.first = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(m)), m);
-  block.last = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(m), last), m);
-  return block;
-}
-
 MakeCache prepare(const HeadPrompt& head, const SubgenSetup& setup, Backend& backend) {
   const MethodInfo& method = find_method("subgen");
   return method.prepare_head(head, method.bind(setup.settings()), backend);
@@ -35,7 +24,7 @@ SubgenRunner::SubgenRunner(const Subject& subject, const SubgenSetup& setup, Bac
       setup_(setup),
       backend_(backend),
       make_(prepare(subject.head, setup, backend)),
-      block_(block_of(subject, backend)) {}
+      block_(attending_block(subject, backend)) {}
 
 SubgenSketch SubgenRunner::answered(std::uint32_t seed) const { return read(*make_(setup_.budget, seed), true); }
 
@@ -54,10 +43,7 @@ std::vector<SubgenSketch> SubgenRunner::stream(Index context, Index appended, st
 Footprint SubgenRunner::footprint(Index context) const { return cache_of(context, 0)->footprint(); }
 
 std::unique_ptr<CompressedCache> SubgenRunner::cache_of(Index context, std::uint32_t seed) const {
-  HeadPrompt head = subject_.head;
-  head.keys = subject_.head.keys.slice(0, context);
-  head.values = subject_.head.values.slice(0, context);
-  return prepare(head, setup_, backend_)(setup_.budget, seed);
+  return prepare(first_context(subject_.head, context), setup_, backend_)(setup_.budget, seed);
 }
 
 SubgenSketch SubgenRunner::read(const CompressedCache& cache, bool answers) const {
@@ -78,6 +64,18 @@ SubgenSketch SubgenRunner::read(const CompressedCache& cache, bool answers) cons
   const std::vector<float> den = backend_.read(state.den);
   for (std::size_t i = 0; i < sketch.answers.size(); ++i) sketch.answers[i] /= double{den[i / static_cast<std::size_t>(dv)]};
   return sketch;
+}
+
+std::vector<std::vector<double>> errors_by_query(const CheckContext& context, std::size_t queries, Index trials,
+                                                 const Sketcher& sketcher,
+                                                 const std::function<double(const SubgenSketch&, std::size_t)>& error) {
+  std::vector<std::vector<double>> errors(queries);
+  for (Index trial = 0; trial < trials; ++trial) {
+    context.poll();
+    const SubgenSketch sketch = sketcher(context.seed(trial));
+    for (std::size_t q = 0; q < queries; ++q) errors[q].push_back(error(sketch, q));
+  }
+  return errors;
 }
 
 std::vector<double> subgen_exponentials(const SubgenSketch& sketch, Index query, double shift) {

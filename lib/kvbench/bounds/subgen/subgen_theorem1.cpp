@@ -159,18 +159,15 @@ void check_attention(CheckContext& context, std::string part, const SubgenSetup&
     trials.push_back(std::isnan(eps) ? granted(context, setup, values, query, r)
                                      : QueryTrials{.bound = eps, .trivial = answer_size(query, values)});
   }
-  for (Index seed = 0; seed < seeds; ++seed) {
-    context.poll();
-    const SubgenSketch sketch = sketcher(context.seed(seed));
-    for (std::size_t q = 0; q < queries.size(); ++q) {
-      double error2 = 0;
-      for (std::size_t c = 0; c < queries[q].product.size(); ++c) {
-        const double away = sketch.answers[q * queries[q].product.size() + c] - queries[q].product[c] / queries[q].total;
-        error2 += away * away;
-      }
-      trials[q].errors.push_back(std::sqrt(error2) / unit_of(queries[q], values));
+  const auto errors = errors_by_query(context, queries.size(), seeds, sketcher, [&](const SubgenSketch& sketch, std::size_t q) {
+    double error2 = 0;
+    for (std::size_t c = 0; c < queries[q].product.size(); ++c) {
+      const double away = sketch.answers[q * queries[q].product.size() + c] - queries[q].product[c] / queries[q].total;
+      error2 += away * away;
     }
-  }
+    return std::sqrt(error2) / unit_of(queries[q], values);
+  });
+  for (std::size_t q = 0; q < queries.size(); ++q) trials[q].errors = errors[q];
   CheckRow& row = context.add(CheckKind::theorem, std::move(part));
   row.params = setup.text();
   row.text = "errors over |softmax||V|_op; trivial: answering 0";

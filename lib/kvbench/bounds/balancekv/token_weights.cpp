@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/balancekv/token_weights.hpp>
+
+namespace kvbench {
+
+TokenWeights token_weights(const CompressedCache& cache, Index n, Backend& backend) {
+  TokenWeights held{.num = std::vector<double>(static_cast<std::size_t>(n)),
+                    .den = std::vector<double>(static_cast<std::size_t>(n))};
+  for (const EntryTable& table : cache.entries({})) {
+    const auto ids = backend.read(table.ids);
+    const auto weights = [&](const Buffer<const float>& buffer) {
+      return buffer.present() ? backend.read(buffer) : std::vector<float>(ids.size(), 1);
+    };
+    const std::vector<float> num = weights(table.weight_num), den = weights(table.weight_den);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] < 0) continue;
+      held.num[static_cast<std::size_t>(ids[i])] += double{num[i]};
+      held.den[static_cast<std::size_t>(ids[i])] += double{den[i]};
+    }
+  }
+  return held;
+}
+
+}  // namespace kvbench

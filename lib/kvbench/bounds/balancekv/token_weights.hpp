@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include <kvbench/methods/contract/method.hpp>
+
+namespace kvbench {
+
+/// Weights of the tokens in numerator and denominator.
+struct TokenWeights {
+  std::vector<double> num, den;  ///< [n]
+};
+/// Those of the entries of a cache that hold one of the first n tokens, summed by token. Its entries must not depend on the query.
+TokenWeights token_weights(const CompressedCache& cache, Index n, Backend& backend);
+
+}  // namespace kvbench
