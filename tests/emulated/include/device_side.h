@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <source_location>
 #include <type_traits>
 
 #define __global__
@@ -36,7 +35,12 @@ constexpr int warpSize = 32;
 
 namespace emulated {
 
-using Where = std::source_location;
+/// The line of a caller. std::source_location is missing in clang 14 with libstdc++.
+struct Where {
+  const char* file = "";
+  unsigned line = 0;
+  static constexpr Where current(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) { return {file, line}; }
+};
 
 enum class Sync { barrier, count, any, warp, shuffle, ballot, grid };
 

@@ -176,8 +176,8 @@ std::string Machine::text_of(const Thread& thread) const {
   std::string text = "thread " + std::to_string(thread.number);
   if (thread.done) return text + " has exited";
   if (!thread.waiting) return text + " runs";
-  const std::string file = thread.where.file_name();
-  return text + " at " + file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(thread.where.line());
+  const std::string file = thread.where.file;
+  return text + " at " + file.substr(file.find_last_of('/') + 1) + ":" + std::to_string(thread.where.line);
 }
 
 /// No thread can continue: reports where threads wait, one thread per source line, and which have exited.
@@ -186,7 +186,7 @@ void Machine::report_deadlock(const std::vector<Block*>& blocks) {
   for (const Block* block : blocks) {
     std::vector<std::string> seen;
     for (const Thread& thread : block->threads) {
-      const std::string place = thread.done ? "left" : std::to_string(thread.where.line());
+      const std::string place = thread.done ? "left" : std::to_string(thread.where.line);
       if (std::find(seen.begin(), seen.end(), place) != seen.end()) continue;
       seen.push_back(place);
       text += "; block " + emulated::text_of(block->index) + ": " + text_of(thread);

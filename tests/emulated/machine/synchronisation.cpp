@@ -18,7 +18,7 @@ int Machine::sync_block(Sync kind, bool predicate, Where where) {
   block.predicates = predicate + (block.arrived == 0 ? 0 : block.predicates);
   if (++block.arrived == block.threads.size()) {
     for (Thread& thread : block.threads) {
-      if (thread.sync != kind || thread.where.line() != where.line() || thread.where.file_name() != where.file_name()) {
+      if (thread.sync != kind || thread.where.line != where.line || thread.where.file != where.file) {
         throw Fault("threads of a block wait at different barriers: " + text_of(thread) + ", " + text_of(self));
       }
       thread.bits = block.predicates;
