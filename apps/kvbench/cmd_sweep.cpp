@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
@@ -9,6 +7,7 @@
 #include <kvbench/sweep/run.hpp>
 
 #include "../stop_signals.hpp"
+#include "cells_flags.hpp"
 #include "column_page.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
@@ -20,9 +19,10 @@ namespace {
 using namespace sweep;
 
 struct SweepFlags {
-  std::string file, cells, shard;
+  std::string file, shard;
   std::vector<std::string> traces;
-  bool dry_run = false, resume = false, overwrite = false;
+  bool dry_run = false;
+  CellsFlags cells;
   RunFlags run;
 };
 
@@ -37,29 +37,9 @@ SweepPlan plan(const SweepFlags& options) {
   return plan_sweep(std::move(sweep), run_options(options.run));
 }
 
-/// The cells file: the one that the user names, else one beside the output, else a temporary file (an empty path).
-std::string cells_path(const SweepFlags& options) {
-  if (!options.cells.empty()) return options.cells;
-  const bool to_file = !options.run.output.empty() && options.run.output != "-" && !is_stream(options.run.output);
-  return to_file ? options.run.output + ".cells" : "";
-}
-
-CellsFile open_cells(const SweepFlags& options, const std::string& path) {
-  if (path.empty()) return {path, FrameFile::Mode::scratch};
-  if (options.overwrite) return {path, FrameFile::Mode::overwrite};
-  std::error_code none;  // an empty file may be left from an earlier failure
-  if (!options.resume && std::filesystem::file_size(path, none) > 0 && !none) {
-    throw Error("{}: holds the cells of an earlier run; continue it with --resume, or start again with --overwrite", path);
-  }
-  return {path, FrameFile::Mode::append};
-}
-
 /// Reports on stderr what a resumed sweep finds.
 void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Standing& standing) {
-  if (cells.torn_bytes() > 0) {
-    fmt::print(stderr, "kvbench: {}: {} bytes of an incomplete cell are ignored; the cell is computed again\n", cells.path(),
-               cells.torn_bytes());
-  }
+  report_torn("kvbench", cells.path(), cells.torn_bytes());
   const auto old = cells.layout();
   if (!old) return;
   const bool changed = encode_layout(*old) != encode_layout(layout);
@@ -70,21 +50,9 @@ void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Sta
                  : "");
 }
 
-/// Reports how an interrupted sweep continues; removes a cells file in which nothing has been stored.
-void explain_interruption(const std::string& path) {
-  std::error_code none;
-  if (std::filesystem::file_size(path, none) == 0) {
-    std::filesystem::remove(path, none);
-    fmt::print(stderr, "kvbench: interrupted; no cell was finished\n");
-  } else {
-    fmt::print(stderr, "kvbench: interrupted; the finished cells are kept in {}: continue with the same command and --resume\n",
-               path);
-  }
-}
-
 void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard,
              CellsFile& cells) {
-  if (options.resume) report_resumed(cells, layout, standing_of(plan, layout, shard, cells));
+  if (options.cells.resume) report_resumed(cells, layout, standing_of(plan, layout, shard, cells));
   cells.begin(layout);
   ReplayHooks hooks{.stop = &stop_requested()};
   Progress progress("heads", options.run.quiet);
@@ -105,7 +73,7 @@ std::vector<NamedFile> inputs_of(const SweepPlan& plan) {
 /// Throws Error where a flag is missing or has no meaning beside --shard.
 Shard shard_of(const SweepFlags& options) {
   if (options.shard.empty()) return {};
-  if (options.cells.empty() && !options.dry_run) {
+  if (options.cells.file.empty() && !options.dry_run) {
     throw Error(
         "--shard {}: rows need the cells of all shards; name the cells file of this shard with --cells, and make rows with "
         "`kvbench merge`",
@@ -125,7 +93,7 @@ int run(SweepFlags& options) {
     print(describe(estimate(sweep, shard)));
     return done;
   }
-  const std::string path = cells_path(options);
+  const std::string path = cells_path(options.cells, options.run.output);
   std::optional<SweepTables> tables;
   if (sharded) {
     check_distinct(std::vector<NamedFile>{{"--cells", path}}, inputs_of(sweep));
@@ -134,22 +102,22 @@ int run(SweepFlags& options) {
     tables.emplace(options.file, parts, options.run, inputs_of(sweep), path);
   }
   std::vector<CellsFile> cells;
-  cells.push_back(open_cells(options, path));
+  cells.emplace_back(path, cells_mode(options.cells, path));
   std::optional<AtForcedExit> at_forced_exit;
-  if (!path.empty()) at_forced_exit.emplace([&] { explain_interruption(path); });
+  if (!path.empty()) at_forced_exit.emplace([&] { explain_interruption("kvbench", path); });
   const SweepLayout layout = layout_of(sweep);  // reads every trace completely
   try {
     compute(options, sweep, layout, shard, cells.front());
   } catch (const Interrupted&) {
     if (path.empty()) throw;
-    explain_interruption(path);
+    explain_interruption("kvbench", path);
     return was_interrupted;
   }
   report_device_memory(options.run);
   if (sharded) return done;
   at_forced_exit.reset();
   const int code = tables->finish(collect(layout, cells, options.run.grain));
-  if (options.cells.empty()) cells.front().remove();
+  if (options.cells.file.empty()) cells.front().remove();
   return code;
 }
 
@@ -170,12 +138,7 @@ Command add_sweep(CLI::App& app) {
   flags->add_option("--trace", options->traces, "Use these traces instead of those in the file");
   flags->add_flag("--dry-run", options->dry_run,
                   "Check the file, print the plan and an estimate of time, memory and disk space, and exit");
-  flags->add_option("--cells", options->cells,
-                    "File for the finished cells (default: OUTPUT.cells, removed at the end of the sweep)");
-  CLI::Option* resume =
-      flags->add_flag("--resume", options->resume,
-                      "Continue with the cells in the cells file; the output is identical to that of an uninterrupted sweep");
-  flags->add_flag("--overwrite", options->overwrite, "Discard the cells in the cells file")->excludes(resume);
+  add_cells_flags(flags, options->cells);
   flags->add_option("--shard", options->shard, "Compute part I/N of the cells, such as 1/8, for `kvbench merge`");
   add_run_flags(flags, options->run);
   add_columns_flag(flags, "Print the columns of the CSV of measures and exit (for those of rows: kvbench replay --columns)",

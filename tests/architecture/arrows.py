@@ -32,10 +32,11 @@ ARROWS = {
     "loop": ["replay"],
     "bounds": ["replay"],
     "compare": ["replay"],
-    "eval": ["compare"],
+    "store": ["replay/records"],
+    "eval": ["compare", "store"],
     "config": ["bounds", "compare"],
     "report": ["bounds", "eval"],
-    "sweep": ["config"],
+    "sweep": ["config", "store"],
 }
 SOURCES = (".hpp", ".cpp", ".cu", ".cuh")
 

@@ -2,8 +2,8 @@
 #include <kvbench/sweep/cells_file.hpp>
 
 #include <algorithm>
+#include <set>
 
-#include <kvbench/core/error.hpp>
 #include <kvbench/sweep/check_cells.hpp>
 #include <kvbench/trace/sha256.hpp>
 
@@ -15,27 +15,22 @@ enum Kind : std::uint32_t { layout_kind = 1, cells_kind = 2, measures_kind = 3 }
 }  // namespace
 
 CellsFile::CellsFile(std::string path, FrameFile::Mode mode) : file_(std::move(path), mode) {
-  for (const Frame& frame : file_.frames()) {
-    if (frame.kind == layout_kind)
-      layout_ = frame;
-    else
-      cells_[frame.key] = frame;
+  for (const store::Frame& frame : file_.frames()) {
+    if (frame.kind == layout_kind) layout_key_ = frame.key;
   }
 }
 
-template <class F>
-auto CellsFile::decoded(const Frame& frame, std::uint32_t kind, F decode) const {
-  try {
-    if (frame.kind != kind) throw std::out_of_range("of another kind");
-    return decode(file_.read(frame));
-  } catch (const std::out_of_range& fault) {
-    throw Error("{}: holds cells that this version of kvbench cannot read ({}); compute them again", path(), fault.what());
+std::size_t CellsFile::size() const {
+  std::set<std::string_view> cells;
+  for (const store::Frame& frame : file_.frames()) {
+    if (frame.kind != layout_kind) cells.insert(frame.key);
   }
+  return cells.size();
 }
 
 std::optional<SweepLayout> CellsFile::layout() const {
-  if (!layout_) return std::nullopt;
-  return decoded(*layout_, layout_kind, [](std::string_view bytes) {
+  if (!layout_key_) return std::nullopt;
+  return file_.decoded(*layout_key_, layout_kind, [](std::string_view bytes) {
     SweepLayout layout = decode_layout(bytes);
     check_layout(layout);
     return layout;
@@ -45,28 +40,19 @@ std::optional<SweepLayout> CellsFile::layout() const {
 void CellsFile::begin(const SweepLayout& layout) {
   const std::string bytes = encode_layout(layout);
   const std::string key = trace::Sha256().add(bytes).hex();
-  if (layout_ && layout_->key == key) return;
+  if (layout_key_ == key) return;
   file_.append(layout_kind, key, bytes);
-  layout_ = file_.frames().back();
+  layout_key_ = key;
 }
 
-void CellsFile::append(std::uint32_t kind, const std::string& key, std::string_view payload) {
-  file_.append(kind, key, payload);
-  cells_[key] = file_.frames().back();
-  const auto now = std::chrono::steady_clock::now();
-  if (now - synced_ < std::chrono::seconds(1)) return;  // a killed process loses nothing, a machine failure at most one second
-  synced_ = now;
-  file_.sync();
-}
-
-void CellsFile::add(const std::string& key, CellBlock cells) { append(cells_kind, key, encode_cells(std::move(cells))); }
+void CellsFile::add(const std::string& key, CellBlock cells) { file_.append(cells_kind, key, encode_cells(std::move(cells))); }
 
 void CellsFile::add(const std::string& key, std::vector<MeasureRow> rows) {
-  append(measures_kind, key, encode_measures(std::move(rows)));
+  file_.append(measures_kind, key, encode_measures(std::move(rows)));
 }
 
 CellBlock CellsFile::cells(const StepLayout& step, const CellEntry& entry) const {
-  return decoded(cells_.at(entry.key), cells_kind, [&](std::string_view bytes) {
+  return file_.decoded(entry.key, cells_kind, [&](std::string_view bytes) {
     CellBlock block = decode_cells(bytes);
     check_cells(block, step, entry);
     return block;
@@ -74,7 +60,7 @@ CellBlock CellsFile::cells(const StepLayout& step, const CellEntry& entry) const
 }
 
 std::vector<MeasureRow> CellsFile::measures(const std::string& key) const {
-  return decoded(cells_.at(key), measures_kind, decode_measures);
+  return file_.decoded(key, measures_kind, decode_measures);
 }
 
 const CellsFile* holder(std::span<const CellsFile> files, const std::string& key) {

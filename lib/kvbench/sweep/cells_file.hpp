@@ -2,14 +2,14 @@
 // The finished cells of a sweep, or of a shard of it, by key.
 #pragma once
 
-#include <chrono>
-#include <map>
 #include <optional>
 
+#include <kvbench/store/record_file.hpp>
 #include <kvbench/sweep/codec.hpp>
-#include <kvbench/sweep/frame_file.hpp>
 
 namespace kvbench::sweep {
+
+using store::FrameFile;
 
 class CellsFile {
  public:
@@ -17,7 +17,7 @@ class CellsFile {
   CellsFile(std::string path, FrameFile::Mode mode);
 
   const std::string& path() const { return file_.path(); }
-  std::size_t size() const { return cells_.size(); }  ///< number of cells, including those that the layout no longer lists
+  std::size_t size() const;  ///< number of cells, including those that the layout no longer lists
   std::uint64_t torn_bytes() const { return file_.torn_bytes(); }
 
   /// The layout for which cells were computed last; nothing in a new file. Throws Error where it is not one that kvbench
@@ -26,7 +26,7 @@ class CellsFile {
   /// Stores the layout for which the following cells are computed.
   void begin(const SweepLayout& layout);
 
-  bool has(const std::string& key) const { return cells_.contains(key); }
+  bool has(const std::string& key) const { return file_.has(key); }
   void add(const std::string& key, CellBlock cells);
   void add(const std::string& key, std::vector<MeasureRow> rows);
   /// Throw Error where the file holds under this key another kind of record, or another block than the layout says.
@@ -36,14 +36,8 @@ class CellsFile {
   void remove() const { file_.remove(); }  ///< as FrameFile does
 
  private:
-  void append(std::uint32_t kind, const std::string& key, std::string_view payload);
-  template <class F>
-  auto decoded(const Frame& frame, std::uint32_t kind, F decode) const;
-
-  FrameFile file_;
-  std::map<std::string, Frame> cells_;
-  std::optional<Frame> layout_;
-  std::chrono::steady_clock::time_point synced_ = std::chrono::steady_clock::now();
+  store::RecordFile file_;
+  std::optional<std::string> layout_key_;
 };
 
 /// The first of several files that holds a cell; nullptr where the cell has not been computed.

@@ -6,12 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include <kvbench/sweep/archive.hpp>
+#include <kvbench/store/values.hpp>
 
-namespace kvbench::sweep {
+namespace kvbench::store {
 
-template <>
-inline constexpr std::uint64_t enum_size<Status> = 4;
 template <>
 inline constexpr std::uint64_t enum_size<Protocol> = 4;
 template <>
@@ -44,11 +42,6 @@ template <class A>
 void visit(A& archive, ReplayFrame& v) {
   archive(v.trace, v.sha256, v.model, v.model_layers, v.group, v.prompts, v.methods, v.budgets, v.configurations, v.device,
           v.isa, v.standalone);
-}
-
-template <class A>
-void visit(A& archive, Bytes& v) {
-  archive(v.kv, v.meta, v.fast, v.slow, v.read, v.full);
 }
 
 template <class A>
@@ -119,12 +112,12 @@ void visit(A& archive, MeasureRow& v) {
 }
 
 template <class A>
-void visit(A& archive, CellEntry& v) {
+void visit(A& archive, sweep::CellEntry& v) {
   archive(v.key, v.method, v.heads);
 }
 
 template <class A>
-void visit(A& archive, StepLayout& v) {
+void visit(A& archive, sweep::StepLayout& v) {
   archive(v.run, v.frame, v.heads, v.cells, v.measured, v.measures);
 }
 
@@ -139,35 +132,19 @@ void visit(A& archive, PaperClaim& v) {
 }
 
 template <class A>
-void visit(A& archive, SweepLayout& v) {
+void visit(A& archive, sweep::SweepLayout& v) {
   archive(v.name, v.version, v.commit, v.steps, v.claims);
 }
 
-namespace {
+}  // namespace kvbench::store
 
-template <class T>
-std::string encode(T& value) {
-  ByteWriter writer;
-  writer(value);
-  return std::move(writer.bytes);
-}
+namespace kvbench::sweep {
 
-template <class T>
-T decode(std::string_view bytes) {
-  T value;
-  ByteReader reader(bytes);
-  reader(value);
-  if (!reader.at_end()) throw std::out_of_range("stored values are followed by others");
-  return value;
-}
-
-}  // namespace
-
-std::string encode_layout(SweepLayout layout) { return encode(layout); }
-SweepLayout decode_layout(std::string_view bytes) { return decode<SweepLayout>(bytes); }
-std::string encode_cells(CellBlock cells) { return encode(cells); }
-CellBlock decode_cells(std::string_view bytes) { return decode<CellBlock>(bytes); }
-std::string encode_measures(std::vector<MeasureRow> rows) { return encode(rows); }
-std::vector<MeasureRow> decode_measures(std::string_view bytes) { return decode<std::vector<MeasureRow>>(bytes); }
+std::string encode_layout(SweepLayout layout) { return store::encode(layout); }
+SweepLayout decode_layout(std::string_view bytes) { return store::decode<SweepLayout>(bytes); }
+std::string encode_cells(CellBlock cells) { return store::encode(cells); }
+CellBlock decode_cells(std::string_view bytes) { return store::decode<CellBlock>(bytes); }
+std::string encode_measures(std::vector<MeasureRow> rows) { return store::encode(rows); }
+std::vector<MeasureRow> decode_measures(std::string_view bytes) { return store::decode<std::vector<MeasureRow>>(bytes); }
 
 }  // namespace kvbench::sweep

@@ -2,14 +2,13 @@
 #include <kvbench/sweep/layout.hpp>
 
 #include <algorithm>
-#include <filesystem>
-#include <sstream>
 
 #include <fmt/ranges.h>
 
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/replay/replay.hpp>
+#include <kvbench/store/parameter_files.hpp>
 #include <kvbench/sweep/plan.hpp>
 #include <kvbench/trace/sha256.hpp>
 
@@ -26,23 +25,11 @@ std::string settings_text(const StepLayout& step, const ReplayRequest& r, const 
                      static_cast<int>(r.kv_element));
 }
 
-/// Digests of the files that parameters name, such as chelsea's outlier heads: a cell depends on their content.
-std::string parameter_files(const std::string& params) {
-  std::string digests;
-  std::istringstream settings(params);
-  for (std::string setting; std::getline(settings, setting, ';');) {
-    const std::string value = setting.substr(setting.find('=') + 1);
-    std::error_code none;
-    if (std::filesystem::is_regular_file(value, none)) digests += " " + trace::sha256_of_file(value);
-  }
-  return digests;
-}
-
 /// Every method with its parameters, the content of the files that they name, its budgets and its seeds.
 std::vector<std::string> method_texts(const ReplayFrame& frame) {
   std::vector<std::string> texts;
   for (const ReplayFrame::Method& m : frame.methods)
-    texts.push_back(fmt::format("method {} [{}]{}", m.name, m.params, parameter_files(m.params)));
+    texts.push_back(fmt::format("method {} [{}]{}", m.name, m.params, store::parameter_files(m.params)));
   for (const Configuration& cell : frame.configurations)
     texts[cell.method] += fmt::format(" {}:{}", frame.budgets[cell.budget], cell.seed);
   return texts;

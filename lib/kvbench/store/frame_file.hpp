@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace kvbench::sweep {
+namespace kvbench::store {
 
 /// A frame in the file.
 struct Frame {
@@ -60,4 +60,4 @@ class FrameFile {
   std::vector<Frame> frames_;
 };
 
-}  // namespace kvbench::sweep
+}  // namespace kvbench::store

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace kvbench::sweep {
+namespace kvbench::store {
 
 static_assert(std::endian::native == std::endian::little, "scalars are stored in their byte order in memory");
 
@@ -139,4 +139,21 @@ class ByteReader {
   std::string_view rest_;
 };
 
-}  // namespace kvbench::sweep
+template <class T>
+std::string encode(T& value) {
+  ByteWriter writer;
+  writer(value);
+  return std::move(writer.bytes);
+}
+
+/// Throws std::out_of_range where these are not the bytes of one value.
+template <class T>
+T decode(std::string_view bytes) {
+  T value;
+  ByteReader reader(bytes);
+  reader(value);
+  if (!reader.at_end()) throw std::out_of_range("stored values are followed by others");
+  return value;
+}
+
+}  // namespace kvbench::store

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/sweep/frame_file.hpp>
+#include <kvbench/store/frame_file.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,7 +16,7 @@
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;
-using namespace kvbench::sweep;
+using namespace kvbench::store;
 using trace::test::contains;
 using trace::test::message_of;
 using trace::test::TempFolder;
@@ -121,8 +121,8 @@ TEST_CASE("a file without frames is refused") {
 TEST_CASE("a second writer is refused") {
   const TempFolder folder;
   const FrameFile first(folder / "f", Mode::append);
-  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::append); }), "another sweep is writing this file"));
-  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::overwrite); }), "another sweep is writing this file"));
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::append); }), "another run is writing this file"));
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::overwrite); }), "another run is writing this file"));
   CHECK_NOTHROW(FrameFile(folder / "f", Mode::read));
 }
 

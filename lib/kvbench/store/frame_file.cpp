@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/sweep/frame_file.hpp>
+#include <kvbench/store/frame_file.hpp>
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@
 #include <kvbench/core/temporary_folder.hpp>
 #include <kvbench/trace/sha256.hpp>
 
-namespace kvbench::sweep {
+namespace kvbench::store {
 namespace {
 
 constexpr std::string_view signature = FrameFile::signature;
@@ -122,7 +122,7 @@ void FrameFile::open(Mode mode) {
 
 void FrameFile::open_locked() {
   path_ = target_of(path_);
-  const auto replaced = [&] {  // by the sweep that held the lock before
+  const auto replaced = [&] {  // by the run that held the lock before
     struct stat opened {};
     struct stat named {};
     return ::fstat(fd_, &opened) == 0 && (::stat(path_.c_str(), &named) != 0 || opened.st_ino != named.st_ino);
@@ -134,7 +134,7 @@ void FrameFile::open_locked() {
     regular_file_size(fd_, path_, "a file of cells");
     // A file system without locks returns another error, which is ignored: the lock is a precaution.
     if (::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      throw Error("{}: another sweep is writing this file; wait for it to finish, or name another file", path_);
+      throw Error("{}: another run is writing this file; wait for it to finish, or name another file", path_);
   } while (replaced());
   locked_ = true;
 }
@@ -150,7 +150,7 @@ void FrameFile::scan() {
   std::array<char, signature.size()> start{};
   const std::size_t got = read_some(fd_, start.data(), start.size(), 0);
   if (std::string_view(start.data(), got) != signature.substr(0, got)) {
-    throw Error("{}: is not a file of cells; name one that `kvbench sweep` wrote", path_);
+    throw Error("{}: is not a file of cells; name one that `kvbench sweep` or `kvbench eval` wrote", path_);
   }
   end_ = got == signature.size() ? got : 0;
   Header header;
@@ -200,4 +200,4 @@ void FrameFile::sync() const {
   if (::fdatasync(fd_) != 0 && errno != EINVAL) fail("cannot be written to the disk", errno);
 }
 
-}  // namespace kvbench::sweep
+}  // namespace kvbench::store

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of results that several kinds of stored cells have.
+#pragma once
+
+#include <kvbench/replay/records/results.hpp>
+#include <kvbench/store/archive.hpp>
+
+namespace kvbench::store {
+
+template <>
+inline constexpr std::uint64_t enum_size<Status> = 4;
+
+template <class A>
+void visit(A& archive, Bytes& v) {
+  archive(v.kv, v.meta, v.fast, v.slow, v.read, v.full);
+}
+
+}  // namespace kvbench::store
