@@ -9,17 +9,18 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/output_path.hpp>
+#include <kvbench/eval/eval_raw.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/eval_table.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 #include "../kvbench/output.hpp"
-#include "../kvbench/progress.hpp"
 #include "../llama/convert.hpp"
 #include "../llama/passes.hpp"
-#include "document_run.hpp"
+#include "../stop_signals.hpp"
 #include "documents.hpp"
+#include "run_documents.hpp"
 
 namespace kvbench::kveval {
 namespace {
@@ -57,49 +58,6 @@ void check_memory(const Options& options, const llama::Model& model, Index token
       options.model, weights / (1 << 30), options.f32 ? " in fp32" : "", need / (1 << 30), allowed / (1 << 30));
 }
 
-std::vector<LoopConfiguration> list_configurations(const ReplayRequest& request, EvalResults& results) {
-  std::vector<LoopConfiguration> all;
-  for (const MethodChoice& method : request.methods) {
-    const bool seeded = method.depends_on_seed();
-    for (const Budget& budget : request.budgets) {
-      for (std::size_t s = 0; s < (seeded ? request.seeds.size() : 1); ++s) {
-        all.push_back({method, budget, seeded ? request.seeds[s] : 0});
-        results.configurations.push_back({method.info->name, method.params.text(), budget.text(), seeded, all.back().seed});
-      }
-    }
-  }
-  return all;
-}
-
-std::vector<kvbench::Injection> injections_of(Inject mode, const std::vector<int>& layers) {
-  if (mode == Inject::all || mode == Inject::none) return {{mode, -1}};
-  std::vector<kvbench::Injection> all;
-  for (const int layer : layers) all.push_back({mode, layer});
-  return all;
-}
-
-void run_documents(const Machine& machine, EvalResults& results, app::Progress& progress) {
-  const std::vector<LoopConfiguration> configurations = list_configurations(machine.options.request, results);
-  const auto total = static_cast<Index>(results.documents.size() * configurations.size());
-  double done = 0;
-  for (std::size_t d = 0; d < results.documents.size(); ++d) {
-    EvalDocument& document = results.documents[d];
-    document.without_distant = score_short_context(machine, document.document);
-    DocumentRun run(machine, document.document);
-    const auto injections = injections_of(machine.options.inject, run.layers());
-    for (std::size_t c = 0; c < configurations.size(); ++c) {
-      for (const kvbench::Injection& injection : injections) {
-        EvalCell cell = run.run(configurations[c], injection);
-        cell.configuration = c;
-        cell.document = d;
-        results.cells.push_back(std::move(cell));
-        done += 1.0 / static_cast<double>(injections.size());
-        progress.show(done, total);
-      }
-    }
-  }
-}
-
 std::string formatted(const Options& options, const std::vector<EvalRecord>& records, const app::Output& output) {
   if (options.format == "md") return eval_markdown(records);
   if (app::shows_table(options.format, output)) return eval_terminal(records);
@@ -110,28 +68,58 @@ bool uses_speculation(const ReplayRequest& request) {
   return std::ranges::any_of(request.methods, [](const MethodChoice& m) { return m.info->speculates; });
 }
 
-}  // namespace
+/// The outputs, opened before anything is computed.
+struct Outputs {
+  app::Output table;
+  std::optional<AtomicFile> raw;
+  std::string cells_path;
 
-int evaluate(const Options& options) {
+  explicit Outputs(const Options& options) : table(options.output), cells_path(app::cells_path(options.cells, options.output)) {
+    if (!options.raw.empty()) raw.emplace(options.raw);
+  }
+};
+
+void check_paths(const Options& options) {
   std::vector<NamedFile> inputs{{"the model", options.model}, {"the text", options.text}};
   for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
-  check_distinct(std::vector<NamedFile>{{"-o", options.output}}, inputs);
-  app::Output output(options.output);
-  llama::quiet_llama();
-  llama_backend_init();
-  const int threads = static_cast<int>(thread_count(options.how));
+  check_distinct(
+      std::vector<NamedFile>{
+          {"-o", options.output}, {"--raw", options.raw}, {"the cells file", app::cells_path(options.cells, options.output)}},
+      inputs);
+}
 
-  std::optional<llama::Model> model(options.model);
-  model->refuse_unsupported();
-  EvalResults results;
-  make_documents(options, *model, results);
-  if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(options.model, threads));
+Index longest(const EvalResults& results) {
   Index tokens = 0;
   for (const EvalDocument& document : results.documents) {
     tokens = std::max(tokens, std::ssize(document.document.context) + std::ssize(document.document.scored));
   }
+  return tokens;
+}
+
+void describe(const Options& options, EvalResults& results) {
+  const auto backend = make_backend(options.how);
+  results.model = std::filesystem::path(options.model).filename().string();
+  results.model_sha256 = trace::sha256_of_file(options.model);
+  results.text = std::filesystem::path(options.text.empty() ? options.ids.front() : options.text).filename().string();
+  results.context_tokens = options.context;
+  results.question_inside = options.question_inside;
+  results.device = backend->name();
+  results.isa = backend->isa();
+}
+
+/// Loads the model and evaluates all documents.
+void run_model(const Options& options, EvalCells& cells, EvalResults& results) {
+  llama::quiet_llama();
+  llama_backend_init();
+  const int threads = static_cast<int>(thread_count(options.how));
+  std::optional<llama::Model> model(options.model);
+  model->refuse_unsupported();
+  make_documents(options, *model, results);
+  if (options.f32 && !model->is_f32()) model.emplace(llama::converted_to_f32(options.model, threads));
+  const Index tokens = longest(results);
   check_memory(options, *model, tokens);
-  llama::CaptureOptions wanted = llama::capture_options(*model, captured_layers(options, *model), threads);
+  const std::vector<int> layers = captured_layers(options, *model);
+  llama::CaptureOptions wanted = llama::capture_options(*model, layers, threads);
   wanted.column_sums = true;
   wanted.speculated = uses_speculation(options.request);
   llama::Injector injector(wanted, model->num_layers());
@@ -142,19 +130,30 @@ int evaluate(const Options& options) {
                                   .on_node = llama::Injector::on_node,
                                   .stop = llama::Injector::stop,
                                   .user_data = &injector});
-  const auto backend = make_backend(options.how);
-  results.model = std::filesystem::path(options.model).filename().string();
-  results.model_sha256 = trace::sha256_of_file(options.model);
-  results.text = std::filesystem::path(options.text.empty() ? options.ids.front() : options.text).filename().string();
-  results.context_tokens = options.context;
-  results.question_inside = options.question_inside;
-  results.device = backend->name();
-  results.isa = backend->isa();
+  describe(options, results);
+  run_documents({options, *model, context, injector}, layers, cells, results);
+}
+
+}  // namespace
+
+int evaluate(const Options& options) {
+  check_paths(options);
+  Outputs outputs(options);
+  EvalCells cells(outputs.cells_path, app::cells_mode(options.cells, outputs.cells_path));
+  app::report_torn("kveval", outputs.cells_path, cells.file().torn_bytes());
+  EvalResults results;
   {
-    app::Progress progress("configurations", options.quiet);
-    run_documents({options, *model, context, injector}, results, progress);
+    const app::AtForcedExit at_forced_exit([&] { app::explain_interruption("kveval", outputs.cells_path); });
+    try {
+      run_model(options, cells, results);
+    } catch (const Interrupted&) {
+      app::explain_interruption("kveval", outputs.cells_path);
+      return 130;
+    }
   }
-  output.finish(formatted(options, summarize(results, options.rows), output));
+  if (outputs.raw) write_eval_raw(*outputs.raw, results);
+  outputs.table.finish(formatted(options, summarize(results, options.rows), outputs.table));
+  if (options.cells.file.empty()) cells.file().remove();
   return std::ranges::any_of(results.cells, [](const EvalCell& cell) { return cell.status == Status::failed; }) ? 1 : 0;
 }
 

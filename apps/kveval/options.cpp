@@ -89,6 +89,8 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
   app::add_choice(&app, "--kv-dtype", o.request.kv_element, kv_elements,
                   "Element type of the cache in a deployment, for the byte columns: bf16, f16 or f32");
   app.add_option("-o,--output", o.output, "Output file, written atomically (default: standard output)");
+  app.add_option("--raw", o.raw, "Also write the scores of every token to this HDF5 file (docs/eval.md)")->type_name("FILE");
+  app::add_cells_flags(&app, o.cells);
   app.add_option("--format", o.format, "csv, md or table (default: table on a terminal, else csv)")
       ->check(app::one_of({"csv", "md", "table"}));
   app.add_flag("--per-document", o.rows.documents, "Also write one row per document");

@@ -10,6 +10,8 @@
 #include <kvbench/eval/eval_record.hpp>
 #include <kvbench/replay/plan/request.hpp>
 
+#include "../kvbench/cells_flags.hpp"
+
 namespace kvbench::kveval {
 
 struct Options {
@@ -27,7 +29,8 @@ struct Options {
   bool one_at_a_time = false;
   RunOptions how;
   EvalRows rows;
-  std::string output, format;
+  std::string output, raw, format;
+  app::CellsFlags cells;
   bool times = true, force = false, quiet = false;
 };
 

@@ -8,6 +8,7 @@ import eval_harness
 from eval_harness import evaluate, harness, kveval, number
 
 harness.use_environment()
+import h5py  # noqa: E402
 import numpy  # noqa: E402
 import tiny_model as tiny  # noqa: E402
 from float_reference import Llama  # noqa: E402
@@ -55,7 +56,7 @@ def test_a_forward_pass_in_numpy_with_compressed_caches(folder):
     ids = ids_file(folder)
     tokens = [int(t) for t in ids.read_text().split()][:context + score]
     [row] = evaluate("--ids", ids, "--context", context, "--score", score, "--budget", budget, "--no-f32",
-                     "--method", "sink[sinks=3,reposition=false]", model=model)
+                     "--method", "sink[sinks=3,reposition=false]", "--raw", folder / "raw.h5", model=model)
     full = SinkLlama(model, context, 0, context + score).log_probabilities(tokens, 2)[context:-1]
     short = SinkLlama(model, context, 3, budget - 3).log_probabilities(tokens, 2)[context:-1]
     true = tokens[context + 1:]
@@ -64,6 +65,16 @@ def test_a_forward_pass_in_numpy_with_compressed_caches(folder):
     for name, value in expected.items():
         assert abs(number(row, name) - value) < 1e-5 * max(1, abs(value)), (name, row[name], value)
     assert expected["kl_mean"] > 1e-3, expected
+    with h5py.File(folder / "raw.h5") as raw:   # the same per token
+        [result], [document] = raw["results"].values(), raw["documents"].values()
+        assert document["scored"][:].tolist() == tokens[context:] and raw["cells/0"].attrs["method"].decode() == "sink", dict(raw.attrs)
+        for name, values in {"nll_full": -full[range(score - 1), true], "nll": -short[range(score - 1), true],
+                             "kl": (numpy.exp(full) * (full - short)).sum(-1)}.items():
+            assert numpy.abs(result[name][:] - values).max() < 1e-4, (name, result[name][:], values)
+        assert (result["same_top"][:] == (full.argmax(-1) == short.argmax(-1))).all()
+        assert (result["right_full"][:] == (full.argmax(-1) == true)).all() and result["layers"][:].tolist() == [0, 1]
+        metric = raw.attrs["metrics"].decode().split(",").index("rel_err")
+        assert abs(result["metrics"][:, metric].mean() - number(row, "rel_err_mean")) < 1e-6
 
 
 def test_window_layers_stay_exact(folder):

@@ -130,17 +130,43 @@ def test_bad_input_is_named(folder):
     assert sorted(p.name for p in folder.iterdir()) == ["book.txt", "broken.gguf", "few.ids", "short.txt"]
 
 
-def test_signals_leave_nothing(folder):
+def test_signals_leave_finished_cells_alone(folder):
     out = folder / "out"
     out.mkdir()
-    command = [KVEVAL, harness.MODEL, "--text", text_file(folder), "--method", "h2o", "--context", "3000", "-o", out / "e.csv"]
+    command = [KVEVAL, harness.MODEL, "--text", text_file(folder), "--method", "h2o", "--context", "3000", "-o", out / "e.csv", "--overwrite"]
     for delay in 1, 4:
         process = subprocess.Popen(list(map(str, command)), stderr=subprocess.PIPE, text=True)
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         _, message = process.communicate(timeout=60)
         assert process.returncode == 130 and "interrupted" in message, (process.returncode, message)
-        assert not list(out.iterdir())
+        left = [path.name for path in out.iterdir()]
+        assert left == (["e.csv.cells"] if "--resume" in message else []), (left, message)
+
+
+def test_a_killed_run_is_resumed(folder):
+    """The output is that of a run without interruption, and finished cells are not computed again."""
+    out, cells = folder / "e.csv", folder / "e.csv.cells"
+    arguments = ["--text", text_file(folder), "--context", 600, "--score", 24, "--documents", 2, "--method", "sink,h2o,uniform,chelsea",
+                 "--budget", "25%,12.5%", "--seeds", 2, "--per-document", "--per-layer", "--no-times"]
+    expected = kveval(*arguments)
+    process = subprocess.Popen(list(map(str, [KVEVAL, harness.MODEL, *arguments, "-o", out])), stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and (not cells.exists() or cells.stat().st_size < 30000):
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    finished = cells.stat().st_size
+    assert not out.exists() and finished > 20000, finished
+    assert "--resume" in kveval(*arguments, "-o", out, expect=2)
+    with cells.open("ab") as file:   # the kill came in the middle of a frame
+        file.write(b"half a frame")
+    log = kveval(*arguments, "-o", out, "--resume", "--cells", cells)
+    assert out.read_text() == expected, log
+    assert cells.stat().st_size > finished
+    start = time.monotonic()
+    kveval(*arguments, "-o", folder / "again.csv", "--resume", "--cells", cells)
+    again = time.monotonic() - start
+    assert (folder / "again.csv").read_text() == expected and again < 10, again
 
 
 def test_kvbench_eval_runs_it(folder):

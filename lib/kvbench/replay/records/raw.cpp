@@ -1,37 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/records/raw.hpp>
 
-#include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
-#include <kvbench/trace/hdf5.hpp>
+#include <kvbench/trace/hdf5_output.hpp>
 
 namespace kvbench {
 namespace {
 
 using trace::h5::Object;
-
-template <class T>
-hid_t stored_type() {
-  return std::is_same_v<T, float> ? H5T_IEEE_F32LE : sizeof(T) == 4 ? H5T_STD_I32LE : H5T_STD_I64LE;
-}
-
-template <class Values>
-void write(const Object& group, const char* name, const Values& values, const std::vector<Index>& dims) {
-  using T = std::remove_cvref_t<decltype(*values.data())>;
-  if (values.empty()) return;
-  Object dataset = group.create_dataset(name, stored_type<T>(), {dims.begin(), dims.end()}, {});
-  dataset.write(stored_type<T>(), values.data());
-  dataset.close();
-}
-
-std::string metric_names() {
-  std::string names;
-  for (std::size_t m = 0; m < metric_count; ++m) {
-    if (m > 0) names += ',';
-    names += name_of(static_cast<Metric>(m));
-  }
-  return names;
-}
+using trace::h5::write;
 
 void write_entries(const Object& cell, const RawCell& raw, const trace::TraceInfo& info) {
   const Object entries = cell.create_group("entries");
@@ -110,19 +87,7 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
 
 void write_raw(AtomicFile& file, const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results) {
   reader.sha256();  // before the session, as it opens a session itself
-  {
-    const trace::h5::Session session;
-    try {
-      Object root = Object::create_file(file.temporary(), file.path(), H5F_LIBVER_V110);
-      write_all(root, reader, request, results);
-      root.flush();
-      root.close();
-    } catch (const trace::h5::Failure& failure) {
-      file.empty();
-      throw trace::h5::write_error(failure);
-    }
-  }
-  file.publish();
+  trace::h5::write_file(file, [&](const Object& root) { write_all(root, reader, request, results); });
 }
 
 }  // namespace kvbench

@@ -38,6 +38,15 @@ std::string_view name_of(Metric metric) {
   return names[static_cast<std::size_t>(metric)];
 }
 
+std::string metric_names() {
+  std::string names;
+  for (std::size_t m = 0; m < metric_count; ++m) {
+    if (m > 0) names += ',';
+    names += name_of(static_cast<Metric>(m));
+  }
+  return names;
+}
+
 double Bytes::of(CostKind cost) const {
   switch (cost) {
     case CostKind::memory:

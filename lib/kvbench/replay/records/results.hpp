@@ -43,6 +43,7 @@ enum class Metric {
 };
 inline constexpr std::size_t metric_count = static_cast<std::size_t>(Metric::count);
 std::string_view name_of(Metric metric);
+std::string metric_names();  ///< of all metrics, separated by commas: an attribute of raw results
 
 /// Values of one query row (one query head at one position).
 using MetricRow = std::array<float, metric_count>;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_documents.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/store/parameter_files.hpp>
+
+#include "../kvbench/progress.hpp"
+
+namespace kvbench::kveval {
+namespace {
+
+std::vector<LoopConfiguration> list_configurations(const ReplayRequest& request, EvalResults& results) {
+  std::vector<LoopConfiguration> all;
+  for (const MethodChoice& method : request.methods) {
+    const bool seeded = method.depends_on_seed();
+    for (const Budget& budget : request.budgets) {
+      for (std::size_t s = 0; s < (seeded ? request.seeds.size() : 1); ++s) {
+        all.push_back({method, budget, seeded ? request.seeds[s] : 0});
+        results.configurations.push_back({method.info->name, method.params.text(), budget.text(), seeded, all.back().seed});
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<kvbench::Injection> injections_of(Inject mode, const std::vector<int>& layers) {
+  if (mode == Inject::all || mode == Inject::none) return {{mode, -1}};
+  std::vector<kvbench::Injection> all;
+  for (const int layer : layers) all.push_back({mode, layer});
+  return all;
+}
+
+/// Everything that all cells of a document depend on. Threads and memory change no bit.
+std::string document_text(const Machine& machine, const std::vector<int>& layers, const EvalResults& results,
+                          const TaskDocument& document) {
+  const Options& options = machine.options;
+  const ReplayRequest& request = options.request;
+  return fmt::format("eval {} f32 {} one {} {} {} layers {} protect {},{},{} dense {} element {} context {} scored {}",
+                     results.model_sha256, options.f32, options.one_at_a_time, results.device, results.isa,
+                     fmt::join(layers, ","), request.protect_first, request.protect_last, request.protect_outside,
+                     request.dense_layers, static_cast<int>(request.kv_element), fmt::join(document.context, ","),
+                     fmt::join(document.scored, ","));
+}
+
+/// One document: prefilled when its first missing cell is computed.
+class LazyDocument {
+ public:
+  LazyDocument(const Machine& machine, const std::vector<int>& layers, EvalCells& cells, const EvalResults& results,
+               EvalDocument& document)
+      : machine_(machine),
+        cells_(cells),
+        document_(document),
+        text_(document_text(machine, layers, results, document.document)) {
+    const std::string key = eval_key(text_);
+    if (!cells.has(key)) {
+      EvaluatedDocument known{.without_distant = score_short_context(machine, document.document), .layers = started().layers()};
+      cells.add(key, std::move(known));
+    }
+    EvaluatedDocument known = cells.document(key, predicted());
+    document.without_distant = std::move(known.without_distant);
+    layers_ = std::move(known.layers);
+  }
+
+  const std::vector<int>& layers() const { return layers_; }
+
+  EvalCell cell(const LoopConfiguration& configuration, const kvbench::Injection& injection) {
+    const std::string params = configuration.method.params.text();
+    const std::string key =
+        eval_key(fmt::format("{} method {} [{}]{} {} seed {} inject {} {}", text_, configuration.method.info->name, params,
+                             store::parameter_files(params), configuration.budget.text(), configuration.seed,
+                             name_of(injection.mode), injection.layer));
+    if (!cells_.has(key)) cells_.add(key, started().run(configuration, injection));
+    return cells_.cell(key, predicted());
+  }
+
+ private:
+  std::size_t predicted() const { return document_.document.scored.size() - 1; }
+  DocumentRun& started() {
+    if (!run_) run_.emplace(machine_, document_.document);
+    return *run_;
+  }
+
+  const Machine& machine_;
+  EvalCells& cells_;
+  EvalDocument& document_;
+  std::string text_;
+  std::vector<int> layers_;
+  std::optional<DocumentRun> run_;
+};
+
+}  // namespace
+
+void run_documents(const Machine& machine, const std::vector<int>& layers, EvalCells& cells, EvalResults& results) {
+  const std::vector<LoopConfiguration> configurations = list_configurations(machine.options.request, results);
+  const auto total = static_cast<Index>(results.documents.size() * configurations.size());
+  app::Progress progress("configurations", machine.options.quiet);
+  double done = 0;
+  for (std::size_t d = 0; d < results.documents.size(); ++d) {
+    LazyDocument document(machine, layers, cells, results, results.documents[d]);
+    const auto injections = injections_of(machine.options.inject, document.layers());
+    for (std::size_t c = 0; c < configurations.size(); ++c) {
+      for (const kvbench::Injection& injection : injections) {
+        EvalCell cell = document.cell(configurations[c], injection);
+        cell.configuration = c;
+        cell.document = d;
+        results.cells.push_back(std::move(cell));
+        done += 1.0 / static_cast<double>(injections.size());
+        progress.show(done, total);
+      }
+    }
+  }
+}
+
+}  // namespace kvbench::kveval

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/eval/eval_raw.hpp>
+
+#include <kvbench/core/version.hpp>
+#include <kvbench/trace/hdf5_output.hpp>
+
+namespace kvbench {
+namespace {
+
+using trace::h5::Object;
+using trace::h5::write;
+
+/// One member of all items, as numbers of type T.
+template <class T, class Items, class Member>
+std::vector<T> column(const Items& items, Member member) {
+  std::vector<T> values;
+  for (const auto& item : items) values.push_back(static_cast<T>(std::invoke(member, item)));
+  return values;
+}
+
+void write_document(const Object& group, const EvalResults& results, const EvalDocument& document) {
+  const TaskDocument& task = document.document;
+  group.set("name", task.name);
+  group.set("task", results.tasks[document.task]->name);
+  write(group, "context", task.context, {std::ssize(task.context)});
+  write(group, "scored", task.scored, {std::ssize(task.scored)});
+  std::vector<std::int64_t> spans;
+  for (const ScoredSpan& span : task.spans) spans.insert(spans.end(), {span.begin, span.end});
+  write(group, "spans", spans, {std::ssize(task.spans), 2});
+  write(group, "depth", column<double>(task.spans, &ScoredSpan::depth), {std::ssize(task.spans)});
+  const std::vector<Index> shape{std::ssize(document.without_distant)};
+  write(group, "short_nll", column<double>(document.without_distant, &ShortScore::nll), shape);
+  write(group, "short_right", column<std::uint8_t>(document.without_distant, &ShortScore::right), shape);
+}
+
+void write_layers(const Object& group, const std::vector<LayerErrors>& layers) {
+  const Index count = std::ssize(layers);
+  std::vector<double> metrics;
+  for (const LayerErrors& errors : layers) metrics.insert(metrics.end(), errors.metrics.begin(), errors.metrics.end());
+  write(group, "layers", column<std::int64_t>(layers, &LayerErrors::layer), {count});
+  write(group, "metrics", metrics, {count, static_cast<Index>(metric_count)});
+  write(group, "drift", column<double>(layers, &LayerErrors::drift), {count});
+  write(group, "residual", column<double>(layers, &LayerErrors::residual), {count});
+}
+
+void write_result(const Object& group, const EvalCell& cell) {
+  group.set("document", static_cast<std::int64_t>(cell.document));
+  group.set("cell", static_cast<std::int64_t>(cell.configuration));
+  group.set("inject", std::string(name_of(cell.injection.mode)));
+  if (cell.injection.layer >= 0) group.set("inject_layer", cell.injection.layer);
+  group.set("status", std::string(name_of(cell.status)));
+  if (!cell.reason.empty()) group.set("reason", cell.reason);
+  if (cell.status != Status::ok) return;
+  group.set("budget_tokens", cell.budget_tokens);
+  group.set("kept_tokens", cell.kept_tokens);
+  group.set("total_bytes", cell.bytes.of(CostKind::memory));
+  group.set("full_bytes", cell.bytes.full);
+  group.set("bytes_read", cell.bytes.of(CostKind::read));
+  const std::vector<Index> shape{std::ssize(cell.tokens)};
+  write(group, "kl", column<double>(cell.tokens, &TokenScore::kl), shape);
+  write(group, "nll", column<double>(cell.tokens, &TokenScore::nll), shape);
+  write(group, "nll_full", column<double>(cell.tokens, &TokenScore::nll_full), shape);
+  write(group, "same_top", column<std::uint8_t>(cell.tokens, &TokenScore::same_top), shape);
+  write(group, "right", column<std::uint8_t>(cell.tokens, &TokenScore::right), shape);
+  write(group, "right_full", column<std::uint8_t>(cell.tokens, &TokenScore::right_full), shape);
+  write_layers(group, cell.layers);
+}
+
+void write_results(const Object& root, const EvalResults& results) {
+  root.set("kvbench_eval", std::string("1.0"));
+  root.set("model", results.model);
+  root.set("model_sha256", results.model_sha256);
+  root.set("text", results.text);
+  root.set("question", std::string(results.question_inside ? "inside" : "outside"));
+  root.set("device", results.device);
+  root.set("isa", results.isa);
+  root.set("version", std::string(version()));
+  root.set("commit", std::string(commit()));
+  root.set("metrics", metric_names());
+  const Object documents = root.create_group("documents");
+  for (std::size_t d = 0; d < results.documents.size(); ++d) {
+    write_document(documents.create_group(std::to_string(d)), results, results.documents[d]);
+  }
+  const Object cells = root.create_group("cells");
+  for (std::size_t c = 0; c < results.configurations.size(); ++c) {
+    const EvalConfiguration& key = results.configurations[c];
+    const Object cell = cells.create_group(std::to_string(c));
+    cell.set("method", key.method);
+    cell.set("params", key.params);
+    cell.set("budget", key.budget);
+    cell.set("seed", static_cast<std::int64_t>(key.seed));
+    cell.set("seeded", std::int64_t{key.seeded});
+  }
+  const Object all = root.create_group("results");
+  for (std::size_t r = 0; r < results.cells.size(); ++r) write_result(all.create_group(std::to_string(r)), results.cells[r]);
+}
+
+}  // namespace
+
+void write_eval_raw(AtomicFile& file, const EvalResults& results) {
+  trace::h5::write_file(file, [&](const Object& root) { write_results(root, results); });
+}
+
+}  // namespace kvbench
