@@ -4,7 +4,7 @@ OUT    := out
 JOBS   := $(shell nproc)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build program run test figures validate demo eval lint format bench scaling docs nightly gpu-check slurm-check parallel-check install clean
+.PHONY: help setup build program run test figures validate demo eval findings lint format bench scaling docs nightly gpu-check slurm-check parallel-check install clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ demo: ## record a trace of a real model with kvdump and replay it (downloads the
 
 eval: ## run methods inside a real model and measure its output (downloads the model and builds llama.cpp once): writes out/eval.csv and out/eval.html
 	@scripts/eval
+
+findings: ## measure every method inside two models on three texts (one to two hours, resumable), and write docs/findings.md
+	@scripts/findings
 
 lint: setup ## check formatting and run clang-tidy on the library
 	@scripts/lint

@@ -95,7 +95,7 @@ Figure growth_figure(const EvalSection& section, const std::string& budget) {
 using ByDocument = std::map<std::string, double>;
 
 struct SingleLayers {
-  const EvalRow* first = nullptr;
+  const EvalRow* first = nullptr;           ///< over all documents, where there is one
   std::map<std::int64_t, double> by_layer;  ///< KL over all documents with injection in this layer alone
   ByDocument sum;                           ///< of these, by document
 };
@@ -123,7 +123,8 @@ void add_additivity(const EvalSection& section, const std::string& task, const s
     for (const char* document : {"all", ""}) {
       for (const EvalRow* row : section.find(task, document, "all")) {
         if (row->name() != name || row->budget != budget) continue;
-        if (row->document == "all") all = row->kl;
+        // Runs with other numbers of documents have other documents.
+        if (row->document == "all" && row->number("documents") == single.first->number("documents")) all = row->kl;
         const auto sum = single.sum.find(row->document);
         if (row->document != "all" && sum != single.sum.end()) sums.push_back(sum->second), together.push_back(row->kl);
       }

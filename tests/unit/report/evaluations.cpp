@@ -20,6 +20,7 @@ struct EvalLine {
   double kl = 1, error = 0.5, recall = 0.5;
   Injection injection = {};
   std::optional<std::int64_t> layer = {};
+  Index documents = 2;
 };
 
 EvalRecord made_record(const EvalLine& line) {
@@ -28,7 +29,7 @@ EvalRecord made_record(const EvalLine& line) {
   r.context_tokens = 4096, r.device = "cpu", r.isa = "avx2";
   r.injection = line.injection, r.layer = line.layer;
   r.method = line.method, r.budget = line.budget;
-  r.documents = 2, r.seeds = 1, r.tokens = 100;
+  r.documents = line.documents, r.seeds = 1, r.tokens = 100;
   r.bytes = {.kv = 20, .meta = 5, .full = 100};
   r.kl = {line.kl, 0.9 * line.kl, 1.1 * line.kl};
   r.nll_difference = {line.kl / 2, 0, line.kl};
@@ -156,6 +157,10 @@ TEST_CASE("depth: growth, additivity and sensitivity appear where the rows have 
   CHECK(has(text, "| text | sink | 0 | 6 | 3 | 2 |"));
   CHECK(has(text, "| text | sink | 1 | 8 | 4 | 1.6 |"));  // 8 / 5
   CHECK(has(text, "Sensitivity of layers at a budget of 25%mem"));
+  for (EvalLine& line : lines) {
+    if (line.injection.mode == Inject::one && std::string(line.document) == "all") line.documents = 3;
+  }
+  CHECK_FALSE(has(markdown_of({csv_of_lines(lines)}), "Sum of the KL of single layers"));
 }
 
 TEST_CASE("several files join; a row that a file has twice is an error") {
