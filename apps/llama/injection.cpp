@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "injection.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include <kvbench/core/error.hpp>
@@ -72,8 +74,22 @@ bool Injector::stop(void* self) {
   return injector.error_ || Capture::stop(&injector.capture_);
 }
 
+void Injector::note_weights(const ggml_tensor* node) {
+  if (const auto layer = projected_layer(node)) {
+    projections_[*layer] = node->src[0];
+    projected_ = node, projected_layer_ = *layer;
+  } else if (node->op == GGML_OP_GET_ROWS && node->src[0] == projected_) {  // the last layer goes on with the rows of outputs
+    projected_ = node;
+  } else if (node->op == GGML_OP_RMS_NORM && node->src[0] == projected_) {
+    normalised_ = node;
+  } else if (node->op == GGML_OP_MUL && normalised_ != nullptr && node->src[0] == normalised_) {
+    output_norms_[projected_layer_] = {float_parameter(normalised_, 0), node->src[1]};
+    normalised_ = nullptr;
+  }
+}
+
 bool Injector::asks(const ggml_tensor* node) {
-  if (const auto layer = projected_layer(node)) projections_[*layer] = node->src[0];
+  note_weights(node);
   const bool captured = Capture::on_node(const_cast<ggml_tensor*>(node), true, &capture_);
   const auto name = parse_node_name(node->name);
   if (!scoring_ || !name || name->layer >= num_layers_) return captured;
@@ -105,33 +121,46 @@ void Injector::replace_outputs(ggml_tensor* node, int layer) {
     throw Error("layer {}: its attention output cannot be replaced: the node '{}' has another shape or type", layer,
                 node->name);
   }
-  std::vector<float> rows(replacement.outputs.size()), delta(rows.size());
-  for (std::int64_t h = 0; h < heads; ++h) {
-    for (std::int64_t i = 0; i < m; ++i) {
-      for (std::int64_t c = 0; c < dv; ++c) {
-        const std::int64_t from = (h * m + i) * dv + c, to = (i * heads + h) * dv + c;
-        rows[to] = replacement.outputs[from];
-        delta[to] = rows[to] - replacement.exact[from];
-      }
+  const auto by_token = [&](const std::vector<float>& by_head) {
+    std::vector<float> rows(by_head.size());
+    for (std::int64_t h = 0; h < heads; ++h) {
+      for (std::int64_t i = 0; i < m; ++i)
+        std::copy_n(by_head.begin() + (h * m + i) * dv, dv, rows.begin() + (i * heads + h) * dv);
     }
-  }
-  layers_[layer].residual = residual_shares(node, delta, layer);
+    return rows;
+  };
+  const std::vector<float> rows = by_token(replacement.outputs);
+  layers_[layer].residual = residual_shares(rows, by_token(replacement.exact), layer);
   if (replacement.inject) ggml_backend_tensor_set(node, rows.data(), 0, rows.size() * sizeof(float));
 }
 
-std::vector<double> Injector::residual_shares(const ggml_tensor* node, const std::vector<float>& delta, int layer) {
-  const ggml_tensor* stream = residual_streams_[layer];
-  ggml_tensor* projection = projections_[layer];
-  if (stream == nullptr || projection == nullptr) return {};
+std::vector<float> Injector::added(const std::vector<float>& outputs, int layer) {
   const ggml_context_ptr context = CpuGraph::nodes();
-  ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, node->ne[0], count_);
-  const std::vector<float> added =
-      graph_.run(context.get(), ggml_mul_mat(context.get(), projection, input), {{input, std::as_bytes(std::span(delta))}});
+  ggml_tensor* projection = projections_[layer];
+  ggml_tensor* input = ggml_new_tensor_2d(context.get(), GGML_TYPE_F32, projection->ne[0], count_);
+  ggml_tensor* result = ggml_mul_mat(context.get(), projection, input);
+  if (const auto norm = output_norms_.find(layer); norm != output_norms_.end()) {
+    result = ggml_mul(context.get(), ggml_rms_norm(context.get(), result, norm->second.eps), norm->second.weight);
+  }
+  return graph_.run(context.get(), result, {{input, std::as_bytes(std::span(outputs))}});
+}
+
+std::vector<double> Injector::residual_shares(const std::vector<float>& outputs, const std::vector<float>& exact, int layer) {
+  const ggml_tensor* stream = residual_streams_[layer];
+  if (stream == nullptr || projections_[layer] == nullptr) return {};
+  std::vector<float> difference(outputs.size());
+  std::ranges::transform(outputs, exact, difference.begin(), std::minus());
+  if (output_norms_.contains(layer)) {  // otherwise the projection is linear, and loses no digits to the subtraction
+    difference = added(outputs, layer);
+    std::ranges::transform(difference, added(exact, layer), difference.begin(), std::minus());
+  } else {
+    difference = added(difference, layer);
+  }
   const HeadRows streams(stream, 1);
-  const std::size_t width = added.size() / static_cast<std::size_t>(count_);
+  const std::size_t width = difference.size() / static_cast<std::size_t>(count_);
   std::vector<double> shares;
   for (int i = 0; i < count_; ++i) {
-    const std::span row = std::span(added).subspan(static_cast<std::size_t>(i) * width, width);
+    const std::span row = std::span(difference).subspan(static_cast<std::size_t>(i) * width, width);
     shares.push_back(norm(row) / norm({streams.row(i, 0), static_cast<std::size_t>(streams.dim)}));
   }
   return shares;

@@ -24,8 +24,9 @@ using Replace = std::function<Replacement(const LayerCapture&)>;
 /// One layer in one pass; m tokens.
 struct LayerPass {
   std::vector<float> hidden;     ///< [m, width] after the layer; empty where the graph does not name it (l_out)
-  std::vector<double> residual;  ///< [m] |W_O delta| / |x|: delta, the replacement minus the exact attention output at this
-                                 ///< state; x, the residual stream to which it is added. Empty where nothing was computed.
+  std::vector<double> residual;  ///< [m] |a - a*| / |x|: a, what the layer adds to the residual stream x with the replacement,
+      ///< that is W_O z, normalised where the model does so; a*, the same of the exact attention output
+      ///< at this state. Empty where nothing was computed.
 };
 
 /// The callbacks of a llama context, with capture. For each prompt capture().start_prompt(); for each batch capture().begin_batch(),
@@ -53,7 +54,14 @@ class Injector {
   bool asks(const ggml_tensor* node);
   void take(ggml_tensor* node);
   void replace_outputs(ggml_tensor* node, int layer);
-  std::vector<double> residual_shares(const ggml_tensor* node, const std::vector<float>& delta, int layer);
+  /// The norm that some models (gemma3) apply to the projected attention output before they add it to the residual stream.
+  struct OutputNorm {
+    float eps = 0;
+    ggml_tensor* weight = nullptr;
+  };
+  void note_weights(const ggml_tensor* node);
+  std::vector<float> added(const std::vector<float>& outputs, int layer);
+  std::vector<double> residual_shares(const std::vector<float>& outputs, const std::vector<float>& exact, int layer);
 
   Capture capture_;
   CpuGraph graph_;
@@ -62,7 +70,10 @@ class Injector {
   int count_ = 0;
   Replace replace_;
   std::vector<LayerPass> layers_;
-  std::map<int, ggml_tensor*> projections_;             ///< W_O by layer; weights outlive graphs
+  std::map<int, ggml_tensor*> projections_;                         ///< W_O by layer; weights outlive graphs
+  std::map<int, OutputNorm> output_norms_;                          ///< by layer
+  const ggml_tensor *projected_ = nullptr, *normalised_ = nullptr;  ///< the nodes of the layer that is being asked for
+  int projected_layer_ = 0;
   std::map<int, const ggml_tensor*> residual_streams_;  ///< of this pass, by layer
   std::exception_ptr error_;
 };
