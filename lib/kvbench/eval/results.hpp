@@ -40,7 +40,7 @@ struct LayerErrors {
   std::array<double, metric_count> metrics = no_metrics;
   double drift = NAN;  ///< |h - h_full| / |h_full| of the hidden state after the layer, mean over the scored tokens
   double residual =
-      NAN;  ///< |W_O delta| / |residual stream|, delta: error of the attention output; mean over the scored tokens
+      NAN;  ///< |a - a*| / |residual stream|, a: what attention adds to it after W_O and norm; mean over the scored tokens
 };
 
 /// One configuration on one document.

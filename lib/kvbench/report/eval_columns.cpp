@@ -141,7 +141,10 @@ void add_errors(EvalColumns& c) {
       "|h - h_full| / |h_full| of the hidden state after the layer (of rows over all layers: after the last one), mean over "
       "tokens",
       &EvalRecord::drift);
-  add("residual_err", "|W_O d| / |residual stream|, d: error of the attention output; mean over tokens and layers",
+  add("residual_err",
+      "|a - a*| / |residual stream|: a, what attention adds to it after W_O and, where the model has one, a norm; a*, the same "
+      "of the "
+      "exact output at the model's current state; mean over tokens and layers",
       &EvalRecord::residual);
   for (std::size_t m = 0; m < metric_count; ++m) {
     const auto metric = static_cast<Metric>(m);

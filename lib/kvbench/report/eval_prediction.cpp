@@ -79,7 +79,7 @@ std::vector<MetricPrediction> predictions_of(const EvalSection& section) {
     const auto metric = static_cast<Metric>(m);
     out.push_back({std::string(name_of(metric)), doc_of_metric(metric), prediction_of(section, std::string(name_of(metric)))});
   }
-  out.push_back({residual_metric, "error of the attention output after W_O, relative to the residual stream",
+  out.push_back({residual_metric, "error of what attention adds to the residual stream, relative to the stream",
                  prediction_of(section, residual_metric)});
   std::erase_if(out, [](const MetricPrediction& p) { return p.prediction.pairs == 0; });
   std::ranges::stable_sort(out, std::greater{}, [](const MetricPrediction& p) {
