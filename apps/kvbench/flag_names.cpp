@@ -44,6 +44,7 @@ constexpr Flag flags[] = {
     {"eval", "score_tokens", "--score"},
     {"eval", "documents", "--documents"},
     {"eval", "questions", "--questions"},
+    {"eval", "chat", "--chat"},
     // comparisons and checks
     {"", "a", "--a"},
     {"", "b", "--b"},

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "documents.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include <kvbench/core/error.hpp>
 
+#include "../llama/chat.hpp"
 #include "../llama/texts.hpp"
 
 namespace kvbench::kveval {
@@ -18,10 +20,22 @@ TaskDocument from_ids(const Options& options, const std::string& path, const lla
                 ids.size(), options.context, options.score, options.context + options.score);
   }
   const auto end = ids.begin() + options.context;
+  const std::vector<std::int32_t> prefix = model.has_tokenizer() ? model.prefix() : std::vector<std::int32_t>();
+  const bool has_prefix = std::ranges::equal(prefix, std::span(ids).first(prefix.size()));
   return {.name = std::filesystem::path(path).stem().string(),
           .context = {ids.begin(), end},
+          .beginning = has_prefix ? std::ssize(prefix) : 0,
           .scored = {end, end + options.score},
           .spans = {{1, options.score, NAN}}};
+}
+
+void use_chat(const llama::Model& model, TaskRequest& request) {
+  const llama::ChatTexts texts = llama::chat_texts(model);
+  const auto tokenize = [&model](const std::string& text) { return model.tokenize_controls(text); };
+  request.chat = ChatTemplate{texts.before, texts.after, texts.between, tokenize};
+  const std::vector<int> before = tokenize(texts.before);
+  const bool has_prefix = !before.empty() && request.prefix == std::vector{before.front()};
+  if (has_prefix) request.prefix.clear();  // some templates begin with the BOS token
 }
 
 TaskRequest task_request(const Options& options, const llama::Model& model) {
@@ -37,6 +51,7 @@ TaskRequest task_request(const Options& options, const llama::Model& model) {
   request.score_tokens = options.score;
   request.questions = options.questions;
   request.question_inside = options.question_inside;
+  if (options.chat) use_chat(model, request);
   return request;
 }
 
@@ -58,10 +73,8 @@ void make_documents(const Options& options, const llama::Model& model, EvalResul
   }
 }
 
-std::vector<std::int32_t> short_context_of(const llama::Model& model, const TaskDocument& document) {
-  TaskRequest request;
-  request.prefix = model.has_tokenizer() ? model.prefix() : std::vector<int>();
-  return short_context(request, document, std::max<Index>(2, std::ssize(document.context) / 10));
+std::vector<std::int32_t> short_context_of(const llama::Model&, const TaskDocument& document) {
+  return short_context(document, std::max<Index>(2, std::ssize(document.context) / 10));
 }
 
 }  // namespace kvbench::kveval

@@ -52,6 +52,8 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
   app.add_option("--question", lists.question, "Whether the context that is compressed ends with the question: inside, outside")
       ->check(app::one_of({"inside", "outside"}))
       ->capture_default_str();
+  app.add_flag("--chat", o.chat,
+               "Write the documents as conversations, with the chat template of the model; for tasks with questions");
   app.add_option("--document-seed", o.document_seed, "Seed of the random choices of the documents")->capture_default_str();
 }
 
@@ -103,6 +105,8 @@ void resolve(Options& o, const Lists& lists) {
   if (o.model.empty()) throw Error("no model was given: give the path of a GGUF file");
   if (lists.methods.empty()) throw Error("no method was given: give --method");
   if (o.text.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
+  if (o.chat && !o.ids.empty())
+    throw Error("--chat is for the tasks of --text; documents of --ids are used as they are: leave it out");
   o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
   o.question_inside = lists.question == "inside";
   o.request.methods = config::parse_methods(lists.methods, lists.settings);

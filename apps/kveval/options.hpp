@@ -22,6 +22,7 @@ struct Options {
   Index documents = 4, context = 4096, score = 256, questions = 4;
   std::uint32_t document_seed = 0;
   bool question_inside = false;
+  bool chat = false;                 ///< documents of tasks are conversations in the form of the model's chat template
   ReplayRequest request;             ///< methods, budgets, seeds, protected tokens, dense layers, element type of the cache
   std::vector<std::int64_t> layers;  ///< in which methods run; empty: all
   Inject inject = Inject::all;

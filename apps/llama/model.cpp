@@ -79,9 +79,11 @@ std::optional<std::string> Model::metadata(std::string key) const {
 
 bool Model::has_tokenizer() const { return llama_vocab_type(llama_model_get_vocab(model_.get())) != LLAMA_VOCAB_TYPE_NONE; }
 
-std::vector<std::int32_t> Model::tokenize(const std::string& text) const { return tokens_of(text, true); }
+std::vector<std::int32_t> Model::tokenize(const std::string& text) const { return tokens_of(text, true, false); }
 
-std::vector<std::int32_t> Model::tokenize_piece(const std::string& text) const { return tokens_of(text, false); }
+std::vector<std::int32_t> Model::tokenize_piece(const std::string& text) const { return tokens_of(text, false, false); }
+
+std::vector<std::int32_t> Model::tokenize_controls(const std::string& text) const { return tokens_of(text, false, true); }
 
 std::vector<std::int32_t> Model::prefix() const {
   const llama_vocab* vocab = llama_model_get_vocab(model_.get());
@@ -89,12 +91,12 @@ std::vector<std::int32_t> Model::prefix() const {
   return {llama_vocab_bos(vocab)};
 }
 
-std::vector<std::int32_t> Model::tokens_of(const std::string& text, bool add_special) const {
+std::vector<std::int32_t> Model::tokens_of(const std::string& text, bool add_special, bool parse_special) const {
   const llama_vocab* vocab = llama_model_get_vocab(model_.get());
   const auto length = static_cast<std::int32_t>(text.size());
-  const int needed = -llama_tokenize(vocab, text.data(), length, nullptr, 0, add_special, false);
+  const int needed = -llama_tokenize(vocab, text.data(), length, nullptr, 0, add_special, parse_special);
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(std::max(needed, 0)));
-  llama_tokenize(vocab, text.data(), length, tokens.data(), needed, add_special, false);
+  llama_tokenize(vocab, text.data(), length, tokens.data(), needed, add_special, parse_special);
   return tokens;
 }
 

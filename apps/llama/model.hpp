@@ -35,6 +35,8 @@ class Model {
   std::vector<std::int32_t> tokenize(const std::string& text) const;
   /// The same without what the tokeniser adds at the beginning or end.
   std::vector<std::int32_t> tokenize_piece(const std::string& text) const;
+  /// The same where the texts of control tokens stand for the tokens, as in chat templates.
+  std::vector<std::int32_t> tokenize_controls(const std::string& text) const;
   /// What the tokeniser adds at the beginning of a text (BOS), or nothing.
   std::vector<std::int32_t> prefix() const;
   std::int32_t vocabulary_size() const;
@@ -50,7 +52,7 @@ class Model {
   llama_model* handle() const { return model_.get(); }
 
  private:
-  std::vector<std::int32_t> tokens_of(const std::string& text, bool add_special) const;
+  std::vector<std::int32_t> tokens_of(const std::string& text, bool add_special, bool parse_special) const;
 
   struct Free {
     void operator()(llama_model* model) const { llama_model_free(model); }

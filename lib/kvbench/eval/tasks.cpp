@@ -7,6 +7,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
+#include <kvbench/eval/tasks/assemble.hpp>
 #include <kvbench/eval/tasks/common_words.hpp>
 #include <kvbench/eval/tasks/lines.hpp>
 #include <kvbench/eval/tasks/multikey.hpp>
@@ -23,6 +24,14 @@ constexpr Index least_context = 32, most_questions = 32, most_documents = 100'00
 
 void require_range(const char* field, Index value, Index least, Index most) {
   if (value < least || value > most) throw Error("`{}` {}: must be from {} to {}", field, value, least, most);
+}
+
+std::vector<std::string> tasks_with_questions() {
+  std::vector<std::string> names;
+  for (const TaskInfo& task : all_tasks()) {
+    if (task.exact_match) names.push_back(task.name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -65,10 +74,15 @@ std::vector<TaskDocument> make_documents(const TaskInfo& task, const TaskRequest
   require_range("context_tokens", request.context_tokens, least_context + std::ssize(request.prefix), Index{1} << 30);
   require_range("score_tokens", request.score_tokens, 2, most_scored_tokens);
   require_range("questions", request.questions, 1, most_questions);
+  if (request.chat && !task.exact_match) {
+    throw Error("`chat`: task {} has no questions, and so no form as a chat; leave `chat` out, or choose among {}", task.name,
+                listed(tasks_with_questions()));
+  }
   std::vector<TaskDocument> out;
   for (Index d = 0; d < request.documents; ++d) {
     out.push_back(task.make(request, d));
     out.back().name = fmt::format("{}-{}", task.name, d);
+    out.back().beginning = std::ssize(beginning(request));
     if (std::ssize(out.back().scored) > most_scored_tokens) {
       throw Error("`questions` {}: task {} would score {} tokens, more than {}; ask fewer questions", request.questions,
                   task.name, out.back().scored.size(), most_scored_tokens);
@@ -77,8 +91,8 @@ std::vector<TaskDocument> make_documents(const TaskInfo& task, const TaskRequest
   return out;
 }
 
-std::vector<int> short_context(const TaskRequest& request, const TaskDocument& document, Index tokens) {
-  std::vector<int> out = request.prefix;
+std::vector<int> short_context(const TaskDocument& document, Index tokens) {
+  std::vector<int> out(document.context.begin(), document.context.begin() + document.beginning);
   const Index last = std::clamp(tokens - std::ssize(out), Index{0}, std::ssize(document.context) - std::ssize(out));
   out.insert(out.end(), document.context.end() - last, document.context.end());
   return out;

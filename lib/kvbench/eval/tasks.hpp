@@ -53,6 +53,8 @@ struct ScoredSpan {
 struct TaskDocument {
   std::string name;          ///< "passkey-0"
   std::vector<int> context;  ///< [context_tokens]
+  /// The first tokens of the context that a shorter one needs too: the prefix, and what a chat has before the first message.
+  Index beginning = 0;
   /// At most `most_scored_tokens`, at least 2. The first one is not predicted (its logits come from the last context token,
   /// which no method has compressed), so the logits at scored[i] predict scored[i + 1].
   std::vector<int> scored;
@@ -61,9 +63,9 @@ struct TaskDocument {
 };
 inline constexpr Index most_scored_tokens = 512;
 
-/// The context of the short-context pass, which shows which tokens need the distant context: the prefix and the last tokens of
-/// the context, `tokens` in total.
-std::vector<int> short_context(const TaskRequest& request, const TaskDocument& document, Index tokens);
+/// The context of the short-context pass, which shows which tokens need the distant context: the beginning and the last tokens
+/// of the context, `tokens` in total.
+std::vector<int> short_context(const TaskDocument& document, Index tokens);
 
 struct TaskInfo {
   std::string name;
@@ -81,8 +83,8 @@ const TaskInfo& find_task(std::string_view name);
 std::string list_of_tasks();
 
 /// The documents of a task: equal requests give equal documents. Throws Error with the remedy where a field is out of range,
-/// the text is too short for this number of documents, the context is too small for what the task puts into it, or the scored
-/// tokens are too many.
+/// the text is too short for this number of documents, the context is too small for what the task puts into it, the scored
+/// tokens are too many, or a chat is requested of a task without questions.
 std::vector<TaskDocument> make_documents(const TaskInfo& task, const TaskRequest& request);
 
 }  // namespace kvbench

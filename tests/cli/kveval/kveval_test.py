@@ -4,8 +4,10 @@
 Usage: kveval_test.py KVDUMP PRINT_ARRAY KVEVAL KVBENCH"""
 
 import os
+import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -87,6 +89,45 @@ def test_one_at_a_time_equals_the_batch(folder):
         for name in "nll", "kl_mean", "drift":
             assert abs(number(a, name) - number(b, name)) < 1e-3 * abs(number(a, name)) + 1e-6, (a["method"], a["params"], name, a[name], b[name])
     assert ran > 20, ran
+
+
+def with_bytes(folder, name, old, new):
+    """A copy of the model in which one place of its metadata is changed."""
+    model = pathlib.Path(harness.MODEL).read_bytes()
+    assert len(old) == len(new) and model.count(old) == 1, (old, model.count(old))
+    path = folder / name
+    path.write_bytes(model.replace(old, new))
+    return path
+
+
+def test_chat_templates(folder):
+    arguments = ["--text", text_file(folder), "--task", "passkey,multikey", *SMALL, "--questions", 2, "--method", "sink,snapkv", "--budget", "25%", "--layers", "0",
+                 "--no-f32"]
+    raw, chat = evaluate(*arguments), evaluate(*arguments, "--chat")
+    assert [(r["task"], r["method"], r["answers"]) for r in raw] == [(r["task"], r["method"], r["answers"]) for r in chat] and len(chat) == 4, chat
+    assert all(r["status"] == "ok" for r in chat) and all(a["nll_full"] != b["nll_full"] for a, b in zip(raw, chat)), (raw, chat)
+    # The BOS token of this model is the one that ChatML begins with; where the tokenizer adds it, there is still one.
+    key = b"tokenizer.ggml.add_bos_token" + struct.pack("<I", 7)
+    adds_bos = with_bytes(folder, "adds_bos.gguf", key + b"\0", key + b"\1")
+    same = lambda rows: [{k: v for k, v in r.items() if k not in ("model", "sha256")} for r in rows]
+    assert same(evaluate(*arguments, "--chat", model=adds_bos)) == same(chat)
+
+
+def test_models_and_tasks_without_a_chat_form(folder):
+    arguments = ["--text", text_file(folder), *SMALL, "--method", "sink", "--chat"]
+    model, key = pathlib.Path(harness.MODEL).read_bytes(), b"tokenizer.chat_template" + struct.pack("<I", 8)
+    begin = model.index(key) + len(key) + 8
+    template = model[begin:begin + struct.unpack_from("<Q", model, begin - 8)[0]]
+    unknown = with_bytes(folder, "unknown.gguf", template, b"{{ messages }}".ljust(len(template)))
+    absent = with_bytes(folder, "absent.gguf", b"tokenizer.chat_template", b"tokenizer.chat_absence_")
+    for model, task, message in [
+        (absent, "passkey", "has no chat template; leave out --chat"),
+        (unknown, "passkey", "llama.cpp does not know its chat template; leave out --chat"),
+        (None, "text", "--chat: task text has no questions, and so no form as a chat; leave --chat out, or choose among passkey, "),
+    ]:
+        given = kveval(*arguments, "--task", task, model=model, expect=2)
+        assert message in given and given.count("\n") == 1, given
+    assert "--chat is for the tasks of --text" in kveval("--ids", ids_file(folder), *SMALL, "--method", "sink", "--chat", expect=2)
 
 
 def test_injection_modes(folder):

@@ -230,6 +230,8 @@ TEST_CASE("a chat has the haystack in the user's message, and the beginning of t
   CHECK(scored.starts_with("\nWhat is the magic number of "));
   CHECK(occurrences(scored, "[model]The magic number of ") == 3);
   CHECK(occurrences(scored, "[end][user]\nWhat is") == 2);
+  CHECK(s.tokenizer.text(short_context(document, 90)).starts_with("BOS[user]"));
+  CHECK_THROWS_WITH_AS(s.documents("pairs"), doctest::Contains("`chat`: task pairs has no questions"), Error);
 }
 
 TEST_CASE("pieces are tokenised once: the tokens of an answer are those of its needle") {
@@ -243,11 +245,11 @@ TEST_CASE("pieces are tokenised once: the tokens of an answer are those of its n
 TEST_CASE("the short context is the prefix and the end of the context") {
   const Setup s;
   const TaskDocument document = s.documents("passkey")[0];
-  const std::vector<int> tokens = short_context(s.request, document, 101);
+  const std::vector<int> tokens = short_context(document, 101);
   REQUIRE(tokens.size() == 101);
   CHECK(tokens[0] == s.request.prefix[0]);
   CHECK(std::equal(tokens.begin() + 1, tokens.end(), document.context.end() - 100));
-  CHECK(short_context(s.request, document, 5000) == document.context);
+  CHECK(short_context(document, 5000) == document.context);
 }
 
 TEST_CASE("errors name the field or the file, and the remedy") {

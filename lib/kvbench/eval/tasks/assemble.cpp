@@ -48,12 +48,6 @@ Asked ask(const TaskRequest& request, const std::vector<Question>& questions) {
   return out;
 }
 
-Tokens beginning(const TaskRequest& request) {
-  Tokens out = request.prefix;
-  if (request.chat) append_tokens(out, request.chat->tokenize(request.chat->before));
-  return out;
-}
-
 Index room_for(const TaskRequest& request, Index taken, Index least) {
   const Index room = request.context_tokens - taken;
   if (room < least) {
@@ -74,6 +68,12 @@ std::vector<Tokens> tokens_of(const TaskRequest& request, const std::vector<Need
 }
 
 }  // namespace
+
+Tokens beginning(const TaskRequest& request) {
+  Tokens out = request.prefix;
+  if (request.chat) append_tokens(out, request.chat->tokenize(request.chat->before));
+  return out;
+}
 
 std::vector<double> spread_depths(const TaskRequest& request, Index document, std::size_t count, TaskDraws& draws) {
   std::vector<double> depths;

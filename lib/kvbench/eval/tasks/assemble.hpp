@@ -39,6 +39,9 @@ using Filler = std::function<std::vector<Tokens>(Index count)>;
 /// Lines of the document's part of the haystack.
 Filler haystack_filler(const TaskRequest& request, Index document, TaskDraws& draws);
 
+/// What every context begins with: the prefix, and in a chat the text before the first message.
+Tokens beginning(const TaskRequest& request);
+
 /// A context of exactly `context_tokens`: the filler, with each needle at the first line boundary at or after its depth
 /// (ascending), and where the question is inside all but the last token of what precedes the first answer. Then the questions
 /// with their answers.
