@@ -36,7 +36,8 @@ std::vector<int> captured_layers(const Options& options, const llama::Model& mod
   layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
   for (const int layer : layers) {
     if (layer >= 0 && layer < model.num_layers()) continue;
-    throw Error("--layers: there is no layer {}; this model has layers 0 to {}", layer, model.num_layers() - 1);
+    throw Error("{}: there is no layer {}; this model has layers 0 to {}", options.sweep.empty() ? "--layers" : options.sweep,
+                layer, model.num_layers() - 1);
   }
   return layers;
 }
@@ -64,8 +65,8 @@ std::string formatted(const Options& options, const std::vector<EvalRecord>& rec
   return eval_csv(records, options.times);
 }
 
-bool uses_speculation(const ReplayRequest& request) {
-  return std::ranges::any_of(request.methods, [](const MethodChoice& m) { return m.info->speculates; });
+bool uses_speculation(const Options& options) {
+  return std::ranges::any_of(options.configurations, [](const LoopConfiguration& c) { return c.method.info->speculates; });
 }
 
 /// The outputs, opened before anything is computed.
@@ -80,7 +81,7 @@ struct Outputs {
 };
 
 void check_paths(const Options& options) {
-  std::vector<NamedFile> inputs{{"the model", options.model}, {"the text", options.text}};
+  std::vector<NamedFile> inputs{{"the model", options.model}, {"the text", options.text}, {"the sweep file", options.sweep}};
   for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
   check_distinct(
       std::vector<NamedFile>{
@@ -105,6 +106,9 @@ void describe(const Options& options, EvalResults& results) {
   results.question_inside = options.question_inside;
   results.device = backend->name();
   results.isa = backend->isa();
+  for (const auto& [method, budget, seed] : options.configurations) {
+    results.configurations.push_back({method.info->name, method.params.text(), budget.text(), method.depends_on_seed(), seed});
+  }
 }
 
 /// Loads the model and evaluates all documents.
@@ -121,7 +125,7 @@ void run_model(const Options& options, EvalCells& cells, EvalResults& results) {
   const std::vector<int> layers = captured_layers(options, *model);
   llama::CaptureOptions wanted = llama::capture_options(*model, layers, threads);
   wanted.column_sums = true;
-  wanted.speculated = uses_speculation(options.request);
+  wanted.speculated = uses_speculation(options);
   llama::Injector injector(wanted, model->num_layers());
   llama::Context context(*model, {.num_tokens = tokens,
                                   .threads = threads,

@@ -13,6 +13,7 @@
 
 #include "../command_line.hpp"
 #include "../kvbench/output.hpp"
+#include "configurations.hpp"
 
 namespace kvbench::kveval {
 namespace {
@@ -67,6 +68,10 @@ void declare_methods(CLI::App& app, Options& o, Lists& lists) {
   app.add_option("--set", lists.settings,
                  "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE");
   app.add_option("--seeds", lists.seeds, "Number of seeds of the methods, or a list such as 3,4,7")->capture_default_str();
+  app.add_option("--sweep", o.sweep,
+                 "Sweep file (TOML) whose runs give methods, budgets, seeds, layers, protected tokens and dense layers instead "
+                 "of flags")
+      ->type_name("FILE");
   app.add_option("--layers", lists.layers,
                  "Layers in which methods run, such as 0,1,8 or 0-3; default: all. The others stay exact");
   app.add_option("--dense-layers", o.request.dense_layers, "Number of first layers of the model that are kept exactly")
@@ -101,20 +106,34 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
   app.add_flag("-q,--quiet", o.quiet, "Do not show progress");
 }
 
-void resolve(Options& o, const Lists& lists) {
-  if (o.model.empty()) throw Error("no model was given: give the path of a GGUF file");
-  if (lists.methods.empty()) throw Error("no method was given: give --method");
-  if (o.text.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
-  if (o.chat && !o.ids.empty())
-    throw Error("--chat is for the tasks of --text; documents of --ids are used as they are: leave it out");
-  o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
-  o.question_inside = lists.question == "inside";
+void use_flags(Options& o, const Lists& lists) {
+  if (lists.methods.empty()) throw Error("no method was given: give --method, or --sweep");
   o.request.methods = config::parse_methods(lists.methods, lists.settings);
   o.request.budgets.clear();
   for (const std::string& text : app::split_list(lists.budgets, "--budget")) o.request.budgets.push_back(Budget::parse(text));
   o.request.seeds = app::seed_list(lists.seeds);
   if (!lists.protect.empty()) config::set_protection(o.request, app::number_list({lists.protect}, "--protect"), false);
   o.layers = app::number_list(lists.layers, "--layers");
+  o.configurations = configurations_of({&o.request, 1});
+}
+
+void refuse_flags_beside_sweep(const CLI::App& app) {
+  for (const char* flag : {"--method", "--budget", "--set", "--seeds", "--layers", "--dense-layers", "--protect"}) {
+    if (app.count(flag) > 0) throw Error("{0}: the file of --sweep gives what it sets; leave {0} or --sweep out", flag);
+  }
+}
+
+void resolve(Options& o, const Lists& lists) {
+  if (o.model.empty()) throw Error("no model was given: give the path of a GGUF file");
+  if (o.text.empty() == o.ids.empty()) throw Error("give --text FILE, or --ids FILE for documents of your own");
+  if (o.chat && !o.ids.empty())
+    throw Error("--chat is for the tasks of --text; documents of --ids are used as they are: leave it out");
+  o.tasks = o.ids.empty() ? app::split_list(lists.tasks, "--task") : std::vector<std::string>{"text"};
+  o.question_inside = lists.question == "inside";
+  if (o.sweep.empty())
+    use_flags(o, lists);
+  else
+    use_sweep_file(o);
   o.how.memory = static_cast<double>(lists.memory);
 }
 
@@ -144,6 +163,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     app::print(list_of_tasks());
     return {std::nullopt, 0};
   }
+  if (!options.sweep.empty()) refuse_flags_beside_sweep(app);
   resolve(options, lists);
   return {options, 0};
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <kvbench/eval/eval_record.hpp>
-#include <kvbench/replay/plan/request.hpp>
+#include <kvbench/loop/layer_loop.hpp>
 
 #include "../kvbench/cells_flags.hpp"
 
@@ -22,8 +22,10 @@ struct Options {
   Index documents = 4, context = 4096, score = 256, questions = 4;
   std::uint32_t document_seed = 0;
   bool question_inside = false;
-  bool chat = false;                 ///< documents of tasks are conversations in the form of the model's chat template
-  ReplayRequest request;             ///< methods, budgets, seeds, protected tokens, dense layers, element type of the cache
+  bool chat = false;  ///< documents of tasks are conversations in the form of the model's chat template
+  std::string sweep;  ///< file that gives the configurations instead of flags
+  std::vector<LoopConfiguration> configurations;
+  ReplayRequest request;  ///< what configurations have in common: protected tokens, dense layers, element type of the cache
   std::vector<std::int64_t> layers;  ///< in which methods run; empty: all
   Inject inject = Inject::all;
   bool f32 = true;

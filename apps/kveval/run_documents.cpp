@@ -12,20 +12,6 @@
 namespace kvbench::kveval {
 namespace {
 
-std::vector<LoopConfiguration> list_configurations(const ReplayRequest& request, EvalResults& results) {
-  std::vector<LoopConfiguration> all;
-  for (const MethodChoice& method : request.methods) {
-    const bool seeded = method.depends_on_seed();
-    for (const Budget& budget : request.budgets) {
-      for (std::size_t s = 0; s < (seeded ? request.seeds.size() : 1); ++s) {
-        all.push_back({method, budget, seeded ? request.seeds[s] : 0});
-        results.configurations.push_back({method.info->name, method.params.text(), budget.text(), seeded, all.back().seed});
-      }
-    }
-  }
-  return all;
-}
-
 std::vector<kvbench::Injection> injections_of(Inject mode, const std::vector<int>& layers) {
   if (mode == Inject::all || mode == Inject::none) return {{mode, -1}};
   std::vector<kvbench::Injection> all;
@@ -38,11 +24,12 @@ std::string document_text(const Machine& machine, const std::vector<int>& layers
                           const TaskDocument& document) {
   const Options& options = machine.options;
   const ReplayRequest& request = options.request;
-  return fmt::format("eval {} f32 {} one {} {} {} layers {} protect {},{},{} dense {} element {} context {} scored {}",
-                     results.model_sha256, options.f32, options.one_at_a_time, results.device, results.isa,
-                     fmt::join(layers, ","), request.protect_first, request.protect_last, request.protect_outside,
-                     request.dense_layers, static_cast<int>(request.kv_element), fmt::join(document.context, ","),
-                     fmt::join(document.scored, ","));
+  return fmt::format(
+      "eval {} f32 {} one {} {} {} layers {} protect {},{},{} dense {} decoded {} sinks {} element {} context {} scored {}",
+      results.model_sha256, options.f32, options.one_at_a_time, results.device, results.isa, fmt::join(layers, ","),
+      request.protect_first, request.protect_last, request.protect_outside, request.dense_layers,
+      static_cast<int>(request.decoded), request.recall_sinks, static_cast<int>(request.kv_element),
+      fmt::join(document.context, ","), fmt::join(document.scored, ","));
 }
 
 /// One document: prefilled when its first missing cell is computed.
@@ -94,7 +81,7 @@ class LazyDocument {
 }  // namespace
 
 void run_documents(const Machine& machine, const std::vector<int>& layers, EvalCells& cells, EvalResults& results) {
-  const std::vector<LoopConfiguration> configurations = list_configurations(machine.options.request, results);
+  const std::vector<LoopConfiguration>& configurations = machine.options.configurations;
   const auto total = static_cast<Index>(results.documents.size() * configurations.size());
   app::Progress progress("configurations", machine.options.quiet);
   double done = 0;

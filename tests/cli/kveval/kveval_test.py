@@ -130,6 +130,47 @@ def test_models_and_tasks_without_a_chat_form(folder):
     assert "--chat is for the tasks of --text" in kveval("--ids", ids_file(folder), *SMALL, "--method", "sink", "--chat", expect=2)
 
 
+def sweep_file(folder, *runs):
+    path = folder / "s.toml"
+    path.write_text('[defaults]\ntraces = ["absent.h5"]\nlayers = [0, 3]\nprotect = [2, 4]\nseeds = [5]\n' + "".join(f"[[run]]\n{run}\n" for run in runs))
+    return path
+
+
+def test_sweep_files(folder):
+    arguments = ["--ids", ids_file(folder), *SMALL, "--no-f32"]
+    path = sweep_file(folder, 'methods = ["uniform", "sink"]\nbudgets = ["25%", 40]\nexclude = [{ method = "sink", budget = 40 }]\ndevice = ["cuda", "cpu"]',
+                      'measure = ["clusterability"]\nlayers = [7]',
+                      'methods = [{ name = "sink", sinks = 2 }, "uniform"]\nbudgets = [40]\nprotocol = "stream"')
+    given = ["--layers", "3,0", "--protect", "2,4", "--seeds", "5-5"]
+    expected = [row for methods, budget in (("uniform", "25%,40"), ("sink", "25%"), ("sink[sinks=2]", "40"))
+                for row in kveval(*arguments, "--no-times", *given, "--method", methods, "--budget", budget).splitlines()[1:]]
+    assert kveval(*arguments, "--no-times", "--sweep", path).splitlines()[1:] == expected and len(expected) == 4, expected
+
+
+def test_sweep_files_that_are_refused(folder):
+    arguments = ["--ids", ids_file(folder), *SMALL, "--sweep"]
+    run = 'name = "{}"\nmethods = ["sink"]\n{}'
+    for words, runs in [
+        (["s.toml: the runs 'a' and 'b' differ in 'layers'"], [run.format("a", ""), run.format("b", "layers = [1]")]),
+        (["the runs 'a' and 'b' differ in 'protect'"], [run.format("a", ""), run.format("b", "protect_outside = [2, 4]")]),
+        (["the runs 'a' and 'b' differ in 'dense_layers'"], [run.format("a", ""), run.format("b", "dense_layers = 1")]),
+        (["'zip' joins in run 'a' differ in 'layers'"], [run.format("a", 'zip = ["layers", "budgets"]\nbudgets = [20, 40]')]),
+        (["s.toml: has no run with methods"], ['measure = ["clusterability"]']),
+        (["s.toml: there is no layer 99"], [run.format("a", "layers = [99]")]),
+        (["s.toml:7", "snapvk"], ['methods = ["snapvk"]']),
+    ]:
+        message = kveval(*arguments, sweep_file(folder, *runs), expect=2)
+        assert message.startswith("kveval: ") and message.count("\n") == 1, message
+        for word in words:
+            assert word in message, (word, message)
+    path = sweep_file(folder, 'methods = ["sink"]')
+    for flag, value in ("--method", "sink"), ("--budget", "25%"), ("--seeds", 2), ("--layers", 0), ("--protect", "1,1"), ("--dense-layers", 0), ("--set", "a.b=1"):
+        assert f"{flag}: the file of --sweep gives what it sets" in kveval(*arguments, path, flag, value, expect=2)
+    assert "absent.toml" in kveval(*arguments, folder / "absent.toml", expect=2)
+    before = path.read_text()
+    assert "s.toml" in kveval(*arguments, path, "-o", path, expect=2) and path.read_text() == before
+
+
 def test_injection_modes(folder):
     arguments = ["--ids", ids_file(folder), *SMALL, "--method", "sink", "--budget", "25%", "--layers", "0,3"]
     everything = whole(evaluate(*arguments))

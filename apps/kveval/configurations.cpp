@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "configurations.hpp"
+
+#include <algorithm>
+
+#include <kvbench/config/sweep.hpp>
+#include <kvbench/core/error.hpp>
+#include <kvbench/sweep/expand.hpp>
+
+namespace kvbench::kveval {
+namespace {
+
+/// Adds the budgets and seeds of one method behind those that `all` has of it.
+void add_configurations(const ReplayRequest& request, std::size_t method, std::vector<LoopConfiguration>& all) {
+  const MethodChoice& choice = request.methods[method];
+  const auto of_method = [&, params = choice.params.text()](const LoopConfiguration& other) {
+    return other.method.info == choice.info && other.method.params.text() == params;
+  };
+  const std::vector<std::uint32_t> seeds = choice.depends_on_seed() ? request.seeds : std::vector<std::uint32_t>{0};
+  for (std::size_t b = 0; b < request.budgets.size(); ++b) {
+    if (std::ranges::find(request.excluded, std::pair(method, b)) != request.excluded.end()) continue;
+    for (const std::uint32_t seed : seeds) {
+      const auto begin = std::ranges::find_if(all, of_method);
+      const auto end = std::find_if_not(begin, all.end(), of_method);
+      const auto equal = [&](const LoopConfiguration& other) {
+        return other.budget.text() == request.budgets[b].text() && other.seed == seed;
+      };
+      if (std::none_of(begin, end, equal)) all.insert(end, {choice, request.budgets[b], seed});
+    }
+  }
+}
+
+/// What the runs of a file must agree in, by its keys.
+struct Setting {
+  const char* keys;
+  bool (*same)(const ReplayRequest& a, const ReplayRequest& b);
+};
+constexpr Setting settings[] = {
+    {"'layers'", [](const auto& a, const auto& b) { return std::ranges::is_permutation(a.layers, b.layers); }},
+    {"'protect' or 'protect_outside'",
+     [](const auto& a, const auto& b) {
+       return a.protect_first == b.protect_first && a.protect_last == b.protect_last && a.protect_outside == b.protect_outside;
+     }},
+    {"'dense_layers'", [](const auto& a, const auto& b) { return a.dense_layers == b.dense_layers; }},
+    {"'decoded'", [](const auto& a, const auto& b) { return a.decoded == b.decoded; }},
+    {"'recall_sinks'", [](const auto& a, const auto& b) { return a.recall_sinks == b.recall_sinks; }},
+};
+
+/// A replay of a sweep file and the name of its run.
+struct NamedReplay {
+  std::string run;
+  ReplayRequest request;
+};
+
+void require_same(const std::string& file, const NamedReplay& a, const NamedReplay& b) {
+  for (const Setting& setting : settings) {
+    if (setting.same(a.request, b.request)) continue;
+    const std::string runs = a.run == b.run ? fmt::format("the lists that 'zip' joins in run '{}'", a.run)
+                                            : fmt::format("the runs '{}' and '{}'", a.run, b.run);
+    throw Error("{}: {} differ in {}, which hold for a whole evaluation; write a file for each", file, runs, setting.keys);
+  }
+}
+
+/// The replays of a run, whatever its devices.
+std::vector<sweep::Pass> replays_of(config::SweepRun run) {
+  std::ranges::fill(run.devices, "cpu");
+  std::erase_if(run.exclusions, [](const config::Exclusion& exclusion) {
+    return std::ranges::any_of(exclusion.where, [](const auto& item) { return item.first == "device"; });
+  });
+  if (run.traces.empty()) run.traces.emplace_back();  // a replay has a trace; it is not opened
+  std::vector<sweep::Pass> passes = sweep::expand(run);
+  std::erase_if(passes, [](const sweep::Pass& pass) { return pass.request.methods.empty(); });
+  return passes;
+}
+
+}  // namespace
+
+std::vector<LoopConfiguration> configurations_of(std::span<const ReplayRequest> requests) {
+  std::vector<LoopConfiguration> all;
+  for (const ReplayRequest& request : requests) {
+    for (std::size_t m = 0; m < request.methods.size(); ++m) add_configurations(request, m, all);
+  }
+  return all;
+}
+
+void use_sweep_file(Options& options) {
+  const config::Sweep sweep = config::read_sweep(options.sweep);
+  std::vector<ReplayRequest> requests;
+  std::string first;
+  for (const config::SweepRun& run : sweep.runs) {
+    for (const sweep::Pass& pass : replays_of(run)) {
+      if (requests.empty()) first = run.name;
+      requests.push_back(pass.request);
+      require_same(sweep.file, {first, requests.front()}, {run.name, pass.request});
+    }
+  }
+  if (requests.empty()) throw Error("{}: has no run with methods; add some, such as methods = [\"snapkv\"]", sweep.file);
+  options.configurations = configurations_of(requests);
+  const ReplayRequest& common = requests.front();
+  options.layers = common.layers;
+  options.request.protect_first = common.protect_first;
+  options.request.protect_last = common.protect_last;
+  options.request.protect_outside = common.protect_outside;
+  options.request.dense_layers = common.dense_layers;
+  options.request.decoded = common.decoded;
+  options.request.recall_sinks = common.recall_sinks;
+}
+
+}  // namespace kvbench::kveval
