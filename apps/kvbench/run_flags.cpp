@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/core/error.hpp>
 #include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/table.hpp>
@@ -22,8 +21,6 @@ namespace {
 
 const std::map<std::string, Grain> grains = {
     {"trace", Grain::trace}, {"layer", Grain::layer}, {"head", Grain::head}, {"query", Grain::query}};
-const std::map<std::string, Isa> isas = {{"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
-const std::map<std::string, Element> kv_elements = {{"bf16", Element::f16}, {"f16", Element::f16}, {"f32", Element::f32}};
 
 /// Concatenates text(records of a run) for all runs, each under the name of the run if it has one.
 template <class F>
@@ -42,12 +39,6 @@ std::string by_run(std::span<const Record> records, const char* heading, F text)
 
 }  // namespace
 
-void add_form_flags(CLI::App* flags, std::string& format, std::string& output) {
-  flags->add_option("--format", format, "csv, md or table (default: table on a terminal, else csv)")
-      ->check(one_of({"csv", "md", "table"}));
-  flags->add_option("-o,--output", output, "Output file, written atomically (default: standard output)");
-}
-
 void add_table_flags(CLI::App* flags, TableFlags& o) {
   add_choice(flags, "--rows", o.grain, grains, "Finest level of rows: trace, layer, head or query (default: layer)");
   add_form_flags(flags, o.format, o.output);
@@ -61,7 +52,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
           ->add_option("--device", o.device,
                        "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference implementation)")
           ->check(one_of({"auto", "cpu", "cuda", "ref"}));
-  o.isa_flag = add_choice(flags, "--isa", o.isa, isas, "Instruction set: scalar, avx2 or avx512 (default: the best available)");
+  add_isa_flag(flags, o.isa);
   flags
       ->add_option(
           "--threads", o.threads,
@@ -76,8 +67,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
   flags->add_flag("--standalone", o.standalone,
                   "Compute every configuration alone: nothing is shared between budgets, and times and flops are those of the "
                   "configuration itself (slow)");
-  add_choice(flags, "--kv-dtype", o.kv_element, kv_elements,
-             "Element type of the cache in a deployment, for the byte columns: bf16, f16 or f32");
+  add_kv_dtype_flag(flags, o.kv_element);
   add_table_flags(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
 }
@@ -98,15 +88,7 @@ void report_device_memory(const RunFlags& options) {
 }
 
 RunOptions run_options(const RunFlags& flags) {
-  RunOptions options{.backend = flags.device, .threads = flags.threads, .memory = static_cast<double>(flags.memory)};
-  if (flags.isa_flag->count() > 0) {
-    if (!isa_available(flags.isa)) {
-      throw Error("--isa {} is not available on this processor or in this build; the best available is {}", name_of(flags.isa),
-                  name_of(best_isa()));
-    }
-    options.isa = flags.isa;
-  }
-  return options;
+  return {.backend = flags.device, .isa = flags.isa, .threads = flags.threads, .memory = static_cast<double>(flags.memory)};
 }
 
 std::vector<NamedFile> input_files(const ReplayRequest& request) {

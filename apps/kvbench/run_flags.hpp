@@ -13,6 +13,7 @@
 #include <kvbench/replay/records/record.hpp>
 
 #include "output.hpp"
+#include "shared_flags.hpp"
 
 namespace kvbench::app {
 
@@ -26,15 +27,13 @@ struct RunFlags : TableFlags {
   std::string device = "cpu";
   int threads = 0;
   std::uint64_t memory = 0;  ///< bytes; 0: not given
-  Isa isa = Isa::scalar;
+  std::optional<Isa> isa;
   bool standalone = false, quiet = false;
   Element kv_element = Element::f16;
-  CLI::Option *isa_flag = nullptr, *device_flag = nullptr;
+  CLI::Option* device_flag = nullptr;
 };
 
-/// Adds --format and -o, for commands that write a table.
-void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
-/// Adds these, and the flags on rows of a replay.
+/// Adds --format, -o, and the flags on rows of a replay.
 void add_table_flags(CLI::App* flags, TableFlags& options);
 /// Adds these, and the flags of commands that compute.
 void add_run_flags(CLI::App* flags, RunFlags& options);
@@ -42,7 +41,7 @@ void add_run_flags(CLI::App* flags, RunFlags& options);
 void resolve_device(RunFlags& options);
 /// On a GPU: reports on stderr how much of its memory the run held.
 void report_device_memory(const RunFlags& options);
-/// The options that the flags stand for. Throws Error where the instruction set is not available.
+/// The options that the flags stand for.
 RunOptions run_options(const RunFlags& flags);
 
 /// The files beside its trace that a request reads: those of the methods `file:KEPT.h5`, and the calibration.

@@ -13,6 +13,7 @@
 
 #include "../command_line.hpp"
 #include "../kvbench/output.hpp"
+#include "../kvbench/shared_flags.hpp"
 #include "configurations.hpp"
 
 namespace kvbench::kveval {
@@ -22,7 +23,6 @@ using app::number_in;
 
 const std::map<std::string, Inject> injections = {
     {"all", Inject::all}, {"one", Inject::one}, {"upto", Inject::upto}, {"none", Inject::none}};
-const std::map<std::string, Element> kv_elements = {{"bf16", Element::f16}, {"f16", Element::f16}, {"f32", Element::f32}};
 
 /// Flags that are lists, as text.
 struct Lists {
@@ -91,15 +91,13 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
   app.add_flag("--one-at-a-time", o.one_at_a_time,
                "Score the tokens one at a time, each after a pass of all before it (very slow): a check of the batch");
   app.add_option("--threads", o.how.threads, "Threads; default: all processors")->check(number_in(0, 4096));
+  app::add_isa_flag(&app, o.how.isa);
   app.add_option("--memory", lists.memory, "Memory that the run may take, such as 8G; default: three quarters of the machine's")
       ->transform(app::to_bytes());
-  app::add_choice(&app, "--kv-dtype", o.request.kv_element, kv_elements,
-                  "Element type of the cache in a deployment, for the byte columns: bf16, f16 or f32");
-  app.add_option("-o,--output", o.output, "Output file, written atomically (default: standard output)");
+  app::add_kv_dtype_flag(&app, o.request.kv_element);
+  app::add_form_flags(&app, o.format, o.output);
   app.add_option("--raw", o.raw, "Also write the scores of every token to this HDF5 file (docs/eval.md)")->type_name("FILE");
   app::add_cells_flags(&app, o.cells);
-  app.add_option("--format", o.format, "csv, md or table (default: table on a terminal, else csv)")
-      ->check(app::one_of({"csv", "md", "table"}));
   app.add_flag("--per-document", o.rows.documents, "Also write one row per document");
   app.add_flag("--per-layer", o.rows.layers, "Also write one row per layer, with its errors");
   app.add_flag("!--no-times", o.times, "Leave the time columns out, so that files can be compared byte by byte");

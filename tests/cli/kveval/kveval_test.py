@@ -130,6 +130,14 @@ def test_models_and_tasks_without_a_chat_form(folder):
     assert "--chat is for the tasks of --text" in kveval("--ids", ids_file(folder), *SMALL, "--method", "sink", "--chat", expect=2)
 
 
+def test_instruction_sets(folder):
+    arguments = ["--ids", ids_file(folder), *SMALL, "--no-f32", "--method", "snapkv", "--budget", "25%", "--layers", "0"]
+    [scalar], [best] = evaluate(*arguments, "--isa", "scalar"), evaluate(*arguments)
+    assert scalar["isa"] == "scalar", scalar["isa"]
+    close(number(scalar, "kl_mean"), number(best, "kl_mean"), 1e-2)
+    assert "'sse' is not one of scalar, avx2, avx512" in kveval(*arguments, "--isa", "sse", expect=2)
+
+
 def sweep_file(folder, *runs):
     path = folder / "s.toml"
     path.write_text('[defaults]\ntraces = ["absent.h5"]\nlayers = [0, 3]\nprotect = [2, 4]\nseeds = [5]\n' + "".join(f"[[run]]\n{run}\n" for run in runs))

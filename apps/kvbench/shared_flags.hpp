@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flags that kvbench and kveval declare in the same words.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <kvbench/replay/plan/request.hpp>
+
+namespace kvbench::app {
+
+/// Adds --format and -o, for commands that write a table.
+void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
+/// Adds --isa, whose value stays absent where it is not given. Parsing throws Error where the instruction set is not available.
+void add_isa_flag(CLI::App* flags, std::optional<Isa>& isa);
+/// Adds --kv-dtype.
+void add_kv_dtype_flag(CLI::App* flags, Element& element);
+
+}  // namespace kvbench::app
