@@ -98,7 +98,7 @@ struct DocumentRun::Pass {
 };
 
 std::vector<ShortScore> score_short_context(const Machine& machine, const TaskDocument& document) {
-  std::vector<std::int32_t> tokens = short_context_of(machine.model, document);
+  std::vector<std::int32_t> tokens = short_context(document, std::max<Index>(2, std::ssize(document.context) / 10));
   const Index begin = std::ssize(tokens), count = std::ssize(document.scored);
   tokens.insert(tokens.end(), document.scored.begin(), document.scored.end());
   machine.injector.set_active(false);

@@ -73,8 +73,4 @@ void make_documents(const Options& options, const llama::Model& model, EvalResul
   }
 }
 
-std::vector<std::int32_t> short_context_of(const llama::Model&, const TaskDocument& document) {
-  return short_context(document, std::max<Index>(2, std::ssize(document.context) / 10));
-}
-
 }  // namespace kvbench::kveval

@@ -104,6 +104,7 @@ void describe(const Options& options, EvalResults& results) {
   results.text = std::filesystem::path(options.text.empty() ? options.ids.front() : options.text).filename().string();
   results.context_tokens = options.context;
   results.question_inside = options.question_inside;
+  results.chat = options.chat;
   results.device = backend->name();
   results.isa = backend->isa();
   for (const auto& [method, budget, seed] : options.configurations) {

@@ -71,7 +71,7 @@ void write_results(const Object& root, const EvalResults& results) {
   root.set("model", results.model);
   root.set("model_sha256", results.model_sha256);
   root.set("text", results.text);
-  root.set("question", std::string(results.question_inside ? "inside" : "outside"));
+  root.set("question", results.question());
   root.set("device", results.device);
   root.set("isa", results.isa);
   root.set("version", std::string(version()));

@@ -16,7 +16,7 @@ EvalRecord identity_of(const EvalResults& results, const EvalCell& cell) {
   record.model = results.model, record.sha256 = results.model_sha256.substr(0, 12), record.text = results.text;
   record.task = results.tasks[results.documents[cell.document].task]->name;
   record.document = "all";
-  record.question_inside = results.question_inside, record.context_tokens = results.context_tokens;
+  record.question = results.question(), record.context_tokens = results.context_tokens;
   record.device = results.device, record.isa = results.isa;
   record.injection = cell.injection;
   record.method = configuration.method, record.params = configuration.params, record.budget = configuration.budget;

@@ -35,7 +35,7 @@ std::string_view name_of(Difference difference);
 struct EvalRecord {
   std::string model, sha256, text, task;
   std::string document;  ///< name, or "all"
-  bool question_inside = false;
+  std::string question;  ///< as EvalResults::question()
   Index context_tokens = 0;
   std::string device, isa;
   Injection injection;

@@ -72,12 +72,15 @@ struct EvalResults {
   std::string model, model_sha256;  ///< name of the file without its folders, whole digest
   std::string text;                 ///< name of the haystack's file
   Index context_tokens = 0;
-  bool question_inside = false;
+  bool question_inside = false, chat = false;
   std::string device, isa;
   std::vector<const TaskInfo*> tasks;
   std::vector<EvalDocument> documents;
   std::vector<EvalConfiguration> configurations;
   std::vector<EvalCell> cells;  ///< in any order; at most one per configuration, document and injection
+
+  /// "outside" or "inside" the compressed context, and "(chat)" where documents are conversations.
+  std::string question() const { return std::string(question_inside ? "inside" : "outside") + (chat ? " (chat)" : ""); }
 };
 
 }  // namespace kvbench
