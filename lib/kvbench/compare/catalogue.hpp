@@ -28,8 +28,8 @@ struct SideValues {
   Status status = Status::ok;
   std::string reason;
   bool dense = false;
-  double bytes_held = 0, bytes_read = 0;                            ///< summed over `seeds`
-  std::vector<std::pair<std::uint32_t, std::vector<float>>> seeds;  ///< ascending; one where the method uses no random numbers
+  double bytes_held = 0, bytes_read = 0;                             ///< summed over `seeds`
+  std::vector<std::pair<std::uint32_t, std::vector<double>>> seeds;  ///< ascending; one where the method uses no random numbers
 };
 
 /// Absent where the text is not a budget.

@@ -118,7 +118,7 @@ class Comparer {
       for (const SideValues& values : comparer.read(side)) {
         one.places += values.found && values.status == Status::ok;
         for (const auto& [seed, row] : values.seeds) {
-          for (const float value : row) {
+          for (const double value : row) {
             if (!std::isnan(value)) sum += value, count += 1;
           }
         }

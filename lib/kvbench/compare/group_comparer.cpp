@@ -52,7 +52,7 @@ Seeds pair_seeds(const GroupValues& a, bool a_draws, const GroupValues& b, bool 
   return pairs;
 }
 
-const std::vector<float>* row_of(const SideValues& values, std::optional<std::uint32_t> seed) {
+const std::vector<double>* row_of(const SideValues& values, std::optional<std::uint32_t> seed) {
   for (const auto& [known, row] : values.seeds) {
     if (!seed || known == *seed) return &row;
   }
@@ -168,7 +168,7 @@ GroupValues GroupComparer::read(const Side& side) const {
     out.push_back(catalogue_.read(side, place));
     if (metric_ != Metric::log_z_err) continue;
     for (auto& [seed, row] : out.back().seeds) {
-      for (float& value : row) value = std::abs(value);
+      for (double& value : row) value = std::abs(value);
     }
   }
   return out;

@@ -40,11 +40,12 @@ GroupValues with_values(GroupValues group, F value) {
   return group;
 }
 
-/// The same places with a number in place of values. A number draws nothing, so that one row stands for all seeds.
+/// The same places with a number in place of values, rounded as values of replay are. A number draws nothing, so that one row
+/// stands for all seeds.
 GroupValues of_number(GroupValues group, double number) {
   for (SideValues& place : group) {
     if (!place.seeds.empty())
-      place.seeds = {{0, std::vector<float>(place.seeds.front().second.size(), static_cast<float>(number))}};
+      place.seeds = {{0, std::vector<double>(place.seeds.front().second.size(), static_cast<float>(number))}};
   }
   return group;
 }
@@ -148,7 +149,7 @@ class ClaimTest {
     }
     result.p_value = 0;
     for (const Inequality& one : inequalities(relation)) {
-      const auto scale = [&](float x) { return static_cast<float>(one.factor * double{x}); };
+      const auto scale = [&](double x) { return static_cast<float>(one.factor * x); };
       const PairedTest tested = one.factor == 1 ? plain : comparer.compare(pair.a, in_a, pair.b, with_values(in_b, scale)).test;
       result.holds = one.below ? tested.difference < 0 : tested.difference > 0;
       if (!result.holds || tested.p_value >= result.p_value) {

@@ -143,7 +143,7 @@ QueryValues read_values(const Object& cell, const RawLayout& layout, std::size_t
                       fmt::join(metrics.dims(), ", "), fmt::join(expected, ", ")));
   out.values.resize(queries);
   const hsize_t g = place % expected[0];
-  metrics.read_slab(H5T_NATIVE_FLOAT, {g, 0, layout.metric}, {1, queries, 1}, out.values.data());
+  metrics.read_slab(H5T_NATIVE_DOUBLE, {g, 0, layout.metric}, {1, queries, 1}, out.values.data());
   return out;
 }
 

@@ -26,7 +26,7 @@ double mean_error(const QueryResults& file, std::size_t place, std::size_t confi
   const auto values = file.read(place, configuration);
   double sum = 0, count = 0;
   if (!values || values->status != Status::ok || values->dense) return NAN;
-  for (const float value : values->values) {
+  for (const double value : values->values) {
     if (!std::isnan(value)) sum += value, count += 1;
   }
   return sum / count;
