@@ -12,7 +12,12 @@
 namespace kvbench {
 namespace {
 
-auto key_of(const QueryPlace& p) { return std::tie(p.run, p.sha256, p.prompt, p.protocol, p.layer, p.query_head); }
+auto key_of(const QueryPlace& p) { return std::tie(p.run, p.sha256, p.prompt, p.protocol, p.layer, p.query_head, p.eval); }
+
+std::string description_of(const QueryPlace& p) {
+  if (p.eval.empty()) return fmt::format("prompt '{}', layer {}", p.prompt, p.layer);
+  return fmt::format("document '{}' of task '{}'", p.prompt, p.eval.task);
+}
 
 /// The meaning of a budget: its tokens in each of these contexts, or its text where it is not a number of tokens or a share of them.
 std::string meaning_of(const std::string& text, const std::set<Index>& contexts) {
@@ -44,7 +49,7 @@ Catalogue::Catalogue(std::vector<const QueryResults*> files) : files_(std::move(
 }
 
 void Catalogue::add_places() {
-  using Key = std::tuple<std::string, std::string, std::string, std::string, std::int64_t, Index>;
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::int64_t, Index, EvalSetting>;
   std::map<Key, std::size_t> known;
   for (std::size_t f = 0; f < files_.size(); ++f) {
     for (std::size_t p = 0; p < files_[f]->places().size(); ++p) {
@@ -54,8 +59,8 @@ void Catalogue::add_places() {
         places_.push_back(place);
         place_sources_.emplace_back();
       } else if (places_[at->second].positions != place.positions) {
-        throw Error("{} and {} have different queries of prompt '{}', layer {}; replay both with the same --window.",
-                    files_[place_sources_[at->second][0].file]->path(), files_[f]->path(), place.prompt, place.layer);
+        throw Error("{} and {} have different queries of {}; replay both with the same --window.",
+                    files_[place_sources_[at->second][0].file]->path(), files_[f]->path(), description_of(place));
       }
       place_sources_[at->second].push_back({f, p});
     }
@@ -133,11 +138,10 @@ void Catalogue::add_value(const Side& side, std::size_t place, const Source& sou
     const auto of_file = out.seeds.begin() + before;
     if (std::any_of(of_file, out.seeds.end(), same)) continue;  // the same budget in other words
     if (std::any_of(out.seeds.begin(), of_file, same)) {
-      const QueryPlace& p = places_[place];
       throw Error(
-          "several files hold '{}' at budget {}, seed {}, of prompt '{}', layer {}; select one by its number, "
+          "several files hold '{}' at budget {}, seed {}, of {}; select one by its number, "
           "such as {}:{}",
-          side.label(), one.budget, seed, p.prompt, p.layer, source.file + 1, side.label());
+          side.label(), one.budget, seed, description_of(places_[place]), source.file + 1, side.label());
     }
     out.bytes_held += values->bytes_held, out.bytes_read += values->bytes_read;
     out.seeds.emplace_back(seed, std::move(values->values));

@@ -40,7 +40,8 @@ class Catalogue {
   /// Throws Error where two files have different queries of the same place.
   explicit Catalogue(std::vector<const QueryResults*> files);
 
-  /// The places of all files. Places of the same run, trace, prompt, protocol, layer and head are one place.
+  /// The places of all files. Places of the same run, trace, prompt, protocol, layer, head and EvalSetting
+  /// are one place.
   const std::vector<QueryPlace>& places() const { return places_; }
   /// One side per method, parameters and budget, in order of appearance. Budgets that are the same number of tokens at every place,
   /// such as 512 and 12.5% of 4096, are one budget, written as it appeared first.

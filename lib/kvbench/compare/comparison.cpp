@@ -74,14 +74,13 @@ class Comparer {
   std::string why_empty() const {
     if (!pairs_.empty()) return "the results hold no values of these configurations; is the sweep unfinished?";
     if (!request_.a && !request_.b) {
-      return "at no budget are there two methods other than the references exact and oracle-topk; replay more methods, or give "
-             "`a` "
-             "and `b`";
+      return "at no budget are there two methods other than the references exact and oracle-topk; run more methods, or give "
+             "`a` and "
+             "`b`";
     }
     const Side& one = (a_.empty() ? b_ : a_).front();
     return fmt::format(
-        "{} is the only configuration at its budget, {}; replay others at this budget, or give `a` and `b` with "
-        "@BUDGET",
+        "{} is the only configuration at its budget, {}; run others at this budget, or give `a` and `b` with @BUDGET",
         one.label(), one.configuration.budget);
   }
 
@@ -144,7 +143,7 @@ class Comparer {
       }
       for (const Candidate& one : all) {
         if (one.places < most || std::isnan(one.mean)) continue;
-        if (!best || (higher_is_better(request_.metric) ? one.mean > best->mean : one.mean < best->mean)) best = &one;
+        if (!best || (request_.metric.higher_is_better ? one.mean > best->mean : one.mean < best->mean)) best = &one;
       }
       if (best) compare_all(comparer, all, *best);
     }
@@ -167,9 +166,10 @@ class Comparer {
     if (row.test.p_value > row.test.p_least || row.test.p_least > decided_at) return;
     if (!row.reason.empty()) row.reason += "; ";
     row.reason += fmt::format(
-        "{} blocks give no smaller p-value, and Holm over {} hypotheses requires one: compare fewer configurations at a time "
-        "(--a, --b, --by), or replay more queries",
-        row.test.blocks, row.family);
+        "{} {}s give no smaller p-value, and Holm over {} hypotheses requires one: compare fewer configurations at a time "
+        "({}",
+        row.test.blocks, row.unit(), row.family,
+        row.eval.empty() ? "--a, --b, --by), or replay more queries" : "--a, --b), or evaluate more documents");
   }
 
   void decide() {
@@ -188,7 +188,7 @@ class Comparer {
         continue;
       }
       const bool a_higher = row.test.difference > 0;
-      row.outcome = a_higher == higher_is_better(request_.metric) ? Outcome::a_better : Outcome::b_better;
+      row.outcome = a_higher == request_.metric.higher_is_better ? Outcome::a_better : Outcome::b_better;
     }
   }
 
@@ -201,6 +201,15 @@ class Comparer {
   std::vector<Comparison> rows_;
 };
 
+std::string document_text(const Comparison& row, bool with_source) {
+  const EvalSetting& e = row.eval;
+  std::string out;
+  if (with_source) out = fmt::format("{}, {}, {} tokens, question {}, ", row.model, e.text, e.context_tokens, e.question);
+  out += "task " + e.task;
+  if (e.inject != "all") out += fmt::format(", inject {}", e.inject);
+  return e.inject_layer.empty() ? out : out + " " + e.inject_layer;
+}
+
 }  // namespace
 
 bool is_reference(std::string_view method) { return method == "exact" || method == "oracle-topk"; }
@@ -210,6 +219,12 @@ bool is_baseline(std::string_view method) { return is_reference(method) || metho
 bool higher_is_better(Metric metric) { return metric >= Metric::recall; }
 static_assert(Metric::log_z_err < Metric::recall && Metric::recall < Metric::mass_recall &&
               Metric::mass_recall < Metric::cache_hit_r1);
+
+ComparedMetric ComparedMetric::of(Metric metric) {
+  return {.name = std::string(name_of(metric)),
+          .higher_is_better = kvbench::higher_is_better(metric),
+          .by_size = metric == Metric::log_z_err};
+}
 
 int enough_flips(std::size_t hypotheses) {
   return static_cast<int>(std::clamp(2 * static_cast<double>(hypotheses) / decided_at, 9999.0, 999999.0));
@@ -225,8 +240,9 @@ std::string_view name_of(Span span) {
   return names[static_cast<std::size_t>(span)];
 }
 
-std::string place_text(const Comparison& row, bool with_trace) {
-  std::string out = with_trace ? fmt::format("{}, ", row.trace.empty() ? row.sha256 : row.trace) : "";
+std::string place_text(const Comparison& row, bool with_source) {
+  if (!row.eval.empty()) return document_text(row, with_source);
+  std::string out = with_source ? fmt::format("{}, ", row.trace.empty() ? row.sha256 : row.trace) : "";
   if (!row.run.empty()) out += fmt::format("run {}, ", row.run);
   out += "prompt " + row.prompt;
   if (row.layer) out += fmt::format(", layer {}", *row.layer);

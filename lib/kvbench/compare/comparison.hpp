@@ -17,6 +17,16 @@ bool is_reference(std::string_view method);
 /// Methods that tables and figures show for orientation and do not rank: the references, and `random`.
 bool is_baseline(std::string_view method);
 
+/// A metric of replay, or a measure of the damage to the output of a model.
+struct ComparedMetric {
+  std::string name;
+  bool higher_is_better = false;
+  bool by_size = false;   ///< its absolute value counts
+  bool has_ratio = true;  ///< whether the ratio of two means says something; false for values that may be negative
+
+  static ComparedMetric of(Metric metric);
+};
+
 /// Recall, attention mass and hit rates are better when higher, errors when lower (log_z_err: nearer to zero).
 bool higher_is_better(Metric metric);
 
@@ -24,7 +34,8 @@ bool higher_is_better(Metric metric);
 /// 999999.
 int enough_flips(std::size_t hypotheses);
 
-/// The scope of one comparison: a layer, a query head, a prompt, or a trace.
+/// The scope of one comparison: a layer, a query head, a prompt, or a trace. Documents of an evaluation are always compared over all
+/// documents with the same model and EvalSetting.
 enum class Span { layer, head, prompt, all };
 std::string_view name_of(Span span);
 
@@ -34,29 +45,34 @@ std::string_view name_of(Outcome outcome);
 struct ComparisonRequest {
   std::vector<const QueryResults*> files;  ///< opened for `metric`
   std::optional<ConfigurationName> a, b;   ///< without b: a against all others; without both: all against the best
-  Metric metric = Metric::rel_err;
+  ComparedMetric metric = ComparedMetric::of(Metric::rel_err);
   Span span = Span::layer;
 };
 
 struct Comparison {
   std::string run, trace, sha256, model, prompt, protocol;  ///< prompt: "all" for Span::all
+  EvalSetting eval;                                         ///< empty: of queries
   std::optional<std::int64_t> layer;                        ///< absent: all
   std::optional<Index> query_head;                          ///< absent: all
-  Metric metric = Metric::rel_err;
+  ComparedMetric metric;
   std::string a, budget_a, b, budget_b;
   Outcome outcome = Outcome::skipped;
   std::string reason;  ///< why there is no verdict, or a note on the verdict
   PairedTest test;
   Interval ratio_interval{NAN, NAN};  ///< of mean_a / mean_b: 95 %, by the same bootstrap as that of the difference
   double p_adjusted = 1;              ///< by Holm over all comparisons of the call
-  Index pairs = 0, left_out = 0;      ///< number of (query, query head, seed) triples with both values, and of those without
-  std::size_t family = 0;             ///< hypotheses that Holm counted
-  std::size_t seeds = 0;              ///< number of pairs of seeds; 0 where neither side uses random numbers
-  double ratio() const { return test.mean_a / test.mean_b; }
+  Index pairs = 0,
+        left_out = 0;  ///< number of (query, query head, seed) triples, or of documents, with both values, and of those without
+  std::size_t family = 0;  ///< hypotheses that Holm counted
+  std::size_t seeds = 0;   ///< number of pairs of seeds; 0 where neither side uses random numbers
+  double ratio() const { return metric.has_ratio ? test.mean_a / test.mean_b : NAN; }
+  /// The independent unit of the test: a block of queries, or a document.
+  std::string_view unit() const { return eval.empty() ? "block" : "document"; }
 };
 
-/// "t.h5, run a, prompt 0, layer 3, head 1", as far as the comparison is about them; the trace where `with_trace`.
-std::string place_text(const Comparison& row, bool with_trace);
+/// "t.h5, run a, prompt 0, layer 3, head 1", as far as the comparison is about them, or "m.gguf, book.txt, 4096 tokens, question outside,
+/// task passkey, inject one 3"; the trace, or what comes before the task, where `with_source`.
+std::string place_text(const Comparison& row, bool with_source);
 
 /// Rows in the order of the groups, at least one. Throws Error where a name matches no configuration, or several sets of parameters,
 /// and where nothing can be compared.

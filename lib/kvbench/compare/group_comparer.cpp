@@ -15,6 +15,8 @@ using Seeds = std::vector<std::pair<std::optional<std::uint32_t>, std::optional<
 
 Comparison identity_of(const QueryPlace& place, Span span) {
   Comparison c;
+  if (!place.eval.empty()) span = Span::all;
+  c.eval = place.eval;
   c.run = place.run, c.trace = place.trace, c.sha256 = place.sha256, c.model = place.model, c.protocol = place.protocol;
   c.prompt = span == Span::all ? "all" : place.prompt;
   if (span <= Span::head) c.layer = place.layer;
@@ -140,16 +142,19 @@ void explain(Comparison& out) {
   if (t.infinite) add_sentence(out.reason, "infinite values: the means cannot be compared");
   if (t.one_seed) add_sentence(out.reason, "one seed does not show the variance between seeds: replay with more --seeds");
   if (t.p_least > decided_at && !t.one_seed) {
+    const std::string size = out.eval.empty() ? fmt::format(" of {} queries", queries_per_block) : "";
     add_sentence(out.reason,
-                 fmt::format("{} block{} of {} queries: no p-value below {:.2g} is possible; at least {} blocks are needed",
-                             t.blocks, t.blocks == 1 ? "" : "s", queries_per_block, t.p_least, sign_flip_units(1)));
+                 fmt::format("{} {}{}{}: no p-value below {:.2g} is possible; at least {} {}s are needed", t.blocks, out.unit(),
+                             t.blocks == 1 ? "" : "s", size, t.p_least, sign_flip_units(1), out.unit()));
   }
 }
 
 }  // namespace
 
 std::vector<ComparisonGroup> groups_of(const std::vector<QueryPlace>& places, Span span) {
-  const auto key = [](const Comparison& c) { return std::tuple(c.run, c.sha256, c.prompt, c.protocol, c.layer, c.query_head); };
+  const auto key = [](const Comparison& c) {
+    return std::tuple(c.run, c.sha256, c.prompt, c.protocol, c.layer, c.query_head, c.eval);
+  };
   OrderedMap<decltype(key(Comparison{})), ComparisonGroup> groups;
   for (std::size_t p = 0; p < places.size(); ++p) {
     Comparison identity = identity_of(places[p], span);
@@ -166,7 +171,7 @@ GroupValues GroupComparer::read(const Side& side) const {
   GroupValues out;
   for (const std::size_t place : group_.places) {
     out.push_back(catalogue_.read(side, place));
-    if (metric_ != Metric::log_z_err) continue;
+    if (!metric_.by_size) continue;
     for (auto& [seed, row] : out.back().seeds) {
       for (double& value : row) value = std::abs(value);
     }
@@ -194,7 +199,10 @@ std::vector<std::size_t> GroupComparer::usable_places(const GroupValues& in_a, c
       why = fault;
     }
   }
-  if (bad > 0) out.reason = ok.empty() ? why : fmt::format("without {} of {} query heads: {}", bad, group_.places.size(), why);
+  if (bad > 0) {
+    const char* places = out.eval.empty() ? "query heads" : "documents";
+    out.reason = ok.empty() ? why : fmt::format("without {} of {} {}: {}", bad, group_.places.size(), places, why);
+  }
   return sparse.empty() ? ok : sparse;
 }
 
@@ -211,12 +219,13 @@ Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const 
   out.seeds = a_draws || b_draws ? seeds.size() : 0;
   out.pairs = sums.pairs, out.left_out = sums.left_out;
   if (out.pairs == 0) {
-    out.reason = fmt::format("{} applies to no query of both", name_of(metric_));
+    out.reason = fmt::format("{} applies to no {} of both", metric_.name, out.eval.empty() ? "query" : "document");
     return out;
   }
   const PairedSums paired = sums.sums(a_draws || b_draws);
   out.test = paired_test(paired, flips_);
-  if (!out.test.infinite && out.test.mean_b != 0) out.ratio_interval = bootstrap_mean(paired.a, paired.b, paired.seeds);
+  if (metric_.has_ratio && !out.test.infinite && out.test.mean_b != 0)
+    out.ratio_interval = bootstrap_mean(paired.a, paired.b, paired.seeds);
   out.outcome = Outcome::tied;  // until the p-values are adjusted
   explain(out);
   if (const std::string note = cost_note(a, b, in_a, in_b, usable); !note.empty()) add_sentence(out.reason, note);

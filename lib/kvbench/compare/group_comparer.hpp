@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares configurations within one group of results: a layer, a query head, a prompt or a trace.
+// Compares configurations within one group of results: a layer, a query head, a prompt, a trace or a task.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@ inline bool found(const GroupValues& group) { return std::ranges::any_of(group, 
 
 class GroupComparer {
  public:
-  GroupComparer(const Catalogue& catalogue, const ComparisonGroup& group, Metric metric, int flips)
-      : catalogue_(catalogue), group_(group), metric_(metric), flips_(flips) {}
+  GroupComparer(const Catalogue& catalogue, const ComparisonGroup& group, ComparedMetric metric, int flips)
+      : catalogue_(catalogue), group_(group), metric_(std::move(metric)), flips_(flips) {}
 
-  /// The values that are compared: log_z_err by its absolute value.
+  /// The values that are compared.
   GroupValues read(const Side& side) const;
 
   /// A row without an adjusted p-value: `tied`, or `skipped` with the reason.
@@ -36,7 +36,7 @@ class GroupComparer {
 
   const Catalogue& catalogue_;
   const ComparisonGroup& group_;
-  Metric metric_;
+  ComparedMetric metric_;
   int flips_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of one metric per query, which comparisons read from any kind of result file.
+// Values of one metric per query, or per document of an evaluation, which comparisons read from any kind of result file.
 #pragma once
 
 #include <cmath>
@@ -13,13 +13,22 @@
 
 namespace kvbench {
 
-/// One query head in one layer, prompt and run. Texts are empty where the file does not have them.
+/// What identifies the documents of an evaluation (kveval) beside the model; texts of its table.
+struct EvalSetting {
+  std::string text, task, question, context_tokens, inject, inject_layer;
+  bool empty() const { return task.empty(); }
+  friend auto operator<=>(const EvalSetting&, const EvalSetting&) = default;
+};
+
+/// One query head in one layer, prompt and run, or a document of an evaluation: a prompt with one value, whose `sha256` is that of the
+/// model. Texts are empty where the file does not have them.
 struct QueryPlace {
   std::string run, trace, sha256, model, prompt, protocol;  ///< sha256: its first 12 digits
   std::int64_t layer = 0;
   Index kv_head = 0, query_head = 0;
   Index context_tokens = 0;             ///< tokens that budgets refer to; 0: the file does not say
-  std::vector<std::int32_t> positions;  ///< positions of the queries in the prompt
+  std::vector<std::int32_t> positions;  ///< positions of the queries in the prompt; of a document: one
+  EvalSetting eval;                     ///< empty: a query head
 };
 
 /// A method with its parameters, at one budget and seed.

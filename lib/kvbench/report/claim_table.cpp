@@ -16,9 +16,11 @@ auto of_result(F value) {
   return [value](const ClaimRow& row) { return row.result == nullptr ? std::string() : value_text(value(*row.result)); };
 }
 
-/// Columns of comparisons that mean something else here.
-bool is_own(const std::string& key) {
-  return key == "verdict" || key == "reason" || key == "metric" || key == "p_value" || key == "version" || key == "commit";
+/// Columns of comparisons that mean something else here, or that claims do not have.
+bool is_left_out(const Column<Comparison>& column) {
+  constexpr std::string_view keys[] = {"verdict", "reason", "metric",   "p_value",        "version", "commit",
+                                       "text",    "task",   "question", "context_tokens", "inject",  "inject_layer"};
+  return std::ranges::find(keys, column.key) != std::end(keys);
 }
 
 std::string reason_of(const ClaimRow& row) {
@@ -33,12 +35,12 @@ std::vector<Column<ClaimRow>> make_columns() {
       {"relation", "what the claim says of two configurations", of_result([](const RelationResult& r) { return r.relation; })},
       {"verdict", "verdict on the relation here", of_result([](const RelationResult& r) { return r.verdict; })},
       {"reason", "why it cannot be tested, or a note", reason_of},
-      {"metric", "metric of the claim", of_result([](const RelationResult& r) { return r.comparison.metric; })},
+      {"metric", "metric of the claim", of_result([](const RelationResult& r) { return r.comparison.metric.name; })},
       {"p_value", "two-sided p-value of the stated order; p_adjusted: by Holm over the claim",
        of_result([](const RelationResult& r) { return r.p_value; })},
   };
   for (const Column<Comparison>& column : compare_columns()) {
-    if (is_own(column.key)) continue;
+    if (is_left_out(column)) continue;
     columns.push_back(
         {column.key, column.doc, of_result([text = column.text](const RelationResult& r) { return text(r.comparison); })});
   }
@@ -105,7 +107,7 @@ std::vector<ClaimResult> claims_of(const CsvTable& table) {
     }
     if (const auto metric = find_metric(table.text(row, "metric"))) claim.claim.metric = *metric;
     claim.results.push_back(result_of(table, row));
-    claim.results.back().comparison.metric = claim.claim.metric;
+    claim.results.back().comparison.metric = ComparedMetric::of(claim.claim.metric);
   }
   return claims;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -19,11 +20,23 @@ auto of_test(T PairedTest::*value) {
   return where_compared([value](const Comparison& row) { return row.test.*value; });
 }
 
+auto of_setting(std::string EvalSetting::*text) {
+  return [text](const Comparison& row) { return row.eval.*text; };
+}
+
+/// Whether the rows come from different traces, or from different models, texts or forms of documents.
+bool several_sources(std::span<const Comparison> rows) {
+  const auto source = [](const Comparison& r) {
+    return std::tie(r.sha256, r.eval.text, r.eval.context_tokens, r.eval.question);
+  };
+  return std::ranges::any_of(rows, [&](const Comparison& r) { return source(r) != source(rows.front()); });
+}
+
 /// Header and rows of the short tables.
 TextRows brief_comparisons(std::span<const Comparison> rows) {
   TextRows out = {
       {"group", "a", "budget", "b", "budget", "mean a", "mean b", "a - b", "95% interval", "p", "adjusted", "verdict", "note"}};
-  const bool several = std::ranges::any_of(rows, [&](const Comparison& r) { return r.sha256 != rows.front().sha256; });
+  const bool several = several_sources(rows);
   for (const Comparison& r : rows) {
     std::vector<std::string> cells = {place_text(r, several), r.a, r.budget_a, r.b, r.budget_b};
     if (r.outcome == Outcome::skipped) {
@@ -55,14 +68,22 @@ std::string common(std::span<const Comparison> rows, std::string Comparison::*la
 std::span<const Column<Comparison>> compare_columns() {
   static const std::vector<Column<Comparison>> table = {
       {"run", "run of a sweep file; empty elsewhere", text_of(&Comparison::run)},
-      {"trace", "file name of the trace", text_of(&Comparison::trace)},
-      {"sha256", "first 12 digits of the SHA-256 of the trace", text_of(&Comparison::sha256)},
-      {"model", "model that the trace came from", text_of(&Comparison::model)},
+      {"trace", "file name of the trace; empty for tables of kveval", text_of(&Comparison::trace)},
+      {"sha256", "first 12 digits of the SHA-256 of the trace; for tables of kveval, of the model",
+       text_of(&Comparison::sha256)},
+      {"model", "model that the trace came from, or that was evaluated", text_of(&Comparison::model)},
       {"prompt", "prompt group, or all", text_of(&Comparison::prompt)},
       {"layer", "layer of the model, or all", text_of(&Comparison::layer, "all")},
       {"head", "query head, or all", text_of(&Comparison::query_head, "all")},
       {"protocol", "prefill, decode or stream", text_of(&Comparison::protocol)},
-      {"metric", "metric that is compared", text_of(&Comparison::metric)},
+      {"text", "this column and the next five: as in tables of kveval, empty elsewhere; file name of the text",
+       of_setting(&EvalSetting::text)},
+      {"task", "task", of_setting(&EvalSetting::task)},
+      {"question", "inside or outside the compressed context", of_setting(&EvalSetting::question)},
+      {"context_tokens", "tokens of the context", of_setting(&EvalSetting::context_tokens)},
+      {"inject", "where outputs of the method replace those of the model", of_setting(&EvalSetting::inject)},
+      {"inject_layer", "the layer of one and upto", of_setting(&EvalSetting::inject_layer)},
+      {"metric", "metric that is compared", [](const Comparison& r) { return r.metric.name; }},
       {"a", "one configuration", text_of(&Comparison::a)},
       {"budget_a", "its budget as given", text_of(&Comparison::budget_a)},
       {"b", "the other configuration; without --a and --b the best one of the group", text_of(&Comparison::b)},
@@ -72,21 +93,25 @@ std::span<const Column<Comparison>> compare_columns() {
       {"mean_a", "mean of a over the pairs", of_test(&PairedTest::mean_a)},
       {"mean_b", "mean of b over the pairs", of_test(&PairedTest::mean_b)},
       {"diff", "mean of a - b over the pairs", of_test(&PairedTest::difference)},
-      {"diff_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two blocks",
+      {"diff_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two units",
        where_compared([](const Comparison& r) { return r.test.interval.lo; })},
       {"diff_hi", "upper end of this interval", where_compared([](const Comparison& r) { return r.test.interval.hi; })},
-      {"ratio", "mean_a / mean_b", where_compared([](const Comparison& r) { return r.ratio(); })},
-      {"ratio_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two blocks",
+      {"ratio", "mean_a / mean_b; empty for metrics that may be negative",
+       where_compared([](const Comparison& r) { return r.ratio(); })},
+      {"ratio_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two units",
        where_compared([](const Comparison& r) { return r.ratio_interval.lo; })},
       {"ratio_hi", "upper end of this interval", where_compared([](const Comparison& r) { return r.ratio_interval.hi; })},
       {"p_value", "two-sided p-value of the data, if a and b were equal on average", of_test(&PairedTest::p_value)},
       {"p_adjusted", "p_value adjusted by Holm over the call",
        where_compared([](const Comparison& r) { return r.p_adjusted; })},
-      {"p_least", "smallest p_value that this number of blocks can give", of_test(&PairedTest::p_least)},
+      {"p_least", "smallest p_value that this number of units can give", of_test(&PairedTest::p_least)},
       {"family", "hypotheses that Holm counted", text_of(&Comparison::family)},
-      {"pairs", "number of (query, query head, seed) triples with both values", text_of(&Comparison::pairs)},
-      {"left_out", "number of triples to which the metric does not apply", text_of(&Comparison::left_out)},
-      {"blocks", "number of blocks of 16 neighbouring queries; all heads of a prompt share a block",
+      {"pairs", "number of (query, query head, seed) triples, or of documents, with both values", text_of(&Comparison::pairs)},
+      {"left_out", "number of triples or documents to which the metric does not apply", text_of(&Comparison::left_out)},
+      {"blocks",
+       "number of independent units: blocks of 16 neighbouring queries, where all heads of a prompt share a block; documents "
+       "for "
+       "tables of kveval",
        of_test(&PairedTest::blocks)},
       {"seeds", "number of pairs of seeds; empty where neither configuration uses random numbers",
        [](const Comparison& r) { return r.seeds > 0 ? fmt::format("{}", r.seeds) : ""; }},

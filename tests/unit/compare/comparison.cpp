@@ -23,7 +23,7 @@ namespace {
 
 std::vector<Comparison> compared(std::vector<const QueryResults*> files, const char* a, const char* b,
                                  Metric metric = Metric::rel_err, Span span = Span::layer) {
-  ComparisonRequest request{.files = std::move(files), .a = {}, .b = {}, .metric = metric, .span = span};
+  ComparisonRequest request{.files = std::move(files), .a = {}, .b = {}, .metric = ComparedMetric::of(metric), .span = span};
   if (a) request.a = parse_configuration(a, "--a");
   if (b) request.b = parse_configuration(b, "--b");
   return compare(request);
