@@ -7,6 +7,7 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/report/claim_table.hpp>
 #include <kvbench/report/compare_table.hpp>
+#include <kvbench/report/eval_csv.hpp>
 #include <kvbench/report/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 
@@ -24,19 +25,41 @@ const std::map<std::string, Span> spans = {
 
 struct CompareFlags {
   std::vector<std::string> files;
-  std::string a, b, metric = "rel_err", sweep, output, format;
+  std::string a, b, metric, sweep, output, format;
   Span span = Span::layer;
+  CLI::Option* span_flag = nullptr;
 };
 
-Metric metric_of(const std::string& name) {
+/// The position of --metric among the metrics of the files; 0 where it is not given.
+std::size_t position_of_metric(const std::string& name, const std::vector<std::string>& names, const char* unit) {
+  if (name.empty()) return 0;
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  throw Error("--metric: there is no metric '{}' per {}.{} The metrics are: {}", name, unit, did_you_mean(name, names),
+              fmt::join(names, ", "));
+}
+
+Metric query_metric(const std::string& name) {
   std::vector<std::string> names;
   for (std::size_t m = 0; m < metric_count; ++m) names.emplace_back(name_of(static_cast<Metric>(m)));
-  const auto found = std::ranges::find(names, name);
-  if (found == names.end()) {
-    throw Error("--metric: there is no metric '{}' per query.{} The metrics are: {}", name, did_you_mean(name, names),
-                fmt::join(names, ", "));
-  }
-  return static_cast<Metric>(found - names.begin());
+  return static_cast<Metric>(position_of_metric(name, names, "query"));
+}
+static_assert(Metric::rel_err == Metric{});
+
+const DamageMetric& document_metric(const std::string& name) {
+  std::vector<std::string> names;
+  for (const DamageMetric& metric : damage_metrics()) names.push_back(metric.compared.name);
+  return damage_metrics()[position_of_metric(name, names, "document")];
+}
+
+/// Whether the files are tables of kveval, with values per document. Throws Error where only some are.
+bool are_evaluations(const std::vector<std::string>& files) {
+  const auto table = std::ranges::find_if(files, is_eval_table);
+  if (table == files.end()) return false;
+  const auto other = std::ranges::find_if_not(files, is_eval_table);
+  if (other == files.end()) return true;
+  throw Error("{} is a table of kveval, with values per document, and {} is not; compare them in separate commands", *table,
+              *other);
 }
 
 /// The files, open for one metric.
@@ -45,15 +68,21 @@ class OpenResults {
   OpenResults(const std::vector<std::string>& paths, Metric metric) {
     for (const std::string& path : paths) {
       if (sweep::is_cells_file(path))
-        owners_.push_back(std::make_unique<sweep::CellsResults>(path, metric));
+        add(std::make_unique<sweep::CellsResults>(path, metric));
       else
-        owners_.push_back(open_query_results(path, name_of(metric)));
-      files.push_back(owners_.back().get());
+        add(open_query_results(path, name_of(metric)));
     }
+  }
+  OpenResults(const std::vector<std::string>& paths, const DamageMetric& metric) {
+    for (const std::string& path : paths) add(std::make_unique<EvalCsv>(path, metric));
   }
   std::vector<const QueryResults*> files;
 
  private:
+  void add(std::unique_ptr<QueryResults> results) {
+    files.push_back(results.get());
+    owners_.push_back(std::move(results));
+  }
   std::vector<std::unique_ptr<QueryResults>> owners_;
 };
 
@@ -66,6 +95,7 @@ Output open_output(const CompareFlags& o) {
 
 /// The claims of a sweep file, tested on these results.
 int test_claims(const CompareFlags& o) {
+  if (are_evaluations(o.files)) throw Error("--sweep: claims are about results of replay, not about tables of kveval");
   Output output = open_output(o);
   std::vector<ClaimResult> results;
   for (const config::Published& published : config::read_sweep(o.sweep).published) {
@@ -77,15 +107,31 @@ int test_claims(const CompareFlags& o) {
   return done;
 }
 
+OpenResults open_results(const CompareFlags& o, ComparedMetric& metric) {
+  if (!are_evaluations(o.files)) {
+    const Metric chosen = query_metric(o.metric);
+    metric = ComparedMetric::of(chosen);
+    return {o.files, chosen};
+  }
+  if (o.span_flag->count() > 0)
+    throw Error(
+        "--by: tables of kveval are compared by task, over all documents; only results of replay have layers and heads");
+  const DamageMetric& chosen = document_metric(o.metric);
+  metric = chosen.compared;
+  return {o.files, chosen};
+}
+
 int run(const CompareFlags& o) {
   if (o.files.empty())
-    throw Error("give a file of results: one written with replay --raw, a CSV with --rows query, or the cells file of a sweep");
+    throw Error(
+        "give a file of results: one written with replay --raw, a CSV with --rows query, the cells file of a sweep, or a "
+        "table of kveval --per-document");
   if (!o.sweep.empty()) return test_claims(o);
   Output output = open_output(o);
-  ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = metric_of(o.metric), .span = o.span};
+  ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = {}, .span = o.span};
   if (!o.a.empty()) request.a = parse_configuration(o.a, "--a");
   if (!o.b.empty()) request.b = parse_configuration(o.b, "--b");
-  const OpenResults results(o.files, request.metric);
+  const OpenResults results = open_results(o, request.metric);
   request.files = results.files;
   const std::vector<Comparison> rows = compare(request);
   const bool table = shows_table(o.format, output);
@@ -96,16 +142,22 @@ int run(const CompareFlags& o) {
 }  // namespace
 
 Command add_compare(CLI::App& app) {
-  CLI::App* flags = app.add_subcommand("compare", "Test which differences between methods are significant, on paired queries");
+  CLI::App* flags =
+      app.add_subcommand("compare", "Test which differences between methods are significant, on paired queries or documents");
   auto options = std::make_shared<CompareFlags>();
   CompareFlags& o = *options;
-  flags->add_option("results", o.files,
-                    "Files written with replay --raw, CSV files with --rows query, or cells files of a sweep");
+  flags->add_option(
+      "results", o.files,
+      "Files written with replay --raw, CSV files with --rows query, or cells files of a sweep; or tables of kveval "
+      "--per-document");
   const char* syntax = "such as subgen, subgen[t=4], uniform@25% or 2:uniform (of the second file)";
   flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));
   flags->add_option("--b", o.b, "The other configuration (default: all others; without --a and --b: all against the best one)");
-  flags->add_option("--metric", o.metric, "Metric with values per query")->capture_default_str();
-  add_choice(flags, "--by", o.span, spans, "Scope of one comparison: layer, head (query head), prompt or all (default: layer)");
+  flags->add_option(
+      "--metric", o.metric,
+      "Metric with values per query (default: rel_err); of tables of kveval kl (default), nll, match, top1 or key_nll");
+  o.span_flag = add_choice(flags, "--by", o.span, spans,
+                           "Scope of one comparison: layer, head (query head), prompt or all (default: layer)");
   CLI::Option* sweep =
       flags->add_option("--sweep", o.sweep, "Test the claims of this sweep file, with the test of the sweep itself");
   for (const char* other : {"--a", "--b", "--metric", "--by"}) sweep->excludes(other);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kvbench eval without a model: descriptions, the program kveval that it becomes, and reports of its tables."""
+"""kvbench eval without a model: descriptions, the program kveval that it becomes, reports and comparisons of its tables."""
 import csv
 import io
 import os
@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import xml.etree.ElementTree
 
-from support import CliTest, KVBENCH, main, run
+from support import CliTest, KVBENCH, main, rows, run
 
 
 def columns():
@@ -81,6 +81,80 @@ class Eval(CliTest):
                 for key in ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy"):
                     if node.get(key) is not None:
                         self.assertTrue(-1e4 < float(node.get(key)) < 1e4, node.attrib)
+
+    def write(self, name, lines):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(table(lines))
+        return path
+
+    def documents(self, name, methods=("snapkv", "h2o", "sink"), documents=8):
+        """Damage of snapkv: 1; of h2o: 2, and on passkey 1 and 3 in turns; of sink: 3. Exact match: 1 - damage / 4."""
+        lines = []
+        for task in ("text", "passkey"):
+            for method in methods:
+                line = dict(task=task, method=method, budget="25%mem", total_bytes=25, bytes_read=25)
+                lines.append(dict(line, document="all", kl_mean=9))
+                for d in range(documents):
+                    damage = dict(snapkv=1, h2o=2 if task == "text" else 1 + 2 * (d % 2), sink=3)[method] + d / 8
+                    lines.append(dict(line, document=f"{task}-{d}", kl_mean=damage, nll_diff=damage / 2,
+                                      match=1 - damage / 4 if task == "passkey" else ""))
+                    lines.append(dict(line, document=f"{task}-{d}", layer=0, drift=0.5))
+        return self.write(name, lines)
+
+    def compare(self, *flags):
+        done = run("compare", *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return rows(done.stdout)
+
+    def test_comparison_of_two_methods_by_document(self):
+        path = self.documents("documents.csv")
+        text, passkey = self.compare(path, "--a", "snapkv", "--b", "h2o")
+        self.assertEqual([text[key] for key in ("model", "text", "task", "question", "context_tokens", "inject", "metric", "verdict")],
+                         ["m.gguf", "book.txt", "text", "outside", "4096", "all", "kl", "a better"])
+        self.assertEqual([float(text[key]) for key in ("diff", "diff_lo", "diff_hi", "p_value", "p_adjusted", "blocks", "pairs")],
+                         [-1, -1, -1, 2 / 2**8, 4 / 2**8, 8, 8])
+        # Half of the differences are 0: the other four give no p-value below 2 / 2^4.
+        self.assertEqual((passkey["task"], passkey["verdict"], float(passkey["diff"]), float(passkey["p_value"])),
+                         ("passkey", "not distinguishable", -1, 0.125))
+        (_, passkey) = self.compare(path, "--a", "snapkv", "--b", "sink", "--metric", "match")
+        self.assertEqual((passkey["verdict"], float(passkey["diff"])), ("a better", 0.5))
+        self.assertEqual([r["ratio"] for r in self.compare(path, "--a", "snapkv", "--b", "sink", "--metric", "nll")], ["", ""])
+        shown = run("compare", path, "--a", "snapkv", "--b", "h2o", "--format", "md").stdout
+        self.assertIn("| task passkey | snapkv |", shown)
+
+    def test_without_names_all_methods_are_compared_with_the_best(self):
+        table = self.compare(self.documents("all.csv"))
+        self.assertEqual([(r["task"], r["a"], r["b"], r["family"]) for r in table],
+                         [("text", "h2o", "snapkv", "6"), ("text", "sink", "snapkv", "6"),
+                          ("passkey", "h2o", "snapkv", "6"), ("passkey", "sink", "snapkv", "6")])
+
+    def test_two_files_join_by_document(self):
+        paths = self.documents("one.csv", ["snapkv"]), self.documents("two.csv", ["h2o", "sink"])
+        self.assertEqual(self.compare(*paths, "--a", "snapkv", "--b", "h2o"),
+                         self.compare(self.documents("both.csv"), "--a", "snapkv", "--b", "h2o"))
+        self.fails(2, "several files hold 'h2o'", "document 'text-0' of task 'text'", "2:h2o", args=["compare", paths[1], paths[1], "--a", "h2o"])
+
+    def test_few_documents_say_how_many_are_needed(self):
+        (row, _) = self.compare(self.documents("few.csv", documents=3), "--a", "snapkv", "--b", "h2o")
+        self.assertIn("3 documents: no p-value below 0.25 is possible; at least 6 documents are needed", row["reason"])
+        (row, _) = self.compare(self.documents("six.csv", documents=6), "--a", "snapkv", "--b", "h2o")
+        self.assertIn("6 documents give no smaller p-value, and Holm over 2 hypotheses requires one", row["reason"])
+        self.assertIn("evaluate more documents", row["reason"])
+
+    def test_comparisons_that_are_refused(self):
+        path = self.documents("refused.csv")
+        self.fails(2, "Did you mean 'snapkv'?", args=["compare", path, "--a", "snapvk"])
+        self.fails(2, "'rel_err' per document", "kl, nll, match, top1, key_nll", args=["compare", path, "--metric", "rel_err"])
+        self.fails(2, "--by", "by task", args=["compare", path, "--by", "layer"])
+        raw, sweep = os.path.join(self.folder, "raw.h5"), os.path.join(self.folder, "s.toml")
+        self.assertEqual(run("replay", self.trace, "-m", "sink,h2o", "--raw", raw).returncode, 0)
+        self.fails(2, "refused.csv is a table of kveval", "raw.h5 is not", args=["compare", raw, path, "--a", "sink"])
+        self.fails(2, "'kl' per query", "rel_err", args=["compare", raw, "--metric", "kl"])
+        open(sweep, "w").close()
+        self.fails(2, "--sweep", "tables of kveval", args=["compare", path, "--sweep", sweep])
+        whole = self.write("whole.csv", [dict(document="all", method="sink", budget="25%mem", kl_mean=1)])
+        self.fails(2, "no rows per document", "--per-document", args=["compare", whole])
 
 
 main()

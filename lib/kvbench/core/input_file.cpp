@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/core/input_file.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -59,12 +60,15 @@ std::string read_input_file(const std::string& path, std::uint64_t max_bytes, st
   return text;
 }
 
-bool file_begins_with(const std::string& path, std::string_view bytes) {
+std::string begin_of_file(const std::string& path, std::size_t bytes) {
   const InputDescriptor file(path);
   struct stat status {};
-  if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
-  std::string begin(bytes.size(), '\0');
-  return read_up_to(file.get(), begin.data(), begin.size()) == static_cast<ssize_t>(begin.size()) && begin == bytes;
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
+  std::string begin(bytes, '\0');
+  begin.resize(static_cast<std::size_t>(std::max<ssize_t>(0, read_up_to(file.get(), begin.data(), bytes))));
+  return begin;
 }
+
+bool file_begins_with(const std::string& path, std::string_view bytes) { return begin_of_file(path, bytes.size()) == bytes; }
 
 }  // namespace kvbench

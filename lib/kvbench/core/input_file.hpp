@@ -30,6 +30,9 @@ std::uint64_t regular_file_size(int descriptor, const std::string& path, std::st
 /// IoError where it cannot be opened or read. `what` as above.
 std::string read_input_file(const std::string& path, std::uint64_t max_bytes, std::string_view what);
 
+/// The first `bytes` bytes of a regular file, or the whole of a shorter one; "" where it cannot be read.
+std::string begin_of_file(const std::string& path, std::size_t bytes);
+
 /// Whether `path` is a regular file that begins with `bytes`, such as the signature of its format; false where it cannot be
 /// read.
 bool file_begins_with(const std::string& path, std::string_view bytes);

@@ -39,6 +39,8 @@ TEST_CASE("a regular file is read as a whole, directly or through a link") {
   std::filesystem::create_symlink(folder / "f", folder / "link");
   CHECK(read_input_file(folder / "f", 9, "a list") == "some\ntext");
   CHECK(read_input_file(folder / "link", 9, "a list") == "some\ntext");
+  CHECK(begin_of_file(folder / "link", 4) == "some");
+  CHECK(begin_of_file(folder / "f", 100) == "some\ntext");
   CHECK(file_begins_with(folder / "link", "some"));
   CHECK(!file_begins_with(folder / "f", "text"));
   CHECK(!file_begins_with(folder / "f", "some\ntext and more"));
