@@ -2,6 +2,7 @@
 #include <kvbench/report/compare_table.hpp>
 #include <kvbench/report/eval_csv.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 
