@@ -176,9 +176,9 @@ TEST_CASE("balancekv is the algorithms of the paper, token by token, on adverse 
       {"keys of length 80", normal_tokens(300, 64, 16, 80, 1, 1, 0.125f, backend)},
       {"wide values", normal_tokens(260, 33, 70, 2, 1, 1, 0.17f, backend)},
   };
-  for (const auto& [name, subject] : subjects) {
-    CAPTURE(name);
-    const auto rows = algorithm_rows(run, subject);
+  for (const auto& named : subjects) {
+    CAPTURE(named.first);
+    const auto rows = algorithm_rows(run, named.second);
     for (const CheckRow& row : rows) {
       CAPTURE(row.part);
       CAPTURE(row.text);
