@@ -57,7 +57,7 @@ void read_everything() {
     for (std::size_t c = 0; c < results.configurations().size(); ++c) results.read(place, c);
   }
   ++inputs_read;
-  compare({.files = {&results}, .a = {}, .b = {}, .metric = Metric::rel_err, .span = Span::head});
+  compare({.files = {&results}, .a = {}, .b = {}, .metric = ComparedMetric::of(Metric::rel_err), .span = Span::head});
 }
 
 }  // namespace

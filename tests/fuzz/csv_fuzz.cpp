@@ -29,7 +29,7 @@ void report(std::string_view text) {
 
 void compare_queries() {
   const QueryCsv results(fuzz::scratch(), "rel_err");
-  compare({.files = {&results}, .a = {}, .b = {}, .metric = Metric::rel_err, .span = Span::layer});
+  compare({.files = {&results}, .a = {}, .b = {}, .metric = ComparedMetric::of(Metric::rel_err), .span = Span::layer});
 }
 
 }  // namespace
