@@ -21,7 +21,7 @@ CellsResults::CellsResults(const std::string& path, Metric metric) : metric_(met
   own_.emplace_back(path, FrameFile::Mode::read);
   files_ = own_;
   std::optional<SweepLayout> layout = own_.front().layout();
-  if (!layout) throw Error("{}: is an empty file of cells; there is nothing to compare", path);
+  if (!layout) throw Error("{}: has no cells of a sweep; there is nothing to compare", path);
   layout_ = std::move(*layout);
   add_steps();
 }

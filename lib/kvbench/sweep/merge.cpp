@@ -61,7 +61,7 @@ Merged open_shards(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     CellsFile file(path, FrameFile::Mode::read);
     std::optional<SweepLayout> layout = file.layout();
-    if (!layout) throw Error("{}: is an empty file of cells; compute its shard", path);
+    if (!layout) throw Error("{}: has no cells of a sweep; compute its shard", path);
     if (merged.files.empty()) merged.layout = std::move(*layout);
     const std::string differs = layout && !merged.files.empty() ? difference(merged.layout, *layout) : "";
     if (!differs.empty()) {

@@ -190,7 +190,7 @@ TEST_CASE("files of different sweeps are rejected") {
   CHECK(contains(message_of<Error>([&] { open_shards({a, b}); }), "their sweep files differ"));
   CHECK(contains(message_of<Error>([&] { open_shards({a, c}); }), "different results for sink on layer 0, kv head 0"));
   std::ofstream(sweeps.folder / "empty.cells");
-  CHECK(contains(message_of<Error>([&] { open_shards({sweeps.folder / "empty.cells"}); }), "is an empty file of cells"));
+  CHECK(contains(message_of<Error>([&] { open_shards({sweeps.folder / "empty.cells"}); }), "has no cells of a sweep"));
 }
 
 TEST_CASE("cells are used by another sweep where their keys are equal") {
