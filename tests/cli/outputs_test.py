@@ -142,7 +142,7 @@ class Outputs(SweepTest):
                 self.assertLess(time.time(), deadline)
                 self.assertIsNone(first.poll(), "the sweep ended before another one could be started")
                 time.sleep(0.02)
-            self.fails(2, "another sweep is writing this file", args=[*sweep, "--overwrite"])
+            self.fails(2, "another run is writing this file", args=[*sweep, "--overwrite"])
             self.assertTrue(os.path.exists(cells))
         finally:
             first.send_signal(signal.SIGKILL)

@@ -2,6 +2,7 @@
 """kvdump --f32 against an independent float implementation of the model; and a model that the self check must refuse."""
 
 import os
+import pathlib
 import shutil
 
 import harness
@@ -16,7 +17,7 @@ TOKENS, LAYERS = 200, 4
 
 def converted_model():
     """The conversion that kvdump --f32 has left in the cache."""
-    return max(CACHE.glob("*-f32.gguf"), key=os.path.getmtime)
+    return max(CACHE.glob(f"{pathlib.Path(harness.MODEL).stem}-*-f32.gguf"), key=os.path.getmtime)
 
 
 def test_f32_equals_a_float_implementation(folder):
