@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from support import CliTest, KVBENCH, main, rows, run
+from support import LLVM_OPENMP, CliTest, KVBENCH, main, rows, run
 
 
 class BadFlags(CliTest):
@@ -165,6 +165,7 @@ class BadOutput(CliTest):
         self.assertEqual(done.returncode, 3, done.stderr)
 
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread", "the limit also holds for the runtime of ThreadSanitizer")
+    @unittest.skipIf(LLVM_OPENMP, "the limit also holds for the shared memory of LLVM's OpenMP")
     def test_file_size_limit(self):
         def limit():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import KVBENCH, SPOIL, CliTest, main, rows, run
+from support import LLVM_OPENMP, KVBENCH, SPOIL, CliTest, main, rows, run
 
 MIB = 1 << 20
 
@@ -67,6 +67,7 @@ class Memory(CliTest):
         self.fails(2, "--memory", args=("replay", self.trace, "-m", "sink", "--memory", "lots"))
 
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE"), "a sanitizer reserves terabytes of addresses")
+    @unittest.skipIf(LLVM_OPENMP, "LLVM's OpenMP aborts where it cannot start a thread")
     def test_short_addresses_are_an_error_of_the_machine(self):
         sweep, table = os.path.join(self.folder, "s.toml"), os.path.join(self.folder, "r.csv")
         with open(sweep, "w") as file:

@@ -11,6 +11,9 @@ import unittest
 
 KVBENCH, SPOIL, SAMPLE = sys.argv[1:4]
 
+# clang links it. Where it gets no thread or no shared memory it aborts the process, which no program can prevent.
+LLVM_OPENMP = "libomp" in subprocess.run(["ldd", KVBENCH], capture_output=True, text=True).stdout
+
 
 def run(*args, **options):
     """Runs kvbench; returns the finished process with text output."""
