@@ -19,17 +19,17 @@ std::vector<kvbench::Injection> injections_of(Inject mode, const std::vector<int
   return all;
 }
 
-/// Everything that all cells of a document depend on. Threads and memory change no bit.
-std::string document_text(const Machine& machine, const std::vector<int>& layers, const EvalResults& results,
-                          const TaskDocument& document) {
+/// The key of a document: what all its cells depend on. Threads and memory change no bit.
+std::string document_key(const Machine& machine, const std::vector<int>& layers, const EvalResults& results,
+                         const TaskDocument& document) {
   const Options& options = machine.options;
   const ReplayRequest& request = options.request;
-  return fmt::format(
+  return eval_key(fmt::format(
       "eval {} f32 {} one {} {} {} layers {} protect {},{},{} dense {} decoded {} sinks {} element {} context {} scored {}",
       results.model_sha256, options.f32, options.one_at_a_time, results.device, results.isa, fmt::join(layers, ","),
       request.protect_first, request.protect_last, request.protect_outside, request.dense_layers,
       static_cast<int>(request.decoded), request.recall_sinks, static_cast<int>(request.kv_element),
-      fmt::join(document.context, ","), fmt::join(document.scored, ","));
+      fmt::join(document.context, ","), fmt::join(document.scored, ",")));
 }
 
 /// One document: prefilled when its first missing cell is computed.
@@ -37,16 +37,12 @@ class LazyDocument {
  public:
   LazyDocument(const Machine& machine, const std::vector<int>& layers, EvalCells& cells, const EvalResults& results,
                EvalDocument& document)
-      : machine_(machine),
-        cells_(cells),
-        document_(document),
-        text_(document_text(machine, layers, results, document.document)) {
-    const std::string key = eval_key(text_);
-    if (!cells.has(key)) {
+      : machine_(machine), cells_(cells), document_(document), key_(document_key(machine, layers, results, document.document)) {
+    if (!cells.has(key_)) {
       EvaluatedDocument known{.without_distant = score_short_context(machine, document.document), .layers = started().layers()};
-      cells.add(key, std::move(known));
+      cells.add(key_, std::move(known));
     }
-    EvaluatedDocument known = cells.document(key, predicted());
+    EvaluatedDocument known = cells.document(key_, predicted());
     document.without_distant = std::move(known.without_distant);
     layers_ = std::move(known.layers);
   }
@@ -56,7 +52,7 @@ class LazyDocument {
   EvalCell cell(const LoopConfiguration& configuration, const kvbench::Injection& injection) {
     const std::string params = configuration.method.params.text();
     const std::string key =
-        eval_key(fmt::format("{} method {} [{}]{} {} seed {} inject {} {}", text_, configuration.method.info->name, params,
+        eval_key(fmt::format("{} method {} [{}]{} {} seed {} inject {} {}", key_, configuration.method.info->name, params,
                              store::parameter_files(params), configuration.budget.text(), configuration.seed,
                              name_of(injection.mode), injection.layer));
     if (!cells_.has(key)) cells_.add(key, started().run(configuration, injection));
@@ -73,7 +69,7 @@ class LazyDocument {
   const Machine& machine_;
   EvalCells& cells_;
   EvalDocument& document_;
-  std::string text_;
+  std::string key_;
   std::vector<int> layers_;
   std::optional<DocumentRun> run_;
 };
