@@ -2,7 +2,6 @@
 #include <kvbench/sweep/cells_file.hpp>
 
 #include <algorithm>
-#include <set>
 
 #include <kvbench/sweep/check_cells.hpp>
 #include <kvbench/trace/sha256.hpp>
@@ -18,14 +17,6 @@ CellsFile::CellsFile(std::string path, FrameFile::Mode mode) : file_(std::move(p
   for (const store::Frame& frame : file_.frames()) {
     if (frame.kind == layout_kind) layout_key_ = frame.key;
   }
-}
-
-std::size_t CellsFile::size() const {
-  std::set<std::string_view> cells;
-  for (const store::Frame& frame : file_.frames()) {
-    if (frame.kind != layout_kind) cells.insert(frame.key);
-  }
-  return cells.size();
 }
 
 std::optional<SweepLayout> CellsFile::layout() const {

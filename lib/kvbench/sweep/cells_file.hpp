@@ -17,7 +17,6 @@ class CellsFile {
   CellsFile(std::string path, FrameFile::Mode mode);
 
   const std::string& path() const { return file_.path(); }
-  std::size_t size() const;  ///< number of cells, including those that the layout no longer lists
   std::uint64_t torn_bytes() const { return file_.torn_bytes(); }
 
   /// The layout for which cells were computed last; nothing in a new file. Throws Error where it is not one that kvbench
