@@ -75,8 +75,7 @@ class Comparer {
     if (!pairs_.empty()) return "the results hold no values of these configurations; is the sweep unfinished?";
     if (!request_.a && !request_.b) {
       return "at no budget are there two methods other than the references exact and oracle-topk; run more methods, or give "
-             "`a` and "
-             "`b`";
+             "`a` and `b`";
     }
     const Side& one = (a_.empty() ? b_ : a_).front();
     return fmt::format(

@@ -110,8 +110,7 @@ std::span<const Column<Comparison>> compare_columns() {
       {"left_out", "number of triples or documents to which the metric does not apply", text_of(&Comparison::left_out)},
       {"blocks",
        "number of independent units: blocks of 16 neighbouring queries, where all heads of a prompt share a block; documents "
-       "for "
-       "tables of kveval",
+       "for tables of kveval",
        of_test(&PairedTest::blocks)},
       {"seeds", "number of pairs of seeds; empty where neither configuration uses random numbers",
        [](const Comparison& r) { return r.seeds > 0 ? fmt::format("{}", r.seeds) : ""; }},
