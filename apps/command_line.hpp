@@ -67,7 +67,8 @@ inline CLI::Validator to_bytes() {
 
 /// Adds an option whose value is one of these names.
 template <class E>
-CLI::Option* add_choice(CLI::App* flags, const char* name, E& value, const std::map<std::string, E>& names, const char* text) {
+CLI::Option* add_choice(CLI::App* flags, const char* name, E& value, const std::map<std::string, E>& names,
+                        const char* text) {
   std::vector<std::string> known;
   for (const auto& [key, meaning] : names) known.push_back(key);
   const CLI::Validator to_number(
@@ -84,7 +85,8 @@ CLI::Option* add_choice(CLI::App* flags, const char* name, E& value, const std::
 inline std::string in_words(const CLI::ParseError& error) {
   const std::string message = error.what(), name = message.substr(0, message.find(':'));
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr || name == message) return message;
-  return message.find("At Most") == message.npos ? name + " needs a value" : name + " is given twice; it takes one value";
+  return message.find("At Most") == message.npos ? name + " needs a value"
+                                                 : name + " is given twice; it takes one value";
 }
 
 /// The message of a failed parse. Unknown flags and subcommands come first, with the nearest name: what is missing is often what they
@@ -105,7 +107,8 @@ inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) 
   if (commands.empty() && !unknown.empty()) {
     for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
       known.push_back(command->get_name());
-    if (!known.empty()) return fmt::format("there is no command {}.{}", unknown.front(), did_you_mean(unknown.front(), known));
+    if (!known.empty())
+      return fmt::format("there is no command {}.{}", unknown.front(), did_you_mean(unknown.front(), known));
   }
   return in_words(error);
 }

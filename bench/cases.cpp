@@ -48,7 +48,8 @@ Case weighted_attention(std::string name, Index width, bool per_query, bool scor
             std::uniform_int_distribution<std::int32_t> token(0, kTokens - 1);
             std::vector<std::int32_t> ids(static_cast<std::size_t>((per_query ? kQueries : 1) * width));
             for (auto& id : ids) id = token(engine);
-            for (auto row = ids.begin(); row != ids.end(); row += width) std::sort(row, row + width);  // as selections are
+            for (auto row = ids.begin(); row != ids.end(); row += width)
+              std::sort(row, row + width);  // as selections are
             WeightedAttention<Buffer> op;
             op.queries = normal(b, kQueries, d, 1);
             op.keys = normal(b, kTokens, d, 2);
@@ -83,7 +84,8 @@ Case topk(Index k) {
 
 Case squared_distances() {
   return {"squared_distances c=410", [](Backend& b) {
-            SquaredDistances<Buffer> op{normal(b, kTokens, 128, 1), normal(b, 410, 128, 2), b.allocate<float>(kTokens, 410)};
+            SquaredDistances<Buffer> op{normal(b, kTokens, 128, 1), normal(b, 410, 128, 2),
+                                        b.allocate<float>(kTokens, 410)};
             return Bound{runner(b, op), reader(b, op.out)};
           }};
 }
@@ -131,14 +133,15 @@ Case squared_norms() {
 }
 
 Case gather() {
-  return {"gather 8192 rows", [](Backend& b) {
-            std::mt19937 engine(5);
-            std::uniform_int_distribution<std::int32_t> token(0, kTokens - 1);
-            std::vector<std::int32_t> ids(8192);
-            for (auto& id : ids) id = token(engine);
-            GatherRows<Buffer> op{normal(b, kTokens, 128, 1), b.adopt(std::move(ids), 8192), b.allocate<float>(8192, 128)};
-            return Bound{runner(b, op), reader(b, op.out)};
-          }};
+  return {
+      "gather 8192 rows", [](Backend& b) {
+        std::mt19937 engine(5);
+        std::uniform_int_distribution<std::int32_t> token(0, kTokens - 1);
+        std::vector<std::int32_t> ids(8192);
+        for (auto& id : ids) id = token(engine);
+        GatherRows<Buffer> op{normal(b, kTokens, 128, 1), b.adopt(std::move(ids), 8192), b.allocate<float>(8192, 128)};
+        return Bound{runner(b, op), reader(b, op.out)};
+      }};
 }
 
 }  // namespace

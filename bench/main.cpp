@@ -96,7 +96,9 @@ bool correct(const Case& c, const Bound& bound) {
 }
 
 /// Measured beside each row, because clock rates drift.
-double multiply_add_rate(const Backend& backend, Isa isa) { return on_host(backend) ? probe_flops(isa) : probe_device().flops; }
+double multiply_add_rate(const Backend& backend, Isa isa) {
+  return on_host(backend) ? probe_flops(isa) : probe_device().flops;
+}
 
 void print_row(const Case& c, Backend& backend, const Options& options, double peak_bytes) {
   const Bound bound = c.bind(backend);

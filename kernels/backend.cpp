@@ -90,8 +90,8 @@ bool isa_available(Isa isa) {
     case Isa::avx2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     case Isa::avx512:
-      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-             __builtin_cpu_supports("avx512vl");
+      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #endif
     default:
       return false;
@@ -117,12 +117,15 @@ std::string_view name_of(Isa isa) {
   return isa == Isa::avx2 ? "avx2" : "scalar";
 }
 
-std::unique_ptr<Backend> make_ref_backend() { return std::make_unique<HostBackend<kernels::ref::Context>>("ref", Isa::scalar); }
+std::unique_ptr<Backend> make_ref_backend() {
+  return std::make_unique<HostBackend<kernels::ref::Context>>("ref", Isa::scalar);
+}
 
 std::unique_ptr<Backend> make_cpu_backend(Isa isa, Prefilter prefilter) {
   if (!isa_available(isa))
-    throw std::runtime_error("this processor or this build has no " + std::string(name_of(isa)) + "; the best available is " +
-                             std::string(name_of(best_isa())) + " (--isa " + std::string(name_of(best_isa())) + ")");
+    throw std::runtime_error("this processor or this build has no " + std::string(name_of(isa)) +
+                             "; the best available is " + std::string(name_of(best_isa())) + " (--isa " +
+                             std::string(name_of(best_isa())) + ")");
   return std::make_unique<CpuBackend>(isa, prefilter);
 }
 

@@ -20,7 +20,8 @@ struct Loaded {
 Loaded load() {
   const std::string remedy = "; `make build` builds it where the CUDA toolkit, 12 or 13, is installed";
   void* const library = dlopen("libkvbench_cuda.so", RTLD_NOW | RTLD_LOCAL);  // stays loaded
-  if (library == nullptr) return {nullptr, std::string("the CUDA module cannot be loaded (") + dlerror() + ")" + remedy};
+  if (library == nullptr)
+    return {nullptr, std::string("the CUDA module cannot be loaded (") + dlerror() + ")" + remedy};
   const auto* module = static_cast<const CudaModule*>(dlsym(library, "kvbench_cuda_module"));
   if (module == nullptr || std::strcmp(module->interface, KVBENCH_INTERFACE) != 0) {
     return {nullptr, "the CUDA module, libkvbench_cuda.so, belongs to another version of kvbench" + remedy};

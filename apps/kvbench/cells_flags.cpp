@@ -15,9 +15,9 @@ using store::FrameFile;
 void add_cells_flags(CLI::App* app, CellsFlags& flags) {
   app->add_option("--cells", flags.file,
                   "File for the finished cells (default: OUTPUT.cells, removed when all cells are finished)");
-  CLI::Option* resume =
-      app->add_flag("--resume", flags.resume,
-                    "Continue with the cells in the cells file; the output is identical to that of an uninterrupted run");
+  CLI::Option* resume = app->add_flag(
+      "--resume", flags.resume,
+      "Continue with the cells in the cells file; the output is identical to that of an uninterrupted run");
   app->add_flag("--overwrite", flags.overwrite, "Discard the cells in the cells file")->excludes(resume);
 }
 
@@ -32,7 +32,8 @@ FrameFile::Mode cells_mode(const CellsFlags& flags, const std::string& path) {
   if (flags.overwrite) return FrameFile::Mode::overwrite;
   std::error_code none;  // an empty file may be left from an earlier failure
   if (!flags.resume && std::filesystem::file_size(path, none) > 0 && !none) {
-    throw Error("{}: holds the cells of an earlier run; continue it with --resume, or start again with --overwrite", path);
+    throw Error("{}: holds the cells of an earlier run; continue it with --resume, or start again with --overwrite",
+                path);
   }
   return FrameFile::Mode::append;
 }
@@ -51,7 +52,8 @@ void explain_interruption(const char* program, const std::string& path) {
     std::filesystem::remove(path, none);
     fmt::print(stderr, "{}: interrupted; no cell was finished\n", program);
   } else {
-    fmt::print(stderr, "{}: interrupted; the finished cells are kept in {}: continue with the same command and --resume\n",
+    fmt::print(stderr,
+               "{}: interrupted; the finished cells are kept in {}: continue with the same command and --resume\n",
                program, path);
   }
 }

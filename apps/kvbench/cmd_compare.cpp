@@ -58,8 +58,8 @@ bool are_evaluations(const std::vector<std::string>& files) {
   if (table == files.end()) return false;
   const auto other = std::ranges::find_if_not(files, is_eval_table);
   if (other == files.end()) return true;
-  throw Error("{} is a table of kveval, with values per document, and {} is not; compare them in separate commands", *table,
-              *other);
+  throw Error("{} is a table of kveval, with values per document, and {} is not; compare them in separate commands",
+              *table, *other);
 }
 
 /// The files, open for one metric.
@@ -115,7 +115,8 @@ OpenResults open_results(const CompareFlags& o, ComparedMetric& metric) {
   }
   if (o.span_flag->count() > 0)
     throw Error(
-        "--by: tables of kveval are compared by task, over all documents; only results of replay have layers and heads");
+        "--by: tables of kveval are compared by task, over all documents; only results of replay have layers and "
+        "heads");
   const DamageMetric& chosen = document_metric(o.metric);
   metric = chosen.compared;
   return {o.files, chosen};
@@ -124,7 +125,8 @@ OpenResults open_results(const CompareFlags& o, ComparedMetric& metric) {
 int run(const CompareFlags& o) {
   if (o.files.empty())
     throw Error(
-        "give a file of results: one written with replay --raw, a CSV with --rows query, the cells file of a sweep, or a "
+        "give a file of results: one written with replay --raw, a CSV with --rows query, the cells file of a sweep, or "
+        "a "
         "table of kveval --per-document");
   if (!o.sweep.empty()) return test_claims(o);
   Output output = open_output(o);
@@ -142,8 +144,8 @@ int run(const CompareFlags& o) {
 }  // namespace
 
 Command add_compare(CLI::App& app) {
-  CLI::App* flags =
-      app.add_subcommand("compare", "Test which differences between methods are significant, on paired queries or documents");
+  CLI::App* flags = app.add_subcommand(
+      "compare", "Test which differences between methods are significant, on paired queries or documents");
   auto options = std::make_shared<CompareFlags>();
   CompareFlags& o = *options;
   flags->add_option(
@@ -152,7 +154,8 @@ Command add_compare(CLI::App& app) {
       "--per-document");
   const char* syntax = "such as subgen, subgen[t=4], uniform@25% or 2:uniform (of the second file)";
   flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));
-  flags->add_option("--b", o.b, "The other configuration (default: all others; without --a and --b: all against the best one)");
+  flags->add_option("--b", o.b,
+                    "The other configuration (default: all others; without --a and --b: all against the best one)");
   flags->add_option(
       "--metric", o.metric,
       "Metric with values per query (default: rel_err); of tables of kveval kl (default), nll, match, top1 or key_nll");

@@ -18,7 +18,8 @@ std::string or_unknown(const std::string& text) { return text.empty() ? "unknown
 std::string positions_text(const std::vector<std::int64_t>& positions, std::int64_t context) {
   if (positions.empty()) return "none";
   const auto inside = std::ranges::lower_bound(positions, context) - positions.begin();
-  return fmt::format("{} in {}..{} ({} inside the context)", positions.size(), positions.front(), positions.back(), inside);
+  return fmt::format("{} in {}..{} ({} inside the context)", positions.size(), positions.front(), positions.back(),
+                     inside);
 }
 
 std::string layer_text(const trace::LayerInfo& layer, std::int64_t context) {
@@ -34,7 +35,8 @@ std::string layer_text(const trace::LayerInfo& layer, std::int64_t context) {
 }
 
 std::string methods_text(const RunnableMethods& methods) {
-  if (!methods.error.empty()) return fmt::format("    no replay with default flags: {}\n", with_flags(methods.error, "replay"));
+  if (!methods.error.empty())
+    return fmt::format("    no replay with default flags: {}\n", with_flags(methods.error, "replay"));
   std::string out = fmt::format("    feeds      {}\n", fmt::join(methods.can, ", "));
   if (!methods.cannot.empty()) out += fmt::format("    lacks data for {}\n", fmt::join(methods.cannot, ", "));
   return out;
@@ -44,13 +46,13 @@ std::string describe(const trace::Reader& reader) {
   const trace::TraceInfo& info = reader.info();
   std::string out = fmt::format("{}\n", reader.path());
   out += fmt::format("  model        {} ({}, {})\n", info.model, or_unknown(info.arch), or_unknown(info.quantisation));
-  out +=
-      fmt::format("  made by      {} {} at {}\n", or_unknown(info.source_tool), info.source_version, or_unknown(info.created));
-  out += fmt::format("  heads        {} query, {} kv; head size {} (values {})\n", info.num_query_heads, info.num_kv_heads,
-                     info.head_dim, info.value_dim);
+  out += fmt::format("  made by      {} {} at {}\n", or_unknown(info.source_tool), info.source_version,
+                     or_unknown(info.created));
+  out += fmt::format("  heads        {} query, {} kv; head size {} (values {})\n", info.num_query_heads,
+                     info.num_kv_heads, info.head_dim, info.value_dim);
   out += fmt::format("  layers       {} in the model\n", info.num_layers);
-  out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type, info.rope_layout,
-                     name_of(info.dtype), reader.sha256());
+  out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type,
+                     info.rope_layout, name_of(info.dtype), reader.sha256());
   const std::vector<RunnableMethods> methods = runnable_methods(info);
   for (std::size_t p = 0; p < info.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = info.prompts[p];

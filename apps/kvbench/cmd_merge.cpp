@@ -30,7 +30,8 @@ void check_missing(const Merged& merged, bool partial) {
   if (missing.size() > shown) list += fmt::format("\n  and {} more", missing.size() - shown);
   if (!partial) {
     throw Error(
-        "{} cells of sweep '{}' are missing; compute their shards (--resume continues an incomplete one), or make rows of the "
+        "{} cells of sweep '{}' are missing; compute their shards (--resume continues an incomplete one), or make rows "
+        "of the "
         "others with --partial:{}",
         missing.size(), merged.layout.name, list);
   }
@@ -43,7 +44,8 @@ int run(const MergeFlags& options) {
   check_missing(merged, options.partial);
   std::vector<NamedFile> inputs;
   for (const std::string& path : options.files) inputs.push_back({"the cells file", path});
-  const SweepTables::Parts parts{has_replays(merged.layout), has_measures(merged.layout), !merged.layout.claims.empty()};
+  const SweepTables::Parts parts{has_replays(merged.layout), has_measures(merged.layout),
+                                 !merged.layout.claims.empty()};
   SweepTables tables("the sweep '" + merged.layout.name + "'", parts, options.table, inputs, "");
   return tables.finish(collect(merged.layout, merged.files, options.table.grain));
 }

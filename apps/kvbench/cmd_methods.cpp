@@ -40,8 +40,8 @@ std::string details(const MethodInfo& m) {
   if (!m.aliases.empty()) out += fmt::format("  aliases      {}\n", fmt::join(m.aliases, ", "));
   out += fmt::format("  source       {}\n  kind         {}\n  selection    per {}\n", m.paper, name_of(m.kind),
                      granularity_name(m.granularity));
-  out += fmt::format("  compress     {}\n  query        {}\n  memory       {}\n", m.complexity.compress, m.complexity.query,
-                     m.complexity.memory);
+  out += fmt::format("  compress     {}\n  query        {}\n  memory       {}\n", m.complexity.compress,
+                     m.complexity.query, m.complexity.memory);
   std::vector<std::string> traits;
   if (m.seeded) traits.emplace_back("depends on the seed");
   if (m.streaming) traits.emplace_back("streaming");

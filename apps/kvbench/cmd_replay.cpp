@@ -102,26 +102,28 @@ int run(ReplayFlags& options) {
 void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
   flags->add_option("trace", o.trace, "Trace file (.h5)")->required();
   flags
-      ->add_option(
-          "-m,--method", o.methods,
-          "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or file:KEPT.h5 for your own "
-          "selection of entries (repeat, or separate with commas)")
+      ->add_option("-m,--method", o.methods,
+                   "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or file:KEPT.h5 "
+                   "for your own "
+                   "selection of entries (repeat, or separate with commas)")
       ->required();
-  o.budget_flag =
-      flags->add_option("-b,--budget", o.budgets,
-                        "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head "
-                        "(256,25%,512KiB), or limits of the memory, the fast memory or the reads relative to the full cache "
-                        "(25%mem,25%fast,25%read). Default: the budgets of "
-                        "file:KEPT.h5 if it has any, else 25%");
+  o.budget_flag = flags->add_option(
+      "-b,--budget", o.budgets,
+      "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head "
+      "(256,25%,512KiB), or limits of the memory, the fast memory or the reads relative to the full cache "
+      "(25%mem,25%fast,25%read). Default: the budgets of "
+      "file:KEPT.h5 if it has any, else 25%");
   flags->add_option(
       "--set", o.settings,
       "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE (see kvbench "
       "methods NAME)");
-  flags->add_option("--calibrate", o.calibrate,
-                    "TRACE.h5[:PROMPT]: another text of the same model, on which methods calibrate what a deployment computes "
-                    "beforehand (infinigen; default: the evaluated context)");
+  flags->add_option(
+      "--calibrate", o.calibrate,
+      "TRACE.h5[:PROMPT]: another text of the same model, on which methods calibrate what a deployment computes "
+      "beforehand (infinigen; default: the evaluated context)");
   flags->add_option("--seeds", o.seeds, "Number of seeds, or a list such as 3,4,7")->capture_default_str();
-  flags->add_option("--layers", o.layers, "Layers of the model, such as 0,1,8 or 0-3 (default: all layers of the trace)");
+  flags->add_option("--layers", o.layers,
+                    "Layers of the model, such as 0,1,8 or 0-3 (default: all layers of the trace)");
   flags->add_option("--heads", o.heads, "kv heads (default: all)");
   flags->add_option("--prompts", o.prompts, "Prompt groups (default: all)");
 }
@@ -139,7 +141,9 @@ void add_protocol_flags(CLI::App* flags, ReplayFlags& o) {
                     "FIRST,LAST: numbers of tokens of the context that are kept exactly, inside the budget");
   flags->add_option("--protect-outside", o.protect_outside,
                     "FIRST,LAST: the same outside the budget; shares refer to the other tokens");
-  flags->add_option("--dense-layers", o.request.dense_layers, "Number of first layers of the model that are kept exactly")
+  flags
+      ->add_option("--dense-layers", o.request.dense_layers,
+                   "Number of first layers of the model that are kept exactly")
       ->check(number_in<Index>(0))
       ->capture_default_str();
   flags->add_flag("--recall-sinks", o.request.recall_sinks, "Count protected tokens in recall");

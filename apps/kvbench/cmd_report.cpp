@@ -77,7 +77,8 @@ struct QueryFiles {
   std::vector<std::unique_ptr<trace::Reader>> traces;
 
   QueryFiles(const ReportFlags& o, const std::vector<CsvTable>& tables, ReportOptions& report) {
-    if (!o.traces.empty() && o.raw.empty()) throw Error("--trace needs the raw results of the replay; add --raw FILE.h5");
+    if (!o.traces.empty() && o.raw.empty())
+      throw Error("--trace needs the raw results of the replay; add --raw FILE.h5");
     for (const std::string& path : o.raw) {
       raw.push_back(std::make_unique<RawReader>(path, name_of(Metric::rel_err)));
       if (!raw.back()->places().empty()) require_rows_of(tables, raw.back()->places()[0].sha256, "--raw", path);
@@ -125,20 +126,24 @@ Command add_report(CLI::App& app) {
       app.add_subcommand("report", "Make one HTML or Markdown file with answers, figures and tables from CSV files");
   auto options = std::make_shared<ReportFlags>();
   ReportFlags& o = *options;
-  flags->add_option("tables", o.tables, "CSV files written by replay, sweep (rows, measures or claims), validate and eval")
+  flags
+      ->add_option("tables", o.tables,
+                   "CSV files written by replay, sweep (rows, measures or claims), validate and eval")
       ->required();
-  flags->add_option("-o,--output", o.output, "Output file (.html or .md), written atomically; -: standard output")->required();
+  flags->add_option("-o,--output", o.output, "Output file (.html or .md), written atomically; -: standard output")
+      ->required();
   flags->add_option("--format", o.format, "html or md (default: implied by the name of the output)")
       ->check(one_of({"html", "md"}));
   flags->add_option(
       "--raw", o.raw,
       "Raw results of the same replays (--raw of replay): adds the distribution of errors, and errors along the text");
-  flags->add_option("--trace", o.traces,
-                    "With --raw: the traces of the replays; adds a map of the attention of one head and of the tokens kept");
   flags->add_option(
-      "--sweep", o.sweep,
-      "Sweep file of the tables: adds its title, and the published results beside the measured ones; its verdicts are in the "
-      "table of claims");
+      "--trace", o.traces,
+      "With --raw: the traces of the replays; adds a map of the attention of one head and of the tokens kept");
+  flags->add_option("--sweep", o.sweep,
+                    "Sweep file of the tables: adds its title, and the published results beside the measured ones; its "
+                    "verdicts are in the "
+                    "table of claims");
   flags->add_option("--title", o.report.title, "Title of the report")->capture_default_str();
   return {flags, [options] { return run(*options); }};
 }

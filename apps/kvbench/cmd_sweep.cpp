@@ -43,11 +43,12 @@ void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Sta
   const auto old = cells.layout();
   if (!old) return;
   const bool changed = encode_layout(*old) != encode_layout(layout);
-  fmt::print(stderr, "kvbench: {}: {} of {} cells are already computed{}\n", cells.path(), standing.finished, standing.cells,
-             changed
-                 ? "; the sweep file, a trace, the device or kvbench has changed since, and the cells affected are computed "
-                   "again"
-                 : "");
+  fmt::print(
+      stderr, "kvbench: {}: {} of {} cells are already computed{}\n", cells.path(), standing.finished, standing.cells,
+      changed
+          ? "; the sweep file, a trace, the device or kvbench has changed since, and the cells affected are computed "
+            "again"
+          : "");
 }
 
 void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard,
@@ -75,7 +76,8 @@ Shard shard_of(const SweepFlags& options) {
   if (options.shard.empty()) return {};
   if (options.cells.file.empty() && !options.dry_run) {
     throw Error(
-        "--shard {}: rows need the cells of all shards; name the cells file of this shard with --cells, and make rows with "
+        "--shard {}: rows need the cells of all shards; name the cells file of this shard with --cells, and make rows "
+        "with "
         "`kvbench merge`",
         options.shard);
   }
@@ -141,7 +143,8 @@ Command add_sweep(CLI::App& app) {
   add_cells_flags(flags, options->cells);
   flags->add_option("--shard", options->shard, "Compute part I/N of the cells, such as 1/8, for `kvbench merge`");
   add_run_flags(flags, options->run);
-  add_columns_flag(flags, "Print the columns of the CSV of measures and exit (for those of rows: kvbench replay --columns)",
+  add_columns_flag(flags,
+                   "Print the columns of the CSV of measures and exit (for those of rows: kvbench replay --columns)",
                    options->run.format, docs_of(measure_columns()));
   return {flags, [options] { return run(*options); }};
 }

@@ -43,18 +43,23 @@ Command add_synth(CLI::App& app) {
   count("--value-dim", synth.value_dim, "Dimension of values");
   count("--prompts", synth.prompts, "Prompts");
   count("--clusters", synth.clusters, "Number of clusters of keys (pattern clusters)");
-  flags->add_option("--spread", synth.spread, "Standard deviation within a cluster, relative to the distance between centres")
+  flags
+      ->add_option("--spread", synth.spread,
+                   "Standard deviation within a cluster, relative to the distance between centres")
       ->check(number_in<double>())
       ->capture_default_str();
-  flags->add_option("--key-norm", synth.key_norm, "Typical norm of a key")->check(number_in<double>())->capture_default_str();
+  flags->add_option("--key-norm", synth.key_norm, "Typical norm of a key")
+      ->check(number_in<double>())
+      ->capture_default_str();
   flags->add_option("--column-sums", synth.column_sums, "Store column sums of the context (true or false)")
       ->check(one_of({"true", "false"}))
       ->capture_default_str();
   count("--column-queries", synth.column_queries,
         "Estimate column sums from this number of evenly spaced queries (0: exact, in time quadratic in the tokens)");
   flags
-      ->add_option("--speculated", synth.speculation_error,
-                   "Store speculated queries: the queries with Gaussian errors, relative to the typical norm of a query")
+      ->add_option(
+          "--speculated", synth.speculation_error,
+          "Store speculated queries: the queries with Gaussian errors, relative to the typical norm of a query")
       ->check(number_in<double>());
   add_choice(flags, "--dtype", synth.dtype, dtypes, "f32, f16 or bf16");
   flags->add_flag("--compress", synth.compress, "Compress the datasets of the file");

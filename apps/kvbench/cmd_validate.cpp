@@ -61,7 +61,8 @@ int run_planted(const ValidateFlags& o) {
   ReplayHooks hooks{.stop = &stop_requested()};
   Progress progress("faults", o.quiet);
   hooks.progress = [&](double done_faults, Index total) { progress.show(done_faults, total); };
-  const std::vector<MutantResult> results = run_mutants(mutants, mutant_subjects(o.validate.queries), o.validate, hooks);
+  const std::vector<MutantResult> results =
+      run_mutants(mutants, mutant_subjects(o.validate.queries), o.validate, hooks);
   const bool table = shows_table(o.format, output);
   output.finish(table ? mutant_summary(results) : mutant_csv(results));
   if (output.to_file() && (o.summary || stdout_is_terminal())) print(mutant_summary(results));
@@ -90,7 +91,8 @@ int run(const ValidateFlags& o) {
   std::vector<SubjectSource> subjects;
   if (!o.trace.empty()) {
     reader.emplace(o.trace);
-    subjects = trace_subjects(*reader, number_list(o.layers, "--layers"), number_list(o.heads, "--heads"), o.validate.queries);
+    subjects =
+        trace_subjects(*reader, number_list(o.layers, "--layers"), number_list(o.heads, "--heads"), o.validate.queries);
   }
   if (o.synthetic) std::ranges::move(synthetic_subjects(o.validate.queries), std::back_inserter(subjects));
   Output output(o.output);
@@ -125,8 +127,9 @@ Command add_validate(CLI::App& app) {
   flags->add_option("trace", o.trace, "Trace file (.h5)");
   flags->add_flag("--synthetic", o.synthetic,
                   "Check built-in streams on which the bounds are informative, beside the trace or alone");
-  flags->add_flag("--mutants", o.mutants,
-                  "Plant faults in the implementations under test, on synthetic streams, and print which checks catch them");
+  flags->add_flag(
+      "--mutants", o.mutants,
+      "Plant faults in the implementations under test, on synthetic streams, and print which checks catch them");
   flags->add_flag("--list", o.list, "List the claims and exit");
   flags->add_option("--claim", o.claims, "Ids of claims, or prefixes of ids: subgen.lemma1, balancekv (default: all)");
   flags->add_option("--method", o.methods, "Only claims about these methods");
@@ -136,9 +139,10 @@ Command add_validate(CLI::App& app) {
   o.queries_flag = flags->add_option("--queries", o.validate.queries, "Number of queries per head, spread evenly")
                        ->check(number_in<Index>(1, 4096))
                        ->capture_default_str();
-  o.seeds_flag = flags->add_option("--seeds", o.validate.seeds, "Number of independent trials per probability statement")
-                     ->check(number_in<Index>(10, 1000000))
-                     ->capture_default_str();
+  o.seeds_flag =
+      flags->add_option("--seeds", o.validate.seeds, "Number of independent trials per probability statement")
+          ->check(number_in<Index>(10, 1000000))
+          ->capture_default_str();
   flags
       ->add_option("--seed-offset", o.validate.seed_offset,
                    "First seed of the trials: another offset repeats the run with other draws")
@@ -155,7 +159,8 @@ Command add_validate(CLI::App& app) {
   flags->add_option("--delta", o.validate.delta, "Failure probability delta of the theorems that have one")
       ->check(number_in(1e-6, 0.5))
       ->capture_default_str();
-  flags->add_option("--threads", o.validate.threads, "Number of threads (default: OMP_NUM_THREADS, else all processors)")
+  flags
+      ->add_option("--threads", o.validate.threads, "Number of threads (default: OMP_NUM_THREADS, else all processors)")
       ->check(number_in(0, 4096));
   add_form_flags(flags, o.format, o.output);
   add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(check_columns()));

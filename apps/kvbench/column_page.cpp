@@ -38,8 +38,8 @@ std::string columns_text(std::span<const ColumnDoc> columns) {
 
 std::string columns_markdown(std::span<const ColumnDoc> columns) {
   const bool types = typed(columns);
-  std::string out =
-      types ? "| column | type | unit | meaning |\n| --- | --- | --- | --- |\n" : "| column | meaning |\n| --- | --- |\n";
+  std::string out = types ? "| column | type | unit | meaning |\n| --- | --- | --- | --- |\n"
+                          : "| column | meaning |\n| --- | --- |\n";
   for (const ColumnDoc& c : columns) {
     out += types ? fmt::format("| `{}` | {} | {} | {} |\n", c.key, c.type, c.unit, cell(c.doc))
                  : fmt::format("| `{}` | {} |\n", c.key, cell(c.doc));
@@ -47,7 +47,8 @@ std::string columns_markdown(std::span<const ColumnDoc> columns) {
   return out;
 }
 
-void add_columns_flag(CLI::App* flags, const std::string& help, const std::string& format, std::vector<ColumnDoc> columns) {
+void add_columns_flag(CLI::App* flags, const std::string& help, const std::string& format,
+                      std::vector<ColumnDoc> columns) {
   flags->add_flag_callback(
       "--columns",
       [&format, columns = std::move(columns)] {

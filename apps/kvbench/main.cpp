@@ -44,7 +44,8 @@ int run(int argc, char** argv) {
   CLI::App app("kvbench replays KV-cache compression methods on the attention of real models.");
   app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
   app.footer(
-      "Exit codes: 0 success, 1 some rows failed or a theorem was violated, 2 bad usage or bad input, 3 input/output or memory "
+      "Exit codes: 0 success, 1 some rows failed or a theorem was violated, 2 bad usage or bad input, 3 input/output "
+      "or memory "
       "failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).");
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),   add_replay(app),   add_sweep(app),   add_merge(app), add_compare(app),
@@ -59,7 +60,8 @@ int run(int argc, char** argv) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     const std::string command = command_of(app);
-    fmt::print(stderr, "kvbench: {} (see kvbench {}{}--help)\n", complaint(app, error), command, command.empty() ? "" : " ");
+    fmt::print(stderr, "kvbench: {} (see kvbench {}{}--help)\n", complaint(app, error), command,
+               command.empty() ? "" : " ");
     return bad_input;
   } catch (const Error& error) {
     return fail(bad_input, app, error.what());

@@ -82,24 +82,28 @@ std::string needs_text(const MethodInfo& method) {
 
 std::string facts(const MethodInfo& method) {
   std::string out = "| | |\n| --- | --- |\n";
-  const auto add = [&](const char* what, const std::string& text) { out += fmt::format("| {} | {} |\n", what, cell(text)); };
+  const auto add = [&](const char* what, const std::string& text) {
+    out += fmt::format("| {} | {} |\n", what, cell(text));
+  };
   const auto yes = [](bool is, const char* so, const char* not_so) { return std::string(is ? so : not_so); };
   add("source", with_links(method.paper));
   if (!method.aliases.empty()) add("aliases", fmt::format("`{}`", fmt::join(method.aliases, "`, `")));
   add("kind", fmt::format("{}: {}", name_of(method.kind), kind_text(method.kind)));
-  add("selection", fmt::format("per {}: {}", granularity_name(method.granularity), granularity_text(method.granularity)));
+  add("selection",
+      fmt::format("per {}: {}", granularity_name(method.granularity), granularity_text(method.granularity)));
   if (!method.variants.empty())
-    add("variants", fmt::format("`{}`, rows of their own in `--method all`", fmt::join(variant_names({&method, 1}), "`, `")));
+    add("variants",
+        fmt::format("`{}`, rows of their own in `--method all`", fmt::join(variant_names({&method, 1}), "`, `")));
   add("data of the trace", needs_text(method));
   if (method.calibrates) add("calibration", "on the text that `--calibrate` names, else on the evaluated context");
   add("sliding windows", yes(method.windowed, "such layers are replayed", "rows of such layers are `skipped`"));
   add("protocols", yes(method.streaming, "`prefill`, `decode`, `stream`", "`prefill`, `decode`"));
   add("while decoding",
       yes(method.observes, "observes the attention of each step", "does not observe the attention of the steps"));
-  add("seeds",
-      yes(method.seeded,
-          method.draws ? "results depend on the seed, except with parameters that draw nothing" : "results depend on the seed",
-          "none: the method is deterministic"));
+  add("seeds", yes(method.seeded,
+                   method.draws ? "results depend on the seed, except with parameters that draw nothing"
+                                : "results depend on the seed",
+                   "none: the method is deterministic"));
   return out;
 }
 
@@ -117,7 +121,8 @@ std::string cost_table(const Complexity& cost) {
   add("time to answer a query of one query head", cost.query, cost.growth.query);
   add("memory of a kv head, in numbers", cost.memory, cost.growth.memory);
   return out +
-         "\nn tokens of the context, B of the budget, d and dv dimensions of keys and values, G query heads per kv head.\n";
+         "\nn tokens of the context, B of the budget, d and dv dimensions of keys and values, G query heads per kv "
+         "head.\n";
 }
 
 std::string property_table(const Properties& properties) {

@@ -49,24 +49,26 @@ void add_table_flags(CLI::App* flags, TableFlags& o) {
 void add_run_flags(CLI::App* flags, RunFlags& o) {
   o.device_flag =
       flags
-          ->add_option("--device", o.device,
-                       "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference implementation)")
+          ->add_option(
+              "--device", o.device,
+              "cpu, cuda, auto (cuda where a GPU is usable, else cpu) or ref (the slow reference implementation)")
           ->check(one_of({"auto", "cpu", "cuda", "ref"}));
   add_isa_flag(flags, o.isa);
   flags
-      ->add_option(
-          "--threads", o.threads,
-          "Number of threads (default: OMP_NUM_THREADS, else all processors; with cuda 1, as each thread needs device memory)")
+      ->add_option("--threads", o.threads,
+                   "Number of threads (default: OMP_NUM_THREADS, else all processors; with cuda 1, as each thread "
+                   "needs device memory)")
       ->check(number_in(0, 4096));
   flags
-      ->add_option(
-          "--memory", o.memory,
-          "Memory for all heads that are computed at the same time, such as 2G (default: three quarters of the machine's); "
-          "where they need more, fewer threads run")
+      ->add_option("--memory", o.memory,
+                   "Memory for all heads that are computed at the same time, such as 2G (default: three quarters of "
+                   "the machine's); "
+                   "where they need more, fewer threads run")
       ->transform(to_bytes());
-  flags->add_flag("--standalone", o.standalone,
-                  "Compute every configuration alone: nothing is shared between budgets, and times and flops are those of the "
-                  "configuration itself (slow)");
+  flags->add_flag(
+      "--standalone", o.standalone,
+      "Compute every configuration alone: nothing is shared between budgets, and times and flops are those of the "
+      "configuration itself (slow)");
   add_kv_dtype_flag(flags, o.kv_element);
   add_table_flags(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
@@ -88,7 +90,8 @@ void report_device_memory(const RunFlags& options) {
 }
 
 RunOptions run_options(const RunFlags& flags) {
-  return {.backend = flags.device, .isa = flags.isa, .threads = flags.threads, .memory = static_cast<double>(flags.memory)};
+  return {
+      .backend = flags.device, .isa = flags.isa, .threads = flags.threads, .memory = static_cast<double>(flags.memory)};
 }
 
 std::vector<NamedFile> input_files(const ReplayRequest& request) {

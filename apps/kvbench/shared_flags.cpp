@@ -11,7 +11,8 @@ namespace kvbench::app {
 namespace {
 
 const std::map<std::string, Isa> isas = {{"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
-const std::map<std::string, Element> kv_elements = {{"bf16", Element::f16}, {"f16", Element::f16}, {"f32", Element::f32}};
+const std::map<std::string, Element> kv_elements = {
+    {"bf16", Element::f16}, {"f16", Element::f16}, {"f32", Element::f32}};
 
 Isa available(Isa isa) {
   if (isa_available(isa)) return isa;

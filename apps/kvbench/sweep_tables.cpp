@@ -20,8 +20,8 @@ std::string path_beside(const std::string& output, const std::string& table) {
 
 }  // namespace
 
-SweepTables::SweepTables(const std::string& what, Parts parts, const TableFlags& flags, const std::vector<NamedFile>& inputs,
-                         const std::string& cells)
+SweepTables::SweepTables(const std::string& what, Parts parts, const TableFlags& flags,
+                         const std::vector<NamedFile>& inputs, const std::string& cells)
     : flags_(flags) {
   const bool to_stdout = flags.output.empty() || flags.output == "-";
   if (parts.replays && parts.measures && to_stdout) {
@@ -46,8 +46,8 @@ SweepTables::SweepTables(const std::string& what, Parts parts, const TableFlags&
 int SweepTables::finish(const sweep::SweepResults& results) {
   if (measures_) measures_->finish(measures_csv(results.measures));
   if (claims_) claims_->finish(claims_csv(results.claims));
-  const bool summary =
-      main().to_file() ? flags_.summary || stdout_is_terminal() : flags_.format == "md" || shows_table(flags_.format, main());
+  const bool summary = main().to_file() ? flags_.summary || stdout_is_terminal()
+                                        : flags_.format == "md" || shows_table(flags_.format, main());
   if (records_) {
     records_->finish(format_records(flags_, results.records, *records_));
     if (records_->to_file() && summary) print(summary_table(results.records));

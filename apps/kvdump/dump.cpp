@@ -30,7 +30,8 @@ void check_output(const Options& options) {
   const std::filesystem::path path(options.output);
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) throw Error("-o {}: is a folder; give the name of a file", options.output);
+  if (std::filesystem::is_directory(path, error))
+    throw Error("-o {}: is a folder; give the name of a file", options.output);
   check_replaceable(options.output);
   std::vector<NamedFile> inputs{{"the model", options.model}};
   for (const std::string& text : options.texts) inputs.push_back({"the text", text});
@@ -42,7 +43,8 @@ void check_output(const Options& options) {
   if (!std::filesystem::is_directory(folder, error)) {
     throw IoError("-o {}: there is no folder {}; create it first", options.output, folder.string());
   }
-  if (access(folder.c_str(), W_OK) != 0) throw IoError("-o {}: the folder {} is not writable", options.output, folder.string());
+  if (access(folder.c_str(), W_OK) != 0)
+    throw IoError("-o {}: the folder {} is not writable", options.output, folder.string());
 }
 
 /// The longest prompt is first, because it exceeds the window of each layer and so determines the parameters for shorter prompts.
@@ -72,8 +74,10 @@ double check_layers(const std::vector<LayerCapture>& layers, const Prompt& promp
     for (std::int64_t head = 0; head < layer.query_heads; ++head) {
       if (!(errors[head] <= check_tolerance)) {
         throw CheckFailed(
-            "the self check failed: prompt '{}', layer {}, query head {}: attention over the captured queries, keys and values "
-            "differs from the output of the model by {:.2g} (tolerance {:.0e}). kvdump does not support the attention of this "
+            "the self check failed: prompt '{}', layer {}, query head {}: attention over the captured queries, keys "
+            "and values "
+            "differs from the output of the model by {:.2g} (tolerance {:.0e}). kvdump does not support the attention "
+            "of this "
             "model; no trace was written. Exclude the layer with --layers, or report the model.",
             prompt.name, layer.layer, head, errors[head], check_tolerance);
       }

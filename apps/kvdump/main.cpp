@@ -34,9 +34,10 @@ int run(int argc, char** argv) {
   } catch (const IoError& error) {
     return fail(3, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(3,
-                "out of memory: the captured arrays of a prompt are in memory until it is finished. Dump fewer --layers, fewer "
-                "--queries or a shorter --ctx.");
+    return fail(
+        3,
+        "out of memory: the captured arrays of a prompt are in memory until it is finished. Dump fewer --layers, fewer "
+        "--queries or a shorter --ctx.");
   } catch (const std::exception& error) {
     return fail(2, error.what());
   }

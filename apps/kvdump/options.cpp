@@ -25,14 +25,18 @@ trace::Dtype parse_dtype(const std::string& text) {
 
 void declare_input(CLI::App& app, Options& options) {
   app.add_option("model", options.model, "GGUF model file")->required();
-  app.add_option("--text", options.texts, "Text file; repeat for several prompts")->type_name("FILE")->allow_extra_args(false);
+  app.add_option("--text", options.texts, "Text file; repeat for several prompts")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   app.add_option("--ids", options.ids, "File of whitespace-separated token ids; repeat for several prompts")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  app.add_option("--ctx", options.ctx, "Tokens to use of each prompt; default: all, up to the training context of the model")
+  app.add_option("--ctx", options.ctx,
+                 "Tokens to use of each prompt; default: all, up to the training context of the model")
       ->type_name("N")
       ->check(positive);
-  app.add_flag("--f32", options.f32, "Convert the weights to fp32 once (cached), so that activations are not quantised");
+  app.add_flag("--f32", options.f32,
+               "Convert the weights to fp32 once (cached), so that activations are not quantised");
   app.add_option("--threads", options.threads, "Threads; default: all cores")
       ->type_name("N")
       ->check(app::number_in(1, 4096).description(""));
@@ -41,10 +45,10 @@ void declare_input(CLI::App& app, Options& options) {
 void declare_output(CLI::App& app, Options& options, std::string& queries, std::string& dtype) {
   app.add_option("-o,--output", options.output, "Trace to write")->type_name("FILE")->required();
   app.add_option("--layers", options.layers, "Layers to record, such as 0,1,8 or 0-3; default: all")->type_name("LIST");
-  app.add_option(
-         "--queries", queries,
-         "Positions whose queries are stored: last:N, all, every:N, or decode:N (the last N tokens are decoded one at a "
-         "time); default: 128 before the end of the context and all after it")
+  app.add_option("--queries", queries,
+                 "Positions whose queries are stored: last:N, all, every:N, or decode:N (the last N tokens are decoded "
+                 "one at a "
+                 "time); default: 128 before the end of the context and all after it")
       ->type_name("SPEC");
   app.add_option("--prompt-tokens", options.prompt_tokens,
                  "Length of the context in tokens; default: all but the last 256 tokens (at most a quarter)")
@@ -54,9 +58,9 @@ void declare_output(CLI::App& app, Options& options, std::string& queries, std::
   app.add_flag("--pre-rope", options.pre_rope, "Also store queries and keys before RoPE");
   app.add_flag("--column-sums,!--no-column-sums", options.column_sums,
                "Store the attention mass of each key over the queries of the context; default: on");
-  app.add_flag(
-      "--speculated", options.speculated,
-      "Also store speculated queries: those that each layer would compute from the attention input of the previous layer");
+  app.add_flag("--speculated", options.speculated,
+               "Also store speculated queries: those that each layer would compute from the attention input of the "
+               "previous layer");
   app.add_flag("--attention-output", options.attention_output, "Also store the attention output of the model");
   app.add_flag("--compress", options.compress, "Compress the trace");
   app.add_flag("--check,!--no-check", options.check,

@@ -14,7 +14,8 @@ constexpr const char* erase_line = "\r\033[K";
 }  // namespace
 
 Progress::Progress(std::int64_t total_tokens, bool quiet)
-    : total_(total_tokens), visible_(!quiet && isatty(STDERR_FILENO) == 1 && !std::getenv("NO_COLOR") && !std::getenv("CI")) {}
+    : total_(total_tokens),
+      visible_(!quiet && isatty(STDERR_FILENO) == 1 && !std::getenv("NO_COLOR") && !std::getenv("CI")) {}
 
 Progress::~Progress() {
   if (visible_) fmt::print(stderr, "{}", erase_line);
@@ -28,7 +29,8 @@ void Progress::advance(std::int64_t tokens) {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double rate = static_cast<double>(done_) / seconds;
   const double left = static_cast<double>(total_ - done_) / rate;
-  fmt::print(stderr, "{}kvdump: {} of {} tokens, {:.0f} tokens/s, {:.0f} s left", erase_line, done_, total_, rate, left);
+  fmt::print(stderr, "{}kvdump: {} of {} tokens, {:.0f} tokens/s, {:.0f} s left", erase_line, done_, total_, rate,
+             left);
 }
 
 void Progress::stage(const char* what) {

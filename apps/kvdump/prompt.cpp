@@ -16,8 +16,8 @@ void cut(std::vector<std::int32_t>& tokens, const std::string& path, const Optio
   const auto have = std::ssize(tokens);
   if (have < 2) throw Error("{}: a prompt of {} tokens is too short; give at least 2", path, have);
   if (options.ctx && *options.ctx > have) {
-    throw Error("{}: --ctx {} is more than its {} tokens; give a longer prompt or --ctx {}, or omit --ctx to use all", path,
-                *options.ctx, have, have);
+    throw Error("{}: --ctx {} is more than its {} tokens; give a longer prompt or --ctx {}, or omit --ctx to use all",
+                path, *options.ctx, have, have);
   }
   tokens.resize(static_cast<std::size_t>(options.ctx.value_or(std::min<std::int64_t>(have, training_context))));
 }
@@ -28,8 +28,8 @@ Prompt plan(const std::string& path, std::vector<std::int32_t> tokens, const Opt
   const auto n = std::ssize(prompt.tokens);
   prompt.prompt_tokens = options.prompt_tokens.value_or(default_prompt_tokens(options.queries, n));
   if (prompt.prompt_tokens > n) {
-    throw Error("{}: --prompt-tokens {} exceeds the {} tokens that are used of it; give at most {}", path, prompt.prompt_tokens,
-                n, n);
+    throw Error("{}: --prompt-tokens {} exceeds the {} tokens that are used of it; give at most {}", path,
+                prompt.prompt_tokens, n, n);
   }
   prompt.query_positions = query_positions(options.queries, n, prompt.prompt_tokens);
   prompt.batches = batch_sizes(options.queries, n, llama::Context::batch);

@@ -21,8 +21,8 @@ inline void add_scaled(double factor, const float* in, double* out, std::int64_t
 }
 
 /// <q, k> for the keys [first, first + dots.size()), stored transposed [d, n], in tiles whose sums stay in the cache.
-KVDUMP_CLONES void dot_products(const float* query, const std::vector<float>& transposed, std::int64_t n, std::int64_t d,
-                                std::int64_t first, std::span<double> dots) {
+KVDUMP_CLONES void dot_products(const float* query, const std::vector<float>& transposed, std::int64_t n,
+                                std::int64_t d, std::int64_t first, std::span<double> dots) {
   constexpr std::int64_t tile = 1024;
   const auto count = static_cast<std::int64_t>(dots.size());
   std::fill(dots.begin(), dots.end(), 0.0);
@@ -75,7 +75,8 @@ double output_error(const LayerCapture& capture, std::int64_t query_head) {
   double error = 0, norm = 0;
   for (std::int64_t i = 0; i < m; ++i) {
     const std::int64_t last = capture.query_positions[i] + 1;
-    const std::int64_t first = capture.parameters.window > 0 ? std::max<std::int64_t>(0, last - capture.parameters.window) : 0;
+    const std::int64_t first =
+        capture.parameters.window > 0 ? std::max<std::int64_t>(0, last - capture.parameters.window) : 0;
     const std::span<double> weights(dots.data(), static_cast<std::size_t>(last - first));
     dot_products(&capture.queries[(query_head * m + i) * d], transposed, n, d, first, weights);
     const double sum = weights_of(capture.parameters, weights);

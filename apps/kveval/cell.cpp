@@ -9,7 +9,8 @@
 namespace kvbench::kveval {
 namespace {
 
-constexpr double Bytes::*byte_fields[] = {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full};
+constexpr double Bytes::*byte_fields[] = {&Bytes::kv,   &Bytes::meta, &Bytes::fast,
+                                          &Bytes::slow, &Bytes::read, &Bytes::full};
 
 /// Means over query heads and tokens of all kv heads; rows to which a metric does not apply (NaN) do not count.
 std::array<double, metric_count> metric_means(const LayerAnswer& answer) {
@@ -56,7 +57,8 @@ void CellSummary::finish(EvalCell& cell) const {
   cell.kept_tokens = kept_tokens_ / heads_;
   for (const auto field : byte_fields) cell.bytes.*field = bytes_.*field / heads_;
   std::vector<std::string> parts;
-  if (!skipped_.empty()) parts.push_back(fmt::format("layer {} stays exact: {}", fmt::join(skipped_, ", "), why_skipped_));
+  if (!skipped_.empty())
+    parts.push_back(fmt::format("layer {} stays exact: {}", fmt::join(skipped_, ", "), why_skipped_));
   for (const Note& note : notes_) parts.push_back(describe(note));
   cell.reason = fmt::format("{}", fmt::join(parts, "; "));
 }

@@ -39,7 +39,8 @@ constexpr Setting settings[] = {
     {"'layers'", [](const auto& a, const auto& b) { return std::ranges::is_permutation(a.layers, b.layers); }},
     {"'protect' or 'protect_outside'",
      [](const auto& a, const auto& b) {
-       return a.protect_first == b.protect_first && a.protect_last == b.protect_last && a.protect_outside == b.protect_outside;
+       return a.protect_first == b.protect_first && a.protect_last == b.protect_last &&
+              a.protect_outside == b.protect_outside;
      }},
     {"'dense_layers'", [](const auto& a, const auto& b) { return a.dense_layers == b.dense_layers; }},
     {"'decoded'", [](const auto& a, const auto& b) { return a.decoded == b.decoded; }},
@@ -57,7 +58,8 @@ void require_same(const std::string& file, const NamedReplay& a, const NamedRepl
     if (setting.same(a.request, b.request)) continue;
     const std::string runs = a.run == b.run ? fmt::format("the lists that 'zip' joins in run '{}'", a.run)
                                             : fmt::format("the runs '{}' and '{}'", a.run, b.run);
-    throw Error("{}: {} differ in {}, which hold for a whole evaluation; write a file for each", file, runs, setting.keys);
+    throw Error("{}: {} differ in {}, which hold for a whole evaluation; write a file for each", file, runs,
+                setting.keys);
   }
 }
 
@@ -94,7 +96,8 @@ void use_sweep_file(Options& options) {
       require_same(sweep.file, {first, requests.front()}, {run.name, pass.request});
     }
   }
-  if (requests.empty()) throw Error("{}: has no run with methods; add some, such as methods = [\"snapkv\"]", sweep.file);
+  if (requests.empty())
+    throw Error("{}: has no run with methods; add some, such as methods = [\"snapkv\"]", sweep.file);
   options.configurations = configurations_of(requests);
   const ReplayRequest& common = requests.front();
   options.layers = common.layers;

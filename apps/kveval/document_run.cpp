@@ -121,7 +121,10 @@ std::vector<ShortScore> score_short_context(const Machine& machine, const TaskDo
 }
 
 DocumentRun::DocumentRun(const Machine& machine, const TaskDocument& document)
-    : machine_(machine), document_(document), begin_(std::ssize(document.context)), count_(std::ssize(document.scored)) {
+    : machine_(machine),
+      document_(document),
+      begin_(std::ssize(document.context)),
+      count_(std::ssize(document.scored)) {
   tokens_.assign(document.context.begin(), document.context.end());
   tokens_.insert(tokens_.end(), document.scored.begin(), document.scored.end());
   llama::Capture& capture = machine_.injector.capture();
@@ -140,16 +143,18 @@ DocumentRun::DocumentRun(const Machine& machine, const TaskDocument& document)
     if (captured && captured->parameters.window == 0 && captured->parameters.softcap == 0) layers_.push_back(layer);
   }
   if (layers_.empty()) {
-    throw Error("{}: every layer has a sliding window or caps its logits, and methods run in neither", machine_.model.path());
+    throw Error("{}: every layer has a sliding window or caps its logits, and methods run in neither",
+                machine_.model.path());
   }
-  loop_.emplace(describe(machine_.model, capture, layers_, tokens_, begin_), machine_.options.request, machine_.options.how,
-                &app::stop_requested());
+  loop_.emplace(describe(machine_.model, capture, layers_, tokens_, begin_), machine_.options.request,
+                machine_.options.how, &app::stop_requested());
 }
 
 void DocumentRun::decode(Index begin, Index count, llama::Sequence sequence) {
   const bool finished = machine_.context.decode_scored(tokens_, begin_ + begin, static_cast<int>(count), sequence);
   app::stop_if_requested();
-  if (!finished && !machine_.injector.failed()) throw Error("llama.cpp stopped at token {} without a reason", begin_ + begin);
+  if (!finished && !machine_.injector.failed())
+    throw Error("llama.cpp stopped at token {} without a reason", begin_ + begin);
 }
 
 bool DocumentRun::answers(int layer, const kvbench::Injection& injection) const {
@@ -162,18 +167,20 @@ llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pas
   if (!answers(captured.layer, pass.cell.injection)) return {};
   const auto index = static_cast<std::size_t>(std::ranges::lower_bound(layers_, captured.layer) - layers_.begin());
   const bool speculated = loop_->document().prompts.front().layers[index].speculated_queries;
-  LayerAnswer answer =
-      loop_->answer(index, {captured.keys, captured.values, captured.queries,
-                            speculated ? std::span(captured.speculated) : std::span<const float>(), captured.column_sums});
+  LayerAnswer answer = loop_->answer(
+      index, {captured.keys, captured.values, captured.queries,
+              speculated ? std::span(captured.speculated) : std::span<const float>(), captured.column_sums});
   if (answer.status == Status::skipped) {  // the layer stays exact
     if (pass.sequence == llama::Sequence::scored) throw NeedsPrompt();
     pass.summary.skip(captured.layer, answer.reason);
     return {};
   }
-  if (answer.status != Status::ok) throw Ended{answer.status, fmt::format("layer {}: {}", captured.layer, answer.reason)};
+  if (answer.status != Status::ok)
+    throw Ended{answer.status, fmt::format("layer {}: {}", captured.layer, answer.reason)};
   pass.summary.add(captured.layer, answer);
   return {rows_between(answer.outputs, captured.query_heads, count_, begin, count),
-          rows_between(answer.exact, captured.query_heads, count_, begin, count), pass.cell.injection.mode != Inject::none};
+          rows_between(answer.exact, captured.query_heads, count_, begin, count),
+          pass.cell.injection.mode != Inject::none};
 }
 
 void DocumentRun::pass_tokens(Pass& pass, Index begin, Index count) {

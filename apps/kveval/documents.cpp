@@ -16,8 +16,8 @@ namespace {
 TaskDocument from_ids(const Options& options, const std::string& path, const llama::Model& model) {
   const std::vector<std::int32_t> ids = llama::read_ids(path, model.vocabulary_size());
   if (std::ssize(ids) < options.context + options.score) {
-    throw Error("{}: has {} token ids, and --context {} and --score {} need {}; give more ids, or smaller numbers", path,
-                ids.size(), options.context, options.score, options.context + options.score);
+    throw Error("{}: has {} token ids, and --context {} and --score {} need {}; give more ids, or smaller numbers",
+                path, ids.size(), options.context, options.score, options.context + options.score);
   }
   const auto end = ids.begin() + options.context;
   const std::vector<std::int32_t> prefix = model.has_tokenizer() ? model.prefix() : std::vector<std::int32_t>();
@@ -39,7 +39,8 @@ void use_chat(const llama::Model& model, TaskRequest& request) {
 }
 
 TaskRequest task_request(const Options& options, const llama::Model& model) {
-  if (!model.has_tokenizer()) throw Error("{}: {} has no tokenizer; give token ids with --ids", options.text, model.path());
+  if (!model.has_tokenizer())
+    throw Error("{}: {} has no tokenizer; give token ids with --ids", options.text, model.path());
   TaskRequest request{.tokenize = [&model](const std::string& text) { return model.tokenize_piece(text); },
                       .haystack = llama::read_text(options.text),
                       .haystack_name = options.text,
@@ -59,8 +60,8 @@ TaskRequest task_request(const Options& options, const llama::Model& model) {
 
 void make_documents(const Options& options, const llama::Model& model, EvalResults& results) {
   if (options.context + options.score > model.training_context()) {
-    throw Error("--context {} and --score {}: {} was trained on {} tokens; give at most that number in total", options.context,
-                options.score, model.path(), model.training_context());
+    throw Error("--context {} and --score {}: {} was trained on {} tokens; give at most that number in total",
+                options.context, options.score, model.path(), model.training_context());
   }
   for (const std::string& name : options.tasks) results.tasks.push_back(&find_task(name));
   for (const std::string& path : options.ids) results.documents.push_back({0, from_ids(options, path, model), {}});

@@ -36,8 +36,8 @@ std::vector<int> captured_layers(const Options& options, const llama::Model& mod
   layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
   for (const int layer : layers) {
     if (layer >= 0 && layer < model.num_layers()) continue;
-    throw Error("{}: there is no layer {}; this model has layers 0 to {}", options.sweep.empty() ? "--layers" : options.sweep,
-                layer, model.num_layers() - 1);
+    throw Error("{}: there is no layer {}; this model has layers 0 to {}",
+                options.sweep.empty() ? "--layers" : options.sweep, layer, model.num_layers() - 1);
   }
   return layers;
 }
@@ -54,7 +54,8 @@ void check_memory(const Options& options, const llama::Model& model, Index token
   const double need = weights + arrays + logits;
   if (need <= allowed) return;
   throw Error(
-      "{}: its weights ({:.1f} GiB{}), caches and logits need about {:.1f} GiB, and --memory allows {:.1f} GiB; give a smaller "
+      "{}: its weights ({:.1f} GiB{}), caches and logits need about {:.1f} GiB, and --memory allows {:.1f} GiB; give a "
+      "smaller "
       "model, a shorter --context, or more --memory",
       options.model, weights / (1 << 30), options.f32 ? " in fp32" : "", need / (1 << 30), allowed / (1 << 30));
 }
@@ -66,7 +67,8 @@ std::string formatted(const Options& options, const std::vector<EvalRecord>& rec
 }
 
 bool uses_speculation(const Options& options) {
-  return std::ranges::any_of(options.configurations, [](const LoopConfiguration& c) { return c.method.info->speculates; });
+  return std::ranges::any_of(options.configurations,
+                             [](const LoopConfiguration& c) { return c.method.info->speculates; });
 }
 
 /// The outputs, opened before anything is computed.
@@ -75,18 +77,20 @@ struct Outputs {
   std::optional<AtomicFile> raw;
   std::string cells_path;
 
-  explicit Outputs(const Options& options) : table(options.output), cells_path(app::cells_path(options.cells, options.output)) {
+  explicit Outputs(const Options& options)
+      : table(options.output), cells_path(app::cells_path(options.cells, options.output)) {
     if (!options.raw.empty()) raw.emplace(options.raw);
   }
 };
 
 void check_paths(const Options& options) {
-  std::vector<NamedFile> inputs{{"the model", options.model}, {"the text", options.text}, {"the sweep file", options.sweep}};
+  std::vector<NamedFile> inputs{
+      {"the model", options.model}, {"the text", options.text}, {"the sweep file", options.sweep}};
   for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
-  check_distinct(
-      std::vector<NamedFile>{
-          {"-o", options.output}, {"--raw", options.raw}, {"the cells file", app::cells_path(options.cells, options.output)}},
-      inputs);
+  check_distinct(std::vector<NamedFile>{{"-o", options.output},
+                                        {"--raw", options.raw},
+                                        {"the cells file", app::cells_path(options.cells, options.output)}},
+                 inputs);
 }
 
 Index longest(const EvalResults& results) {
@@ -108,7 +112,8 @@ void describe(const Options& options, EvalResults& results) {
   results.device = backend->name();
   results.isa = backend->isa();
   for (const auto& [method, budget, seed] : options.configurations) {
-    results.configurations.push_back({method.info->name, method.params.text(), budget.text(), method.depends_on_seed(), seed});
+    results.configurations.push_back(
+        {method.info->name, method.params.text(), budget.text(), method.depends_on_seed(), seed});
   }
 }
 

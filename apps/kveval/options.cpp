@@ -35,7 +35,8 @@ struct Lists {
 void declare_documents(CLI::App& app, Options& o, Lists& lists) {
   app.add_option("model", o.model, "GGUF model file");
   app.add_option("--text", o.text, "Text file from which the tasks are made")->type_name("FILE");
-  app.add_option("--ids", o.ids, "File of token ids, a document of the task text; repeat for several, instead of --text")
+  app.add_option("--ids", o.ids,
+                 "File of token ids, a document of the task text; repeat for several, instead of --text")
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("--task", lists.tasks, "Tasks, such as text,passkey (--list-tasks describes them); default: text");
@@ -50,12 +51,14 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
   app.add_option("--questions", o.questions, "Questions per document, for tasks that have several")
       ->check(number_in<Index>(1))
       ->capture_default_str();
-  app.add_option("--question", lists.question, "Whether the context that is compressed ends with the question: inside, outside")
+  app.add_option("--question", lists.question,
+                 "Whether the context that is compressed ends with the question: inside, outside")
       ->check(app::one_of({"inside", "outside"}))
       ->capture_default_str();
   app.add_flag("--chat", o.chat,
                "Write the documents as conversations, with the chat template of the model; for tasks with questions");
-  app.add_option("--document-seed", o.document_seed, "Seed of the random choices of the documents")->capture_default_str();
+  app.add_option("--document-seed", o.document_seed, "Seed of the random choices of the documents")
+      ->capture_default_str();
 }
 
 void declare_methods(CLI::App& app, Options& o, Lists& lists) {
@@ -67,10 +70,12 @@ void declare_methods(CLI::App& app, Options& o, Lists& lists) {
                  "Budgets, as in kvbench replay: 256, 25%, 512KiB, 25%mem, 25%fast, 25%read; default: 25%mem");
   app.add_option("--set", lists.settings,
                  "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE");
-  app.add_option("--seeds", lists.seeds, "Number of seeds of the methods, or a list such as 3,4,7")->capture_default_str();
-  app.add_option("--sweep", o.sweep,
-                 "Sweep file (TOML) whose runs give methods, budgets, seeds, layers, protected tokens and dense layers instead "
-                 "of flags")
+  app.add_option("--seeds", lists.seeds, "Number of seeds of the methods, or a list such as 3,4,7")
+      ->capture_default_str();
+  app.add_option(
+         "--sweep", o.sweep,
+         "Sweep file (TOML) whose runs give methods, budgets, seeds, layers, protected tokens and dense layers instead "
+         "of flags")
       ->type_name("FILE");
   app.add_option("--layers", lists.layers,
                  "Layers in which methods run, such as 0,1,8 or 0-3; default: all. The others stay exact");
@@ -92,11 +97,13 @@ void declare_run(CLI::App& app, Options& o, Lists& lists) {
                "Score the tokens one at a time, each after a pass of all before it (very slow): a check of the batch");
   app.add_option("--threads", o.how.threads, "Threads; default: all processors")->check(number_in(0, 4096));
   app::add_isa_flag(&app, o.how.isa);
-  app.add_option("--memory", lists.memory, "Memory that the run may take, such as 8G; default: three quarters of the machine's")
+  app.add_option("--memory", lists.memory,
+                 "Memory that the run may take, such as 8G; default: three quarters of the machine's")
       ->transform(app::to_bytes());
   app::add_kv_dtype_flag(&app, o.request.kv_element);
   app::add_form_flags(&app, o.format, o.output);
-  app.add_option("--raw", o.raw, "Also write the scores of every token to this HDF5 file (docs/eval.md)")->type_name("FILE");
+  app.add_option("--raw", o.raw, "Also write the scores of every token to this HDF5 file (docs/eval.md)")
+      ->type_name("FILE");
   app::add_cells_flags(&app, o.cells);
   app.add_flag("--per-document", o.rows.documents, "Also write one row per document");
   app.add_flag("--per-layer", o.rows.layers, "Also write one row per layer, with its errors");
@@ -108,7 +115,8 @@ void use_flags(Options& o, const Lists& lists) {
   if (lists.methods.empty()) throw Error("no method was given: give --method, or --sweep");
   o.request.methods = config::parse_methods(lists.methods, lists.settings);
   o.request.budgets.clear();
-  for (const std::string& text : app::split_list(lists.budgets, "--budget")) o.request.budgets.push_back(Budget::parse(text));
+  for (const std::string& text : app::split_list(lists.budgets, "--budget"))
+    o.request.budgets.push_back(Budget::parse(text));
   o.request.seeds = app::seed_list(lists.seeds);
   if (!lists.protect.empty()) config::set_protection(o.request, app::number_list({lists.protect}, "--protect"), false);
   o.layers = app::number_list(lists.layers, "--layers");
@@ -140,7 +148,8 @@ void resolve(Options& o, const Lists& lists) {
 ParsedOptions parse_options(int argc, const char* const* argv) {
   Options options;
   Lists lists;
-  CLI::App app("Runs KV-cache compression methods inside a GGUF model, and measures what they do to its output.", "kveval");
+  CLI::App app("Runs KV-cache compression methods inside a GGUF model, and measures what they do to its output.",
+               "kveval");
   app.set_version_flag("--version", fmt::format("kveval {} ({})", version(), commit()));
   app.footer(
       "Example: kveval model.gguf --text book.txt --task text,passkey --method snapkv,h2o --budget 25%mem -o eval.csv\n"

@@ -25,7 +25,8 @@ struct Options {
   bool chat = false;  ///< documents of tasks are conversations in the form of the model's chat template
   std::string sweep;  ///< file that gives the configurations instead of flags
   std::vector<LoopConfiguration> configurations;
-  ReplayRequest request;  ///< what configurations have in common: protected tokens, dense layers, element type of the cache
+  ReplayRequest
+      request;  ///< what configurations have in common: protected tokens, dense layers, element type of the cache
   std::vector<std::int64_t> layers;  ///< in which methods run; empty: all
   Inject inject = Inject::all;
   bool f32 = true;

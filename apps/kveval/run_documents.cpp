@@ -25,7 +25,8 @@ std::string document_key(const Machine& machine, const std::vector<int>& layers,
   const Options& options = machine.options;
   const ReplayRequest& request = options.request;
   return eval_key(fmt::format(
-      "eval {} f32 {} one {} {} {} layers {} protect {},{},{} dense {} decoded {} sinks {} element {} context {} scored {}",
+      "eval {} f32 {} one {} {} {} layers {} protect {},{},{} dense {} decoded {} sinks {} element {} context {} "
+      "scored {}",
       results.model_sha256, options.f32, options.one_at_a_time, results.device, results.isa, fmt::join(layers, ","),
       request.protect_first, request.protect_last, request.protect_outside, request.dense_layers,
       static_cast<int>(request.decoded), request.recall_sinks, static_cast<int>(request.kv_element),
@@ -37,9 +38,13 @@ class LazyDocument {
  public:
   LazyDocument(const Machine& machine, const std::vector<int>& layers, EvalCells& cells, const EvalResults& results,
                EvalDocument& document)
-      : machine_(machine), cells_(cells), document_(document), key_(document_key(machine, layers, results, document.document)) {
+      : machine_(machine),
+        cells_(cells),
+        document_(document),
+        key_(document_key(machine, layers, results, document.document)) {
     if (!cells.has(key_)) {
-      EvaluatedDocument known{.without_distant = score_short_context(machine, document.document), .layers = started().layers()};
+      EvaluatedDocument known{.without_distant = score_short_context(machine, document.document),
+                              .layers = started().layers()};
       cells.add(key_, std::move(known));
     }
     EvaluatedDocument known = cells.document(key_, predicted());
@@ -52,8 +57,8 @@ class LazyDocument {
   EvalCell cell(const LoopConfiguration& configuration, const kvbench::Injection& injection) {
     const std::string params = configuration.method.params.text();
     const std::string key =
-        eval_key(fmt::format("{} method {} [{}]{} {} seed {} inject {} {}", key_, configuration.method.info->name, params,
-                             store::parameter_files(params), configuration.budget.text(), configuration.seed,
+        eval_key(fmt::format("{} method {} [{}]{} {} seed {} inject {} {}", key_, configuration.method.info->name,
+                             params, store::parameter_files(params), configuration.budget.text(), configuration.seed,
                              name_of(injection.mode), injection.layer));
     if (!cells_.has(key)) cells_.add(key, started().run(configuration, injection));
     return cells_.cell(key, predicted());

@@ -12,7 +12,9 @@
 namespace kvbench::llama {
 namespace {
 
-std::int64_t& reached(std::array<std::int64_t, 9>& by_role, Role role) { return by_role[static_cast<std::size_t>(role)]; }
+std::int64_t& reached(std::array<std::int64_t, 9>& by_role, Role role) {
+  return by_role[static_cast<std::size_t>(role)];
+}
 
 /// Measured error: 0, in fp32 and with quantised weights, in batches and steps. An error in bias, norm or rotation gives at least 1e-2.
 constexpr double path_tolerance = 1e-5;
@@ -33,7 +35,8 @@ Capture::Capture(CaptureOptions options) : options_(std::move(options)) {
   }
 }
 
-void Capture::start_prompt(std::int64_t num_tokens, std::vector<std::int64_t> query_positions, std::int64_t column_sums_end) {
+void Capture::start_prompt(std::int64_t num_tokens, std::vector<std::int64_t> query_positions,
+                           std::int64_t column_sums_end) {
   num_tokens_ = num_tokens;
   column_sums_end_ = column_sums_end;
   query_positions_ = std::move(query_positions);
@@ -90,7 +93,8 @@ void Capture::require_same_shapes() const {
       continue;
     }
     throw Error(
-        "layers {} and {} differ in heads or dimensions; all layers of a trace must have the same shape: select layers with "
+        "layers {} and {} differ in heads or dimensions; all layers of a trace must have the same shape: select layers "
+        "with "
         "--layers",
         first.layer, last.layer);
   }
@@ -126,7 +130,8 @@ bool Capture::stop(void* self) { return app::stop_requested() || static_cast<Cap
 
 Capture::Layer* Capture::layer_of(const ggml_tensor* node, Role& role) {
   const auto name = parse_node_name(node->name);
-  if (!name || name->layer >= static_cast<int>(slot_of_layer_.size()) || slot_of_layer_[name->layer] < 0) return nullptr;
+  if (!name || name->layer >= static_cast<int>(slot_of_layer_.size()) || slot_of_layer_[name->layer] < 0)
+    return nullptr;
   role = name->role;
   return &layers_[slot_of_layer_[name->layer]];
 }
@@ -192,7 +197,8 @@ void Capture::take_node(const ggml_tensor* node) {
 
 void Capture::take_rope_input(Layer& layer, Role role, const ggml_tensor* node) {
   const bool query = role == Role::query || role == Role::normed_query;
-  if (reached(layer.reached, query ? Role::query : Role::key) == offset_ + count_) return;  // this node is computed after RoPE
+  if (reached(layer.reached, query ? Role::query : Role::key) == offset_ + count_)
+    return;  // this node is computed after RoPE
   (query ? layer.query_input : layer.key_input) = node;
   if (query) return HeadRows(node).scatter(query_rows_, std::ssize(query_positions_), layer.data.queries_pre_rope);
   HeadRows(node).scatter(key_rows_, num_tokens_, layer.data.keys_pre_rope);
@@ -201,8 +207,8 @@ void Capture::take_rope_input(Layer& layer, Role role, const ggml_tensor* node) 
 void Capture::take_rotated(Layer& layer, Role role, const ggml_tensor* node) {
   const bool query = role == Role::query;
   if (options_.pre_rope && node->src[0] != (query ? layer.query_input : layer.key_input)) {
-    throw Error("layer {}: the {} before RoPE were not found in the graph of this model; omit --pre-rope", layer.data.layer,
-                query ? "queries" : "keys");
+    throw Error("layer {}: the {} before RoPE were not found in the graph of this model; omit --pre-rope",
+                layer.data.layer, query ? "queries" : "keys");
   }
   const HeadRows rows(node);
   reached(layer.reached, role) = offset_ + count_;
@@ -235,7 +241,8 @@ void Capture::speculate(Layer& layer, const ggml_tensor* rope) {
   const AttentionInput &before = inputs_[layer.data.layer - 1], &own = inputs_[layer.data.layer];
   if (before.node == nullptr || own.node == nullptr) {
     throw Error(
-        "layer {}: its queries cannot be speculated: the graph has no normalised attention input (attn_norm) for layer {}. "
+        "layer {}: its queries cannot be speculated: the graph has no normalised attention input (attn_norm) for layer "
+        "{}. "
         "Omit --speculated, or exclude the layer with --layers.",
         layer.data.layer, layer.data.layer - (before.node == nullptr));
   }

@@ -14,7 +14,8 @@ constexpr const char* placeholders[] = {"KVBENCH-FIRST-MESSAGE", "KVBENCH-FIRST-
 
 /// The conversation of the placeholders; empty where llama.cpp does not know the template.
 std::string rendered(const std::string& chat_template) {
-  const llama_chat_message messages[] = {{"user", placeholders[0]}, {"assistant", placeholders[1]}, {"user", placeholders[2]}};
+  const llama_chat_message messages[] = {
+      {"user", placeholders[0]}, {"assistant", placeholders[1]}, {"user", placeholders[2]}};
   const auto render = [&](std::string& text) {
     return llama_chat_apply_template(chat_template.c_str(), messages, std::size(messages), false, text.data(),
                                      static_cast<std::int32_t>(text.size()));
@@ -35,7 +36,8 @@ ChatTexts chat_texts(const std::string& chat_template, const std::string& path) 
     const std::size_t at = text.find(placeholder, begin);
     if (at == text.npos) {
       throw Error(
-          "{}: llama.cpp does not know its chat template; leave out --chat, or give a model with a common one such as ChatML",
+          "{}: llama.cpp does not know its chat template; leave out --chat, or give a model with a common one such as "
+          "ChatML",
           path);
     }
     pieces.push_back(text.substr(begin, at - begin));
@@ -47,7 +49,8 @@ ChatTexts chat_texts(const std::string& chat_template, const std::string& path) 
 ChatTexts chat_texts(const Model& model) {
   const char* const chat_template = llama_model_chat_template(model.handle(), nullptr);
   if (chat_template == nullptr) {
-    throw Error("{}: has no chat template; leave out --chat, or give a model that was trained on conversations", model.path());
+    throw Error("{}: has no chat template; leave out --chat, or give a model that was trained on conversations",
+                model.path());
   }
   return chat_texts(chat_template, model.path());
 }

@@ -23,7 +23,8 @@ fs::path cache_folder() {
   const char* home = std::getenv("HOME");
   if (xdg != nullptr && *xdg != '\0') return fs::path(xdg) / "kvbench";
   if (home != nullptr && *home != '\0') return fs::path(home) / ".cache" / "kvbench";
-  throw Error("--f32 stores the converted model in a cache folder, but neither XDG_CACHE_HOME nor HOME is set: set one");
+  throw Error(
+      "--f32 stores the converted model in a cache folder, but neither XDG_CACHE_HOME nor HOME is set: set one");
 }
 
 /// 64-bit FNV-1a: distinguishes files, but is not collision-resistant.
@@ -45,13 +46,15 @@ fs::path cached_name(const fs::path& model) {
 std::string converted_to_f32(const std::string& model, int threads) {
   std::error_code error;
   if (!fs::is_regular_file(model, error)) {
-    throw Error("{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model downloads a small one)",
-                model);
+    throw Error(
+        "{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model downloads a small one)",
+        model);
   }
   const fs::path target = cached_name(model);
   if (fs::exists(target)) return target.string();
   fs::create_directories(target.parent_path(), error);
-  if (error) throw IoError("{}: the cache folder cannot be created: {}", target.parent_path().string(), error.message());
+  if (error)
+    throw IoError("{}: the cache folder cannot be created: {}", target.parent_path().string(), error.message());
 
   AtomicFile file(target.string());
   llama_model_quantize_params params = llama_model_quantize_default_params();
@@ -61,8 +64,9 @@ std::string converted_to_f32(const std::string& model, int threads) {
   const auto status = llama_model_quantize(model.c_str(), file.temporary().c_str(), &params);
   app::stop_if_requested();
   if (status != 0) {
-    throw Error("{}: cannot be converted to fp32 in {} (is it a GGUF model, and is there space for 4 bytes per weight?){}",
-                model, target.parent_path().string(), last_llama_error());
+    throw Error(
+        "{}: cannot be converted to fp32 in {} (is it a GGUF model, and is there space for 4 bytes per weight?){}",
+        model, target.parent_path().string(), last_llama_error());
   }
   file.publish();
   return target.string();

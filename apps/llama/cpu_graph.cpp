@@ -19,8 +19,9 @@ CpuGraph::CpuGraph(int threads) : backend_(ggml_backend_init_by_type(GGML_BACKEN
 
 ggml_context_ptr CpuGraph::nodes() {
   constexpr std::size_t most_nodes = 64;
-  ggml_context_ptr context(ggml_init(
-      {.mem_size = most_nodes * ggml_tensor_overhead() + ggml_graph_overhead(), .mem_buffer = nullptr, .no_alloc = true}));
+  ggml_context_ptr context(ggml_init({.mem_size = most_nodes * ggml_tensor_overhead() + ggml_graph_overhead(),
+                                      .mem_buffer = nullptr,
+                                      .no_alloc = true}));
   if (!context) throw std::bad_alloc();
   return context;
 }

@@ -13,7 +13,8 @@ namespace kvbench::llama {
 namespace {
 
 bool moves_no_value(ggml_op op) {
-  return op == GGML_OP_VIEW || op == GGML_OP_RESHAPE || op == GGML_OP_PERMUTE || op == GGML_OP_CONT || op == GGML_OP_TRANSPOSE;
+  return op == GGML_OP_VIEW || op == GGML_OP_RESHAPE || op == GGML_OP_PERMUTE || op == GGML_OP_CONT ||
+         op == GGML_OP_TRANSPOSE;
 }
 
 double scale_factor(const ggml_tensor* node, int layer) {
@@ -87,7 +88,8 @@ AttentionNodes read_attention(const ggml_tensor* softmax, int layer, const std::
   if (float_parameter(softmax, 1) != 0) refuse_layer(layer, "it biases attention by distance (ALiBi)");
   if (softmax->src[2] != nullptr) refuse_layer(layer, "it has attention sinks, logits without a token");
   AttentionNodes found{{}, softmax->src[0]};
-  double outside = float_parameter(softmax, 0), inside = 1;  // logits = outside * tanh(inside * <q, k>), or outside * <q, k>
+  double outside = float_parameter(softmax, 0),
+         inside = 1;  // logits = outside * tanh(inside * <q, k>), or outside * <q, k>
   bool capped = false;
   const auto follow = [&](ggml_op end, double& factor_of_scale) {
     for (; found.rope->op != end; found.rope = found.rope->src[0]) {
@@ -117,8 +119,9 @@ void MaskSummary::merge(const MaskSummary& other, int layer) {
   window = std::max(window, other.window);
   unlimited = std::max(unlimited, other.unlimited);
   if (window != 0 && unlimited >= window) {
-    refuse_layer(layer, fmt::format("its attention mask is not a sliding window: position {} attends to more than {} tokens",
-                                    unlimited, window));
+    refuse_layer(layer,
+                 fmt::format("its attention mask is not a sliding window: position {} attends to more than {} tokens",
+                             unlimited, window));
   }
 }
 
@@ -133,7 +136,8 @@ MaskSummary read_mask(const ggml_tensor* mask, std::int64_t offset, std::int64_t
     const std::int64_t end = std::find_if(row + first, row + rows.dim, [](float bias) { return bias != 0; }) - row;
     const bool rest_hidden = std::all_of(row + end, row + rows.dim, [](float bias) { return bias == -INFINITY; });
     if (end != position + 1 || !rest_hidden || !std::all_of(row, row + first, [](float b) { return b == -INFINITY; })) {
-      refuse_layer(layer, fmt::format("the attention mask of position {} is neither causal nor a sliding window", position));
+      refuse_layer(layer,
+                   fmt::format("the attention mask of position {} is neither causal nor a sliding window", position));
     }
     summary.merge(first == 0 ? MaskSummary{0, position} : MaskSummary{position - first + 1, -1}, layer);
   }

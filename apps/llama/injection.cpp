@@ -78,7 +78,8 @@ void Injector::note_weights(const ggml_tensor* node) {
   if (const auto layer = projected_layer(node)) {
     projections_[*layer] = node->src[0];
     projected_ = node, projected_layer_ = *layer;
-  } else if (node->op == GGML_OP_GET_ROWS && node->src[0] == projected_) {  // the last layer goes on with the rows of outputs
+  } else if (node->op == GGML_OP_GET_ROWS &&
+             node->src[0] == projected_) {  // the last layer goes on with the rows of outputs
     projected_ = node;
   } else if (node->op == GGML_OP_RMS_NORM && node->src[0] == projected_) {
     normalised_ = node;
@@ -145,7 +146,8 @@ std::vector<float> Injector::added(const std::vector<float>& outputs, int layer)
   return graph_.run(context.get(), result, {{input, std::as_bytes(std::span(outputs))}});
 }
 
-std::vector<double> Injector::residual_shares(const std::vector<float>& outputs, const std::vector<float>& exact, int layer) {
+std::vector<double> Injector::residual_shares(const std::vector<float>& outputs, const std::vector<float>& exact,
+                                              int layer) {
   const ggml_tensor* stream = residual_streams_[layer];
   if (stream == nullptr || projections_[layer] == nullptr) return {};
   std::vector<float> difference(outputs.size());

@@ -23,10 +23,11 @@ using Replace = std::function<Replacement(const LayerCapture&)>;
 
 /// One layer in one pass; m tokens.
 struct LayerPass {
-  std::vector<float> hidden;     ///< [m, width] after the layer; empty where the graph does not name it (l_out)
-  std::vector<double> residual;  ///< [m] |a - a*| / |x|: a, what the layer adds to the residual stream x with the replacement,
-      ///< that is W_O z, normalised where the model does so; a*, the same of the exact attention output
-      ///< at this state. Empty where nothing was computed.
+  std::vector<float> hidden;  ///< [m, width] after the layer; empty where the graph does not name it (l_out)
+  std::vector<double>
+      residual;  ///< [m] |a - a*| / |x|: a, what the layer adds to the residual stream x with the replacement,
+                 ///< that is W_O z, normalised where the model does so; a*, the same of the exact attention output
+                 ///< at this state. Empty where nothing was computed.
 };
 
 /// The callbacks of a llama context, with capture. For each prompt capture().start_prompt(); for each batch capture().begin_batch(),

@@ -42,8 +42,9 @@ std::string last_llama_error() { return llama_error().empty() ? "" : fmt::format
 Model::Model(const std::string& path) : path_(path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    throw Error("{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model downloads a small one)",
-                path);
+    throw Error(
+        "{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model downloads a small one)",
+        path);
   }
   model_.reset(load(path));
   app::stop_if_requested();
@@ -53,13 +54,15 @@ Model::Model(const std::string& path) : path_(path) {
 void Model::refuse_unsupported() const {
   const auto refuse = [&](std::string_view why) { throw Error("{}: architecture '{}' {}", path_, arch(), why); };
   llama_model* model = model_.get();
-  if (llama_model_has_encoder(model) || !llama_model_has_decoder(model) || metadata("{arch}.attention.causal") == "false") {
+  if (llama_model_has_encoder(model) || !llama_model_has_decoder(model) ||
+      metadata("{arch}.attention.causal") == "false") {
     refuse("has an encoder; only decoder-only models are supported");
   }
   if (llama_model_is_diffusion(model))
     refuse("is a diffusion model with bidirectional attention; only causal attention is supported");
   if (llama_model_is_recurrent(model)) refuse("is recurrent and has no KV cache");
-  if (llama_model_is_hybrid(model)) refuse("is hybrid (recurrent and attention layers); only attention layers can be recorded");
+  if (llama_model_is_hybrid(model))
+    refuse("is hybrid (recurrent and attention layers); only attention layers can be recorded");
   if (metadata("{arch}.attention.kv_lora_rank")) {
     refuse("uses latent attention (MLA): its cache has no keys and values per head");
   }
@@ -77,13 +80,17 @@ std::optional<std::string> Model::metadata(std::string key) const {
   return value;
 }
 
-bool Model::has_tokenizer() const { return llama_vocab_type(llama_model_get_vocab(model_.get())) != LLAMA_VOCAB_TYPE_NONE; }
+bool Model::has_tokenizer() const {
+  return llama_vocab_type(llama_model_get_vocab(model_.get())) != LLAMA_VOCAB_TYPE_NONE;
+}
 
 std::vector<std::int32_t> Model::tokenize(const std::string& text) const { return tokens_of(text, true, false); }
 
 std::vector<std::int32_t> Model::tokenize_piece(const std::string& text) const { return tokens_of(text, false, false); }
 
-std::vector<std::int32_t> Model::tokenize_controls(const std::string& text) const { return tokens_of(text, false, true); }
+std::vector<std::int32_t> Model::tokenize_controls(const std::string& text) const {
+  return tokens_of(text, false, true);
+}
 
 std::vector<std::int32_t> Model::prefix() const {
   const llama_vocab* vocab = llama_model_get_vocab(model_.get());

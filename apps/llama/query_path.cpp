@@ -29,7 +29,8 @@ class Rebuilder {
       case GGML_OP_ROPE:
         return rope(node);
       case GGML_OP_MUL_MAT:
-        if (node->src[1] != input_) refuse("its query projection does not read the normalised attention input (attn_norm)");
+        if (node->src[1] != input_)
+          refuse("its query projection does not read the normalised attention input (attn_norm)");
         return ggml_mul_mat(context_, weight(node->src[0]), rows);
       case GGML_OP_ADD:
         return ggml_add(context_, build(node->src[0]), weight(node->src[1]));
@@ -50,14 +51,16 @@ class Rebuilder {
       case GGML_OP_VIEW:
         return view(node);
       default:
-        refuse(fmt::format("the operation {} is applied between its attention input and its queries", ggml_op_desc(node)));
+        refuse(
+            fmt::format("the operation {} is applied between its attention input and its queries", ggml_op_desc(node)));
     }
   }
 
  private:
   [[noreturn]] void refuse(const std::string& reason) const {
-    throw Error("layer {}: its queries cannot be speculated: {}. Omit --speculated, or exclude the layer with --layers.",
-                layer_, reason);
+    throw Error(
+        "layer {}: its queries cannot be speculated: {}. Omit --speculated, or exclude the layer with --layers.",
+        layer_, reason);
   }
 
   ggml_tensor* weight(ggml_tensor* node) const {
@@ -72,8 +75,8 @@ class Rebuilder {
     if ((p[2] & GGML_ROPE_TYPE_MROPE) != 0) refuse("it rotates by several positions per token (M-RoPE)");
     ggml_tensor* factors = node->src[2] == nullptr ? nullptr : weight(node->src[2]);
     return ggml_rope_ext(context_, build(node->src[0]), positions, factors, p[1], p[2], p[4], float_parameter(node, 5),
-                         float_parameter(node, 6), float_parameter(node, 7), float_parameter(node, 8), float_parameter(node, 9),
-                         float_parameter(node, 10));
+                         float_parameter(node, 6), float_parameter(node, 7), float_parameter(node, 8),
+                         float_parameter(node, 9), float_parameter(node, 10));
   }
 
   /// In every node here the last dimension is tokens; where heads are a separate dimension, it is the one before.
@@ -91,7 +94,8 @@ class Rebuilder {
     std::size_t offset;
     std::memcpy(&offset, node->op_params, sizeof offset);
     const std::size_t row = from->ne[2] == count_ && from->ne[1] != count_ ? from->nb[2] : from->nb[1];
-    if (offset + static_cast<std::size_t>(node->ne[0]) * sizeof(float) > row) refuse("its queries are a view across tokens");
+    if (offset + static_cast<std::size_t>(node->ne[0]) * sizeof(float) > row)
+      refuse("its queries are a view across tokens");
     return by_heads(node) ? ggml_view_3d(context_, from, node->ne[0], node->ne[1], count_, node->nb[1], row, offset)
                           : ggml_view_2d(context_, from, node->ne[0], count_, row, offset);
   }
@@ -114,8 +118,9 @@ std::vector<float> QueryPath::run(const ggml_tensor* rope, const ggml_tensor* in
   const ggml_context_ptr context = CpuGraph::nodes();
   Rebuilder rebuilder(context.get(), input, tokens, layer, std::ssize(positions));
   ggml_tensor* queries = ggml_cont(context.get(), rebuilder.build(rope));
-  return graph_.run(context.get(), queries,
-                    {{rebuilder.rows, std::as_bytes(inputs)}, {rebuilder.positions, std::as_bytes(std::span(positions))}});
+  return graph_.run(
+      context.get(), queries,
+      {{rebuilder.rows, std::as_bytes(inputs)}, {rebuilder.positions, std::as_bytes(std::span(positions))}});
 }
 
 }  // namespace kvbench::llama

@@ -65,7 +65,8 @@ void write_results(const Op& op, const PanelState& state) {
   for (Index row = 0; row < state.rows; ++row) {
     const double den = state.den[row];
     const float inverse = den == 0 ? 0 : static_cast<float>(1 / den);
-    for (Index c = 0; c < state.dv; ++c) op.out.data[row * op.out.stride + c] = state.num[row * state.dv_padded + c] * inverse;
+    for (Index c = 0; c < state.dv; ++c)
+      op.out.data[row * op.out.stride + c] = state.num[row * state.dv_padded + c] * inverse;
     op.max.data[row * op.max.stride] = state.max[row];
     op.log_sum_exp.data[row * op.log_sum_exp.stride] =
         den == 0 ? -kInfinity : static_cast<float>(static_cast<double>(state.max[row]) + __builtin_log(den));

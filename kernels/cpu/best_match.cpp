@@ -31,8 +31,8 @@ inline void update(MatchStrip& strip, const Vec (&scores)[Rows][2], Index candid
 template <int Rows>
 inline void match_tile(const Match& op, const float* packed, Index candidate, MatchStrip& strip) {
   Vec scores[Rows][2];
-  product_tile<Rows>(op.candidates.data + candidate * op.candidates.stride, op.candidates.stride, packed, op.points.cols,
-                     scores);
+  product_tile<Rows>(op.candidates.data + candidate * op.candidates.stride, op.candidates.stride, packed,
+                     op.points.cols, scores);
   if (op.bias.data != nullptr)
     for (int r = 0; r < Rows; ++r)
       for (int v = 0; v < 2; ++v) scores[r][v] += broadcast(op.bias.data[(candidate + r) * op.bias.stride]);
@@ -57,7 +57,8 @@ void match_all(const Match& op, float* packed, MatchStrip* strips, Index count) 
     for (Index s = 0; s < count; ++s) {
       const Index stop = min(strips[s].end, begin + panel);
       for (Index c = max(begin, strips[s].begin); c < stop; c += kTileRows)
-        with_rows(min(kTileRows, stop - c), [&]<int Rows>() { match_tile<Rows>(op, packed + s * kStrip * d, c, strips[s]); });
+        with_rows(min(kTileRows, stop - c),
+                  [&]<int Rows>() { match_tile<Rows>(op, packed + s * kStrip * d, c, strips[s]); });
     }
 }
 
@@ -121,7 +122,9 @@ Match among(const Match& op, PointList list, Context& context) {
 /// numbered as those of the operation.
 void compare_with_own(const Match& op, PointList moved, float* pairs, MatchStrip& strip) {
   const float *points[kStrip], *candidates[kStrip];
-  const auto own = [&](Index lane) { return op.best.data[strip.number(lane < strip.count ? lane : 0) * op.best.stride]; };
+  const auto own = [&](Index lane) {
+    return op.best.data[strip.number(lane < strip.count ? lane : 0) * op.best.stride];
+  };
   for (Index lane = 0; lane < kStrip; ++lane) {
     points[lane] = op.points.data + strip.number(lane < strip.count ? lane : 0) * op.points.stride;
     candidates[lane] = op.candidates.data + own(lane) * op.candidates.stride;
@@ -132,7 +135,8 @@ void compare_with_own(const Match& op, PointList moved, float* pairs, MatchStrip
     const Index v = lane / W, i = lane % W;
     const float score = scores[lane] + (op.bias.data == nullptr ? 0 : op.bias.data[own(lane) * op.bias.stride]);
     const std::int32_t other = strip.index[v][i] < 0 ? -1 : moved.numbers[strip.index[v][i]];
-    const bool beaten = other >= 0 && (!(score >= strip.best[v][i]) || (score == strip.best[v][i] && other < own(lane)));
+    const bool beaten =
+        other >= 0 && (!(score >= strip.best[v][i]) || (score == strip.best[v][i] && other < own(lane)));
     strip.index[v][i] = beaten ? other : own(lane);
   }
 }

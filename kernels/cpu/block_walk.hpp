@@ -95,8 +95,8 @@ inline BlockWalk start_block(const Walk& op, Index b, Context& context) {
   const Index d = op.keys.cols, dv = op.values.data == nullptr ? 0 : op.values.cols;
   double* centre = nullptr;
   if (op.centre > 0) sum_keys(op, walk.begin, walk.rows, centre = scratch<double>(context, 0, d));
-  walk.keys =
-      rows_of(op.keys, walk.begin, walk.rows, centre, nullptr, scratch<float>(context, 1, op.centre > 0 ? walk.rows * d : 0));
+  walk.keys = rows_of(op.keys, walk.begin, walk.rows, centre, nullptr,
+                      scratch<float>(context, 1, op.centre > 0 ? walk.rows * d : 0));
   const bool weighted = dv > 0 && op.weights.data != nullptr;
   if (op.values.data != nullptr)
     walk.values = rows_of(op.values, walk.begin, walk.rows, nullptr, weighted ? &op.weights : nullptr,

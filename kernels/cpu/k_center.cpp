@@ -78,7 +78,8 @@ void meet(Points& all, const std::int32_t* points, Index first, IntVec used) {
     float& own = all.nearest[points[r]];
     const Vec old = broadcast(own);
     const IntVec nearer = used & (distances[r] < old);
-    if (bits(nearer) != 0) own = fold(select(nearer, distances[r], old), [](Vec a, Vec b) { return select(a < b, a, b); })[0];
+    if (bits(nearer) != 0)
+      own = fold(select(nearer, distances[r], old), [](Vec a, Vec b) { return select(a < b, a, b); })[0];
   }
 }
 
@@ -132,7 +133,8 @@ void lower_threshold(Points& all, Front& front) {
 /// The points that are above the threshold now.
 void gather_front(const Points& all, Front& front, Context& context) {
   front.count = 0;
-  for (Index i = 0; i < all.padded; i += W) front.count += list_above(all, i, front.threshold, front.points + front.count);
+  for (Index i = 0; i < all.padded; i += W)
+    front.count += list_above(all, i, front.threshold, front.points + front.count);
   const Index padded = round_up(front.count, kPassStrips * kStrip);
   for (Index i = 0; i < padded; ++i) front.nearest[i] = i < front.count ? all.nearest[front.points[i]] : kPadding;
   front.prefiltered = front.count > 0 && front.prefilter.hold(front.points, front.nearest, front.count);

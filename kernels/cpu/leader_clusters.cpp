@@ -166,7 +166,8 @@ Index label_points(const Leaders& op, double radius2, Index count, float* strips
     if (!find_prefiltered(prefilter, begin, points, before, nearest))
       nearest_existing(op, begin, points, strips, before, tiles, nearest);
     for (i = begin; i < begin + points && count <= capacity; ++i) {
-      if (count > before) nearest_opened(op.points.data + i * op.points.stride, strips, before, count, d, nearest[i - begin]);
+      if (count > before)
+        nearest_opened(op.points.data + i * op.points.stride, strips, before, count, d, nearest[i - begin]);
       Candidate chosen = best_of(nearest[i - begin]);
       if (count == 0 || static_cast<double>(chosen.distance) > radius2) {
         if (count < capacity) open_cluster(op, i, count, strips);

@@ -56,7 +56,8 @@ inline Vec load_first(const float* p, Index count) {
 inline Index first_from(const std::int32_t* ids, Index begin, Index end, Index limit) {
   const IntVec bound = broadcast(static_cast<std::int32_t>(limit));
   for (; begin + W <= end; begin += W)
-    if (const std::uint32_t beyond = bits(load(ids + begin) >= bound); beyond != 0) return begin + __builtin_ctz(beyond);
+    if (const std::uint32_t beyond = bits(load(ids + begin) >= bound); beyond != 0)
+      return begin + __builtin_ctz(beyond);
   while (begin < end && ids[begin] < limit) ++begin;
   return begin;
 }
@@ -106,7 +107,8 @@ inline void weigh_span(OwnRow& row, Index end, Index dv, float* weights) {
   if (count == 0) return;
   row.weights = weights - row.next;
   const float largest = look_up_logits(row, row.ids + row.next, count, weights);
-  if (row.logits != nullptr) __builtin_memcpy(row.logits + row.next, weights, static_cast<std::size_t>(count) * sizeof(float));
+  if (row.logits != nullptr)
+    __builtin_memcpy(row.logits + row.next, weights, static_cast<std::size_t>(count) * sizeof(float));
   const float old = *row.max;
   const float raised = old > largest ? old : largest;
   const float added = exponentials(row, row.next, count, raised == -kInfinity ? 0.0f : raised, weights);
@@ -141,7 +143,8 @@ inline void add_block(OwnRow& row, Index end, const float* values, Index stride,
   const float* weights = row.weights + begin;
   const Index count = row.next - begin;
   Index column = 0;
-  for (; column + 4 * kStrip <= dv; column += 4 * kStrip) add_values<4>(values, stride, ids, weights, count, column, row.num);
+  for (; column + 4 * kStrip <= dv; column += 4 * kStrip)
+    add_values<4>(values, stride, ids, weights, count, column, row.num);
   for (; column < dv; column += kStrip) add_values<1>(values, stride, ids, weights, count, column, row.num);
 }
 

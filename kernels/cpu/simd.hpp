@@ -142,7 +142,8 @@ inline Vec exp(Vec x) {
   p = fma(p, r, broadcast(0x1.fffffcp-2f));
   p = fma(p, r, broadcast(1.0f));
   p = fma(p, r, broadcast(1.0f));
-  const auto scaled = IntVec(UintVec(p) + (UintVec(shifted) << 23));  // wraps where x is too small, and is discarded there
+  const auto scaled =
+      IntVec(UintVec(p) + (UintVec(shifted) << 23));  // wraps where x is too small, and is discarded there
   return Vec(scaled & (x >= broadcast(-87.33654f)));
 }
 

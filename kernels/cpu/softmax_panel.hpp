@@ -139,8 +139,8 @@ inline void value_row(const float* weights, const PanelEntries& entries, Index c
     store(num + column + v * W, fma(load(num + column + v * W), broadcast(correction), acc[v]));
 }
 
-inline void add_values_of_row(const PanelState& state, const PanelEntries& entries, const float* weights, float correction,
-                              float* num) {
+inline void add_values_of_row(const PanelState& state, const PanelEntries& entries, const float* weights,
+                              float correction, float* num) {
   Index column = 0;
   for (; column + 4 * kStrip <= state.dv; column += 4 * kStrip) value_row<4>(weights, entries, column, correction, num);
   for (; column < state.dv; column += kStrip) value_row<1>(weights, entries, column, correction, num);
@@ -185,8 +185,8 @@ inline float soften(float* logits, Index count, const float* weight_num, const f
 }
 
 /// Adds the panel, whose logits of rows [row, row + rows) are complete and masked, to the state of these rows.
-inline void add_block(const PanelState& state, const PanelEntries& entries, Index row, Index rows, const float* weight_num,
-                      const float* weight_den) {
+inline void add_block(const PanelState& state, const PanelEntries& entries, Index row, Index rows,
+                      const float* weight_num, const float* weight_den) {
   float correction[kBlockRows];
   for (Index r = 0; r < rows; ++r)
     correction[r] = soften(state.logits + r * kPanel, round_up(entries.count, kStrip), weight_num, weight_den,

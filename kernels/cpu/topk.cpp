@@ -12,7 +12,8 @@ constexpr int kManyBits = 11;
 constexpr int kFewBits = 8;
 constexpr Index kManyKeys = 1 << 13;  // from here on bins of more bits pay
 constexpr int kBins = 1 << kManyBits;
-constexpr int kCopies = 4;  // neighbouring scores count in different copies, so that equal bins do not wait for each other
+constexpr int kCopies =
+    4;  // neighbouring scores count in different copies, so that equal bins do not wait for each other
 
 /// Signed integers in the order of the floats; -0 equals +0.
 inline IntVec ordered(Vec x) {
@@ -90,7 +91,8 @@ void collect(const std::int32_t* keys, Index n, Threshold threshold, std::int32_
     const std::uint32_t lanes = ~std::uint32_t{0} >> (32 - min(W, n - i));
     const IntVec key = load(keys + i);
     std::uint32_t taken = bits(key > limit) & lanes;
-    for (std::uint32_t ties = bits(key == limit) & lanes; ties != 0 && threshold.ties > 0; ties &= ties - 1, --threshold.ties)
+    for (std::uint32_t ties = bits(key == limit) & lanes; ties != 0 && threshold.ties > 0;
+         ties &= ties - 1, --threshold.ties)
       taken |= ties & (0 - ties);
     places += compress(lane_numbers(i), taken, places);
   }
@@ -165,11 +167,12 @@ void select(const float* scores, Index n, Index k, const Scratch& s) {
 template <>
 void run(const TopK<HostMatrix>& op, Context& context) {
   const Index n = op.scores.cols + W;  // compress() writes whole vectors
-  const Scratch s = {scratch<std::int32_t>(context, 0, n),
-                     scratch<std::int32_t>(context, 1, n),
-                     scratch<std::int32_t>(context, 2, n),
-                     scratch<std::int32_t>(context, 3, n),
-                     {static_cast<std::uint32_t(*)[kBins]>(context.workspace.get(4, sizeof(std::uint32_t) * kCopies * kBins))}};
+  const Scratch s = {
+      scratch<std::int32_t>(context, 0, n),
+      scratch<std::int32_t>(context, 1, n),
+      scratch<std::int32_t>(context, 2, n),
+      scratch<std::int32_t>(context, 3, n),
+      {static_cast<std::uint32_t(*)[kBins]>(context.workspace.get(4, sizeof(std::uint32_t) * kCopies * kBins))}};
   for (Index row = 0; row < op.scores.rows; ++row) {
     const std::int32_t first = op.first.data[row * op.first.stride];
     const Index competing = max(op.last.data[row * op.last.stride] - first, 0);

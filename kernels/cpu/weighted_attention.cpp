@@ -129,7 +129,8 @@ void write_state(const Op& op, const PanelState& state, Rows rows) {
 /// Whether every row has tokens of its own in increasing order, whose logits are known: then all rows pass over one block of
 /// tokens after the other.
 bool passes_over_tokens(const Op& op) {
-  if (!op.per_query || op.num.cols == 0 || computes_logits(op) || op.own_values.data != nullptr || op.num.cols % kStrip != 0)
+  if (!op.per_query || op.num.cols == 0 || computes_logits(op) || op.own_values.data != nullptr ||
+      op.num.cols % kStrip != 0)
     return false;
   for (Index table = 0; table < op.ids.rows; ++table)
     if (!increases(op.ids.data + table * op.ids.stride, op.ids.cols)) return false;
@@ -141,7 +142,9 @@ Index table_of(const Op& op, Index row) { return op.per_head ? row : row % op.fi
 /// `den` = denominators of all rows.
 OwnRow own_row(const Op& op, Index row, double* den) {
   const Index query = row % op.first.rows, table = table_of(op, row);
-  const auto of_table = [&](const auto& slots) { return slots.data == nullptr ? nullptr : slots.data + table * slots.stride; };
+  const auto of_table = [&](const auto& slots) {
+    return slots.data == nullptr ? nullptr : slots.data + table * slots.stride;
+  };
   const std::int32_t* ids = of_table(op.ids);
   return {.ids = ids,
           .next = 0,
@@ -182,8 +185,8 @@ void pass_over_panels(const Op& op, Context& context) {
     const Rows rows = readers(op, table);
     const PanelState state = make_state(context, rows.count, op.queries.cols, op.num.cols);
     if (computes_logits(op))
-      pack_tiles(op.queries.data + rows.begin * op.queries.stride, op.queries.stride, rows.step, rows.count, state.d, op.scale,
-                 state.queries);
+      pack_tiles(op.queries.data + rows.begin * op.queries.stride, op.queries.stride, rows.step, rows.count, state.d,
+                 op.scale, state.queries);
     read_state(op, state, rows);
     for (Index begin = 0; begin < op.ids.cols; begin += kPanel)
       process_panel(op, state, rows, table, begin, min(kPanel, op.ids.cols - begin));

@@ -128,8 +128,8 @@ struct Plus {
 /// Turns the tile's dots into logits (kept in op.scores unless that is absent), raises the maxima, rescales the state to them
 /// and writes exp(logit - max) to p_tile, 0 where masked.
 template <int Rows, int Groups>
-__device__ void tile_softmax(float (&dots)[Rows][kKeysPerThread], State<Rows, Groups>& state, const Range (&ranges)[Rows],
-                             const Op& op, Index row, Index key, float* p_tile) {
+__device__ void tile_softmax(float (&dots)[Rows][kKeysPerThread], State<Rows, Groups>& state,
+                             const Range (&ranges)[Rows], const Op& op, Index row, Index key, float* p_tile) {
   const int tx = static_cast<int>(threadIdx.x) % kSide;
   const int ty = static_cast<int>(threadIdx.x) / kSide;
   const bool keep_scores = !op.scores.empty() && blockIdx.z == 0;
@@ -199,7 +199,8 @@ __device__ void tile_values(State<Rows, Groups>& state, const Op& op, Index key,
 }
 
 template <int Rows, int Groups>
-__device__ void write_parts(const State<Rows, Groups>& state, const Op& op, Index row, Index column, const Parts& parts) {
+__device__ void write_parts(const State<Rows, Groups>& state, const Op& op, Index row, Index column,
+                            const Parts& parts) {
   const int tx = static_cast<int>(threadIdx.x) % kSide;
   const int ty = static_cast<int>(threadIdx.x) / kSide;
 #pragma unroll
@@ -301,7 +302,8 @@ void run_with(const Op& op, Context& context) {
   float* scratch = context.workspace<float>(static_cast<std::size_t>(count * (2 + dv)));
   const Parts parts{scratch, scratch + count, scratch + 2 * count, shares, share_tiles * kTileKeys};
   if (!op.scores.empty()) launch_items(context, op.scores.rows * op.scores.cols, mask_scores, op.scores);
-  const dim3 grid(static_cast<unsigned>(row_blocks), static_cast<unsigned>(shares), static_cast<unsigned>(column_blocks));
+  const dim3 grid(static_cast<unsigned>(row_blocks), static_cast<unsigned>(shares),
+                  static_cast<unsigned>(column_blocks));
   launch(context, grid, kThreads, attend<Rows, Groups>, op, parts);
   launch(context, dim3(static_cast<unsigned>(rows)), kMergeThreads, merge, op, parts);
 }

@@ -21,7 +21,9 @@ __global__ void write_words(std::uint32_t* to, Index words, std::uint32_t patter
 }
 
 /// 13000 -> "13.0"
-std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
 /// Why the current device cannot be used; empty where it can.
 std::string reason_unusable() {
@@ -35,7 +37,8 @@ std::string reason_unusable() {
   const cudaError_t counted = cudaGetDeviceCount(&devices);
   if (counted == cudaErrorNoDevice || (counted == cudaSuccess && devices == 0)) return "the driver finds no NVIDIA GPU";
   if (counted == cudaErrorInsufficientDriver) {
-    return "the NVIDIA driver supports CUDA " + version_text(driver) + ", this build needs " + version_text(CUDART_VERSION);
+    return "the NVIDIA driver supports CUDA " + version_text(driver) + ", this build needs " +
+           version_text(CUDART_VERSION);
   }
   if (failed(counted)) return cudaGetErrorString(counted);
   int device = 0;

@@ -20,8 +20,8 @@ namespace {
   constexpr std::size_t mib = std::size_t{1} << 20;
   throw OutOfDeviceMemory(bytes, memory,
                           "The GPU's memory is exhausted: " + std::to_string(bytes / mib) + " MiB asked for, " +
-                              std::to_string(memory.held / mib) + " MiB held, of " + std::to_string(memory.limit / mib) +
-                              " MiB that this process can use.");
+                              std::to_string(memory.held / mib) + " MiB held, of " +
+                              std::to_string(memory.limit / mib) + " MiB that this process can use.");
 }
 
 cudaMemPool_t pool_of(int device) {
@@ -54,8 +54,8 @@ void fail(cudaError_t status, const char* call, const char* file, int line) {
   (void)cudaGetLastError();
   const std::string_view path = file;
   const std::string name(path.substr(path.find_last_of('/') + 1));
-  throw std::runtime_error(std::string("CUDA call failed: ") + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) +
-                           ") in " + call + " at " + name + ":" + std::to_string(line));
+  throw std::runtime_error(std::string("CUDA call failed: ") + cudaGetErrorString(status) + " (" +
+                           cudaGetErrorName(status) + ") in " + call + " at " + name + ":" + std::to_string(line));
 }
 
 Stream::Stream() {

@@ -50,7 +50,8 @@ __device__ Candidate better(Candidate a, Candidate b) {
 
 __device__ Candidate warp_best(Candidate mine) {
   for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    const Candidate other{__shfl_xor_sync(kFullWarp, mine.value, offset), __shfl_xor_sync(kFullWarp, mine.index, offset)};
+    const Candidate other{__shfl_xor_sync(kFullWarp, mine.value, offset),
+                          __shfl_xor_sync(kFullWarp, mine.index, offset)};
     mine = better(mine, other);
   }
   return mine;
@@ -114,7 +115,8 @@ __device__ void offer_cluster(float& nearest, std::int32_t& label, float candida
 /// The lowest point whose nearest cluster is then still too far opens the next one: all points before it are settled, because
 /// every cluster opened so far came from a point before it. Entry i of nearest and labels is touched by one warp only, except
 /// right after the grid's synchronisation for points that no warp will touch again.
-__global__ void __launch_bounds__(kThreads) leader_clusters(LeaderClusters<DeviceMatrix> op, float* nearest, Candidate* board) {
+__global__ void __launch_bounds__(kThreads)
+    leader_clusters(LeaderClusters<DeviceMatrix> op, float* nearest, Candidate* board) {
   const Index n = op.points.rows;
   const Index d = op.points.cols;
   const double radius2 = static_cast<double>(op.radius) * op.radius;
@@ -134,7 +136,8 @@ __global__ void __launch_bounds__(kThreads) leader_clusters(LeaderClusters<Devic
         const float distance = squared_distance(op.points.row(i), centre, d);
         if (lane_index() == 0) offer_cluster(nearest[i], op.labels[i], distance, c);
       }
-      if (lane_index() == 0 && (op.labels[i] < 0 || nearest[i] > radius2)) mine = better(mine, {0.0f, static_cast<int>(i)});
+      if (lane_index() == 0 && (op.labels[i] < 0 || nearest[i] > radius2))
+        mine = better(mine, {0.0f, static_cast<int>(i)});
     }
     opener = grid_best(mine, board, round).index;
     if (opener == INT_MAX) break;

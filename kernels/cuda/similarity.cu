@@ -214,7 +214,8 @@ void run(const BestMatch<DeviceMatrix>& op, Context& context) {
 template <>
 void run(const MeanRows<DeviceMatrix>& op, Context& context) {
   const Index columns = std::max<Index>(1, ceil_div(op.rows.cols, kMeanThreads));
-  launch(context, dim3(static_cast<unsigned>(op.out.rows), static_cast<unsigned>(columns)), kMeanThreads, mean_rows, op);
+  launch(context, dim3(static_cast<unsigned>(op.out.rows), static_cast<unsigned>(columns)), kMeanThreads, mean_rows,
+         op);
 }
 
 }  // namespace kvbench::kernels::cuda

@@ -10,7 +10,8 @@ namespace kvbench::kernels::cuda {
 
 namespace {
 
-constexpr std::size_t stage_bytes = std::size_t{8} << 20;  // long enough for full bus speed, short enough to start early
+constexpr std::size_t stage_bytes = std::size_t{8}
+                                    << 20;  // long enough for full bus speed, short enough to start early
 
 }  // namespace
 

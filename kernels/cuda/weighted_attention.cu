@@ -107,7 +107,8 @@ __global__ void __launch_bounds__(kThreads) sum_share(Op op, DeviceMatrix<float>
     if (logit != -INFINITY) {
       const float e = expf(logit - op.max[r]);
       tile_weights[t] = (op.weight_num.empty() ? 1.0f : op.weight_num(row, slot)) * e;
-      tile_values[t] = op.own_values.empty() ? op.values.row(op.ids(row, slot)) : op.own_values.row(row * op.ids.cols + slot);
+      tile_values[t] =
+          op.own_values.empty() ? op.values.row(op.ids(row, slot)) : op.own_values.row(row * op.ids.cols + slot);
       den += (op.weight_den.empty() ? 1.0f : op.weight_den(row, slot)) * e;
     }
     __syncthreads();
@@ -166,7 +167,8 @@ void run(const WeightedAttention<DeviceMatrix>& op, Context& context) {
   float* scratch = context.workspace<float>(static_cast<std::size_t>(rows * shares * (1 + dv) + floats));
   const Parts parts{scratch, scratch + rows * shares, shares, slots};
   float* old_max = scratch + rows * shares * (1 + dv);
-  const DeviceMatrix<float> logits = op.logits.empty() ? DeviceMatrix<float>(old_max + rows, rows, width, width) : op.logits;
+  const DeviceMatrix<float> logits =
+      op.logits.empty() ? DeviceMatrix<float>(old_max + rows, rows, width, width) : op.logits;
 
   if (op.scores.empty() || !op.own_keys.empty()) {
     launch_warps(context, rows * width, compute_logits, op, logits);
@@ -176,7 +178,8 @@ void run(const WeightedAttention<DeviceMatrix>& op, Context& context) {
   const dim3 row_blocks(static_cast<unsigned>(rows));
   launch(context, row_blocks, kThreads, raise_maximum, op, logits, old_max);
   const Index column_blocks = std::max<Index>(1, ceil_div(dv, kBlockColumns));  // dv = 0 still has a den
-  const dim3 share_blocks(static_cast<unsigned>(rows), static_cast<unsigned>(shares), static_cast<unsigned>(column_blocks));
+  const dim3 share_blocks(static_cast<unsigned>(rows), static_cast<unsigned>(shares),
+                          static_cast<unsigned>(column_blocks));
   launch(context, share_blocks, kThreads, sum_share, op, logits, parts);
   launch(context, row_blocks, kThreads, merge_shares, op, static_cast<const float*>(old_max), parts);
 }

@@ -50,7 +50,8 @@ void run(const ExactAttention<HostMatrix>& op, Context&) {
     const std::vector<double> logits = logits_of(op, row);
     answer(op, row, logits);
     if (op.scores.empty()) continue;
-    for (Index j = 0; j < op.keys.rows; ++j) op.scores(row, j) = static_cast<float>(logits[static_cast<std::size_t>(j)]);
+    for (Index j = 0; j < op.keys.rows; ++j)
+      op.scores(row, j) = static_cast<float>(logits[static_cast<std::size_t>(j)]);
   }
 }
 

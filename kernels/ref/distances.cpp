@@ -41,7 +41,8 @@ void run(const KCenter<HostMatrix>& op, Context&) {
     distance = taken;
     for (Index i = 0; i < op.points.rows; ++i) {
       float& mine = nearest[static_cast<std::size_t>(i)];
-      if (mine != taken) mine = std::min(mine, squared_distance(op.points.row(i), op.points.row(centre), op.points.cols));
+      if (mine != taken)
+        mine = std::min(mine, squared_distance(op.points.row(i), op.points.row(centre), op.points.cols));
     }
   }
 }

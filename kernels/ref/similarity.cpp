@@ -29,7 +29,8 @@ void run(const NormalizeRows<HostMatrix>& op, Context&) {
 template <>
 void run(const InnerProducts<HostMatrix>& op, Context&) {
   for (Index i = 0; i < op.a.rows; ++i)
-    for (Index j = 0; j < op.b.rows; ++j) op.out(i, j) = static_cast<float>(inner_product(op.a.row(i), op.b.row(j), op.a.cols));
+    for (Index j = 0; j < op.b.rows; ++j)
+      op.out(i, j) = static_cast<float>(inner_product(op.a.row(i), op.b.row(j), op.a.cols));
 }
 
 template <>
@@ -66,7 +67,8 @@ void run(const MeanRows<HostMatrix>& op, Context&) {
     const double total = mass[static_cast<std::size_t>(label)];
     op.mass[label] = static_cast<float>(total);
     if (total == 0) continue;
-    for (Index c = 0; c < d; ++c) op.out(label, c) = static_cast<float>(sums[static_cast<std::size_t>(label * d + c)] / total);
+    for (Index c = 0; c < d; ++c)
+      op.out(label, c) = static_cast<float>(sums[static_cast<std::size_t>(label * d + c)] / total);
   }
 }
 

@@ -12,7 +12,8 @@ void run(const TopK<HostMatrix>& op, Context&) {
     const float* scores = op.scores.row(row);
     std::vector<std::int32_t> columns;
     for (std::int32_t c = op.first[row]; c < op.last[row]; ++c) columns.push_back(c);
-    std::stable_sort(columns.begin(), columns.end(), [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
+    std::stable_sort(columns.begin(), columns.end(),
+                     [&](std::int32_t a, std::int32_t b) { return scores[a] > scores[b]; });
     columns.resize(std::min(columns.size(), static_cast<std::size_t>(op.ids.cols)));
     std::sort(columns.begin(), columns.end());
     columns.resize(static_cast<std::size_t>(op.ids.cols), -1);

@@ -37,9 +37,10 @@ bool near(double a, double b, double size) { return std::isfinite(a) && std::abs
 
 std::string weight_difference(const std::vector<Entry>& a, const std::vector<Entry>& b) {
   for (std::size_t e = 0; e < a.size(); ++e) {
-    if (near(a[e].num, b[e].num, std::abs(double{b[e].num})) && near(a[e].den, b[e].den, std::abs(double{b[e].den}))) continue;
-    return "weights of token " + std::to_string(a[e].id) + ": " + std::to_string(a[e].num) + ", " + std::to_string(a[e].den) +
-           " against " + std::to_string(b[e].num) + ", " + std::to_string(b[e].den);
+    if (near(a[e].num, b[e].num, std::abs(double{b[e].num})) && near(a[e].den, b[e].den, std::abs(double{b[e].den})))
+      continue;
+    return "weights of token " + std::to_string(a[e].id) + ": " + std::to_string(a[e].num) + ", " +
+           std::to_string(a[e].den) + " against " + std::to_string(b[e].num) + ", " + std::to_string(b[e].den);
   }
   return "";
 }
@@ -51,8 +52,8 @@ std::string answer_difference(const Result& a, const Result& b) {
     double size = 0;
     for (auto x = row; x != row + static_cast<std::ptrdiff_t>(dv); ++x) size = std::max(size, std::abs(double{*x}));
     if (near(a.answers[i], b.answers[i], size)) continue;
-    return "answer row " + std::to_string(i / dv) + " column " + std::to_string(i % dv) + ": " + std::to_string(a.answers[i]) +
-           " against " + std::to_string(b.answers[i]);
+    return "answer row " + std::to_string(i / dv) + " column " + std::to_string(i % dv) + ": " +
+           std::to_string(a.answers[i]) + " against " + std::to_string(b.answers[i]);
   }
   return "";
 }

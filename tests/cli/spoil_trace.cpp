@@ -30,7 +30,8 @@ void keep_one(RawFile& file, hid_t type, T id) {
   if (H5Lexists(file.id(), "/heads/0/0/entries/1", H5P_DEFAULT) > 0) file.remove("/heads/0/0/entries/1");
 }
 
-void store_outside(RawFile& file, const char* path, hid_t type, const std::function<void(hid_t creation, hid_t space)>& where) {
+void store_outside(RawFile& file, const char* path, hid_t type,
+                   const std::function<void(hid_t creation, hid_t space)>& where) {
   const std::vector<hsize_t> dims = dims_of(file, path);
   const hid_t creation = H5Pcreate(H5P_DATASET_CREATE),
               space = H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr);

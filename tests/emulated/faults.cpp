@@ -166,7 +166,8 @@ TEST_CASE("nothing runs before the host waits") {
 
 TEST_CASE("copies in the wrong direction, or too long, are reported") {
   float host[4] = {};
-  const auto copy = [&](auto to, auto from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream, const char* text) {
+  const auto copy = [&](auto to, auto from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream,
+                        const char* text) {
     CHECK(cudaMemcpyAsync(to, from, bytes, kind, stream) == cudaErrorLaunchFailure);
     CHECK(contains(emulated::fault(), text));
     emulated::forget_fault();
@@ -176,7 +177,8 @@ TEST_CASE("copies in the wrong direction, or too long, are reported") {
   copy(host, host, 16, cudaMemcpyHostToDevice, lane.stream, "the target of a copy is not allocated device memory");
   copy(host, host, 16, cudaMemcpyDeviceToHost, lane.stream, "the source of a copy is not allocated device memory");
   copy(out, out, 16, cudaMemcpyHostToDevice, lane.stream, "not host memory");
-  copy(out + Lane::count - 1, host, 16, cudaMemcpyHostToDevice, lane.stream, "reaches beyond its device memory: 780 of 768");
+  copy(out + Lane::count - 1, host, 16, cudaMemcpyHostToDevice, lane.stream,
+       "reaches beyond its device memory: 780 of 768");
 }
 
 TEST_CASE("blocks of a cooperative launch run together, each with its own shared memory") {

@@ -19,9 +19,10 @@ namespace {
 
 ReplayResults replay_on(const std::string& backend, const SmallTrace& trace, int threads = 1,
                         std::optional<std::size_t> read_ahead_bytes = {}) {
-  const ReplayRequest request = request_of({&find_method("sink"), &find_method("snapkv"), &find_method("h2o"),
-                                            &find_method("oracle-topk"), &find_method("pyramidkv"), &find_method("chelsea")},
-                                           8);
+  const ReplayRequest request =
+      request_of({&find_method("sink"), &find_method("snapkv"), &find_method("h2o"), &find_method("oracle-topk"),
+                  &find_method("pyramidkv"), &find_method("chelsea")},
+                 8);
   return replay(trace.reader(), request,
                 {.backend = backend, .threads = threads, .read_ahead_bytes = read_ahead_bytes, .keep_raw = true});
 }
@@ -48,12 +49,13 @@ void for_each_cell(const ReplayResults& a, const ReplayResults& b, Check check) 
 
 TEST_CASE("a replay on the device answers as on the processor") {
   const SmallTrace trace;
-  for_each_cell(replay_on("cuda", trace), replay_on("cpu", trace), [](const CellResult& device, const CellResult& processor) {
-    for (std::size_t r = 0; r < device.metrics.size(); ++r) {
-      const double expected = metric(processor, r, Metric::rel_err);
-      CHECK(std::abs(metric(device, r, Metric::rel_err) - expected) <= 1e-4 * std::max(1.0, expected));
-    }
-  });
+  for_each_cell(replay_on("cuda", trace), replay_on("cpu", trace),
+                [](const CellResult& device, const CellResult& processor) {
+                  for (std::size_t r = 0; r < device.metrics.size(); ++r) {
+                    const double expected = metric(processor, r, Metric::rel_err);
+                    CHECK(std::abs(metric(device, r, Metric::rel_err) - expected) <= 1e-4 * std::max(1.0, expected));
+                  }
+                });
   CHECK(emulated::fault() == "");
 }
 
@@ -63,11 +65,12 @@ TEST_CASE("a replay on the device has the same bits with several workers and wit
   for (const int threads : {1, 3}) {
     CAPTURE(threads);
     const auto read_ahead_bytes = threads == 1 ? std::optional<std::size_t>(0) : std::nullopt;
-    for_each_cell(replay_on("cuda", trace, threads, read_ahead_bytes), one, [](const CellResult& a, const CellResult& b) {
-      for (std::size_t r = 0; r < a.metrics.size(); ++r) {
-        CHECK(std::memcmp(&a.metrics[r], &b.metrics[r], sizeof a.metrics[r]) == 0);
-      }
-    });
+    for_each_cell(replay_on("cuda", trace, threads, read_ahead_bytes), one,
+                  [](const CellResult& a, const CellResult& b) {
+                    for (std::size_t r = 0; r < a.metrics.size(); ++r) {
+                      CHECK(std::memcmp(&a.metrics[r], &b.metrics[r], sizeof a.metrics[r]) == 0);
+                    }
+                  });
   }
   emulated::check_memory();
   CHECK(emulated::fault() == "");

@@ -60,7 +60,8 @@ Pair pair_of(const Problem& p, const std::vector<double>& centre, Index i, Index
   double logit = 0, factor = 0;
   for (Index c = 0; c < p.d; ++c)
     logit += (p.keys[at(i * p.d + c)] - centre[at(c)]) * (p.keys[at(j * p.d + c)] - centre[at(c)]);
-  for (Index c = 0; c < p.dv; ++c) factor += static_cast<double>(p.values[at(i * p.dv + c)]) * p.values[at(j * p.dv + c)];
+  for (Index c = 0; c < p.dv; ++c)
+    factor += static_cast<double>(p.values[at(i * p.dv + c)]) * p.values[at(j * p.dv + c)];
   if (!p.weights.empty()) factor *= static_cast<double>(p.weights[at(i)]) * p.weights[at(j)];
   return {static_cast<double>(p.scale) * logit, p.dv == 0 ? 1 : factor + p.value_offset};
 }
@@ -72,7 +73,8 @@ struct Judgement {
   Index most_fails = 0;
 };
 
-void judge_block(const Problem& p, const std::vector<std::int32_t>& signs, Index block, double tolerance, Judgement& result) {
+void judge_block(const Problem& p, const std::vector<std::int32_t>& signs, Index block, double tolerance,
+                 Judgement& result) {
   const Index begin = p.starts[at(block)], end = p.starts[at(block + 1)];
   std::vector<double> centre(at(p.d));
   for (Index i = begin; i < end && p.centre > 0; ++i)
@@ -83,7 +85,8 @@ void judge_block(const Problem& p, const std::vector<std::int32_t>& signs, Index
     for (Index j = begin; j < i; ++j)
       for (Index r = 0; r < rows; ++r) {
         const Pair pair = pair_of(p, centre, i + r, j);
-        const double value = (r == 0 ? 1 : -1) * signs[at(j)] * std::exp(pair.exponent - p.shift[at(block)]) * pair.factor;
+        const double value =
+            (r == 0 ? 1 : -1) * signs[at(j)] * std::exp(pair.exponent - p.shift[at(block)]) * pair.factor;
         sum += value;
         size += std::abs(value);
       }
@@ -133,7 +136,8 @@ void check_problem(const Problem& p, double tolerance = 2e-5) {
 
 Problem problem(Index n, Index d, std::vector<std::int32_t> starts, float deviation = 1) {
   const auto blocks = static_cast<Index>(starts.size()) - 1;
-  Problem p{.n = n, .d = d, .starts = std::move(starts), .deviation = deviation, .keys = Random().normal(n * d, deviation)};
+  Problem p{
+      .n = n, .d = d, .starts = std::move(starts), .deviation = deviation, .keys = Random().normal(n * d, deviation)};
   p.shift = Random(5).normal(blocks, 0.3f);
   p.step.assign(at(blocks), 0.02f);
   std::mt19937 engine(6);
@@ -172,7 +176,8 @@ TEST_CASE("balance walks: every option, alone and together") {
       for (const bool first_positive : {false, true})
         for (Index centre : {0, 100, 128})
           for (int values : {0, 1, 2}) {
-            const auto first = static_cast<std::int32_t>(sized(100, 50)), large = static_cast<std::int32_t>(sized(300, 80));
+            const auto first = static_cast<std::int32_t>(sized(100, 50)),
+                       large = static_cast<std::int32_t>(sized(300, 80));
             Problem p = problem(large + 11, 7, {0, first, first + 1, large, large + 11}, 0.8f);
             p.pairs = pairs;
             p.greedy = greedy;
@@ -307,7 +312,8 @@ TEST_CASE("balance walks: a sum as large as its bound decides") {
         if (kind > 1) p.scale = 50 / static_cast<float>(d);
         if (kind > 1) p.shift = {45};
         const Pair pair = pair_of(p, std::vector<double>(at(d)), 0, 0);
-        check_last(p, static_cast<double>(n - 1) * std::exp(pair.exponent - static_cast<double>(p.shift[0])) * pair.factor);
+        check_last(
+            p, static_cast<double>(n - 1) * std::exp(pair.exponent - static_cast<double>(p.shift[0])) * pair.factor);
       }
 }
 

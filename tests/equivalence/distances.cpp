@@ -9,8 +9,8 @@ using namespace kvbench::test;
 
 namespace {
 
-std::vector<float> distances(Backend& b, const std::vector<float>& points, Index n, const std::vector<float>& centres, Index c,
-                             Index d) {
+std::vector<float> distances(Backend& b, const std::vector<float>& points, Index n, const std::vector<float>& centres,
+                             Index c, Index d) {
   auto out = b.allocate<float>(n, c);
   b.run(kernels::SquaredDistances<Buffer>{b.adopt(points, n, d), b.adopt(centres, c, d), out});
   return b.read(out);
@@ -40,7 +40,8 @@ TEST_CASE("squared distances equal the reference") {
         const auto points = Random().normal(n * d);
         const auto centres = Random(7).normal(c * d);
         const auto expected = distances(*make_ref_backend(), points, n, centres, c, d);
-        for_each_backend([&](Backend& b) { check_equivalent(distances(b, points, n, centres, c, d), expected, "distances"); });
+        for_each_backend(
+            [&](Backend& b) { check_equivalent(distances(b, points, n, centres, c, d), expected, "distances"); });
       }
 }
 

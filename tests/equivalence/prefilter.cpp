@@ -76,7 +76,8 @@ void add_ranges(Problem& p) {
   }
 }
 
-void check_same_clusters(const std::vector<float>& points, Index n, Index d, float radius, Index capacity, Index block) {
+void check_same_clusters(const std::vector<float>& points, Index n, Index d, float radius, Index capacity,
+                         Index block) {
   CAPTURE(d);
   CAPTURE(radius);
   CAPTURE(capacity);
@@ -163,7 +164,8 @@ TEST_CASE("prefiltered best match: the same bits with dominant biases, or biases
   const Index n = 100, c = 300, d = 64;
   for (const float factor : {1e-20f, 1.0f, 1e6f, 1e30f, kInfinity}) {
     CAPTURE(factor);
-    Problem p{.n = n, .c = c, .d = d, .points = normal(n, d, 42), .candidates = normal(c, d, 7), .bias = Random(3).normal(c)};
+    Problem p{
+        .n = n, .c = c, .d = d, .points = normal(n, d, 42), .candidates = normal(c, d, 7), .bias = Random(3).normal(c)};
     for (float& b : p.bias) b *= factor;
     check_same(p);
     p.bias[17] = std::numeric_limits<float>::quiet_NaN();
@@ -248,7 +250,8 @@ TEST_CASE("prefiltered leader clusters: the same bits for every kind of rows") {
 
 TEST_CASE("prefiltered k-center: the same bits for every kind of rows") {
   if (prefilter_missing()) return;
-  const auto centers = [](const std::unique_ptr<Backend>& b, const std::vector<float>& points, Index n, Index d, Index k) {
+  const auto centers = [](const std::unique_ptr<Backend>& b, const std::vector<float>& points, Index n, Index d,
+                          Index k) {
     const auto order = b->allocate<std::int32_t>(k);
     const auto radius2 = b->allocate<float>(k);
     b->run(kernels::KCenter<Buffer>{b->adopt(points, n, d), n / 2, order, radius2});

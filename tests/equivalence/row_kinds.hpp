@@ -15,7 +15,9 @@ struct Kind {
   std::vector<float> (*rows)(Index count, Index d, std::uint32_t seed);
 };
 
-inline float& at(std::vector<float>& rows, Index d, Index i, Index c) { return rows[static_cast<std::size_t>(i * d + c)]; }
+inline float& at(std::vector<float>& rows, Index d, Index i, Index c) {
+  return rows[static_cast<std::size_t>(i * d + c)];
+}
 
 inline std::vector<float> normal(Index count, Index d, std::uint32_t seed) { return Random(seed).normal(count * d); }
 
@@ -79,18 +81,19 @@ inline std::vector<float> not_finite(Index count, Index d, std::uint32_t seed) {
   return rows;
 }
 
-inline const Kind kinds[] = {{"normal", normal},
-                             {"clustered", clustered},
-                             {"outlier channels", outlier_channels},
-                             {"repeated", repeated},
-                             {"zero rows", with_zero_rows},
-                             {"zeros", zeros},
-                             {"1e30", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e30f); }},
-                             {"1e10", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e10f); }},
-                             {"1e-15", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-15f); }},
-                             {"1e-30", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-30f); }},
-                             {"denormal", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-40f); }},
-                             {"all sizes", of_all_sizes},
-                             {"not finite", not_finite}};
+inline const Kind kinds[] = {
+    {"normal", normal},
+    {"clustered", clustered},
+    {"outlier channels", outlier_channels},
+    {"repeated", repeated},
+    {"zero rows", with_zero_rows},
+    {"zeros", zeros},
+    {"1e30", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e30f); }},
+    {"1e10", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e10f); }},
+    {"1e-15", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-15f); }},
+    {"1e-30", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-30f); }},
+    {"denormal", [](Index n, Index d, std::uint32_t seed) { return scaled(n, d, seed, 1e-40f); }},
+    {"all sizes", of_all_sizes},
+    {"not finite", not_finite}};
 
 }  // namespace kvbench::test

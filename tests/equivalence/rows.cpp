@@ -68,8 +68,8 @@ TEST_CASE("rotation equals the reference") {
       check(
           [&](Backend& b) {
             auto out = b.allocate<float>(9, d);
-            b.run(
-                kernels::RotateRows<Buffer>{b.adopt(rows, 9, d), b.adopt(offsets, 9), 500000, d / 2 / 2 * 2, interleaved, out});
+            b.run(kernels::RotateRows<Buffer>{b.adopt(rows, 9, d), b.adopt(offsets, 9), 500000, d / 2 / 2 * 2,
+                                              interleaved, out});
             return b.read(out);
           },
           "rotated");

@@ -225,7 +225,8 @@ TEST_CASE("inner products equal the reference") {
 }
 
 TEST_CASE("best match and inner products see the same bits") {
-  const Problem p{.n = 50, .c = 60, .d = 77, .points = Random().normal(50 * 77), .candidates = Random(7).normal(60 * 77)};
+  const Problem p{
+      .n = 50, .c = 60, .d = 77, .points = Random().normal(50 * 77), .candidates = Random(7).normal(60 * 77)};
   for_each_backend([&](Backend& b) {
     const auto all = products(b, p.points, p.n, p.candidates, p.c, p.d);
     const Matches m = matches(b, p, 0, p.n);
@@ -275,7 +276,8 @@ TEST_CASE("mean rows equal the reference: rows without label, labels without row
           const auto run = [&](Backend& b) {
             const auto out = b.adopt(Random(4).normal(c * d), c, d);
             const auto mass = b.allocate<float>(c);
-            kernels::MeanRows<Buffer> op{.rows = b.adopt(rows, n, d), .labels = b.adopt(labels, n), .out = out, .mass = mass};
+            kernels::MeanRows<Buffer> op{
+                .rows = b.adopt(rows, n, d), .labels = b.adopt(labels, n), .out = out, .mass = mass};
             if (weighted) op.weights = b.adopt(weights, n);
             b.run(op);
             auto all = b.read(out);

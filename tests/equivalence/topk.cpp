@@ -9,8 +9,8 @@ namespace {
 std::vector<std::int32_t> select(Backend& backend, const std::vector<float>& scores, Index rows, Index n, Index k,
                                  const std::vector<std::int32_t>& first, const std::vector<std::int32_t>& last) {
   auto ids = backend.allocate<std::int32_t>(rows, k);
-  backend.run(
-      kernels::TopK<Buffer>{backend.adopt(scores, rows, n), backend.adopt(first, rows), backend.adopt(last, rows), ids});
+  backend.run(kernels::TopK<Buffer>{backend.adopt(scores, rows, n), backend.adopt(first, rows),
+                                    backend.adopt(last, rows), ids});
   return backend.read(ids);
 }
 

@@ -19,7 +19,8 @@ std::vector<float> numbered(Index count, float first) {
 TEST_CASE("arrays of every size arrive whole, from another thread, while the backend computes") {
   for_each_backend([](Backend& b) {
     const auto uploader = b.make_uploader();
-    for (const Index count : {1, 1000, (2 << 20) - 1, 2 << 20, 5'000'001}) {  // 2^21 floats fill a stage of the CUDA uploader
+    for (const Index count :
+         {1, 1000, (2 << 20) - 1, 2 << 20, 5'000'001}) {  // 2^21 floats fill a stage of the CUDA uploader
       CAPTURE(count);
       Uploaded<float> first, second;
       std::thread other([&] {

@@ -42,7 +42,8 @@ bool is_small(const SweepLayout& layout) {
   std::size_t work = layout.claims.size();
   for (const StepLayout& step : layout.steps) {
     std::size_t rows = 1;
-    for (const HeadResult& head : step.heads) rows += 1 + head.positions.size() * static_cast<std::size_t>(step.frame.group);
+    for (const HeadResult& head : step.heads)
+      rows += 1 + head.positions.size() * static_cast<std::size_t>(step.frame.group);
     work += rows * (1 + step.frame.configurations.size()) + step.cells.size();
   }
   return work < 2000;

@@ -76,7 +76,8 @@ void write(const std::filesystem::path& path, const std::string& bytes) {
 std::string cells_input(const sweep::SweepLayout& layout, const sweep::CellBlock& block) {
   const std::string parts[] = {sweep::encode_layout(layout), sweep::encode_cells(block),
                                sweep::encode_measures(std::vector<MeasureRow>(1))};
-  const std::uint32_t lengths[] = {static_cast<std::uint32_t>(parts[0].size()), static_cast<std::uint32_t>(parts[1].size())};
+  const std::uint32_t lengths[] = {static_cast<std::uint32_t>(parts[0].size()),
+                                   static_cast<std::uint32_t>(parts[1].size())};
   return std::string(reinterpret_cast<const char*>(lengths), sizeof lengths) + parts[0] + parts[1] + parts[2];
 }
 
@@ -136,7 +137,8 @@ void write_tables(const std::filesystem::path& folder) {
     write(folder / "measures", measures_csv(results.measures));
   }
   write(folder / "evaluations", eval_csv(evaluations(), true));
-  write(folder / "checks", check_csv(std::vector<CheckRow>{{.claim = "subgen.lemma1", .part = "t=4", .source = "t.h5"}}));
+  write(folder / "checks",
+        check_csv(std::vector<CheckRow>{{.claim = "subgen.lemma1", .part = "t=4", .source = "t.h5"}}));
 }
 
 }  // namespace

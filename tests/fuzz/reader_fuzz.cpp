@@ -12,7 +12,8 @@
 
 #include "scratch.hpp"
 
-std::size_t inputs_read = 0;  // number of valid inputs, which replay.cpp prints, so that a target that reads none is detected
+std::size_t inputs_read =
+    0;  // number of valid inputs, which replay.cpp prints, so that a target that reads none is detected
 
 namespace {
 
@@ -50,7 +51,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   if (size < 16) return size;
   for (unsigned changes = 1 + random() % 4; changes > 0; --changes) {
     std::size_t at = 0;
-    for (int tries = 0; tries < 16 && data[at = random() % (size - 8)] == 0; ++tries) continue;  // most zeros are padding
+    for (int tries = 0; tries < 16 && data[at = random() % (size - 8)] == 0; ++tries)
+      continue;  // most zeros are padding
     const std::uint64_t words[] = {0, 1, ~std::uint64_t{0}, size, std::uint64_t{1} << random() % 64, random() % size};
     switch (random() % 4) {
       case 0:

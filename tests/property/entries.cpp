@@ -46,7 +46,8 @@ bool weighted(const std::vector<std::vector<Entry>>& rows) {
   });
 }
 
-void check_footprint(const Footprint& arrays, const std::vector<std::vector<Entry>>& rows, const HeadData& head, Kind kind) {
+void check_footprint(const Footprint& arrays, const std::vector<std::vector<Entry>>& rows, const HeadData& head,
+                     Kind kind) {
   Index numbers = 0;
   bool meta = false;
   for (const FootprintArray& array : arrays) {
@@ -63,8 +64,8 @@ void check_footprint(const Footprint& arrays, const std::vector<std::vector<Entr
 }
 
 /// Checks the budget of kinds that are bound by it: per kv head, or on average over the heads of a layer.
-void check_budget(const Row& row, const std::vector<Footprint>& arrays, const std::vector<Result>& results, const Heads& heads,
-                  Index budget) {
+void check_budget(const Row& row, const std::vector<Footprint>& arrays, const std::vector<Result>& results,
+                  const Heads& heads, Index budget) {
   const Kind kind = row.info->kind;
   const bool per_head =
       row.info->granularity == Granularity::query_head || row.params.text().find("per=query_head") != std::string::npos;

@@ -36,7 +36,8 @@ TEST_CASE("evaluated queries do not affect the entries, unless the method select
     Heads altered;
     for (const HeadData& head : heads) altered.push_back(with_other_queries(head));
     for (const Index budget : {13, 24, 40}) {
-      const Instance before = try_open(row, heads, budget, 1, backend), after = try_open(row, altered, budget, 1, backend);
+      const Instance before = try_open(row, heads, budget, 1, backend),
+                     after = try_open(row, altered, budget, 1, backend);
       if (!before.cache) continue;
       const auto a = prefill(before, heads, backend), b = prefill(after, altered, backend);
       for (std::size_t h = 0; h < heads.size(); ++h) {

@@ -20,12 +20,14 @@ struct Made {
 };
 
 /// Absent where the method is infeasible.
-std::optional<Made> make(const PreparedRow& prepared, Request request, const Row& row, const Heads& heads, Backend& backend) {
+std::optional<Made> make(const PreparedRow& prepared, Request request, const Row& row, const Heads& heads,
+                         Backend& backend) {
   Made made;
   try {
     const Instance instance = prepared.make(request.first, request.second);
     made.results = prefill(instance, heads, backend);
-    for (auto& head : decode(instance, heads, 5, row.info->observes, backend)) made.after_decode.push_back(head.back().entries);
+    for (auto& head : decode(instance, heads, 5, row.info->observes, backend))
+      made.after_decode.push_back(head.back().entries);
     auto& notes = made.notes.emplace_back();
     for (const Note& note : instance.cache->notes()) notes.emplace_back(note.text, note.count);
   } catch (const Infeasible&) {

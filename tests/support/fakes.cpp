@@ -27,7 +27,8 @@ MethodInfo fake(MethodInfo info) {
 }
 
 /// Tokens of all heads by falling attention mass.
-std::vector<std::tuple<float, std::size_t, TokenId>> rank_of_layer(std::span<const HeadPrompt> heads, Backend& backend) {
+std::vector<std::tuple<float, std::size_t, TokenId>> rank_of_layer(std::span<const HeadPrompt> heads,
+                                                                   Backend& backend) {
   std::vector<std::tuple<float, std::size_t, TokenId>> ranking;
   for (std::size_t h = 0; h < heads.size(); ++h) {
     const std::vector<float> sums = backend.read(heads[h].column_sums);
@@ -96,8 +97,9 @@ class SpreadValues : public CompressedCache {
   EntryTables entries(const QueryBlock&) const override {
     const Index first = std::max<Index>(0, tokens_ - budget_);
     return {{.ids = backend_.adopt(token_range(first, tokens_ - first), 1, tokens_ - first),
-             .own_values = backend_.adopt(std::vector<float>(values_.begin() + first * dv_, values_.begin() + tokens_ * dv_),
-                                          tokens_ - first, dv_)}};
+             .own_values =
+                 backend_.adopt(std::vector<float>(values_.begin() + first * dv_, values_.begin() + tokens_ * dv_),
+                                tokens_ - first, dv_)}};
   }
   Footprint footprint() const override { return kept_footprint(std::min(tokens_, budget_), d_, dv_); }
 
@@ -158,7 +160,8 @@ class MergePairs : public KeptCache {
     for (Index j = 0; j < n_; j += 2) {
       const Index partner = std::min(j + 1, n_ - 1);
       for (Index c = 0; c < cols; ++c) {
-        out.push_back((rows[static_cast<std::size_t>(j * cols + c)] + rows[static_cast<std::size_t>(partner * cols + c)]) / 2);
+        out.push_back(
+            (rows[static_cast<std::size_t>(j * cols + c)] + rows[static_cast<std::size_t>(partner * cols + c)]) / 2);
       }
     }
     return backend.adopt(std::move(out), (n_ + 1) / 2, cols);
@@ -223,7 +226,8 @@ class Observer : public CompressedCache {
   Footprint footprint() const override {
     const Index kept = std::ssize(mass_);
     Footprint arrays = kept_footprint(kept, d_, dv_);
-    arrays.push_back({.name = "mass", .element = Element::f32, .rows = kept, .cols = 1, .read = Read::never, .meta = true});
+    arrays.push_back(
+        {.name = "mass", .element = Element::f32, .rows = kept, .cols = 1, .read = Read::never, .meta = true});
     return arrays;
   }
 
@@ -250,7 +254,8 @@ class Striped : public CompressedCache {
         }
       }
     }
-    return {{.per_head = true, .per_query = true, .ids = backend_.adopt(std::move(ids), group_ * queries.size(), tokens_)}};
+    return {
+        {.per_head = true, .per_query = true, .ids = backend_.adopt(std::move(ids), group_ * queries.size(), tokens_)}};
   }
   Footprint footprint() const override {
     Footprint arrays = kept_footprint(tokens_, d_, dv_);
@@ -266,8 +271,9 @@ class Striped : public CompressedCache {
 class LastTokens : public KeptCache {
  public:
   LastTokens(const HeadPrompt& head, Index budget, Backend& backend)
-      : KeptCache(backend, head,
-                  {.ids = token_range(head.tokens() - std::min(budget, head.tokens()), std::min(budget, head.tokens()))}) {}
+      : KeptCache(
+            backend, head,
+            {.ids = token_range(head.tokens() - std::min(budget, head.tokens()), std::min(budget, head.tokens()))}) {}
 };
 
 }  // namespace
@@ -288,7 +294,8 @@ MethodInfo fake_merge_pairs() {
       {.name = "fake-merge-pairs", .kind = Kind::merging, .properties = {.weight_sum = WeightSum::context}});
 }
 MethodInfo fake_two_sets() {
-  return fake<TwoSets>({.name = "fake-two-sets", .kind = Kind::sampling, .properties = {.weight_sum = WeightSum::free}});
+  return fake<TwoSets>(
+      {.name = "fake-two-sets", .kind = Kind::sampling, .properties = {.weight_sum = WeightSum::free}});
 }
 MethodInfo fake_observer() { return fake<Observer>({.name = "fake-observer", .observes = true}); }
 MethodInfo fake_striped() {
@@ -298,7 +305,8 @@ MethodInfo fake_planned() {
   MethodInfo info = fake<LastTokens>({.name = "fake-planned", .granularity = Granularity::model});
   info.plan = [](Index num_layers, Index, Index budget, const Params&) {
     std::vector<Index> budgets;
-    for (Index l = 0; l < num_layers; ++l) budgets.push_back(std::max<Index>(1, 2 * budget * (l + 1) / (num_layers + 1)));
+    for (Index l = 0; l < num_layers; ++l)
+      budgets.push_back(std::max<Index>(1, 2 * budget * (l + 1) / (num_layers + 1)));
     return budgets;
   };
   return info;

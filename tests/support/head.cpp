@@ -181,8 +181,8 @@ std::vector<float> answer(const HeadData& head, const QueryBlock& queries, const
   return out;
 }
 
-std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const EntryTables& tables, const QueryBlock& queries,
-                                                Backend& backend) {
+std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const EntryTables& tables,
+                                                const QueryBlock& queries, Backend& backend) {
   const Index m = queries.size();
   const auto first = backend.read(queries.first), last = backend.read(queries.last);
   std::vector<std::vector<Entry>> rows(static_cast<std::size_t>(head.group * m));

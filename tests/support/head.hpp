@@ -58,8 +58,8 @@ struct Entry {
   friend auto operator<=>(const Entry&, const Entry&) = default;
 };
 /// The visible entries of each query row g*m + i, sorted.
-std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const EntryTables& tables, const QueryBlock& queries,
-                                                Backend& backend);
+std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const EntryTables& tables,
+                                                const QueryBlock& queries, Backend& backend);
 
 using Ids = std::vector<TokenId>;
 

@@ -69,7 +69,8 @@ std::vector<Row> all_rows() {
   add("balancekv-repo", {{"mass", "consistent"}, {"temp", "0.1"}, {"block", "16"}});
   add("uniform-repo", {{"block", "5"}});
   add("clusterkv", {{"clusters", "6"}, {"sinks", "2"}, {"every", "5"}, {"added", "2"}, {"distance", "l2"}});
-  add("clusterkv", {{"tokens_per_cluster", "8"}, {"sinks", "0"}, {"every", "1"}, {"per", "kv_head"}, {"iterations", "1"}});
+  add("clusterkv",
+      {{"tokens_per_cluster", "8"}, {"sinks", "0"}, {"every", "1"}, {"per", "kv_head"}, {"iterations", "1"}});
   add("clusterkv-repo", {{"clusters", "5"}, {"distance", "ip"}, {"per", "kv_head"}, {"reduce", "max"}});
   add("kmeans", {{"distance", "l2"}, {"iterations", "2"}});
   return rows;
@@ -101,7 +102,8 @@ std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend) {
   return prompts;
 }
 
-Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed, Backend& backend) {
+Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed,
+              Backend& backend) {
   return PreparedRow(row, prompts, backend).make(budget, seed);
 }
 

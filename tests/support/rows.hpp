@@ -59,7 +59,8 @@ class PreparedRow {
 std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend);
 /// Throws Unavailable or Infeasible as the method does. The budget of a planned method is that of the plan for the layer.
 Instance open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend);
-Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed, Backend& backend);
+Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed,
+              Backend& backend);
 /// The same, without a cache where the method is infeasible at this budget or unavailable for this head.
 Instance try_open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend);
 

@@ -19,19 +19,19 @@ std::unique_ptr<trace::Reader> SmallTrace::with_other_queries(std::int64_t begin
   const trace::TraceInfo& info = reader_->info();
   const std::string path = folder_ / "other.h5";
   trace::Writer writer(path, info);
-  trace::test::for_each_head(info,
-                             [&](std::size_t p, std::size_t l, Array array, std::int64_t head, const trace::Shape& shape) {
-                               const trace::PromptInfo& prompt = info.prompts[p];
-                               std::vector<float> rows = reader_->read_head(prompt, prompt.layers[l], array, head);
-                               const auto& positions = prompt.layers[l].query_positions;
-                               for (std::size_t i = 0; array == Array::queries && i < positions.size(); ++i) {
-                                 if (positions[i] < begin) continue;
-                                 const auto row = rows.begin() + static_cast<std::ptrdiff_t>(i) * shape.dim;
-                                 std::reverse(row, row + shape.dim);
-                                 *row = -*row - 1;
-                               }
-                               writer.write_rows(p, l, array, head, 0, rows);
-                             });
+  trace::test::for_each_head(
+      info, [&](std::size_t p, std::size_t l, Array array, std::int64_t head, const trace::Shape& shape) {
+        const trace::PromptInfo& prompt = info.prompts[p];
+        std::vector<float> rows = reader_->read_head(prompt, prompt.layers[l], array, head);
+        const auto& positions = prompt.layers[l].query_positions;
+        for (std::size_t i = 0; array == Array::queries && i < positions.size(); ++i) {
+          if (positions[i] < begin) continue;
+          const auto row = rows.begin() + static_cast<std::ptrdiff_t>(i) * shape.dim;
+          std::reverse(row, row + shape.dim);
+          *row = -*row - 1;
+        }
+        writer.write_rows(p, l, array, head, 0, rows);
+      });
   writer.commit();
   return std::make_unique<trace::Reader>(path);
 }
@@ -44,7 +44,8 @@ MethodInfo method_of(std::string name, OpenCache open) {
   info.prepare = [open](std::span<const HeadPrompt> heads, const Params&, Backend& backend) {
     std::vector<MakeCache> caches;
     for (const HeadPrompt& head : heads) {
-      caches.push_back([open, head, &backend](Index budget, std::uint32_t seed) { return open(head, budget, seed, backend); });
+      caches.push_back(
+          [open, head, &backend](Index budget, std::uint32_t seed) { return open(head, budget, seed, backend); });
     }
     return each_head(std::move(caches));
   };
@@ -140,8 +141,10 @@ void check_decomposition(const Arrays& head, Index g, Index position, const std:
   if (h.empty() || rest.empty()) return;
   const TermAnswer mu_h = attend_to(head, g, position, h), mu_t = attend_to(head, g, position, rest),
                    mu_t_hat = attend_to(head, g, position, rest_hat), whole = attend_to(head, g, position, entries);
-  const double w = std::exp(mu_t.log_z - exact.log_z), w_hat = rest_hat.empty() ? 0 : std::exp(mu_t_hat.log_z - whole.log_z);
-  CHECK(metric(cell, row, Metric::mass_err) == Approx(std::abs(w_hat - w) * distance(mu_t.out, mu_h.out) / norm).epsilon(2e-4));
+  const double w = std::exp(mu_t.log_z - exact.log_z),
+               w_hat = rest_hat.empty() ? 0 : std::exp(mu_t_hat.log_z - whole.log_z);
+  CHECK(metric(cell, row, Metric::mass_err) ==
+        Approx(std::abs(w_hat - w) * distance(mu_t.out, mu_h.out) / norm).epsilon(2e-4));
   const double direction = w_hat * distance(mu_t_hat.out, mu_t.out) / norm;
   CHECK(std::abs(metric(cell, row, Metric::dir_err) - direction) < 2e-4 * (1 + direction));
 }

@@ -71,11 +71,13 @@ inline void set_strip(WalkBounds& bounds) {
   const Index first = bounds.set, pitch = int8_pitch(bounds.d);
   const float root = __builtin_sqrtf(__builtin_fabsf(bounds.offset)) * (1 + 0x1p-20f);
   const float* rows[kStrip];
-  for (Index lane = 0; lane < kStrip; ++lane) rows[lane] = bounds.keys + min(first + lane, bounds.rows - 1) * bounds.key_stride;
+  for (Index lane = 0; lane < kStrip; ++lane)
+    rows[lane] = bounds.keys + min(first + lane, bounds.rows - 1) * bounds.key_stride;
   auto* own = reinterpret_cast<std::uint8_t*>(bounds.keys8) + first * pitch;
   pack_as_int8(rows, bounds.zeros, bounds.d, own, bounds.strip, [&](Index lane, const Int8Row& row) {
     const Index i = first + lane;
-    const float* values = bounds.values == nullptr ? nullptr : bounds.values + min(i, bounds.rows - 1) * bounds.value_stride;
+    const float* values =
+        bounds.values == nullptr ? nullptr : bounds.values + min(i, bounds.rows - 1) * bounds.value_stride;
     bounds.scales[i] = row.scale;
     bounds.sizes[i] = row.size;
     bounds.errors[i] = row.error;

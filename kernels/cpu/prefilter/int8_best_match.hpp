@@ -68,18 +68,23 @@ class Int8MatchPrefilter {
       if (!wants_prefilter(context_, pays(), d)) return false;
       if (op_.state != nullptr) keep_points(*op_.state, op_.points);
     }
-    search_ = op_.state != nullptr
-                  ? int8_search(int8_candidates(Int8Score::product, op_.state->centre, rows.rows, d, context_, 9), context_)
-                  : int8_search(Int8Score::product, rows, rows.rows, context_);
+    search_ =
+        op_.state != nullptr
+            ? int8_search(int8_candidates(Int8Score::product, op_.state->centre, rows.rows, d, context_, 9), context_)
+            : int8_search(Int8Score::product, rows, rows.rows, context_);
     for (Index i = 0; i < rows.rows; ++i)
       if (!set_candidate(search_.candidates, i, rows.data + i * rows.stride, bias(i))) return false;
     return true;
   }
 
-  float bias(Index candidate) const { return op_.bias.data == nullptr ? 0 : op_.bias.data[candidate * op_.bias.stride]; }
+  float bias(Index candidate) const {
+    return op_.bias.data == nullptr ? 0 : op_.bias.data[candidate * op_.bias.stride];
+  }
 
   /// The candidate that a point had in the previous call.
-  std::int32_t own(const MatchStrip& strip, Index lane) const { return op_.best.data[strip.number(lane) * op_.best.stride]; }
+  std::int32_t own(const MatchStrip& strip, Index lane) const {
+    return op_.best.data[strip.number(lane) * op_.best.stride];
+  }
 
   /// The converted candidates of a list. Slots [4, 6).
   Int8Candidates copies(PointList list) {
@@ -171,7 +176,8 @@ class Int8MatchPrefilter {
           if (op_.bias.data != nullptr) score += bias(s.candidate);
           MatchStrip& strip = strips[s.point / kStrip];
           const int v = s.point / W % 2, lane = s.point % W;
-          if (!(score > strip.best[v][lane] || (score == strip.best[v][lane] && s.candidate < strip.index[v][lane]))) return;
+          if (!(score > strip.best[v][lane] || (score == strip.best[v][lane] && s.candidate < strip.index[v][lane])))
+            return;
           strip.best[v][lane] = score;
           strip.index[v][lane] = s.candidate;
         });

@@ -66,8 +66,8 @@ inline Int8Candidates int8_candidates(Int8Score kind, const float* centre, Index
 }
 
 /// The same around a mean of `data`. Slots [slot, slot + 3).
-inline Int8Candidates int8_candidates(Int8Score kind, const HostMatrix<const float>& data, Index capacity, Context& context,
-                                      int slot) {
+inline Int8Candidates int8_candidates(Int8Score kind, const HostMatrix<const float>& data, Index capacity,
+                                      Context& context, int slot) {
   auto* centre = scratch<float>(context, slot, data.cols);
   mean_of(data.data, data.stride, data.rows, data.cols, centre);
   return int8_candidates(kind, centre, capacity, data.cols, context, slot + 1);
@@ -158,8 +158,8 @@ inline bool set_points(const Int8Candidates& set, const float* const* points, st
 /// Computes the upper bounds [kBoundRows][kStrip] of the candidates from `candidate` on, and raises strip.highest. Masked: a
 /// candidate that is none of a point's has the bound -inf there.
 template <bool Masked>
-[[gnu::target("avx512vnni"), gnu::noinline]] void bound_scores(const Int8Candidates& set, Index candidate, Int8Strip& strip,
-                                                               float* upper) {
+[[gnu::target("avx512vnni"), gnu::noinline]] void bound_scores(const Int8Candidates& set, Index candidate,
+                                                               Int8Strip& strip, float* upper) {
   const Index pitch = int8_pitch(set.d);
   __m512i acc[kBoundRows][2];
   int8_products(set.rows + candidate * pitch, pitch, set.start + candidate, strip.points, set.d, acc);

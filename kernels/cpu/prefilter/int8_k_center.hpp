@@ -35,7 +35,8 @@ class Int8CentrePrefilter {
     const Int8Row own = to_int8(centre, mean_, all_.cols, 0, reinterpret_cast<std::uint8_t*>(row_));
     Index count = 0;
     for (Index first = 0; first < padded_; first += kStrips * kStrip) count = find_changed(own, first, count);
-    for (Index begin = 0; begin < count; begin += kStrip) lower_strip(centre, begin, min(count - begin, kStrip), nearest);
+    for (Index begin = 0; begin < count; begin += kStrip)
+      lower_strip(centre, begin, min(count - begin, kStrip), nearest);
   }
 
   void take(Index i) { norm2_[i] = kInfinity; }
@@ -103,8 +104,8 @@ class Int8CentrePrefilter {
       const __m512i x = _mm512_set1_epi32(*reinterpret_cast<const UnalignedInt*>(row_ + 4 * c));
 #pragma GCC unroll 8
       for (Index v = 0; v < vectors; ++v)
-        acc[v] =
-            _mm512_dpbusd_epi32(acc[v], _mm512_load_si512(packed + v / 2 * kStrip * pitch + c * 4 * kStrip + v % 2 * 64), x);
+        acc[v] = _mm512_dpbusd_epi32(
+            acc[v], _mm512_load_si512(packed + v / 2 * kStrip * pitch + c * 4 * kStrip + v % 2 * 64), x);
     }
     const Vec norm2 = broadcast(lowered(own.scale * own.scale * own.squares, d));
     const Vec scale = broadcast(-2 * own.scale), error = broadcast(raised(own.error));

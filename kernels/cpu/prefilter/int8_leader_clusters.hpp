@@ -42,8 +42,8 @@ class Int8LeaderPrefilter {
       converted_ = 0;
     }
     for (; converted_ < count && usable_; ++converted_)
-      usable_ =
-          set_candidate(search_.candidates, converted_, op_.representatives.data + converted_ * op_.representatives.stride);
+      usable_ = set_candidate(search_.candidates, converted_,
+                              op_.representatives.data + converted_ * op_.representatives.stride);
     return usable_;
   }
 

@@ -107,7 +107,8 @@ inline void pack_int8(const std::uint8_t* const* rows, Index d, std::uint8_t* ou
 /// Converts kStrip rows to q + 128, calls f(lane, Int8Row) for each, and packs them into `out`. No pointer is null; `rows` and
 /// `out` have room for kStrip * int8_pitch(d) bytes.
 template <class F>
-inline void pack_as_int8(const float* const* points, const float* centre, Index d, std::uint8_t* rows, std::uint8_t* out, F f) {
+inline void pack_as_int8(const float* const* points, const float* centre, Index d, std::uint8_t* rows,
+                         std::uint8_t* out, F f) {
   const std::uint8_t* converted[kStrip];
   for (Index lane = 0; lane < kStrip; ++lane) {
     std::uint8_t* row = rows + lane * int8_pitch(d);

@@ -60,8 +60,9 @@ inline bool collect(Int8Search& search, const Int8Strip& strip, Index number, In
   const std::uint32_t live = strip.lanes < kStrip ? (std::uint32_t{1} << strip.lanes) - 1 : ~std::uint32_t{0};
   for (Index r = 0; r < rows; ++r) {
     const float* upper = search.upper + r * kStrip;
-    const std::uint32_t kept = live & (_mm512_cmp_ps_mask(_mm512_load_ps(upper), low, _CMP_GE_OQ) |
-                                       std::uint32_t{_mm512_cmp_ps_mask(_mm512_load_ps(upper + W), high, _CMP_GE_OQ)} << W);
+    const std::uint32_t kept =
+        live & (_mm512_cmp_ps_mask(_mm512_load_ps(upper), low, _CMP_GE_OQ) |
+                std::uint32_t{_mm512_cmp_ps_mask(_mm512_load_ps(upper + W), high, _CMP_GE_OQ)} << W);
     if (kept == 0) continue;
     if (search.count + kStrip > kMostSurvivors) return false;
     for (std::uint32_t rest = kept; rest != 0; rest &= rest - 1) {

@@ -12,7 +12,9 @@
 namespace kvbench {
 namespace {
 
-bool counts_failures(const CheckRow& row) { return row.failures && row.trials && *row.trials > 0 && !std::isnan(row.allowed); }
+bool counts_failures(const CheckRow& row) {
+  return row.failures && row.trials && *row.trials > 0 && !std::isnan(row.allowed);
+}
 
 /// Whether the row counts in the adjustment of its family.
 bool tested(const CheckRow& row) {

@@ -36,14 +36,14 @@ struct CheckRow {
   std::string prompt;  ///< name of the prompt's group in the file
   std::optional<std::int64_t> layer;
   std::optional<Index> kv_head;
-  std::string params;                            ///< "delta=0.5;t=16"
-  bool assumptions = true;                       ///< whether the assumptions of the theorem hold on this subject
-  std::string assumptions_text;                  ///< the assumptions in words, with their values
-  double literal = NAN;                          ///< bound with the constants of the paper
-  double tight = NAN;                            ///< bound with the constants derived in docs/theory
-  double data = NAN;                             ///< bound with measured quantities in place of worst cases
-  double bound = NAN;                            ///< what `measured` is compared with: one of the three, or the exact value
-  double trivial = NAN;                          ///< bound that holds without the theorem; a bound at or above it is vacuous
+  std::string params;            ///< "delta=0.5;t=16"
+  bool assumptions = true;       ///< whether the assumptions of the theorem hold on this subject
+  std::string assumptions_text;  ///< the assumptions in words, with their values
+  double literal = NAN;          ///< bound with the constants of the paper
+  double tight = NAN;            ///< bound with the constants derived in docs/theory
+  double data = NAN;             ///< bound with measured quantities in place of worst cases
+  double bound = NAN;            ///< what `measured` is compared with: one of the three, or the exact value
+  double trivial = NAN;          ///< bound that holds without the theorem; a bound at or above it is vacuous
   double measured = NAN, measured_q99 = NAN;     ///< mean and 99 % quantile over seeds
   std::optional<std::int64_t> failures, trials;  ///< independent seeds
   double allowed = NAN;                          ///< failure probability that the statement allows; 0: none
@@ -60,12 +60,14 @@ struct CheckRow {
   double p_least = NAN;
   // Set by judge().
   Interval failure_interval{NAN, NAN};  ///< Clopper-Pearson, 95 %
-  double detects = NAN;                 ///< smallest failure rate that would be called a violation with a probability of 80 %
-  double p_adjusted = NAN;              ///< Holm over the faults that one run could report, or over the rows of the claim
+  double detects = NAN;     ///< smallest failure rate that would be called a violation with a probability of 80 %
+  double p_adjusted = NAN;  ///< Holm over the faults that one run could report, or over the rows of the claim
   Verdict verdict = Verdict::not_applicable;
 
   /// For deterministic statements: the number of cases examined, and of those in which the statement does not hold.
-  void count_exceptions(std::int64_t exceptions, std::int64_t cases) { failures = exceptions, trials = cases, allowed = 0; }
+  void count_exceptions(std::int64_t exceptions, std::int64_t cases) {
+    failures = exceptions, trials = cases, allowed = 0;
+  }
   /// For claims: the one-sided p-values of the data if the claim did not hold, and if it did.
   void decide_between(double p_for, double p_against) {
     p_value = std::min(1.0, 2 * std::min(p_for, p_against)), holds = p_for < p_against;

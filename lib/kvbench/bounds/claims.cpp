@@ -121,7 +121,8 @@ std::vector<const Claim*> find_claims(std::span<const Claim> claims, const std::
   for (const std::string& method : methods) find_method(method);
   std::vector<const Claim*> found;
   for (const Claim& claim : claims) {
-    const bool asked = ids.empty() || std::ranges::any_of(ids, [&](const std::string& id) { return matches(id, claim); });
+    const bool asked =
+        ids.empty() || std::ranges::any_of(ids, [&](const std::string& id) { return matches(id, claim); });
     const bool about = methods.empty() || std::ranges::find(methods, claim.method) != methods.end();
     if (asked && about) found.push_back(&claim);
   }

@@ -16,13 +16,15 @@
 namespace kvbench {
 
 struct ValidateOptions {
-  Index seeds = 400;    ///< independent trials of a probability statement; 368 without a failure bound its probability by 1 %
+  Index seeds =
+      400;  ///< independent trials of a probability statement; 368 without a failure bound its probability by 1 %
   double alpha = 1e-3;  ///< probability that a run without any fault reports one
   double eps = 0.5;     ///< accuracy, for theorems that state one
   double delta = 0.1;   ///< failure probability of these theorems
   Index queries = 8;    ///< per subject
   int threads = 0;      ///< that run checks; 0: all processors
-  std::uint32_t seed_offset = 0;  ///< trials use the seeds from here on: another offset repeats the run with other draws
+  std::uint32_t seed_offset =
+      0;  ///< trials use the seeds from here on: another offset repeats the run with other draws
 };
 
 /// What a check is given.

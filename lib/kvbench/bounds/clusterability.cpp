@@ -14,10 +14,11 @@ double rms_distance_to_mean(const Buffer<const float>& points, Backend& backend)
   const Index n = points.rows();
   auto mean_row = backend.allocate<float>(1, points.cols());
   auto distances = backend.allocate<float>(n, 1);
-  backend.run(kernels::MeanRows<Buffer>{.rows = points,
-                                        .labels = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(n)), n),
-                                        .out = mean_row,
-                                        .mass = backend.allocate<float>(1)});
+  backend.run(
+      kernels::MeanRows<Buffer>{.rows = points,
+                                .labels = backend.adopt(std::vector<std::int32_t>(static_cast<std::size_t>(n)), n),
+                                .out = mean_row,
+                                .mass = backend.allocate<float>(1)});
   backend.run(kernels::SquaredDistances<Buffer>{.points = points, .centres = mean_row, .out = distances});
   const std::vector<float> squares = backend.read(distances);
   return std::sqrt(mean(std::vector<double>(squares.begin(), squares.end())));
@@ -31,7 +32,8 @@ std::vector<double> clusterability(const Buffer<const float>& points, Index max_
   // The distance of centre k + 1 from the first k centres is the covering radius of those k.
   const Index taken = std::min(n, centres + 1);
   auto radius2 = backend.allocate<float>(taken);
-  backend.run(kernels::KCenter<Buffer>{.points = points, .order = backend.allocate<std::int32_t>(taken), .radius2 = radius2});
+  backend.run(
+      kernels::KCenter<Buffer>{.points = points, .order = backend.allocate<std::int32_t>(taken), .radius2 = radius2});
   const std::vector<float> squares = backend.read(radius2);
   const double spread = rms_distance_to_mean(points, backend);
   std::vector<double> radius(static_cast<std::size_t>(centres));

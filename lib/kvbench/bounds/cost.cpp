@@ -14,7 +14,8 @@ namespace kvbench {
 namespace {
 
 constexpr Index stream_queries = 4;
-constexpr double cluster_deviation = 0.1;   // of a coordinate from that of its centre; coordinates of centres are about 1
+constexpr double cluster_deviation =
+    0.1;  // of a coordinate from that of its centre; coordinates of centres are about 1
 constexpr double exponent_tolerance = 0.1;  // terms of lower order change a slope over these lengths by less
 
 double stream_normal(std::uint32_t row, std::uint32_t col, std::uint32_t what) {
@@ -102,17 +103,20 @@ double growth(const std::vector<Index>& lengths, const std::vector<double>& y) {
 }
 
 void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const std::vector<Index>& sizes,
-                const std::vector<double>& y, double stated, const std::string& complexity, const std::string& variable) {
+                const std::vector<double>& y, double stated, const std::string& complexity,
+                const std::string& variable) {
   CheckRow& row = context.add(CheckKind::cost, part);
   row.source = "synthetic:cost";
   std::string settings;
-  for (const Assignment& a : what.settings) settings += fmt::format("{}{}={}", settings.empty() ? "" : ";", a.name, a.value);
+  for (const Assignment& a : what.settings)
+    settings += fmt::format("{}{}={}", settings.empty() ? "" : ";", a.name, a.value);
   row.params = settings.empty() ? what.method : what.method + ";" + settings;
   row.measured = growth(sizes, y);
   row.bound = stated + exponent_tolerance;
   row.count_exceptions(!(row.measured <= row.bound), 1);
   row.text = fmt::format(
-      "stated {}, exponent {:.2f}; fitted exponent {:.3f} over {} = {} to {}, where the value goes from {:.4g} to {:.4g}",
+      "stated {}, exponent {:.2f}; fitted exponent {:.3f} over {} = {} to {}, where the value goes from {:.4g} to "
+      "{:.4g}",
       complexity, stated, row.measured, variable, sizes.front(), sizes.back(), y.front(), y.back());
 }
 

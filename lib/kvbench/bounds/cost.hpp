@@ -41,7 +41,8 @@ double growth(const std::vector<Index>& lengths, const std::vector<double>& y);
 /// Adds the row that the fitted exponent of y over the sizes of `variable` is at most `stated`, with a tolerance for terms of lower
 /// order.
 void add_growth(CheckContext& context, const std::string& part, const CostCase& what, const std::vector<Index>& sizes,
-                const std::vector<double>& y, double stated, const std::string& complexity, const std::string& variable = "n");
+                const std::vector<double>& y, double stated, const std::string& complexity,
+                const std::string& variable = "n");
 
 Claim subgen_cost();
 Claim balancekv_cost();

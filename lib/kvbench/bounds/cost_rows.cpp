@@ -80,9 +80,11 @@ void add_subgen_stream(CheckContext& context, const CostCase& what, float radius
     clusters.push_back(leader_partition(context.backend, cost_keys(n, context.backend), radius, n)->clusters());
   }
   std::size_t next = 0;
-  const auto y = declared(
-      context, [&](const Buffer<const float>& keys) { leader_partition(context.backend, keys, radius, clusters[next++]); });
-  add_growth(context, fmt::format("nearest representatives of a stream, {} to {} clusters", clusters.front(), clusters.back()),
+  const auto y = declared(context, [&](const Buffer<const float>& keys) {
+    leader_partition(context.backend, keys, radius, clusters[next++]);
+  });
+  add_growth(context,
+             fmt::format("nearest representatives of a stream, {} to {} clusters", clusters.front(), clusters.back()),
              what, context_lengths, y, 1, "O(n m d)");
 }
 
@@ -116,11 +118,14 @@ void run_balancekv_cost(CheckContext& context) {
   whole.row(context, "SoftmaxBalance on one batch of n", &Work::compress_flops, 2, "O((d + s) n^2)");
   const Series blocks(context, {"balancekv", {{"half", "smaller"}, {"block", "256"}, {"rounds", "1"}}, half});
   blocks.row(context, "a halving in blocks of 256", &Work::compress_flops, 1, "O((d + s) b n)");
-  const Series stream(context, {"balancekv", {{"half", "smaller"}, {"mode", "stream"}, {"t", "64"}}, half}, [](Index n) {
-    return Assignment{"rounds", std::to_string(static_cast<int>(std::lround(std::log2(static_cast<double>(n) / 64))))};
-  });
+  const Series stream(
+      context, {"balancekv", {{"half", "smaller"}, {"mode", "stream"}, {"t", "64"}}, half}, [](Index n) {
+        return Assignment{"rounds",
+                          std::to_string(static_cast<int>(std::lround(std::log2(static_cast<double>(n) / 64))))};
+      });
   const auto at_t = [](Index t) {
-    return CostCase{"balancekv", {{"half", "smaller"}, {"mode", "stream"}, {"t", std::to_string(t)}, {"rounds", "3"}}, half};
+    return CostCase{
+        "balancekv", {{"half", "smaller"}, {"mode", "stream"}, {"t", std::to_string(t)}, {"rounds", "3"}}, half};
   };
   add_other_growth(context, "stream of n tokens, over t", "t", {16, 32, 64, 128}, at_t, &Work::compress_flops, 2,
                    "O(n d t^2 T)");
@@ -142,7 +147,8 @@ void add_selection_share(CheckContext& context, const Series& s) {
   const double attention = 4.0 * 256 * 16;
   row.measured = 1 - attention / s.work.back().query_flops;
   row.text = fmt::format(
-      "selection is {:.1f} % of the operations of a query at n = {}, C = n/80, B = 256; the paper measures about 5 % of the "
+      "selection is {:.1f} % of the operations of a query at n = {}, C = n/80, B = 256; the paper measures about 5 % "
+      "of the "
       "latency at C = 400, and 6 to 8 % of the prefill for clustering, which are times and not tested here",
       100 * row.measured, context_lengths.back());
 }
@@ -152,7 +158,8 @@ void run_clusterkv_cost(CheckContext& context) {
   fixed.row(context, "clustering, 16 clusters, at most 4 iterations", &Work::compress_flops, 1, "O(i C L d)");
   fixed.row(context, "a query, 16 clusters", &Work::query_flops, 0, "O(C d + B d)");
   const Series growing(context, {"clusterkv", {{"iterations", "4"}}, fixed_budget});
-  growing.row(context, "clustering, L/80 clusters, at most 4 iterations", &Work::compress_flops, 2, "O(i C L d), C = L/80");
+  growing.row(context, "clustering, L/80 clusters, at most 4 iterations", &Work::compress_flops, 2,
+              "O(i C L d), C = L/80");
   growing.row(context, "a query, L/80 clusters", &Work::query_flops, 1, "O(C d + B d), C = L/80");
   growing.row(context, "bytes that a query reads", &Work::read_bytes, 1, "O(C d + B d), C = L/80");
   add_selection_share(context, growing);
@@ -189,11 +196,13 @@ void run_chelsea_cost(CheckContext& context) {
   CheckRow& row = context.add(CheckKind::cost, "a round: chunked < bipartite < mesh, at every n");
   row.source = "synthetic:cost";
   std::int64_t out_of_order = 0;
-  for (std::size_t i = 0; i < context_lengths.size(); ++i) out_of_order += !(chunked[i] < whole[i] && whole[i] < mesh[i]);
+  for (std::size_t i = 0; i < context_lengths.size(); ++i)
+    out_of_order += !(chunked[i] < whole[i] && whole[i] < mesh[i]);
   row.count_exceptions(out_of_order, std::ssize(context_lengths));
   row.measured = chunked.back() / whole.back();
   row.text = fmt::format(
-      "operations at n = {}: chunked {:.3g}, bipartite {:.3g}, mesh {:.3g}, an iteration of k-means {:.3g}; chunked over "
+      "operations at n = {}: chunked {:.3g}, bipartite {:.3g}, mesh {:.3g}, an iteration of k-means {:.3g}; chunked "
+      "over "
       "bipartite {:.3f}",
       all, chunked.back(), whole.back(), mesh.back(), kmeans.work.back().compress_flops, row.measured);
 }
@@ -227,7 +236,8 @@ Claim clusterkv_cost() {
 
 Claim chelsea_cost() {
   return cost_claim("chelsea", "Chelsea, arXiv 2506.11418, Table 1 and Table 10",
-                    "chunking makes matching linear in the length, where the alternatives are quadratic", run_chelsea_cost);
+                    "chunking makes matching linear in the length, where the alternatives are quadratic",
+                    run_chelsea_cost);
 }
 
 }  // namespace kvbench

@@ -46,8 +46,8 @@ class HeadMeasures {
         clusters("both", join(head_), head_.d + head_.dv);
         return;
       case Measure::similarity_by_distance:
-        const auto means =
-            similarity_by_distance(backend_.adopt(std::vector(head_.keys), head_.n, head_.d), measured_distances, backend_);
+        const auto means = similarity_by_distance(backend_.adopt(std::vector(head_.keys), head_.n, head_.d),
+                                                  measured_distances, backend_);
         add_curve("keys", means, [&](Index distance) { return head_.n - distance; });
         return;
     }
@@ -92,8 +92,9 @@ std::string_view name_of(Measure measure) {
   return "";
 }
 
-std::vector<MeasureRow> measure_head(const trace::Reader& reader, const HeadPlace& place, const std::vector<Measure>& wanted,
-                                     Backend& backend, const std::atomic<bool>* stop) {
+std::vector<MeasureRow> measure_head(const trace::Reader& reader, const HeadPlace& place,
+                                     const std::vector<Measure>& wanted, Backend& backend,
+                                     const std::atomic<bool>* stop) {
   const trace::TraceInfo& info = reader.info();
   const trace::PromptInfo& prompt = info.prompts[place.prompt];
   const trace::LayerInfo& layer = prompt.layers[place.layer];

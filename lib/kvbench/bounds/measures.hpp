@@ -32,7 +32,8 @@ struct MeasureRow {
 
 /// Measures all tokens of one head. Rows are sorted by measure, array and x. `backend` must compute on the host. Throws
 /// Interrupted where `stop` is set.
-std::vector<MeasureRow> measure_head(const trace::Reader& reader, const HeadPlace& place, const std::vector<Measure>& measures,
-                                     Backend& backend, const std::atomic<bool>* stop = nullptr);
+std::vector<MeasureRow> measure_head(const trace::Reader& reader, const HeadPlace& place,
+                                     const std::vector<Measure>& measures, Backend& backend,
+                                     const std::atomic<bool>* stop = nullptr);
 
 }  // namespace kvbench

@@ -59,7 +59,8 @@ std::vector<double> PairedReplay::units(std::size_t method, std::size_t budget, 
   std::string reason = "nothing was replayed";
   bool any = false;
   for (const HeadResult& head : results_.heads) {
-    QueryBlockSums units(static_cast<std::size_t>((std::ssize(head.positions) + queries_per_block - 1) / queries_per_block));
+    QueryBlockSums units(
+        static_cast<std::size_t>((std::ssize(head.positions) + queries_per_block - 1) / queries_per_block));
     for (std::size_t c = 0; c < results_.configurations.size(); ++c) {
       const Configuration& key = results_.configurations[c];
       if (key.method != method || key.budget != budget) continue;

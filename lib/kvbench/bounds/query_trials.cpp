@@ -43,8 +43,8 @@ void fill_worst_query(CheckRow& row, std::span<const QueryTrials> queries, doubl
     informative += !query.vacuous();
     if (worst == nullptr || severity(query) > severity(*worst)) worst = &query;
   }
-  row.text += fmt::format("{}worst of {} queries, {} of them with a bound that is not vacuous", row.text.empty() ? "" : "; ",
-                          queries.size(), informative);
+  row.text += fmt::format("{}worst of {} queries, {} of them with a bound that is not vacuous",
+                          row.text.empty() ? "" : "; ", queries.size(), informative);
   if (known < std::ssize(queries))
     row.text += fmt::format(", {} with a bound that is not a number", std::ssize(queries) - known);
   if (worst == nullptr) {

@@ -57,9 +57,9 @@ void add_constant(CheckContext& context, const std::string& params, std::span<co
     return;
   }
   row.measured = worst.value;
-  row.text =
-      fmt::format("{:.4g}, 95 % [{:.4g}, {:.4g}]: the {:.4g} quantile over {} seeds of error / ({}), worst of {} queries",
-                  worst.value, worst.interval.lo, worst.interval.hi, 1 - delta, queries.front().errors.size(), shape, used);
+  row.text = fmt::format(
+      "{:.4g}, 95 % [{:.4g}, {:.4g}]: the {:.4g} quantile over {} seeds of error / ({}), worst of {} queries",
+      worst.value, worst.interval.lo, worst.interval.hi, 1 - delta, queries.front().errors.size(), shape, used);
 }
 
 void name_largest_constants(std::span<CheckRow> rows) {
@@ -76,7 +76,8 @@ void name_largest_constants(std::span<CheckRow> rows) {
 
 Rate error_rate(std::span<const double> sizes, std::span<const std::vector<double>> errors) {
   std::vector<double> slopes;
-  const std::size_t seeds = errors.empty() ? 0 : errors.front().size(), group = std::max<std::size_t>(1, seeds / rate_groups);
+  const std::size_t seeds = errors.empty() ? 0 : errors.front().size(),
+                    group = std::max<std::size_t>(1, seeds / rate_groups);
   for (std::size_t first = 0; first + group <= seeds; first += group) {
     std::vector<double> x, y;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -117,7 +118,8 @@ InformativeSize informative_size(Index most, const std::function<double(Index)>&
   n /= 2;
   const auto at = static_cast<double>(n);
   size.needed = at;
-  while (size.needed < 1e100 && !(last * std::log(size.needed) / std::log(at) * at / size.needed < 1)) size.needed *= 1.05;
+  while (size.needed < 1e100 && !(last * std::log(size.needed) / std::log(at) * at / size.needed < 1))
+    size.needed *= 1.05;
   return size;
 }
 

@@ -19,10 +19,12 @@ PromptPlan plan_of(const trace::PromptInfo& prompt, std::size_t index) {
   return {.prompt = index, .protocol = Protocol::prefill, .tokens = n, .context = context, .base = context};
 }
 
-Subject load(const trace::Reader& reader, std::size_t p, std::size_t l, Index kv_head, Index queries, Backend& backend) {
+Subject load(const trace::Reader& reader, std::size_t p, std::size_t l, Index kv_head, Index queries,
+             Backend& backend) {
   const trace::PromptInfo& prompt = reader.info().prompts[p];
   const Head head = load_head(reader, plan_of(prompt, p), {p, l, kv_head}, backend);
-  Subject subject{.source = std::filesystem::path(reader.path()).filename().string(), .prompt = prompt.id, .head = head.prompt};
+  Subject subject{
+      .source = std::filesystem::path(reader.path()).filename().string(), .prompt = prompt.id, .head = head.prompt};
   subject.keys = backend.read(head.prompt.keys);
   subject.values = backend.read(head.prompt.values);
   subject.queries = evenly_spaced_rows(head.queries, head.prompt.keys.cols(), queries);
@@ -39,7 +41,8 @@ void check_lists(const trace::TraceInfo& info, const std::vector<std::int64_t>& 
     const auto holds = [&](const trace::PromptInfo& prompt) {
       return std::ranges::any_of(prompt.layers, [&](const trace::LayerInfo& l) { return l.layer == layer; });
     };
-    if (std::ranges::none_of(info.prompts, holds)) throw Error("`layers`: the trace has no layer {}; see kvbench info", layer);
+    if (std::ranges::none_of(info.prompts, holds))
+      throw Error("`layers`: the trace has no layer {}; see kvbench info", layer);
   }
   for (const std::int64_t head : heads) {
     if (head < 0 || head >= info.num_kv_heads) {
@@ -62,8 +65,9 @@ std::vector<SubjectSource> trace_subjects(const trace::Reader& reader, const std
       if (!wanted(layers, layer.layer) || layer.window > 0 || layer.softcap != 0) continue;
       for (Index h = 0; h < info.num_kv_heads; ++h) {
         if (!wanted(kv_heads, h)) continue;
-        sources.push_back({fmt::format("prompt {}, layer {}, kv head {}", prompt.id, layer.layer, h),
-                           [&reader, p, l, h, queries](Backend& backend) { return load(reader, p, l, h, queries, backend); }});
+        sources.push_back(
+            {fmt::format("prompt {}, layer {}, kv head {}", prompt.id, layer.layer, h),
+             [&reader, p, l, h, queries](Backend& backend) { return load(reader, p, l, h, queries, backend); }});
       }
     }
   }
@@ -106,8 +110,8 @@ QueryBlock attending_block(const Subject& subject, Backend& backend) {
   return block;
 }
 
-Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries, Index d,
-                     Index dv, float scale, Backend& backend) {
+Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries,
+                     Index d, Index dv, float scale, Backend& backend) {
   const Index n = static_cast<Index>(keys.size()) / d;
   Subject subject{.source = std::move(name), .prompt = "", .keys = std::move(keys), .values = std::move(values)};
   subject.queries = std::move(queries);

@@ -54,7 +54,7 @@ Subject first_tokens(const Subject& subject, Index tokens);
 QueryBlock attending_block(const Subject& subject, Backend& backend);
 
 /// A subject made of arrays: keys [n, d], values [n, dv], queries [m, d]. Subjects of different names have different draws.
-Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries, Index d,
-                     Index dv, float scale, Backend& backend);
+Subject make_subject(std::string name, std::vector<float> keys, std::vector<float> values, std::vector<float> queries,
+                     Index d, Index dv, float scale, Backend& backend);
 
 }  // namespace kvbench

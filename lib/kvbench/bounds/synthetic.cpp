@@ -55,7 +55,9 @@ class Normals {
 
 Index cluster_of(const Stream& s, Index i) { return i * 7919 % s.clusters; }
 
-void append(std::vector<float>& rows, const std::vector<float>& row) { rows.insert(rows.end(), row.begin(), row.end()); }
+void append(std::vector<float>& rows, const std::vector<float>& row) {
+  rows.insert(rows.end(), row.begin(), row.end());
+}
 
 /// Rows in another order.
 std::vector<float> reordered(const std::vector<float>& rows, Index width, const std::vector<Index>& order) {
@@ -96,7 +98,8 @@ Subject draw(const Stream& s, std::uint32_t number, Index queries, Backend& back
   }
   for (Index i = 0; i < queries; ++i) append(asked, query.direction(i, s.d, s.query_norm));
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.d)));
-  return make_subject("synthetic:" + s.name, std::move(keys), std::move(values), std::move(asked), s.d, s.dv, scale, backend);
+  return make_subject("synthetic:" + s.name, std::move(keys), std::move(values), std::move(asked), s.d, s.dv, scale,
+                      backend);
 }
 
 }  // namespace
@@ -115,8 +118,8 @@ std::vector<SubjectSource> synthetic_subjects(Index queries) {
   std::vector<SubjectSource> sources;
   for (std::uint32_t i = 0; i < std::size(streams); ++i) {
     const Stream& stream = streams[i];
-    sources.push_back(
-        {"synthetic:" + stream.name, [&stream, i, queries](Backend& backend) { return draw(stream, i, queries, backend); }});
+    sources.push_back({"synthetic:" + stream.name,
+                       [&stream, i, queries](Backend& backend) { return draw(stream, i, queries, backend); }});
   }
   return sources;
 }

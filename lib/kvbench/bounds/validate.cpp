@@ -74,12 +74,14 @@ std::vector<CheckRow> FinishedRows::judged(double alpha) const {
   return all;
 }
 
-void validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects, const trace::Reader* reader,
-              const ValidateOptions& options, FinishedRows& finished, const ReplayHooks& hooks) {
+void validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
+              const trace::Reader* reader, const ValidateOptions& options, FinishedRows& finished,
+              const ReplayHooks& hooks) {
   const std::vector<CheckJob> jobs = list_jobs(claims, subjects, reader);
-  run_work_items(jobs.size(), {.threads = options.threads}, hooks, [&](Backend& backend, std::size_t j, const PartDone&) {
-    finished.add(j, run_job(jobs[j], reader, options, hooks.stop, backend));
-  });
+  run_work_items(jobs.size(), {.threads = options.threads}, hooks,
+                 [&](Backend& backend, std::size_t j, const PartDone&) {
+                   finished.add(j, run_job(jobs[j], reader, options, hooks.stop, backend));
+                 });
 }
 
 }  // namespace kvbench

@@ -25,7 +25,8 @@ class FinishedRows {
 /// there is one. Checks run in parallel on options.threads threads (0: all processors); the rows do not depend on their number. A
 /// check that cannot run leaves a row `not applicable` with the reason. Throws Interrupted where hooks.stop is set; `finished` then holds
 /// the rows of the finished checks, and otherwise all rows.
-void validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects, const trace::Reader* reader,
-              const ValidateOptions& options, FinishedRows& finished, const ReplayHooks& hooks = {});
+void validate(std::span<const Claim* const> claims, std::span<const SubjectSource> subjects,
+              const trace::Reader* reader, const ValidateOptions& options, FinishedRows& finished,
+              const ReplayHooks& hooks = {});
 
 }  // namespace kvbench

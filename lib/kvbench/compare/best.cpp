@@ -19,7 +19,8 @@ double error_of(const Record& r) { return r.of(Metric::rel_err).mean; }
 
 /// Number of answered queries per seed.
 double answered(const Record& r) {
-  return std::accumulate(r.sums.block_counts.begin(), r.sums.block_counts.end(), 0.0) / static_cast<double>(r.sums.seeds);
+  return std::accumulate(r.sums.block_counts.begin(), r.sums.block_counts.end(), 0.0) /
+         static_cast<double>(r.sums.seeds);
 }
 
 bool is_candidate(const Record& r) {

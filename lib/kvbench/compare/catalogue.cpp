@@ -12,7 +12,9 @@
 namespace kvbench {
 namespace {
 
-auto key_of(const QueryPlace& p) { return std::tie(p.run, p.sha256, p.prompt, p.protocol, p.layer, p.query_head, p.eval); }
+auto key_of(const QueryPlace& p) {
+  return std::tie(p.run, p.sha256, p.prompt, p.protocol, p.layer, p.query_head, p.eval);
+}
 
 std::string description_of(const QueryPlace& p) {
   if (p.eval.empty()) return fmt::format("prompt '{}', layer {}", p.prompt, p.layer);

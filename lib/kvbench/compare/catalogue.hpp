@@ -28,8 +28,9 @@ struct SideValues {
   Status status = Status::ok;
   std::string reason;
   bool dense = false;
-  double bytes_held = 0, bytes_read = 0;                             ///< summed over `seeds`
-  std::vector<std::pair<std::uint32_t, std::vector<double>>> seeds;  ///< ascending; one where the method uses no random numbers
+  double bytes_held = 0, bytes_read = 0;  ///< summed over `seeds`
+  std::vector<std::pair<std::uint32_t, std::vector<double>>>
+      seeds;  ///< ascending; one where the method uses no random numbers
 };
 
 /// Absent where the text is not a budget.
@@ -71,7 +72,8 @@ class Catalogue {
   std::vector<std::vector<Source>> place_sources_;
   std::map<std::string, std::string> budgets_;  ///< for each text of a budget, the first one of equal meaning
   std::vector<Side> sides_;
-  std::map<std::pair<std::size_t, SideKey>, std::vector<std::size_t>> configurations_;  ///< of each file and side, ascending
+  std::map<std::pair<std::size_t, SideKey>, std::vector<std::size_t>>
+      configurations_;  ///< of each file and side, ascending
 };
 
 }  // namespace kvbench

@@ -56,7 +56,8 @@ class Comparer {
   /// Whether two sides are compared: at equal budgets, or where the names state the budgets.
   bool together(const Side& a, const Side& b) const {
     if (a == b) return false;
-    return a.configuration.budget == b.configuration.budget || request_.b->budget || (request_.a->budget && b_.size() == 1);
+    return a.configuration.budget == b.configuration.budget || request_.b->budget ||
+           (request_.a->budget && b_.size() == 1);
   }
 
   void with_others(const Side& one, bool first) {
@@ -74,7 +75,8 @@ class Comparer {
   std::string why_empty() const {
     if (!pairs_.empty()) return "the results hold no values of these configurations; is the sweep unfinished?";
     if (!request_.a && !request_.b) {
-      return "at no budget are there two methods other than the references exact and oracle-topk; run more methods, or give "
+      return "at no budget are there two methods other than the references exact and oracle-topk; run more methods, or "
+             "give "
              "`a` and `b`";
     }
     const Side& one = (a_.empty() ? b_ : a_).front();
@@ -131,7 +133,8 @@ class Comparer {
   void compare_with_best(const GroupComparer& comparer) {
     std::vector<std::string> budgets;
     for (const Side& side : catalogue_.sides()) {
-      if (std::ranges::find(budgets, side.configuration.budget) == budgets.end()) budgets.push_back(side.configuration.budget);
+      if (std::ranges::find(budgets, side.configuration.budget) == budgets.end())
+        budgets.push_back(side.configuration.budget);
     }
     for (const std::string& budget : budgets) {
       const std::vector<Candidate> all = candidates(comparer, budget);
@@ -165,7 +168,8 @@ class Comparer {
     if (row.test.p_value > row.test.p_least || row.test.p_least > decided_at) return;
     if (!row.reason.empty()) row.reason += "; ";
     row.reason += fmt::format(
-        "{} {}s give no smaller p-value, and Holm over {} hypotheses requires one: compare fewer configurations at a time "
+        "{} {}s give no smaller p-value, and Holm over {} hypotheses requires one: compare fewer configurations at a "
+        "time "
         "({}",
         row.test.blocks, row.unit(), row.family,
         row.eval.empty() ? "--a, --b, --by), or replay more queries" : "--a, --b), or evaluate more documents");
@@ -203,7 +207,8 @@ class Comparer {
 std::string document_text(const Comparison& row, bool with_source) {
   const EvalSetting& e = row.eval;
   std::string out;
-  if (with_source) out = fmt::format("{}, {}, {} tokens, question {}, ", row.model, e.text, e.context_tokens, e.question);
+  if (with_source)
+    out = fmt::format("{}, {}, {} tokens, question {}, ", row.model, e.text, e.context_tokens, e.question);
   out += "task " + e.task;
   if (e.inject != "all") out += fmt::format(", inject {}", e.inject);
   return e.inject_layer.empty() ? out : out + " " + e.inject_layer;

@@ -61,8 +61,10 @@ struct Comparison {
   PairedTest test;
   Interval ratio_interval{NAN, NAN};  ///< of mean_a / mean_b: 95 %, by the same bootstrap as that of the difference
   double p_adjusted = 1;              ///< by Holm over all comparisons of the call
-  Index pairs = 0,
-        left_out = 0;  ///< number of (query, query head, seed) triples, or of documents, with both values, and of those without
+  Index
+      pairs = 0,
+      left_out =
+          0;  ///< number of (query, query head, seed) triples, or of documents, with both values, and of those without
   std::size_t family = 0;  ///< hypotheses that Holm counted
   std::size_t seeds = 0;   ///< number of pairs of seeds; 0 where neither side uses random numbers
   double ratio() const { return metric.has_ratio ? test.mean_a / test.mean_b : NAN; }

@@ -103,20 +103,21 @@ void check_known(const ConfigurationName& name, std::span<const QueryConfigurati
                 fmt::join(has, ", "));
   };
   refuse("method", name.method, distinct(known, [](const auto& c) { return std::optional(c.method); }));
-  const auto labels =
-      distinct(known, [&](const auto& c) { return c.method == name.method ? std::optional(label_of(c)) : std::nullopt; });
+  const auto labels = distinct(
+      known, [&](const auto& c) { return c.method == name.method ? std::optional(label_of(c)) : std::nullopt; });
   const auto right = distinct(known, [&](const auto& c) {
     const bool fits = c.method == name.method && (!name.params || same_params(*name.params, c));
     return fits ? std::optional(label_of(c)) : std::nullopt;
   });
   if (right.empty()) refuse("configuration", fmt::format("{}[{}]", name.method, *name.params), labels);
   if (right.size() > 1) {
-    throw Error("{}: '{}' matches {} configurations; give one of {} ({}[] has the defaults).", flag, name.method, right.size(),
-                fmt::join(right, ", "), name.method);
+    throw Error("{}: '{}' matches {} configurations; give one of {} ({}[] has the defaults).", flag, name.method,
+                right.size(), fmt::join(right, ", "), name.method);
   }
   if (!name.budget) return;
-  refuse("budget", *name.budget,
-         distinct(known, [&](const auto& c) { return label_of(c) == right[0] ? std::optional(c.budget) : std::nullopt; }));
+  refuse("budget", *name.budget, distinct(known, [&](const auto& c) {
+           return label_of(c) == right[0] ? std::optional(c.budget) : std::nullopt;
+         }));
 }
 
 std::string label_of(const QueryConfiguration& c) {

@@ -90,9 +90,11 @@ class PairSums {
     }
     const std::size_t row = rows_.try_emplace({place.prompt, query / queries_per_block}, rows_.size()).first->second;
     const std::size_t at = row * seeds_.size() + seed;
-    for (auto* grid : {&sums_.a, &sums_.b, &sums_.counts}) grid->resize(std::max(grid->size(), (row + 1) * seeds_.size()));
+    for (auto* grid : {&sums_.a, &sums_.b, &sums_.counts})
+      grid->resize(std::max(grid->size(), (row + 1) * seeds_.size()));
     sums_.a[at] += a, sums_.b[at] += b, sums_.counts[at] += 1;
-    const std::size_t unit = units_.try_emplace({place.prompt, place.layer, place.kv_head}, units_.size()).first->second;
+    const std::size_t unit =
+        units_.try_emplace({place.prompt, place.layer, place.kv_head}, units_.size()).first->second;
     for (auto* grid : {&sums_.unit_sums, &sums_.unit_counts}) {
       grid->resize(std::max(grid->size(), (unit + 1) * seeds_.size()));
     }
@@ -133,19 +135,20 @@ std::string cost_note(const Side& a, const Side& b, const GroupValues& in_a, con
   const auto bytes = read ? &SideValues::bytes_read : &SideValues::bytes_held;
   const double of_a = mean_bytes(in_a, places, bytes), of_b = mean_bytes(in_b, places, bytes);
   if (!(std::max(of_a, of_b) > equal_cost * std::min(of_a, of_b))) return "";
-  return fmt::format("not at equal cost: {} {} {:.0f} bytes per kv head, {} {:.0f}", a.label(), read ? "reads" : "holds", of_a,
-                     b.label(), of_b);
+  return fmt::format("not at equal cost: {} {} {:.0f} bytes per kv head, {} {:.0f}", a.label(),
+                     read ? "reads" : "holds", of_a, b.label(), of_b);
 }
 
 void explain(Comparison& out) {
   const PairedTest& t = out.test;
   if (t.infinite) add_sentence(out.reason, "infinite values: the means cannot be compared");
-  if (t.one_seed) add_sentence(out.reason, "one seed does not show the variance between seeds: replay with more --seeds");
+  if (t.one_seed)
+    add_sentence(out.reason, "one seed does not show the variance between seeds: replay with more --seeds");
   if (t.p_least > decided_at && !t.one_seed) {
     const std::string size = out.eval.empty() ? fmt::format(" of {} queries", queries_per_block) : "";
     add_sentence(out.reason,
-                 fmt::format("{} {}{}{}: no p-value below {:.2g} is possible; at least {} {}s are needed", t.blocks, out.unit(),
-                             t.blocks == 1 ? "" : "s", size, t.p_least, sign_flip_units(1), out.unit()));
+                 fmt::format("{} {}{}{}: no p-value below {:.2g} is possible; at least {} {}s are needed", t.blocks,
+                             out.unit(), t.blocks == 1 ? "" : "s", size, t.p_least, sign_flip_units(1), out.unit()));
   }
 }
 
@@ -181,7 +184,8 @@ GroupValues GroupComparer::read(const Side& side) const {
 
 /// Places where both sides are ok, without dense layers unless all places are dense (as in rows over layers). Empty, with the
 /// reason in `out`, after a failure or where no place is ok.
-std::vector<std::size_t> GroupComparer::usable_places(const GroupValues& in_a, const GroupValues& in_b, Comparison& out) const {
+std::vector<std::size_t> GroupComparer::usable_places(const GroupValues& in_a, const GroupValues& in_b,
+                                                      Comparison& out) const {
   std::vector<std::size_t> ok, sparse;
   std::string why;
   std::size_t bad = 0;
@@ -206,7 +210,8 @@ std::vector<std::size_t> GroupComparer::usable_places(const GroupValues& in_a, c
   return sparse.empty() ? ok : sparse;
 }
 
-Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const Side& b, const GroupValues& in_b) const {
+Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const Side& b,
+                                  const GroupValues& in_b) const {
   Comparison out = group_.identity;
   out.metric = metric_;
   out.a = a.label(), out.budget_a = a.configuration.budget, out.b = b.label(), out.budget_b = b.configuration.budget;

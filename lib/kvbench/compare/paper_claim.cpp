@@ -65,7 +65,8 @@ bool belongs(const ComparisonGroup& group, const std::string& run) {
 
 class ClaimTest {
  public:
-  ClaimTest(const PaperClaim& claim, const std::vector<const QueryResults*>& files) : claim_(claim), catalogue_(files) {}
+  ClaimTest(const PaperClaim& claim, const std::vector<const QueryResults*>& files)
+      : claim_(claim), catalogue_(files) {}
 
   std::vector<RelationResult> run() {
     for (const Relation& relation : claim_.relations) {
@@ -150,7 +151,8 @@ class ClaimTest {
     result.p_value = 0;
     for (const Inequality& one : inequalities(relation)) {
       const auto scale = [&](double x) { return static_cast<float>(one.factor * x); };
-      const PairedTest tested = one.factor == 1 ? plain : comparer.compare(pair.a, in_a, pair.b, with_values(in_b, scale)).test;
+      const PairedTest tested =
+          one.factor == 1 ? plain : comparer.compare(pair.a, in_a, pair.b, with_values(in_b, scale)).test;
       result.holds = one.below ? tested.difference < 0 : tested.difference > 0;
       if (!result.holds || tested.p_value >= result.p_value) {
         result.p_value = tested.p_value;

@@ -12,8 +12,9 @@ namespace kvbench {
 struct Relation {
   enum class Kind { lower, higher, at_least, equal };
   Kind kind = Kind::lower;
-  std::string run;   ///< of a sweep file; empty: every run. Results without runs, such as those of --raw, belong to every run
-  std::string a, b;  ///< configurations, see parse_configuration()
+  std::string
+      run;  ///< of a sweep file; empty: every run. Results without runs, such as those of --raw, belong to every run
+  std::string a, b;     ///< configurations, see parse_configuration()
   double number = NAN;  ///< in place of b
   double within = 0;    ///< at_least, equal: the share of b by which a may miss it
   Span by = Span::all;  ///< what it holds for: every layer, query head or prompt, or the mean over all
@@ -32,11 +33,12 @@ struct PaperClaim {
 
 /// A relation at one budget and place.
 struct RelationResult {
-  std::string relation;       ///< describe()
-  Comparison comparison;      ///< of a and b; p_adjusted: of p_value, by Holm over the claim
-  double p_value = NAN;       ///< two-sided, of the order that the relation states; NaN where it cannot be tested
-  bool holds = false;         ///< whether the means have this order
-  double units_needed = NAN;  ///< blocks of queries that would decide it: units_for_power() of the inequality that gave p_value
+  std::string relation;   ///< describe()
+  Comparison comparison;  ///< of a and b; p_adjusted: of p_value, by Holm over the claim
+  double p_value = NAN;   ///< two-sided, of the order that the relation states; NaN where it cannot be tested
+  bool holds = false;     ///< whether the means have this order
+  double units_needed =
+      NAN;  ///< blocks of queries that would decide it: units_for_power() of the inequality that gave p_value
   Verdict verdict = Verdict::untestable;
 };
 

@@ -60,7 +60,7 @@ struct QueryValues {
   std::string reason;
   bool dense = false;                         ///< whether the layer was kept exact
   double bytes_held = NAN, bytes_read = NAN;  ///< per kv head and per query of it; NaN where the file does not say
-  std::vector<double> values;                 ///< one per position where the status is ok; NaN where the metric does not apply
+  std::vector<double> values;  ///< one per position where the status is ok; NaN where the metric does not apply
 };
 
 class QueryResults {

@@ -55,7 +55,8 @@ std::vector<QueryConfiguration> read_configurations(const Object& root) {
   }
   for (QueryConfiguration& one :
        all) {  // files without the attribute `seeded`: a configuration with two seeds uses random numbers
-    one.seeded |= std::ranges::count_if(all, [&](const QueryConfiguration& other) { return same_but_seed(one, other); }) > 1;
+    one.seeded |=
+        std::ranges::count_if(all, [&](const QueryConfiguration& other) { return same_but_seed(one, other); }) > 1;
   }
   return all;
 }
@@ -68,7 +69,8 @@ Index read_group(const Object& heads, std::size_t configurations) {
       const Object cell = head.group(std::to_string(c));
       if (!cell.has("metrics")) continue;
       const auto dims = cell.dataset("metrics", Extent::part).dims();
-      require(dims.size() == 3 && dims[0] >= 1 && dims[0] <= 65536, cell, "'metrics' is not [query heads, queries, metrics]");
+      require(dims.size() == 3 && dims[0] >= 1 && dims[0] <= 65536, cell,
+              "'metrics' is not [query heads, queries, metrics]");
       return static_cast<Index>(dims[0]);
     }
   }
@@ -121,7 +123,8 @@ void open_all(const Object& heads) {
     const Object head = heads.group(std::to_string(h));
     for (std::size_t c = 0; head.has(std::to_string(c)); ++c) {
       const Object cell = head.group(std::to_string(c));
-      cell.text("status"), cell.text("reason"), cell.integer("dense"), cell.number("total_bytes"), cell.number("bytes_read");
+      cell.text("status"), cell.text("reason"), cell.integer("dense"), cell.number("total_bytes"),
+          cell.number("bytes_read");
       if (cell.has("metrics")) cell.dataset("metrics", Extent::part);
     }
   }

@@ -15,10 +15,11 @@ namespace kvbench {
 struct TextSummary {
   std::string method, params, budget;
   Index texts = 0;
-  double error = 0;      ///< geometric mean of the mean rel_err of each text
-  Interval interval;     ///< 95 % of `error`, Student's t on logarithms; NaN below three texts
-  double mean_rank = 0;  ///< mean over the texts of the rank among the ranked methods; 1 is best, ties share their mean rank
-  Index wins = 0;        ///< texts with the lowest error
+  double error = 0;   ///< geometric mean of the mean rel_err of each text
+  Interval interval;  ///< 95 % of `error`, Student's t on logarithms; NaN below three texts
+  double mean_rank =
+      0;           ///< mean over the texts of the rank among the ranked methods; 1 is best, ties share their mean rank
+  Index wins = 0;  ///< texts with the lowest error
 };
 
 /// From the rows over all layers of single texts, in the order of budgets and then of `error`; rows of one run of a sweep. References

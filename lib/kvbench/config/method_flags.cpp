@@ -31,7 +31,9 @@ struct SetFlag {
   std::string text, method;
   Assignment assignment;
 
-  bool names(const MethodInfo& info) const { return info.name == method || std::ranges::count(info.aliases, method) > 0; }
+  bool names(const MethodInfo& info) const {
+    return info.name == method || std::ranges::count(info.aliases, method) > 0;
+  }
 };
 
 SetFlag parse_set_flag(const std::string& text) {
@@ -96,7 +98,8 @@ class MethodFlags {
 
 }  // namespace
 
-std::vector<MethodChoice> parse_methods(const std::vector<std::string>& methods, const std::vector<std::string>& settings) {
+std::vector<MethodChoice> parse_methods(const std::vector<std::string>& methods,
+                                        const std::vector<std::string>& settings) {
   MethodFlags flags(settings);
   for (const std::string& list : methods)
     std::ranges::for_each(split_items(list), [&](const std::string& item) { flags.add(item); });

@@ -13,6 +13,7 @@ namespace kvbench::config {
 /// item of `settings` is METHOD.PARAMETER=VALUE and holds for every item of that method which does not set the parameter
 /// itself. A method with the same parameters runs once. Throws Error, naming the fields `methods` and `settings`, for texts that
 /// cannot be read, unknown names, bad values, and settings of methods that are not listed.
-std::vector<MethodChoice> parse_methods(const std::vector<std::string>& methods, const std::vector<std::string>& settings);
+std::vector<MethodChoice> parse_methods(const std::vector<std::string>& methods,
+                                        const std::vector<std::string>& settings);
 
 }  // namespace kvbench::config

@@ -62,7 +62,8 @@ class MethodList {
   void add(const Value& item) {
     if (item.kind == Value::Kind::table) return add_table(item);
     if (item.kind != Value::Kind::text) {
-      fail_at(item.place, "a method is a name, or a table such as {{name = \"subgen\", t = 4}}, not {}", describe(item));
+      fail_at(item.place, "a method is a name, or a table such as {{name = \"subgen\", t = 4}}, not {}",
+              describe(item));
     }
     if (item.text == "all") {
       for (const auto& [info, settings] : rows_of_all()) {
@@ -103,8 +104,10 @@ class MethodList {
     const std::vector<Value> list = names.kind == Value::Kind::list ? names.items : std::vector{names};
     Axis joined;
     for (const Value& name : list) {
-      const auto axis = std::ranges::find_if(axes, [&](const Axis& a) { return a.size() == 1 && a.front()->key == name.text; });
-      if (axis == axes.end()) fail_at(name.place, "'zip' names '{}', which is not a parameter of this table", name.text);
+      const auto axis =
+          std::ranges::find_if(axes, [&](const Axis& a) { return a.size() == 1 && a.front()->key == name.text; });
+      if (axis == axes.end())
+        fail_at(name.place, "'zip' names '{}', which is not a parameter of this table", name.text);
       if (!joined.empty() && parameter_values(*joined.front()).size() != parameter_values(*axis->front()).size()) {
         fail_at(name.place, "'zip' joins lists of different lengths: {} items of '{}', {} of '{}'",
                 parameter_values(*joined.front()).size(), joined.front()->key, parameter_values(*axis->front()).size(),

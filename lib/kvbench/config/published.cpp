@@ -13,7 +13,8 @@ namespace {
 /// The items of a list of tables; `example` is one of them.
 const std::vector<Value>& tables_of(const Member& member, const char* example) {
   const Value& list = member.value;
-  if (list.kind != Value::Kind::list) fail_at(list.place, "'{}' takes a list of tables, not {}", member.key, describe(list));
+  if (list.kind != Value::Kind::list)
+    fail_at(list.place, "'{}' takes a list of tables, not {}", member.key, describe(list));
   for (const Value& item : list.items) {
     if (item.kind != Value::Kind::table) fail_at(item.place, "'{}' takes tables such as {}", member.key, example);
   }
@@ -78,7 +79,8 @@ void check_names(const Value& table, const Relation& relation, const std::vector
   }
   for (const Member& member : table.members) {
     if (member.key != "a" && (member.key != "b" || relation.b.empty())) continue;
-    with_place(member.value.place, [&] { check_known(parse_configuration(member.value.text, member.key), known, member.key); });
+    with_place(member.value.place,
+               [&] { check_known(parse_configuration(member.value.text, member.key), known, member.key); });
   }
 }
 
@@ -129,10 +131,12 @@ Metric metric_of(const Published& published) {
 
 void check(const Published& out) {
   const bool tested = !out.claim.relations.empty(), untested = !out.claim.untestable.empty();
-  if (out.claim.text.empty() || out.metric.empty()) fail_at(out.place, "a block [[published]] needs 'claim' and 'metric'");
+  if (out.claim.text.empty() || out.metric.empty())
+    fail_at(out.place, "a block [[published]] needs 'claim' and 'metric'");
   if (tested == untested) {
     fail_at(out.place,
-            "a block [[published]] needs either 'relations', which state what the claim says of results, or 'untestable', the "
+            "a block [[published]] needs either 'relations', which state what the claim says of results, or "
+            "'untestable', the "
             "reason why they cannot show it");
   }
   if (untested && out.rows.empty()) fail_at(out.place, "a block [[published]] without relations needs 'rows'");
@@ -161,7 +165,8 @@ Published read_published(const Value& table, const std::vector<SweepRun>& runs) 
       for (const Value& item : tables_of(member, "{ a = \"snapkv\", is = \"lower\", b = \"sink\" }"))
         out.claim.relations.push_back(read_relation(item, runs));
     } else {
-      reject_key(member, {"id", "claim", "paper", "metric", "relations", "untestable", "rows", "why"}, "a block [[published]]");
+      reject_key(member, {"id", "claim", "paper", "metric", "relations", "untestable", "rows", "why"},
+                 "a block [[published]]");
     }
   }
   check(out);

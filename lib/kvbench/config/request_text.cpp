@@ -34,7 +34,8 @@ std::vector<std::uint32_t> first_seeds(std::int64_t count) {
 
 std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds) {
   if (seeds.empty()) throw Error("`seeds`: the list is empty; give at least one seed");
-  if (std::ssize(seeds) > most_seeds) throw Error("`seeds`: the list has {} seeds; give at most {}", seeds.size(), most_seeds);
+  if (std::ssize(seeds) > most_seeds)
+    throw Error("`seeds`: the list has {} seeds; give at most {}", seeds.size(), most_seeds);
   std::vector<std::uint32_t> out;
   for (const std::int64_t seed : seeds) {
     if (seed < 0 || seed > 0xffffffffll) throw Error("`seeds`: {} is not between 0 and 2^32 - 1", seed);
@@ -45,8 +46,9 @@ std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds) {
 
 void set_protection(ReplayRequest& request, std::span<const std::int64_t> first_last, bool outside) {
   if (first_last.size() != 2 || first_last[0] < 0 || first_last[1] < 0) {
-    throw Error("{}: give two numbers, of first and of last tokens of the context that are kept exactly, such as 4 and 64",
-                outside ? "`protect_outside`" : "`protect_first` and `protect_last`");
+    throw Error(
+        "{}: give two numbers, of first and of last tokens of the context that are kept exactly, such as 4 and 64",
+        outside ? "`protect_outside`" : "`protect_first` and `protect_last`");
   }
   request.protect_first = first_last[0];
   request.protect_last = first_last[1];

@@ -47,7 +47,8 @@ class Entry {
   }
   std::int64_t integer(const Value& value, std::int64_t least) const {
     std::int64_t number = 0;
-    if (value.kind == Value::Kind::integer) std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
+    if (value.kind == Value::Kind::integer)
+      std::from_chars(value.text.data(), value.text.data() + value.text.size(), number);
     if (value.kind != Value::Kind::integer || number < least) reject(value);
     return number;
   }
@@ -130,7 +131,8 @@ void set_measures(const Entry& entry, SweepRun& run) {
   run.measures.clear();
   for (const Value& item : entry.items()) {
     const Measure measure = entry.choice(item, measures());
-    if (std::ranges::find(run.measures, measure) != run.measures.end()) fail_at(item.place, "'{}' is given twice", item.text);
+    if (std::ranges::find(run.measures, measure) != run.measures.end())
+      fail_at(item.place, "'{}' is given twice", item.text);
     run.measures.push_back(measure);
   }
 }
@@ -164,7 +166,8 @@ void set_zip(const Entry& entry, SweepRun& run) {
 }
 
 const Key keys[] = {
-    {"traces", "paths of traces", set_traces, R"(["../traces/smollm2-135m.h5"])", "paths, relative to the folder of this file"},
+    {"traces", "paths of traces", set_traces, R"(["../traces/smollm2-135m.h5"])",
+     "paths, relative to the folder of this file"},
     {"methods", "methods", [](const Entry& e, SweepRun& run) { run.request.methods = read_methods(e.value()); },
      R"(["snapkv", { name = "subgen", t = [2, 4] }])",
      "names, \"all\", or tables with parameters; lists of values expand to all combinations"},
@@ -174,14 +177,15 @@ const Key keys[] = {
      R"(["25%", 256, "512KiB"])", "shares of the context, tokens per kv head, or bytes of keys and values per kv head"},
     {"seeds", "a number of seeds, or a list of them", set_seeds, "5",
      "number of seeds, or a list such as [3, 4]; for methods with randomness"},
-    {"calibrate", "TRACE.h5 or TRACE.h5:PROMPT", [](const Entry& e, SweepRun& run) { run.calibrate = path_of(e, e.value()); },
-     R"("../traces/smollm2-135m.h5:1")",
+    {"calibrate", "TRACE.h5 or TRACE.h5:PROMPT",
+     [](const Entry& e, SweepRun& run) { run.calibrate = path_of(e, e.value()); }, R"("../traces/smollm2-135m.h5:1")",
      "another text, on which methods calibrate (infinigen); relative to the folder of this file"},
     {"protocol", "names", [](const Entry& e, SweepRun& run) { set_choices(e, protocols(), run.protocols); },
      R"(["prefill", "decode"])", "auto, prefill, decode, stream; one pass per protocol"},
     {"device", "names", [](const Entry& e, SweepRun& run) { set_choices(e, devices, run.devices); }, R"("cpu")",
      "cpu, cuda, auto, ref; one pass per device; --device overrides it"},
-    {"decoded", "a name", [](const Entry& e, SweepRun& run) { run.request.decoded = e.choice(e.value(), decoded_policies()); },
+    {"decoded", "a name",
+     [](const Entry& e, SweepRun& run) { run.request.decoded = e.choice(e.value(), decoded_policies()); },
      R"("method")", "decode: method (the method compresses decoded tokens) or keep (they are kept exactly)"},
     {"window", "a number of tokens, at least 1",
      [](const Entry& e, SweepRun& run) { run.request.window = e.integer(e.value(), 1); }, "256",
@@ -190,17 +194,17 @@ const Key keys[] = {
      "layers of the model; default: all layers of the trace"},
     {"heads", "numbers of kv heads", [](const Entry& e, SweepRun& run) { run.request.kv_heads = e.integers(); }, "[0]",
      "kv heads; default: all"},
-    {"prompts", "names of prompt groups", [](const Entry& e, SweepRun& run) { run.request.prompts = e.texts(); }, R"(["0"])",
-     "prompt groups; default: all"},
+    {"prompts", "names of prompt groups", [](const Entry& e, SweepRun& run) { run.request.prompts = e.texts(); },
+     R"(["0"])", "prompt groups; default: all"},
     {"protect", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, false); }, "[4, 64]",
      "numbers of first and last tokens of the context that are kept exactly, inside the budget"},
-    {"protect_outside", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, true); }, "[256, 0]",
-     "the same outside the budget; give one of the two"},
+    {"protect_outside", "[first, last] tokens", [](const Entry& e, SweepRun& run) { set_protect(e, run, true); },
+     "[256, 0]", "the same outside the budget; give one of the two"},
     {"dense_layers", "a number of layers",
      [](const Entry& e, SweepRun& run) { run.request.dense_layers = e.integer(e.value(), 0); }, "2",
      "number of first layers that are kept exactly"},
-    {"recall_sinks", "true or false", [](const Entry& e, SweepRun& run) { run.request.recall_sinks = e.flag(); }, "false",
-     "whether recall counts protected tokens"},
+    {"recall_sinks", "true or false", [](const Entry& e, SweepRun& run) { run.request.recall_sinks = e.flag(); },
+     "false", "whether recall counts protected tokens"},
     {"exclude", "tables such as { method = \"mesh\", budget = \"25%\" }", set_exclusions,
      R"([{ method = "subgen", t = 4, budget = 256 }])",
      "configurations that do not run, by method, its parameters, budget, trace, protocol, device"},

@@ -44,8 +44,8 @@ void check_zip(const SweepRun& run) {
     const std::size_t size = list_size(run, key), first = list_size(run, run.zip.front());
     if (size == 0) fail_at(run.places.at("zip"), "run '{}' joins '{}', which is not a list", run.name, key);
     if (size == first) continue;
-    fail_at(run.places.at("zip"), "run '{}' joins lists of different lengths: {} items of '{}', {} of '{}'", run.name, first,
-            run.zip.front(), size, key);
+    fail_at(run.places.at("zip"), "run '{}' joins lists of different lengths: {} items of '{}', {} of '{}'", run.name,
+            first, run.zip.front(), size, key);
   }
 }
 
@@ -76,7 +76,8 @@ class SweepReader {
     if (runs == nullptr) throw Error("{}: has no run; add a block [[run]] with traces and methods", sweep_.file);
     read_runs(*runs);
     if (published == nullptr) return std::move(sweep_);
-    for (const Value& table : blocks(*published, "published")) sweep_.published.push_back(read_published(table, sweep_.runs));
+    for (const Value& table : blocks(*published, "published"))
+      sweep_.published.push_back(read_published(table, sweep_.runs));
     return std::move(sweep_);
   }
 
@@ -90,7 +91,8 @@ class SweepReader {
 
   void read_runs(const Value& runs) {
     blocks(runs, "run");
-    if (runs.items.empty()) fail_at(runs.place, "the list of runs is empty; add a block [[run]] with traces and methods");
+    if (runs.items.empty())
+      fail_at(runs.place, "the list of runs is empty; add a block [[run]] with traces and methods");
     for (const Value& table : runs.items) {
       SweepRun run = defaults_;
       run.place = table.place;
@@ -100,7 +102,8 @@ class SweepReader {
       check_zip(run);
       const auto twin = std::ranges::find(sweep_.runs, run.name, &SweepRun::name);
       if (twin != sweep_.runs.end()) {
-        fail_at(run.place, "the run at {1} also has the name '{0}'; give each run a unique name", run.name, twin->place.text());
+        fail_at(run.place, "the run at {1} also has the name '{0}'; give each run a unique name", run.name,
+                twin->place.text());
       }
       sweep_.runs.push_back(std::move(run));
     }
@@ -114,7 +117,9 @@ class SweepReader {
 }  // namespace
 
 Sweep read_sweep(const std::string& path) { return SweepReader(path, read_toml(path)).read(); }
-Sweep read_sweep(const std::string& path, const std::string& text) { return SweepReader(path, parse_toml(path, text)).read(); }
+Sweep read_sweep(const std::string& path, const std::string& text) {
+  return SweepReader(path, parse_toml(path, text)).read();
+}
 
 void use_traces(Sweep& sweep, const std::vector<std::string>& paths, const std::string& origin) {
   for (SweepRun& run : sweep.runs) {

@@ -44,11 +44,12 @@ struct SweepRun {
 /// A published result for comparison with those of the sweep: a block [[published]].
 struct Published {
   Place place;
-  PaperClaim claim;                                                    ///< what the paper claims, and how it is tested here
-  std::string paper;                                                   ///< the number as printed in the paper
-  std::string metric;                                                  ///< column of the CSV that corresponds to it
-  std::vector<std::vector<std::pair<std::string, std::string>>> rows;  ///< rows to show, each as columns with their values
-  std::string why;                                                     ///< why the two numbers may differ
+  PaperClaim claim;    ///< what the paper claims, and how it is tested here
+  std::string paper;   ///< the number as printed in the paper
+  std::string metric;  ///< column of the CSV that corresponds to it
+  std::vector<std::vector<std::pair<std::string, std::string>>>
+      rows;         ///< rows to show, each as columns with their values
+  std::string why;  ///< why the two numbers may differ
 };
 
 struct Sweep {

@@ -27,7 +27,8 @@ void sync(const std::string& path, const std::string& name, int flags) {
   const int cause = ::fsync(fd) == 0 ? 0 : errno;
   ::close(fd);
   // Some network file systems cannot sync a folder; the bytes of the file itself are synced in any case.
-  if (cause != 0 && !((flags & O_DIRECTORY) != 0 && cause == EINVAL)) throw_write_error(name, "cannot be synced", cause);
+  if (cause != 0 && !((flags & O_DIRECTORY) != 0 && cause == EINVAL))
+    throw_write_error(name, "cannot be synced", cause);
 }
 
 /// The temporary files of this process. Never destroyed: exit_without_outputs() may run while the program ends.
@@ -112,7 +113,8 @@ void AtomicFile::reserve(std::uint64_t bytes) const {
   if (fd < 0) throw_write_error(path_, "cannot be written", errno);
   const int cause = ::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
   ::close(fd);
-  if (cause == ENOSPC || cause == EDQUOT || cause == EFBIG) {  // other causes: the file system does not support reserving
+  if (cause == ENOSPC || cause == EDQUOT ||
+      cause == EFBIG) {  // other causes: the file system does not support reserving
     throw_write_error(path_, fmt::format("needs {} bytes", bytes), cause);
   }
 }
@@ -125,7 +127,8 @@ void AtomicFile::publish() {
   sync(temporary_, path_, O_RDONLY);
   const std::lock_guard lock(pending().mutex);
   copy_owner_and_mode(target_, temporary_);
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) throw_write_error(path_, "cannot be given its final name", errno);
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0)
+    throw_write_error(path_, "cannot be given its final name", errno);
   published_ = true;
   pending().files.erase(temporary_);
   sync(std::filesystem::path(target_).parent_path().string(), path_, O_RDONLY | O_DIRECTORY);

@@ -11,8 +11,10 @@ namespace {
 
 [[noreturn]] void reject(std::string_view text, std::string_view why) {
   throw Error(
-      "budget '{}' {}; write a number of tokens such as 256, a share of the context such as 25% or 12.5%, or bytes per kv head "
-      "such as 512KiB, or a limit of the memory, the fast memory or the reads relative to the full cache, such as 25%mem, "
+      "budget '{}' {}; write a number of tokens such as 256, a share of the context such as 25% or 12.5%, or bytes per "
+      "kv head "
+      "such as 512KiB, or a limit of the memory, the fast memory or the reads relative to the full cache, such as "
+      "25%mem, "
       "25%fast or 25%read",
       text, why);
 }
@@ -65,7 +67,8 @@ Budget Budget::tokens(std::int64_t count) { return parse(std::to_string(count));
 Budget Budget::parse(std::string_view text) {
   Budget budget;
   budget.text_ = std::string(text);
-  const auto* limit = std::ranges::find_if(cost_names, [&](const CostName& name) { return text.ends_with(name.suffix); });
+  const auto* limit =
+      std::ranges::find_if(cost_names, [&](const CostName& name) { return text.ends_with(name.suffix); });
   if (limit != std::end(cost_names)) budget.cost_ = limit->cost;
   if (text.ends_with('%') || budget.cost_) {
     const Decimal share = parse_decimal(text.substr(0, text.rfind('%')), text);

@@ -33,7 +33,8 @@ ssize_t read_up_to(int fd, char* data, std::size_t size) {
 
 }  // namespace
 
-InputDescriptor::InputDescriptor(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+InputDescriptor::InputDescriptor(const std::string& path)
+    : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
 InputDescriptor::~InputDescriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
@@ -52,7 +53,8 @@ std::string read_input_file(const std::string& path, std::uint64_t max_bytes, st
   if (file.get() < 0 && errno == ENXIO) refuse_special(path, what);  // sockets cannot be opened
   if (file.get() < 0) throw IoError("{}: cannot be opened: {}.", path, std::strerror(errno));
   const std::uint64_t size = regular_file_size(file.get(), path, what);
-  if (size > max_bytes) throw Error("{}: has {} bytes, more than the {} that {} may have.", path, size, max_bytes, what);
+  if (size > max_bytes)
+    throw Error("{}: has {} bytes, more than the {} that {} may have.", path, size, max_bytes, what);
   std::string text(size, '\0');
   const ssize_t got = read_up_to(file.get(), text.data(), text.size());
   if (got < 0) throw IoError("{}: cannot be read: {}.", path, std::strerror(errno));
@@ -69,6 +71,8 @@ std::string begin_of_file(const std::string& path, std::size_t bytes) {
   return begin;
 }
 
-bool file_begins_with(const std::string& path, std::string_view bytes) { return begin_of_file(path, bytes.size()) == bytes; }
+bool file_begins_with(const std::string& path, std::string_view bytes) {
+  return begin_of_file(path, bytes.size()) == bytes;
+}
 
 }  // namespace kvbench

@@ -62,8 +62,9 @@ bool is_stream(const std::string& path) {
 void check_replaceable(const std::string& path) {
   struct stat status {};
   if (in_process_folder(follow_links(path)) || (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))) {
-    throw IoError("{}: cannot be written: it is {}; name a regular file.", path,
-                  S_ISDIR(status.st_mode) ? "a folder" : "a device, a pipe or a socket, which cannot be replaced by a file");
+    throw IoError(
+        "{}: cannot be written: it is {}; name a regular file.", path,
+        S_ISDIR(status.st_mode) ? "a folder" : "a device, a pipe or a socket, which cannot be replaced by a file");
   }
   if (S_ISREG(status.st_mode) && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) {
     throw IoError("{}: cannot be replaced: {}; make it writable with chmod +w, or choose another file name.", path,
@@ -78,8 +79,8 @@ void check_distinct(std::span<const NamedFile> outputs, std::span<const NamedFil
     if (!is_checked(output) || is_stream(output.path)) continue;
     const auto require_other = [&](const NamedFile& other, const char* harm) {
       if (!is_checked(other) || !same_file(output.path, other.path)) return;
-      throw Error("{} {}: is the same file as {} ({}){}; name another file", output.name, output.path, other.name, other.path,
-                  harm);
+      throw Error("{} {}: is the same file as {} ({}){}; name another file", output.name, output.path, other.name,
+                  other.path, harm);
     };
     for (const NamedFile& input : inputs) require_other(input, ", which would be replaced");
     for (const NamedFile& other : outputs.subspan(i + 1)) require_other(other, "");

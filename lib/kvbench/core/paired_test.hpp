@@ -29,9 +29,10 @@ struct PairedTest {
   double mean_a = 0, mean_b = 0;
   double difference = 0;  ///< mean of a - b over the pairs
   Interval interval{
-      NAN, NAN};       ///< 95 %, bootstrap over blocks and, independently, over seeds; NaN without resamples or with one block
-  double p_value = 1;  ///< two-sided, of "the mean difference is 0"; NaN where it cannot be computed (one_seed)
-  double p_least = 1;  ///< the smallest p-value that this number of blocks can give
+      NAN,
+      NAN};  ///< 95 %, bootstrap over blocks and, independently, over seeds; NaN without resamples or with one block
+  double p_value = 1;      ///< two-sided, of "the mean difference is 0"; NaN where it cannot be computed (one_seed)
+  double p_least = 1;      ///< the smallest p-value that this number of blocks can give
   std::size_t blocks = 0;  ///< with at least one pair
   bool one_seed = false;   ///< a randomised side with one seed: the variance of its draws is unknown
   bool infinite = false;   ///< a side has an infinite value: p_value is 1, because such means cannot be compared

@@ -174,7 +174,9 @@ double slope(std::span<const double> x, std::span<const double> y) {
   return xy / xx;
 }
 
-double student_p(double t, double degrees) { return Eigen::numext::betainc(degrees / 2, 0.5, degrees / (degrees + t * t)); }
+double student_p(double t, double degrees) {
+  return Eigen::numext::betainc(degrees / 2, 0.5, degrees / (degrees + t * t));
+}
 
 Interval student_interval(std::span<const double> values) {
   const double degrees = static_cast<double>(values.size()) - 1;

@@ -33,7 +33,8 @@ double student_p(double t, double degrees);
 /// of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples` times (Philox key
 /// 0). NaN where fewer than two rows have observations, because their variance is unknown, and where no resample has a positive
 /// count: compare takes errors as counts, and files can hold negative ones.
-Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols, int resamples = 1000);
+Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols,
+                        int resamples = 1000);
 
 /// Clopper-Pearson interval of a failure probability after `failures` of `trials`, two-sided level 1 - alpha.
 Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha = 0.05);

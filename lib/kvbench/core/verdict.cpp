@@ -19,7 +19,9 @@ Verdict claim_verdict(double p_adjusted, bool holds) {
 }
 
 Verdict joint_verdict(std::span<const Verdict> instances) {
-  const auto all = [&](Verdict verdict) { return std::ranges::all_of(instances, [&](Verdict v) { return v == verdict; }); };
+  const auto all = [&](Verdict verdict) {
+    return std::ranges::all_of(instances, [&](Verdict v) { return v == verdict; });
+  };
   if (all(Verdict::untestable)) return Verdict::untestable;
   if (std::ranges::find(instances, Verdict::contradicted) != instances.end()) return Verdict::contradicted;
   return all(Verdict::supported) ? Verdict::supported : Verdict::undecided;

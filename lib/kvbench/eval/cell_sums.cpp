@@ -65,7 +65,8 @@ std::vector<AnswerMatch> matches_of(const EvalDocument& document, const EvalCell
   std::vector<AnswerMatch> out;
   for (const ScoredSpan& span : document.document.spans) {
     const auto tokens = predictions(cell.tokens, span);
-    out.push_back({std::ranges::all_of(tokens, &TokenScore::right_full), std::ranges::all_of(tokens, &TokenScore::right)});
+    out.push_back(
+        {std::ranges::all_of(tokens, &TokenScore::right_full), std::ranges::all_of(tokens, &TokenScore::right)});
   }
   return out;
 }

@@ -32,8 +32,8 @@ void visit(A& archive, LayerErrors& v) {
 
 template <class A>
 void visit(A& archive, EvalCell& v) {
-  archive(v.injection.mode, v.injection.layer, v.status, v.reason, v.tokens, v.layers, v.budget_tokens, v.kept_tokens, v.bytes,
-          v.seconds);
+  archive(v.injection.mode, v.injection.layer, v.status, v.reason, v.tokens, v.layers, v.budget_tokens, v.kept_tokens,
+          v.bytes, v.seconds);
 }
 
 template <class A>

@@ -38,7 +38,8 @@ void fill_status(const std::vector<const EvalCell*>& cells, EvalRecord& record) 
     return;
   }
   std::vector<std::string> notes;
-  if (failed > 0) notes.push_back(fmt::format("{} of {} passes are missing: {}", failed, cells.size(), (*broken)->reason));
+  if (failed > 0)
+    notes.push_back(fmt::format("{} of {} passes are missing: {}", failed, cells.size(), (*broken)->reason));
   for (const EvalCell* cell : cells) {
     if (ok(cell) && !cell->reason.empty() && std::ranges::find(notes, cell->reason) == notes.end())
       notes.push_back(cell->reason);
@@ -55,7 +56,8 @@ EvalGroup::EvalGroup(const EvalResults& results, std::vector<const EvalCell*> ce
   for (const EvalCell* cell : all_) {
     if (cell->status != Status::ok) continue;
     const EvalDocument& document = results.documents[cell->document];
-    places_.push_back({cell, sums_of(*results.tasks[document.task], document, *cell), position_of(documents, cell->document),
+    places_.push_back({cell, sums_of(*results.tasks[document.task], document, *cell),
+                       position_of(documents, cell->document),
                        position_of(seeds, results.configurations[cell->configuration].seed)});
   }
   documents_ = documents.size(), seeds_ = seeds.size();
@@ -109,8 +111,10 @@ void EvalGroup::fill(EvalRecord& record, const EvalRows& rows, bool verdicts) co
   record.nll_difference = estimate([](const CellSums& s) { return s.nll - s.nll_full; }, &CellSums::tokens);
   record.perplexity_ratio = {std::exp(record.nll_difference.mean), std::exp(record.nll_difference.lo),
                              std::exp(record.nll_difference.hi)};
-  if (keys > 0) record.key_nll_full = total(&CellSums::key_nll_full) / keys, record.key_nll = total(&CellSums::key_nll) / keys;
-  record.key_nll_difference = estimate([](const CellSums& s) { return s.key_nll - s.key_nll_full; }, &CellSums::key_tokens);
+  if (keys > 0)
+    record.key_nll_full = total(&CellSums::key_nll_full) / keys, record.key_nll = total(&CellSums::key_nll) / keys;
+  record.key_nll_difference =
+      estimate([](const CellSums& s) { return s.key_nll - s.key_nll_full; }, &CellSums::key_tokens);
   if (verdicts) test_nll(record, rows);
   if (record.answers == 0) return;
   fill_match(record);
@@ -169,7 +173,8 @@ void EvalGroup::test_nll(EvalRecord& record, const EvalRows& rows) const {
 
 void EvalGroup::test_match(EvalRecord& record, const EvalRows& rows) const {
   // Seeds of the same answer are not independent: the majority of them counts, and a tie as wrong.
-  std::map<std::pair<std::size_t, std::size_t>, std::array<double, 3>> answers;  // seeds, right, right with the full cache
+  std::map<std::pair<std::size_t, std::size_t>, std::array<double, 3>>
+      answers;  // seeds, right, right with the full cache
   for (const Place& place : places_) {
     const std::vector<AnswerMatch> matches = matches_of(document_of(place), *place.cell);
     for (std::size_t i = 0; i < matches.size(); ++i) {

@@ -92,7 +92,8 @@ void write_results(const Object& root, const EvalResults& results) {
     cell.set("seeded", std::int64_t{key.seeded});
   }
   const Object all = root.create_group("results");
-  for (std::size_t r = 0; r < results.cells.size(); ++r) write_result(all.create_group(std::to_string(r)), results.cells[r]);
+  for (std::size_t r = 0; r < results.cells.size(); ++r)
+    write_result(all.create_group(std::to_string(r)), results.cells[r]);
 }
 
 }  // namespace

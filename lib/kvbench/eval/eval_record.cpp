@@ -65,7 +65,8 @@ std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& ro
     add_rows(EvalGroup(results, cells), identity, rows, true, out);
     if (!rows.documents) continue;
     for (auto begin = cells.begin(), end = begin; begin != cells.end(); begin = end) {
-      end = std::find_if(begin, cells.end(), [&](const EvalCell* cell) { return cell->document != (*begin)->document; });
+      end =
+          std::find_if(begin, cells.end(), [&](const EvalCell* cell) { return cell->document != (*begin)->document; });
       EvalRecord of_document = identity;
       of_document.document = results.documents[(*begin)->document].document.name;
       add_rows(EvalGroup(results, {begin, end}), of_document, rows, false, out);

@@ -15,8 +15,9 @@ namespace kvbench {
 
 /// Which rows are requested beside those over all documents and layers.
 struct EvalRows {
-  bool documents = false;      ///< also one per document; the intervals of `kvbench report` need them
-  bool layers = false;         ///< also one per layer, with the errors of the layer, for rows over documents (and per document)
+  bool documents = false;  ///< also one per document; the intervals of `kvbench report` need them
+  bool layers =
+      false;  ///< also one per layer, with the errors of the layer, for rows over documents (and per document)
   double nll_margin = 0.02;    ///< "no difference" of nll: its mean difference lies within +- this, nats per token
   double match_margin = 0.05;  ///< "no difference" of exact match: its difference lies within +- this
   double least_match = 0.5;    ///< exact match of the full cache below which a task cannot discriminate
@@ -39,7 +40,8 @@ struct EvalRecord {
   Index context_tokens = 0;
   std::string device, isa;
   Injection injection;
-  std::optional<std::int64_t> layer;  ///< of rows per layer, which have only `metrics`, `drift` and `residual`; absent: all
+  std::optional<std::int64_t>
+      layer;  ///< of rows per layer, which have only `metrics`, `drift` and `residual`; absent: all
   std::string method, params, budget;
   Status status = Status::ok;
   std::string reason;
@@ -58,10 +60,11 @@ struct EvalRecord {
   double key_nll_full = NAN, key_nll = NAN;
   Estimate key_nll_difference;
   double match_full = NAN, match_short = NAN,
-         match = NAN;                      ///< exact match of the full cache, the short context, the configuration
-  Estimate match_difference;               ///< compressed minus full
-  double harmful = NAN, beneficial = NAN;  ///< share of answers that only the full cache, only the configuration has right
-  double match_p = NAN;                    ///< McNemar's mid-p
+         match = NAN;         ///< exact match of the full cache, the short context, the configuration
+  Estimate match_difference;  ///< compressed minus full
+  double harmful = NAN,
+         beneficial = NAN;  ///< share of answers that only the full cache, only the configuration has right
+  double match_p = NAN;     ///< McNemar's mid-p
   double nll_equal_p = NAN, match_equal_p = NAN;  ///< of the equivalence tests
   double nll_margin = NAN, match_margin = NAN;    ///< as in EvalRows, of rows with verdicts
   Difference nll_verdict = Difference::not_measured, match_verdict = Difference::not_measured;

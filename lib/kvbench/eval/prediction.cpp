@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::uint32_t prediction_draws = 3;  // 0 to 2: bootstrap and sign flips of lib/kvbench/core
 
-std::size_t documents_in(const PredictionGroup& group) { return group.rows.empty() ? 0 : group.rows.front().error.size(); }
+std::size_t documents_in(const PredictionGroup& group) {
+  return group.rows.empty() ? 0 : group.rows.front().error.size();
+}
 
 /// How often each document of each group counts.
 using Weights = std::vector<std::vector<double>>;
@@ -114,7 +116,8 @@ Prediction predict(std::span<const PredictionGroup> groups, int resamples) {
     fewest = std::min(fewest, documents_in(group));
     out.documents += documents_in(group);
     const Means means(group, once.back(), nullptr);
-    out.configurations += static_cast<std::size_t>(std::ranges::count_if(means.error, [](double x) { return !std::isnan(x); }));
+    out.configurations +=
+        static_cast<std::size_t>(std::ranges::count_if(means.error, [](double x) { return !std::isnan(x); }));
     for (const PredictionRow& row : group.rows) {
       assert(row.error.size() == documents_in(group) && row.damage.size() == documents_in(group));
       methods.insert(row.method);
@@ -132,7 +135,8 @@ Prediction predict(std::span<const PredictionGroup> groups, int resamples) {
 
   if (groups.empty() || fewest < 2) return out;
   Figures drawn;
-  for (int r = 0; r < resamples; ++r) drawn.add(order_of(tasks, resample_documents(groups, static_cast<std::uint32_t>(r))));
+  for (int r = 0; r < resamples; ++r)
+    drawn.add(order_of(tasks, resample_documents(groups, static_cast<std::uint32_t>(r))));
   out.spearman_interval = quantiles(drawn.spearman, 0.025, 0.975);
   out.agreement_interval = quantiles(drawn.agreement, 0.025, 0.975);
   return out;

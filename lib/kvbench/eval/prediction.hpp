@@ -24,8 +24,9 @@ struct PredictionGroup {
 };
 
 struct Prediction {
-  double spearman = NAN;   ///< rank correlation over the configurations of a task, mean over tasks
-  double agreement = NAN;  ///< share of pairs of methods at the same budget and task that the error orders as the damage does
+  double spearman = NAN;  ///< rank correlation over the configurations of a task, mean over tasks
+  double agreement =
+      NAN;  ///< share of pairs of methods at the same budget and task that the error orders as the damage does
   Interval spearman_interval{NAN, NAN},
       agreement_interval{NAN, NAN};  ///< 95 %, bootstrap over documents; NaN for fewer than two
   /// The same of all configurations but those of one method: the smallest and the largest over the methods.

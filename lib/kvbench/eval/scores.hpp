@@ -10,9 +10,9 @@ namespace kvbench {
 
 /// One predicted token.
 struct TokenScore {
-  double kl = 0;                           ///< KL(full || compressed) of the distribution of the token, nats, at least 0
-  double nll_full = 0, nll = 0;            ///< negative log-likelihood of the true token, nats
-  bool same_top = false;                   ///< both models have the same most probable token
+  double kl = 0;                 ///< KL(full || compressed) of the distribution of the token, nats, at least 0
+  double nll_full = 0, nll = 0;  ///< negative log-likelihood of the true token, nats
+  bool same_top = false;         ///< both models have the same most probable token
   bool right_full = false, right = false;  ///< the most probable token is the true one
 };
 

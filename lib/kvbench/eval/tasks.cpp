@@ -75,8 +75,8 @@ std::vector<TaskDocument> make_documents(const TaskInfo& task, const TaskRequest
   require_range("score_tokens", request.score_tokens, 2, most_scored_tokens);
   require_range("questions", request.questions, 1, most_questions);
   if (request.chat && !task.exact_match) {
-    throw Error("`chat`: task {} has no questions, and so no form as a chat; leave `chat` out, or choose among {}", task.name,
-                listed(tasks_with_questions()));
+    throw Error("`chat`: task {} has no questions, and so no form as a chat; leave `chat` out, or choose among {}",
+                task.name, listed(tasks_with_questions()));
   }
   std::vector<TaskDocument> out;
   for (Index d = 0; d < request.documents; ++d) {

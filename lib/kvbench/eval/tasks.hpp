@@ -31,7 +31,8 @@ struct TaskRequest {
   Tokenizer tokenize;
   std::string haystack;       ///< UTF-8 text
   std::string haystack_name;  ///< for messages: the path of its file
-  std::vector<int> prefix;    ///< token ids that every context begins with, such as the BOS token of a model that needs it
+  std::vector<int>
+      prefix;  ///< token ids that every context begins with, such as the BOS token of a model that needs it
   std::uint32_t seed = 0;
   Index documents = 4;
   Index context_tokens = 4096;  ///< of every document, exactly
@@ -46,7 +47,8 @@ struct TaskRequest {
 /// Tokens [begin, end) of TaskDocument::scored.
 struct ScoredSpan {
   Index begin = 0, end = 0;
-  double depth = 0;  ///< where the span's needle begins in the context, as a share of its tokens; NaN where there is no needle
+  double depth =
+      0;  ///< where the span's needle begins in the context, as a share of its tokens; NaN where there is no needle
   Index size() const { return end - begin; }
 };
 

@@ -38,7 +38,8 @@ LayerAnswer collect(std::vector<HeadResult>& heads) {
   LayerAnswer answer;
   for (HeadResult& head : heads) {
     CellResult& cell = head.cells.front();
-    if (answer.status == Status::ok && cell.status != Status::ok) answer.status = cell.status, answer.reason = cell.reason;
+    if (answer.status == Status::ok && cell.status != Status::ok)
+      answer.status = cell.status, answer.reason = cell.reason;
     if (cell.raw) {
       std::ranges::copy(cell.raw->output, std::back_inserter(answer.outputs));
       std::ranges::copy(cell.raw->exact, std::back_inserter(answer.exact));
@@ -47,7 +48,8 @@ LayerAnswer collect(std::vector<HeadResult>& heads) {
     answer.heads.push_back(std::move(cell));
   }
   const auto finite = [](float x) { return std::isfinite(x); };
-  if (answer.status == Status::ok && !std::ranges::all_of(answer.outputs, finite)) {  // weights of an estimate may sum up to 0
+  if (answer.status == Status::ok &&
+      !std::ranges::all_of(answer.outputs, finite)) {  // weights of an estimate may sum up to 0
     answer.status = Status::failed;
     answer.reason = "an output is not finite, and the model cannot continue with it";
   }
@@ -57,7 +59,8 @@ LayerAnswer collect(std::vector<HeadResult>& heads) {
 
 }  // namespace
 
-LayerLoop::LayerLoop(trace::TraceInfo document, ReplayRequest request, RunOptions options, const std::atomic<bool>* stop)
+LayerLoop::LayerLoop(trace::TraceInfo document, ReplayRequest request, RunOptions options,
+                     const std::atomic<bool>* stop)
     : document_(std::move(document)), request_(std::move(request)), options_(std::move(options)), stop_(stop) {
   request_.protocol = Protocol::decode;
   request_.methods.clear();
@@ -84,8 +87,8 @@ void LayerLoop::check(std::size_t layer, const LayerArrays& arrays) const {
   const auto expect = [&](const char* name, std::size_t size, Index heads, std::size_t rows, Index dim) {
     const std::size_t expected = static_cast<std::size_t>(heads * dim) * rows;
     if (size == expected) return;
-    throw Error("layer {}: {} has {} numbers instead of {} heads of {} rows of {}", prompt.layers.at(layer).layer, name, size,
-                heads, rows, dim);
+    throw Error("layer {}: {} has {} numbers instead of {} heads of {} rows of {}", prompt.layers.at(layer).layer, name,
+                size, heads, rows, dim);
   };
   const trace::LayerInfo& info = prompt.layers.at(layer);
   const auto tokens = static_cast<std::size_t>(prompt.num_tokens);
@@ -131,7 +134,8 @@ LayerAnswer LayerLoop::answer(std::size_t layer, const LayerArrays& arrays) {
   }
   std::vector<HeadResult> heads;
   for (Index h = 0; h < document_.num_kv_heads; ++h) {
-    heads.push_back(empty_head(document_, plan_, plan_.work_items[items.front()].first_result + static_cast<std::size_t>(h)));
+    heads.push_back(
+        empty_head(document_, plan_, plan_.work_items[items.front()].first_result + static_cast<std::size_t>(h)));
   }
   ReplayHooks hooks;
   hooks.stop = stop_;

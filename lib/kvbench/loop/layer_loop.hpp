@@ -44,7 +44,8 @@ class LayerLoop {
   /// `document`: one prompt, n = prompt_tokens, n + m = num_tokens; its layers are those that methods answer, each with all m scored
   /// positions among its query positions. `request`: what configurations have in common (protected tokens, dense layers, element type of
   /// the cache); methods, budgets and seeds are ignored. Throws Error as make_plan() does.
-  LayerLoop(trace::TraceInfo document, ReplayRequest request, RunOptions options, const std::atomic<bool>* stop = nullptr);
+  LayerLoop(trace::TraceInfo document, ReplayRequest request, RunOptions options,
+            const std::atomic<bool>* stop = nullptr);
   ~LayerLoop();
 
   /// The configuration of the following answers. Configurations of the same method share what it computes from the context alone.

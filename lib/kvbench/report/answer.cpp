@@ -23,7 +23,9 @@ std::string label(const Record& r) { return label_of({r.method, r.params, {}}); 
 
 double error_of(const Record& r) { return r.of(Metric::rel_err).mean; }
 
-bool is_ranked(const Record& r) { return r.status == Status::ok && !is_baseline(r.method) && std::isfinite(error_of(r)); }
+bool is_ranked(const Record& r) {
+  return r.status == Status::ok && !is_baseline(r.method) && std::isfinite(error_of(r));
+}
 
 std::string budget_text(const std::string& text) {
   const Budget budget = Budget::parse(text);
@@ -51,12 +53,13 @@ std::string verdict(const std::vector<const Record*>& rows) {
     }
   }
   const Record& best = *rows.front();
-  std::string out =
-      fmt::format("{}, {} has the lowest error ({})", budget_text(best.budget), label(best), short_number(error_of(best)));
+  std::string out = fmt::format("{}, {} has the lowest error ({})", budget_text(best.budget), label(best),
+                                short_number(error_of(best)));
   if (!tied.empty()) out += fmt::format("; not distinguishable from it: {}", listed(tied));
   if (!untested.empty()) out += fmt::format("; not tested against it: {}", listed(untested));
   if (next == nullptr) return out + ".";
-  return out + fmt::format("; the next is {} with {:.3g} times the error.", label(*next), error_of(*next) / error_of(best));
+  return out +
+         fmt::format("; the next is {} with {:.3g} times the error.", label(*next), error_of(*next) / error_of(best));
 }
 
 /// Where so few queries were evaluated that no difference can be significant: best has been set, and no other row has a mark.
@@ -66,7 +69,8 @@ std::string few_blocks_note(const std::vector<const Record*>& rows) {
   const bool marked = std::ranges::any_of(rows, [&](const Record* r) { return tested(r) && r->tied; });
   if (first == rows.end() || marked) return "";
   return fmt::format(
-      "These queries form {} blocks of {} neighbours, too few for any difference between {} methods to be significant: the "
+      "These queries form {} blocks of {} neighbours, too few for any difference between {} methods to be significant: "
+      "the "
       "order may be chance. Evaluate more queries or compare fewer methods.",
       (*first)->blocks, queries_per_block, rows.size());
 }
@@ -87,12 +91,14 @@ std::string tail_note(const std::vector<const Record*>& rows) {
 std::string cost_note(const std::vector<const Record*>& rows) {
   const Budget budget = Budget::parse(rows.front()->budget);
   const bool reads = budget.cost() == CostKind::read;
-  const auto cost = [&](const Record* r) { return r->bytes.of(reads ? CostKind::read : CostKind::memory) / r->bytes.full; };
+  const auto cost = [&](const Record* r) {
+    return r->bytes.of(reads ? CostKind::read : CostKind::memory) / r->bytes.full;
+  };
   const auto [least, most] = std::ranges::minmax_element(rows, {}, cost);
   if (!(cost(*most) > equal_cost * cost(*least))) return "";
-  std::string out =
-      fmt::format("These rows do not cost the same: they {} from {} ({}) to {} ({}) of the full cache", reads ? "read" : "hold",
-                  short_number(cost(*least)), label(**least), short_number(cost(*most)), label(**most));
+  std::string out = fmt::format("These rows do not cost the same: they {} from {} ({}) to {} ({}) of the full cache",
+                                reads ? "read" : "hold", short_number(cost(*least)), label(**least),
+                                short_number(cost(*most)), label(**most));
   return out + (budget.cost() ? "." : "; compare equal memory with --budget 25%mem.");
 }
 
@@ -126,10 +132,12 @@ std::vector<std::string> wins_of(std::span<const Record> records) {
       const TextSummary& t = texts[next];
       if (t.wins == 0) continue;
       const std::string name = label_of({t.method, t.params, {}});
-      winners.push_back(winners.empty() ? fmt::format("{} has the lowest error on {} of {} texts", name, t.wins, t.texts)
-                                        : fmt::format("{} on {}", name, t.wins));
+      winners.push_back(winners.empty()
+                            ? fmt::format("{} has the lowest error on {} of {} texts", name, t.wins, t.texts)
+                            : fmt::format("{} on {}", name, t.wins));
     }
-    if (next - first > 1) out.push_back(fmt::format("{}, {}.", budget_text(texts[first].budget), fmt::join(winners, ", ")));
+    if (next - first > 1)
+      out.push_back(fmt::format("{}, {}.", budget_text(texts[first].budget), fmt::join(winners, ", ")));
     first = next;
   }
   return out;

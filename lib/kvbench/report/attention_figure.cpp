@@ -32,7 +32,8 @@ double mean_error(const QueryResults& file, std::size_t place, std::size_t confi
   return sum / count;
 }
 
-std::vector<std::pair<const Series*, std::size_t>> configurations_at(const std::string& budget, const std::vector<Series>& all,
+std::vector<std::pair<const Series*, std::size_t>> configurations_at(const std::string& budget,
+                                                                     const std::vector<Series>& all,
                                                                      const QueryResults& file) {
   std::vector<std::pair<double, std::pair<const Series*, std::size_t>>> found;
   for (const Series& series : all) {
@@ -52,8 +53,9 @@ std::vector<std::pair<const Series*, std::size_t>> configurations_at(const std::
 }
 
 /// The head with the largest error of the best configuration.
-std::optional<MappedHead> worst_head(const ReplaySection& section, const ReplayPart& part, const std::vector<Series>& all,
-                                     const std::string& budget, std::span<const QueryResults* const> files) {
+std::optional<MappedHead> worst_head(const ReplaySection& section, const ReplayPart& part,
+                                     const std::vector<Series>& all, const std::string& budget,
+                                     std::span<const QueryResults* const> files) {
   std::optional<MappedHead> worst;
   double largest = -1;
   for (const QueryResults* file : files) {
@@ -84,8 +86,8 @@ TracePlace find_place(const trace::TraceInfo& info, const QueryPlace& place) {
 }
 
 /// The exact softmax row of a query over the tokens up to its position.
-std::vector<double> softmax_row(const trace::LayerInfo& layer, std::span<const float> query, std::span<const float> keys,
-                                std::int64_t position) {
+std::vector<double> softmax_row(const trace::LayerInfo& layer, std::span<const float> query,
+                                std::span<const float> keys, std::int64_t position) {
   const std::size_t d = query.size();
   std::vector<double> row(static_cast<std::size_t>(position) + 1);
   const std::size_t first =
@@ -110,12 +112,14 @@ void add_mass(const trace::Reader& reader, const QueryPlace& place, AttentionMap
   const auto [prompt, layer] = find_place(reader.info(), place);
   const std::vector<float> keys = reader.read_head(*prompt, *layer, trace::Array::keys, place.kv_head);
   const std::vector<float> queries = reader.read_head(*prompt, *layer, trace::Array::queries, place.query_head);
-  const auto d = static_cast<std::size_t>(reader.info().head_dim), tokens = static_cast<std::size_t>(prompt->num_tokens);
+  const auto d = static_cast<std::size_t>(reader.info().head_dim),
+             tokens = static_cast<std::size_t>(prompt->num_tokens);
   const std::size_t count = place.positions.size(), rows = std::min(map_rows, count);
   map.mass.assign(rows, std::vector<double>(std::min(map_columns, tokens), 0));
   std::vector<double> sizes(rows, 0);
   for (std::size_t i = 0; i < count; ++i) {
-    const auto at = std::ranges::lower_bound(layer->query_positions, place.positions[i]) - layer->query_positions.begin();
+    const auto at =
+        std::ranges::lower_bound(layer->query_positions, place.positions[i]) - layer->query_positions.begin();
     const std::span query(queries.data() + static_cast<std::size_t>(at) * d, d);
     const std::vector<double> row = softmax_row(*layer, query, keys, place.positions[i]);
     for (std::size_t t = 0; t < row.size(); ++t) map.mass[i * rows / count][column_of(t, tokens)] += row[t];
@@ -146,37 +150,43 @@ std::vector<double> kept_shares(const KeptHead& kept, Index head, std::size_t to
 
 }  // namespace
 
-std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPart& part, const std::vector<Series>& all,
-                                    std::span<const QueryResults* const> files, const trace::Reader& reader) {
+std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPart& part,
+                                    const std::vector<Series>& all, std::span<const QueryResults* const> files,
+                                    const trace::Reader& reader) {
   const std::vector<std::string> budgets = main_budgets(budgets_of(part));
   if (budgets.empty() || reader.sha256().substr(0, 12) != part.sha256) return {};
   const std::optional<MappedHead> head = worst_head(section, part, all, budgets[0], files);
   if (!head) return {};
   const QueryPlace& place = head->file->places()[head->place];
   const trace::TraceInfo& info = reader.info();
-  AttentionMap map{.title = fmt::format("Layer {}, query head {}, budget {}", place.layer, place.query_head, budgets[0]),
-                   .description = "Exact attention of the queries of a head, and the tokens that methods keep",
-                   .mass = {},
-                   .kept = {},
-                   .tokens = static_cast<double>(find_place(info, place).prompt->num_tokens)};
+  AttentionMap map{
+      .title = fmt::format("Layer {}, query head {}, budget {}", place.layer, place.query_head, budgets[0]),
+      .description = "Exact attention of the queries of a head, and the tokens that methods keep",
+      .mass = {},
+      .kept = {},
+      .tokens = static_cast<double>(find_place(info, place).prompt->num_tokens)};
   add_mass(reader, place, map);
   const KeptFile file(head->file->path());
-  const KeptShape shape{
-      .tokens = find_place(info, place).prompt->num_tokens, .d = info.head_dim, .dv = info.value_dim, .group = info.group()};
+  const KeptShape shape{.tokens = find_place(info, place).prompt->num_tokens,
+                        .d = info.head_dim,
+                        .dv = info.value_dim,
+                        .group = info.group()};
   for (const auto& [series, configuration] : head->configurations) {
     try {
-      const KeptHead kept = file.read(place.prompt, place.layer, place.kv_head, static_cast<Index>(configuration), shape);
+      const KeptHead kept =
+          file.read(place.prompt, place.layer, place.kv_head, static_cast<Index>(configuration), shape);
       map.kept.push_back(
           {series->name(), kept_shares(kept, place.query_head % info.group(), static_cast<std::size_t>(map.tokens))});
     } catch (const Unavailable&) {  // rows that are not ok have no entries
     }
   }
   return {Figure{
-      .title =
-          "Attention and kept tokens of the head on which " + head->configurations[0].first->name() + " has its largest error",
+      .title = "Attention and kept tokens of the head on which " + head->configurations[0].first->name() +
+               " has its largest error",
       .drawings = {draw(map)},
       .caption =
-          "Above: exact attention, one row per group of neighbouring queries from the first to the last; the colours are "
+          "Above: exact attention, one row per group of neighbouring queries from the first to the last; the colours "
+          "are "
           "logarithmic, from 0.0001 (faintest) to 1. Below: per method the share of the tokens that its entries name, "
           "from none (faintest) to all.",
       .numbers = {}}};

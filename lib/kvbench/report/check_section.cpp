@@ -52,7 +52,8 @@ std::vector<Statement> grouped(const std::vector<CheckLine>& lines, const std::v
 bool is_bad(std::string_view verdict) { return verdict == "violated" || verdict == "contradicted"; }
 
 std::size_t count_verdict(const Statement& group, const char* verdict) {
-  return static_cast<std::size_t>(std::ranges::count_if(group.lines, [&](const CheckLine& l) { return l.is(verdict); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(group.lines, [&](const CheckLine& l) { return l.is(verdict); }));
 }
 
 /// "0.12", or "0.1 … 0.3" over the subjects.
@@ -159,8 +160,8 @@ DocTable refuted_table(const std::vector<CheckLine>& lines, bool findings) {
   std::ranges::copy_if(lines, std::back_inserter(bad),
                        [&](const CheckLine& l) { return l.is(findings ? "contradicted" : "violated"); });
   for (const Statement& g : grouped(bad, {"claim", "part"}))
-    table.rows.push_back(
-        {g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()), subject_of_line(g.lines.front()), g.text("text")});
+    table.rows.push_back({g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()),
+                          subject_of_line(g.lines.front()), g.text("text")});
   return table;
 }
 
@@ -177,8 +178,8 @@ DocTable undecided_table(const std::vector<CheckLine>& lines) {
   std::vector<CheckLine> undecided;
   std::ranges::copy_if(lines, std::back_inserter(undecided), [](const CheckLine& l) { return l.is("undecided"); });
   for (const Statement& g : grouped(undecided, {"claim", "part"}))
-    table.rows.push_back({g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()), range_in_group(g, "units"),
-                          range_in_group(g, "units_needed"), g.text("text")});
+    table.rows.push_back({g.text("claim"), g.text("part"), fmt::format("{}", g.lines.size()),
+                          range_in_group(g, "units"), range_in_group(g, "units_needed"), g.text("text")});
   return table;
 }
 
@@ -207,19 +208,22 @@ std::vector<Block> check_blocks(std::span<const CsvTable* const> tables) {
     for (const CsvRow& row : table->rows) {
       const CheckLine line{table, &row};
       if (std::ranges::find(line.verdicts(), line.text("verdict")) == line.verdicts().end())
-        throw Error("{}:{}: column 'verdict' holds '{}', which is not a verdict of kvbench validate on a row of kind '{}'",
-                    table->file, row.line, line.text("verdict"), line.text("kind"));
+        throw Error(
+            "{}:{}: column 'verdict' holds '{}', which is not a verdict of kvbench validate on a row of kind '{}'",
+            table->file, row.line, line.text("verdict"), line.text("kind"));
       lines.push_back(line);
     }
   }
-  std::vector<Block> blocks = {
-      Heading{2, "Bounds and claims"},
-      Paragraph{
-          "Each statement was tested on every subject (a kv head, a stream, or the whole trace). Claims of papers are tested "
-          "in both directions: supported or contradicted where one is significant at 5 %, else undecided; untestable where "
-          "there are no data. Theorems, identities and costs are violated (a fault) where the data refute them; otherwise they "
-          "hold, with margin where the interval of the failure probability lies below the allowed one; they are vacuous where "
-          "the bound says no more than the trivial one."}};
+  std::vector<Block> blocks = {Heading{2, "Bounds and claims"},
+                               Paragraph{"Each statement was tested on every subject (a kv head, a stream, or the "
+                                         "whole trace). Claims of papers are tested "
+                                         "in both directions: supported or contradicted where one is significant at 5 "
+                                         "%, else undecided; untestable where "
+                                         "there are no data. Theorems, identities and costs are violated (a fault) "
+                                         "where the data refute them; otherwise they "
+                                         "hold, with margin where the interval of the failure probability lies below "
+                                         "the allowed one; they are vacuous where "
+                                         "the bound says no more than the trivial one."}};
   for (const bool claims : {true, false}) {
     std::vector<CheckLine> part;
     std::ranges::copy_if(lines, std::back_inserter(part),

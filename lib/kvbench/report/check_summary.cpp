@@ -12,9 +12,10 @@
 namespace kvbench {
 namespace {
 
-constexpr std::array statement_verdicts = {Verdict::holds_with_margin, Verdict::holds, Verdict::violated, Verdict::vacuous,
-                                           Verdict::not_applicable};
-constexpr std::array claim_verdicts = {Verdict::supported, Verdict::contradicted, Verdict::undecided, Verdict::untestable};
+constexpr std::array statement_verdicts = {Verdict::holds_with_margin, Verdict::holds, Verdict::violated,
+                                           Verdict::vacuous, Verdict::not_applicable};
+constexpr std::array claim_verdicts = {Verdict::supported, Verdict::contradicted, Verdict::undecided,
+                                       Verdict::untestable};
 
 /// The rows of one claim that have verdicts of one kind.
 struct ClaimRows {
@@ -114,8 +115,8 @@ std::string contradicted_text(const std::vector<ClaimRows>& claims) {
   for (const ClaimRows& claim : claims) {
     const auto first = std::ranges::find(claim.rows, Verdict::contradicted, &CheckRow::verdict);
     if (first == claim.rows.end()) continue;
-    out += fmt::format("  {}: {} of {} rows, first {}\n", claim.id, claim.count(Verdict::contradicted), claim.rows.size(),
-                       row_text(**first));
+    out += fmt::format("  {}: {} of {} rows, first {}\n", claim.id, claim.count(Verdict::contradicted),
+                       claim.rows.size(), row_text(**first));
   }
   return out;
 }
@@ -130,7 +131,8 @@ std::string remedy(const ClaimRows& claim) {
     units = std::max(units, row->units);
     if (!std::isnan(row->units_needed)) needed.push_back(row->units_needed);
   }
-  if (needed.empty()) return units > 0 ? fmt::format("more than {} independent units", units) : "more independent units";
+  if (needed.empty())
+    return units > 0 ? fmt::format("more than {} independent units", units) : "more independent units";
   const double median = quantile(needed, 0.5);
   if (median > too_many * static_cast<double>(std::max<Index>(1, units)))
     return "a larger effect: the measured one is nearly 0";
@@ -146,13 +148,15 @@ std::string undecided_text(const std::vector<ClaimRows>& claims) {
     }
     const auto untestable = std::ranges::find(claim.rows, Verdict::untestable, &CheckRow::verdict);
     if (untestable == claim.rows.end()) continue;
-    out += fmt::format("  {}: {} of {} rows untestable: {}\n", claim.id, claim.count(Verdict::untestable), claim.rows.size(),
-                       (*untestable)->text);
+    out += fmt::format("  {}: {} of {} rows untestable: {}\n", claim.id, claim.count(Verdict::untestable),
+                       claim.rows.size(), (*untestable)->text);
   }
   return out;
 }
 
-std::string section(const std::string& title, const std::string& text) { return text.empty() ? "" : title + "\n" + text; }
+std::string section(const std::string& title, const std::string& text) {
+  return text.empty() ? "" : title + "\n" + text;
+}
 
 }  // namespace
 

@@ -53,7 +53,8 @@ Axis value_axis(const std::vector<ClaimPoint>& points, const std::string& title)
 ChartLine line_of(const std::vector<ClaimPoint>& points, const std::string& place, const std::string& name, int style) {
   const std::size_t bracket = name.find('[');
   const bool params = bracket != std::string::npos && name.ends_with(']') && name.find(" / ") == std::string::npos;
-  ChartLine line{.name = params ? name.substr(0, bracket) : name, .detail = params ? name.substr(bracket) : "", .style = style};
+  ChartLine line{
+      .name = params ? name.substr(0, bracket) : name, .detail = params ? name.substr(bracket) : "", .style = style};
   for (const ClaimPoint& p : points) {
     if (p.place != place || p.line != name) continue;
     line.points.push_back({position_of(p.budget), p.value, p.lo, p.hi,
@@ -66,12 +67,18 @@ ChartLine line_of(const std::vector<ClaimPoint>& points, const std::string& plac
 /// One drawing per place, with the same axes.
 Figure figure_of(const std::vector<ClaimPoint>& points, const std::string& what, const std::string& caption) {
   Figure figure{.title = what + " against budget", .caption = caption};
-  figure.numbers = {
-      .title = "Numbers", .columns = {{"place"}, {"line"}, {"budget"}, {what, true}}, .rows = {}, .folded = true, .merged = 2};
+  figure.numbers = {.title = "Numbers",
+                    .columns = {{"place"}, {"line"}, {"budget"}, {what, true}},
+                    .rows = {},
+                    .folded = true,
+                    .merged = 2};
   const std::vector<std::string> lines = distinct_texts(points, &ClaimPoint::line);
   for (const std::string& place : distinct_texts(points, &ClaimPoint::place)) {
-    LineChart chart{
-        .title = place, .description = figure.title, .x = budget_axis(points), .y = value_axis(points, what), .apart = true};
+    LineChart chart{.title = place,
+                    .description = figure.title,
+                    .x = budget_axis(points),
+                    .y = value_axis(points, what),
+                    .apart = true};
     for (std::size_t i = 0; i < lines.size(); ++i) {
       chart.lines.push_back(line_of(points, place, lines[i], static_cast<int>(i)));
       if (chart.lines.back().points.empty()) chart.lines.pop_back();

@@ -13,7 +13,8 @@ namespace {
 /// A value of the result; empty where there is none.
 template <class F>
 auto of_result(F value) {
-  return [value](const ClaimRow& row) { return row.result == nullptr ? std::string() : value_text(value(*row.result)); };
+  return
+      [value](const ClaimRow& row) { return row.result == nullptr ? std::string() : value_text(value(*row.result)); };
 }
 
 /// Columns of comparisons that mean something else here, or that claims do not have.
@@ -32,7 +33,8 @@ std::vector<Column<ClaimRow>> make_columns() {
       {"claim", "what the paper claims", [](const ClaimRow& r) { return r.claim->claim.text; }},
       {"claim_verdict", "verdict on the claim over all its rows: supported, contradicted, undecided or untestable",
        [](const ClaimRow& r) { return value_text(r.claim->verdict); }},
-      {"relation", "what the claim says of two configurations", of_result([](const RelationResult& r) { return r.relation; })},
+      {"relation", "what the claim says of two configurations",
+       of_result([](const RelationResult& r) { return r.relation; })},
       {"verdict", "verdict on the relation here", of_result([](const RelationResult& r) { return r.verdict; })},
       {"reason", "why it cannot be tested, or a note", reason_of},
       {"metric", "metric of the claim", of_result([](const RelationResult& r) { return r.comparison.metric.name; })},
@@ -41,8 +43,8 @@ std::vector<Column<ClaimRow>> make_columns() {
   };
   for (const Column<Comparison>& column : compare_columns()) {
     if (is_left_out(column)) continue;
-    columns.push_back(
-        {column.key, column.doc, of_result([text = column.text](const RelationResult& r) { return text(r.comparison); })});
+    columns.push_back({column.key, column.doc,
+                       of_result([text = column.text](const RelationResult& r) { return text(r.comparison); })});
   }
   columns.push_back(version_column<ClaimRow>());
   columns.push_back(commit_column<ClaimRow>());

@@ -34,8 +34,8 @@ bool several_sources(std::span<const Comparison> rows) {
 
 /// Header and rows of the short tables.
 TextRows brief_comparisons(std::span<const Comparison> rows) {
-  TextRows out = {
-      {"group", "a", "budget", "b", "budget", "mean a", "mean b", "a - b", "95% interval", "p", "adjusted", "verdict", "note"}};
+  TextRows out = {{"group", "a", "budget", "b", "budget", "mean a", "mean b", "a - b", "95% interval", "p", "adjusted",
+                   "verdict", "note"}};
   const bool several = several_sources(rows);
   for (const Comparison& r : rows) {
     std::vector<std::string> cells = {place_text(r, several), r.a, r.budget_a, r.b, r.budget_b};
@@ -100,16 +100,19 @@ std::span<const Column<Comparison>> compare_columns() {
        where_compared([](const Comparison& r) { return r.ratio(); })},
       {"ratio_lo", "lower end of its 95 % bootstrap interval; empty where there are fewer than two units",
        where_compared([](const Comparison& r) { return r.ratio_interval.lo; })},
-      {"ratio_hi", "upper end of this interval", where_compared([](const Comparison& r) { return r.ratio_interval.hi; })},
+      {"ratio_hi", "upper end of this interval",
+       where_compared([](const Comparison& r) { return r.ratio_interval.hi; })},
       {"p_value", "two-sided p-value of the data, if a and b were equal on average", of_test(&PairedTest::p_value)},
       {"p_adjusted", "p_value adjusted by Holm over the call",
        where_compared([](const Comparison& r) { return r.p_adjusted; })},
       {"p_least", "smallest p_value that this number of units can give", of_test(&PairedTest::p_least)},
       {"family", "hypotheses that Holm counted", text_of(&Comparison::family)},
-      {"pairs", "number of (query, query head, seed) triples, or of documents, with both values", text_of(&Comparison::pairs)},
+      {"pairs", "number of (query, query head, seed) triples, or of documents, with both values",
+       text_of(&Comparison::pairs)},
       {"left_out", "number of triples or documents to which the metric does not apply", text_of(&Comparison::left_out)},
       {"blocks",
-       "number of independent units: blocks of 16 neighbouring queries, where all heads of a prompt share a block; documents "
+       "number of independent units: blocks of 16 neighbouring queries, where all heads of a prompt share a block; "
+       "documents "
        "for tables of kveval",
        of_test(&PairedTest::blocks)},
       {"seeds", "number of pairs of seeds; empty where neither configuration uses random numbers",
@@ -137,8 +140,8 @@ std::string compare_summary(std::span<const Comparison> rows) {
   const bool one_pair = a != "a" && b != "b";
   if (a == b) a = "a", b = "b";  // two budgets of one configuration
   const std::size_t family = rows.empty() ? 0 : rows.front().family;
-  return fmt::format("{} is better in {} of {} {}, {} in {}, {} not distinguishable{}; Holm over {} {} at 5 %.\n", a, count[0],
-                     rows.size(), one_pair ? "groups" : "comparisons", b, count[1], count[2],
+  return fmt::format("{} is better in {} of {} {}, {} in {}, {} not distinguishable{}; Holm over {} {} at 5 %.\n", a,
+                     count[0], rows.size(), one_pair ? "groups" : "comparisons", b, count[1], count[2],
                      count[3] > 0 ? fmt::format(", {} skipped", count[3]) : "", family,
                      family == 1 ? "hypothesis" : "hypotheses");
 }

@@ -98,20 +98,22 @@ LineChart chart_of(const std::vector<Series>& all, const PlottedCost& cost) {
 }  // namespace
 
 Figure cost_figure(const std::vector<Series>& all, const std::string& title) {
-  Figure figure{.title = title,
-                .drawings = {},
-                .caption = fmt::format(
-                    "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds; bars: its 95 % interval. "
-                    "Strong line: the rows that no other row beats by a lower error at no more than {} times the bytes. "
-                    "Coloured: their methods, and those not distinguishable from the best of a budget; grey rings: all "
-                    "other methods; grey crosses: references. Triangles at an edge: values outside the axis.",
-                    equal_cost),
-                .numbers = {}};
+  Figure figure{
+      .title = title,
+      .drawings = {},
+      .caption = fmt::format(
+          "Mean of |z - z*| / |z*| over all queries, heads, layers and seeds; bars: its 95 % interval. "
+          "Strong line: the rows that no other row beats by a lower error at no more than {} times the bytes. "
+          "Coloured: their methods, and those not distinguishable from the best of a budget; grey rings: all "
+          "other methods; grey crosses: references. Triangles at an edge: values outside the axis.",
+          equal_cost),
+      .numbers = {}};
   double height = 0;
   std::vector<LineChart> charts;
   for (const PlottedCost& cost : plotted_costs) {
     charts.push_back(chart_of(all, cost));
-    const bool points = std::ranges::any_of(charts.back().lines, [](const ChartLine& line) { return !line.points.empty(); });
+    const bool points =
+        std::ranges::any_of(charts.back().lines, [](const ChartLine& line) { return !line.points.empty(); });
     if (!points) charts.pop_back();
   }
   for (const LineChart& chart : charts) height = std::max(height, chart.plot_height);

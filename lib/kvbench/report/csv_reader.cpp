@@ -59,7 +59,8 @@ class Scanner {
     std::string field(text_.substr(at_, end - at_));
     at_ = end;
     if (!done() && text_[at_] == '"')
-      throw Error("{}:{}: a quote inside an unquoted field; quote the field and double the quotes inside it", file_, line_);
+      throw Error("{}:{}: a quote inside an unquoted field; quote the field and double the quotes inside it", file_,
+                  line_);
     return field;
   }
 
@@ -121,8 +122,11 @@ template <class F>
 CsvTable scan(std::string_view text, const std::string& file, F take) {
   if (text.empty()) throw Error("{}: the file is empty; was the run that should write it interrupted?", file);
   check_text(text, file);
-  CsvTable table{
-      .file = file, .name = printable(std::filesystem::path(file).filename().string()), .columns = {}, .rows = {}, .index = {}};
+  CsvTable table{.file = file,
+                 .name = printable(std::filesystem::path(file).filename().string()),
+                 .columns = {},
+                 .rows = {},
+                 .index = {}};
   Scanner scanner(text, file);
   add_header(table, scanner.header());
   if (scanner.done()) throw Error("{}: has a header but no rows; there is nothing to report", file);

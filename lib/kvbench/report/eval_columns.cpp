@@ -21,7 +21,9 @@ auto where_passed(F value) {
 /// The same of rows over all layers.
 template <class F>
 auto over_layers(F value) {
-  return [value](const EvalRecord& r) { return r.status == Status::ok && !r.layer ? value_text(std::invoke(value, r)) : ""; };
+  return [value](const EvalRecord& r) {
+    return r.status == Status::ok && !r.layer ? value_text(std::invoke(value, r)) : "";
+  };
 }
 
 class EvalColumns {
@@ -36,7 +38,8 @@ class EvalColumns {
   }
   void estimate(const std::string& key, const std::string& doc, Estimate EvalRecord::*value) {
     const auto part = [&](const std::string& name, const std::string& what, double Estimate::*field) {
-      list.push_back({name, what, over_layers([value, field](const EvalRecord& r) { return r.*value.*field; }), "number"});
+      list.push_back(
+          {name, what, over_layers([value, field](const EvalRecord& r) { return r.*value.*field; }), "number"});
     };
     part(key, doc, &Estimate::mean);
     const std::string interval = fmt::format("end of the 95 % bootstrap interval of {} over documents and seeds", key);
@@ -60,7 +63,8 @@ void add_eval_identity(EvalColumns& c) {
       {"context_tokens", "tokens of the context, which is compressed", text_of(&EvalRecord::context_tokens), "integer",
        "tokens"},
       {"inject",
-       "where outputs of the method replace those of the model: in all layers, in one, in all up to one (upto), in none",
+       "where outputs of the method replace those of the model: in all layers, in one, in all up to one (upto), in "
+       "none",
        [](const EvalRecord& r) { return std::string(name_of(r.injection.mode)); }, "text"},
       {"inject_layer", "the layer of one and upto",
        [](const EvalRecord& r) { return r.injection.layer < 0 ? "" : value_text(r.injection.layer); }, "integer"},
@@ -70,15 +74,16 @@ void add_eval_identity(EvalColumns& c) {
       {"params", "parameters that differ from their defaults", text_of(&EvalRecord::params), "text"},
       {"budget", "budget as given", text_of(&EvalRecord::budget), "text"},
       {"status", "ok, skipped, failed or infeasible", text_of(&EvalRecord::status), "text"},
-      {"reason", "why the row is not ok, which passes are missing, and notes of the method", text_of(&EvalRecord::reason),
-       "text"},
+      {"reason", "why the row is not ok, which passes are missing, and notes of the method",
+       text_of(&EvalRecord::reason), "text"},
   };
 }
 
 void add_eval_sizes(EvalColumns& c) {
   c.count("documents", "documents behind the row", &EvalRecord::documents);
   c.count("seeds", "seeds behind the row", &EvalRecord::seeds);
-  c.count("scored", "predicted tokens that are counted (answers, or all of tasks without questions)", &EvalRecord::tokens);
+  c.count("scored", "predicted tokens that are counted (answers, or all of tasks without questions)",
+          &EvalRecord::tokens);
   c.count("scored_key", "of these, key tokens: their nll rises by at least 2 without the distant context",
           &EvalRecord::key_tokens);
   c.count("answers", "answers, of tasks with exact match", &EvalRecord::answers);
@@ -86,7 +91,8 @@ void add_eval_sizes(EvalColumns& c) {
     c.list.push_back({key, doc, over_layers(value), "number", "tokens"});
   };
   tokens("budget_tokens", "the budget in tokens", &EvalRecord::budget_tokens);
-  tokens("kept_tokens", "entries that answer a query, without those that the harness keeps exactly", &EvalRecord::kept_tokens);
+  tokens("kept_tokens", "entries that answer a query, without those that the harness keeps exactly",
+         &EvalRecord::kept_tokens);
   c.bytes("kv_bytes", "keys and values held, mean per kv head", [](const EvalRecord& r) { return r.bytes.kv; });
   c.bytes("meta_bytes", "weights, counts, ids, centroids, bounds held, mean per kv head",
           [](const EvalRecord& r) { return r.bytes.meta; });
@@ -101,13 +107,17 @@ void add_eval_sizes(EvalColumns& c) {
 void add_damage(EvalColumns& c) {
   c.estimate("kl_mean", "KL(full || compressed) of the next token, mean over the scored tokens, nats", &EvalRecord::kl);
   c.number("kl_p99", "99 % quantile of KL over the scored tokens", &EvalRecord::kl_p99);
-  c.estimate("top1", "share of scored tokens whose most probable token is the one of the full cache", &EvalRecord::same_top);
-  c.number("nll_full", "negative log-likelihood of the true tokens with the full cache, mean, nats", &EvalRecord::nll_full);
+  c.estimate("top1", "share of scored tokens whose most probable token is the one of the full cache",
+             &EvalRecord::same_top);
+  c.number("nll_full", "negative log-likelihood of the true tokens with the full cache, mean, nats",
+           &EvalRecord::nll_full);
   c.number("nll", "the same with the compressed cache", &EvalRecord::nll);
   c.estimate("nll_diff", "nll - nll_full", &EvalRecord::nll_difference);
-  c.estimate("ppl_ratio", "perplexity of the compressed cache / of the full one, exp(nll_diff)", &EvalRecord::perplexity_ratio);
+  c.estimate("ppl_ratio", "perplexity of the compressed cache / of the full one, exp(nll_diff)",
+             &EvalRecord::perplexity_ratio);
   c.number("key_nll_full", "nll_full of the key tokens", &EvalRecord::key_nll_full);
-  c.number("key_nll", "nll of the key tokens; its exponential is the key-token perplexity (LongPPL)", &EvalRecord::key_nll);
+  c.number("key_nll", "nll of the key tokens; its exponential is the key-token perplexity (LongPPL)",
+           &EvalRecord::key_nll);
   c.estimate("key_nll_diff", "key_nll - key_nll_full", &EvalRecord::key_nll_difference);
   c.number("match_full", "exact match: share of answers all of whose tokens are the most probable ones, full cache",
            &EvalRecord::match_full);
@@ -126,11 +136,13 @@ void add_tests(EvalColumns& c) {
            &EvalRecord::nll_equal_p);
   c.number("nll_margin", "margin of the equivalence test of nll, nats", &EvalRecord::nll_margin);
   c.number("match_margin", "margin of the equivalence test of match", &EvalRecord::match_margin);
-  c.list.push_back({"nll_verdict", "no difference, worse, better, undecided, or cannot discriminate (see verdict_reason)",
+  c.list.push_back({"nll_verdict",
+                    "no difference, worse, better, undecided, or cannot discriminate (see verdict_reason)",
                     over_layers([](const EvalRecord& r) { return std::string(name_of(r.nll_verdict)); }), "text"});
   c.list.push_back({"match_verdict", "the same of exact match",
                     over_layers([](const EvalRecord& r) { return std::string(name_of(r.match_verdict)); }), "text"});
-  c.list.push_back({"verdict_reason", "why the task cannot discriminate", text_of(&EvalRecord::verdict_reason), "text"});
+  c.list.push_back(
+      {"verdict_reason", "why the task cannot discriminate", text_of(&EvalRecord::verdict_reason), "text"});
 }
 
 void add_errors(EvalColumns& c) {
@@ -138,11 +150,13 @@ void add_errors(EvalColumns& c) {
     c.list.push_back({key, doc, where_passed(value), "number"});
   };
   add("drift",
-      "|h - h_full| / |h_full| of the hidden state after the layer (of rows over all layers: after the last one), mean over "
+      "|h - h_full| / |h_full| of the hidden state after the layer (of rows over all layers: after the last one), mean "
+      "over "
       "tokens",
       &EvalRecord::drift);
   add("residual_err",
-      "|a - a*| / |residual stream|: a, what attention adds to it after W_O and, where the model has one, a norm; a*, the same "
+      "|a - a*| / |residual stream|: a, what attention adds to it after W_O and, where the model has one, a norm; a*, "
+      "the same "
       "of the "
       "exact output at the model's current state; mean over tokens and layers",
       &EvalRecord::residual);
@@ -165,8 +179,8 @@ std::vector<EvalColumn> make_eval_columns() {
   c.list.push_back(version_column<EvalRecord>("text"));
   c.list.push_back(commit_column<EvalRecord>("text"));
   c.list.push_back({"isa", "instruction set of the kernels", text_of(&EvalRecord::isa), "text"});
-  c.list.push_back({"pass_s", "time of the pass of a document with this configuration, mean", over_layers(&EvalRecord::seconds),
-                    "number", "s", true});
+  c.list.push_back({"pass_s", "time of the pass of a document with this configuration, mean",
+                    over_layers(&EvalRecord::seconds), "number", "s", true});
   return c.list;
 }
 

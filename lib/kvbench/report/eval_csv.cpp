@@ -48,7 +48,8 @@ EvalCsv::EvalCsv(std::string path, const DamageMetric& metric) : TableResults(st
   if (!documents) throw Error("{}: has no rows per document; run kveval with --per-document.", path_);
   if (values_.empty()) {
     throw Error(
-        "{}: all rows per document are of --inject none, which leaves the output as it is; there is nothing to compare.",
+        "{}: all rows per document are of --inject none, which leaves the output as it is; there is nothing to "
+        "compare.",
         path_);
   }
 }

@@ -20,7 +20,8 @@ namespace {
 /// The rows per layer of one configuration, over all documents with injection in all layers.
 using LayerRows = std::map<std::int64_t, const EvalRow*>;
 
-std::map<std::string, LayerRows> layer_rows(const EvalSection& section, const std::string& task, const std::string& budget) {
+std::map<std::string, LayerRows> layer_rows(const EvalSection& section, const std::string& task,
+                                            const std::string& budget) {
   std::map<std::string, LayerRows> out;
   for (const EvalRow& row : section.rows) {
     const bool wanted = row.task == task && row.budget == budget && row.document == "all" && row.inject == "all";
@@ -51,12 +52,14 @@ Figure growth_figure(const EvalSection& section, const std::string& budget) {
       .title = "Growth of errors with depth at a budget of " + budget,
       .drawings = {},
       .caption =
-          "Drift of the hidden state after a layer, divided by the root of the sum of squares of the errors that this and all "
+          "Drift of the hidden state after a layer, divided by the root of the sum of squares of the errors that this "
+          "and all "
           "earlier layers added to the residual stream. 1: the model passes independent errors on unchanged.",
-      .numbers = {.title = "Numbers of this figure",
-                  .columns = {{"task"}, {"method"}, {"layer", true}, {"drift", true}, {"residual_err", true}, {"growth", true}},
-                  .rows = {},
-                  .folded = true}};
+      .numbers = {
+          .title = "Numbers of this figure",
+          .columns = {{"task"}, {"method"}, {"layer", true}, {"drift", true}, {"residual_err", true}, {"growth", true}},
+          .rows = {},
+          .folded = true}};
   for (const std::string& task : section.tasks) {
     LineChart chart{.title = task,
                     .description = "Growth of errors with depth, task " + task,
@@ -133,7 +136,8 @@ void add_additivity(const EvalSection& section, const std::string& task, const s
     if (sum == single.sum.end() || std::isnan(all)) continue;
     const Additivity interval = additivity(sums, together);
     table.rows.push_back({task, name, budget, fmt::format("{}", single.by_layer.size()), short_number(sum->second),
-                          short_number(all), interval_text(sum->second / all, interval.interval.lo, interval.interval.hi)});
+                          short_number(all),
+                          interval_text(sum->second / all, interval.interval.lo, interval.interval.hi)});
   }
 }
 
@@ -199,12 +203,13 @@ std::vector<Block> depth_blocks(const EvalSection& section) {
     for (const std::string& each : section.budgets) add_additivity(section, task, each, sums);
   }
   if (!sums.rows.empty()) {
-    blocks.emplace_back(
-        Paragraph{"A ratio of 1: the damage of layers adds up, so layers can be judged one by one. Below 1: errors of layers "
-                  "reinforce each other; above 1: they overlap. Intervals are over documents."});
+    blocks.emplace_back(Paragraph{
+        "A ratio of 1: the damage of layers adds up, so layers can be judged one by one. Below 1: errors of layers "
+        "reinforce each other; above 1: they overlap. Intervals are over documents."});
     blocks.emplace_back(std::move(sums));
   }
-  if (Figure single = sensitivity_figure(section, budget); !single.drawings.empty()) blocks.emplace_back(std::move(single));
+  if (Figure single = sensitivity_figure(section, budget); !single.drawings.empty())
+    blocks.emplace_back(std::move(single));
   return blocks;
 }
 

@@ -73,13 +73,15 @@ struct DamageFigure {
 constexpr DamageFigure damage_kinds[] = {
     {"KL against bytes held", "kl_mean", "kl_mean", "KL(full || compressed), nats", Scale::log},
     {"nll against bytes held", "nll_diff", "nll_diff", "nll, difference to the full cache", Scale::linear},
-    {"Exact match against bytes held", "match_diff", "match_diff", "exact match, difference to the full cache", Scale::linear},
+    {"Exact match against bytes held", "match_diff", "match_diff", "exact match, difference to the full cache",
+     Scale::linear},
 };
 
 Axis percent_axis(const std::vector<double>& values) {
   const auto [lo, hi] = std::ranges::minmax(values);
   const double margin = std::max(1.12, std::sqrt(4 * lo / hi));  // at least a factor of four
-  Axis axis{Scale::log, lo / margin, hi * margin, log_ticks(lo / margin, hi * margin), "bytes held / bytes of the full cache"};
+  Axis axis{Scale::log, lo / margin, hi * margin, log_ticks(lo / margin, hi * margin),
+            "bytes held / bytes of the full cache"};
   for (Tick& tick : axis.ticks) tick.label += tick.label.empty() ? "" : "%";
   return axis;
 }
@@ -100,13 +102,13 @@ void finish_chart(LineChart& chart, Figure& figure) {
 std::vector<Block> damage_figures(const EvalSection& section) {
   std::vector<Block> blocks;
   for (const std::string& task : section.tasks) {
-    Figure figure{
-        .title = "Damage and cost: " + task,
-        .drawings = {},
-        .caption =
-            "Means over documents and seeds, with their 95 % bootstrap intervals over documents. KL is of the next token, on "
-            "the same tokens with the full and the compressed cache.",
-        .numbers = {}};
+    Figure figure{.title = "Damage and cost: " + task,
+                  .drawings = {},
+                  .caption =
+                      "Means over documents and seeds, with their 95 % bootstrap intervals over documents. KL is of "
+                      "the next token, on "
+                      "the same tokens with the full and the compressed cache.",
+                  .numbers = {}};
     for (const DamageFigure& kind : damage_kinds) {
       const auto y = [&](const EvalRow& row) {
         return ChartPoint{NAN, row.number(kind.column), row.number(std::string(kind.stem) + "_lo"),
@@ -130,13 +132,13 @@ std::vector<Block> damage_figures(const EvalSection& section) {
 }
 
 Figure prediction_figure(const EvalSection& section, const std::string& metric) {
-  Figure figure{
-      .title = "Attention error and damage",
-      .drawings = {},
-      .caption = fmt::format("One point per configuration, lines join the budgets of a method: {} against KL. If the metric "
-                             "predicted damage, all points would lie on one rising curve.",
-                             metric),
-      .numbers = {}};
+  Figure figure{.title = "Attention error and damage",
+                .drawings = {},
+                .caption = fmt::format(
+                    "One point per configuration, lines join the budgets of a method: {} against KL. If the metric "
+                    "predicted damage, all points would lie on one rising curve.",
+                    metric),
+                .numbers = {}};
   const std::string errors_of = error_injection(section);
   for (const std::string& task : section.tasks) {
     const std::vector<const EvalRow*> errors = section.find(task, "all", errors_of);

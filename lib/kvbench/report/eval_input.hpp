@@ -38,7 +38,8 @@ struct EvalSection {
   std::vector<std::string> tasks, budgets, methods;  ///< in order of appearance; methods with their parameters
 
   /// Rows over all layers with this task, document ("all", or "": single documents) and injection.
-  std::vector<const EvalRow*> find(const std::string& task, const std::string& document, const std::string& inject) const;
+  std::vector<const EvalRow*> find(const std::string& task, const std::string& document,
+                                   const std::string& inject) const;
   int style_of(const EvalRow& row) const;  ///< colour and marker of its method in all figures
 };
 

@@ -77,7 +77,8 @@ std::vector<MetricPrediction> predictions_of(const EvalSection& section) {
   std::vector<MetricPrediction> out;
   for (std::size_t m = 0; m < metric_count; ++m) {
     const auto metric = static_cast<Metric>(m);
-    out.push_back({std::string(name_of(metric)), doc_of_metric(metric), prediction_of(section, std::string(name_of(metric)))});
+    out.push_back(
+        {std::string(name_of(metric)), doc_of_metric(metric), prediction_of(section, std::string(name_of(metric)))});
   }
   out.push_back({residual_metric, "error of what attention adds to the residual stream, relative to the stream",
                  prediction_of(section, residual_metric)});
@@ -98,7 +99,8 @@ AnswerBlock eval_answer(const EvalSection& section, const std::vector<MetricPred
   const MetricPrediction& best = all.front();
   const Prediction& p = best.prediction;
   std::string sentence = fmt::format(
-      "Of {} attention metrics, {} predicts damage to the output best here: it orders {} of the pairs of methods at the same "
+      "Of {} attention metrics, {} predicts damage to the output best here: it orders {} of the pairs of methods at "
+      "the same "
       "budget as KL does (one half: chance)",
       all.size(), best.metric, agreement_text(p.agreement, p.agreement_interval));
   if (!std::isnan(p.spearman))
@@ -111,8 +113,9 @@ AnswerBlock eval_answer(const EvalSection& section, const std::vector<MetricPred
     answer.sentences.push_back("This is not distinguishable from chance.");
   const auto error = std::ranges::find(all, name_of(Metric::rel_err), &MetricPrediction::metric);
   if (error != all.end() && error != all.begin()) {
-    answer.sentences.push_back(fmt::format("The relative error of attention orders {} of the pairs as KL does.",
-                                           agreement_text(error->prediction.agreement, error->prediction.agreement_interval)));
+    answer.sentences.push_back(
+        fmt::format("The relative error of attention orders {} of the pairs as KL does.",
+                    agreement_text(error->prediction.agreement, error->prediction.agreement_interval)));
   }
   return answer;
 }
@@ -133,10 +136,10 @@ DocTable prediction_table(const EvalSection& section, const std::vector<MetricPr
       .sortable = true};
   for (const MetricPrediction& row : predictions) {
     const Prediction& p = row.prediction;
-    table.rows.push_back({row.metric, agreement_text(p.agreement, p.agreement_interval), range_of(p.agreement_without_one),
-                          agreement_text(p.spearman, p.spearman_interval), range_of(p.spearman_without_one),
-                          fmt::format("{}", p.pairs), fmt::format("{}", p.configurations), fmt::format("{}", p.documents),
-                          row.doc});
+    table.rows.push_back({row.metric, agreement_text(p.agreement, p.agreement_interval),
+                          range_of(p.agreement_without_one), agreement_text(p.spearman, p.spearman_interval),
+                          range_of(p.spearman_without_one), fmt::format("{}", p.pairs),
+                          fmt::format("{}", p.configurations), fmt::format("{}", p.documents), row.doc});
   }
   return table;
 }

@@ -36,8 +36,9 @@ DocTable configuration_table(const EvalSection& section) {
                  .sortable = true};
   for (const std::string& task : section.tasks) {
     for (const EvalRow* row : section.find(task, "all", "all")) {
-      table.rows.push_back({task, row->name(), row->budget, short_number(row->held), row->interval("kl_mean", "kl_mean"),
-                            short_cell(*row, "kl_p99"), row->interval("top1", "top1"), row->interval("nll_diff", "nll_diff"),
+      table.rows.push_back({task, row->name(), row->budget, short_number(row->held),
+                            row->interval("kl_mean", "kl_mean"), short_cell(*row, "kl_p99"),
+                            row->interval("top1", "top1"), row->interval("nll_diff", "nll_diff"),
                             row->interval("key_nll_diff", "key_nll_diff"), row->text("nll_verdict"),
                             short_cell(*row, "match_full"), short_cell(*row, "match"), short_cell(*row, "harmful"),
                             short_cell(*row, "beneficial"), row->text("match_verdict")});
@@ -73,7 +74,8 @@ std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<Met
   std::vector<Block> blocks = {
       Heading{2, fmt::format("Damage to the output of {}", section.model)},
       Paragraph{fmt::format(
-          "Documents of {} with contexts of {} tokens, question {} the compressed context. The methods answer all attention of "
+          "Documents of {} with contexts of {} tokens, question {} the compressed context. The methods answer all "
+          "attention of "
           "the scored tokens inside the running model; every figure is paired with the full cache on the same tokens.",
           section.text, section.context, section.question)}};
   for (Block& block : discrimination(section)) blocks.push_back(std::move(block));
@@ -82,10 +84,10 @@ std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<Met
   if (!predictions.empty()) {
     if (Figure figure = prediction_figure(section, predictions.front().metric); !figure.drawings.empty())
       blocks.emplace_back(std::move(figure));
-    blocks.emplace_back(
-        Paragraph{"Pairs: two methods at the same budget of the same task; their share that the metric puts in the same order "
-                  "as KL. Intervals are over documents; the columns 'without one method' show the range where any one method "
-                  "is left out. The best metric was chosen by the data that test it, so its figures are somewhat too good."});
+    blocks.emplace_back(Paragraph{
+        "Pairs: two methods at the same budget of the same task; their share that the metric puts in the same order "
+        "as KL. Intervals are over documents; the columns 'without one method' show the range where any one method "
+        "is left out. The best metric was chosen by the data that test it, so its figures are somewhat too good."});
     blocks.emplace_back(prediction_table(section, predictions));
   }
   for (Block& block : depth_blocks(section)) blocks.push_back(std::move(block));

@@ -74,9 +74,11 @@ std::vector<Block> head_figures(const ReplayPart& part) {
   for (const HeadErrors& errors : maps) values.insert(values.end(), errors.all.begin(), errors.all.end());
   const Extent extent = log_extent(values);
   std::string text =
-      "Error by layer and query head: open the map of a row. The maps are in ascending order of the mean error and have the "
+      "Error by layer and query head: open the map of a row. The maps are in ascending order of the mean error and "
+      "have the "
       "same colours.";
-  if (maps.size() < rows) text += fmt::format(" Of {} rows, the {} with the lowest errors have a map.", rows, maps.size());
+  if (maps.size() < rows)
+    text += fmt::format(" Of {} rows, the {} with the lowest errors have a map.", rows, maps.size());
   std::vector<Block> blocks = {Paragraph{text}};
   for (const HeadErrors& errors : maps) {
     blocks.emplace_back(Figure{.title = "Layers and heads of " + errors.name,

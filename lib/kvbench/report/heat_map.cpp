@@ -37,8 +37,8 @@ std::string cell(const HeatMap& map, const HeatRow& row, std::size_t c, double x
   std::string content = rect(x, y, width - heat_gap, heat_row_height - heat_gap, colour);
   if (map.columns.size() <= numbered_columns) {
     const std::string shown = std::isnan(value) ? "–" : cell_text(value);
-    content += svg::text(x + (width - heat_gap) / 2, y + heat_row_height / 2 + 3.5, shown, fmt::format("small t{}", colour),
-                         svg::Anchor::middle);
+    content += svg::text(x + (width - heat_gap) / 2, y + heat_row_height / 2 + 3.5, shown,
+                         fmt::format("small t{}", colour), svg::Anchor::middle);
   }
   const std::string name = row.detail.empty() ? row.name : row.name + " " + row.detail;
   return svg::group("cell", fmt::format("{}, {} {}: {}", name, map.column_title, map.columns[c], word), content);
@@ -47,7 +47,8 @@ std::string cell(const HeatMap& map, const HeatRow& row, std::size_t c, double x
 /// The nine colours with the values at their boundaries.
 std::string legend(const HeatMap& map, double left, double y) {
   std::string out;
-  for (int i = 0; i < heat_colours; ++i) out += rect(left + swatch_width * i, y, swatch_width, 10, static_cast<char>('0' + i));
+  for (int i = 0; i < heat_colours; ++i)
+    out += rect(left + swatch_width * i, y, swatch_width, 10, static_cast<char>('0' + i));
   for (const int i : {0, 3, 6, 9}) {
     const double value = map.lo * std::pow(map.hi / map.lo, i / 9.);
     out += svg::text(left + swatch_width * i, y + 23, short_number(value), "soft small", svg::Anchor::middle);
@@ -77,8 +78,8 @@ Drawing draw(const HeatMap& map) {
   const double cells = cell_width * static_cast<double>(map.columns.size());
   const double width =
       std::ceil(std::max({left + cells, left + swatch_width * heat_colours + 14, text_width(map.title, 14)})) + 2;
-  std::string out =
-      svg::text(0, 15, map.title, "head") + svg::text(left - 8, heat_top - 6, map.column_title, "soft small", svg::Anchor::end);
+  std::string out = svg::text(0, 15, map.title, "head") +
+                    svg::text(left - 8, heat_top - 6, map.column_title, "soft small", svg::Anchor::end);
   for (std::size_t c = 0; c < map.columns.size(); ++c) {
     const double x = left + cell_width * (static_cast<double>(c) + 0.5);
     out += svg::text(x, heat_top - 6, map.columns[c], "soft small", svg::Anchor::middle);

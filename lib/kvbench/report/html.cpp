@@ -35,8 +35,8 @@ std::string cell_html(const DocTable& table, std::size_t row, std::size_t column
   std::string classes = tone_class(cell.tone);
   if (head.number) classes += classes.empty() ? "n" : " n";
   if (head.prose) classes += classes.empty() ? "p" : " p";
-  const std::string attributes =
-      (classes.empty() ? "" : fmt::format(" class=\"{}\"", classes)) + (span > 1 ? fmt::format(" rowspan=\"{}\"", span) : "");
+  const std::string attributes = (classes.empty() ? "" : fmt::format(" class=\"{}\"", classes)) +
+                                 (span > 1 ? fmt::format(" rowspan=\"{}\"", span) : "");
   const std::string key = cell.key.empty() ? "" : fmt::format(" data-v=\"{}\"", escape_xml(cell.key));
   const char* tag = column == 0 ? "th" : "td";
   const char* scope = column > 0 ? "" : span > 1 ? " scope=\"rowgroup\"" : " scope=\"row\"";
@@ -66,8 +66,8 @@ std::string rows_html(const DocTable& table) {
 std::string table_html(const DocTable& table, bool titled) {
   const std::string title = escape_xml(table.title);
   std::string out = titled ? fmt::format("<p class=\"title\">{}</p>\n", title) : "";
-  out += fmt::format("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table{}>\n<thead><tr>", title,
-                     table.sortable ? " class=\"sortable\"" : "");
+  out += fmt::format("<div class=\"box\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table{}>\n<thead><tr>",
+                     title, table.sortable ? " class=\"sortable\"" : "");
   for (const TableColumn& column : table.columns)
     out += fmt::format("<th scope=\"col\"{}>{}</th>", column.number ? " class=\"n\"" : "", escape_xml(column.title));
   return out + "</tr></thead>\n" + rows_html(table) + "</table>\n</div>\n";
@@ -96,12 +96,14 @@ std::string drawings_html(const Figure& figure) {
         escape_xml(figure.title), shrunk, most, drawing.svg);
   }
   return fmt::format(
-      "<div class=\"drawings\" style=\"grid-template-columns:repeat(auto-fill,minmax(min(100%,{}px),1fr))\">\n{}</div>\n",
+      "<div class=\"drawings\" "
+      "style=\"grid-template-columns:repeat(auto-fill,minmax(min(100%,{}px),1fr))\">\n{}</div>\n",
       least, boxes);
 }
 
 std::string answer_html(const AnswerBlock& answer) {
-  std::string out = fmt::format("<section class=\"answer\">\n<p class=\"scope\">{}</p>\n<ul>\n", escape_xml(answer.scope));
+  std::string out =
+      fmt::format("<section class=\"answer\">\n<p class=\"scope\">{}</p>\n<ul>\n", escape_xml(answer.scope));
   for (const std::string& sentence : answer.sentences) out += fmt::format("<li>{}</li>\n", escape_xml(sentence));
   return out + "</ul>\n</section>\n";
 }
@@ -123,7 +125,8 @@ struct HtmlWriter {
     if (!figure.folded) body += fmt::format("<p class=\"title\">{}</p>\n", escape_xml(figure.title));
     body += drawings_html(figure);
     if (!figure.caption.empty()) body += fmt::format("<figcaption>{}</figcaption>\n", escape_xml(figure.caption));
-    if (!figure.numbers.columns.empty()) body += folded_html(counted(figure.numbers), table_html(figure.numbers, false));
+    if (!figure.numbers.columns.empty())
+      body += folded_html(counted(figure.numbers), table_html(figure.numbers, false));
     body += "</figure>\n";
     out += figure.folded ? folded_html(figure.title, body) : body;
   }
@@ -136,7 +139,8 @@ std::string contents(const Document& document) {
     const auto* heading = std::get_if<Heading>(&block);
     if (heading == nullptr) continue;
     ++number;
-    if (heading->level == 2) out += fmt::format("<li><a href=\"#s{}\">{}</a></li>\n", number, escape_xml(heading->text));
+    if (heading->level == 2)
+      out += fmt::format("<li><a href=\"#s{}\">{}</a></li>\n", number, escape_xml(heading->text));
   }
   return out + "</ul>\n</nav>\n";
 }
@@ -148,7 +152,8 @@ std::string html(const Document& document) {
   for (const Block& block : document.blocks) std::visit(writer, block);
   const std::string title = escape_xml(document.title);
   std::string out = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" "
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
+      "http-equiv=\"Content-Security-Policy\" "
       "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n"
@@ -157,8 +162,8 @@ std::string html(const Document& document) {
   if (!document.description.empty()) out += fmt::format("<p>{}</p>\n", escape_xml(document.description));
   for (const AnswerBlock& answer : document.answers) out += answer_html(answer);
   out += "</header>\n" + contents(document) + "<main>\n" + writer.out + "</main>\n";
-  return out + fmt::format("<footer>{}</footer>\n<script>\n{}</script>\n</body>\n</html>\n", escape_xml(document.made_by),
-                           html_script());
+  return out + fmt::format("<footer>{}</footer>\n<script>\n{}</script>\n</body>\n</html>\n",
+                           escape_xml(document.made_by), html_script());
 }
 
 }  // namespace kvbench

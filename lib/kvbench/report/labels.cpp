@@ -29,7 +29,8 @@ std::vector<double> spread_labels(std::span<const LabelSlot> slots, double top, 
     while (!blocks.empty() && blocks.back().top() + blocks.back().height > block.top()) {
       const LabelBlock above = blocks.back();
       blocks.pop_back();
-      block = {above.sum + block.sum - block.count * above.height, above.count + block.count, above.height + block.height};
+      block = {above.sum + block.sum - block.count * above.height, above.count + block.count,
+               above.height + block.height};
     }
     blocks.push_back(block);
   }

@@ -32,7 +32,8 @@ std::vector<std::string> layers_of(const std::vector<Series>& all) {
   return layers;
 }
 
-const ReplayRow* find_row(const std::vector<const ReplayRow*>& rows, const std::string& budget, const std::string* layer) {
+const ReplayRow* find_row(const std::vector<const ReplayRow*>& rows, const std::string& budget,
+                          const std::string* layer) {
   const auto at = std::ranges::find_if(
       rows, [&](const ReplayRow* r) { return r->budget == budget && (layer == nullptr || r->layer == *layer); });
   return at == rows.end() ? nullptr : *at;
@@ -52,8 +53,8 @@ std::vector<const Series*> ranked(const std::vector<Series>& all, const std::str
   return order;
 }
 
-HeatMap map_of(const std::vector<const Series*>& order, const std::string& budget, const std::vector<std::string>& layers,
-               Extent extent) {
+HeatMap map_of(const std::vector<const Series*>& order, const std::string& budget,
+               const std::vector<std::string>& layers, Extent extent) {
   HeatMap map{.title = fmt::format("budget {}", budget),
               .description = "Mean relative error by method and layer",
               .columns = layers,
@@ -113,17 +114,18 @@ std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vect
   const auto figure = [&](std::span<const std::string> shown, std::string title, bool folded) {
     Figure f{.title = std::move(title),
              .drawings = {},
-             .caption =
-                 fmt::format("Mean relative error. Rows are in ascending order of the error over all layers at {}. The colour "
-                             "scale is logarithmic; values outside it have the colour of its end. A dash: no row, or a row "
-                             "that is not ok.",
-                             middle),
+             .caption = fmt::format(
+                 "Mean relative error. Rows are in ascending order of the error over all layers at {}. The colour "
+                 "scale is logarithmic; values outside it have the colour of its end. A dash: no row, or a row "
+                 "that is not ok.",
+                 middle),
              .numbers = layer_numbers(order, shown, layers),
              .folded = folded};
     for (const std::string& budget : shown) f.drawings.push_back(draw(map_of(order, budget, layers, extent)));
     return f;
   };
-  if (budgets.size() <= most_maps && layers.size() <= layers_of_narrow_map) return {figure(budgets, "Error by layer", false)};
+  if (budgets.size() <= most_maps && layers.size() <= layers_of_narrow_map)
+    return {figure(budgets, "Error by layer", false)};
   std::vector<Block> blocks = {figure({&middle, 1}, fmt::format("Error by layer at a budget of {}", middle), false)};
   for (const std::string& budget : budgets) {
     if (budget != middle)

@@ -12,7 +12,8 @@
 namespace kvbench {
 namespace {
 
-constexpr double plot_left = 46, plot_heading = 20, plot_bottom = 44, leader_length = 30, name_height = 15, detail_height = 13;
+constexpr double plot_left = 46, plot_heading = 20, plot_bottom = 44, leader_length = 30, name_height = 15,
+                 detail_height = 13;
 constexpr int ring = 3, cross = 6;  // markers of beaten lines and of references
 constexpr std::size_t detail_characters = 26, many_points = 24;
 
@@ -58,7 +59,8 @@ class Plot {
     for (const ChartLine& line : c_.lines) {
       if (line.role == LineRole::context || std::ranges::none_of(line.points, drawable)) continue;
       Label label{.line = &line, .details = wrap_params(line.detail, detail_characters)};
-      if (line.points.size() <= many_points) std::ranges::move(beyond_axis(c_.y, line), std::back_inserter(label.details));
+      if (line.points.size() <= many_points)
+        std::ranges::move(beyond_axis(c_.y, line), std::back_inserter(label.details));
       widest = std::max(widest, label.width());
       labels_.push_back(std::move(label));
     }
@@ -166,7 +168,8 @@ class Plot {
         if (drawable(p)) out += svg::group("point", p.tip, mark(line, p));
       }
     }
-    return svg::group(line.role == LineRole::shown || line.tinted ? svg::colour(line.style) : "grey", "", out, name_of(line));
+    return svg::group(line.role == LineRole::shown || line.tinted ? svg::colour(line.style) : "grey", "", out,
+                      name_of(line));
   }
 
   std::string names() {
@@ -188,9 +191,9 @@ class Plot {
   std::string name(const Label& label, double centre) const {
     const bool shown = label.line->role == LineRole::shown;
     const double first = centre - label.height() / 2 + name_height / 2, x = right_ + leader_length;
-    std::string lead =
-        fmt::format("<path d=\"M{} {}L{} {}L{} {}\" class=\"leader\"/>\n", svg::px(label.x + 5), svg::px(label.y),
-                    svg::px(right_ + 6), svg::px(label.x > right_ - 12 ? label.y : first), svg::px(x - 10), svg::px(first));
+    std::string lead = fmt::format("<path d=\"M{} {}L{} {}L{} {}\" class=\"leader\"/>\n", svg::px(label.x + 5),
+                                   svg::px(label.y), svg::px(right_ + 6),
+                                   svg::px(label.x > right_ - 12 ? label.y : first), svg::px(x - 10), svg::px(first));
     lead += svg::marker(marker_of(*label.line), x - 8, first);
     std::string out = svg::group(shown ? svg::colour(label.line->style) : "grey", "", lead);
     out += svg::text(x, first + 4, label.line->name, shown ? "" : "soft");

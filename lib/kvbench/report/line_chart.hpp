@@ -37,8 +37,8 @@ struct LineChart {
   Axis x, y;
   std::vector<ChartLine> lines;
   std::vector<ChartPoint> frontier;  ///< joined by a strong line behind all others
-  bool apart = false;                ///< lines share their x values: shift them slightly so that intervals do not overlap
-  double width = 456;                ///< px
+  bool apart = false;  ///< lines share their x values: shift them slightly so that intervals do not overlap
+  double width = 456;  ///< px
   double plot_height = 250;
 };
 

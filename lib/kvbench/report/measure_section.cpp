@@ -105,14 +105,15 @@ Drawing layer_drawing(const MeasureSeries& m, const std::string& layer) {
 DocTable measure_numbers(const MeasureSeries& m) {
   DocTable table{
       .title = "Numbers of this figure",
-      .columns = {{"layer"}, {"array"}, {"x", true}, {"mean", true}, {"smallest", true}, {"largest", true}, {"heads", true}},
+      .columns =
+          {{"layer"}, {"array"}, {"x", true}, {"mean", true}, {"smallest", true}, {"largest", true}, {"heads", true}},
       .rows = {},
       .folded = true};
   for (const std::string& layer : m.layers.list()) {
     for (const std::string& array : m.arrays.list()) {
       for (const auto& [x, s] : curve_of(m, layer, array))
-        table.rows.push_back({layer, array, fmt::format("{}", x), fmt::format("{}", s.sum / s.count), fmt::format("{}", s.lo),
-                              fmt::format("{}", s.hi), fmt::format("{}", s.count)});
+        table.rows.push_back({layer, array, fmt::format("{}", x), fmt::format("{}", s.sum / s.count),
+                              fmt::format("{}", s.lo), fmt::format("{}", s.hi), fmt::format("{}", s.count)});
     }
   }
   return table;

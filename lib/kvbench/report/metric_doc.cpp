@@ -10,8 +10,9 @@ namespace {
 std::string cache_doc(Metric metric, Metric by_tokens, int steps) {
   const std::string_view name = name_of(metric);
   if (name.ends_with("_belady")) {
-    return fmt::format("share of a step's clusters that the optimal cache would hold, with room for the clusters of {} step(s)",
-                       steps);
+    return fmt::format(
+        "share of a step's clusters that the optimal cache would hold, with room for the clusters of {} step(s)",
+        steps);
   }
   return fmt::format("share of a step's {} that the last {} step(s) also selected",
                      metric == by_tokens ? "recalled tokens in clusters" : "clusters", steps);

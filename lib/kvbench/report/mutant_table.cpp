@@ -29,7 +29,8 @@ std::span<const Column<MutantResult>> mutant_columns() {
       {"place", "place of the correct rule in the paper", of_mutant(&Mutant::place)},
       {"outcome", "caught; missed; exception: no check has to catch it", outcome},
       {"caught_by", "ids of the claims with a violated row", [](const MutantResult& r) { return joined(r.caught_by); }},
-      {"checks", "ids of the claims that ran with the fault in place", [](const MutantResult& r) { return joined(r.ran); }},
+      {"checks", "ids of the claims that ran with the fault in place",
+       [](const MutantResult& r) { return joined(r.ran); }},
       {"first", "the first violated row", text_of(&MutantResult::first)},
       {"exception", "why no check has to catch the fault", of_mutant(&Mutant::exception)},
       version_column<MutantResult>(),
@@ -45,8 +46,10 @@ std::string mutant_summary(std::span<const MutantResult> results) {
   std::string unexpected, exceptions;
   for (const MutantResult& r : results) {
     rows.push_back({r.mutant->id, r.caught_by.empty() ? outcome(r) : joined(r.caught_by), r.mutant->fault});
-    if (!r.as_expected()) unexpected += fmt::format("missed: {} ({}): {}\n", r.mutant->id, r.mutant->place, r.mutant->fault);
-    if (!r.mutant->exception.empty()) exceptions += fmt::format("exception: {}: {}\n", r.mutant->id, r.mutant->exception);
+    if (!r.as_expected())
+      unexpected += fmt::format("missed: {} ({}): {}\n", r.mutant->id, r.mutant->place, r.mutant->fault);
+    if (!r.mutant->exception.empty())
+      exceptions += fmt::format("exception: {}: {}\n", r.mutant->id, r.mutant->exception);
   }
   const auto caught = std::ranges::count_if(results, [](const MutantResult& r) { return !r.caught_by.empty(); });
   return fmt::format("{} of {} planted faults are caught by a violated row.\n", caught, results.size()) +

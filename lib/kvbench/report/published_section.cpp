@@ -122,7 +122,9 @@ DocTable number_table(const Published& p, const ReportTables& tables) {
 }
 
 TableCell verdict_cell(Verdict verdict) {
-  const Tone tone = verdict == Verdict::contradicted ? Tone::bad : verdict == Verdict::supported ? Tone::plain : Tone::dim;
+  const Tone tone = verdict == Verdict::contradicted ? Tone::bad
+                    : verdict == Verdict::supported  ? Tone::plain
+                                                     : Tone::dim;
   return {std::string(name_of(verdict)), tone};
 }
 

@@ -10,7 +10,8 @@ namespace kvbench {
 namespace {
 
 /// The columns that identify a place.
-constexpr const char* place_columns[] = {"run", "trace", "sha256", "model", "prompt", "device", "protocol", "layer", "head"};
+constexpr const char* place_columns[] = {"run",    "trace",    "sha256", "model", "prompt",
+                                         "device", "protocol", "layer",  "head"};
 
 }  // namespace
 
@@ -20,20 +21,23 @@ QueryCsv::QueryCsv(std::string path, std::string_view metric)
   scan_csv(path_, [&](const CsvTable& table, const CsvRow& row) {
     for (const char* needed : {"method", "status", "query", column_.c_str()}) {
       if (!checked && !table.has(needed)) {
-        throw Error("{}: has no column '{}', so it is not a table of kvbench replay; see docs/results.md.", path_, needed);
+        throw Error("{}: has no column '{}', so it is not a table of kvbench replay; see docs/results.md.", path_,
+                    needed);
       }
     }
     checked = true;
     if (table.text(row, "query") != "all") add(table, row);
   });
   if (values_.empty()) {
-    throw Error("{}: has no rows per query; write it with --rows query, or store the results of the replay with --raw.", path_);
+    throw Error("{}: has no rows per query; write it with --rows query, or store the results of the replay with --raw.",
+                path_);
   }
   for (const auto& [key, values] : values_) {
     const QueryPlace& place = places_[key.first];
     if (values.values.size() == place.positions.size()) continue;
     throw Error(
-        "{}: '{}' has {} queries of prompt '{}', layer {}, head {}, but other configurations have {}; is the file incomplete?",
+        "{}: '{}' has {} queries of prompt '{}', layer {}, head {}, but other configurations have {}; is the file "
+        "incomplete?",
         path_, configurations_[key.second].method, values.values.size(), place.prompt, place.layer, place.query_head,
         place.positions.size());
   }
@@ -43,7 +47,8 @@ void QueryCsv::add(const CsvTable& table, const CsvRow& row) {
   const auto [at, added] = place_of(table, row, place_columns);
   QueryPlace& place = places_[at];
   if (added) {
-    place.run = table.text(row, "run"), place.trace = table.text(row, "trace"), place.sha256 = table.text(row, "sha256");
+    place.run = table.text(row, "run"), place.trace = table.text(row, "trace"),
+    place.sha256 = table.text(row, "sha256");
     place.model = table.text(row, "model"), place.prompt = table.text(row, "prompt");
     place.protocol = table.text(row, "protocol");
     place.layer = whole_number(table, row, "layer");
@@ -58,8 +63,9 @@ void QueryCsv::add(const CsvTable& table, const CsvRow& row) {
   const std::size_t next = values.values.size();
   if (next == place.positions.size()) place.positions.push_back(query);
   if (place.positions[next] != query) {
-    throw Error("{}:{}: query {} where {} was expected; the rows of a head must stay in the order in which kvbench wrote them",
-                path_, row.line, query, place.positions[next]);
+    throw Error(
+        "{}:{}: query {} where {} was expected; the rows of a head must stay in the order in which kvbench wrote them",
+        path_, row.line, query, place.positions[next]);
   }
   add_value(table, row, static_cast<float>(table.number(row, column_)), values);  // as in raw results
 }

@@ -156,14 +156,14 @@ std::vector<Block> query_figures(const ReplaySection& section, const ReplayPart&
   for (const std::string& budget : main_budgets(budgets_of(part))) {
     const std::vector<QueryErrors> errors = errors_at(budget, section, part, all, files);
     if (errors.empty()) continue;
-    blocks.emplace_back(
-        Figure{.title = "Errors of single queries at " + budget,
-               .drawings = {distribution(errors), course(errors)},
-               .caption = fmt::format(
-                   "Left: of all queries, heads, layers and seeds; the axis of errors is vertical, so that a lower line is "
-                   "better. Right: means over {} neighbouring queries. Faint lines without a name: all further methods.",
-                   queries_per_block),
-               .numbers = quantile_table(errors)});
+    blocks.emplace_back(Figure{
+        .title = "Errors of single queries at " + budget,
+        .drawings = {distribution(errors), course(errors)},
+        .caption = fmt::format(
+            "Left: of all queries, heads, layers and seeds; the axis of errors is vertical, so that a lower line is "
+            "better. Right: means over {} neighbouring queries. Faint lines without a name: all further methods.",
+            queries_per_block),
+        .numbers = quantile_table(errors)});
   }
   return blocks;
 }

@@ -38,10 +38,11 @@ void add_identity(std::vector<RecordColumn>& c) {
       {"budget", "budget as given", text_of(&Record::budget), "text"},
       {"seed", "seed, all, or empty for methods without randomness",
        [](const Record& r) { return r.seeded ? text_of(&Record::seed, "all")(r) : ""; }, "integer"},
-      {"dense", "1 where the layer was kept exact by --dense-layers", [](const Record& r) { return r.dense ? "1" : "0"; },
-       "integer"},
+      {"dense", "1 where the layer was kept exact by --dense-layers",
+       [](const Record& r) { return r.dense ? "1" : "0"; }, "integer"},
       {"status", "ok, skipped, failed or infeasible", text_of(&Record::status), "text"},
-      {"reason", "why the row is not ok, or what it leaves out, and notes of the method", text_of(&Record::reason), "text"},
+      {"reason", "why the row is not ok, or what it leaves out, and notes of the method", text_of(&Record::reason),
+       "text"},
   };
 }
 
@@ -49,18 +50,19 @@ void add_kept(std::vector<RecordColumn>& c) {
   const auto add = [&](const char* key, const char* unit, const char* doc, auto value) {
     c.push_back({key, doc, where_ok(value), "number", unit});
   };
-  c.push_back(
-      {"query_rows", "number of (query, query head, seed) triples behind the row", text_of(&Record::query_rows), "integer"});
+  c.push_back({"query_rows", "number of (query, query head, seed) triples behind the row", text_of(&Record::query_rows),
+               "integer"});
   c.push_back({"layers", "number of layers that the row summarises",
                [](const Record& r) { return fmt::format("{}", r.layers.size()); }, "integer"});
-  c.push_back(
-      {"model_layers", "number of layers of the model; the trace may have fewer", text_of(&Record::model_layers), "integer"});
+  c.push_back({"model_layers", "number of layers of the model; the trace may have fewer",
+               text_of(&Record::model_layers), "integer"});
   add("context_tokens", "tokens", "tokens that the budget refers to: the context, without those of --protect-outside",
       &Record::context_tokens);
   add("budget_tokens", "tokens", "the budget in tokens", &Record::budget_tokens);
   add("kept_tokens", "tokens", "entries that answer a query, without those that the harness keeps exactly",
       &Record::kept_tokens);
-  add("kept_fraction", "", "kept_tokens / context_tokens", [](const Record& r) { return r.kept_tokens / r.context_tokens; });
+  add("kept_fraction", "", "kept_tokens / context_tokens",
+      [](const Record& r) { return r.kept_tokens / r.context_tokens; });
   add("kv_bytes", "B", "keys and values held per kv head", [](const Record& r) { return r.bytes.kv; });
   add("meta_bytes", "B", "weights, counts, ids, centroids, bounds held per kv head",
       [](const Record& r) { return r.bytes.meta; });
@@ -74,21 +76,24 @@ void add_kept(std::vector<RecordColumn>& c) {
       [](const Record& r) { return r.bytes.slow; });
   add("bytes_read", "B", "bytes that one query of a kv head reads, over all its query heads",
       [](const Record& r) { return r.bytes.read; });
-  add("peak_bytes", "B", "largest memory allocated while compressing one head, in addition to the arrays of the trace (fp32)",
+  add("peak_bytes", "B",
+      "largest memory allocated while compressing one head, in addition to the arrays of the trace (fp32)",
       &Record::peak_bytes);
-  c.push_back(
-      {"costs",
-       "alone: seconds, flops and peak_bytes are those of the configuration by itself; shared: it ran with other budgets or "
-       "seeds of its method, and work in common counts for the one that was computed first (see --standalone)",
-       [](const Record& r) { return std::string(r.alone ? "alone" : "shared"); }, "text"});
-  add("compress_flops", "flop", "declared operations of compression, sum over heads, mean over seeds", &Record::compress_flops);
-  add("attend_flops", "flop", "declared operations of answering, sum over heads, mean over seeds", &Record::attend_flops);
+  c.push_back({"costs",
+               "alone: seconds, flops and peak_bytes are those of the configuration by itself; shared: it ran with "
+               "other budgets or "
+               "seeds of its method, and work in common counts for the one that was computed first (see --standalone)",
+               [](const Record& r) { return std::string(r.alone ? "alone" : "shared"); }, "text"});
+  add("compress_flops", "flop", "declared operations of compression, sum over heads, mean over seeds",
+      &Record::compress_flops);
+  add("attend_flops", "flop", "declared operations of answering, sum over heads, mean over seeds",
+      &Record::attend_flops);
 }
 
 /// The mean of a metric and the quantile of its bad tail; `all`: every figure of a summary.
 template <class F>
-void add_summary(std::vector<RecordColumn>& c, const std::string& name, const std::string& doc, bool higher_is_better, bool all,
-                 F of) {
+void add_summary(std::vector<RecordColumn>& c, const std::string& name, const std::string& doc, bool higher_is_better,
+                 bool all, F of) {
   const auto add = [&](const char* suffix, const char* what, double Summary::*field) {
     c.push_back({name + suffix, doc + what, where_ok([of, field](const Record& r) { return of(r).*field; }), "number"});
   };
@@ -108,21 +113,22 @@ void add_summary(std::vector<RecordColumn>& c, const std::string& name, const st
 
 /// Columns of the paired comparison with the best row of the group.
 void add_best(std::vector<RecordColumn>& c) {
-  c.push_back(
-      {"best",
-       "configuration with the lowest rel_err_mean for this trace, prompt, layer and budget, except exact and oracle-topk",
-       text_of(&Record::best), "text"});
+  c.push_back({"best",
+               "configuration with the lowest rel_err_mean for this trace, prompt, layer and budget, except exact and "
+               "oracle-topk",
+               text_of(&Record::best), "text"});
   c.push_back({"diff_best", "mean of rel_err minus that of the best, paired by query, query head and seed",
                where_ok(&Record::diff_best), "number"});
-  c.push_back({"diff_best_lo", "lower end of its 95 % bootstrap interval; empty where the row has fewer than two blocks",
+  c.push_back({"diff_best_lo",
+               "lower end of its 95 % bootstrap interval; empty where the row has fewer than two blocks",
                where_ok([](const Record& r) { return r.diff_best_interval.lo; }), "number"});
-  c.push_back({"diff_best_hi", "upper end of this interval", where_ok([](const Record& r) { return r.diff_best_interval.hi; }),
-               "number"});
-  c.push_back(
-      {"tied",
-       "1 where the row is not distinguishable from the best (Holm over the group at 5 %), else 0; empty where the replay "
-       "has too few blocks to distinguish any rows",
-       [](const Record& r) { return r.tied ? (*r.tied ? "1" : "0") : ""; }, "integer"});
+  c.push_back({"diff_best_hi", "upper end of this interval",
+               where_ok([](const Record& r) { return r.diff_best_interval.hi; }), "number"});
+  c.push_back({"tied",
+               "1 where the row is not distinguishable from the best (Holm over the group at 5 %), else 0; empty where "
+               "the replay "
+               "has too few blocks to distinguish any rows",
+               [](const Record& r) { return r.tied ? (*r.tied ? "1" : "0") : ""; }, "integer"});
   c.push_back({"blocks", "independent blocks of 16 neighbouring queries, the units of this comparison",
                [](const Record& r) { return r.sums.seeds > 0 ? fmt::format("{}", r.blocks) : ""; }, "integer"});
 }
@@ -133,11 +139,12 @@ std::vector<RecordColumn> make_record_columns() {
   add_kept(c);
   for (std::size_t m = 0; m < metric_count; ++m) {
     const auto metric = static_cast<Metric>(m);
-    add_summary(c, std::string(name_of(metric)), doc_of_metric(metric), higher_is_better(metric), metric == Metric::rel_err,
-                [m](const Record& r) { return r.metrics[m]; });
+    add_summary(c, std::string(name_of(metric)), doc_of_metric(metric), higher_is_better(metric),
+                metric == Metric::rel_err, [m](const Record& r) { return r.metrics[m]; });
     if (metric == Metric::rel_err) {
-      add_summary(c, "rel_err_fro", "Frobenius norm of the differences over the queries / of the exact outputs, by query head",
-                  false, false, [](const Record& r) { return r.rel_err_fro; });
+      add_summary(c, "rel_err_fro",
+                  "Frobenius norm of the differences over the queries / of the exact outputs, by query head", false,
+                  false, [](const Record& r) { return r.rel_err_fro; });
       add_best(c);
     }
   }
@@ -148,10 +155,12 @@ std::vector<RecordColumn> make_record_columns() {
     c.push_back({key, doc, where_ok(field), "number", "s", true});
   };
   time("compress_s", "time of compression, sum over heads, mean over seeds", &Record::compress_s);
-  time("attend_s",
-       "time of answering in addition to the exact pass, 0 where a method other than exact keeps all tokens; the time of "
-       "attention that several budgets share is divided in proportion to their entries; sum over heads, mean over seeds",
-       &Record::attend_s);
+  time(
+      "attend_s",
+      "time of answering in addition to the exact pass, 0 where a method other than exact keeps all tokens; the time "
+      "of "
+      "attention that several budgets share is divided in proportion to their entries; sum over heads, mean over seeds",
+      &Record::attend_s);
   time("exact_s", "time of the exact pass, sum over heads", &Record::exact_s);
   return c;
 }

@@ -54,12 +54,13 @@ AnswerBlock answer_of(const ReplaySection& section, const ReplayPart& part, cons
 std::string heading_of(const ReplaySection& s) {
   DistinctTexts traces;
   for (const ReplayPart& part : s.parts) traces.add(name_of(part));
-  return fmt::format("{}: {}, {}", s.run.empty() ? "Replay" : "Run " + s.run, fmt::join(traces.list(), "; "), s.protocol);
+  return fmt::format("{}: {}, {}", s.run.empty() ? "Replay" : "Run " + s.run, fmt::join(traces.list(), "; "),
+                     s.protocol);
 }
 
 std::string introduction(const ReplaySection& section, const ReplayPart& part) {
-  std::string out = fmt::format("Attention of {} ({}, sha256 {}{}), protocol {}, computed on {}.", part.model, name_of(part),
-                                part.sha256, layers_text(part), section.protocol, section.device);
+  std::string out = fmt::format("Attention of {} ({}, sha256 {}{}), protocol {}, computed on {}.", part.model,
+                                name_of(part), part.sha256, layers_text(part), section.protocol, section.device);
   if (part.finer > 0) out += fmt::format(" {} rows per query or single prompt are not shown.", part.finer);
   return out;
 }
@@ -119,7 +120,8 @@ void add_rows(const std::vector<Series>& all, const std::vector<std::string>& bu
   for (const std::string& budget : budgets) {
     auto& rows = by_budget[budget];
     std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.second->ok() ? row.second->error : INFINITY; });
-    for (const auto& [series, r] : rows) add_row(*series, *r, part, lowest.contains(budget) ? lowest.at(budget) : NAN, table);
+    for (const auto& [series, r] : rows)
+      add_row(*series, *r, part, lowest.contains(budget) ? lowest.at(budget) : NAN, table);
   }
 }
 
@@ -161,7 +163,8 @@ DocTable text_averages(const ReplaySection& section) {
   for (const TextSummary& t : summarize_texts(records)) {
     const bool enough = !std::isnan(t.interval.lo);
     table.rows.push_back(
-        {t.params.empty() ? t.method : t.method + " " + t.params, t.budget, fmt::format("{}", t.texts), number_cell(t.error),
+        {t.params.empty() ? t.method : t.method + " " + t.params, t.budget, fmt::format("{}", t.texts),
+         number_cell(t.error),
          enough ? fmt::format("{} to {}", three_digits(t.interval.lo), three_digits(t.interval.hi)) : "too few texts",
          number_cell(t.mean_rank), fmt::format("{}", t.wins)});
   }
@@ -223,7 +226,8 @@ DocTable all_columns(const ReplaySection& section) {
     }
   }
   const std::vector<std::string>& names = distinct.list();
-  for (const std::string& name : names) out.columns.push_back({name, name != "method" && name != "params", name == "reason"});
+  for (const std::string& name : names)
+    out.columns.push_back({name, name != "method" && name != "params", name == "reason"});
   for (const ReplayRow* r : rows) {
     std::vector<TableCell> cells;
     for (const std::string& name : names) cells.emplace_back(r->text(name.c_str()));
@@ -267,7 +271,8 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const ReportOptio
     blocks.emplace_back(Paragraph{introduction(section, part)});
     if (!shown.note.empty()) blocks.emplace_back(Paragraph{shown.note});
     AnswerBlock answer = answer_of(section, part, shown.budgets);
-    if (main_budgets(budgets).size() < budgets.size() && !answer.sentences.empty()) blocks.emplace_back(std::move(answer));
+    if (main_budgets(budgets).size() < budgets.size() && !answer.sentences.empty())
+      blocks.emplace_back(std::move(answer));
     Figure costs = cost_figure(shown.series, several ? "Error and cost: " + name_of(part) : "Error and cost");
     if (!costs.drawings.empty()) blocks.emplace_back(std::move(costs));
     add_rows(all, budgets, several ? name_of(part) : "", table);
@@ -276,7 +281,8 @@ std::vector<Block> replay_blocks(const ReplaySection& section, const ReportOptio
     std::ranges::move(head_figures(part), std::back_inserter(details));
     std::ranges::move(query_figures(section, part, shown.series, options.raw), std::back_inserter(details));
     for (const trace::Reader* trace : options.traces)
-      std::ranges::move(attention_figure(section, part, shown.series, options.raw, *trace), std::back_inserter(details));
+      std::ranges::move(attention_figure(section, part, shown.series, options.raw, *trace),
+                        std::back_inserter(details));
   }
   if (!table.rows.empty()) blocks.emplace_back(compact(std::move(table)));
   if (DocTable texts = text_averages(section); !texts.rows.empty()) blocks.emplace_back(std::move(texts));

@@ -41,7 +41,8 @@ void set_styles(std::vector<Series>& all) {
     if (!series.reference) order.push_back(&series);
   }
   std::ranges::stable_sort(order, {}, [&](const Series* s) {
-    const bool first = std::ranges::any_of(s->rows, [&](const ReplayRow* r) { return best.contains(r) || r->tied == true; });
+    const bool first =
+        std::ranges::any_of(s->rows, [&](const ReplayRow* r) { return best.contains(r) || r->tied == true; });
     return std::pair(!first, lowest_error(*s));
   });
   for (std::size_t i = 0; i < order.size(); ++i) order[i]->style = static_cast<int>(i);
@@ -129,11 +130,12 @@ Shown shown_of(const std::vector<Series>& all, const std::vector<std::string>& b
     std::erase_if(out.series.back().layers, hidden);
   }
   if (out.series.size() < all.size()) {
-    out.note = fmt::format("Figures show {} of {} methods and parameters, those with the lowest errors.", out.series.size(),
-                           all.size());
+    out.note = fmt::format("Figures show {} of {} methods and parameters, those with the lowest errors.",
+                           out.series.size(), all.size());
   }
   if (count < budgets.size())
-    out.note += fmt::format("{}Figures and answers show {} of {} budgets.", out.note.empty() ? "" : " ", count, budgets.size());
+    out.note +=
+        fmt::format("{}Figures and answers show {} of {} budgets.", out.note.empty() ? "" : " ", count, budgets.size());
   if (!out.note.empty()) out.note += " The tables have all rows.";
   return out;
 }

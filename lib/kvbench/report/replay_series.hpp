@@ -15,10 +15,10 @@ namespace kvbench {
 
 struct Series {
   std::string method, params;
-  std::string kind;                    ///< "eviction", "merging", ...; "own": entries from a file; "other": not in the registry
-  bool reference = false;              ///< exact, random, oracle-topk
-  int style = 0;                       ///< colour and marker in all figures
-  std::vector<const ReplayRow*> rows;  ///< over all layers, smallest budget first, including rows that are not ok
+  std::string kind;        ///< "eviction", "merging", ...; "own": entries from a file; "other": not in the registry
+  bool reference = false;  ///< exact, random, oracle-topk
+  int style = 0;           ///< colour and marker in all figures
+  std::vector<const ReplayRow*> rows;    ///< over all layers, smallest budget first, including rows that are not ok
   std::vector<const ReplayRow*> layers;  ///< per layer
 
   std::string name() const { return params.empty() ? method : method + " " + params; }
@@ -62,7 +62,8 @@ std::vector<Block> query_figures(const ReplaySection& section, const ReplayPart&
 
 /// The exact attention of one query head, and the tokens that methods keep of it. `files`: the raw results with their entries; of
 /// another trace: no figure.
-std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPart& part, const std::vector<Series>& all,
-                                    std::span<const QueryResults* const> files, const trace::Reader& reader);
+std::vector<Block> attention_figure(const ReplaySection& section, const ReplayPart& part,
+                                    const std::vector<Series>& all, std::span<const QueryResults* const> files,
+                                    const trace::Reader& reader);
 
 }  // namespace kvbench

@@ -37,7 +37,8 @@ void append(std::vector<Block>& blocks, std::vector<Block> more) {
 }  // namespace
 
 DocTable provenance_table(std::span<const CsvTable> tables) {
-  const std::vector<const char*> keys = {"run", "trace", "sha256", "model", "protocol", "device", "isa", "version", "commit"};
+  const std::vector<const char*> keys = {"run",    "trace", "sha256",  "model", "protocol",
+                                         "device", "isa",   "version", "commit"};
   DocTable out{.title = "Input files and their rows",
                .columns = {{"file"},
                            {"table"},
@@ -70,8 +71,8 @@ DocTable provenance_table(std::span<const CsvTable> tables) {
     for (const auto& key : order) {
       std::vector<TableCell> cells = {table.name, names[static_cast<int>(kind)]};
       for (const std::string& value : key) cells.emplace_back(value);
-      cells.emplace_back(
-          count_text(groups[key], table, kind == TableKind::checks || kind == TableKind::claims ? "verdict" : "status"));
+      cells.emplace_back(count_text(groups[key], table,
+                                    kind == TableKind::checks || kind == TableKind::claims ? "verdict" : "status"));
       out.rows.push_back(std::move(cells));
     }
   }
@@ -99,7 +100,8 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   }
   if (!options.published.empty() || !sorted.claims.empty())
     append(document.blocks, published_blocks(options.published, sorted));
-  for (std::size_t i = 0; i < evaluations.size(); ++i) append(document.blocks, eval_blocks(evaluations[i], predictions[i]));
+  for (std::size_t i = 0; i < evaluations.size(); ++i)
+    append(document.blocks, eval_blocks(evaluations[i], predictions[i]));
   for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options));
   if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
   if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));

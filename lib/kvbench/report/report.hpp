@@ -16,8 +16,9 @@ namespace kvbench {
 
 /// A claim of a paper, and the rows that its numbers are compared with.
 struct Published {
-  using Filter = std::vector<std::pair<std::string, std::string>>;  ///< column = value: run, method, params, budget, layer, ...
-  std::string claim;                                                ///< as in the table of claims
+  using Filter =
+      std::vector<std::pair<std::string, std::string>>;  ///< column = value: run, method, params, budget, layer, ...
+  std::string claim;                                     ///< as in the table of claims
   std::string
       paper;  ///< the number as printed in the paper, or a note that it prints none; a row may have its own column `paper`
   std::string metric;  ///< column of the CSV, such as rel_err_mean

@@ -33,9 +33,10 @@ constexpr const char* needed_of_claims[] = {
     "layer",   "head",          "a",        "budget_a", "b",       "budget_b",   "mean_a", "mean_b", "diff",
     "diff_lo", "diff_hi",       "ratio_lo", "ratio_hi", "p_value", "p_adjusted", "blocks", "seeds"};
 
-constexpr const char* needed_of_evaluations[] = {
-    "model",  "sha256", "text",   "task",   "document", "question", "context_tokens", "inject",     "inject_layer", "layer",
-    "method", "params", "budget", "status", "reason",   "kl_mean",  "total_bytes",    "full_bytes", "device"};
+constexpr const char* needed_of_evaluations[] = {"model",    "sha256",         "text",       "task",         "document",
+                                                 "question", "context_tokens", "inject",     "inject_layer", "layer",
+                                                 "method",   "params",         "budget",     "status",       "reason",
+                                                 "kl_mean",  "total_bytes",    "full_bytes", "device"};
 
 void require_columns(const CsvTable& table, std::span<const char* const> needed, const char* writer) {
   for (const char* column : needed) {
@@ -56,7 +57,8 @@ Budget budget_of(const CsvTable& table, const CsvRow& row) {
 /// The columns that tell the rows of a section apart.
 constexpr const char* identity[] = {"trace", "sha256", "prompt", "layer",  "kv_head", "head",
                                     "query", "seed",   "method", "params", "budget"};
-constexpr const char* figures[] = {"status", "reason", "rel_err_mean", "rel_err_lo", "rel_err_hi", "total_bytes", "bytes_read"};
+constexpr const char* figures[] = {"status",     "reason",      "rel_err_mean", "rel_err_lo",
+                                   "rel_err_hi", "total_bytes", "bytes_read"};
 
 Key key_of(const CsvTable& table, const CsvRow& row, std::span<const char* const> columns) {
   Key key;
@@ -223,7 +225,8 @@ TableKind kind_of(const CsvTable& table) {
     return TableKind::replay;
   }
   throw Error(
-      "{}: is not a table of kvbench; its header has none of the columns 'method' (replay and sweep), 'claim' (validate), "
+      "{}: is not a table of kvbench; its header has none of the columns 'method' (replay and sweep), 'claim' "
+      "(validate), "
       "'kl_mean' (eval) and 'measure' (measures)",
       table.file);
 }

@@ -26,8 +26,8 @@ struct ReplayRow {
   std::string best;          ///< best row of its budget, with which the row was tested; empty where it was not
   std::optional<bool> tied;  ///< with that row
   bool dense = false;
-  bool of_file = false;           ///< other files have other figures of its method; `params` then ends in the name of the file
-  double share = NAN;             ///< the requested budget as a share of the context, or of the cost of the full cache
+  bool of_file = false;  ///< other files have other figures of its method; `params` then ends in the name of the file
+  double share = NAN;    ///< the requested budget as a share of the context, or of the cost of the full cache
   double held = NAN, read = NAN;  ///< bytes held, and read per query, divided by the bytes of the full cache
   double seconds = NAN;           ///< of compression and of answering
   double error = NAN, error_lo = NAN, error_hi = NAN, median = NAN, recall = NAN;

@@ -39,7 +39,8 @@ std::string px(double value) {
 }
 
 std::string line(double x1, double y1, double x2, double y2, const std::string& classes) {
-  return fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{}\"/>\n", px(x1), px(y1), px(x2), px(y2), classes);
+  return fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{}\"/>\n", px(x1), px(y1), px(x2), px(y2),
+                     classes);
 }
 
 std::string text(double x, double y, const std::string& content, const std::string& classes, Anchor anchor) {
@@ -71,9 +72,10 @@ std::string marker(int style, double x, double y) {
 
 std::string beyond(double x, double y, int dx, int dy) {
   constexpr double r = 4.5;
-  return polygon(
-      {{x + dx * r, y + dy * r}, {x - dx * r - dy * r, y - dy * r - dx * r}, {x - dx * r + dy * r, y - dy * r + dx * r}},
-      "full");
+  return polygon({{x + dx * r, y + dy * r},
+                  {x - dx * r - dy * r, y - dy * r - dx * r},
+                  {x - dx * r + dy * r, y - dy * r + dx * r}},
+                 "full");
 }
 
 std::string dashes(int style) {
@@ -85,11 +87,13 @@ std::string colour(int style) { return fmt::format("k{}", style % style_colours)
 
 std::string element(double width, double height, const std::string& title, const std::string& description,
                     const std::string& content) {
-  return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n<desc>{}</desc>\n{}</svg>\n", px(width),
-                     px(height), escape_xml(title.empty() ? description : title), escape_xml(description), content);
+  return fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n<desc>{}</desc>\n{}</svg>\n",
+                     px(width), px(height), escape_xml(title.empty() ? description : title), escape_xml(description),
+                     content);
 }
 
-std::string group(const std::string& classes, const std::string& tip, const std::string& content, const std::string& method) {
+std::string group(const std::string& classes, const std::string& tip, const std::string& content,
+                  const std::string& method) {
   const std::string named = tip.empty() ? "" : fmt::format("<title>{}</title>\n", escape_xml(tip));
   const std::string owner = method.empty() ? "" : fmt::format(" data-m=\"{}\"", escape_xml(method));
   return fmt::format("<g class=\"{}\"{}>\n{}{}</g>\n", classes, owner, named, content);

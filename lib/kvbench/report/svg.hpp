@@ -13,7 +13,8 @@ enum class Anchor { start, middle, end };
 
 std::string line(double x1, double y1, double x2, double y2, const std::string& classes);
 /// `classes` may be empty.
-std::string text(double x, double y, const std::string& content, const std::string& classes, Anchor anchor = Anchor::start);
+std::string text(double x, double y, const std::string& content, const std::string& classes,
+                 Anchor anchor = Anchor::start);
 
 /// The marker of a style, centred at (x, y).
 std::string marker(int style, double x, double y);

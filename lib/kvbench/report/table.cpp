@@ -31,7 +31,8 @@ std::string interval_of(const Record& r) {
 }
 
 constexpr Brief brief_columns[] = {
-    {"method", [](const Record& r) { return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params); }},
+    {"method",
+     [](const Record& r) { return r.params.empty() ? r.method : fmt::format("{} ({})", r.method, r.params); }},
     {"budget", [](const Record& r) { return r.budget; }},
     {"kept", [](const Record& r) { return short_number(r.kept_tokens); }},
     {"bytes/full", [](const Record& r) { return short_number(r.bytes.of(CostKind::memory) / r.bytes.full); }},
@@ -100,7 +101,8 @@ std::string markdown_table(std::span<const Record> records) {
                                                   : [](std::size_t column) { return column < 2; };
   std::string out = markdown_rows(brief_records(records, true), is_left);
   if (std::ranges::any_of(records, has_tie)) out += fmt::format("\n{}", tie_note);
-  if (const std::string layers = layers_of(rows_over_layers(records)); !layers.empty()) out += fmt::format("\n{}\n", layers);
+  if (const std::string layers = layers_of(rows_over_layers(records)); !layers.empty())
+    out += fmt::format("\n{}\n", layers);
   return out;
 }
 
@@ -118,7 +120,8 @@ std::string terminal_table(std::span<const Record> records) {
     if (shown[r].status != Status::ok) rows[r + 1].resize(identity + 1);  // and the reason
   }
   const std::string out = aligned_rows(
-      rows, traces.size() > 1 ? [](std::size_t column) { return column < 2; } : [](std::size_t column) { return column < 1; });
+      rows, traces.size() > 1 ? [](std::size_t column) { return column < 2; }
+                              : [](std::size_t column) { return column < 1; });
   return std::ranges::any_of(shown, has_tie) ? out + tie_note : out;
 }
 
@@ -129,7 +132,8 @@ std::string text_table(std::span<const Record> records) {
   TextRows rows = {{"over texts", "budget", "texts", "rel_err", "95% interval", "mean rank", "wins"}};
   for (const TextSummary& t : texts) {
     rows.push_back({label_of({t.method, t.params, {}}), t.budget, fmt::format("{}", t.texts), short_number(t.error),
-                    short_interval(t.interval.lo, t.interval.hi), short_number(t.mean_rank), fmt::format("{}", t.wins)});
+                    short_interval(t.interval.lo, t.interval.hi), short_number(t.mean_rank),
+                    fmt::format("{}", t.wins)});
   }
   return aligned_rows(rows, [](std::size_t column) { return column == 0; });
 }

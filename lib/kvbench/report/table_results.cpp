@@ -37,7 +37,8 @@ std::pair<std::size_t, bool> TableResults::place_of(const CsvTable& table, const
 }
 
 std::size_t TableResults::configuration_of(const CsvTable& table, const CsvRow& row) {
-  const auto [at, added] = known_configurations_.emplace(texts(table, row, configuration_columns), configurations_.size());
+  const auto [at, added] =
+      known_configurations_.emplace(texts(table, row, configuration_columns), configurations_.size());
   if (added) {
     const bool seeded = !table.text(row, "seed").empty();
     const std::int32_t seed = seeded ? whole_number(table, row, "seed") : 0;
@@ -61,8 +62,8 @@ void TableResults::add_value(const CsvTable& table, const CsvRow& row, double va
 std::int32_t whole_number(const CsvTable& table, const CsvRow& row, const char* column) {
   const double value = table.number(row, column);
   if (!(std::abs(value) <= 2147483647.0) || value != std::floor(value)) {
-    throw Error("{}:{}: column '{}' holds '{}', which is not the number of a layer, head, query or seed", table.file, row.line,
-                column, table.text(row, column));
+    throw Error("{}:{}: column '{}' holds '{}', which is not the number of a layer, head, query or seed", table.file,
+                row.line, column, table.text(row, column));
   }
   return static_cast<std::int32_t>(value);
 }

@@ -133,7 +133,8 @@ std::string range_text(std::span<const double> values) {
 std::size_t invalid_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = utf8_character(text.substr(i));
-    if (length == 0 || (is_control(text[i]) && std::string_view("\t\n\r").find(text[i]) == std::string_view::npos)) return i;
+    if (length == 0 || (is_control(text[i]) && std::string_view("\t\n\r").find(text[i]) == std::string_view::npos))
+      return i;
     i += length;
   }
   return std::string_view::npos;

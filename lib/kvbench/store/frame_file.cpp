@@ -41,7 +41,9 @@ std::array<char, digest_size> to_array(const std::string& hex) {
 }
 
 /// The part of the header that the checksum covers: all but the checksum.
-std::string_view summed(const Header& header) { return {reinterpret_cast<const char*>(&header), sizeof header - digest_size}; }
+std::string_view summed(const Header& header) {
+  return {reinterpret_cast<const char*>(&header), sizeof header - digest_size};
+}
 
 std::size_t read_some(int fd, void* data, std::size_t size, std::uint64_t offset) {
   std::size_t done = 0;

@@ -33,7 +33,8 @@ class RecordFile {
       if (frame.kind != kind) throw std::out_of_range("of another kind");
       return decode(file_.read(frame));
     } catch (const std::out_of_range& fault) {
-      throw Error("{}: holds cells that this version of kvbench cannot read ({}); compute them again", path(), fault.what());
+      throw Error("{}: holds cells that this version of kvbench cannot read ({}); compute them again", path(),
+                  fault.what());
     }
   }
   void sync() const { file_.sync(); }

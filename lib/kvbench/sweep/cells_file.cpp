@@ -36,7 +36,9 @@ void CellsFile::begin(const SweepLayout& layout) {
   layout_key_ = key;
 }
 
-void CellsFile::add(const std::string& key, CellBlock cells) { file_.append(cells_kind, key, encode_cells(std::move(cells))); }
+void CellsFile::add(const std::string& key, CellBlock cells) {
+  file_.append(cells_kind, key, encode_cells(std::move(cells)));
+}
 
 void CellsFile::add(const std::string& key, std::vector<MeasureRow> rows) {
   file_.append(measures_kind, key, encode_measures(std::move(rows)));

@@ -59,13 +59,16 @@ void CellsResults::add_step(std::size_t step) {
   std::vector<std::size_t> counts(frame.methods.size(), 0);  // configurations per method so far
   for (const Configuration& key : frame.configurations) {
     const ReplayFrame::Method& method = frame.methods[key.method];
-    const QueryConfiguration configuration{method.name, method.params, frame.budgets[key.budget], key.seed, method.seeded};
-    auto known = std::ranges::find_if(configurations_, [&](const QueryConfiguration& c) { return same(c, configuration); });
+    const QueryConfiguration configuration{method.name, method.params, frame.budgets[key.budget], key.seed,
+                                           method.seeded};
+    auto known =
+        std::ranges::find_if(configurations_, [&](const QueryConfiguration& c) { return same(c, configuration); });
     if (known == configurations_.end()) {
       known = configurations_.insert(configurations_.end(), configuration);
       slots_.emplace_back();
     }
-    slots_[static_cast<std::size_t>(known - configurations_.begin())].push_back({step, key.method, counts[key.method]++});
+    slots_[static_cast<std::size_t>(known - configurations_.begin())].push_back(
+        {step, key.method, counts[key.method]++});
   }
 }
 

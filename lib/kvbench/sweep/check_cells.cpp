@@ -26,7 +26,8 @@ void check_frame(const ReplayFrame& frame) {
   for (const ReplayFrame::Prompt& prompt : frame.prompts)
     require(is_count(prompt.context_tokens), "a number of tokens is wrong");
   for (const Configuration& one : frame.configurations) {
-    require(one.method < frame.methods.size() && one.budget < frame.budgets.size(), "a configuration has no method or budget");
+    require(one.method < frame.methods.size() && one.budget < frame.budgets.size(),
+            "a configuration has no method or budget");
   }
 }
 
@@ -35,7 +36,8 @@ void check_heads(const std::vector<HeadResult>& heads, const ReplayFrame& frame)
   for (const HeadResult& head : heads) {
     require(head.place.prompt < frame.prompts.size(), "a head has no prompt");
     require(is_count(head.place.kv_head) && is_count(head.layer), "the number of a head or layer is wrong");
-    require(std::ranges::all_of(head.positions, [](std::int32_t at) { return at >= 0; }), "the position of a query is wrong");
+    require(std::ranges::all_of(head.positions, [](std::int32_t at) { return at >= 0; }),
+            "the position of a query is wrong");
   }
   const auto not_ascending = [](const HeadResult& a, const HeadResult& b) { return !(a.place < b.place); };
   require(std::ranges::adjacent_find(heads, not_ascending) == heads.end(), "the heads are not in order");
@@ -84,7 +86,8 @@ void check_cells(const CellBlock& block, const StepLayout& step, const CellEntry
     const std::size_t rows = group * step.heads[entry.heads[h]].positions.size();
     for (const CellResult& cell : block[h]) {
       if (cell.status != Status::ok) continue;
-      require(cell.metrics.size() == rows && cell.rel_err_fro.size() == group, "a cell has other queries than its layout says");
+      require(cell.metrics.size() == rows && cell.rel_err_fro.size() == group,
+              "a cell has other queries than its layout says");
     }
   }
 }

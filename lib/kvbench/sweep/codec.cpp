@@ -40,8 +40,8 @@ void visit(A& archive, ReplayFrame::Method& v) {
 
 template <class A>
 void visit(A& archive, ReplayFrame& v) {
-  archive(v.trace, v.sha256, v.model, v.model_layers, v.group, v.prompts, v.methods, v.budgets, v.configurations, v.device,
-          v.isa, v.standalone);
+  archive(v.trace, v.sha256, v.model, v.model_layers, v.group, v.prompts, v.methods, v.budgets, v.configurations,
+          v.device, v.isa, v.standalone);
 }
 
 template <class A>
@@ -76,8 +76,9 @@ static MetricColumns to_columns(const std::vector<MetricRow>& rows) {
 
 static std::vector<MetricRow> to_rows(const MetricColumns& columns) {
   const auto present = static_cast<std::size_t>(std::popcount(columns.present));
-  const bool fits = present == 0 ? columns.values.empty() && columns.rows == 0
-                                 : columns.values.size() % present == 0 && columns.values.size() / present == columns.rows;
+  const bool fits = present == 0
+                        ? columns.values.empty() && columns.rows == 0
+                        : columns.values.size() % present == 0 && columns.values.size() / present == columns.rows;
   if (!fits || std::uint64_t{columns.present} >> metric_count != 0)
     throw std::out_of_range("the number of stored metrics is wrong");
   MetricRow none;
@@ -145,6 +146,8 @@ SweepLayout decode_layout(std::string_view bytes) { return store::decode<SweepLa
 std::string encode_cells(CellBlock cells) { return store::encode(cells); }
 CellBlock decode_cells(std::string_view bytes) { return store::decode<CellBlock>(bytes); }
 std::string encode_measures(std::vector<MeasureRow> rows) { return store::encode(rows); }
-std::vector<MeasureRow> decode_measures(std::string_view bytes) { return store::decode<std::vector<MeasureRow>>(bytes); }
+std::vector<MeasureRow> decode_measures(std::string_view bytes) {
+  return store::decode<std::vector<MeasureRow>>(bytes);
+}
 
 }  // namespace kvbench::sweep

@@ -43,9 +43,9 @@ std::string replay_text(const SweepStep& step) {
   const PromptPlan& prompt = step.replay.prompts.front();
   std::vector<std::string> methods;
   for (const MethodChoice& choice : request.methods) methods.push_back(method_text(choice, request.seeds.size()));
-  std::string out =
-      fmt::format("  protocol {}, {} prompt{}, context {} of {} tokens", name_of(prompt.protocol), step.replay.prompts.size(),
-                  step.replay.prompts.size() == 1 ? "" : "s", prompt.context, prompt.tokens);
+  std::string out = fmt::format("  protocol {}, {} prompt{}, context {} of {} tokens", name_of(prompt.protocol),
+                                step.replay.prompts.size(), step.replay.prompts.size() == 1 ? "" : "s", prompt.context,
+                                prompt.tokens);
   if (request.decoded == Decoded::keep) out += ", decoded tokens kept exactly";
   if (prompt.protect_first + prompt.protect_last > 0) {
     out += fmt::format(", protects the first {} and the last {} tokens {} the budget", prompt.protect_first,
@@ -59,8 +59,9 @@ std::string replay_text(const SweepStep& step) {
 }
 
 std::string step_text(const SweepStep& step, const SweepRun& run) {
-  std::string out = fmt::format("run {} on {}{}\n", run.name, std::filesystem::path(step.reader->path()).filename().string(),
-                                step.options.backend == "cpu" ? "" : fmt::format(", computed on {}", step.options.backend));
+  std::string out =
+      fmt::format("run {} on {}{}\n", run.name, std::filesystem::path(step.reader->path()).filename().string(),
+                  step.options.backend == "cpu" ? "" : fmt::format(", computed on {}", step.options.backend));
   out += fmt::format("  layers   {}\n", layers_text(step));
   if (!step.request.methods.empty()) out += replay_text(step);
   if (!run.measures.empty()) {

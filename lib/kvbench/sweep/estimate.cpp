@@ -21,8 +21,9 @@ constexpr Index short_context = 1024, long_context = 2048;
 double carried(double at_short, double at_long, double attending, const PilotCost& first, const PilotCost& second,
                double context, double queries) {
   const double ratio = static_cast<double>(second.context) / static_cast<double>(first.context);
-  const double growth =
-      ratio > 1 && at_short > 0 && at_long > 0 ? std::clamp(std::log(at_long / at_short) / std::log(ratio), 0.0, 2.5) : 1;
+  const double growth = ratio > 1 && at_short > 0 && at_long > 0
+                            ? std::clamp(std::log(at_long / at_short) / std::log(ratio), 0.0, 2.5)
+                            : 1;
   const double longer = std::pow(context / static_cast<double>(second.context), growth);
   return at_long * longer * (1 - attending + attending * queries / static_cast<double>(second.queries));
 }
@@ -51,7 +52,8 @@ class StepEstimate {
     double seconds = carried(first_.shared_seconds, second_.shared_seconds, 1, first_, second_, context, queries);
     for (const std::size_t m : item.methods) {
       const HeadCost &a = first_.methods[m], &b = second_.methods[m];
-      const double seeds = step_.request.methods[m].depends_on_seed() ? static_cast<double>(step_.request.seeds.size()) : 1;
+      const double seeds =
+          step_.request.methods[m].depends_on_seed() ? static_cast<double>(step_.request.seeds.size()) : 1;
       seconds += seeds * carried(a.seconds, b.seconds, b.attending, first_, second_, context, queries);
       total_.cells_bytes += heads * seeds * b.cells_bytes * queries / static_cast<double>(second_.queries);
     }
@@ -73,7 +75,8 @@ struct TimedStep {
 };
 
 /// Adds what is known of a step without timing it.
-void add_bounds(const SweepStep& step, const std::vector<std::size_t>& items, Estimate& total, std::vector<TimedStep>& steps) {
+void add_bounds(const SweepStep& step, const std::vector<std::size_t>& items, Estimate& total,
+                std::vector<TimedStep>& steps) {
   if (step.options.backend == "cuda") {
     for (const std::size_t u : items) total.on_gpu += step.replay.work_items[u].methods.size();
     return;
@@ -109,7 +112,8 @@ void add_costs(std::vector<TimedStep> steps, double most_seconds, Estimate& tota
   }
   total.steps = steps.size();
   if (timed == 0) return;
-  for (const auto figure : {&Estimate::core_seconds, &Estimate::seconds, &Estimate::cells_bytes}) total.*figure *= all / timed;
+  for (const auto figure : {&Estimate::core_seconds, &Estimate::seconds, &Estimate::cells_bytes})
+    total.*figure *= all / timed;
 }
 
 std::string duration_text(double seconds) {
@@ -144,18 +148,21 @@ std::string describe(const Estimate& e) {
   std::string out;
   if (e.threads > 0) {
     out = fmt::format(
-        "estimate: {} on {} thread{} ({} of processor time), up to {} of memory, {} for the cells; from the times of a short "
+        "estimate: {} on {} thread{} ({} of processor time), up to {} of memory, {} for the cells; from the times of a "
+        "short "
         "synthetic head, accurate to about a factor of two\n",
         duration_text(e.seconds), e.threads, e.threads == 1 ? "" : "s", duration_text(e.core_seconds),
         bytes_text(e.memory_bytes), bytes_text(e.cells_bytes));
   }
   if (e.timed_steps < e.steps) {
     out += fmt::format(
-        "{} of {} runs were timed; the others are taken to cost as much in proportion to their tokens and configurations\n",
+        "{} of {} runs were timed; the others are taken to cost as much in proportion to their tokens and "
+        "configurations\n",
         e.timed_steps, e.steps);
   }
   if (!e.untimed.empty())
-    out += fmt::format("not in the estimate, as they do not run on the short synthetic head: {}\n", fmt::join(e.untimed, ", "));
+    out += fmt::format("not in the estimate, as they do not run on the short synthetic head: {}\n",
+                       fmt::join(e.untimed, ", "));
   if (e.on_gpu > 0) out += fmt::format("not in the estimate: {} cells on a GPU\n", e.on_gpu);
   return out;
 }

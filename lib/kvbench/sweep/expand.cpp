@@ -47,7 +47,8 @@ std::vector<Pass> combinations(const SweepRun& run, const std::string& backend) 
 }
 
 /// Whether `key` has this value in a configuration of a pass.
-bool has(const Pass& pass, const MethodChoice& method, const Budget& budget, const std::string& key, const std::string& value) {
+bool has(const Pass& pass, const MethodChoice& method, const Budget& budget, const std::string& key,
+         const std::string& value) {
   if (key == "method") return &find_method(value) == method.info;
   if (key == "budget") return budget.text() == value;
   if (key == "protocol") return name_of(pass.request.protocol) == value;
@@ -60,7 +61,8 @@ bool has(const Pass& pass, const MethodChoice& method, const Budget& budget, con
   if (std::ranges::find(method.info->params, key, &ParamSpec::name) == method.info->params.end()) return false;
   const Assignment assignment{key, value};
   const std::string wanted = method.info->bind({&assignment, 1}).text(), all = ";" + method.params.text() + ";";
-  return wanted.empty() ? all.find(";" + key + "=") == std::string::npos : all.find(";" + wanted + ";") != std::string::npos;
+  return wanted.empty() ? all.find(";" + key + "=") == std::string::npos
+                        : all.find(";" + wanted + ";") != std::string::npos;
 }
 
 /// Throws Error for keys and methods that this run does not have.
@@ -71,10 +73,11 @@ void check(const SweepRun& run, const Exclusion& exclusion) {
   }
   for (const auto& [key, value] : exclusion.where) {
     if (std::ranges::find(known, key) == known.end()) {
-      config::fail_at(exclusion.place,
-                      "'exclude' names '{}'; it takes method, budget, trace, protocol, device, or a parameter of a method of "
-                      "this run.{}",
-                      key, did_you_mean(key, known));
+      config::fail_at(
+          exclusion.place,
+          "'exclude' names '{}'; it takes method, budget, trace, protocol, device, or a parameter of a method of "
+          "this run.{}",
+          key, did_you_mean(key, known));
     }
     if (key == "method") config::with_place(exclusion.place, [&name = value] { find_method(name); });
   }
@@ -121,7 +124,8 @@ std::vector<Pass> expand(const SweepRun& run, const std::string& backend) {
   }
   for (Pass& pass : passes) {
     drop_empty_methods(pass.request);
-    config::in_terms_of(run, fmt::format("run '{}'", run.name), [&] { pass.backend = choose_device(pass.backend).backend; });
+    config::in_terms_of(run, fmt::format("run '{}'", run.name),
+                        [&] { pass.backend = choose_device(pass.backend).backend; });
   }
   if (run.measures.empty()) std::erase_if(passes, [](const Pass& pass) { return pass.request.methods.empty(); });
   if (passes.empty()) config::fail_at(run.place, "'exclude' removes every configuration of run '{}'", run.name);

@@ -22,15 +22,16 @@ bool named(const PaperClaim& claim, const SweepRun& run, const MethodChoice& met
     parsed.budget.reset();
     return matches(parsed, configuration);
   };
-  return std::ranges::any_of(claim.relations,
-                             [&](const Relation& r) { return (r.run.empty() || r.run == run.name) && (is(r.a) || is(r.b)); });
+  return std::ranges::any_of(
+      claim.relations, [&](const Relation& r) { return (r.run.empty() || r.run == run.name) && (is(r.a) || is(r.b)); });
 }
 
 /// The file with this claim alone, and the methods that it needs. Exclusions may match nothing in what is left, so that they go: their
 /// cells are computed and not used.
 config::Sweep only(config::Sweep sweep, const Published& published) {
   for (SweepRun& run : sweep.runs) {
-    std::erase_if(run.request.methods, [&](const MethodChoice& method) { return !named(published.claim, run, method); });
+    std::erase_if(run.request.methods,
+                  [&](const MethodChoice& method) { return !named(published.claim, run, method); });
     run.measures.clear();
     run.exclusions.clear();
   }
@@ -40,7 +41,8 @@ config::Sweep only(config::Sweep sweep, const Published& published) {
 }
 
 ClaimResult result_of(const config::Sweep& sweep, const CheckContext& context) {
-  const std::shared_ptr<const trace::Reader> reader(std::shared_ptr<void>(), context.reader);  // whose owner outlives the check
+  const std::shared_ptr<const trace::Reader> reader(std::shared_ptr<void>(),
+                                                    context.reader);  // whose owner outlives the check
   const SweepPlan plan = plan_sweep(sweep, {.threads = 1}, reader);
   const SweepLayout layout = layout_of(plan);
   std::vector<CellsFile> cells;

@@ -18,11 +18,12 @@ namespace {
 /// What the results of all cells of a step depend on beside method and place. RunOptions count through device and
 /// instruction set alone: threads and memory change no bit.
 std::string settings_text(const StepLayout& step, const ReplayRequest& r, const PromptPlan& prompt) {
-  return fmt::format("{} {} {} {} {} {} {} {} context {} base {} protect {},{},{} dense {} sinks {} standalone {} element {}",
-                     version(), commit(), step.frame.sha256, step.frame.device, step.frame.isa, name_of(prompt.protocol),
-                     static_cast<int>(r.decoded), prompt.tokens, prompt.context, prompt.base, prompt.protect_first,
-                     prompt.protect_last, r.protect_outside, r.dense_layers, r.recall_sinks, r.standalone,
-                     static_cast<int>(r.kv_element));
+  return fmt::format(
+      "{} {} {} {} {} {} {} {} context {} base {} protect {},{},{} dense {} sinks {} standalone {} element {}",
+      version(), commit(), step.frame.sha256, step.frame.device, step.frame.isa, name_of(prompt.protocol),
+      static_cast<int>(r.decoded), prompt.tokens, prompt.context, prompt.base, prompt.protect_first,
+      prompt.protect_last, r.protect_outside, r.dense_layers, r.recall_sinks, r.standalone,
+      static_cast<int>(r.kv_element));
 }
 
 /// Every method with its parameters, the content of the files that they name, its budgets and its seeds.
@@ -38,7 +39,8 @@ std::vector<std::string> method_texts(const ReplayFrame& frame) {
 /// A method that divides its budget among layers meets a limit of a cost over all layers that are replayed.
 std::string other_layers(const SweepStep& step, const WorkItem& item, std::size_t method) {
   const ReplayRequest& request = step.request;
-  const bool limits = std::ranges::any_of(request.budgets, [](const Budget& budget) { return budget.cost().has_value(); });
+  const bool limits =
+      std::ranges::any_of(request.budgets, [](const Budget& budget) { return budget.cost().has_value(); });
   if (!limits || !request.methods[method].info->plan) return "";
   return fmt::format(" layers {}", fmt::join(item.prompt.layers, ","));
 }
@@ -66,7 +68,8 @@ void add_replay(StepLayout& layout, const SweepStep& step) {
                     trace.prompts[item.prompt.prompt].id, trace.prompts[item.prompt.prompt].layers[item.layer].layer,
                     fmt::join(item.kv_heads, ","));
     std::vector<std::uint32_t> heads;
-    for (std::size_t h = 0; h < item.kv_heads.size(); ++h) heads.push_back(static_cast<std::uint32_t>(item.first_result + h));
+    for (std::size_t h = 0; h < item.kv_heads.size(); ++h)
+      heads.push_back(static_cast<std::uint32_t>(item.first_result + h));
     for (const std::size_t method : item.methods) {
       const std::string key = fmt::format("{} {}{}{}", place, methods[method], other_layers(step, item, method),
                                           calibration_text(step.request, method));
@@ -115,8 +118,8 @@ std::string describe(const StepLayout& step, const CellEntry& cell, bool measure
     const ReplayFrame::Method& method = step.frame.methods[cell.method];
     what = label_of({method.name, method.params, {}});
   }
-  return fmt::format("{} on layer {}, kv head {} of prompt '{}' of {} (run '{}')", what, first.layer, fmt::join(kv_heads, ", "),
-                     step.frame.prompts[first.place.prompt].id, step.frame.trace, step.run);
+  return fmt::format("{} on layer {}, kv head {} of prompt '{}' of {} (run '{}')", what, first.layer,
+                     fmt::join(kv_heads, ", "), step.frame.prompts[first.place.prompt].id, step.frame.trace, step.run);
 }
 
 }  // namespace kvbench::sweep

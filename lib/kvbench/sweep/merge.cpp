@@ -19,7 +19,8 @@ std::string difference(const SweepLayout& a, const SweepLayout& b) {
     const ReplayFrame &x = a.steps[s].frame, &y = b.steps[s].frame;
     text = differ("instruction set", x.isa, y.isa);
     if (text.empty()) text = differ("device", x.device, y.device);
-    if (text.empty() && x.trace == y.trace) text = differ(fmt::format("{}: SHA-256", x.trace).c_str(), x.sha256, y.sha256);
+    if (text.empty() && x.trace == y.trace)
+      text = differ(fmt::format("{}: SHA-256", x.trace).c_str(), x.sha256, y.sha256);
   }
   if (text.empty() && encode_layout(a) != encode_layout(b)) text = "their sweep files differ";
   return text;
@@ -47,8 +48,8 @@ bool check_twins(const Merged& merged, const StepLayout& step, const CellEntry& 
     }
     twins = true;
     if (content_of(*first, step, cell, measures) != content_of(file, step, cell, measures)) {
-      throw Error("{} and {} hold different results for {}; delete the wrong file and compute its shard again", first->path(),
-                  file.path(), describe(step, cell, measures));
+      throw Error("{} and {} hold different results for {}; delete the wrong file and compute its shard again",
+                  first->path(), file.path(), describe(step, cell, measures));
     }
   }
   return twins;
@@ -66,7 +67,8 @@ Merged open_shards(const std::vector<std::string>& paths) {
     const std::string differs = layout && !merged.files.empty() ? difference(merged.layout, *layout) : "";
     if (!differs.empty()) {
       throw Error(
-          "{} and {} do not belong to the same sweep: {}; compute all shards with the same sweep file, traces, `isa` and "
+          "{} and {} do not belong to the same sweep: {}; compute all shards with the same sweep file, traces, `isa` "
+          "and "
           "kvbench",
           merged.files.front().path(), path, differs);
     }

@@ -9,7 +9,8 @@ namespace kvbench::sweep {
 struct Merged {
   SweepLayout layout;
   std::vector<CellsFile> files;
-  std::vector<std::string> notes;  ///< sentences for the user about cells that are in several files, and incomplete ones
+  std::vector<std::string>
+      notes;  ///< sentences for the user about cells that are in several files, and incomplete ones
 };
 
 /// Opens files of cells. Throws Error where they belong to different sweeps, with the difference, or where two files hold

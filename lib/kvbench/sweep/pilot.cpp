@@ -63,7 +63,9 @@ trace::SynthOptions shape_of(const SweepStep& step, Index context, Index steps) 
 ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
   const PromptPlan& prompt = step.replay.prompts.front();
   const double share = static_cast<double>(context) / static_cast<double>(prompt.base);
-  const auto scaled = [&](Index tokens) { return static_cast<Index>(std::lround(share * static_cast<double>(tokens))); };
+  const auto scaled = [&](Index tokens) {
+    return static_cast<Index>(std::lround(share * static_cast<double>(tokens)));
+  };
   ReplayRequest request = step.request;
   request.layers.clear();
   request.kv_heads.clear();
@@ -84,7 +86,8 @@ ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
 }
 
 /// Processor time of a replay, and its results.
-std::pair<double, ReplayResults> timed(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options) {
+std::pair<double, ReplayResults> timed(const trace::Reader& reader, const ReplayRequest& request,
+                                       const RunOptions& options) {
   const std::clock_t start = std::clock();
   ReplayResults results = replay(reader, request, options);
   return {static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, std::move(results)};
@@ -129,10 +132,10 @@ ReplayRequest alone(const ReplayRequest& request, std::size_t method) {
 /// Everything on which the cost of the exact pass depends.
 std::string key_of(const trace::SynthOptions& shape, const ReplayRequest& r, const RunOptions& options) {
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", shape.num_tokens, shape.prompt_tokens,
-                     shape.num_queries, shape.query_heads, shape.head_dim, shape.value_dim, shape.speculation_error.value_or(0),
-                     name_of(r.protocol), static_cast<int>(r.decoded), r.window.value_or(-1), r.protect_first, r.protect_last,
-                     r.protect_outside, r.recall_sinks, r.standalone, options.backend,
-                     options.isa ? static_cast<int>(*options.isa) : -1);
+                     shape.num_queries, shape.query_heads, shape.head_dim, shape.value_dim,
+                     shape.speculation_error.value_or(0), name_of(r.protocol), static_cast<int>(r.decoded),
+                     r.window.value_or(-1), r.protect_first, r.protect_last, r.protect_outside, r.recall_sinks,
+                     r.standalone, options.backend, options.isa ? static_cast<int>(*options.isa) : -1);
 }
 
 /// The same for the cost of the only method of the request.
@@ -164,7 +167,8 @@ PilotCost Pilots::run(const SweepStep& step, Index context) {
   const std::string key = key_of(shape, request, options);
   const auto [shared, fresh] = shared_.try_emplace(key);
   if (fresh) std::tie(shared->second.seconds, shared->second.queries) = shared_cost(reader(), request, options, length);
-  PilotCost cost{.context = length, .queries = shared->second.queries, .shared_seconds = shared->second.seconds, .methods = {}};
+  PilotCost cost{
+      .context = length, .queries = shared->second.queries, .shared_seconds = shared->second.seconds, .methods = {}};
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
     const ReplayRequest one = alone(request, m);
     const auto [method, first] = methods_.try_emplace(key_of(key, one));

@@ -31,7 +31,8 @@ class Traces {
 
   const Calibration& calibration(const std::string& text) {
     const auto known = calibrations_.find(text);
-    return known != calibrations_.end() ? known->second : calibrations_.emplace(text, open_calibration(text)).first->second;
+    return known != calibrations_.end() ? known->second
+                                        : calibrations_.emplace(text, open_calibration(text)).first->second;
   }
 
  private:
@@ -40,7 +41,8 @@ class Traces {
   std::map<std::string, std::shared_ptr<const trace::Reader>> readers_;
 };
 
-SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, const RunOptions& options, Traces& traces) {
+SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, const RunOptions& options,
+                    Traces& traces) {
   SweepStep step{.run = index, .reader = traces.open(pass.trace), .request = pass.request, .options = options};
   step.options.backend = pass.backend;
   in_terms_of(run, where(run, step), [&] {
@@ -57,8 +59,8 @@ SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, co
 /// Whether two files hold the same trace, under whatever names. Only files of equal size are read.
 bool same_trace(const trace::Reader& a, const trace::Reader& b) {
   std::error_code none;
-  return &a == &b ||
-         (std::filesystem::file_size(a.path(), none) == std::filesystem::file_size(b.path(), none) && a.sha256() == b.sha256());
+  return &a == &b || (std::filesystem::file_size(a.path(), none) == std::filesystem::file_size(b.path(), none) &&
+                      a.sha256() == b.sha256());
 }
 
 /// The heads that a step replays, with the protocol of each.
@@ -91,15 +93,16 @@ void refuse_repeats(const SweepRun& run, const std::vector<Pass>& passes, std::s
     const auto heads = replayed_heads(steps[i]);
     const auto configurations = configurations_of(steps[i]);
     for (std::size_t j = 0; j < i; ++j) {
-      const bool repeats = steps[i].options.backend == steps[j].options.backend &&
-                           same_trace(*steps[i].reader, *steps[j].reader) && intersect(heads, replayed_heads(steps[j])) &&
-                           intersect(configurations, configurations_of(steps[j]));
+      const bool repeats =
+          steps[i].options.backend == steps[j].options.backend && same_trace(*steps[i].reader, *steps[j].reader) &&
+          intersect(heads, replayed_heads(steps[j])) && intersect(configurations, configurations_of(steps[j]));
       if (!repeats) continue;
       const TraceChoice &trace = passes[i].trace, &other = passes[j].trace;
       if (trace.path != other.path || std::ranges::count(run.traces, trace.path, &TraceChoice::path) > 1)
         fail_at(trace.place, "run '{}': {} and {} are the same trace; name it once", run.name, other.path, trace.path);
       const Protocol protocol = passes[i].request.protocol;
-      const bool by_protocol = protocol != passes[j].request.protocol || std::ranges::count(run.protocols, protocol) > 1;
+      const bool by_protocol =
+          protocol != passes[j].request.protocol || std::ranges::count(run.protocols, protocol) > 1;
       in_terms_of(run, where(run, steps[i]), [&] {
         throw Error("{} names the same {} twice; name it once", by_protocol ? "`protocol`" : "`backend`",
                     by_protocol ? "protocol" : "device");
@@ -113,9 +116,10 @@ SweepPlan plan_with(Traces traces, config::Sweep sweep, const RunOptions& option
   for (std::size_t r = 0; r < plan.sweep.runs.size(); ++r) {
     const config::SweepRun& run = plan.sweep.runs[r];
     if (run.traces.empty()) {
-      config::fail_at(run.place,
-                      "run '{}' has no traces; name some with the key 'traces', or give all runs the same ones with `traces`",
-                      run.name);
+      config::fail_at(
+          run.place,
+          "run '{}' has no traces; name some with the key 'traces', or give all runs the same ones with `traces`",
+          run.name);
     }
     const std::vector<Pass> passes = expand(run, options.backend);
     const std::size_t first = plan.steps.size();
@@ -139,7 +143,9 @@ std::string where(const config::SweepRun& run, const SweepStep& step) {
   return fmt::format("run '{}' on {}", run.name, step.reader->path());
 }
 
-SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) { return plan_with(Traces(), std::move(sweep), options); }
+SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) {
+  return plan_with(Traces(), std::move(sweep), options);
+}
 
 SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options, std::shared_ptr<const trace::Reader> trace) {
   use_traces(sweep, {trace->path()}, trace->path());

@@ -57,7 +57,8 @@ CellBlock block_of(const ReplayPlan& plan, std::size_t method, std::vector<HeadR
   const auto last = std::ranges::upper_bound(all, method, {}, &Configuration::method) - all.begin();
   CellBlock block;
   for (HeadResult& head : heads) {
-    block.emplace_back(std::make_move_iterator(head.cells.begin() + first), std::make_move_iterator(head.cells.begin() + last));
+    block.emplace_back(std::make_move_iterator(head.cells.begin() + first),
+                       std::make_move_iterator(head.cells.begin() + last));
   }
   return block;
 }
@@ -72,8 +73,8 @@ void replay_rest(const SweepStep& step, const StepRest& rest, CellsFile& file, c
                     });
 }
 
-void measure_rest(const SweepStep& step, const StepLayout& layout, const StepRest& rest, const std::vector<Measure>& measures,
-                  CellsFile& file, const ReplayHooks& hooks) {
+void measure_rest(const SweepStep& step, const StepLayout& layout, const StepRest& rest,
+                  const std::vector<Measure>& measures, CellsFile& file, const ReplayHooks& hooks) {
   std::mutex adding;
   RunOptions on_host = step.options;
   if (on_host.backend == "cuda") on_host.backend = "cpu";
@@ -111,7 +112,8 @@ void run_sweep(const SweepPlan& plan, const SweepLayout& layout, const Shard& sh
     total += rests.back().items();
   }
   ReplayHooks part{.progress = {}, .note = hooks.note, .stop = hooks.stop};
-  if (hooks.progress) part.progress = [&](double done, Index) { hooks.progress(static_cast<double>(before) + done, total); };
+  if (hooks.progress)
+    part.progress = [&](double done, Index) { hooks.progress(static_cast<double>(before) + done, total); };
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const SweepStep& step = plan.steps[s];
     const StepRest& rest = rests[s];

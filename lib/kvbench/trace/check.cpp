@@ -16,8 +16,8 @@ namespace kvbench::trace {
 namespace {
 
 /// The values of `rope_type`; `other` stands for those of models that are not listed.
-constexpr std::array<std::string_view, 11> rope_types = {"default", "none",     "partial", "linear",       "dynamic", "yarn",
-                                                         "llama3",  "longrope", "mrope",   "proportional", "other"};
+constexpr std::array<std::string_view, 11> rope_types = {
+    "default", "none", "partial", "linear", "dynamic", "yarn", "llama3", "longrope", "mrope", "proportional", "other"};
 
 void check_names(const TraceInfo& info, const std::string& file) {
   const auto attribute = [&](const std::string& value, const std::string& at, const char* name) {
@@ -48,12 +48,14 @@ void check_model(const TraceInfo& info, const std::string& file) {
   size(info.value_dim, most_dimensions, "value_dim");
   if (info.num_query_heads % info.num_kv_heads != 0) {
     throw Error(
-        "{}: num_query_heads = {} is not a multiple of num_kv_heads = {}; every kv head must have the same number of query "
+        "{}: num_query_heads = {} is not a multiple of num_kv_heads = {}; every kv head must have the same number of "
+        "query "
         "heads.",
         file, info.num_query_heads, info.num_kv_heads);
   }
   if (std::ranges::find(rope_types, info.rope_type) == rope_types.end()) {
-    throw Error("{}: attribute 'rope_type' is '{}'; it must be one of {}.", file, info.rope_type, fmt::join(rope_types, ", "));
+    throw Error("{}: attribute 'rope_type' is '{}'; it must be one of {}.", file, info.rope_type,
+                fmt::join(rope_types, ", "));
   }
   if (info.rope_layout != "half" && info.rope_layout != "interleaved") {
     throw Error("{}: attribute 'rope_layout' is '{}'; it must be 'half' or 'interleaved'.", file, info.rope_layout);
@@ -74,7 +76,8 @@ void check_prompt(const PromptInfo& prompt, const std::string& file) {
     throw Error("{}: dataset 'tokens' has {} entries, but attribute num_tokens is {}.", at, prompt.tokens.size(), n);
   }
   if (prompt.prompt_tokens < 1 || prompt.prompt_tokens > n) {
-    throw Error("{}: prompt_tokens is {}; the context must end between 1 and num_tokens = {}.", at, prompt.prompt_tokens, n);
+    throw Error("{}: prompt_tokens is {}; the context must end between 1 and num_tokens = {}.", at,
+                prompt.prompt_tokens, n);
   }
   const std::int64_t start = prompt.answer_start.value_or(0);
   const std::int64_t end = prompt.answer_end.value_or(n);
@@ -107,7 +110,8 @@ void check_layer(const LayerInfo& layer, const PromptInfo& prompt, const TraceIn
   if (layer.window < 0) throw Error("{}: attribute 'window' is {}; use 0 for full attention.", at, layer.window);
   const auto finite = [&](double value, const char* name, bool zero_allowed) {
     if (!std::isfinite(value) || value < 0 || (value == 0 && !zero_allowed)) {
-      throw Error("{}: attribute '{}' is {}; it must be a finite number {} 0.", at, name, value, zero_allowed ? ">=" : ">");
+      throw Error("{}: attribute '{}' is {}; it must be a finite number {} 0.", at, name, value,
+                  zero_allowed ? ">=" : ">");
     }
   };
   finite(layer.rope_theta, "rope_theta", true);
@@ -115,7 +119,8 @@ void check_layer(const LayerInfo& layer, const PromptInfo& prompt, const TraceIn
   finite(layer.softcap, "softcap", true);
   check_positions(layer, prompt.num_tokens, at);
   if (layer.column_sums_end && (*layer.column_sums_end < 1 || *layer.column_sums_end > prompt.num_tokens)) {
-    throw Error("{}/column_sums: column_sums_end is {}, outside [1, {}].", at, *layer.column_sums_end, prompt.num_tokens);
+    throw Error("{}/column_sums: column_sums_end is {}, outside [1, {}].", at, *layer.column_sums_end,
+                prompt.num_tokens);
   }
 }
 

@@ -91,7 +91,8 @@ class Chunk {
     }
     const std::size_t plane = bytes_.size() / element_;  // byte b of all elements, then byte b + 1
     for (std::size_t b = 0; b < element_; ++b) {
-      for (std::size_t i = 0; i < count; ++i) out[i * element_ + b] = static_cast<std::byte>(bytes_[b * plane + first + i]);
+      for (std::size_t i = 0; i < count; ++i)
+        out[i * element_ + b] = static_cast<std::byte>(bytes_[b * plane + first + i]);
     }
   }
 
@@ -105,10 +106,12 @@ class Chunk {
 
 }  // namespace
 
-void Object::read_chunks(const Storage& stored, hid_t memory_type, const Dims& start, const Dims& count, void* out) const {
+void Object::read_chunks(const Storage& stored, hid_t memory_type, const Dims& start, const Dims& count,
+                         void* out) const {
   const Handle type = this->type();
   const std::size_t element = H5Tget_size(type.get()), wanted = H5Tget_size(memory_type), elements = count_of(count);
-  std::vector<std::byte> wide(element == wanted ? 0 : elements * std::max(element, wanted));  // H5Tconvert() works in place
+  std::vector<std::byte> wide(element == wanted ? 0
+                                                : elements * std::max(element, wanted));  // H5Tconvert() works in place
   std::byte* const slab = wide.empty() ? static_cast<std::byte*>(out) : wide.data();
   Dims end = start, first = start;
   for (std::size_t i = 0; i < end.size(); ++i) {

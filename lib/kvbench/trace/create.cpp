@@ -16,7 +16,8 @@ namespace {
 /// Current time, or SOURCE_DATE_EPOCH for reproducible files (reproducible-builds.org), in ISO 8601, UTC.
 std::string now() {
   std::time_t time = std::time(nullptr);
-  if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH")) time = static_cast<std::time_t>(std::strtoll(epoch, nullptr, 10));
+  if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"))
+    time = static_cast<std::time_t>(std::strtoll(epoch, nullptr, 10));
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(time));
 }
 
@@ -62,7 +63,8 @@ void write_text(const h5::Object& group, const std::string& text) {
 std::vector<hsize_t> chunk_of(const Shape& shape, int rank, std::size_t element) {
   constexpr std::uint64_t limit = (std::uint64_t{1} << 32) - 1;
   const auto dim = static_cast<hsize_t>(shape.dim);
-  const hsize_t rows = std::min<hsize_t>(static_cast<hsize_t>(shape.rows), std::max<hsize_t>(1, limit / (dim * element)));
+  const hsize_t rows =
+      std::min<hsize_t>(static_cast<hsize_t>(shape.rows), std::max<hsize_t>(1, limit / (dim * element)));
   return rank == 2 ? std::vector<hsize_t>{1, rows} : std::vector<hsize_t>{1, rows, dim};
 }
 

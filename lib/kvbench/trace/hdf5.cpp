@@ -55,7 +55,8 @@ Handle creation_properties(hid_t kind) {
 
 IoError write_error(const Failure& failure) {
   return IoError(
-      "{}. Free some space, raise the file size limit or write to another disk; no file was written under the final name.",
+      "{}. Free some space, raise the file size limit or write to another disk; no file was written under the final "
+      "name.",
       failure.what());
 }
 
@@ -82,8 +83,8 @@ Handle float_type(Dtype dtype) {
 
 void Object::fail(const std::string& doing) const {
   const std::string reason = innermost_reason();
-  throw Failure(
-      fmt::format("{}: {}{}{}{}", where(), doing, reason.empty() ? "" : " (", shorten(reason), reason.empty() ? "" : ")"));
+  throw Failure(fmt::format("{}: {}{}{}{}", where(), doing, reason.empty() ? "" : " (", shorten(reason),
+                            reason.empty() ? "" : ")"));
 }
 
 Object Object::open_file(const std::string& path, std::shared_ptr<Claims> claims) {
@@ -95,9 +96,11 @@ Object Object::open_file(const std::string& path, std::shared_ptr<Claims> claims
   const hid_t id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get());
   if (id < 0) {
     const std::string reason = innermost_reason();
-    if (reason.find("lock file") == reason.npos) throw Failure(fmt::format("{}: cannot be opened ({})", path, shorten(reason)));
+    if (reason.find("lock file") == reason.npos)
+      throw Failure(fmt::format("{}: cannot be opened ({})", path, shorten(reason)));
     throw Error(
-        "{}: HDF5 cannot lock the file ({}); close it in programs that write it, or set HDF5_USE_FILE_LOCKING=FALSE where its "
+        "{}: HDF5 cannot lock the file ({}); close it in programs that write it, or set HDF5_USE_FILE_LOCKING=FALSE "
+        "where its "
         "file system has no locks.",
         path, shorten(reason));
   }
@@ -113,8 +116,8 @@ Object Object::create_file(const std::string& path, const std::string& final_nam
   H5Pset_libver_bounds(access.get(), format, H5F_LIBVER_V110);
   H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG);
   const Handle creation = creation_properties(H5P_FILE_CREATE);
-  file.handle_ =
-      file.own(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), &H5Fclose, "cannot create the file");
+  file.handle_ = file.own(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation.get(), access.get()), &H5Fclose,
+                          "cannot create the file");
   return file;
 }
 
@@ -168,9 +171,9 @@ Object Object::create_dataset(const std::string& member, hid_t type, const std::
     H5Pset_shuffle(creation.get());
     made.require(H5Pset_deflate(creation.get(), 4), "this HDF5 library cannot compress");
   }
-  const Handle space =
-      made.own(dims.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
-               &H5Sclose, "cannot describe the shape");
+  const Handle space = made.own(
+      dims.empty() ? H5Screate(H5S_SCALAR) : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr),
+      &H5Sclose, "cannot describe the shape");
   made.handle_ = made.own(H5Dcreate2(id(), member.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
                           &H5Dclose, "cannot create the dataset");
   return made;
@@ -181,7 +184,8 @@ std::vector<hsize_t> Object::dims() const {
   const H5S_class_t kind = H5Sget_simple_extent_type(space.get());
   if (kind == H5S_SCALAR) return {};
   if (kind != H5S_SIMPLE) fail("is not an array");
-  std::vector<hsize_t> dims(static_cast<std::size_t>(require(H5Sget_simple_extent_ndims(space.get()), "cannot read the rank")));
+  std::vector<hsize_t> dims(
+      static_cast<std::size_t>(require(H5Sget_simple_extent_ndims(space.get()), "cannot read the rank")));
   require(H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr), "cannot read the shape");
   return dims;
 }
@@ -201,7 +205,8 @@ Storage Object::storage() const {
   }
   if (storage.layout == H5D_CHUNKED) {
     storage.chunk_dims.resize(H5S_MAX_RANK);
-    const int rank = require(H5Pget_chunk(properties.get(), H5S_MAX_RANK, storage.chunk_dims.data()), "cannot read the chunk");
+    const int rank =
+        require(H5Pget_chunk(properties.get(), H5S_MAX_RANK, storage.chunk_dims.data()), "cannot read the chunk");
     storage.chunk_dims.resize(static_cast<std::size_t>(rank));
   }
   if (storage.layout == H5D_CONTIGUOUS && !storage.external) storage.offset = H5Dget_offset(id());
@@ -212,14 +217,16 @@ Storage Object::storage() const {
 
 Handle Object::slab_space(const std::vector<hsize_t>& start, const std::vector<hsize_t>& count) const {
   Handle space = own(H5Dget_space(id()), &H5Sclose, "cannot read the shape");
-  require(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr), "cannot select rows");
+  require(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
+          "cannot select rows");
   return space;
 }
 
 void Object::read(hid_t memory_type, void* out) const {
   const Storage stored = storage();
   const std::vector<hsize_t> whole = dims();
-  if (stored.layout == H5D_CHUNKED) return read_chunks(stored, memory_type, std::vector<hsize_t>(whole.size()), whole, out);
+  if (stored.layout == H5D_CHUNKED)
+    return read_chunks(stored, memory_type, std::vector<hsize_t>(whole.size()), whole, out);
   require(H5Dread(id(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out), "cannot be read");
 }
 
@@ -233,7 +240,8 @@ std::vector<T> Object::integers() const {
   std::vector<std::int64_t> wide(count);
   if (count > 0) read(H5T_NATIVE_INT64, wide.data());
   const auto misfit = std::ranges::find_if(wide, [](std::int64_t value) { return !std::in_range<T>(value); });
-  if (misfit != wide.end()) throw Error("{}: entry {} is {}, which does not fit.", where(), misfit - wide.begin(), *misfit);
+  if (misfit != wide.end())
+    throw Error("{}: entry {} is {}, which does not fit.", where(), misfit - wide.begin(), *misfit);
   return {wide.begin(), wide.end()};
 }
 template std::vector<std::int32_t> Object::integers() const;

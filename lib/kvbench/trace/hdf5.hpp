@@ -137,7 +137,8 @@ class Object {
   /// All elements of a dataset of integers, row-major. Throws Error where it has other elements or one does not fit T.
   template <class T>
   std::vector<T> integers() const;
-  void read_slab(hid_t memory_type, const std::vector<hsize_t>& start, const std::vector<hsize_t>& count, void* out) const;
+  void read_slab(hid_t memory_type, const std::vector<hsize_t>& start, const std::vector<hsize_t>& count,
+                 void* out) const;
   std::string read_string() const;
   void write(hid_t memory_type, const void* data) const;
   void write_slab(hid_t memory_type, const std::vector<hsize_t>& start, const std::vector<hsize_t>& count,
@@ -162,7 +163,8 @@ class Object {
   /// Throws Error where the bytes of the dataset are not all in this file, or where it claims more of them than the file can
   /// hold or than `extent` allows (docs/traces.md, "What a reader refuses").
   void check_storage(Extent extent) const;
-  void check_chunks(const Storage& stored, const std::vector<hsize_t>& dims, std::uint64_t element, std::uint64_t slab) const;
+  void check_chunks(const Storage& stored, const std::vector<hsize_t>& dims, std::uint64_t element,
+                    std::uint64_t slab) const;
   void count_claims(const Storage& stored, std::uint64_t bytes, Extent extent) const;
   void read_chunks(const Storage& stored, hid_t memory_type, const std::vector<hsize_t>& start,
                    const std::vector<hsize_t>& count, void* out) const;

@@ -32,7 +32,8 @@ InputFile::~InputFile() {
 
 void InputFile::check_unchanged() const {
   if (file_state(path_) == opened_) return;
-  throw IoError("{}: the file was changed or replaced while it was read; start again when no other program writes it.", path_);
+  throw IoError("{}: the file was changed or replaced while it was read; start again when no other program writes it.",
+                path_);
 }
 
 }  // namespace kvbench::trace

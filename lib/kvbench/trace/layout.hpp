@@ -26,12 +26,16 @@ struct Shape {
 
 Shape shape_of(const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer, Array array);
 inline int rank_of(Array array) { return array == Array::column_sums ? 2 : 3; }
-inline Dtype dtype_of(const TraceInfo& info, Array array) { return array == Array::column_sums ? Dtype::f32 : info.dtype; }
+inline Dtype dtype_of(const TraceInfo& info, Array array) {
+  return array == Array::column_sums ? Dtype::f32 : info.dtype;
+}
 inline std::size_t size_of(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
 bool holds(const LayerInfo& layer, Array array);
 
 /// Converts a value to a 16-bit type and back.
-inline std::uint16_t narrow(float value, Dtype dtype) { return dtype == Dtype::f16 ? narrow_f16(value) : narrow_bf16(value); }
+inline std::uint16_t narrow(float value, Dtype dtype) {
+  return dtype == Dtype::f16 ? narrow_f16(value) : narrow_bf16(value);
+}
 inline float widen(std::uint16_t half, Dtype dtype) { return dtype == Dtype::f16 ? widen_f16(half) : widen_bf16(half); }
 
 std::string path_of(const PromptInfo& prompt);

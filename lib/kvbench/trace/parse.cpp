@@ -43,16 +43,19 @@ std::optional<std::int64_t> decimal(const std::string& name) {
 
 void check_version(const h5::Object& file, const std::string& path) {
   const auto version = file.text("kvbench_trace");
-  if (!version) throw Error("{}: is an HDF5 file but not a trace: the root attribute 'kvbench_trace' is missing.", path);
+  if (!version)
+    throw Error("{}: is an HDF5 file but not a trace: the root attribute 'kvbench_trace' is missing.", path);
   const std::size_t dot = version->find('.');
   const auto major = decimal(version->substr(0, dot));
   const auto minor = dot == std::string::npos ? std::nullopt : decimal(version->substr(dot + 1));
-  if (!major || !minor) throw Error("{}: attribute 'kvbench_trace' is '{}'; expected a version such as '1.0'.", path, *version);
+  if (!major || !minor)
+    throw Error("{}: attribute 'kvbench_trace' is '{}'; expected a version such as '1.0'.", path, *version);
   if (*major > schema_major) {
-    throw Error("{}: trace schema {} is newer than this kvbench, which reads {}.x; install a newer kvbench.", path, *version,
-                schema_major);
+    throw Error("{}: trace schema {} is newer than this kvbench, which reads {}.x; install a newer kvbench.", path,
+                *version, schema_major);
   }
-  if (*major < schema_major) throw Error("{}: trace schema {} was never released; write the trace again.", path, *version);
+  if (*major < schema_major)
+    throw Error("{}: trace schema {} was never released; write the trace again.", path, *version);
 }
 
 Dtype parse_dtype(const h5::Object& file) {
@@ -76,7 +79,8 @@ std::string long_text(const h5::Object& dataset) {
 }
 
 /// Checks the arrays of a layer. Returns the size in bytes of the largest compressed chunk, 0 where there is none.
-std::uint64_t check_arrays(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt, const LayerInfo& layer) {
+std::uint64_t check_arrays(const h5::Object& group, const TraceInfo& info, const PromptInfo& prompt,
+                           const LayerInfo& layer) {
   std::uint64_t largest = 0;
   for (const Array array : all_arrays) {
     if (!holds(layer, array)) continue;
@@ -137,7 +141,8 @@ PromptInfo parse_prompt(const h5::Object& group, const std::string& id, const Tr
     indices.push_back(*index);
   }
   std::sort(indices.begin(), indices.end());
-  for (const std::int64_t index : indices) prompt.layers.push_back(parse_layer(layers.group(std::to_string(index)), index));
+  for (const std::int64_t index : indices)
+    prompt.layers.push_back(parse_layer(layers.group(std::to_string(index)), index));
   return prompt;
 }
 

@@ -35,7 +35,8 @@ class SynthHead::Generator {
       return uniform52(block.x[0], block.x[1]);
     }
     /// Adds N(0, sigma^2) to out[c] (Box-Muller transform, two numbers per block).
-    void add_normals(Stream stream, std::uint32_t head, std::int64_t row, double sigma, std::vector<double>& out) const {
+    void add_normals(Stream stream, std::uint32_t head, std::int64_t row, double sigma,
+                     std::vector<double>& out) const {
       for (std::size_t c = 0; c < out.size(); c += 2) {
         const PhiloxBlock block = draw(stream, head, row, static_cast<std::uint32_t>(c / 2));
         const double radius = sigma * std::sqrt(-2 * std::log(uniform52(block.x[0], block.x[1])));
@@ -145,9 +146,11 @@ class SynthHead::Generator {
 
   void scatter(Stream stream, Stream membership, std::uint32_t head, std::int64_t i, std::vector<double>& out) const {
     if (options_.pattern != Pattern::clusters) return draws_.add_normals(stream, head, i, sigma_, out);
-    const auto centre = static_cast<std::int64_t>(draws_.uniform(membership, head, i) * static_cast<double>(options_.clusters));
+    const auto centre =
+        static_cast<std::int64_t>(draws_.uniform(membership, head, i) * static_cast<double>(options_.clusters));
     draws_.add_normals(Stream::centre, place_.kv_head, centre, sigma_, out);
-    draws_.add_normals(stream, head, i, options_.spread * std::numbers::sqrt2 * sigma_, out);  // centres are sqrt(2) |k| apart
+    draws_.add_normals(stream, head, i, options_.spread * std::numbers::sqrt2 * sigma_,
+                       out);  // centres are sqrt(2) |k| apart
   }
 
   std::vector<float> rows(Rows range, std::int64_t dim,
@@ -180,13 +183,16 @@ std::vector<float> SynthHead::values(Rows rows) const { return generator_->value
 std::vector<float> SynthHead::queries(std::int64_t head, Rows rows) const {
   return generator_->queries(static_cast<std::uint32_t>(head), rows);
 }
-std::vector<float> SynthHead::guesses(std::int64_t head, Rows rows, const std::vector<float>& queries, double error) const {
+std::vector<float> SynthHead::guesses(std::int64_t head, Rows rows, const std::vector<float>& queries,
+                                      double error) const {
   return generator_->guesses(static_cast<std::uint32_t>(head), rows, queries, error);
 }
 
 std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries,
-                               const std::vector<std::int64_t>& positions, std::int64_t dim, double scale, double weight) {
-  constexpr std::size_t tile = 256, block = 8;  // keys and queries per step, so that their logits stay in the first-level cache
+                               const std::vector<std::int64_t>& positions, std::int64_t dim, double scale,
+                               double weight) {
+  constexpr std::size_t tile = 256,
+                        block = 8;  // keys and queries per step, so that their logits stay in the first-level cache
   const auto d = static_cast<std::size_t>(dim), count = positions.size();
   const std::size_t m = count == 0 ? 0 : static_cast<std::size_t>(positions.back()) + 1;
   const std::size_t padded = (m + tile - 1) / tile * tile;

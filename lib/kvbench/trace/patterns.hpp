@@ -44,6 +44,7 @@ class SynthHead {
 /// keys [n, d], queries [positions, d], positions increasing and below n -> [n]. fp32 logits, fp64 sums; allocates a copy of the
 /// keys.
 std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries,
-                               const std::vector<std::int64_t>& positions, std::int64_t dim, double scale, double weight = 1);
+                               const std::vector<std::int64_t>& positions, std::int64_t dim, double scale,
+                               double weight = 1);
 
 }  // namespace kvbench::trace

@@ -25,7 +25,8 @@ std::ptrdiff_t find_not_finite(const std::vector<float>& values) {
     const std::size_t end = std::min(values.size(), begin + block);
     unsigned any = 0;
     for (std::size_t i = begin; i < end; ++i) any |= static_cast<unsigned>(bad(values[i]));
-    if (any != 0) return std::find_if(values.begin() + static_cast<std::ptrdiff_t>(begin), values.end(), bad) - values.begin();
+    if (any != 0)
+      return std::find_if(values.begin() + static_cast<std::ptrdiff_t>(begin), values.end(), bad) - values.begin();
   }
   return -1;
 }
@@ -70,7 +71,8 @@ Reader& Reader::operator=(Reader&&) noexcept = default;
 const std::string& Reader::path() const { return impl_->file.path(); }
 const TraceInfo& Reader::info() const { return impl_->info; }
 
-std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& layer, Array array, std::int64_t head) const {
+std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& layer, Array array,
+                                     std::int64_t head) const {
   const std::string at = path_of(prompt, layer, array);
   const Shape shape = shape_of(impl_->info, prompt, layer, array);
   if (!holds(layer, array)) throw Error("{}: {}: the trace does not hold this array.", path(), at);

@@ -61,13 +61,23 @@ struct TraceInfo {
   std::string rope_layout;        ///< "half" or "interleaved"
   Dtype dtype = Dtype::f32;
   std::vector<PromptInfo> prompts;  ///< in the numeric, then alphabetic order of their group names
-  std::uint64_t largest_chunk = 0;  ///< of the arrays in the file, bytes before compression; 0: not in chunks; set by Reader
+  std::uint64_t largest_chunk =
+      0;  ///< of the arrays in the file, bytes before compression; 0: not in chunks; set by Reader
 
   std::int64_t group() const { return num_query_heads / num_kv_heads; }
 };
 
 /// The arrays of one layer, by dataset name. The number of heads is num_kv_heads or num_query_heads, depending on the array.
-enum class Array { keys, values, queries, column_sums, keys_pre_rope, queries_pre_rope, speculated_queries, attention_output };
+enum class Array {
+  keys,
+  values,
+  queries,
+  column_sums,
+  keys_pre_rope,
+  queries_pre_rope,
+  speculated_queries,
+  attention_output
+};
 
 const char* name_of(Array array);
 const char* name_of(Dtype dtype);

@@ -28,9 +28,11 @@ std::uint64_t product(std::uint64_t first, const std::vector<hsize_t>& dims) {
 void check_filters(const Object& dataset, const Storage& stored) {
   static const std::vector<H5Z_filter_t> both{H5Z_FILTER_SHUFFLE, H5Z_FILTER_DEFLATE}, shuffle{H5Z_FILTER_SHUFFLE},
       deflate{H5Z_FILTER_DEFLATE}, none;
-  if (stored.filters == none || stored.filters == deflate || stored.filters == both || stored.filters == shuffle) return;
+  if (stored.filters == none || stored.filters == deflate || stored.filters == both || stored.filters == shuffle)
+    return;
   throw Error(
-      "{}: stored with HDF5 filter {}; only shuffle and deflate are read, once and in this order. Copy it with h5repack -f "
+      "{}: stored with HDF5 filter {}; only shuffle and deflate are read, once and in this order. Copy it with "
+      "h5repack -f "
       "NONE.",
       dataset.where(), fmt::join(stored.filters, ", "));
 }
@@ -46,10 +48,12 @@ std::uint64_t stored_size(hid_t type) {
 void Object::check_chunks(const Storage& stored, const std::vector<hsize_t>& dims, std::uint64_t element,
                           std::uint64_t slab) const {
   const std::uint64_t chunk = product(element, stored.chunk_dims), limit = std::max(slab, small_chunk);
-  if (chunk == 0 || stored.chunk_dims.size() != dims.size()) throw Error("{}: its chunks are invalid; it is damaged.", where());
+  if (chunk == 0 || stored.chunk_dims.size() != dims.size())
+    throw Error("{}: its chunks are invalid; it is damaged.", where());
   if (chunk > limit) {
     throw Error(
-        "{}: its chunks hold {} bytes, and kvbench reads chunks of up to {}; copy it with h5repack -f NONE, or with smaller "
+        "{}: its chunks hold {} bytes, and kvbench reads chunks of up to {}; copy it with h5repack -f NONE, or with "
+        "smaller "
         "chunks.",
         where(), chunk, limit);
   }
@@ -68,7 +72,8 @@ void Object::count_claims(const Storage& stored, std::uint64_t bytes, Extent ext
   if (!all.opened.insert(name_).second) return;
   if (stored.bytes > all.length - all.stored) {
     throw Error(
-        "{}: the datasets up to this one claim more bytes than the file has; it is damaged, or has several names for one "
+        "{}: the datasets up to this one claim more bytes than the file has; it is damaged, or has several names for "
+        "one "
         "dataset.",
         where());
   }
@@ -77,7 +82,8 @@ void Object::count_claims(const Storage& stored, std::uint64_t bytes, Extent ext
   const std::uint64_t limit = readable_bytes();
   if (bytes > limit - all.whole) {
     throw Error(
-        "{}: is compressed, and takes {} bytes in memory; with the datasets before it that is more than {}. Copy the file with "
+        "{}: is compressed, and takes {} bytes in memory; with the datasets before it that is more than {}. Copy the "
+        "file with "
         "h5repack -f NONE.",
         where(), bytes, limit);
   }

@@ -33,7 +33,8 @@ void check_options(const SynthOptions& o) {
   if (static_cast<double>(o.prompts * o.num_tokens) + layers * static_cast<double>(o.num_queries) > most_described ||
       layers * static_cast<double>(o.query_heads) > most_written) {
     throw Error(
-        "{} `prompts` of {} `layers`, {} `query_heads`, {} `num_tokens` and {} `num_queries` are too many; lower some of them.",
+        "{} `prompts` of {} `layers`, {} `query_heads`, {} `num_tokens` and {} `num_queries` are too many; lower some "
+        "of them.",
         o.prompts, o.layers, o.query_heads, o.num_tokens, o.num_queries);
   }
   if (o.prompt_tokens > o.num_tokens) {
@@ -46,7 +47,8 @@ void check_options(const SynthOptions& o) {
     throw Error("`query_heads` is {}, which is not a multiple of `kv_heads`, {}.", o.query_heads, o.kv_heads);
   }
   if (o.column_queries < 0) throw Error("`column_queries` is {}; it must be at least 0.", o.column_queries);
-  if (!std::isfinite(o.spread) || o.spread < 0) throw Error("`spread` is {}; it must be finite and at least 0.", o.spread);
+  if (!std::isfinite(o.spread) || o.spread < 0)
+    throw Error("`spread` is {}; it must be finite and at least 0.", o.spread);
   if (!std::isfinite(o.key_norm) || o.key_norm <= 0)
     throw Error("`key_norm` is {}; it must be finite and above 0.", o.key_norm);
   if (o.speculation_error && !(std::isfinite(*o.speculation_error) && *o.speculation_error >= 0)) {
@@ -151,8 +153,9 @@ class HeadWriter {
   void write_query_head(std::int64_t head) const {
     write_blocks(Array::queries, head, asked_, [&](Rows rows) { return head_.queries(head, rows); });
     if (!options_.speculation_error) return;
-    write_blocks(Array::speculated_queries, head, asked_,
-                 [&](Rows rows) { return head_.guesses(head, rows, head_.queries(head, rows), *options_.speculation_error); });
+    write_blocks(Array::speculated_queries, head, asked_, [&](Rows rows) {
+      return head_.guesses(head, rows, head_.queries(head, rows), *options_.speculation_error);
+    });
   }
 
   /// Rounds the values to the type of the trace, so that derived arrays match what a reader gets.

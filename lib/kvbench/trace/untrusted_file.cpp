@@ -38,9 +38,11 @@ void check_head(const Head& head, std::uint64_t length, const std::string& path)
     throw Error("{}: superblock version {} is unknown; the file is damaged or from a newer HDF5.", path, version);
   const bool old = version < 2;
   const std::size_t sizes = old ? 13 : 9;
-  if (head[sizes] != 8 || head[sizes + 1] != 8) throw Error("{}: offsets are not 8 bytes wide; the file is damaged.", path);
+  if (head[sizes] != 8 || head[sizes + 1] != 8)
+    throw Error("{}: offsets are not 8 bytes wide; the file is damaged.", path);
   const std::size_t base = version == 0 ? 24 : version == 1 ? 28 : 12;
-  if (little_endian(head, base) != 0) throw Error("{}: the HDF5 data do not begin at byte 0; copy them with h5repack.", path);
+  if (little_endian(head, base) != 0)
+    throw Error("{}: the HDF5 data do not begin at byte 0; copy them with h5repack.", path);
   if (old && little_endian(head, base + 24) != undefined_address) {
     throw Error("{}: the data are stored in several files; copy them into one with h5repack.", path);
   }
@@ -65,8 +67,9 @@ void check_lock(int file, const std::string& path) {
   const char* const use = std::getenv("HDF5_USE_FILE_LOCKING");
   if (use != nullptr && (std::string_view(use) == "FALSE" || std::string_view(use) == "0")) return;
   if (::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    throw Error("{}: another program holds the file open for writing; wait until it has finished, or close the file there.",
-                path);
+    throw Error(
+        "{}: another program holds the file open for writing; wait until it has finished, or close the file there.",
+        path);
 }
 
 [[noreturn]] void run_as_child(const std::function<void()>& read) {
@@ -127,7 +130,8 @@ void try_in_child(const std::string& path, const std::function<void()>& read) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
     throw Error(
-        "{}: reading its metadata takes more than a minute: the file is damaged, or the disk is too slow; copy it to a local "
+        "{}: reading its metadata takes more than a minute: the file is damaged, or the disk is too slow; copy it to a "
+        "local "
         "disk.",
         path);
   }

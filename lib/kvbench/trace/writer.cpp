@@ -24,7 +24,11 @@ std::vector<std::uint16_t> narrow_all(std::span<const float> data, Dtype dtype) 
 }
 
 h5::Object open_array(const h5::Object& file, const PromptInfo& prompt, const LayerInfo& layer, Array array) {
-  return file.group("prompts").group(prompt.id).group("layers").group(std::to_string(layer.layer)).dataset(name_of(array));
+  return file.group("prompts")
+      .group(prompt.id)
+      .group("layers")
+      .group(std::to_string(layer.layer))
+      .dataset(name_of(array));
 }
 
 struct Slab {
@@ -120,7 +124,8 @@ struct Writer::Impl {
         const Slab slab = slab_of(shape, array, head, 0, shape.rows);
         slab_bytes.resize(static_cast<std::size_t>(shape.rows * shape.dim) * size_of(dtype));
         const PromptInfo& prompt = info.prompts[p];
-        open_array(*file, prompt, prompt.layers[l], array).read_slab(type.get(), slab.start, slab.count, slab_bytes.data());
+        open_array(*file, prompt, prompt.layers[l], array)
+            .read_slab(type.get(), slab.start, slab.count, slab_bytes.data());
         h5::Object out = open_array(packed, prompt, prompt.layers[l], array);
         out.write_slab(type.get(), slab.start, slab.count, slab_bytes.data());
         out.close();
@@ -151,17 +156,19 @@ void Writer::write_rows(std::size_t prompt, std::size_t layer, Array array, std:
   const std::int64_t rows = static_cast<std::int64_t>(data.size()) / shape.dim;
   if (rows * shape.dim != static_cast<std::int64_t>(data.size()) || head < 0 || head >= shape.heads || row_begin < 0 ||
       rows > shape.rows - row_begin) {
-    throw Error("{}: head {}, rows from {}, {} values do not fit the shape [{}, {}, {}].", at, head, row_begin, data.size(),
-                shape.heads, shape.rows, shape.dim);
+    throw Error("{}: head {}, rows from {}, {} values do not fit the shape [{}, {}, {}].", at, head, row_begin,
+                data.size(), shape.heads, shape.rows, shape.dim);
   }
   if (rows == 0) return;
   const Dtype dtype = dtype_of(impl_->info, array);
-  const std::vector<std::uint16_t> halves = dtype == Dtype::f32 ? std::vector<std::uint16_t>{} : narrow_all(data, dtype);
+  const std::vector<std::uint16_t> halves =
+      dtype == Dtype::f32 ? std::vector<std::uint16_t>{} : narrow_all(data, dtype);
   for (std::size_t i = 0; i < data.size(); ++i) {
     if (std::isfinite(data[i]) && (dtype == Dtype::f32 || std::isfinite(widen(halves[i], dtype)))) continue;
     const auto index = static_cast<std::int64_t>(i);
-    throw Error("{}: head {}, row {}, column {}: {} {}.", at, head, row_begin + index / shape.dim, index % shape.dim, data[i],
-                std::isfinite(data[i]) ? fmt::format("does not fit {}; use bf16 or f32", name_of(dtype)) : "is not finite");
+    throw Error(
+        "{}: head {}, row {}, column {}: {} {}.", at, head, row_begin + index / shape.dim, index % shape.dim, data[i],
+        std::isfinite(data[i]) ? fmt::format("does not fit {}; use bf16 or f32", name_of(dtype)) : "is not finite");
   }
   const Slab slab = slab_of(shape, array, head, row_begin, rows);
   const h5::Session session;

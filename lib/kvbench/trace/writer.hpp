@@ -11,7 +11,8 @@
 namespace kvbench::trace {
 
 struct WriteOptions {
-  bool compress = false;  ///< shuffle + deflate in chunks of one head; else contiguous and aligned to 4096 bytes for mmap
+  bool compress =
+      false;  ///< shuffle + deflate in chunks of one head; else contiguous and aligned to 4096 bytes for mmap
 };
 
 /// Writes to NAME.tmp.PID and renames it at commit(), so that a trace is written atomically. The destructor removes the temporary

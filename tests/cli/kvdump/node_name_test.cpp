@@ -19,8 +19,9 @@ TEST_CASE("names of attention nodes") {
 }
 
 TEST_CASE("only exact names") {
-  for (const char* name : {"", "Qcur", "Qcur-", "-1", "Qcur-0 (view)", "Qcur-1 (reshaped)", "Qcur--1", "xQcur-1", "Qcur-1x",
-                           "kqv-1", "kq-1", "Qcur_clamped-1", "attn_norm_2-1", "blk.1.attn_norm", "Qcur-99999999999"}) {
+  for (const char* name :
+       {"", "Qcur", "Qcur-", "-1", "Qcur-0 (view)", "Qcur-1 (reshaped)", "Qcur--1", "xQcur-1", "Qcur-1x", "kqv-1",
+        "kq-1", "Qcur_clamped-1", "attn_norm_2-1", "blk.1.attn_norm", "Qcur-99999999999"}) {
     CAPTURE(name);
     CHECK_FALSE(parse_node_name(name));
   }

@@ -17,10 +17,11 @@ namespace {
 using namespace kvbench::trace;
 
 void print_description(const TraceInfo& info) {
-  fmt::print(R"({{"model":"{}","arch":"{}","quantisation":"{}","num_layers":{},"query_heads":{},"kv_heads":{},"d":{},"dv":{},)"
-             R"("rope_type":"{}","rope_layout":"{}","dtype":"{}","prompts":[)",
-             info.model, info.arch, info.quantisation, info.num_layers, info.num_query_heads, info.num_kv_heads, info.head_dim,
-             info.value_dim, info.rope_type, info.rope_layout, name_of(info.dtype));
+  fmt::print(
+      R"({{"model":"{}","arch":"{}","quantisation":"{}","num_layers":{},"query_heads":{},"kv_heads":{},"d":{},"dv":{},)"
+      R"("rope_type":"{}","rope_layout":"{}","dtype":"{}","prompts":[)",
+      info.model, info.arch, info.quantisation, info.num_layers, info.num_query_heads, info.num_kv_heads, info.head_dim,
+      info.value_dim, info.rope_type, info.rope_layout, name_of(info.dtype));
   const char* separator = "";
   for (const auto& prompt : info.prompts) {
     const auto& layer = prompt.layers.front();
@@ -37,9 +38,10 @@ void print_description(const TraceInfo& info) {
     fmt::print(
         R"({}{{"name":"{}","n":{},"prompt_tokens":{},"tokens":[{}],"layers":[{}],"windows":[{}],"thetas":[{}],"positions":[{}],"scale":{},)"
         R"("theta":{},"window":{},"softcap":{},"column_sums_end":{},"speculated":[{}]}})",
-        separator, prompt.name, prompt.num_tokens, prompt.prompt_tokens, fmt::join(prompt.tokens, ","), fmt::join(layers, ","),
-        fmt::join(windows, ","), fmt::join(thetas, ","), fmt::join(layer.query_positions, ","), layer.scale, layer.rope_theta,
-        layer.window, layer.softcap, layer.column_sums_end.value_or(-1), fmt::join(speculated, ","));
+        separator, prompt.name, prompt.num_tokens, prompt.prompt_tokens, fmt::join(prompt.tokens, ","),
+        fmt::join(layers, ","), fmt::join(windows, ","), fmt::join(thetas, ","), fmt::join(layer.query_positions, ","),
+        layer.scale, layer.rope_theta, layer.window, layer.softcap, layer.column_sums_end.value_or(-1),
+        fmt::join(speculated, ","));
     separator = ",";
   }
   fmt::print("]}}\n");

@@ -11,7 +11,8 @@ using llama::chat_texts;
 TEST_CASE("the texts around messages are cut from what llama.cpp makes of a template") {
   SUBCASE("ChatML, as in SmolLM2") {
     const auto texts = chat_texts(
-        "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
+        "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + "
+        "'\n'}}"
         "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
         "m.gguf");
     CHECK(texts.before == "<|im_start|>user\n");
@@ -20,7 +21,8 @@ TEST_CASE("the texts around messages are cut from what llama.cpp makes of a temp
   }
   SUBCASE("Gemma, which removes white space around messages") {
     const auto texts = chat_texts(
-        "{% for message in messages %}{{ '<start_of_turn>' + role + '\n' + message['content'] | trim + '<end_of_turn>\n' }}{% "
+        "{% for message in messages %}{{ '<start_of_turn>' + role + '\n' + message['content'] | trim + "
+        "'<end_of_turn>\n' }}{% "
         "endfor %}",
         "m.gguf");
     CHECK(texts.before == "<start_of_turn>user\n");
@@ -31,7 +33,7 @@ TEST_CASE("the texts around messages are cut from what llama.cpp makes of a temp
 
 TEST_CASE("a template that llama.cpp does not know is refused") {
   for (const char* text : {"", "{{ messages }}"}) {
-    CHECK_THROWS_WITH_AS(chat_texts(text, "m.gguf"), doctest::Contains("m.gguf: llama.cpp does not know its chat template"),
-                         Error);
+    CHECK_THROWS_WITH_AS(chat_texts(text, "m.gguf"),
+                         doctest::Contains("m.gguf: llama.cpp does not know its chat template"), Error);
   }
 }

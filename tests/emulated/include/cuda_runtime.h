@@ -109,7 +109,8 @@ constexpr int blocks_per_multiprocessor = 2;
 
 /// Arguments are converted and copied at the launch, as by the toolkit.
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
   const std::tuple<Parameters...> held(arguments...);
   return emulated::queue_kernel(*config, reinterpret_cast<const void*>(kernel), [=] { std::apply(kernel, held); });
 }

@@ -39,7 +39,9 @@ namespace emulated {
 struct Where {
   const char* file = "";
   unsigned line = 0;
-  static constexpr Where current(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) { return {file, line}; }
+  static constexpr Where current(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+    return {file, line};
+  }
 };
 
 enum class Sync { barrier, count, any, warp, shuffle, ballot, grid };

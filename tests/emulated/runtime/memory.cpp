@@ -86,7 +86,8 @@ void Memory::check(std::byte* data, const Region& region) {
   const std::ptrdiff_t at = before != data ? before - data : behind - data;
   fill(data - canary, data);  // reported once
   fill(end, last);
-  throw Fault("written outside of device memory: at byte " + std::to_string(at) + " of " + std::to_string(region.bytes));
+  throw Fault("written outside of device memory: at byte " + std::to_string(at) + " of " +
+              std::to_string(region.bytes));
 }
 
 void Memory::check_dropped(std::byte* data, const Region& region) {

@@ -53,8 +53,10 @@ bool on_a_device(const void* data) {
 
 /// Both sides must match the kind; device memory must be allocated on this stream's device.
 void require_sides(const Memory& memory, const void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  if (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) memory.require(to, bytes, "the target of a copy");
-  if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice) memory.require(from, bytes, "the source of a copy");
+  if (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice)
+    memory.require(to, bytes, "the target of a copy");
+  if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice)
+    memory.require(from, bytes, "the source of a copy");
   if (kind == cudaMemcpyHostToDevice && on_a_device(from)) throw Fault("the source of a copy is not host memory");
   if (kind == cudaMemcpyDeviceToHost && on_a_device(to)) throw Fault("the target of a copy is not host memory");
 }

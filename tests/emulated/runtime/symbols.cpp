@@ -29,7 +29,8 @@ std::uintptr_t load_offset() {
 }
 
 std::string demangled(const char* name) {
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, nullptr), &std::free);
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, nullptr),
+                                                         &std::free);
   return text == nullptr ? name : text.get();
 }
 
@@ -47,7 +48,8 @@ std::string name_of_function(const void* address) {
     const auto* symbols = reinterpret_cast<const ElfW(Sym)*>(image.data() + sections[s].sh_offset);
     const char* names = image.data() + sections[sections[s].sh_link].sh_offset;
     for (std::size_t i = 0; i < sections[s].sh_size / sizeof(ElfW(Sym)); ++i) {
-      if (symbols[i].st_value == wanted && (symbols[i].st_info & 0xf) == STT_FUNC) return demangled(names + symbols[i].st_name);
+      if (symbols[i].st_value == wanted && (symbols[i].st_info & 0xf) == STT_FUNC)
+        return demangled(names + symbols[i].st_name);
     }
   }
   return "a kernel";

@@ -75,8 +75,8 @@ TEST_CASE("balancekv: a FAIL is counted, and the walk continues") {
   const auto backend = make_ref_backend();
   const HeadData head = ones(8, 9);
   const auto notes = [&](const std::string& constant) {
-    const auto cache =
-        open_cache("balancekv", {{"constants", constant}, {"half", "smaller"}}, prompt_of(head, *backend), 4, 0, *backend);
+    const auto cache = open_cache("balancekv", {{"constants", constant}, {"half", "smaller"}},
+                                  prompt_of(head, *backend), 4, 0, *backend);
     CHECK(std::ssize(weights_of(*cache, head, 9, *backend)) == 4);
     return cache->notes();
   };

@@ -22,12 +22,14 @@ std::vector<Entry> kept(const HeadData& head, std::vector<Assignment> settings, 
 }
 
 double forced_signs(const HeadData& head, std::vector<Assignment> settings, Index budget, Backend& backend) {
-  return open_cache("balancekv-repo", std::move(settings), prompt_of(head, backend), budget, 0, backend)->notes()[0].count;
+  return open_cache("balancekv-repo", std::move(settings), prompt_of(head, backend), budget, 0, backend)
+      ->notes()[0]
+      .count;
 }
 
 /// The released loop in fp64 over padded blocks: tokens and weights, in its order.
-std::vector<std::pair<TokenId, float>> released_loop(const HeadData& head, Index n, Index rounds, Index block, double temp,
-                                                     const Draws& draws) {
+std::vector<std::pair<TokenId, float>> released_loop(const HeadData& head, Index n, Index rounds, Index block,
+                                                     double temp, const Draws& draws) {
   std::vector<std::pair<TokenId, float>> list;
   for (Index i = 0; i < n; ++i) list.emplace_back(static_cast<TokenId>(i), 1.0f);
   const auto key = [&](Index place, Index c) {  // zero in the padding
@@ -80,10 +82,12 @@ TEST_CASE("balancekv-repo: weights 1 or 2 in the numerator, 2^T in the denominat
   CHECK(kept(head, {}, 2, 0, *backend) == std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}});
   head.values = {1, -2, 2, 5, 0};
   CHECK(kept(head, {}, 2, 0, *backend) == std::vector<Entry>{{2, 1, 2, {}, {}}, {3, 1, 2, {}, {}}});
-  CHECK(kept(head, {{"mass", "consistent"}}, 2, 0, *backend) == std::vector<Entry>{{2, 1, 1, {}, {}}, {3, 1, 1, {}, {}}});
+  CHECK(kept(head, {{"mass", "consistent"}}, 2, 0, *backend) ==
+        std::vector<Entry>{{2, 1, 1, {}, {}}, {3, 1, 1, {}, {}}});
   // The window has weight 1: of five tokens 0 .. 3 are halved, and 4 is kept.
   HeadData longer = small_head({0, 0, 0, 0, 0, 0}, 5);
-  CHECK(kept(longer, {}, 3, 0, *backend) == std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}, {4, 1, 1, {}, {}}});
+  CHECK(kept(longer, {}, 3, 0, *backend) ==
+        std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}, {4, 1, 1, {}, {}}});
 }
 
 // Keys 4 and 0. In a block of 4 the padded mean is 1: exp(3 * -1) (4 + 0.025) * 4 = 0.80 > 1/2, a forced sign. With the mean

@@ -41,7 +41,8 @@ HeadData uneven_head(Index n, Index decoded, Backend& backend) {
   return head;
 }
 
-test::LiteralBalanceKV literal_for(const HeadData& head, const HeadPrompt& prompt, test::LiteralBalanceKV::Settings settings) {
+test::LiteralBalanceKV literal_for(const HeadData& head, const HeadPrompt& prompt,
+                                   test::LiteralBalanceKV::Settings settings) {
   const Draws draws(4, "balancekv", prompt);
   settings.a = head.scale;
   settings.uniform = [draws](Index token, Index instance, Index level) {
@@ -58,8 +59,8 @@ test::Pair pair_of(const HeadData& head, Index i) {
 }
 
 /// Streams the head in blocks and compares the entries at every token with those of the listing.
-void compare(const HeadData& head, std::vector<Assignment> settings, const test::LiteralBalanceKV::Settings& literal_settings,
-             Index block, Backend& backend) {
+void compare(const HeadData& head, std::vector<Assignment> settings,
+             const test::LiteralBalanceKV::Settings& literal_settings, Index block, Backend& backend) {
   settings.push_back({"mode", "stream"});
   settings.push_back({"half", "smaller"});
   HeadPrompt prompt = prompt_of(head, backend);
@@ -128,8 +129,14 @@ TEST_CASE("buckets far below the largest value are dropped, and may open again")
   const auto backend = make_ref_backend();
   HeadData head = uneven_head(0, 60, *backend);
   for (float& x : head.keys) x *= 0.1f;
-  const test::LiteralBalanceKV::Settings settings{
-      .t = 4, .T = 2, .a = 0, .eps = 3, .r = largest_key(head), .n = 60, .constant = [](Index) { return 1.0; }, .uniform = {}};
+  const test::LiteralBalanceKV::Settings settings{.t = 4,
+                                                  .T = 2,
+                                                  .a = 0,
+                                                  .eps = 3,
+                                                  .r = largest_key(head),
+                                                  .n = 60,
+                                                  .constant = [](Index) { return 1.0; },
+                                                  .uniform = {}};
   for (const Index block : {1, 9})
     compare(head, {{"t", "4"}, {"rounds", "2"}, {"constants", "1"}, {"eps", "3"}}, settings, block, *backend);
 
@@ -157,8 +164,8 @@ TEST_CASE("exact halves of a stream: sizes by formula, weights that sum to the t
   const auto backend = make_ref_backend();
   HeadData head = random_head({.n = 22, .decoded = 1, .d = 4, .dv = 3, .group = 1}, 2, *backend);
   head.values.assign(head.values.size(), 0.5f);
-  const auto cache =
-      open_cache("balancekv", {{"mode", "stream"}, {"t", "4"}, {"rounds", "2"}}, prompt_of(head, *backend), 22, 0, *backend);
+  const auto cache = open_cache("balancekv", {{"mode", "stream"}, {"t", "4"}, {"rounds", "2"}},
+                                prompt_of(head, *backend), 22, 0, *backend);
   std::map<double, int> levels;
   double den = 0, num = 0;
   Index in_d = 0, in_n = 0, in_any = 0;

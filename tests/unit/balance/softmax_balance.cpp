@@ -43,7 +43,8 @@ TEST_CASE("constants: natural logarithms, the tokens of the call") {
   CHECK(parse_walk_constant("p", "tight").of(256, 1.0 / 256) == doctest::Approx(12.2835));  // 1/2 + ln 131072
   CHECK(parse_walk_constant("p", "2.5").of(256, 0.1) == 2.5);
   for (const char* wrong : {"", "fast", "-1", "0", "1x", "nan", "inf"}) {
-    CHECK_THROWS_WITH_AS(parse_walk_constant("balancekv.constants", wrong), doctest::Contains("balancekv.constants"), Error);
+    CHECK_THROWS_WITH_AS(parse_walk_constant("balancekv.constants", wrong), doctest::Contains("balancekv.constants"),
+                         Error);
   }
 }
 
@@ -54,7 +55,8 @@ TEST_CASE("the smaller class of each block is kept, of equal classes +1") {
 }
 
 TEST_CASE("the released half, worked by hand") {
-  const auto check = [](const Signs& signs, const std::vector<std::int32_t>& places, const std::vector<float>& weights) {
+  const auto check = [](const Signs& signs, const std::vector<std::int32_t>& places,
+                        const std::vector<float>& weights) {
     const KeptPlaces half = released_half(signs);
     CHECK(half.places == places);
     CHECK(half.factors == weights);

@@ -108,7 +108,8 @@ TEST_CASE("coins of the listing have the same distribution") {
   };
   std::vector<double> counts(1 << n);
   for (std::uint32_t trial = 0; trial < trials; ++trial) {
-    counts[pattern(run([&](const Pair&, double p) { return std::uniform_real_distribution<double>(0, 1)(engine) < p; }))] += 1;
+    counts[pattern(
+        run([&](const Pair&, double p) { return std::uniform_real_distribution<double>(0, 1)(engine) < p; }))] += 1;
   }
   CHECK(follows(counts, law_of(run)));
 }

@@ -26,7 +26,8 @@ class CheckRun {
 
   std::vector<CheckRow> operator()(const std::function<void(CheckContext&)>& check, const Subject* subject = nullptr) {
     std::vector<CheckRow> rows;
-    CheckContext context{.subject = subject, .options = options_, .backend = *backend_, .rows = rows, .claim = "balancekv"};
+    CheckContext context{
+        .subject = subject, .options = options_, .backend = *backend_, .rows = rows, .claim = "balancekv"};
     check(context);
     judge(rows, options_.alpha);
     return rows;

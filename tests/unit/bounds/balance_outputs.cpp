@@ -19,7 +19,8 @@ TEST_CASE("Theorem 3.1: the method satisfies its bounds; wrong weights and lost 
   const Theorem31Setup setup{.seeds = 200};
   const StreamSketch stream = library_stream(subject, 256, setup, delta_of_calls(sample, setup), run.backend());
   const auto rows_of = [&](const StreamSketch& sketch) {
-    return run([&](CheckContext& context) { check_theorem31(context, sample, subject.queries, setup, sketch); }, &subject);
+    return run([&](CheckContext& context) { check_theorem31(context, sample, subject.queries, setup, sketch); },
+               &subject);
   };
   const auto rows = rows_of(stream);
   CHECK_FALSE(any_fault(rows));

@@ -24,14 +24,16 @@ TEST_CASE("calls of a tree, and its variance, by hand") {
   CHECK(tree_calls(14, 2, 2) == std::vector<Index>{7, 3});
   CHECK(total_calls(14, 2, 2) == 10);
   // c = 1, v = 1: sigma^2 of a call = 2 R^2, so 2 (7 + 4 * 3) = 38.
-  const TreeSettings settings{.t = 2, .levels = 2, .walk = {.constant = {WalkConstant::Kind::number, 1}, .pairs = true}};
+  const TreeSettings settings{
+      .t = 2, .levels = 2, .walk = {.constant = {WalkConstant::Kind::number, 1}, .pairs = true}};
   CHECK(tree_spread_of_pairs(14, settings, false) == Approx(std::sqrt(38.0)));
 }
 
 // Two pairs: keys 0, 0 differ by nothing; those of 1 and -1 by e + e - 2/e. R^2 = e.
 TEST_CASE("the data bound of pairs by hand") {
   const WalkSample sample{.n = 4, .d = 1, .scale = 1, .keys = {0, 0, 1, -1}};
-  const TreeSettings settings{.t = 4, .levels = 1, .walk = {.constant = {WalkConstant::Kind::number, 1}, .pairs = true}};
+  const TreeSettings settings{
+      .t = 4, .levels = 1, .walk = {.constant = {WalkConstant::Kind::number, 1}, .pairs = true}};
   const double length2 = 2 - 2 * std::exp(-2.0);
   // sigma^2 = 0, then one step of that length: the length itself.
   CHECK(tree_bound_of_pairs(sample, settings, 1).data == Approx(std::sqrt(length2) * sub_gaussian_norm(1, 1)));
@@ -58,11 +60,12 @@ TEST_CASE("a wrong weight and a batch that is too long are violations") {
   const Subject subject = synthetic("short-keys", 3, run.backend());
   const TreeSketch tree = library_tree(run.backend());
   // Tokens that were halved twice have the weight 3 instead of 4.
-  const auto light = rows_of(run, subject, false, [&](const WalkSample& s, const TreeSettings& settings, std::uint32_t seed) {
-    TreeOutcome outcome = tree(s, settings, seed);
-    for (double& weight : outcome.weights) weight = weight == 4 ? 3 : weight;
-    return outcome;
-  });
+  const auto light =
+      rows_of(run, subject, false, [&](const WalkSample& s, const TreeSettings& settings, std::uint32_t seed) {
+        TreeOutcome outcome = tree(s, settings, seed);
+        for (double& weight : outcome.weights) weight = weight == 4 ? 3 : weight;
+        return outcome;
+      });
   CHECK(row_of(light, "pairs, z is").verdict == Verdict::violated);
   const auto double_weight =
       rows_of(run, subject, false, [&](const WalkSample& s, const TreeSettings& settings, std::uint32_t seed) {
@@ -71,11 +74,12 @@ TEST_CASE("a wrong weight and a batch that is too long are violations") {
         return outcome;
       });
   CHECK(row_of(double_weight, "pairs, tight").verdict == Verdict::violated);
-  const auto unread = rows_of(run, subject, false, [&](const WalkSample& s, const TreeSettings& settings, std::uint32_t seed) {
-    TreeOutcome outcome = tree(s, settings, seed);
-    outcome.sizes[1] = settings.t + 1;
-    return outcome;
-  });
+  const auto unread =
+      rows_of(run, subject, false, [&](const WalkSample& s, const TreeSettings& settings, std::uint32_t seed) {
+        TreeOutcome outcome = tree(s, settings, seed);
+        outcome.sizes[1] = settings.t + 1;
+        return outcome;
+      });
   CHECK(row_of(unread, "|C^i|").verdict == Verdict::violated);
 }
 

@@ -99,7 +99,8 @@ TEST_CASE("the law of a step holds for the walk and not for faulty walks") {
       // One step of Newton finds 1/2; steps that are clamped hide some of the way to 2.
       if (factor == 2) CHECK(row_of(rows, "sign of a step, drift").measured == Approx(0.5).epsilon(0.2));
     }
-    CHECK(any_fault(rows_of([](const WalkSample& s, const WalkSettings&, std::uint32_t seed) { return coins(s, seed); })));
+    CHECK(any_fault(
+        rows_of([](const WalkSample& s, const WalkSettings&, std::uint32_t seed) { return coins(s, seed); })));
   }
 }
 
@@ -109,8 +110,8 @@ TEST_CASE("a wrongly scaled logit is detected") {
   const WalkSample sample = with_short_keys(walk_sample(subject, 48, false), 0.5);
   for (const float factor : {2.0f, 0.25f}) {
     CAPTURE(factor);
-    CHECK(any_fault(
-        run([&](CheckContext& context) { check_walk(context, sample, with_scale(library_walk(run.backend()), factor)); })));
+    CHECK(any_fault(run(
+        [&](CheckContext& context) { check_walk(context, sample, with_scale(library_walk(run.backend()), factor)); })));
   }
 }
 
@@ -138,8 +139,9 @@ TEST_CASE("Theorem 3.2: the tight bound is not vacuous and holds; unbalanced sig
   const Subject subject = synthetic("short-keys", 4, run.backend());
   const WalkSample sample = walk_sample(subject, 128, true);
   const Theorem32Setup setup{.seeds = 100, .seeds_of_ratios = 60};
-  const auto rows = run(
-      [&](CheckContext& context) { check_theorem32(context, sample, subject.queries, setup, library_walk(run.backend())); });
+  const auto rows = run([&](CheckContext& context) {
+    check_theorem32(context, sample, subject.queries, setup, library_walk(run.backend()));
+  });
   CHECK_FALSE(any_fault(rows));
   const CheckRow &tight = row_of(rows, "discrepancy, tight"), &data = row_of(rows, "discrepancy, data");
   CHECK(holds(tight.verdict));
@@ -150,7 +152,8 @@ TEST_CASE("Theorem 3.2: the tight bound is not vacuous and holds; unbalanced sig
     return WalkSigns{.signs = std::vector<std::int32_t>(static_cast<std::size_t>(s.n), 1), .steps = s.n};
   };
   const WalkSample ones = walk_sample(subject, 128, false);
-  const auto faulty = run([&](CheckContext& context) { check_theorem32(context, ones, subject.queries, setup, all_plus); });
+  const auto faulty =
+      run([&](CheckContext& context) { check_theorem32(context, ones, subject.queries, setup, all_plus); });
   CHECK(row_of(faulty, "discrepancy, tight").verdict == Verdict::violated);
 }
 
@@ -166,7 +169,8 @@ TEST_CASE("Theorem 3.4: plain vectors, their tight bound and a fault") {
   CheckRun run(100);
   const Subject subject = synthetic("tight-clusters", 4, run.backend());
   const PlainVectors vectors = plain_vectors(subject.keys, subject.queries, subject.d(), 128);
-  const auto rows = run([&](CheckContext& context) { check_theorem34(context, vectors, 100, library_walk(run.backend())); });
+  const auto rows =
+      run([&](CheckContext& context) { check_theorem34(context, vectors, 100, library_walk(run.backend())); });
   CHECK_FALSE(any_fault(rows));
   CHECK(holds(row_of(rows, "discrepancy, tight").verdict));
   const auto same = plain_vectors(std::vector<float>(256, 1), {1, 1}, 2, 128);
@@ -186,7 +190,8 @@ TEST_CASE("heads and streams have their own draws, and another seed offset has o
   sample.head.head = KvHeadId(1);
   CHECK(walk(sample, settings, 3).signs != first);
   std::set<std::int32_t> prompts;
-  for (const SubjectSource& source : synthetic_subjects(1)) prompts.insert(source.load(run.backend()).head.prompt.value);
+  for (const SubjectSource& source : synthetic_subjects(1))
+    prompts.insert(source.load(run.backend()).head.prompt.value);
   CHECK(prompts.size() == synthetic_subjects(1).size());
 
   std::vector<std::uint32_t> seeds;
@@ -205,7 +210,8 @@ TEST_CASE("heads and streams have their own draws, and another seed offset has o
 TEST_CASE("literal bounds are tested where they are informative, and otherwise say from which n on they would be") {
   CheckRun run(20);
   const Theorem32Setup setup{.seeds = 20, .seeds_of_ratios = 20};
-  const Subject mean = synthetic("mean-values", 2, run.backend()), spread = synthetic("loose-clusters", 2, run.backend());
+  const Subject mean = synthetic("mean-values", 2, run.backend()),
+                spread = synthetic("loose-clusters", 2, run.backend());
   const auto literal = [&](const Subject& subject, const SignWalk& walk) {
     return run([&](CheckContext& context) { check_theorem32_literal(context, subject, setup, walk); }).front();
   };

@@ -70,7 +70,8 @@ TEST_CASE("a row states the smallest p-value and failure rate that it could show
 }
 
 TEST_CASE("claims of too few units are undecided and state how many they need") {
-  std::vector<CheckRow> rows(2, CheckRow{.claim = "a", .kind = CheckKind::claim, .p_value = 0.0625, .holds = true, .units = 5});
+  std::vector<CheckRow> rows(
+      2, CheckRow{.claim = "a", .kind = CheckKind::claim, .p_value = 0.0625, .holds = true, .units = 5});
   for (CheckRow& row : rows) row.p_least = 0.0625;
   judge(rows, 1e-3);
   CHECK(rows[0].verdict == Verdict::undecided);

@@ -82,7 +82,8 @@ TEST_CASE("a convex falling curve passes both tests, a rising one and a concave 
   CHECK(judged(test_shape(falls_by_octave(good))) == Verdict::supported);
   CHECK(judged(test_shape(falls_by_lag(good))) == Verdict::supported);
   CHECK(judged(test_shape(convex_by_octave(good))) == Verdict::supported);
-  CHECK(judged(test_shape(convex_by_lag(good))) == Verdict::undecided);  // at large lags the noise is larger than the curvature
+  CHECK(judged(test_shape(convex_by_lag(good))) ==
+        Verdict::undecided);  // at large lags the noise is larger than the curvature
   const LagCurves rising = curves_of(shape_of([](double l) { return 0.3 + 0.01 * l; }));
   CHECK(judged(test_shape(falls_by_octave(rising))) == Verdict::contradicted);
   CHECK(test_shape(falls_by_lag(rising)).broken_surely == 62);
@@ -112,7 +113,8 @@ TEST_CASE("chelsea's entries conserve keys and mass, and never have more than th
   const Subject subject = clustered(*backend);
   const MassProblem problem = mass_problem(subject);
   for (const Index budget : {20, 75, 300, 700}) {
-    const BiasCount count = count_bias(problem, mass_entries(problem, subject, budget, registered_method("chelsea"), *backend));
+    const BiasCount count =
+        count_bias(problem, mass_entries(problem, subject, budget, registered_method("chelsea"), *backend));
     CAPTURE(budget);
     CHECK(count.broken_sums == 0);
     CHECK(count.broken_entries == 0);

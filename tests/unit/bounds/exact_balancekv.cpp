@@ -39,10 +39,12 @@ Subject equal_tokens(Index n, Backend& backend) {
 }
 
 /// Normal keys of length `key`, and values whose lengths are spread by `spread` powers of e; every `repeat`-th token is new.
-Subject normal_tokens(Index n, Index d, Index dv, double key, double spread, Index repeat, float scale, Backend& backend) {
+Subject normal_tokens(Index n, Index d, Index dv, double key, double spread, Index repeat, float scale,
+                      Backend& backend) {
   std::vector<float> keys, values, queries;
   const auto at = [](Index i, Index c, std::uint32_t part) {
-    return standard_normal(philox4x32({{static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(c), part, 0}}, {7, 7}));
+    return standard_normal(
+        philox4x32({{static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(c), part, 0}}, {7, 7}));
   };
   for (Index i = 0; i < n; ++i) {
     const Index source = i / repeat * repeat;
@@ -73,8 +75,8 @@ std::int64_t compared(const std::vector<CheckRow>& rows) {
 Subject prefix(const std::string& name, Index n, Backend& backend) {
   const Subject all = synthetic(name, 4, backend);
   return make_subject(all.source, {all.keys.begin(), all.keys.begin() + n * all.d()},
-                      {all.values.begin(), all.values.begin() + n * all.dv()}, all.queries, all.d(), all.dv(), all.head.scale,
-                      backend);
+                      {all.values.begin(), all.values.begin() + n * all.dv()}, all.queries, all.d(), all.dv(),
+                      all.head.scale, backend);
 }
 
 }  // namespace
@@ -95,7 +97,8 @@ TEST_CASE("oracle of BalanceKV: c and the buckets by hand") {
 TEST_CASE("oracle of BalanceKV: a walk by hand") {
   const std::vector<float> keys = {0, 0, 0, 0};
   CHECK(signs_of(ones(keys), {0.4, 0.01, 0.6, 0.99}, {.constant = "1", .pairs = false}) == std::vector{1, -1, -1, 1});
-  CHECK(signs_of(ones(keys), {0.9, 0.9, 0.9, 0.9}, {.constant = "greedy", .pairs = false}) == std::vector{1, -1, 1, -1});
+  CHECK(signs_of(ones(keys), {0.9, 0.9, 0.9, 0.9}, {.constant = "greedy", .pairs = false}) ==
+        std::vector{1, -1, 1, -1});
   // Pairs of equal tokens differ by nothing: p = 1/2 for both; the last token of an odd list is alone.
   CHECK(signs_of(ones(keys), {0.4, 0.9, 0.6, 0.1}, {.constant = "1"}) == std::vector{1, -1, -1, 1});
   CHECK(signs_of(ones(keys), {0.4, 0.9, 0.6}, {.constant = "1"}) == std::vector{1, -1, -1});
@@ -130,7 +133,7 @@ TEST_CASE("oracle of BalanceKV: budgets by hand") {
   };
   CHECK(rounds(10, 10, {}) == std::pair<Index, Index>{0, 0});
   CHECK(rounds(10, 5, {}) == std::pair<Index, Index>{1, 0});
-  CHECK(rounds(11, 4, {}) == std::pair<Index, Index>{2, 0});                // 11 = 4 * 2 + 1 + 2: two of weight 4, and 2 and 1
+  CHECK(rounds(11, 4, {}) == std::pair<Index, Index>{2, 0});  // 11 = 4 * 2 + 1 + 2: two of weight 4, and 2 and 1
   CHECK(rounds(10, 6, {.pairs = false}) == std::pair<Index, Index>{1, 2});  // 9 / 2 + 1 = 5, 8 / 2 + 2 = 6
   CHECK(rounds(10, 6, {.pairs = false, .rounds = 0}).first == -1);
 }
@@ -162,7 +165,8 @@ TEST_CASE("balancekv is the algorithms of the paper, token by token, on adverse 
   Subject zeros = normal_tokens(200, 4, 4, 1, 1, 1, 0.5f, backend);
   for (std::size_t i = 0; i < zeros.values.size(); ++i) zeros.values[i] *= i / 4 % 3 == 0 ? 0.0f : 1.0f;
   zeros = make_subject("zeros", zeros.keys, zeros.values, zeros.queries, 4, 4, 0.5f, backend);
-  const Subject nothing = make_subject("no values", zeros.keys, std::vector<float>(800), zeros.queries, 4, 4, 0.5f, backend);
+  const Subject nothing =
+      make_subject("no values", zeros.keys, std::vector<float>(800), zeros.queries, 4, 4, 0.5f, backend);
   const std::pair<std::string, Subject> subjects[] = {
       {"zero values", zeros},
       {"all values zero", nothing},
@@ -204,13 +208,15 @@ TEST_CASE("balancekv is the algorithms of the paper on the synthetic streams, an
 
 TEST_CASE("every planted fault of balancekv is a fault of the algorithms") {
   CheckRun run(100);
-  const Subject uneven = prefix("uneven-values", 400, run.backend()), short_keys = prefix("short-keys", 400, run.backend());
+  const Subject uneven = prefix("uneven-values", 400, run.backend()),
+                short_keys = prefix("short-keys", 400, run.backend());
   CHECK(balancekv_mutants().size() >= 14);
   for (const Mutant& mutant : balancekv_mutants()) {
     CAPTURE(mutant.id);
     const auto caught_on = [&](const Subject& subject) {
       const auto rows = run([&](CheckContext& context) { mutant.run(context); }, &subject);
-      return std::ranges::any_of(rows, [](const CheckRow& row) { return row.kind == CheckKind::exact && is_fault(row); });
+      return std::ranges::any_of(rows,
+                                 [](const CheckRow& row) { return row.kind == CheckKind::exact && is_fault(row); });
     };
     CHECK((caught_on(uneven) || caught_on(short_keys) || !mutant.exception.empty()));
   }

@@ -43,7 +43,8 @@ ChelseaEntry token(std::vector<double> key, double value) { return {.key = std::
 std::vector<CheckRow> rows_of(const Subject& subject, Backend& backend, const std::function<void(CheckContext&)>& run) {
   std::vector<CheckRow> rows;
   const ValidateOptions options;
-  CheckContext context{.subject = &subject, .options = options, .backend = backend, .rows = rows, .claim = "chelsea.algorithm"};
+  CheckContext context{
+      .subject = &subject, .options = options, .backend = backend, .rows = rows, .claim = "chelsea.algorithm"};
   run(context);
   judge(rows, 1e-3);
   return rows;
@@ -127,8 +128,8 @@ TEST_CASE("the method agrees with its recomputation on adverse inputs") {
   SUBCASE("pairs of equal keys") {
     const Subject pairs = stream_of(
         80, 8, [](std::uint32_t i, std::uint32_t c) { return normal(i / 2, c, 0); }, *backend);
-    CHECK(compare(pairs, {.prompt = 50, .budget = 27}, {.sinks = 1, .recent = 3, .chunk = 6, .slack = 2}, *backend).decided >=
-          1);
+    CHECK(compare(pairs, {.prompt = 50, .budget = 27}, {.sinks = 1, .recent = 3, .chunk = 6, .slack = 2}, *backend)
+              .decided >= 1);
   }
   SUBCASE("a token of zeros") {
     const auto key = [](std::uint32_t i, std::uint32_t c) { return i == 11 ? 0 : normal(i, c, 0); };
@@ -142,7 +143,8 @@ TEST_CASE("the method agrees with its recomputation on adverse inputs") {
   }
   SUBCASE("an empty context") { CHECK(compare(random, {.appended = 80, .budget = 12}, plain, *backend).decided == 81); }
   SUBCASE("falling shares and A before B") {
-    const ChelseaSettings slow{.sinks = 1, .recent = 5, .chunk = 5, .slack = 4, .ratio = 0.29, .decay = 0.1, .concat = true};
+    const ChelseaSettings slow{
+        .sinks = 1, .recent = 5, .chunk = 5, .slack = 4, .ratio = 0.29, .decay = 0.1, .concat = true};
     CHECK(compare(random, plan, slow, *backend).decided == 31);
   }
 }

@@ -70,7 +70,9 @@ TEST_CASE("decisions that rounding could change end what is compared") {
   const auto backend = make_ref_backend();
   // 2 lies at the radius; 0.1f + 0.2f differs from 0.3f by rounding only.
   CHECK(subgen_clusters(line({0, 1, 2, 9}, {1, 1, 1, 1}, *backend), 4, 4, 2, {}).decided == 2);
-  CHECK(subgen_clusters(line({0, 9, 0.3f, 20}, {1, 1, 1, 1}, *backend), 4, 4, double{0.1f} + double{0.2f}, {}).decided == 2);
+  CHECK(
+      subgen_clusters(line({0, 9, 0.3f, 20}, {1, 1, 1, 1}, *backend), 4, 4, double{0.1f} + double{0.2f}, {}).decided ==
+      2);
   // 1 is as near to 0 as to 2. Equal keys are decided at every radius.
   CHECK(subgen_clusters(line({0, 2, 1, 1}, {1, 1, 1, 1}, *backend), 4, 4, 1.5, {}).decided == 2);
   CHECK(subgen_clusters(line({3, 3, 4, 3}, {1, 1, 1, 1}, *backend), 4, 4, 0, {}).decided == 4);

@@ -54,7 +54,8 @@ TEST_CASE("recomputed halving of the released baseline, by hand") {
   const Subject subject = numbered(6, *backend);
   for (std::uint32_t seed = 0; seed < 40; ++seed) {
     // 3 of 5 tokens: one round of the first 4 in blocks of 2, and a window of one. Tokens 0 and 2 begin blocks: +1.
-    const OracleRun run = uniform_repo_oracle(subject, {.prompt = 5, .appended = 1, .budget = 3, .seed = seed}, {.block = 2});
+    const OracleRun run =
+        uniform_repo_oracle(subject, {.prompt = 5, .appended = 1, .budget = 3, .seed = seed}, {.block = 2});
     const Draws draws(seed, "uniform-repo", subject.head);
     const bool plus1 = draws.uniform(1, 0) < 0.5, plus3 = draws.uniform(3, 0) < 0.5;
     std::map<TokenId, double> expected = {{4, 1}};

@@ -37,7 +37,8 @@ void expect_no_alarms(const Subject& subject, Index seeds, std::uint32_t repeats
     std::vector<CheckRow> rows;
     for (const Claim* claim : find_claims(all_claims(), {"subgen", "balancekv"}, {})) {
       if (claim->scope != Scope::head || claim->id == "balancekv.exponent") continue;  // whose rows are no faults
-      CheckContext context{.subject = &subject, .options = options, .backend = *backend, .rows = rows, .claim = claim->id};
+      CheckContext context{
+          .subject = &subject, .options = options, .backend = *backend, .rows = rows, .claim = claim->id};
       try {
         claim->run(context);
       } catch (const Unavailable&) {
@@ -46,9 +47,11 @@ void expect_no_alarms(const Subject& subject, Index seeds, std::uint32_t repeats
     }
     judge(rows, options.alpha);
     for (const CheckRow& row : rows) {
-      INFO(row.claim << " " << row.part << " " << row.params << " offset " << options.seed_offset << " p " << row.p_value);
+      INFO(row.claim << " " << row.part << " " << row.params << " offset " << options.seed_offset << " p "
+                     << row.p_value);
       CHECK_FALSE(is_fault(row));
-      if (!std::isnan(row.p_value) && row.allowed != 0) p_values[row.claim + row.part + row.params].push_back(row.p_value);
+      if (!std::isnan(row.p_value) && row.allowed != 0)
+        p_values[row.claim + row.part + row.params].push_back(row.p_value);
     }
   }
   for (const auto& values : p_values) {

@@ -86,7 +86,8 @@ TEST_CASE("the symmetry of ten numbers of any size: no false alarms; a shift is 
   CHECK(symmetry_test({}) == 1);
 }
 
-TEST_CASE("rare and common events: no false alarms, at ten events and with adapted weights; another probability is found") {
+TEST_CASE(
+    "rare and common events: no false alarms, at ten events and with adapted weights; another probability is found") {
   for (const double p : {0.001, 0.3}) {
     for (const int count : {10, 100}) {
       const auto p_values = p_values_of([&](auto& engine) {

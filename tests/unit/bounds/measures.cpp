@@ -56,7 +56,8 @@ TEST_CASE("every head has a curve of each measure") {
       CHECK(curve_of(rows, l, head, Measure::clusterability, "keys") == clusterability(keys, 64, *backend));
       CHECK(curve_of(rows, l, head, Measure::clusterability, "values") == clusterability(values, 64, *backend));
       CHECK(curve_of(rows, l, head, Measure::clusterability, "both").size() == 40);
-      CHECK(curve_of(rows, l, head, Measure::similarity_by_distance, "keys") == similarity_by_distance(keys, 255, *backend));
+      CHECK(curve_of(rows, l, head, Measure::similarity_by_distance, "keys") ==
+            similarity_by_distance(keys, 255, *backend));
     }
   }
   CHECK(rows.size() == 4 * (3 * 40 + 39));

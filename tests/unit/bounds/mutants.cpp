@@ -33,7 +33,8 @@ MutantResult run_one(const Mutant& mutant) {
 }  // namespace
 
 TEST_CASE("a fault is caught by a violated row, missed without one, and an exception states why") {
-  const Mutant caught = with_exceptions(1), missed = with_exceptions(0), excepted = with_exceptions(0, "nobody can see it");
+  const Mutant caught = with_exceptions(1), missed = with_exceptions(0),
+               excepted = with_exceptions(0, "nobody can see it");
   CHECK(run_one(caught).caught_by == std::vector<std::string>{"c"});
   CHECK(run_one(caught).as_expected());
   CHECK(run_one(missed).ran == std::vector<std::string>{"c"});

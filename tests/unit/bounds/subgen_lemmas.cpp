@@ -188,7 +188,8 @@ TEST_CASE("lemma 2 (5): biased and dependent samples") {
   const Case c;
   std::vector<std::vector<TokenId>> members(c.setup.sizes.size());
   for (Index i = 0; i < 240; ++i)
-    members[static_cast<std::size_t>(c.setup.partition.labels[static_cast<std::size_t>(i)])].push_back(static_cast<TokenId>(i));
+    members[static_cast<std::size_t>(c.setup.partition.labels[static_cast<std::size_t>(i)])].push_back(
+        static_cast<TokenId>(i));
   const auto sampler = [&](double bias, bool copies) -> Sketcher {
     return [&members, bias, copies](std::uint32_t seed) {
       std::mt19937_64 engine(seed + 1);

@@ -36,11 +36,13 @@ struct Case {
     return {*backend, subject, [&](CheckContext& context) { check_partition(context, setup, queries, sketcher); }};
   }
   Judged product(const Sketcher& sketcher) const {
-    return {*backend, subject, [&](CheckContext& context) { check_product(context, values, queries, setup.slots, sketcher); }};
+    return {*backend, subject,
+            [&](CheckContext& context) { check_product(context, values, queries, setup.slots, sketcher); }};
   }
   Judged attention(const Sketcher& sketcher, double eps) const {
-    return {*backend, subject,
-            [&](CheckContext& context) { check_attention(context, "Eq. 3", setup, values, queries, eps, 400, sketcher); }};
+    return {*backend, subject, [&](CheckContext& context) {
+              check_attention(context, "Eq. 3", setup, values, queries, eps, 400, sketcher);
+            }};
   }
 };
 
@@ -129,7 +131,8 @@ TEST_CASE("z: wrong weights, a biased reservoir, too few slots and logits of ano
     for (Index j = 0; j < c.setup.slots; ++j) {
       const auto token = static_cast<TokenId>(engine() % 240);
       sketch.ids.push_back(token);
-      sketch.num.push_back(c.values.mu / static_cast<double>(c.setup.slots) / c.values.norms2[static_cast<std::size_t>(token)]);
+      sketch.num.push_back(c.values.mu / static_cast<double>(c.setup.slots) /
+                           c.values.norms2[static_cast<std::size_t>(token)]);
     }
     sketch.den.assign(sketch.ids.size(), 0);
     for (const SubgenQuery& query : c.queries) {
@@ -191,7 +194,8 @@ TEST_CASE("m' of nested radii brackets the least partition of a small set") {
   CHECK(at(0.5f) == 4);
   const Judged nested(*backend, subject, [&](CheckContext& context) { check_sizes_nest(context, 1, at(1), at(0.5f)); });
   CHECK(nested.none_violated());
-  const Judged reversed(*backend, subject, [&](CheckContext& context) { check_sizes_nest(context, 1, at(0.5f), at(1)); });
+  const Judged reversed(*backend, subject,
+                        [&](CheckContext& context) { check_sizes_nest(context, 1, at(0.5f), at(1)); });
   CHECK_FALSE(reversed.none_violated());
 }
 

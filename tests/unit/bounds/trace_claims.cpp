@@ -29,7 +29,8 @@ TEST_CASE("16 neighbouring queries of a head are one unit") {
   std::vector<CheckRow> rows;
   const ValidateOptions options;
   const auto backend = make_cpu_backend();
-  const CheckContext context{.reader = &trace.reader(), .options = options, .backend = *backend, .rows = rows, .claim = "x"};
+  const CheckContext context{
+      .reader = &trace.reader(), .options = options, .backend = *backend, .rows = rows, .claim = "x"};
   const PairedReplay replay(
       context, {.methods = {method_choice("sink")}, .budgets = {Budget::tokens(10)}, .protocol = Protocol::prefill});
   const std::vector<double> units = replay.units(0, 0, Metric::rel_err);

@@ -89,7 +89,8 @@ TEST_CASE("differences to the best by hand") {
 
 TEST_CASE("the value of a method without seeds pairs with each seed") {
   Made made;
-  made.with("fixed", constant(5)).with("drawn", [](auto, std::uint32_t seed) { return static_cast<float>(seed); }, {1, 2, 3});
+  made.with("fixed", constant(5))
+      .with("drawn", [](auto, std::uint32_t seed) { return static_cast<float>(seed); }, {1, 2, 3});
   const auto rows = made.rows();
   CHECK(rows[0].best == "drawn");
   CHECK(rows[0].diff_best == Approx(3));  // 5 - (1 + 2 + 3) / 3

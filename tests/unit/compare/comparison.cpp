@@ -23,7 +23,8 @@ namespace {
 
 std::vector<Comparison> compared(std::vector<const QueryResults*> files, const char* a, const char* b,
                                  Metric metric = Metric::rel_err, Span span = Span::layer) {
-  ComparisonRequest request{.files = std::move(files), .a = {}, .b = {}, .metric = ComparedMetric::of(metric), .span = span};
+  ComparisonRequest request{
+      .files = std::move(files), .a = {}, .b = {}, .metric = ComparedMetric::of(metric), .span = span};
   if (a) request.a = parse_configuration(a, "--a");
   if (b) request.b = parse_configuration(b, "--b");
   return compare(request);
@@ -115,7 +116,8 @@ TEST_CASE("comparisons with too few blocks for Holm state it") {
 
 TEST_CASE("seeds pair with equal seeds, in order, or with a single value") {
   const Value by_seed = [](auto, std::uint32_t seed) { return static_cast<float>(seed); };
-  const Made one = std::move(Made("1").with("x", by_seed, {1, 2, 3}).with("y", by_seed, {2, 3, 4}).with("z", constant(5)));
+  const Made one =
+      std::move(Made("1").with("x", by_seed, {1, 2, 3}).with("y", by_seed, {2, 3, 4}).with("z", constant(5)));
   const Comparison common = compared({&one}, "x", "y")[0];
   CHECK(common.seeds == 2);
   CHECK(common.test.difference == 0);
@@ -165,7 +167,9 @@ TEST_CASE("names of configurations") {
   REQUIRE(budgets.size() == 1);
   CHECK(budgets[0].budget_a == "50%");
   CHECK(budgets[0].budget_b == "25%");
-  const auto complaint = [&](const char* a, const char* b) { return message_of<Error>([&] { compared({&made}, a, b); }); };
+  const auto complaint = [&](const char* a, const char* b) {
+    return message_of<Error>([&] { compared({&made}, a, b); });
+  };
   CHECK(contains(complaint("subgn", nullptr), "Did you mean 'subgen'?"));
   CHECK(contains(complaint("subgen", nullptr), "subgen[delta=2;t=4]"));
   CHECK(contains(complaint("subgen[t=5]", nullptr), "no configuration 'subgen[t=5]'"));

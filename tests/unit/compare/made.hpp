@@ -29,8 +29,8 @@ class Made : public QueryResults {
       places_.push_back(place);
     }
   }
-  Made& with(const std::string& method, Value value, std::vector<std::uint32_t> seeds = {}, const std::string& params = "",
-             const std::string& budget = "25%") {
+  Made& with(const std::string& method, Value value, std::vector<std::uint32_t> seeds = {},
+             const std::string& params = "", const std::string& budget = "25%") {
     const bool seeded = !seeds.empty();
     if (!seeded) seeds = {0};
     for (const std::uint32_t seed : seeds) {

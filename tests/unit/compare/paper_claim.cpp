@@ -80,7 +80,8 @@ TEST_CASE("what cannot be decided says why") {
   CHECK(contains(few.comparison.reason, "no p-value below 0.12 is possible; at least 6 blocks are needed"));
   CHECK(contains(reason(std::move(Made("m").with("x", constant(1), {7}).with("y", constant(3)))), "--seeds"));
   CHECK(contains(reason(std::move(Made("m").with("x", constant(INFINITY)).with("y", constant(3)))), "infinite"));
-  CHECK(contains(reason(std::move(Made("m").with("x", constant(1)).failing("y", Status::skipped))), "y skipped: it cannot"));
+  CHECK(contains(reason(std::move(Made("m").with("x", constant(1)).failing("y", Status::skipped))),
+                 "y skipped: it cannot"));
   CHECK(contains(reason(std::move(Made("m").with("x", constant(1)))), "no method 'y'"));
   CHECK(contains(reason(std::move(Made("m").with("x", constant(1)).with("y", constant(1), {}, "", "50%"))),
                  "no budget in common"));
@@ -132,7 +133,10 @@ TEST_CASE("Holm counts all tests of a claim") {
 
 TEST_CASE("one result per budget and per place, of the run that the relation names") {
   Made one("1", 128, 4, "r"), two("2", 128, 5, "r"), other("3", 128, 4, "s");
-  one.with("x", constant(1)).with("y", constant(2)).with("x", constant(1), {}, "", "50%").with("y", constant(2), {}, "", "50%");
+  one.with("x", constant(1))
+      .with("y", constant(2))
+      .with("x", constant(1), {}, "", "50%")
+      .with("y", constant(2), {}, "", "50%");
   two.with("x", constant(3)).with("y", constant(2));
   other.with("x", constant(1)).with("y", constant(9));
   const ClaimResult layers = tested({&one, &two, &other}, {{.run = "r", .a = "x", .b = "y", .by = Span::layer}});
@@ -146,9 +150,10 @@ TEST_CASE("one result per budget and per place, of the run that the relation nam
   const std::string text = verdict_text(layers);
   CHECK(contains(text, "contradicted: claim\n"));
   CHECK(contains(text, "x lower than y, by layer: 2 supported, 1 contradicted; ratio 0.5 to 1.5\n"));
-  CHECK(contains(text,
-                 "contradicted: x and y, run r, prompt 0, layer 5, budget 25%: ratio 1.5 [1.5, 1.5], difference 1 [1, 1], p = "
-                 "0.0078 (0.023 by Holm), 8 blocks"));
+  CHECK(contains(
+      text,
+      "contradicted: x and y, run r, prompt 0, layer 5, budget 25%: ratio 1.5 [1.5, 1.5], difference 1 [1, 1], p = "
+      "0.0078 (0.023 by Holm), 8 blocks"));
   const ClaimResult mean = tested({&one, &two, &other}, {{.run = "r", .a = "x@25%", .b = "y@25%"}});
   REQUIRE(mean.results.size() == 1);
   CHECK(mean.results[0].comparison.test.difference == 0);
@@ -156,7 +161,8 @@ TEST_CASE("one result per budget and per place, of the run that the relation nam
 }
 
 TEST_CASE("a parameter may be named although it has its default value") {
-  const Made made = std::move(Made("m").with("clusterkv", constant(1)).with("clusterkv", constant(2), {}, "distance=l2"));
+  const Made made =
+      std::move(Made("m").with("clusterkv", constant(1)).with("clusterkv", constant(2), {}, "distance=l2"));
   const Relation relation{.a = "clusterkv[distance=cosine]", .b = "clusterkv[distance=l2;tokens_per_cluster=80]"};
   CHECK(tested({&made}, {relation}).verdict == Verdict::supported);
 }

@@ -34,7 +34,8 @@ std::string run_with(const std::string& methods) { return "[[run]]\nmethods = " 
 TEST_CASE("methods by name, by alias and all of them") {
   const SweepFiles files;
   CHECK(methods_of(files.read(run_with("\"snapkv\""))) == std::vector<std::string>{"snapkv"});
-  CHECK(methods_of(files.read(run_with("[\"clustergen\", \"exact\"]"))) == std::vector<std::string>{"subgen-kcenter", "exact"});
+  CHECK(methods_of(files.read(run_with("[\"clustergen\", \"exact\"]"))) ==
+        std::vector<std::string>{"subgen-kcenter", "exact"});
   CHECK(methods_of(files.read(run_with("\"all\""))).size() == rows_of_all().size());
 }
 
@@ -48,9 +49,9 @@ TEST_CASE("lists of parameters expand to all combinations, the first one slowest
 
 TEST_CASE("numbers, flags and texts reach the parameters") {
   const SweepFiles files;
-  const Sweep sweep =
-      files.read(run_with("[{name = \"subgen\", delta = 0.5}, {name = \"subgen\", delta = 4}, {name = \"subgen-kcenter\", "
-                          "values = true, recent = 1e-1}]"));
+  const Sweep sweep = files.read(
+      run_with("[{name = \"subgen\", delta = 0.5}, {name = \"subgen\", delta = 4}, {name = \"subgen-kcenter\", "
+               "values = true, recent = 1e-1}]"));
   CHECK(methods_of(sweep) ==
         std::vector<std::string>{"subgen[delta=0.5]", "subgen[delta=4]", "subgen-kcenter[recent=0.1;values=true]"});
 }
@@ -58,18 +59,21 @@ TEST_CASE("numbers, flags and texts reach the parameters") {
 TEST_CASE("errors about methods have the place of the value at fault") {
   const SweepFiles files;
   const auto refused = [&](const std::string& methods) { return files.refusal(run_with(methods)); };
-  CHECK(contains(refused("[\"exact\", \"snapvk\"]"), "s.toml:2:21: there is no method 'snapvk'. Did you mean 'snapkv'?"));
+  CHECK(
+      contains(refused("[\"exact\", \"snapvk\"]"), "s.toml:2:21: there is no method 'snapvk'. Did you mean 'snapkv'?"));
   CHECK(contains(refused("[{name = \"snapk\"}]"), "s.toml:2:20: there is no method 'snapk'."));
   CHECK(contains(refused("[{name = \"snapkv\", windw = 3}]"),
                  "s.toml:2:30: method 'snapkv' has no parameter 'windw'. Did you mean 'window'?"));
   CHECK(contains(refused("[{name = \"snapkv\", kernel = 3, window = [1, \"x\"]}]"),
                  "s.toml:2:55: parameter 'snapkv.window' is 'x'"));
-  CHECK(contains(refused("[{name = \"subgen\", delta = [1, 2], delta_r = [0, 3]}]"), "s.toml:2:12: "));  // wrong together only
+  CHECK(contains(refused("[{name = \"subgen\", delta = [1, 2], delta_r = [0, 3]}]"),
+                 "s.toml:2:12: "));  // wrong together only
   CHECK(contains(refused("[{name = \"snapkv\", window = []}]"), "parameter 'window' has no value"));
   CHECK(contains(refused("[{name = \"snapkv\", window = [[1]]}]"), "not a list"));
   CHECK(contains(refused("[{window = 3}]"), "needs the name of the method"));
   CHECK(contains(refused("[3]"), "s.toml:2:12: a method is a name"));
-  CHECK(contains(refused("[\"exact\", \"exact\"]"), "s.toml:2:21: 'exact' with its default parameters is listed twice"));
+  CHECK(
+      contains(refused("[\"exact\", \"exact\"]"), "s.toml:2:21: 'exact' with its default parameters is listed twice"));
   CHECK(contains(refused("[{name = \"snapkv\", window = [32, 16]}, \"snapkv\"]"), "is listed twice"));
 }
 
@@ -84,9 +88,10 @@ TEST_CASE("parameters that zip names advance together") {
   using Texts = std::vector<std::string>;
   CHECK(texts("{ name = \"snapkv\", window = [8, 16], kernel = [3, 7], zip = [\"window\", \"kernel\"] }") ==
         Texts{"window=8;kernel=3", "window=16"});  // 7 is the default
-  CHECK(texts("{ name = \"snapkv\", window = [8, 16], pooling = [\"max\", \"mean\"], kernel = [3, 9], zip = [\"window\", "
-              "\"kernel\"] }")
-            .size() == 4);
+  CHECK(
+      texts("{ name = \"snapkv\", window = [8, 16], pooling = [\"max\", \"mean\"], kernel = [3, 9], zip = [\"window\", "
+            "\"kernel\"] }")
+          .size() == 4);
   const std::string start = "[[run]]\nmethods = { name = \"snapkv\", window = [8, 16], kernel = 3, ";
   CHECK(contains(files.refusal(start + "zip = [\"window\", \"kernel\"] }\n"),
                  "joins lists of different lengths: 2 items of 'window', 1 of 'kernel'"));
@@ -107,7 +112,9 @@ TEST_CASE("flags name several sets of parameters of a method") {
 }
 
 TEST_CASE("a setting holds for every set of parameters that does not give it itself") {
-  const auto names = [](const Names& methods, const Names& settings) { return names_of(parse_methods(methods, settings)); };
+  const auto names = [](const Names& methods, const Names& settings) {
+    return names_of(parse_methods(methods, settings));
+  };
   CHECK(names({"snapkv[window=64],snapkv[kernel=5],sink"}, {"snapkv.window=16"}) ==
         Names{"snapkv[window=64]", "snapkv[window=16;kernel=5]", "sink"});
   CHECK(names({"sink"}, {"streamingllm.sinks=2"}) == Names{"sink[sinks=2]"});
@@ -129,5 +136,6 @@ TEST_CASE("errors about flags name the item") {
   CHECK(contains(refused({"all[window=3]"}), "all has no parameters"));
   CHECK(contains(refused({"sink,,snapkv"}), "has an empty item"));
   CHECK(contains(refused({"snapkv"}, {"window=3"}), "METHOD.PARAMETER=VALUE"));
-  CHECK(contains(refused({"exact"}, {"snapkv.window=3"}), "is for a method that is not replayed; add `methods` snapkv"));
+  CHECK(
+      contains(refused({"exact"}, {"snapkv.window=3"}), "is for a method that is not replayed; add `methods` snapkv"));
 }

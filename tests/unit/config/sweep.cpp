@@ -102,7 +102,8 @@ TEST_CASE("traces of the command line replace those of the file") {
 
 TEST_CASE("an error about an unknown key has its place and the most similar key") {
   const SweepFiles files;
-  CHECK(contains(files.refusal("nam = \"x\"\n[[run]]\nmethods = \"exact\"\n"), "s.toml:1:1: a sweep file has no key 'nam'."));
+  CHECK(contains(files.refusal("nam = \"x\"\n[[run]]\nmethods = \"exact\"\n"),
+                 "s.toml:1:1: a sweep file has no key 'nam'."));
   CHECK(contains(files.refusal("nam = \"x\"\n"), "Did you mean 'name'?"));
   CHECK(contains(files.refusal("[defaults]\nseeds = 1\n  buget = 3\n"),
                  "s.toml:3:3: a run has no key 'buget'. Did you mean 'budgets'?"));
@@ -113,7 +114,9 @@ TEST_CASE("an error about an unknown key has its place and the most similar key"
 
 TEST_CASE("an error about a value of the wrong kind has its place and what the key takes") {
   const SweepFiles files;
-  const auto refused = [&](const std::string& line) { return files.refusal("[[run]]\nmethods = \"exact\"\n" + line + "\n"); };
+  const auto refused = [&](const std::string& line) {
+    return files.refusal("[[run]]\nmethods = \"exact\"\n" + line + "\n");
+  };
   CHECK(contains(refused("seeds = \"five\""),
                  "s.toml:3:9: 'seeds' takes a number of seeds, or a list of them, not the text 'five'"));
   CHECK(contains(refused("seeds = 0"), "s.toml:3:9: 'seeds' is 0; give a number of seeds from 1 to 100000"));
@@ -123,7 +126,8 @@ TEST_CASE("an error about a value of the wrong kind has its place and what the k
   CHECK(contains(refused("budgets = 0.25"), "not the number 0.25"));
   CHECK(contains(refused("budgets = [\"30%\", \"0%\"]"), "s.toml:3:19: budget '0%' keeps nothing"));
   CHECK(contains(refused("budgets = []"), "not a list"));
-  CHECK(contains(refused("layers = [0, \"1-3\"]"), "s.toml:3:14: 'layers' takes numbers of layers, not the text '1-3'"));
+  CHECK(
+      contains(refused("layers = [0, \"1-3\"]"), "s.toml:3:14: 'layers' takes numbers of layers, not the text '1-3'"));
   CHECK(contains(refused("layers = [-1]"), "-1"));
   CHECK(contains(refused("window = 0"), "at least 1"));
   CHECK(contains(refused("window = true"), "not true"));
@@ -149,8 +153,9 @@ TEST_CASE("files that are not sweep files") {
   CHECK(contains(files.refusal("run = []\n"), "empty"));
   CHECK(contains(files.refusal("defaults = 3\n"), "[defaults]"));
   CHECK(contains(files.refusal("[[run]]\ntraces = \"a.h5\"\n"), "run '1' has neither methods nor measures"));
-  CHECK(contains(files.refusal("[[run]]\nmethods = \"exact\"\nname = \"a\"\n[[run]]\nmethods = \"exact\"\nname = \"a\"\n"),
-                 "s.toml:4:1: the run at "));
+  CHECK(contains(
+      files.refusal("[[run]]\nmethods = \"exact\"\nname = \"a\"\n[[run]]\nmethods = \"exact\"\nname = \"a\"\n"),
+      "s.toml:4:1: the run at "));
   CHECK(contains(files.refusal("[[run]]\nmethods = [\"exact\"\n"), "s.toml:2:20: this is not valid TOML"));
   CHECK(contains(files.refusal("a = 1\na = 2\n"), "s.toml:2:"));
   CHECK(contains(message_of<Error>([] { read_sweep("/nowhere/s.toml"); }), "/nowhere/s.toml: there is no such file"));
@@ -165,8 +170,8 @@ TEST_CASE("zip joins lists of the same length, of keys that can be joined") {
   CHECK(contains(files.refusal(start + "budgets = [8]\nzip = [\"traces\", \"budgets\"]\n"),
                  "s.toml:5:7: run '1' joins lists of different lengths: 2 items of 'traces', 1 of 'budgets'"));
   CHECK(contains(files.refusal(start + "zip = [\"traces\", \"layers\"]\n"), "joins 'layers', which is not a list"));
-  CHECK(
-      contains(files.refusal(start + "zip = [\"trace\"]\n"), "s.toml:4:8: 'zip' cannot join 'trace'. Did you mean 'traces'?"));
+  CHECK(contains(files.refusal(start + "zip = [\"trace\"]\n"),
+                 "s.toml:4:8: 'zip' cannot join 'trace'. Did you mean 'traces'?"));
 }
 
 TEST_CASE("an exclusion is a table of scalars") {
@@ -198,7 +203,8 @@ TEST_CASE("a published number has a claim, a metric and rows, and a reason why i
   CHECK(published.rows[0][1] == std::pair<std::string, std::string>{"layer", "3"});
   CHECK(contains(files.refusal(start), "s.toml:3:1: a block [[published]] needs 'claim' and 'metric'"));
   CHECK(contains(files.refusal(start + "metric = \"recall_mean\"\n"), "needs either 'relations'"));
-  CHECK(contains(files.refusal(start + "metric = \"recall_mean\"\nuntestable = \"x\"\n"), "without relations needs 'rows'"));
+  CHECK(contains(files.refusal(start + "metric = \"recall_mean\"\nuntestable = \"x\"\n"),
+                 "without relations needs 'rows'"));
   CHECK(contains(files.refusal(start + "metrics = \"x\"\n"), "Did you mean 'metric'?"));
   CHECK(contains(files.refusal(start + "rows = 3\n"), "'rows' takes a list of tables, not the number 3"));
 }
@@ -209,9 +215,9 @@ TEST_CASE("relations between configurations of the runs") {
       "[[run]]\nname = \"r\"\nmethods = [\"sink\", \"clusterkv\", { name = \"clusterkv\", distance = \"l2\" }]\n"
       "[[published]]\nid = \"x.y\"\nclaim = \"c\"\nmetric = \"recall_mean\"\n";
   const auto relations = [&](const std::string& text) { return start + "relations = [" + text + "]\n"; };
-  const Sweep sweep = files.read(
-      relations("{ run = \"r\", a = \"clusterkv[distance=l2]\", is = \"lower\", b = \"clusterkv[]@25%\", by = \"layer\" },"
-                "{ a = \"sink\", is = \"at least\", b = 0.5, within = 0.1 }"));
+  const Sweep sweep = files.read(relations(
+      "{ run = \"r\", a = \"clusterkv[distance=l2]\", is = \"lower\", b = \"clusterkv[]@25%\", by = \"layer\" },"
+      "{ a = \"sink\", is = \"at least\", b = 0.5, within = 0.1 }"));
   const PaperClaim& claim = sweep.published.at(0).claim;
   CHECK(claim.id == "x.y");
   CHECK(claim.metric == Metric::recall);
@@ -230,8 +236,9 @@ TEST_CASE("relations between configurations of the runs") {
   CHECK(contains(refusal("{ a = \"sink\", is = \"equal\", b = 1 }"), "'within'"));
   CHECK(contains(refusal("{ a = \"sink\", is = \"lower\" }"), "needs 'a', 'is' and 'b'"));
   CHECK(contains(refusal("{ a = \"sink\", than = 1 }"), "a relation has no key 'than'"));
-  CHECK(contains(files.refusal(start + "untestable = \"x\"\n" + "relations = [{ a = \"sink\", is = \"lower\", b = 1 }]\n"),
-                 "either"));
+  CHECK(contains(
+      files.refusal(start + "untestable = \"x\"\n" + "relations = [{ a = \"sink\", is = \"lower\", b = 1 }]\n"),
+      "either"));
 }
 
 TEST_CASE("the example is valid, also with any of its commented lines") {
@@ -283,7 +290,8 @@ TEST_CASE("deep nesting is refused before it is parsed") {
   }
   // Dots and brackets that do not nest.
   CHECK_NOTHROW(files.read("name = '''" + many("[", 100) + "'''\ndescription = \"" + many(".\\\"{", 100) + "\"\n#" +
-                           many("[", 100) + "\n[[run]]\nmethods = \"sink\"\nbudgets = [" + many("'0.5%', ", 100) + "]\n"));
+                           many("[", 100) + "\n[[run]]\nmethods = \"sink\"\nbudgets = [" + many("'0.5%', ", 100) +
+                           "]\n"));
 }
 
 TEST_CASE("hostile TOML is an error with its place") {
@@ -297,7 +305,8 @@ TEST_CASE("hostile TOML is an error with its place") {
   CHECK(contains(files.refusal("a = \"" + std::string(500'000, 'x')), "s.toml:1:"));
   CHECK(contains(files.refusal("a = \"\"\"" + std::string(500'000, '\n')), invalid));
   CHECK(contains(files.refusal("defaults = 1979-05-27\n"), "s.toml:1:12: a sweep file has no dates or times"));
-  CHECK(contains(files.refusal("[[run]]\nmethods = \"sink\"\nseeds = 07:32:00\n"), "s.toml:3:9: a sweep file has no dates"));
+  CHECK(contains(files.refusal("[[run]]\nmethods = \"sink\"\nseeds = 07:32:00\n"),
+                 "s.toml:3:9: a sweep file has no dates"));
   CHECK(contains(files.refusal("[[run]]\nmethods = \"sink\"\nwindow = inf\n"), "s.toml:3:"));
   CHECK(contains(files.refusal(std::string(1 << 20, '#') + "\n"), "s.toml: has 1048577 bytes, more than the 1048576"));
   std::string keys;

@@ -42,8 +42,9 @@ TEST_CASE("bytes are tokens rounded down") {
 }
 
 TEST_CASE("an invalid budget is rejected by name") {
-  for (const char* text : {"",           "0",  "-1", "0%",  "101%",  "%",     "1e3", "25 %", "abc",  "1.5",
-                           "0.0000001%", ".%", "0B", "KiB", "-1KiB", "1 KiB", "1.5", "1e3B", "1kib", "9999999999999GiB"}) {
+  for (const char* text :
+       {"",           "0",  "-1", "0%",  "101%",  "%",     "1e3", "25 %", "abc",  "1.5",
+        "0.0000001%", ".%", "0B", "KiB", "-1KiB", "1 KiB", "1.5", "1e3B", "1kib", "9999999999999GiB"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(Budget::parse(text), kvbench::Error);
   }

@@ -49,7 +49,8 @@ TEST_CASE("a regular file is read as a whole, directly or through a link") {
 TEST_CASE("other files are refused before a byte is read") {
   const Folder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);  // without a writer: opening it the usual way would block
-  const std::string special = ": is a pipe, a socket or a device, not a list; write its content to a file and name that.";
+  const std::string special =
+      ": is a pipe, a socket or a device, not a list; write its content to a file and name that.";
   CHECK(refusal(folder / "pipe") == folder / "pipe" + special);
   CHECK(refusal("/dev/zero") == "/dev/zero" + special);
   CHECK(refusal(folder.path) == folder.path.string() + ": is a folder; name a list.");

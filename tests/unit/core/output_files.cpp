@@ -86,7 +86,8 @@ TEST_CASE("devices, pipes and folders are never replaced") {
   const Folder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   fs::create_symlink("/dev/null", folder / "null");
-  for (const std::string& path : {std::string("/dev/null"), folder / "null", folder / "pipe", std::string("/dev/stdout")}) {
+  for (const std::string& path :
+       {std::string("/dev/null"), folder / "null", folder / "pipe", std::string("/dev/stdout")}) {
     CAPTURE(path);
     CHECK(is_stream(path));
     CHECK_THROWS_AS(AtomicFile{path}, IoError);
@@ -134,6 +135,6 @@ TEST_CASE("an output must not be an input or another output, under whatever name
                                      {"--raw", folder / "../" + folder.path.filename().string() + "/new"}};
   CHECK_THROWS_WITH_AS(check_distinct(twice, {}), doctest::Contains("--raw"), Error);
   CHECK_NOTHROW(check_distinct(std::vector<NamedFile>{{"-o", folder / "new"}, {"--raw", folder / "other"}}, inputs));
-  CHECK_NOTHROW(
-      check_distinct(std::vector<NamedFile>{{"-o", "-"}, {"--raw", ""}, {"x", "/dev/null"}, {"y", "/dev/null"}}, inputs));
+  CHECK_NOTHROW(check_distinct(
+      std::vector<NamedFile>{{"-o", "-"}, {"--raw", ""}, {"x", "/dev/null"}, {"y", "/dev/null"}}, inputs));
 }

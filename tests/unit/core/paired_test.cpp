@@ -90,7 +90,8 @@ TEST_CASE("sign flips by hand") {
 }
 
 TEST_CASE("sums that differ only by rounding count as equal") {
-  const double tenths[] = {0.1, 0.2, 0.3, -0.6, 0.1};  // |sum| = 0.1; sums of +-1 +-2 +-3 +-6 +-1 are odd: all 32 reach 1
+  const double tenths[] = {0.1, 0.2, 0.3, -0.6,
+                           0.1};  // |sum| = 0.1; sums of +-1 +-2 +-3 +-6 +-1 are odd: all 32 reach 1
   CHECK(sign_flip_p(tenths) == 1);
 }
 

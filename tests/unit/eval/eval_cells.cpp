@@ -19,17 +19,17 @@ namespace {
 const std::string first = eval_key("first"), second = eval_key("second"), third = eval_key("third");
 
 EvalCell sample_cell() {
-  EvalCell cell{
-      .configuration = 7,
-      .document = 5,
-      .injection = {Inject::upto, 11},
-      .reason = "layer 2 stays exact",
-      .tokens = {{.kl = 0.25, .nll_full = 1, .nll = 2.5, .same_top = true, .right = true}, {.kl = 3, .right_full = true}},
-      .layers = {{.layer = 4, .drift = 0.5}, {.layer = 9, .residual = 0.125}},
-      .budget_tokens = 12.5,
-      .kept_tokens = 11,
-      .bytes = {.kv = 1, .meta = 2, .fast = 3, .slow = 4, .read = 5, .full = 6},
-      .seconds = 1.5};
+  EvalCell cell{.configuration = 7,
+                .document = 5,
+                .injection = {Inject::upto, 11},
+                .reason = "layer 2 stays exact",
+                .tokens = {{.kl = 0.25, .nll_full = 1, .nll = 2.5, .same_top = true, .right = true},
+                           {.kl = 3, .right_full = true}},
+                .layers = {{.layer = 4, .drift = 0.5}, {.layer = 9, .residual = 0.125}},
+                .budget_tokens = 12.5,
+                .kept_tokens = 11,
+                .bytes = {.kv = 1, .meta = 2, .fast = 3, .slow = 4, .read = 5, .full = 6},
+                .seconds = 1.5};
   cell.layers[1].metrics[2] = 0.75;
   return cell;
 }

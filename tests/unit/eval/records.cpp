@@ -18,10 +18,12 @@ EvalResults made_results(std::size_t documents, bool without_distant) {
   out.model = "m.gguf", out.model_sha256 = "0123456789abcdef", out.text = "book.txt", out.context_tokens = 100;
   out.tasks = {&find_task("passkey")};
   for (std::size_t d = 0; d < documents; ++d) {
-    EvalDocument document{
-        .task = 0,
-        .document = {.name = "passkey-" + std::to_string(d), .context = {}, .scored = {1, 2, 3, 4}, .spans = {{1, 3}, {3, 4}}},
-        .without_distant = {}};
+    EvalDocument document{.task = 0,
+                          .document = {.name = "passkey-" + std::to_string(d),
+                                       .context = {},
+                                       .scored = {1, 2, 3, 4},
+                                       .spans = {{1, 3}, {3, 4}}},
+                          .without_distant = {}};
     if (without_distant) document.without_distant = {{.nll = 3, .right = true}, {.nll = 1}, {.nll = 1}};
     out.documents.push_back(std::move(document));
   }
@@ -29,8 +31,12 @@ EvalResults made_results(std::size_t documents, bool without_distant) {
 }
 
 TokenScore token(double kl, double nll_full, double nll, bool right_full, bool right) {
-  return {
-      .kl = kl, .nll_full = nll_full, .nll = nll, .same_top = right_full == right, .right_full = right_full, .right = right};
+  return {.kl = kl,
+          .nll_full = nll_full,
+          .nll = nll,
+          .same_top = right_full == right,
+          .right_full = right_full,
+          .right = right};
 }
 
 /// A pass that has the first answer wrong with the compressed cache, and the second one right in both.
@@ -111,7 +117,8 @@ TEST_CASE("seeds of a configuration share a row; the majority of an answer's see
   EvalResults results = made_results(2, false);
   results.configurations = {
       {"random", "", "25%mem", true, 0}, {"random", "", "25%mem", true, 1}, {"random", "", "25%mem", true, 2}};
-  for (std::size_t c = 0; c < 3; ++c) results.cells.push_back(made_cell(c, 0)), results.cells.push_back(made_cell(c, 1));
+  for (std::size_t c = 0; c < 3; ++c)
+    results.cells.push_back(made_cell(c, 0)), results.cells.push_back(made_cell(c, 1));
   for (std::size_t c : {0, 2})
     results.cells[c].tokens[1].right = true;  // document 0: seeds 0 and 1 have the first answer right
   const std::vector<EvalRecord> rows = summarize(results, {});
@@ -159,7 +166,8 @@ TEST_CASE("broken passes: a row has the status of all, or counts those that are 
   EvalResults results = made_results(2, true);
   results.configurations = {{"h2o", "", "25%mem", false, 0}, {"quest", "", "25%mem", false, 0}};
   results.cells = {made_cell(0, 0), made_cell(0, 1), made_cell(1, 0), made_cell(1, 1)};
-  for (std::size_t i = 1; i < 4; ++i) results.cells[i].status = Status::skipped, results.cells[i].reason = "lacks column sums";
+  for (std::size_t i = 1; i < 4; ++i)
+    results.cells[i].status = Status::skipped, results.cells[i].reason = "lacks column sums";
   const std::vector<EvalRecord> rows = summarize(results, {});
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].status == Status::ok);

@@ -24,8 +24,9 @@ TEST_CASE("the equivalence test of a mean") {
   // Mean 0, standard error 0.1 (deviations +-0.1 * sqrt(3) of four values): t = margin / 0.1 with 3 degrees of freedom.
   const double d = 0.1 * std::sqrt(3.0);
   const std::vector<double> values = {d, -d, d, -d};
-  CHECK(tost_mean_p(values, 0.2353363) == doctest::Approx(0.05).epsilon(1e-5));  // the 95 % quantile of t(3) is 2.353363
-  CHECK(tost_mean_p(values, 0.5841) < 0.0051);                                   // 99.5 %: 5.8409
+  CHECK(tost_mean_p(values, 0.2353363) ==
+        doctest::Approx(0.05).epsilon(1e-5));   // the 95 % quantile of t(3) is 2.353363
+  CHECK(tost_mean_p(values, 0.5841) < 0.0051);  // 99.5 %: 5.8409
   std::vector<double> shifted = values;
   for (double& x : shifted) x -= 0.3;
   CHECK(tost_mean_p(shifted, 0.5353363) == doctest::Approx(0.05).epsilon(1e-5));

@@ -32,8 +32,8 @@ struct Setup {
   std::string context(const TaskDocument& document) const { return tokenizer.text(document.context); }
   std::string scored(const TaskDocument& document) const { return tokenizer.text(document.scored); }
   std::string answer(const TaskDocument& document, const ScoredSpan& span) const {
-    return tokenizer.text(
-        std::span(document.scored).subspan(static_cast<std::size_t>(span.begin), static_cast<std::size_t>(span.size())));
+    return tokenizer.text(std::span(document.scored)
+                              .subspan(static_cast<std::size_t>(span.begin), static_cast<std::size_t>(span.size())));
   }
 };
 
@@ -179,7 +179,8 @@ TEST_CASE("tracking: each variable is assigned once, after the one that it copie
       behind = context.find(statement);
       previous = name;
     }
-    const std::string value = context.substr(context.find("> = ", context.find(s.answer(document, document.spans[0]))) + 4, 5);
+    const std::string value =
+        context.substr(context.find("> = ", context.find(s.answer(document, document.spans[0]))) + 4, 5);
     CHECK(occurrences(scored, "The variables with the value " + value) == 1);
     CHECK(occurrences(context, "VAR <") == 6 + 4);  // two chains of three; two of each refer to another variable
   }
@@ -257,7 +258,8 @@ TEST_CASE("errors name the field or the file, and the remedy") {
   CHECK_THROWS_WITH_AS(find_task("paskey"), doctest::Contains("Did you mean 'passkey'?"), Error);
   s.request.context_tokens = 40;
   CHECK_THROWS_WITH_AS(s.documents("multikey"),
-                       doctest::Contains("`context_tokens` 40: is too small for the task, which needs at least"), Error);
+                       doctest::Contains("`context_tokens` 40: is too small for the task, which needs at least"),
+                       Error);
   CHECK_THROWS_WITH_AS(s.documents("pairs"), doctest::Contains("repeats its first"), Error);
   s.request.context_tokens = 900, s.request.questions = 0;
   CHECK_THROWS_WITH_AS(s.documents("text"), "`questions` 0: must be from 1 to 32", Error);

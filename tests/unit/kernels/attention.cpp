@@ -30,7 +30,8 @@ TEST_CASE("exact attention weighs values by exp(scale <q, k>)") {
   const auto ref = make_ref_backend();
   const float ln2 = std::log(2.0f);
   const auto queries = matrix<float>(*ref, {{ln2, 0}});
-  const auto keys = matrix<float>(*ref, {{2, 5}, {4, -7}, {0, 1}});  // scale 1/2: logits ln 2, 2 ln 2, 0: weights 2, 4, 1
+  const auto keys =
+      matrix<float>(*ref, {{2, 5}, {4, -7}, {0, 1}});  // scale 1/2: logits ln 2, 2 ln 2, 0: weights 2, 4, 1
   const auto values = matrix<float>(*ref, {{7, 0}, {0, 7}, {14, 7}});
 
   const Result r = attend(queries, keys, values, {0}, {3}, 0.5f, *ref);

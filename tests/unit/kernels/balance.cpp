@@ -11,7 +11,8 @@ using Walk = kernels::BalanceWalk<Buffer>;
 
 const float kLn2 = std::log(2.0f);
 
-Walk one_block(Backend& b, std::initializer_list<std::initializer_list<float>> keys, float step, std::vector<double> uniforms) {
+Walk one_block(Backend& b, std::initializer_list<std::initializer_list<float>> keys, float step,
+               std::vector<double> uniforms) {
   return {.keys = matrix<float>(b, keys),
           .starts = column<std::int32_t>(b, {0, static_cast<std::int32_t>(keys.size())}),
           .shift = column<float>(b, {0}),

@@ -8,8 +8,8 @@ TEST_CASE("squared distances") {
   const auto ref = make_ref_backend();
   auto out = ref->allocate<float>(2, 2);
 
-  ref->run(
-      kernels::SquaredDistances<Buffer>{matrix<float>(*ref, {{0, 0}, {3, 4}}), matrix<float>(*ref, {{3, 4}, {-1, 1}}), out});
+  ref->run(kernels::SquaredDistances<Buffer>{matrix<float>(*ref, {{0, 0}, {3, 4}}),
+                                             matrix<float>(*ref, {{3, 4}, {-1, 1}}), out});
 
   CHECK(ref->read(out) == std::vector<float>{25, 2, 0, 25});
 }
@@ -33,15 +33,16 @@ TEST_CASE("leader clusters: join the nearest representative within the radius, e
   auto labels = ref->allocate<std::int32_t>(6);
 
   // 2 lies within 2 of 0; 4 opens a cluster; 2 is as far from 0 as from 4: the lower cluster; 5 joins 4; 7 opens the third
-  ref->run(
-      kernels::LeaderClusters<Buffer>{matrix<float>(*ref, {{0}, {2}, {4}, {2}, {5}, {7}}), 2, representatives, count, labels});
+  ref->run(kernels::LeaderClusters<Buffer>{matrix<float>(*ref, {{0}, {2}, {4}, {2}, {5}, {7}}), 2, representatives,
+                                           count, labels});
 
   CHECK(ref->read(labels) == std::vector<std::int32_t>{0, 0, 1, 0, 1, 2});
   CHECK(ref->read(count)[0] == 3);
   CHECK(ref->read(representatives) == std::vector<float>{0, 4, 7});
 
   ref->fill(count, 0);
-  ref->run(kernels::LeaderClusters<Buffer>{matrix<float>(*ref, {{0}, {2}, {4}, {2}, {5}, {7}}), 2, representatives, count});
+  ref->run(
+      kernels::LeaderClusters<Buffer>{matrix<float>(*ref, {{0}, {2}, {4}, {2}, {5}, {7}}), 2, representatives, count});
   CHECK(ref->read(count)[0] == 3);  // without labels
 }
 
@@ -51,7 +52,8 @@ TEST_CASE("leader clusters: labels are -1 from the point on that did not fit, al
   auto count = column<std::int32_t>(*ref, {0});
   auto labels = ref->allocate<std::int32_t>(4);
 
-  ref->run(kernels::LeaderClusters<Buffer>{matrix<float>(*ref, {{0}, {5}, {10}, {0}}), 1, representatives, count, labels});
+  ref->run(
+      kernels::LeaderClusters<Buffer>{matrix<float>(*ref, {{0}, {5}, {10}, {0}}), 1, representatives, count, labels});
   CHECK(ref->read(labels) == std::vector<std::int32_t>{0, 1, -1, -1});
   CHECK(ref->read(count)[0] == 3);
 

@@ -10,7 +10,8 @@ TEST_CASE("gather copies rows in the order of the ids") {
   const auto ref = make_ref_backend();
   auto out = ref->allocate<float>(3, 2);
 
-  ref->run(kernels::GatherRows<Buffer>{matrix<float>(*ref, {{1, 2}, {3, 4}}), column<std::int32_t>(*ref, {1, 0, 1}), out});
+  ref->run(
+      kernels::GatherRows<Buffer>{matrix<float>(*ref, {{1, 2}, {3, 4}}), column<std::int32_t>(*ref, {1, 0, 1}), out});
 
   CHECK(ref->read(out) == std::vector<float>{3, 4, 1, 2, 3, 4});
 }
@@ -65,8 +66,9 @@ TEST_CASE("column sums add exp(score - lse) over the queries of each head") {
   const float ln2 = std::log(2.0f);
   auto out = ref->allocate<float>(2, 2);
 
-  ref->run(kernels::ColumnSums<Buffer>{matrix<float>(*ref, {{0, ln2}, {ln2, -kInfinity}, {3, 3}, {-kInfinity, -kInfinity}}),
-                                       column<float>(*ref, {ln2, ln2, 3 + ln2, -kInfinity}), out});
+  ref->run(
+      kernels::ColumnSums<Buffer>{matrix<float>(*ref, {{0, ln2}, {ln2, -kInfinity}, {3, 3}, {-kInfinity, -kInfinity}}),
+                                  column<float>(*ref, {ln2, ln2, 3 + ln2, -kInfinity}), out});
 
   check_near(ref->read(out), {1.5f, 1, 0.5f, 0.5f});
 }

@@ -70,7 +70,8 @@ trace::TraceInfo shortened(trace::TraceInfo info, Index tokens) {
   trace::PromptInfo& prompt = info.prompts[0];
   prompt.num_tokens = tokens;
   if (!prompt.tokens.empty()) prompt.tokens.resize(static_cast<std::size_t>(tokens));
-  for (trace::LayerInfo& layer : prompt.layers) std::erase_if(layer.query_positions, [&](auto p) { return p >= tokens; });
+  for (trace::LayerInfo& layer : prompt.layers)
+    std::erase_if(layer.query_positions, [&](auto p) { return p >= tokens; });
   return info;
 }
 Layer shortened(Layer layer, const trace::TraceInfo& info, Index tokens) {

@@ -11,7 +11,8 @@ TEST_CASE("bsm: eight tokens, worked by hand") {
   const auto backend = make_ref_backend();
   const HeadData head = eight_tokens();
   const auto entries = [&](Index budget) {
-    const auto cache = open_cache("bsm", {{"sinks", "1"}, {"recent", "1"}}, prompt_of(head, *backend), budget, 0, *backend);
+    const auto cache =
+        open_cache("bsm", {{"sinks", "1"}, {"recent", "1"}}, prompt_of(head, *backend), budget, 0, *backend);
     return held(*cache, head, *backend);
   };
   CHECK(find_method("tome").name == "bsm");

@@ -61,7 +61,8 @@ TEST_CASE("chelsea: a last chunk of one token has no link, and merges once chunk
   const auto backend = make_ref_backend();
   const HeadData head = small_head(std::vector<float>(6, 1), 5);
   const auto degrees = [&](Index budget) {
-    const auto cache = open_layer("chelsea", {{"sinks", "0"}, {"recent", "0"}, {"chunk", "4"}}, {head}, budget, *backend);
+    const auto cache =
+        open_layer("chelsea", {{"sinks", "0"}, {"recent", "0"}, {"chunk", "4"}}, {head}, budget, *backend);
     return degrees_of(held(cache->entries(std::vector<QueryBlock>(1))[0], head, *backend));
   };
   CHECK(degrees(3) == Degrees{{1, 3}, {3, 1}, {4, 1}});  // tokens 0 and 2 join 1
@@ -89,7 +90,8 @@ TEST_CASE("chelsea links inside chunks only, bsm over the whole middle") {
 
 TEST_CASE("chelsea: every head of a layer merges by its own keys") {
   const auto backend = make_ref_backend();
-  const HeadData a = random_head({.n = 40, .decoded = 6}, 1, *backend), b = random_head({.n = 40, .decoded = 6}, 2, *backend);
+  const HeadData a = random_head({.n = 40, .decoded = 6}, 1, *backend),
+                 b = random_head({.n = 40, .decoded = 6}, 2, *backend);
   const auto held_by = [&](std::vector<HeadData> heads, std::size_t h) {
     const auto cache = open_layer("chelsea", {{"chunk", "16"}}, heads, 20, *backend);
     return held(cache->entries(std::vector<QueryBlock>(heads.size()))[h], heads[h], *backend);

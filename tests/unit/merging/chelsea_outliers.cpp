@@ -33,7 +33,8 @@ std::vector<std::size_t> sizes(const LayerCache& cache, const std::vector<HeadDa
 TEST_CASE("chelsea: outliers=auto keeps the least linked head whole and lowers the budget of the others") {
   const auto backend = make_ref_backend();
   const auto heads = layer(*backend);
-  CHECK(sizes(*open_layer("chelsea", {}, heads, 16, *backend), heads, *backend) == std::vector<std::size_t>{16, 16, 16});
+  CHECK(sizes(*open_layer("chelsea", {}, heads, 16, *backend), heads, *backend) ==
+        std::vector<std::size_t>{16, 16, 16});
   const auto cache = open_layer("chelsea", {{"outliers", "auto"}}, heads, 16, *backend);
   CHECK(sizes(*cache, heads, *backend) == std::vector<std::size_t>{12, 24, 12});
   REQUIRE(cache->notes().size() == 1);
@@ -69,7 +70,8 @@ TEST_CASE("chelsea: outliers=FILE counts the heads of the whole model") {
   const auto write = [&](const char* text) { std::ofstream(path) << text; };
   const std::vector<Assignment> settings = {{"outliers", path.string()}};
   write("1 2\n3 0\n");
-  CHECK(sizes(*open_layer("chelsea", settings, heads, 16, *backend), heads, *backend) == std::vector<std::size_t>{14, 14, 24});
+  CHECK(sizes(*open_layer("chelsea", settings, heads, 16, *backend), heads, *backend) ==
+        std::vector<std::size_t>{14, 14, 24});
   write("2 2\n3 0\n");
   const auto none_here = open_layer("chelsea", settings, heads, 16, *backend);
   CHECK(sizes(*none_here, heads, *backend) == std::vector<std::size_t>{14, 14, 14});

@@ -30,7 +30,9 @@ inline HeadData plane_head(const std::vector<Key>& keys, Index n) {
 ///   A 1 (1,0)   .8          0           0
 ///   A 3 (3,4)   .96         .8          .8
 ///   A 5 (1,0)   .8          0           0
-inline HeadData eight_tokens() { return plane_head({{5, 5}, {1, 0}, {4, 3}, {3, 4}, {0, 1}, {1, 0}, {0, 2}, {5, 5}}, 8); }
+inline HeadData eight_tokens() {
+  return plane_head({{5, 5}, {1, 0}, {4, 3}, {3, 4}, {0, 1}, {1, 0}, {0, 2}, {5, 5}}, 8);
+}
 
 inline Buffer<const float> rows_of(std::vector<float> numbers, Index cols, Backend& backend) {
   const Index rows = static_cast<Index>(numbers.size()) / cols;

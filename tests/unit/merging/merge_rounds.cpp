@@ -46,7 +46,8 @@ TEST_CASE("decreasing targets continue from the round reached") {
   MergedEntries entries = rounds_of_eight(*backend).last_round(7).entries;
   std::vector<MergeLink> links;
   const double links_of_eight = flops([&] { links = merge_links(rule, entries.keys, *backend); });
-  const double round = flops([&] { entries = merge_entries(rule, entries, merge_groups(rule, links, 8, 4), *backend); });
+  const double round =
+      flops([&] { entries = merge_entries(rule, entries, merge_groups(rule, links, 8, 4), *backend); });
   const double links_of_four = flops([&] { merge_links(rule, entries.keys, *backend); });
   REQUIRE(links_of_four > 0);
 

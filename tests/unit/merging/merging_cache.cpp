@@ -14,7 +14,8 @@ std::unique_ptr<CompressedCache> open_bsm(const HeadData& head, std::vector<Assi
 }
 
 /// Visible entries of the query at `position`.
-std::vector<Entry> seen(const CompressedCache& cache, const HeadData& head, Index position, Index tokens, Backend& backend) {
+std::vector<Entry> seen(const CompressedCache& cache, const HeadData& head, Index position, Index tokens,
+                        Backend& backend) {
   const QueryBlock block = query_block(head, position, position + 1, tokens, backend);
   return visible_entries(head, cache.entries(block), block, backend).front();
 }

@@ -11,7 +11,8 @@ TEST_CASE("mesh: eight tokens, worked by hand") {
   const auto backend = make_ref_backend();
   const HeadData head = eight_tokens();
   const auto entries = [&](Index budget) {
-    const auto cache = open_cache("mesh", {{"sinks", "1"}, {"recent", "1"}}, prompt_of(head, *backend), budget, 0, *backend);
+    const auto cache =
+        open_cache("mesh", {{"sinks", "1"}, {"recent", "1"}}, prompt_of(head, *backend), budget, 0, *backend);
     return held(*cache, head, *backend);
   };
   CHECK(degrees_of(entries(7)) == Degrees{{0, 1}, {1, 2}, {2, 1}, {3, 1}, {4, 1}, {6, 1}, {7, 1}});
@@ -30,8 +31,8 @@ TEST_CASE("mesh is infeasible above its limit of pairs, and the message names th
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 40, .decoded = 10}, 1, *backend);
   const auto open = [&](const char* limit, Index budget) {
-    return open_cache("mesh", {{"sinks", "4"}, {"recent", "6"}, {"max_pairs", limit}}, prompt_of(head, *backend), budget, 0,
-                      *backend);
+    return open_cache("mesh", {{"sinks", "4"}, {"recent", "6"}, {"max_pairs", limit}}, prompt_of(head, *backend),
+                      budget, 0, *backend);
   };
   CHECK_NOTHROW(open("900", 20));  // 40 - 4 - 6 = 30 tokens of the middle, 30^2 cosines
   CHECK_THROWS_WITH_AS(

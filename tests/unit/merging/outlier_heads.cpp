@@ -14,7 +14,8 @@ namespace {
 class TextFile {
  public:
   explicit TextFile(const std::string& text)
-      : path_(std::filesystem::temp_directory_path() / fmt::format("kvbench-outliers-{}.txt", static_cast<void*>(this))) {
+      : path_(std::filesystem::temp_directory_path() /
+              fmt::format("kvbench-outliers-{}.txt", static_cast<void*>(this))) {
     std::ofstream(path_) << text;
   }
   ~TextFile() { std::filesystem::remove(path_); }
@@ -85,10 +86,11 @@ TEST_CASE("heads kept whole lower the budget of the other heads") {
   CHECK(budget_beside_outliers(20, 4, 4, 16) == 20);
   CHECK(budget_beside_outliers(4, 3, 1, 8) == 2);
   CHECK(budget_beside_outliers(6, 3, 2, 8) == 2);
-  CHECK_THROWS_WITH_AS(budget_beside_outliers(3, 3, 1, 8),
-                       "1 of 3 kv heads kept whole need 8 of the 9 tokens that a budget of 3 gives all heads, which leaves "
-                       "less than one token per other head; use chelsea.outliers=none, fewer outlier heads, or a budget of "
-                       "at least 4",
-                       Infeasible);
+  CHECK_THROWS_WITH_AS(
+      budget_beside_outliers(3, 3, 1, 8),
+      "1 of 3 kv heads kept whole need 8 of the 9 tokens that a budget of 3 gives all heads, which leaves "
+      "less than one token per other head; use chelsea.outliers=none, fewer outlier heads, or a budget of "
+      "at least 4",
+      Infeasible);
   CHECK_THROWS_AS(budget_beside_outliers(7, 2, 2, 8), Infeasible);
 }

@@ -15,7 +15,8 @@ constexpr auto mesh = MergeRule::Matching::mesh;
 std::vector<TokenId> left_of_eight(MergeRule::Order order, Index count, Backend& backend) {
   const MergeRule rule{.chunk = 4, .order = order};
   const MergedEntries entries = entries_of(small_head(std::vector<float>(8, 1), 8), backend);
-  return merge_entries(rule, entries, merge_groups(rule, merge_links(rule, entries.keys, backend), 8, count), backend).ids;
+  return merge_entries(rule, entries, merge_groups(rule, merge_links(rule, entries.keys, backend), 8, count), backend)
+      .ids;
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ TEST_CASE("links go from even to odd offsets, to the most similar of the chunk, 
   const MergedEntries entries = entries_of(eight_tokens(), *backend);
   const Buffer<const float> middle = entries.keys.slice(1, 6);
   const auto link = [](Index from, Index to, float similarity) {
-    return [=](const MergeLink& l) { return l.from == from && l.to == to && std::abs(l.similarity - similarity) < 1e-6f; };
+    return
+        [=](const MergeLink& l) { return l.from == from && l.to == to && std::abs(l.similarity - similarity) < 1e-6f; };
   };
 
   // Chunks 1 2 3 4 | 5 6 of the example: the only partner of token 5 is (0,2).
@@ -68,7 +70,8 @@ TEST_CASE("links go from even to odd offsets, to the most similar of the chunk, 
 TEST_CASE("an odd chunk has one more A, which links; a chunk of one token has no link") {
   const auto backend = make_ref_backend();
   const auto links = [&](Index tokens) {
-    return merge_links({.chunk = 4}, rows_of(std::vector<float>(static_cast<std::size_t>(tokens), 1), 1, *backend), *backend);
+    return merge_links({.chunk = 4}, rows_of(std::vector<float>(static_cast<std::size_t>(tokens), 1), 1, *backend),
+                       *backend);
   };
   const auto froms = [&](Index tokens) {
     Slots slots;
@@ -81,7 +84,8 @@ TEST_CASE("an odd chunk has one more A, which links; a chunk of one token has no
   CHECK(froms(7) == Slots{0, 2, 4, 6});
   CHECK(froms(1).empty());
   CHECK(froms(0).empty());
-  for (const auto& [tokens, linking] : std::vector<std::pair<Index, Index>>{{0, 0}, {1, 1}, {3, 2}, {4, 2}, {5, 3}, {7, 4}}) {
+  for (const auto& [tokens, linking] :
+       std::vector<std::pair<Index, Index>>{{0, 0}, {1, 1}, {3, 2}, {4, 2}, {5, 3}, {7, 4}}) {
     CHECK(linking_slots({.chunk = 4}, tokens) == linking);
   }
   CHECK(linking_slots({}, 7) == 4);
@@ -148,8 +152,8 @@ TEST_CASE("by Jensen's inequality the mass of a group never exceeds that of its 
     std::vector<Index> slot_of(60);  // of each token
     std::iota(slot_of.begin(), slot_of.end(), 0);
     for (const Index count : {20, 20, 8}) {
-      const auto groups =
-          merge_groups(rule, merge_links(rule, entries.keys, *backend), entries.size(), std::min(count, entries.size() / 2));
+      const auto groups = merge_groups(rule, merge_links(rule, entries.keys, *backend), entries.size(),
+                                       std::min(count, entries.size() / 2));
       const MergedEntries merged = merge_entries(rule, entries, groups, *backend);
       for (Index& slot : slot_of) {
         const TokenId id = entries.ids[static_cast<std::size_t>(groups[static_cast<std::size_t>(slot)])];
@@ -162,7 +166,8 @@ TEST_CASE("by Jensen's inequality the mass of a group never exceeds that of its 
     const auto mass = [&](const std::vector<float>& rows, Index i, Index query) {
       double logit = 0;
       for (Index c = 0; c < 4; ++c) {
-        logit += double{rows[static_cast<std::size_t>(4 * i + c)]} * head.queries[static_cast<std::size_t>(4 * query + c)];
+        logit +=
+            double{rows[static_cast<std::size_t>(4 * i + c)]} * head.queries[static_cast<std::size_t>(4 * query + c)];
       }
       return std::exp(logit);
     };

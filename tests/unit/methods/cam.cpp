@@ -46,7 +46,8 @@ std::unique_ptr<CompressedCache> open_cam(const HeadData& head, Settings setting
 // 3 reads 0 1 2 3, a quarter each, then token 1 leaves: 1.083 against the mean .417 of .583 and .25, so surely merged: 4 + 1, 8
 // + 1. Query 4 reads 0 2 3 4, token 2 leaves: .833 against .375; 9 + 2.5, 16 + 2.5. Query 5 reads 0 3 4 5, token 3 leaves: .75
 // against .375; 18.5 + 5.75, 32 + 5.75. Query 6 reads 0 4 5 6.
-TEST_CASE("cam streaming merges a value that leaves the window into the next values, with the shares that it has received") {
+TEST_CASE(
+    "cam streaming merges a value that leaves the window into the next values, with the shares that it has received") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 5);
   const auto cache = open_cam(head, {{"merge", "2"}}, 3, *backend);
@@ -66,8 +67,10 @@ TEST_CASE("cam streaming merges a value that leaves the window into the next val
 TEST_CASE("cam divides by m where fewer than m values receive a share") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0}, 4);
-  CHECK(values(ask(*open_cam(head, {{"merge", "4"}}, 3, *backend), head, *backend)) == Held{{0, 1}, {2, 4.5}, {3, 8.5}});
-  CHECK(values(ask(*open_cam(head, {}, 3, *backend), head, *backend)) == Held{{0, 1}, {2, 4.125}, {3, 8.125}});  // m = 16
+  CHECK(values(ask(*open_cam(head, {{"merge", "4"}}, 3, *backend), head, *backend)) ==
+        Held{{0, 1}, {2, 4.5}, {3, 8.5}});
+  CHECK(values(ask(*open_cam(head, {}, 3, *backend), head, *backend)) ==
+        Held{{0, 1}, {2, 4.125}, {3, 8.125}});  // m = 16
 }
 
 // Token 2 receives almost no attention: it is dropped unmerged, and with it the half of token 1 that it received.
@@ -102,7 +105,8 @@ TEST_CASE("cam merges with the probability of the form, with one draw per token 
   const double chance = (1.0 / 2 + 1.0 / 3) / (1 + 1.0 / 2 + 1.0 / 3);
   Index merged = 0, differ = 0;
   for (std::uint32_t seed = 0; seed < 400; ++seed) {
-    const Step step = ask(*open_cache("cam", {{"start", "1"}, {"form", "eval"}}, prompt, 3, seed, *backend), head, *backend);
+    const Step step =
+        ask(*open_cache("cam", {{"start", "1"}, {"form", "eval"}}, prompt, 3, seed, *backend), head, *backend);
     bool happened[2];
     for (const std::uint32_t g : {0u, 1u}) {
       happened[g] = values(step, g).at(2) != 4;
@@ -117,7 +121,8 @@ TEST_CASE("cam merges with the probability of the form, with one draw per token 
 
   // The kv head selects: one draw, the same values for both query heads.
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
-    const auto cache = open_cache("cam", {{"start", "1"}, {"form", "eval"}, {"per", "kv_head"}}, prompt, 3, seed, *backend);
+    const auto cache =
+        open_cache("cam", {{"start", "1"}, {"form", "eval"}, {"per", "kv_head"}}, prompt, 3, seed, *backend);
     const Step step = ask(*cache, head, *backend);
     CHECK(values(step, 0) == values(step, 1));
     CHECK((values(step, 0).at(2) != 4) == merges(prompt, seed, 1, chance));
@@ -154,7 +159,8 @@ TEST_CASE("cam decode does not merge where the window is too short") {
   for (const Index budget : {2, 3}) {
     const auto cache = open_cam(head, {{"form", "decode"}}, budget, *backend);
     for (Index t = 3; t < 6; ++t) {
-      for (const auto& [id, value] : values(decode_step(*cache, head, t, *backend))) CHECK(value == std::ldexp(1.0, id));
+      for (const auto& [id, value] : values(decode_step(*cache, head, t, *backend)))
+        CHECK(value == std::ldexp(1.0, id));
     }
   }
 }
@@ -169,7 +175,8 @@ TEST_CASE("cam replaces the sums at each time by column sums where the trace lac
   prompt.observed_positions = {1, 2, 3, 4};
   for (const char* how : {"auto", "columns"}) {
     for (std::uint32_t seed = 0; seed < 30; ++seed) {
-      const auto cache = open_cache("cam", {{"start", "1"}, {"merge", "2"}, {"prompt", how}}, prompt, 3, seed, *backend);
+      const auto cache =
+          open_cache("cam", {{"start", "1"}, {"merge", "2"}, {"prompt", how}}, prompt, 3, seed, *backend);
       const bool first = merges(prompt, seed, 1, 1.0 / 3);
       CHECK(values(ask(*cache, head, *backend)) ==
             (first ? Held{{0, 1}, {3, 9 + 2.5}, {4, 16 + 2.5}} : Held{{0, 1}, {3, 8 + 2}, {4, 16 + 2}}));

@@ -79,7 +79,8 @@ Read streaming_step(Lists& cache, const HeadData& head, Index g, Index t, const 
   const Index length = std::ssize(cache.ids);
   if (length <= s.start + s.recent) return read;
   const Index first = length - s.recent;
-  const double chance = cache.accumulated[static_cast<std::size_t>(first - 1)] / mean(cache.accumulated, first, first + s.m);
+  const double chance =
+      cache.accumulated[static_cast<std::size_t>(first - 1)] / mean(cache.accumulated, first, first + s.m);
   if (draws.uniform(cache.ids[static_cast<std::size_t>(first - 1)], static_cast<std::uint32_t>(g)) < chance) {
     cache.merge(first - 1, first, first + s.m, s.m);
   }
@@ -137,13 +138,15 @@ void check_step(const Step& step, const Read& expected, const HeadData& head, st
       const float value = entry.value.empty() ? head.values[static_cast<std::size_t>(entry.id * head.dv + c)]
                                               : entry.value[static_cast<std::size_t>(c)];
       const double exact = expected.values[k][static_cast<std::size_t>(c)];
-      if (std::abs(value - exact) > 1e-4 * std::max(1.0, std::abs(exact))) FAIL_CHECK("token ", entry.id, " column ", c);
+      if (std::abs(value - exact) > 1e-4 * std::max(1.0, std::abs(exact)))
+        FAIL_CHECK("token ", entry.id, " column ", c);
     }
   }
 }
 
 /// Streams the head from token 0 on, and decodes it after a prompt of head.n tokens.
-void check_form(const char* form, StepOf literal, const Setup& setup, const HeadData& head, bool prompted, Backend& backend) {
+void check_form(const char* form, StepOf literal, const Setup& setup, const HeadData& head, bool prompted,
+                Backend& backend) {
   const std::vector<Assignment> settings = {
       {"form", form}, {"start", std::to_string(setup.start)}, {"merge", std::to_string(setup.m)}};
   HeadData empty = head;

@@ -22,11 +22,12 @@ TEST_CASE("cam compares a token with the next m, with the largest, or with the r
   CHECK(merge_chance(rule_of(CamForm::streaming, 1, 4, 2), a, 0, 1) == doctest::Approx(1.0 / 4));  // 2 6
   CHECK(merge_chance(rule_of(CamForm::streaming, 1, 4, 3), a, 0, 1) == doctest::Approx(1.0 / 4));  // 2 6 4
   CHECK(merge_chance(rule_of(CamForm::streaming, 1, 4, 9), a, 0, 1) ==
-        doctest::Approx(1.0 / 3));                                                            // 2 6 4 0: the end of the window
-  CHECK(merge_chance(rule_of(CamForm::streaming, 1, 2, 2), a, 0, 3) == 1);                    // 6 over 2
+        doctest::Approx(1.0 / 3));                                          // 2 6 4 0: the end of the window
+  CHECK(merge_chance(rule_of(CamForm::streaming, 1, 2, 2), a, 0, 3) == 1);  // 6 over 2
   CHECK(merge_chance(rule_of(CamForm::eval, 1, 4, 4), a, 0, 1) == doctest::Approx(1.0 / 8));  // 8 of the start token
   CHECK(merge_chance(rule_of(CamForm::eval, 0, 4, 4), a, 0, 1) == doctest::Approx(1.0 / 6));  // 1 2 6 4
-  CHECK(merge_chance(rule_of(CamForm::eval, 0, 2, 2), a, 0, 1) == doctest::Approx(1.0 / 2));  // 1 2: not the token after
+  CHECK(merge_chance(rule_of(CamForm::eval, 0, 2, 2), a, 0, 1) ==
+        doctest::Approx(1.0 / 2));  // 1 2: not the token after
   CHECK(merge_chance(rule_of(CamForm::decode, 1, 5, 1), a, 0, 1) == doctest::Approx(1.0 / 4));  // 2 6 4 for any m
   CHECK(merge_chance(rule_of(CamForm::decode, 1, 2, 1), a, 0, 1) == 0);                         // nothing is left
 }
@@ -114,10 +115,11 @@ TEST_CASE("cam names the missing parts of a trace, and form=decode needs none") 
   }
   CHECK_THROWS_AS(open_cache("cam", {{"prompt", "stream"}}, prompt, 3, 0, *backend), Unavailable);
   CHECK_NOTHROW(open_cache("cam", {{"form", "decode"}}, prompt, 3, 0, *backend));
-  CHECK_THROWS_WITH_AS(open_cache("cam", {}, prompt, 3, 0, *backend),
-                       "cam.form=streaming merges the prompt's values by the attention that they have received and needs the "
-                       "query of every token of the context, or its column sums, and the trace has 2 of 5 queries and no "
-                       "column sums; dump with --queries all or --column-sums, or choose cam.form=decode, which merges "
-                       "decoded tokens only",
-                       Unavailable);
+  CHECK_THROWS_WITH_AS(
+      open_cache("cam", {}, prompt, 3, 0, *backend),
+      "cam.form=streaming merges the prompt's values by the attention that they have received and needs the "
+      "query of every token of the context, or its column sums, and the trace has 2 of 5 queries and no "
+      "column sums; dump with --queries all or --column-sums, or choose cam.form=decode, which merges "
+      "decoded tokens only",
+      Unavailable);
 }

@@ -71,7 +71,9 @@ TEST_CASE("clusterkv ranks negative scores") {
 TEST_CASE("clusterkv fill=pad takes the last cluster whole") {
   const auto backend = make_ref_backend();
   const HeadData head = two_directions({1, .1f});
-  const auto with = [&](Index budget) { return recalled("clusterkv", head, budget, small({{"fill", "pad"}}), *backend); };
+  const auto with = [&](Index budget) {
+    return recalled("clusterkv", head, budget, small({{"fill", "pad"}}), *backend);
+  };
   CHECK(with(1) == Ids{0});
   CHECK(with(2) == Ids{0, 1, 3, 6});
   CHECK(with(4) == Ids{0, 1, 3, 6});
@@ -123,8 +125,8 @@ TEST_CASE("clusterkv has one cluster per 80 tokens of the prompt, sinks included
 TEST_CASE("clusterkv clusters `every` decoded tokens separately, after the query of the last of them") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 1, 3, 3, 5, 5, 4}, 2);
-  const auto cache =
-      open_cache("clusterkv", {{"sinks", "0"}, {"every", "2"}, {"added", "1"}}, prompt_of(head, *backend), 2, 0, *backend);
+  const auto cache = open_cache("clusterkv", {{"sinks", "0"}, {"every", "2"}, {"added", "1"}},
+                                prompt_of(head, *backend), 2, 0, *backend);
   const auto at = [&](Index position) {
     return answering(*cache, query_block(head, position, position + 1, position + 1, *backend), head, *backend);
   };
@@ -166,8 +168,9 @@ TEST_CASE("clusterkv reports how often its clustering stopped at the cap") {
   const auto backend = make_ref_backend();
   const HeadData head = random_head({.n = 200, .decoded = 10}, 0, *backend);
   const auto notes = [&](const char* iterations) {
-    const auto cache = open_cache("clusterkv", {{"iterations", iterations}, {"clusters", "20"}, {"every", "5"}, {"added", "5"}},
-                                  prompt_of(head, *backend), 40, 0, *backend);
+    const auto cache =
+        open_cache("clusterkv", {{"iterations", iterations}, {"clusters", "20"}, {"every", "5"}, {"added", "5"}},
+                   prompt_of(head, *backend), 40, 0, *backend);
     cache->append(token_block(head, 200, 205, *backend));
     cache->append(token_block(head, 205, 210, *backend));
     return cache->notes();

@@ -60,7 +60,9 @@ TEST_CASE("h2o selects per kv head by the mean, maximum or sum of the scores, or
   const std::vector<float> sums = {4, 0, 3, 1, 0, 5, 3, 1};
   CHECK(kept(head, sums, {{"per", "query_head"}}, 2, *backend, 0) == Ids{0, 3});
   CHECK(kept(head, sums, {{"per", "query_head"}}, 2, *backend, 1) == Ids{1, 3});
-  const auto shared = [&](const char* reduce, std::size_t g) { return kept(head, sums, {{"reduce", reduce}}, 2, *backend, g); };
+  const auto shared = [&](const char* reduce, std::size_t g) {
+    return kept(head, sums, {{"reduce", reduce}}, 2, *backend, g);
+  };
   for (const std::size_t g : {0, 1}) {
     CHECK(shared("mean", g) == Ids{2, 3});
     CHECK(shared("sum", g) == Ids{2, 3});
@@ -188,7 +190,7 @@ TEST_CASE("h2o: no query affects the tokens that answer it, in decode either") {
   };
   const auto before = run(head), after = run(altered);
   for (std::size_t step = 0; step <= 10; ++step) CHECK(before[step] == after[step]);  // up to position 14 itself
-  CHECK(before != after);                                                             // its attention counts from then on
+  CHECK(before != after);  // its attention counts from then on
 }
 
 // Three query heads, d 8, dv 6.
@@ -225,15 +227,16 @@ TEST_CASE("h2o names the missing parts of a trace, and needs only those that its
   no_sums.column_sums = {};
   some_queries.observed_positions = {3, 4};
   some_queries.observed = some_queries.observed.slice(3, 2);
-  CHECK_THROWS_WITH_AS(
-      open_cache("h2o", {}, no_sums, 3, 0, *backend),
-      "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and the trace has none; dump with "
-      "--column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
-      Unavailable);
-  CHECK_THROWS_WITH_AS(open_cache("h2o", {{"prompt", "stream"}}, some_queries, 3, 0, *backend),
-                       "h2o.prompt=stream needs the query of every token of the context, and the trace has 2 of 5; dump with "
-                       "--queries all, or choose h2o.prompt=columns",
+  CHECK_THROWS_WITH_AS(open_cache("h2o", {}, no_sums, 3, 0, *backend),
+                       "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and the "
+                       "trace has none; dump with "
+                       "--column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
                        Unavailable);
+  CHECK_THROWS_WITH_AS(
+      open_cache("h2o", {{"prompt", "stream"}}, some_queries, 3, 0, *backend),
+      "h2o.prompt=stream needs the query of every token of the context, and the trace has 2 of 5; dump with "
+      "--queries all, or choose h2o.prompt=columns",
+      Unavailable);
   CHECK_NOTHROW(open_cache("h2o", {}, some_queries, 3, 0, *backend));
   CHECK_NOTHROW(open_cache("h2o", {{"prompt", "stream"}}, no_sums, 3, 0, *backend));
 }

@@ -8,8 +8,8 @@ using namespace kvbench::testing;
 
 namespace {
 
-std::unique_ptr<CompressedCache> open_with_sums(const HeadData& head, std::vector<float> sums, std::vector<Assignment> settings,
-                                                Index budget, Backend& backend) {
+std::unique_ptr<CompressedCache> open_with_sums(const HeadData& head, std::vector<float> sums,
+                                                std::vector<Assignment> settings, Index budget, Backend& backend) {
   HeadPrompt prompt = prompt_of(head, backend);
   prompt.column_sums = backend.adopt(std::move(sums), head.group, head.n);
   return open_cache("h2o-global", std::move(settings), prompt, budget, 0, backend);
@@ -78,8 +78,9 @@ TEST_CASE("h2o-global names the missing column sums") {
   const auto backend = make_ref_backend();
   HeadPrompt prompt = prompt_of(small_head({0, 0, 0}, 2), *backend);
   prompt.column_sums = {};
-  CHECK_THROWS_WITH_AS(open_cache("h2o-global", {}, prompt, 2, 0, *backend),
-                       "h2o-global needs the column sums up to the end of the context (2 tokens), and the trace has none; dump "
-                       "with --column-sums",
-                       Unavailable);
+  CHECK_THROWS_WITH_AS(
+      open_cache("h2o-global", {}, prompt, 2, 0, *backend),
+      "h2o-global needs the column sums up to the end of the context (2 tokens), and the trace has none; dump "
+      "with --column-sums",
+      Unavailable);
 }

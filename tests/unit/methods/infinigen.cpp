@@ -21,7 +21,8 @@ struct Layer {
   Backend& backend;
   std::unique_ptr<LayerCache> cache;
 
-  Layer(std::vector<HeadData> of, const Settings& settings, Index budget, Backend& b) : heads(std::move(of)), backend(b) {
+  Layer(std::vector<HeadData> of, const Settings& settings, Index budget, Backend& b)
+      : heads(std::move(of)), backend(b) {
     const MethodInfo& info = find_method("infinigen");
     std::vector<HeadPrompt> prompts;
     for (const HeadData& head : heads) prompts.push_back(prompt_of(head, backend));
@@ -35,7 +36,8 @@ struct Layer {
   }
 
   /// Ids that answer the queries begin .. end - 1: by head, then row. `change` may alter a block.
-  std::vector<std::vector<Ids>> answers(Index begin, Index end, Index tokens, void (*change)(QueryBlock&, Backend&) = nullptr) {
+  std::vector<std::vector<Ids>> answers(Index begin, Index end, Index tokens,
+                                        void (*change)(QueryBlock&, Backend&) = nullptr) {
     std::vector<QueryBlock> blocks;
     for (const HeadData& head : heads) {
       blocks.push_back(query_block(head, begin, end, tokens, backend));
@@ -143,7 +145,8 @@ TEST_CASE("infinigen fetches by the speculated query, and reports where it used 
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 5, 2, 7, 3, 0}, 5);
   const auto mislead = [](QueryBlock& block, Backend& b) {
-    block.speculated = b.adopt(std::vector<float>(static_cast<std::size_t>(block.queries.rows()), -1), block.queries.rows(), 1);
+    block.speculated =
+        b.adopt(std::vector<float>(static_cast<std::size_t>(block.queries.rows()), -1), block.queries.rows(), 1);
   };
   Layer guess({head}, {}, 2, *backend);
   CHECK(guess.answers(5, 6, 6, mislead)[0][0] == Ids{0, 2});

@@ -9,7 +9,8 @@ using namespace kvbench::testing;
 namespace {
 
 /// The entries that answer the query at `position`; token 4 is after the context.
-std::vector<Entry> entries_of(const CompressedCache& cache, const HeadData& head, Backend& backend, Index position = 4) {
+std::vector<Entry> entries_of(const CompressedCache& cache, const HeadData& head, Backend& backend,
+                              Index position = 4) {
   const QueryBlock block = query_block(head, position, position + 1, position + 1, backend);
   return visible_entries(head, cache.entries(block), block, backend)[0];
 }
@@ -29,7 +30,8 @@ TEST_CASE("kmeans answers from the means of keys and values, weighted by the num
 
   // Decoded tokens are kept exactly.
   CHECK(cache->append(token_block(head, 4, 5, *backend)) == 1);
-  CHECK(answer(head, block, cache->entries(block), *backend)[0] == doctest::Approx((a * 1.5 + b * 6 + 16) / (a + b + 1)));
+  CHECK(answer(head, block, cache->entries(block), *backend)[0] ==
+        doctest::Approx((a * 1.5 + b * 6 + 16) / (a + b + 1)));
 }
 
 // Keys 1 2 9 10: one sign, so that the cosine puts all into cluster 0, while distances split them.

@@ -14,7 +14,8 @@ namespace {
 using Labels = std::vector<std::int32_t>;
 
 /// Points of two dimensions.
-Clustering run(std::vector<float> points, const std::vector<TokenId>& start, const LloydOptions& options, Backend& backend) {
+Clustering run(std::vector<float> points, const std::vector<TokenId>& start, const LloydOptions& options,
+               Backend& backend) {
   const auto count = static_cast<Index>(points.size()) / 2;
   return lloyd(backend.adopt(std::move(points), count, 2), start, options, backend);
 }
@@ -32,7 +33,9 @@ void check_centroids(const Clustering& found, const std::vector<double>& expecte
 TEST_CASE("the distance determines the nearest centroid, and means are those of the points, not normalised") {
   const auto backend = make_ref_backend();
   const std::vector<float> points = {1, 0, 0, 4, 3, 1, 1, 1.2f};
-  const auto once = [&](Distance distance) { return run(points, {0, 1}, {.distance = distance, .iterations = 1}, *backend); };
+  const auto once = [&](Distance distance) {
+    return run(points, {0, 1}, {.distance = distance, .iterations = 1}, *backend);
+  };
   CHECK(once(Distance::cosine).labels == Labels{0, 1, 0, 1});
   check_centroids(once(Distance::cosine), {2, .5, .5, 2.6}, *backend);
   CHECK(once(Distance::l2).labels == Labels{0, 1, 0, 0});
@@ -130,8 +133,10 @@ Clustering plain(const Buffer<const float>& points, const std::vector<TokenId>& 
     out.fixed = found == out.labels;
     if (out.fixed) return out;
     out.labels = std::move(found);
-    backend.run(kernels::MeanRows<Buffer>{
-        .rows = points, .labels = backend.adopt(std::vector(out.labels), points.rows()), .out = centroids, .mass = mass});
+    backend.run(kernels::MeanRows<Buffer>{.rows = points,
+                                          .labels = backend.adopt(std::vector(out.labels), points.rows()),
+                                          .out = centroids,
+                                          .mass = mass});
   }
   if (options.relabel) out.labels = assign();
   return out;
@@ -156,7 +161,8 @@ TEST_CASE("omitting comparisons changes no label and no bit of a centroid") {
         const auto points = backend->adopt(std::move(values), n, d);
         for (const Index iterations : {4, 300}) {
           const LloydOptions options{.distance = distance, .iterations = iterations, .relabel = iterations == 4};
-          const Clustering fast = lloyd(points, start, options, *backend), slow = plain(points, start, options, *backend);
+          const Clustering fast = lloyd(points, start, options, *backend),
+                           slow = plain(points, start, options, *backend);
           CHECK(fast.labels == slow.labels);
           CHECK(fast.iterations == slow.iterations);
           CHECK(backend->read(fast.centroids) == backend->read(slow.centroids));

@@ -53,7 +53,8 @@ TEST_CASE("settings are stored in their fields, and the text lists those that di
 }
 
 TEST_CASE("invalid settings are reported with the accepted values") {
-  CHECK_THROWS_WITH_AS(bind({{"count", "0"}}), "parameter 'sample.count' is '0'; it must be an integer (1 .. 9)", Error);
+  CHECK_THROWS_WITH_AS(bind({{"count", "0"}}), "parameter 'sample.count' is '0'; it must be an integer (1 .. 9)",
+                       Error);
   CHECK_THROWS_WITH_AS(bind({{"count", "2.5"}}), doctest::Contains("an integer"), Error);
   CHECK_THROWS_WITH_AS(bind({{"radius", "inf"}}), doctest::Contains("a number"), Error);
   CHECK_THROWS_WITH_AS(bind({{"shared", "1"}}), doctest::Contains("true or false"), Error);

@@ -15,7 +15,9 @@ Settings pages_of(const char* page, Settings more = {}) {
   return more;
 }
 
-std::vector<std::int32_t> groups_of(const EntryTables& tables, Backend& backend) { return backend.read(tables[0].cluster_ids); }
+std::vector<std::int32_t> groups_of(const EntryTables& tables, Backend& backend) {
+  return backend.read(tables[0].cluster_ids);
+}
 
 }  // namespace
 
@@ -34,8 +36,8 @@ TEST_CASE("quest ranks pages by channel-wise bounds") {
   }
   const QueryBlock block = query_block(head, 6, 7, 7, *backend);
   const auto best = [&](Index budget, std::size_t row) {
-    return answering(*open_cache("quest", pages_of("2"), prompt_of(head, *backend), budget, 0, *backend), block, head, *backend,
-                     row);
+    return answering(*open_cache("quest", pages_of("2"), prompt_of(head, *backend), budget, 0, *backend), block, head,
+                     *backend, row);
   };
 
   for (std::size_t row = 0; row < 3; ++row) {
@@ -146,10 +148,11 @@ TEST_CASE("quest takes three pages at least, and a budget that holds all tokens 
   const auto backend = make_ref_backend();
   const HeadData head = small_head({8, 7, 6, 5, 4, 3, 2, 0}, 7);
   const QueryBlock block = query_block(head, 7, 8, 8, *backend);
-  CHECK_THROWS_WITH_AS(open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 5, 0, *backend),
-                       "quest reads at least 3 pages of 2 tokens, more than the budget of 5 tokens; raise the budget, or lower "
-                       "quest.min_pages or quest.page",
-                       Infeasible);
+  CHECK_THROWS_WITH_AS(
+      open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 5, 0, *backend),
+      "quest reads at least 3 pages of 2 tokens, more than the budget of 5 tokens; raise the budget, or lower "
+      "quest.min_pages or quest.page",
+      Infeasible);
   const auto six = open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 6, 0, *backend);
   CHECK(answering(*six, block, head, *backend) == Ids{0, 1, 2, 3, 4, 5});
   const auto seven = open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 7, 0, *backend);

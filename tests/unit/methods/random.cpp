@@ -19,7 +19,8 @@ TEST_CASE("random keeps tokens at weight 1") {
   const Ids ids = answering(*cache, block, head, *backend);
 
   CHECK(ids == random_tokens(Draws(5, "random", prompt), 3, 2));
-  const float mean = (head.values[static_cast<std::size_t>(ids[0])] + head.values[static_cast<std::size_t>(ids[1])]) / 2;
+  const float mean =
+      (head.values[static_cast<std::size_t>(ids[0])] + head.values[static_cast<std::size_t>(ids[1])]) / 2;
   CHECK(answer(head, block, cache->entries(block), *backend)[0] == doctest::Approx(mean));
   CHECK_FALSE(cache->entries(block)[0].weight_den.present());
 }

@@ -22,7 +22,8 @@ TEST_CASE("names and aliases are unique, lower case and found") {
     for (const std::string& name : names) {
       CAPTURE(name);
       CHECK(seen.insert(name).second);
-      CHECK(std::ranges::all_of(name, [](char c) { return ('a' <= c && c <= 'z') || ('0' <= c && c <= '9') || c == '-'; }));
+      CHECK(std::ranges::all_of(name,
+                                [](char c) { return ('a' <= c && c <= 'z') || ('0' <= c && c <= '9') || c == '-'; }));
       CHECK(&find_method(name) == &method);
     }
   }
@@ -65,7 +66,8 @@ TEST_CASE("an unknown method is reported with the nearest name") {
   CHECK_THROWS_WITH_AS(find_method("snapvk"), doctest::Contains("snapkv"), Error);
   CHECK_THROWS_WITH_AS(find_method("xyzzy"), doctest::Contains("kvbench methods"), Error);
   CHECK(find_method("streamingllm").name == "sink");
-  CHECK_THROWS_WITH_AS(find_method("snapkv").bind(std::vector<Assignment>{{"kernel", "4"}}), doctest::Contains("odd"), Error);
+  CHECK_THROWS_WITH_AS(find_method("snapkv").bind(std::vector<Assignment>{{"kernel", "4"}}), doctest::Contains("odd"),
+                       Error);
 }
 
 TEST_CASE("exponents agree with the formulas of the same row") {
@@ -74,7 +76,8 @@ TEST_CASE("exponents agree with the formulas of the same row") {
     const Complexity& cost = method.complexity;
     // The work of the default settings, which precedes that of other settings.
     const std::string compress = cost.compress.substr(0, cost.compress.find(';'));
-    const bool linear = compress.find('n') != std::string::npos, proportional = compress.find("C = n") != std::string::npos;
+    const bool linear = compress.find('n') != std::string::npos,
+               proportional = compress.find("C = n") != std::string::npos;
     const double squared = compress.find("n^2") != std::string::npos || proportional ? 2 : linear ? 1 : 0;
     CHECK(cost.growth.compress == squared);
     CHECK((cost.growth.memory == 1) == (cost.memory.starts_with("n ")));

@@ -84,7 +84,8 @@ TEST_CASE("sink does not rotate keys where nothing was evicted, RoPE is absent o
   const HeadData head = turning_head(4, 5);
   const QueryBlock block = query_block(head, 4, 5, 5, *backend);
   const auto turned = [&](const HeadPrompt& prompt, std::vector<Assignment> settings, Index budget) {
-    for (const EntryTable& table : open_cache("sink", std::move(settings), prompt, budget, 0, *backend)->entries(block)) {
+    for (const EntryTable& table :
+         open_cache("sink", std::move(settings), prompt, budget, 0, *backend)->entries(block)) {
       if (table.own_keys.present()) return true;
     }
     return false;

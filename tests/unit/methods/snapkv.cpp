@@ -96,11 +96,11 @@ TEST_CASE("snapkv names the missing queries") {
   prompt.observed_positions = {0, 1, 2, 4};
   prompt.observed = prompt.observed.slice(0, 4);
 
-  CHECK_THROWS_WITH_AS(
-      open_cache("snapkv", {{"window", "2"}}, prompt, 3, 0, *backend),
-      "snapkv needs the queries at the positions 3 .. 4, the end of the context, and the trace has 1 of these 2; dump them "
-      "(kvdump --queries) or lower snapkv.window",
-      Unavailable);
+  CHECK_THROWS_WITH_AS(open_cache("snapkv", {{"window", "2"}}, prompt, 3, 0, *backend),
+                       "snapkv needs the queries at the positions 3 .. 4, the end of the context, and the trace has 1 "
+                       "of these 2; dump them "
+                       "(kvdump --queries) or lower snapkv.window",
+                       Unavailable);
   CHECK_NOTHROW(open_cache("snapkv", {{"window", "1"}}, prompt, 3, 0, *backend));
 }
 

@@ -46,7 +46,9 @@ TEST_CASE("growing rows do not change the initial rows, and reuse their storage 
 
 TEST_CASE("random tokens are distinct, nest by their number, and differ between seeds, methods and heads") {
   HeadPrompt head;
-  const auto tokens = [&](std::uint32_t seed, const char* method) { return random_tokens(Draws(seed, method, head), 200, 20); };
+  const auto tokens = [&](std::uint32_t seed, const char* method) {
+    return random_tokens(Draws(seed, method, head), 200, 20);
+  };
   const Ids chosen = tokens(1, "random");
   REQUIRE(chosen.size() == 20);
   for (std::size_t i = 1; i < chosen.size(); ++i) CHECK(chosen[i - 1] < chosen[i]);

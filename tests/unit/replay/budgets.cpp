@@ -36,8 +36,8 @@ double difference(const CellResult& a, const CellResult& b) {
   return largest;
 }
 
-void check_same(const ReplayResults& together, const ReplayResults& other, const Configuration& key, std::size_t other_budget,
-                bool alone) {
+void check_same(const ReplayResults& together, const ReplayResults& other, const Configuration& key,
+                std::size_t other_budget, bool alone) {
   for (std::size_t h = 0; h < together.heads.size(); ++h) {
     const auto at = [&](const ReplayResults& results, std::size_t budget) -> const CellResult& {
       for (std::size_t c = 0; c < results.configurations.size(); ++c) {

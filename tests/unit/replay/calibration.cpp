@@ -85,7 +85,8 @@ TEST_CASE("a calibration that cannot serve the replay is refused") {
   const auto as_is = [](ReplayRequest&) {};
   CHECK(contains(refused(trace.reader().path(), as_is),
                  "`calibration`: small.h5, prompt '0' is the text of the evaluated prompt '0'"));
-  CHECK(contains(refused(trace.reader().path() + ":1", [](ReplayRequest& r) { r.prompts = {}; }), "the evaluated prompt '1'"));
+  CHECK(contains(refused(trace.reader().path() + ":1", [](ReplayRequest& r) { r.prompts = {}; }),
+                 "the evaluated prompt '1'"));
 
   // The same text in another file.
   trace::SynthOptions options = two_prompts();
@@ -113,7 +114,8 @@ TEST_CASE("the layers that are replayed must be in the calibration text") {
   ReplayPlan plan = make_plan(trace.reader().info(), request);
   CHECK_NOTHROW(check_calibration(trace.reader(), plan, request));
   plan.prompts[0].layers = {1, 5};
-  CHECK(contains(message_of<Error>([&] { check_calibration(trace.reader(), plan, request); }), "prompt '1' has no layer 5"));
+  CHECK(contains(message_of<Error>([&] { check_calibration(trace.reader(), plan, request); }),
+                 "prompt '1' has no layer 5"));
 }
 
 // 40 tokens with a key of 8, a value of 6 and column sums of 2 query heads, and 40 queries of 2 heads with 8 dimensions: 1280 numbers.

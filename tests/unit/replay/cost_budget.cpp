@@ -33,7 +33,10 @@ trace::SynthOptions long_options() {
 }
 
 double realised(const Bytes& bytes, CostKind cost) {
-  return (cost == CostKind::memory ? bytes.kv + bytes.meta : cost == CostKind::fast ? bytes.fast : bytes.read) / bytes.full;
+  return (cost == CostKind::memory ? bytes.kv + bytes.meta
+          : cost == CostKind::fast ? bytes.fast
+                                   : bytes.read) /
+         bytes.full;
 }
 
 ReplayRequest limited(Protocol protocol, std::vector<std::string> budgets) {
@@ -109,7 +112,8 @@ TEST_CASE("no method costs more than the budget allows, over all layers, in any 
   }
 }
 
-TEST_CASE("a method that keeps tokens comes within one token of the limit; one that holds everything does not meet it") {
+TEST_CASE(
+    "a method that keeps tokens comes within one token of the limit; one that holds everything does not meet it") {
   const SmallTrace trace(long_options());
   ReplayRequest request = request_of({&find_method("random"), &find_method("quest"), &find_method("pyramidkv")}, 1);
   request.budgets = {Budget::parse("25%mem"), Budget::parse("25%read")};
@@ -132,7 +136,8 @@ TEST_CASE("a method that keeps tokens comes within one token of the limit; one t
   CHECK(contains(cell(1, 0, 0).reason, "of the full cache"));
   CHECK(cell(1, 1, 0).status == Status::ok);
   // Layers have different budgets; their sum meets the limit, not each of them.
-  const double first = realised(cell(2, 0, 0).bytes, CostKind::memory), last = realised(cell(2, 0, 3).bytes, CostKind::memory);
+  const double first = realised(cell(2, 0, 0).bytes, CostKind::memory),
+               last = realised(cell(2, 0, 3).bytes, CostKind::memory);
   CHECK(first > 0.25);
   CHECK(last < 0.25);
   CHECK(first + last <= 0.5);

@@ -136,25 +136,27 @@ TEST_CASE("decoded=keep fixes the selection and keeps all later tokens") {
 TEST_CASE("a state that changes with every token answers each query in the state of its position") {
   const SmallTrace trace;
   const MethodInfo info = fake_spread_values();
-  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget), serial), [](const Arrays& head) -> TermEntries {
-    return [&head](Index, Index position) {
-      std::vector<std::vector<double>> values;
-      for (Index t = 0; t <= position; ++t) {
-        values.push_back(head.value(t));
-        const Index leaving = t - budget;
-        for (const Index next : {1, 2}) {
-          for (std::size_t c = 0; leaving >= 0 && leaving + next <= t && c < static_cast<std::size_t>(head.dv); ++c) {
-            values[static_cast<std::size_t>(leaving + next)][c] += values[static_cast<std::size_t>(leaving)][c] / 2;
+  check_all_heads(
+      trace, replay(trace.reader(), request_of({&info}, budget), serial), [](const Arrays& head) -> TermEntries {
+        return [&head](Index, Index position) {
+          std::vector<std::vector<double>> values;
+          for (Index t = 0; t <= position; ++t) {
+            values.push_back(head.value(t));
+            const Index leaving = t - budget;
+            for (const Index next : {1, 2}) {
+              for (std::size_t c = 0; leaving >= 0 && leaving + next <= t && c < static_cast<std::size_t>(head.dv);
+                   ++c) {
+                values[static_cast<std::size_t>(leaving + next)][c] += values[static_cast<std::size_t>(leaving)][c] / 2;
+              }
+            }
           }
-        }
-      }
-      std::vector<TermEntry> entries;
-      for (Index j = position + 1 - budget; j <= position; ++j) {
-        entries.push_back({.id = j, .value = values[static_cast<std::size_t>(j)]});
-      }
-      return entries;
-    };
-  });
+          std::vector<TermEntry> entries;
+          for (Index j = position + 1 - budget; j <= position; ++j) {
+            entries.push_back({.id = j, .value = values[static_cast<std::size_t>(j)]});
+          }
+          return entries;
+        };
+      });
 }
 
 TEST_CASE("two sets: numerator and denominator sum over different tokens") {
@@ -191,25 +193,27 @@ TEST_CASE("a table of each query head and query") {
 TEST_CASE("an observing method runs step by step and evicts by the attention that it observed") {
   const SmallTrace trace;
   const MethodInfo info = fake_observer();
-  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget), serial), [](const Arrays& head) -> TermEntries {
-    std::map<Index, std::vector<TermEntry>> by_position;
-    std::map<Index, double> mass;
-    for (Index j = context - budget; j < context; ++j) mass[j] = 0;
-    for (Index t = context; t < head.n; ++t) {
-      mass[t] = 0;
-      std::vector<TermEntry>& entries = by_position[t];
-      for (const auto& [id, sum] : mass) entries.push_back({.id = id});
-      for (Index g = 0; g < head.group; ++g) {
-        const double log_z = attend_to(head, g, t, entries).log_z;
-        for (auto& [id, sum] : mass) sum += std::exp(head.logit(g, t, id) - log_z);
-      }
-      mass.erase(std::ranges::min_element(mass, {}, [](const auto& kept) { return kept.second; }));
-    }
-    return [by_position](Index, Index position) { return by_position.at(position); };
-  });
+  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget), serial),
+                  [](const Arrays& head) -> TermEntries {
+                    std::map<Index, std::vector<TermEntry>> by_position;
+                    std::map<Index, double> mass;
+                    for (Index j = context - budget; j < context; ++j) mass[j] = 0;
+                    for (Index t = context; t < head.n; ++t) {
+                      mass[t] = 0;
+                      std::vector<TermEntry>& entries = by_position[t];
+                      for (const auto& [id, sum] : mass) entries.push_back({.id = id});
+                      for (Index g = 0; g < head.group; ++g) {
+                        const double log_z = attend_to(head, g, t, entries).log_z;
+                        for (auto& [id, sum] : mass) sum += std::exp(head.logit(g, t, id) - log_z);
+                      }
+                      mass.erase(std::ranges::min_element(mass, {}, [](const auto& kept) { return kept.second; }));
+                    }
+                    return [by_position](Index, Index position) { return by_position.at(position); };
+                  });
 }
 
-TEST_CASE("stream: every token is appended from the first one on, and every recorded query is answered at its position") {
+TEST_CASE(
+    "stream: every token is appended from the first one on, and every recorded query is answered at its position") {
   const SmallTrace trace;
   const MethodInfo &sink = find_method("sink"), &snapkv = find_method("snapkv");
   ReplayRequest request = request_of({&sink, &snapkv}, budget);
@@ -229,7 +233,8 @@ TEST_CASE("stream: every token is appended from the first one on, and every reco
     };
   });
   CHECK(results.heads[0].cells[1].status == Status::skipped);
-  CHECK(contains(results.heads[0].cells[1].reason, "compresses a whole context at once; it is not a streaming algorithm"));
+  CHECK(contains(results.heads[0].cells[1].reason,
+                 "compresses a whole context at once; it is not a streaming algorithm"));
 }
 
 TEST_CASE("stream: subgen uses the radius that fits the budget at the end of the prompt, and reports it") {

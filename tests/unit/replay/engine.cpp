@@ -73,7 +73,8 @@ TEST_CASE("entries that break the contract fail with a message") {
     return tables;
   });
   const MethodInfo good = answering("good", [](const QueryBlock&, Backend& b) { return ids_table(b, {3, 4, -1}); });
-  const ReplayResults results = replay(trace.reader(), request_of({&twice, &beyond, &below, &not_a_number, &good}, 5), serial);
+  const ReplayResults results =
+      replay(trace.reader(), request_of({&twice, &beyond, &below, &not_a_number, &good}, 5), serial);
   check_status(results, 0, Status::failed, "an id twice in N");
   check_status(results, 1, Status::failed, "an id out of range");
   check_status(results, 2, Status::failed, "an id out of range");
@@ -105,7 +106,8 @@ TEST_CASE("a trace without a part skips the methods that need it") {
   options.column_sums = false;
   options.num_queries = 12;
   const SmallTrace trace(options);
-  MethodInfo sums = fake_two_sets(), observed = fake_two_sets(), pre_rope = fake_two_sets(), speculated = fake_two_sets();
+  MethodInfo sums = fake_two_sets(), observed = fake_two_sets(), pre_rope = fake_two_sets(),
+             speculated = fake_two_sets();
   sums.needs = {Part::column_sums};
   observed.needs = {Part::observed_queries};
   pre_rope.needs = {Part::keys_pre_rope};

@@ -54,7 +54,8 @@ TEST_CASE("as many threads run as fit into memory, and a note gives the reason f
   RunOptions options{.threads = 4, .memory = 1000e6};
   CHECK(plan_threads(trace, plan, options).threads == 4);
   CHECK(plan_threads(trace, plan, options).note.empty());
-  CHECK(plan_threads(trace, plan, options).spare == doctest::Approx(1000e6 - 4 * work_item_bytes(trace, plan.work_items[0])));
+  CHECK(plan_threads(trace, plan, options).spare ==
+        doctest::Approx(1000e6 - 4 * work_item_bytes(trace, plan.work_items[0])));
   options.memory = 700e6;
   const ThreadPlan fewer = plan_threads(trace, plan, options);
   CHECK(fewer.threads == 3);
@@ -62,10 +63,11 @@ TEST_CASE("as many threads run as fit into memory, and a note gives the reason f
   CHECK(contains(fewer.note, "3 of 4 threads run"));
   CHECK(contains(fewer.note, "`memory` allows 0.7 GiB"));
   options.memory = 190e6;
-  CHECK_THROWS_WITH_AS(plan_threads(trace, plan, options),
-                       "a head of 1000 tokens needs up to 0.21 GiB, and `memory` allows 0.18 GiB; raise `memory`, or use a "
-                       "shorter trace",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      plan_threads(trace, plan, options),
+      "a head of 1000 tokens needs up to 0.21 GiB, and `memory` allows 0.18 GiB; raise `memory`, or use a "
+      "shorter trace",
+      Error);
   options = {.threads = 1};
   CHECK(plan_threads(trace, plan, options).threads == 1);
   CHECK(default_memory() > 1e8);
@@ -80,8 +82,8 @@ TEST_CASE("one compressed chunk needs memory beside the heads, twice: as stored 
   trace.largest_chunk = 100'000'000;
   CHECK(plan_threads(trace, plan, options).spare == doctest::Approx(spare - 200e6));
   trace.largest_chunk = 400'000'000;
-  CHECK_THROWS_WITH_AS(plan_threads(trace, plan, options), doctest::Contains("(0.75 GiB for a compressed chunk; h5repack"),
-                       Error);
+  CHECK_THROWS_WITH_AS(plan_threads(trace, plan, options),
+                       doctest::Contains("(0.75 GiB for a compressed chunk; h5repack"), Error);
 }
 
 TEST_CASE("all heads of a layer are in memory together only for methods with dependent heads") {

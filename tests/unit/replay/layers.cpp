@@ -26,7 +26,8 @@ TEST_CASE("a layer method gets all heads at once, other methods one head each") 
   const SmallTrace trace;
   std::vector<std::vector<std::int32_t>> layers;
   MethodInfo layer = fake_shared_layer();
-  layer.prepare = [&layers, inner = layer.prepare](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
+  layer.prepare = [&layers, inner = layer.prepare](std::span<const HeadPrompt> heads, const Params& params,
+                                                   Backend& backend) {
     layers.emplace_back();
     for (const HeadPrompt& head : heads) layers.back().push_back(head.head.value);
     return inner(heads, params, backend);

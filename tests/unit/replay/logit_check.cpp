@@ -57,7 +57,8 @@ class OneHead {
 TEST_CASE("logits of plus and minus infinity are refused with head, query and token") {
   for (const float sign : {1.0f, -1.0f}) {
     const std::string message = OneHead({1e20f, 0}, {sign * 1e20f, 0}).refusal();
-    CHECK(contains(message, "t.h5: /prompts/p/layers/0: query head 0: the logit of the query at position 3 and token 2 is "));
+    CHECK(contains(message,
+                   "t.h5: /prompts/p/layers/0: query head 0: the logit of the query at position 3 and token 2 is "));
     CHECK(contains(message, sign > 0 ? " inf in fp32" : " -inf in fp32"));
   }
   CHECK(contains(OneHead({1e20f, 1e20f}, {1e20f, -1e20f}).refusal(),

@@ -126,11 +126,13 @@ TEST_CASE("errors name the field and the remedy") {
   CHECK(refused([](ReplayRequest& q) { q.prompts = {"c"}; }) ==
         "`prompts`: the trace has no prompt 'c'. Did you mean 'a'? It has: a, b");
   CHECK(refused([](ReplayRequest& q) { q.layers = {3}; }) == "`layers`: the trace has no layer 3; it has 0, 5");
-  CHECK(refused([](ReplayRequest& q) { q.kv_heads = {2}; }) == "`kv_heads`: there is no kv head 2; the trace has 0 to 1");
+  CHECK(refused([](ReplayRequest& q) { q.kv_heads = {2}; }) ==
+        "`kv_heads`: there is no kv head 2; the trace has 0 to 1");
   CHECK(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("961")}; }) ==
         "`budgets`: 961 is larger than the context of 960 tokens; use at most 960, or 100%");
   CHECK(refused([](ReplayRequest& q) { q.budgets = {Budget::parse("960")}; }).empty());
-  const std::string covered = "500 + 60 tokens are the whole context of prompt 'b', which has 560; protect fewer tokens";
+  const std::string covered =
+      "500 + 60 tokens are the whole context of prompt 'b', which has 560; protect fewer tokens";
   CHECK(refused([](ReplayRequest& q) { q.protect_first = 500, q.protect_last = 60; }) ==
         "`protect_first` and `protect_last`: " + covered);
   CHECK(refused([](ReplayRequest& q) { q.protect_first = 500, q.protect_last = 60, q.protect_outside = true; }) ==
@@ -211,14 +213,15 @@ TEST_CASE("what is given twice is refused, because it would count twice") {
   CHECK(contains(refused([](ReplayRequest& q) { q.layers = {5, 5}; }), "`layers`: 5 is given twice"));
   CHECK(contains(refused([](ReplayRequest& q) { q.kv_heads = {1, 0, 1}; }), "`kv_heads`: 1 is given twice"));
   CHECK(contains(refused([](ReplayRequest& q) { q.prompts = {"a", "a"}; }), "`prompts`: a is given twice"));
-  CHECK(contains(refused([](ReplayRequest& q) { q.budgets.push_back(q.budgets[0]); }), "`budgets`: 25% is given twice"));
+  CHECK(
+      contains(refused([](ReplayRequest& q) { q.budgets.push_back(q.budgets[0]); }), "`budgets`: 25% is given twice"));
 }
 
 TEST_CASE("protected tokens of any number are compared with the context without overflow") {
   Requests r;
   constexpr Index most = std::numeric_limits<Index>::max();
-  for (const auto& ends :
-       {std::pair{most, most}, std::pair{most, Index{0}}, std::pair{Index{0}, most}, std::pair{Index{500}, Index{460}}}) {
+  for (const auto& ends : {std::pair{most, most}, std::pair{most, Index{0}}, std::pair{Index{0}, most},
+                           std::pair{Index{500}, Index{460}}}) {
     CAPTURE(ends.first);
     r.request.protect_first = ends.first, r.request.protect_last = ends.second;
     CHECK(contains(refusal(trace_of(40), r.request), "tokens are the whole context of prompt 'a', which has 960"));

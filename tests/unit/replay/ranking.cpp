@@ -61,7 +61,8 @@ TEST_CASE("the best tokens of ranges equal those of a sort of the visible tokens
   const Rows rows(*backend, n, logits, {0, 10, 0}, {90, 90, 50});
   Ranking ranking;
   for (Index r = 0; r < group * m; ++r) {
-    for (const auto& [k, first, last] : {std::tuple<Index, Index, Index>{1, 0, 90}, {30, 0, 90}, {7, 12, 40}, {25, 15, 90}}) {
+    for (const auto& [k, first, last] :
+         {std::tuple<Index, Index, Index>{1, 0, 90}, {30, 0, 90}, {7, 12, 40}, {25, 15, 90}}) {
       std::vector<std::int32_t> seen;
       const auto i = static_cast<std::size_t>(r % m);
       for (auto c = std::max<Index>(first, rows.first[i]); c < std::min<Index>(last, rows.last[i]); ++c) {

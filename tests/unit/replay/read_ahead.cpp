@@ -17,8 +17,8 @@ namespace {
 /// All numbers of a head.
 std::vector<float> contents(const Head& head, Backend& backend) {
   std::vector<float> all = head.queries;
-  for (const Buffer<const float>& buffer :
-       {head.tokens.keys, head.tokens.values, head.prompt.observed, head.prompt.column_sums, head.prompt.keys_pre_rope}) {
+  for (const Buffer<const float>& buffer : {head.tokens.keys, head.tokens.values, head.prompt.observed,
+                                            head.prompt.column_sums, head.prompt.keys_pre_rope}) {
     const std::vector<float> part = backend.read(buffer);
     all.insert(all.end(), part.begin(), part.end());
   }

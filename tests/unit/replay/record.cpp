@@ -118,7 +118,8 @@ TEST_CASE("the mean of equal whole numbers is this number") {
   for (HeadResult& head : t.results.heads) {
     for (CellResult& cell : head.cells) cell.kept_tokens = 1000, cell.bytes.kv = 1024, cell.compress_flops = 25;
   }
-  const Record row = t.rows(Grain::trace)[0];  // 3 heads and 2 seeds: adding sixths does not give a whole number in fp64
+  const Record row =
+      t.rows(Grain::trace)[0];  // 3 heads and 2 seeds: adding sixths does not give a whole number in fp64
   CHECK(row.kept_tokens == 1000);
   CHECK(row.bytes.kv == 1024);
   CHECK(row.compress_flops == 75);

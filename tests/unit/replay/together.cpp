@@ -20,7 +20,8 @@ class Sets {
     block_ = query_block(head_, tokens, tokens + queries, tokens + queries, *backend_);
     held_ = tokens_of(head_, tokens + queries, *backend_);
     const auto rows = static_cast<std::size_t>(group * queries);
-    fixed_ = {random_numbers(group * queries, 2, 0), std::vector<float>(rows, 0.5f), random_numbers(group * queries * 6, 2, 1)};
+    fixed_ = {random_numbers(group * queries, 2, 0), std::vector<float>(rows, 0.5f),
+              random_numbers(group * queries * 6, 2, 1)};
   }
 
   Backend& backend() { return *backend_; }

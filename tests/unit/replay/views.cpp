@@ -170,7 +170,8 @@ TEST_CASE("a method receives the mass of the protected tokens that its observed 
       double sum = 0;
       for (Index j = 0; j < 3; ++j) sum += std::exp(head.logit(g, position, j));
       for (Index j = 24; j <= position; ++j) sum += std::exp(head.logit(g, position, j));
-      CHECK(log.fixed_log_sum_exp[static_cast<std::size_t>(g * 25 + position - 3)] == Approx(std::log(sum)).epsilon(1e-5));
+      CHECK(log.fixed_log_sum_exp[static_cast<std::size_t>(g * 25 + position - 3)] ==
+            Approx(std::log(sum)).epsilon(1e-5));
     }
   }
   request.protect_first = 0;
@@ -230,7 +231,8 @@ TEST_CASE("evaluated queries change errors but no kept set") {
   const SmallTrace trace;
   const auto other = trace.with_other_queries(28);
   const MethodInfo shared = fake_shared_layer();
-  ReplayRequest request = request_of({&find_method("snapkv"), &find_method("uniform"), &find_method("random"), &shared}, 7);
+  ReplayRequest request =
+      request_of({&find_method("snapkv"), &find_method("uniform"), &find_method("random"), &shared}, 7);
   request.methods[0].params = find_method("snapkv").bind(std::vector<Assignment>{{"window", "3"}});
   const ReplayResults a = replay(trace.reader(), request, serial), b = replay(*other, request, serial);
   for (std::size_t h = 0; h < a.heads.size(); ++h) {

@@ -75,7 +75,8 @@ TEST_CASE("the first exception stops the other threads at their next work item a
   const ReplayHooks hooks{.progress = [&](double, Index) {
     if (++called == 2) throw std::domain_error("of the callback");
   }};
-  CHECK_THROWS_AS(run_work_items(5, {.threads = 1}, hooks, [](Backend&, std::size_t, const PartDone&) {}), std::domain_error);
+  CHECK_THROWS_AS(run_work_items(5, {.threads = 1}, hooks, [](Backend&, std::size_t, const PartDone&) {}),
+                  std::domain_error);
   CHECK(called == 2);
 }
 

@@ -23,10 +23,12 @@ using Answers = std::vector<std::string>;
 
 TEST_CASE("the best method, those not distinguishable from it, and the next one") {
   const Record rows[] = {row("far", "25%mem", 0.5, 24.8), row("b", "25%mem", 0.125, 25, true),
-                         row("a", "25%mem", 0.1, 25, true), row("next", "25%mem", 0.14, 25), row("exact", "25%mem", 1e-8, 25)};
-  CHECK(answers_of(rows) == Answers{"At 25 % of the memory, a has the lowest error (0.1); not distinguishable from it: b; the "
-                                    "next is next with 1.4 times "
-                                    "the error."});
+                         row("a", "25%mem", 0.1, 25, true), row("next", "25%mem", 0.14, 25),
+                         row("exact", "25%mem", 1e-8, 25)};
+  CHECK(answers_of(rows) ==
+        Answers{"At 25 % of the memory, a has the lowest error (0.1); not distinguishable from it: b; the "
+                "next is next with 1.4 times "
+                "the error."});
 }
 
 TEST_CASE("each budget has an answer, in order of appearance; a single row has none") {
@@ -40,12 +42,14 @@ TEST_CASE("each budget has an answer, in order of appearance; a single row has n
 TEST_CASE("rows that do not cost the same are reported with the cheapest and the most expensive") {
   const Record tokens[] = {row("a", "25%", 0.1, 111), row("b", "25%", 0.2, 23)};
   CHECK(answers_of(tokens).at(1) ==
-        "These rows do not cost the same: they hold from 0.23 (b) to 1.11 (a) of the full cache; compare equal memory with "
+        "These rows do not cost the same: they hold from 0.23 (b) to 1.11 (a) of the full cache; compare equal memory "
+        "with "
         "--budget 25%mem.");
   const Record close[] = {row("a", "25%", 0.1, 100), row("b", "25%", 0.2, 104.9)};
   CHECK(answers_of(close).size() == 1);
   const Record reads[] = {row("a", "25%read", 0.1, 50), row("b", "25%read", 0.2, 40)};
-  CHECK(answers_of(reads).at(1) == "These rows do not cost the same: they read from 0.2 (b) to 0.25 (a) of the full cache.");
+  CHECK(answers_of(reads).at(1) ==
+        "These rows do not cost the same: they read from 0.2 (b) to 0.25 (a) of the full cache.");
 }
 
 TEST_CASE("rows without results are not ranked") {
@@ -59,9 +63,10 @@ TEST_CASE("each trace has an answer of its own") {
   Record rows[] = {row("a", "64", 0.1, 25), row("b", "64", 0.2, 25), row("a", "64", 0.4, 25), row("b", "64", 0.2, 25)};
   for (Record& r : rows) r.trace = "one.h5", r.sha256 = "1";
   for (Record* r : {&rows[2], &rows[3]}) r->trace = "two.h5", r->sha256 = "2";
-  CHECK(answers_of(rows) ==
-        Answers{"one.h5: At a budget of 64 tokens, a has the lowest error (0.1); the next is b with 2 times the error.",
-                "two.h5: At a budget of 64 tokens, b has the lowest error (0.2); the next is a with 2 times the error."});
+  CHECK(
+      answers_of(rows) ==
+      Answers{"one.h5: At a budget of 64 tokens, a has the lowest error (0.1); the next is b with 2 times the error.",
+              "two.h5: At a budget of 64 tokens, b has the lowest error (0.2); the next is a with 2 times the error."});
 }
 
 TEST_CASE("too few blocks for any verdict are stated") {
@@ -69,7 +74,8 @@ TEST_CASE("too few blocks for any verdict are stated") {
   for (Record& r : rows) r.best = "a", r.blocks = 3;
   const Answers said = answers_of(rows);
   REQUIRE(said.size() == 2);
-  CHECK(said[1].starts_with("These queries form 3 blocks of 16 neighbours, too few for any difference between 2 methods"));
+  CHECK(said[1].starts_with(
+      "These queries form 3 blocks of 16 neighbours, too few for any difference between 2 methods"));
   rows[1].tied = false;
   CHECK(answers_of(rows).size() == 1);
 }

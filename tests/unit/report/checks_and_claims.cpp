@@ -29,9 +29,10 @@ TEST_CASE("checks: verdicts, ranges over subjects, findings separate from faults
   const std::string text = markdown(document);
   CHECK(has(text, "| a.b | 0 | 1 | 0 | 1 | 0 |"));
   CHECK(has(text, "| a.c | 1 | **1** | 1 | 0 |"));
-  CHECK(has(text,
-            "| a.b | part one | theorem | 2 | 1 holds, 1 vacuous | 0.250 … 0.500 | 0.500 … 0.750 | 2.00e+06 … 3.00e+07 |  "
-            "|  | 9.00 | 0.100 | 3 of 20 | 1.00 |"));
+  CHECK(has(
+      text,
+      "| a.b | part one | theorem | 2 | 1 holds, 1 vacuous | 0.250 … 0.500 | 0.500 … 0.750 | 2.00e+06 … 3.00e+07 |  "
+      "|  | 9.00 | 0.100 | 3 of 20 | 1.00 |"));
   const std::size_t faults = text.find("Faults:"), findings = text.find("Findings:");
   REQUIRE(faults != std::string::npos);
   REQUIRE(findings > faults);
@@ -55,7 +56,8 @@ TEST_CASE("measures: the mean over heads with its extremes") {
 
 TEST_CASE("a published number of a measure is shown next to the mean over heads") {
   const std::string rows =
-      ",t.h5,abc,tiny,0,2,0,clusterability,keys,16,1.5,9,0.1,c\n,t.h5,abc,tiny,0,3,1,clusterability,keys,16,2.5,9,0.1,c\n"
+      ",t.h5,abc,tiny,0,2,0,clusterability,keys,16,1.5,9,0.1,c\n,t.h5,abc,tiny,0,3,1,clusterability,keys,16,2.5,9,0.1,"
+      "c\n"
       ",t.h5,abc,tiny,0,2,0,clusterability,keys,17,9,9,0.1,c\n";
   ReportOptions options;
   options.published = {{.claim = "keys cluster",
@@ -70,9 +72,10 @@ TEST_CASE("a published number of a measure is shown next to the mean over heads"
 }
 
 TEST_CASE("published numbers are shown next to the rows; layer is all unless it is named") {
-  const CsvTable table = replay({{},
-                                 {.layer = "3", .error = "0.9,0.8,1"},
-                                 {.method = "cam", .status = "failed", .reason = "fault", .error = ",,", .recall = ""}});
+  const CsvTable table =
+      replay({{},
+              {.layer = "3", .error = "0.9,0.8,1"},
+              {.method = "cam", .status = "failed", .reason = "fault", .error = ",,", .recall = ""}});
   ReportOptions options;
   options.published = {
       {.claim = "sink errs by half",
@@ -103,12 +106,15 @@ TEST_CASE("published numbers are shown next to the rows; layer is all unless it 
 TEST_CASE("a claim begins with its verdict, then its metric against the budget by layer, then its tests") {
   ClaimResult claim{.claim = {.text = "sink beats cam"}, .verdict = Verdict::contradicted, .results = {}};
   for (const std::int64_t layer : {0, 3}) {
-    RelationResult result{
-        .relation = "sink lower than cam[s=1], by layer", .comparison = {}, .p_value = 0.01, .verdict = Verdict::supported};
+    RelationResult result{.relation = "sink lower than cam[s=1], by layer",
+                          .comparison = {},
+                          .p_value = 0.01,
+                          .verdict = Verdict::supported};
     Comparison& c = result.comparison;
     c.trace = "t.h5", c.prompt = "0", c.layer = layer, c.a = "sink", c.b = "cam[s=1]", c.budget_a = c.budget_b = "25%";
     c.outcome = Outcome::tied;
-    c.test.mean_a = 0.5, c.test.mean_b = 0.25, c.test.difference = 0.25, c.test.interval = {0.2, 0.3}, c.test.blocks = 16;
+    c.test.mean_a = 0.5, c.test.mean_b = 0.25, c.test.difference = 0.25, c.test.interval = {0.2, 0.3},
+    c.test.blocks = 16;
     c.ratio_interval = {1.9, 2.1}, c.p_adjusted = 0.02, c.seeds = 5;
     claim.results.push_back(result);
   }
@@ -122,9 +128,10 @@ TEST_CASE("a claim begins with its verdict, then its metric against the budget b
   CHECK(has(page, "sink lower than cam[s=1], by layer: 1 supported, 1 contradicted; ratio 2"));
   CHECK(has(page, "| prompt 0, layer 3 | cam[s=1] | 25% | 0.250 |"));
   CHECK(has(page, "| prompt 0, layer 3 | sink / cam[s=1] | 25% | 2.00 [1.90, 2.10] |"));
-  CHECK(has(page,
-            "| prompt 0, layer 3, budget 25% | **contradicted** | 0.500 | 0.250 | 2.00 [1.90, 2.10] | 0.250 [0.200, 0.300] | "
-            "0.01 | 0.02 | 16 | 5 |"));
+  CHECK(has(
+      page,
+      "| prompt 0, layer 3, budget 25% | **contradicted** | 0.500 | 0.250 | 2.00 [1.90, 2.10] | 0.250 [0.200, 0.300] | "
+      "0.01 | 0.02 | 16 | 5 |"));
   CHECK(page.find("### contradicted") < page.find("mean rel_err against budget"));
   CHECK(page.find("mean rel_err against budget") < page.find("| relation |"));
   CHECK(has(page, "### untestable: it solves tasks\n\nno tasks here"));

@@ -18,7 +18,8 @@ using namespace kvbench;
 namespace {
 
 bool snake_case(const std::string& key) {
-  return !key.empty() && key.front() >= 'a' && key.front() <= 'z' && key.back() != '_' && key.find("__") == std::string::npos &&
+  return !key.empty() && key.front() >= 'a' && key.front() <= 'z' && key.back() != '_' &&
+         key.find("__") == std::string::npos &&
          std::ranges::all_of(key, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
 }
 
@@ -84,7 +85,8 @@ TEST_CASE("numbers read back as the same double") {
     CHECK_MESSAGE(round_trips(any), any);
   }
   CHECK(finite > 19000);
-  for (const double value : {0.0, -0.0, 1.0, -3.0, 0.1, 1e15, 1e22, 123456789012345678.0, 5e-324, 1.7976931348623157e308}) {
+  for (const double value :
+       {0.0, -0.0, 1.0, -3.0, 0.1, 1e15, 1e22, 123456789012345678.0, 5e-324, 1.7976931348623157e308}) {
     CHECK_MESSAGE(round_trips(value), value);
   }
 }

@@ -12,7 +12,9 @@ using namespace kvbench;
 
 namespace {
 
-std::vector<std::string> cells(const std::string& text, std::size_t row) { return parse_csv(text, "f.csv").rows.at(row).cells; }
+std::vector<std::string> cells(const std::string& text, std::size_t row) {
+  return parse_csv(text, "f.csv").rows.at(row).cells;
+}
 
 /// The message of the error for a text.
 std::string message(std::string_view text) {
@@ -93,7 +95,8 @@ TEST_CASE("a file that does not exist") {
 }
 
 TEST_CASE("columns and fields beyond those of any table are refused with their line") {
-  CHECK(begins(message(std::string(1'000'000, ',')), "f.csv:1: more fields than the 4096 that a table of kvbench can have"));
+  CHECK(begins(message(std::string(1'000'000, ',')),
+               "f.csv:1: more fields than the 4096 that a table of kvbench can have"));
   const std::string large(2'000'000, 'x');
   CHECK(begins(message("a,b\n1," + large + "\n"), "f.csv:2: a field of more than 1048576 bytes begins here"));
   CHECK(begins(message("a,b\n1,2\n1,\"" + large + "\n"), "f.csv:3: a field of more than 1048576 bytes begins here"));
@@ -110,8 +113,9 @@ TEST_CASE("counts are whole numbers that an integer can hold") {
 TEST_CASE("texts that a spreadsheet would compute are protected, and read back as they were") {
   const std::vector<std::string> plain = {"-0.5", "-inf", "-1e-7", "12", "", "a=b", "'quoted'", "it's", "-1e999"};
   for (const std::string& text : plain) CHECK(csv_line({&text, 1}) == text + "\n");
-  const std::vector<std::string> formulas = {"=1+1",  "+1",     "-1+1", "-",      "@SUM(A1)", "\t=1",       "\r",       "\nx",
-                                             "'=1+1", "''-0.5", "'@",   "=\"a\"", "=a,b",     "-2+3\r\n=4", "=\xC3\xA9"};
+  const std::vector<std::string> formulas = {"=1+1", "+1",     "-1+1", "-",          "@SUM(A1)",
+                                             "\t=1", "\r",     "\nx",  "'=1+1",      "''-0.5",
+                                             "'@",   "=\"a\"", "=a,b", "-2+3\r\n=4", "=\xC3\xA9"};
   for (const std::string& text : formulas) {
     CAPTURE(text);
     const std::string line = csv_line({&text, 1});

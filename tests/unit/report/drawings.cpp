@@ -48,7 +48,8 @@ TEST_CASE("log ticks are 1, 2 and 5 times powers of ten") {
   CHECK(labels(log_ticks(1, 1e4)) ==
         std::vector<std::string>{"1", "", "", "10", "", "", "100", "", "", "1000", "", "", "10000"});
   // Nineteen decades: every third power, no ticks between.
-  CHECK(labels(log_ticks(1e-9, 1e10)) == std::vector<std::string>{"1e-09", "1e-06", "0.001", "1", "1000", "1e+06", "1e+09"});
+  CHECK(labels(log_ticks(1e-9, 1e10)) ==
+        std::vector<std::string>{"1e-09", "1e-06", "0.001", "1", "1000", "1e+06", "1e+09"});
   // A quarter of a decade would have one such tick; it has linear ticks instead.
   CHECK(labels(log_ticks(0.09, 0.16)) == std::vector<std::string>{"0.1", "0.12", "0.14", "0.16"});
 }

@@ -20,7 +20,8 @@ using trace::test::message_of;
 namespace {
 
 const std::string damage_header =
-    "model,sha256,text,task,document,question,context_tokens,inject,inject_layer,layer,device,method,params,budget,status,"
+    "model,sha256,text,task,document,question,context_tokens,inject,inject_layer,layer,device,method,params,budget,"
+    "status,"
     "reason,total_bytes,full_bytes,bytes_read,kl_mean,nll_diff,match\n";
 
 struct DamageLine {
@@ -45,7 +46,8 @@ class DamageFile {
     std::ofstream(path) << text;
   }
   std::vector<Comparison> compared(const char* metric = "kl") const {
-    const auto damage = std::ranges::find(damage_metrics(), metric, [](const DamageMetric& m) { return m.compared.name; });
+    const auto damage =
+        std::ranges::find(damage_metrics(), metric, [](const DamageMetric& m) { return m.compared.name; });
     const EvalCsv results(path, *damage);
     return compare({.files = {&results},
                     .a = parse_configuration("x", "--a"),
@@ -111,15 +113,17 @@ TEST_CASE("equal differences of shares count as equal") {
 
 TEST_CASE("one comparison per task and injection") {
   std::vector<DamageLine> lines = documents({1, 2}, {2, 4});
-  for (const DamageLine& other :
-       {DamageLine{.task = "passkey"}, {.inject = "one", .inject_layer = "0"}, {.inject = "one", .inject_layer = "7"}}) {
+  for (const DamageLine& other : {DamageLine{.task = "passkey"},
+                                  {.inject = "one", .inject_layer = "0"},
+                                  {.inject = "one", .inject_layer = "7"}}) {
     const auto more = documents({1, 2}, {2, 4}, other);
     lines.insert(lines.end(), more.begin(), more.end());
   }
   const auto rows = DamageFile(lines).compared();
   std::vector<std::string> places;
   for (const Comparison& r : rows) places.push_back(place_text(r, false));
-  CHECK(places == std::vector<std::string>{"task text", "task passkey", "task text, inject one 0", "task text, inject one 7"});
+  CHECK(places ==
+        std::vector<std::string>{"task text", "task passkey", "task text, inject one 0", "task text, inject one 7"});
   CHECK(rows[0].outcome == Outcome::tied);
   CHECK(rows[0].reason == "2 documents: no p-value below 0.5 is possible; at least 6 documents are needed");
 }

@@ -75,7 +75,8 @@ TEST_CASE("columns of evaluations: unique keys, types, descriptions, units in na
     CHECK(column.time == (column.unit == "s"));
   }
   CHECK(eval_columns().back().time);
-  for (std::size_t m = 0; m < metric_count; ++m) CHECK(keys.contains(std::string(name_of(static_cast<Metric>(m))) + "_mean"));
+  for (std::size_t m = 0; m < metric_count; ++m)
+    CHECK(keys.contains(std::string(name_of(static_cast<Metric>(m))) + "_mean"));
 }
 
 TEST_CASE("the CSV of an evaluation reads back; its kind comes from the header") {
@@ -107,11 +108,13 @@ TEST_CASE("the first sentence names the metric that predicts damage best, and ho
   const Document document = make_report(std::vector{table}, {});
   REQUIRE(!document.answers.empty());
   CHECK(document.answers[0].scope == "m.gguf on book.txt, 4096 tokens");
-  CHECK(document.answers[0].sentences[0] ==
-        "Of 3 attention metrics, recall predicts damage to the output best here: it orders 1.00 [1.00, 1.00] of the pairs of "
-        "methods at "
-        "the same budget as KL does (one half: chance), and its rank correlation with KL over all configurations is 1.00 "
-        "[1.00, 1.00].");
+  CHECK(
+      document.answers[0].sentences[0] ==
+      "Of 3 attention metrics, recall predicts damage to the output best here: it orders 1.00 [1.00, 1.00] of the "
+      "pairs of "
+      "methods at "
+      "the same budget as KL does (one half: chance), and its rank correlation with KL over all configurations is 1.00 "
+      "[1.00, 1.00].");
   // 0.2 -> 3, 0.1 -> 2, 0.3 -> 1: only sink and h2o are in the order of their errors.
   CHECK(has(document.answers[0].sentences.back(), "orders 0.333 [0.333, 0.333] of the pairs"));
   const std::string text = markdown(document);
@@ -168,8 +171,8 @@ TEST_CASE("several files join; a row that a file has twice is an error") {
   const std::vector<CsvTable> tables = {csv_of_lines(lines), csv_of_lines(lines, "f.csv")};
   CHECK(has(make_report(tables, {}).answers[0].sentences[0], "Of 3 attention metrics"));
   lines.push_back(lines.front());
-  CHECK_THROWS_WITH_AS(make_report(std::vector{csv_of_lines(lines)}, {}), "e.csv:11: the row of sink  at 25%mem appears twice",
-                       Error);
+  CHECK_THROWS_WITH_AS(make_report(std::vector{csv_of_lines(lines)}, {}),
+                       "e.csv:11: the row of sink  at 25%mem appears twice", Error);
 }
 
 TEST_CASE("tables for terminals and Markdown: by task and budget, in ascending order of KL") {

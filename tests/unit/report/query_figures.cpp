@@ -39,8 +39,10 @@ class Results : public QueryResults {
 
 std::vector<Block> figures(const Results& results) {
   const CsvTable table = parse_csv(
-      "run,trace,sha256,model,prompt,layer,kv_head,head,query,protocol,device,method,params,budget,status,reason,query_rows,"
-      "context_tokens,budget_tokens,total_bytes,full_bytes,rel_err_mean,rel_err_lo,rel_err_hi,recall_mean,version,commit,isa\n"
+      "run,trace,sha256,model,prompt,layer,kv_head,head,query,protocol,device,method,params,budget,status,reason,query_"
+      "rows,"
+      "context_tokens,budget_tokens,total_bytes,full_bytes,rel_err_mean,rel_err_lo,rel_err_hi,recall_mean,version,"
+      "commit,isa\n"
       ",t.h5,abc,m,0,all,all,all,all,prefill,cpu,sink,,25%,ok,,8,100,25,25,100,4.5,,,,0.1,c,avx2\n"
       ",t.h5,abc,m,0,all,all,all,all,prefill,cpu,h2o,,25%,ok,,4,100,25,25,100,2.5,,,,0.1,c,avx2\n",
       "r.csv");

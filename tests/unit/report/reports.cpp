@@ -36,11 +36,12 @@ TEST_CASE("additional columns are accepted") {
 }
 
 TEST_CASE("the table of methods has error, interval and costs, and says how a row stands to the best") {
-  const std::string text = markdown(report({replay({{.held = "12.5", .best = "sink", .tied = "1"},
-                                                    {.method = "h2o", .error = "0.6,0.5,0.7", .best = "sink", .tied = "1"},
-                                                    {.method = "cam", .error = "1,0.9,1.1", .best = "sink", .tied = "0"},
-                                                    {.method = "quest", .error = "2,1,3"},
-                                                    {.method = "random", .error = "0.7,0.6,0.8"}})}));
+  const std::string text =
+      markdown(report({replay({{.held = "12.5", .best = "sink", .tied = "1"},
+                               {.method = "h2o", .error = "0.6,0.5,0.7", .best = "sink", .tied = "1"},
+                               {.method = "cam", .error = "1,0.9,1.1", .best = "sink", .tied = "0"},
+                               {.method = "quest", .error = "2,1,3"},
+                               {.method = "random", .error = "0.7,0.6,0.8"}})}));
   CHECK(has(text, "| sink | 25% | 0.500 | 0.400 to 0.600 | 0.250 | 0.100 | 0.300 | best |"));
   CHECK(has(text, "| h2o | 25% | 0.600 | 0.500 to 0.700 | 0.200 | 0.100 | 0.300 | tied, 1.2 times |"));
   CHECK(has(text, "| 1.00 | 0.900 to 1.10 | 0.200 | 0.100 | 0.300 | 2 times |"));
@@ -88,27 +89,32 @@ TEST_CASE("the frontier holds the rows that no other row beats at the same cost,
 
 TEST_CASE("a row that is not ok is shown with its reason") {
   const Document document = report({replay(
-      {{}, {.layer = "3", .method = "cam", .status = "skipped", .reason = "no <queries>", .error = ",,", .recall = ""}})});
+      {{},
+       {.layer = "3", .method = "cam", .status = "skipped", .reason = "no <queries>", .error = ",,", .recall = ""}})});
   CHECK(has(html(document), "<td>skipped</td><td class=\"p\">no &lt;queries&gt;</td>"));
   CHECK(has(markdown(document), "| skipped | no &lt;queries> |"));
 }
 
 TEST_CASE("texts of the CSV are escaped everywhere") {
-  const std::string page = html(report(
-      {replay({{.method = "a<b>&'c", .params = "\"x=\"\"1\"\"\"", .budget = "10%"}, {.method = "a<b>&'c", .budget = "20%"}})}));
+  const std::string page = html(report({replay(
+      {{.method = "a<b>&'c", .params = "\"x=\"\"1\"\"\"", .budget = "10%"}, {.method = "a<b>&'c", .budget = "20%"}})}));
   CHECK(!has(page, "a<b>"));
   CHECK(has(page, "a&lt;b&gt;&amp;&#39;c"));
 }
 
 TEST_CASE("one section per run and protocol, whatever the traces and budgets") {
-  const Document document = report({replay(
-      {{.run = "a"}, {.run = "b"}, {.run = "b", .budget = "25%mem", .trace = "u.h5"}, {.run = "b", .protocol = "decode"}})});
-  CHECK(headings(document) == Texts{"Run a: t.h5, prefill", "Run b: t.h5; u.h5, prefill", "Run b: t.h5, decode", "Inputs"});
+  const Document document = report({replay({{.run = "a"},
+                                            {.run = "b"},
+                                            {.run = "b", .budget = "25%mem", .trace = "u.h5"},
+                                            {.run = "b", .protocol = "decode"}})});
+  CHECK(headings(document) ==
+        Texts{"Run a: t.h5, prefill", "Run b: t.h5; u.h5, prefill", "Run b: t.h5, decode", "Inputs"});
   CHECK(has(markdown(document), "| sink | u.h5 | 25%mem |"));
 }
 
 TEST_CASE("with several prompts the row over all prompts is shown; without it, one part per prompt") {
-  const std::vector<CsvTable> with = {replay({{.prompt = "0"}, {.prompt = "1"}, {.prompt = "all", .error = "0.7,0.6,0.8"}})};
+  const std::vector<CsvTable> with = {
+      replay({{.prompt = "0"}, {.prompt = "1"}, {.prompt = "all", .error = "0.7,0.6,0.8"}})};
   const auto joined = sections(with);
   REQUIRE(joined.size() == 1);
   REQUIRE(joined[0].parts.size() == 1);
@@ -134,10 +140,12 @@ TEST_CASE("rows per head are a map of layers and heads, the mean over seeds; row
 }
 
 TEST_CASE("files join: equal rows count once, and only rows with other figures are told apart by file") {
-  const std::vector<CsvTable> same = {replay({{}, {.method = "h2o"}}, "a.csv"), replay({{}, {.method = "cam"}}, "b.csv")};
+  const std::vector<CsvTable> same = {replay({{}, {.method = "h2o"}}, "a.csv"),
+                                      replay({{}, {.method = "cam"}}, "b.csv")};
   CHECK(headings(report(same)).size() == 2);
   CHECK(sections(same)[0].parts[0].overall.size() == 3);
-  const std::vector<CsvTable> other = {replay({{}, {.method = "h2o"}}, "a.csv"), replay({{.error = "0.3,0.2,0.4"}}, "b.csv")};
+  const std::vector<CsvTable> other = {replay({{}, {.method = "h2o"}}, "a.csv"),
+                                       replay({{.error = "0.3,0.2,0.4"}}, "b.csv")};
   const auto joined = sections(other);
   REQUIRE(joined.size() == 1);
   Texts params;
@@ -148,7 +156,8 @@ TEST_CASE("files join: equal rows count once, and only rows with other figures a
 
 TEST_CASE("tests against the best row of a file count where it is the best of all files") {
   const std::vector<CsvTable> tables = {
-      replay({{.best = "sink", .tied = "1"}, {.method = "h2o", .error = "0.6,,", .best = "sink", .tied = "1"}}, "a.csv"),
+      replay({{.best = "sink", .tied = "1"}, {.method = "h2o", .error = "0.6,,", .best = "sink", .tied = "1"}},
+             "a.csv"),
       replay({{.method = "cam", .error = "0.7,,", .best = "cam", .tied = "1"},
               {.method = "mesh", .error = "0.8,,", .best = "cam", .tied = "0"}},
              "b.csv")};
@@ -157,7 +166,8 @@ TEST_CASE("tests against the best row of a file count where it is the best of al
   for (const ReplayRow& r : joined[0].parts[0].overall) tied.push_back(r.tied);
   CHECK(tied == std::vector<std::optional<bool>>{true, true, std::nullopt, std::nullopt});
   CHECK(report(tables).answers.at(0).sentences.at(0) ==
-        "At 25 % of the tokens, sink has the lowest error (0.5); not distinguishable from it: h2o; not tested against it: cam, "
+        "At 25 % of the tokens, sink has the lowest error (0.5); not distinguishable from it: h2o; not tested against "
+        "it: cam, "
         "mesh.");
 }
 
@@ -184,7 +194,8 @@ TEST_CASE("the same input gives the same bytes") {
 }
 
 TEST_CASE("repeated cells of merged columns are shown once in HTML") {
-  const DocTable table{.title = "t", .columns = {{"a"}, {"b"}}, .rows = {{"x", "1"}, {"x", "2"}, {"y", "3"}}, .merged = 1};
+  const DocTable table{
+      .title = "t", .columns = {{"a"}, {"b"}}, .rows = {{"x", "1"}, {"x", "2"}, {"y", "3"}}, .merged = 1};
   const std::string page = html({.title = "t", .description = "", .made_by = "", .answers = {}, .blocks = {table}});
   CHECK(has(page,
             "<tr><th scope=\"rowgroup\" rowspan=\"2\">x</th><td>1</td></tr>\n<tr><td>2</td></tr>\n<tr><th "
@@ -193,9 +204,11 @@ TEST_CASE("repeated cells of merged columns are shown once in HTML") {
 
 TEST_CASE("figures show the best of many methods and some of many budgets, and say so; the table has all") {
   std::vector<Line> lines;
-  for (int i = 0; i < 300; ++i) lines.push_back({.params = fmt::format("sinks={}", i), .error = fmt::format("{},,", 1 + i)});
+  for (int i = 0; i < 300; ++i)
+    lines.push_back({.params = fmt::format("sinks={}", i), .error = fmt::format("{},,", 1 + i)});
   const std::string many = html(report({replay(lines)}));
-  CHECK(has(many, "Figures show 100 of 300 methods and parameters, those with the lowest errors. The tables have all rows."));
+  CHECK(has(many,
+            "Figures show 100 of 300 methods and parameters, those with the lowest errors. The tables have all rows."));
   CHECK(has(many, "<svg"));
   CHECK(has(many.substr(many.find("Methods: error and cost")), "sinks=299"));
   CHECK(!has(many.substr(0, many.find("Methods: error and cost")), "sinks=299"));
@@ -214,8 +227,10 @@ TEST_CASE("figures show the best of many methods and some of many budgets, and s
 TEST_CASE("an answer names twenty tied methods and counts the others") {
   std::vector<Line> lines;
   for (int i = 0; i < 30; ++i) {
-    lines.push_back(
-        {.params = fmt::format("sinks={}", i), .error = fmt::format("{},,", 1 + i), .best = "sink[sinks=0]", .tied = "1"});
+    lines.push_back({.params = fmt::format("sinks={}", i),
+                     .error = fmt::format("{},,", 1 + i),
+                     .best = "sink[sinks=0]",
+                     .tied = "1"});
   }
   const std::string page = html(report({replay(lines)}));
   CHECK(has(page, "sink[sinks=20] and 9 others"));
@@ -241,7 +256,8 @@ TEST_CASE("the time of a report is linear in the number of methods and budgets")
       [](int count) {
         std::vector<Line> lines;
         for (const char* layer : {"all", "0", "1"}) {
-          for (int i = 1; i <= count; ++i) lines.push_back({.layer = layer, .budget = std::to_string(i), .error = "1,,"});
+          for (int i = 1; i <= count; ++i)
+            lines.push_back({.layer = layer, .budget = std::to_string(i), .error = "1,,"});
         }
         report({replay(lines)});
       },

@@ -63,7 +63,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 std::size_t column_of(const std::string& key) {
-  return static_cast<std::size_t>(std::ranges::find(record_columns(), key, &Column<Record>::key) - record_columns().begin());
+  return static_cast<std::size_t>(std::ranges::find(record_columns(), key, &Column<Record>::key) -
+                                  record_columns().begin());
 }
 
 }  // namespace
@@ -146,7 +147,8 @@ TEST_CASE("Markdown escapes pipes and keeps its columns") {
 TEST_CASE("the terminal table is aligned, best error first, and shows no layers") {
   Record layer = record("in-one-layer", 0.1);
   layer.layer = 3;
-  const std::vector<Record> records = {record("worse", 0.75), broken("cannot", Status::skipped, "a long reason of its own"),
+  const std::vector<Record> records = {record("worse", 0.75),
+                                       broken("cannot", Status::skipped, "a long reason of its own"),
                                        record("much-better-name", 0.0125), layer};
   const auto lines = lines_of(terminal_table(records));
   REQUIRE(lines.size() == 4);

@@ -67,7 +67,8 @@ TEST_CASE("a file that is cut anywhere keeps its complete frames, and frames are
   for (std::size_t size = 0; size <= whole.size(); ++size) {
     CAPTURE(size);
     write(folder / "cut", whole.substr(0, size));
-    const auto kept = static_cast<std::size_t>(std::ranges::count_if(ends, [&](std::size_t end) { return end <= size; }));
+    const auto kept =
+        static_cast<std::size_t>(std::ranges::count_if(ends, [&](std::size_t end) { return end <= size; }));
     {
       FrameFile file(folder / "cut", Mode::append);
       CHECK(file.frames().size() == kept);
@@ -121,8 +122,10 @@ TEST_CASE("a file without frames is refused") {
 TEST_CASE("a second writer is refused") {
   const TempFolder folder;
   const FrameFile first(folder / "f", Mode::append);
-  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::append); }), "another run is writing this file"));
-  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::overwrite); }), "another run is writing this file"));
+  CHECK(
+      contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::append); }), "another run is writing this file"));
+  CHECK(contains(message_of<Error>([&] { FrameFile(folder / "f", Mode::overwrite); }),
+                 "another run is writing this file"));
   CHECK_NOTHROW(FrameFile(folder / "f", Mode::read));
 }
 
@@ -162,10 +165,13 @@ TEST_CASE("pipes, devices and folders are refused at once") {
   const TempFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   for (const Mode mode : {Mode::read, Mode::append}) {
-    CHECK(contains(message_of<Error>([&] { FrameFile(folder / "pipe", mode); }), "pipe: is a pipe, a socket or a device"));
-    CHECK(contains(message_of<Error>([&] { FrameFile("/dev/zero", mode); }), "/dev/zero: is a pipe, a socket or a device"));
+    CHECK(contains(message_of<Error>([&] { FrameFile(folder / "pipe", mode); }),
+                   "pipe: is a pipe, a socket or a device"));
+    CHECK(contains(message_of<Error>([&] { FrameFile("/dev/zero", mode); }),
+                   "/dev/zero: is a pipe, a socket or a device"));
   }
-  CHECK(contains(message_of<Error>([&] { FrameFile(folder.path(), Mode::read); }), "is a folder; name a file of cells"));
+  CHECK(
+      contains(message_of<Error>([&] { FrameFile(folder.path(), Mode::read); }), "is a folder; name a file of cells"));
   CHECK(contains(message_of<IoError>([&] { FrameFile(folder.path(), Mode::append); }), "Is a directory"));
 }
 

@@ -20,7 +20,8 @@ Draws draws_of(std::uint32_t seed) { return {seed, "test", HeadPrompt{}}; }
 /// The token of each slot by draw number, after the first n weights.
 std::vector<TokenId> held_after(Index n, Index slots, std::uint32_t seed, std::uint32_t first_draw = 0) {
   Reservoir reservoir(slots, first_draw);
-  for (Index i = 0; i < n; ++i) reservoir.offer(draws_of(seed), static_cast<TokenId>(i), weights[static_cast<std::size_t>(i)]);
+  for (Index i = 0; i < n; ++i)
+    reservoir.offer(draws_of(seed), static_cast<TokenId>(i), weights[static_cast<std::size_t>(i)]);
   std::vector<TokenId> tokens(static_cast<std::size_t>(slots));
   for (const Reservoir::Slot& slot : reservoir.held()) tokens[slot.draw - first_draw] = slot.token;
   return tokens;
@@ -64,7 +65,8 @@ TEST_CASE("a slot holds token i with probability weight_i / total, at every stre
     double total = 0;
     for (Index i = 0; i < n; ++i) total += weights[static_cast<std::size_t>(i)];
     for (Index i = 0; i < n; ++i) law[static_cast<std::size_t>(i)] = weights[static_cast<std::size_t>(i)] / total;
-    for (std::uint32_t seed = 0; seed < trials; ++seed) counts[static_cast<std::size_t>(held_after(n, 2, seed)[1])] += 1;
+    for (std::uint32_t seed = 0; seed < trials; ++seed)
+      counts[static_cast<std::size_t>(held_after(n, 2, seed)[1])] += 1;
     CHECK(follows(counts, law));
   }
 }

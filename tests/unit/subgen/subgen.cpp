@@ -154,7 +154,8 @@ TEST_CASE("subgen: a budget without room for one cluster is infeasible, and the 
   const Stream stream(random_tokens_of(30, 4, 4, 1), 30);
   CHECK_NOTHROW(stream.prepare("subgen")(5, 0));
   CHECK_THROWS_WITH_AS(stream.prepare("subgen")(4, 0), doctest::Contains("at least 5 tokens"), Infeasible);
-  CHECK_THROWS_WITH_AS(stream.prepare("subgen", {{"s", "10"}})(4, 0), doctest::Contains("at least 13 tokens"), Infeasible);
+  CHECK_THROWS_WITH_AS(stream.prepare("subgen", {{"s", "10"}})(4, 0), doctest::Contains("at least 13 tokens"),
+                       Infeasible);
   CHECK_NOTHROW(stream.prepare("subgen", {{"delta", "1"}})(1, 0));
 }
 

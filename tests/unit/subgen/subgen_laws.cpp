@@ -131,7 +131,8 @@ TEST_CASE("z is unbiased, and its squared error is (|a|^2 |V|_F^2 - |V^T a|^2) /
   double a2 = 0;
   for (Index i = 0; i < 24; ++i) {
     a2 += a[static_cast<std::size_t>(i)] * a[static_cast<std::size_t>(i)];
-    for (Index k = 0; k < 4; ++k) exact[static_cast<std::size_t>(k)] += a[static_cast<std::size_t>(i)] * c.tokens.value(i)[k];
+    for (Index k = 0; k < 4; ++k)
+      exact[static_cast<std::size_t>(k)] += a[static_cast<std::size_t>(i)] * c.tokens.value(i)[k];
   }
   // E|z - V^T a|^2 = (sum_i mu a_i^2 - |V^T a|^2) / s, and mu = |V|_F^2.
   double exact2 = 0;

@@ -21,7 +21,8 @@ using trace::test::message_of;
 TEST_CASE("cells give the values of a replay, by place and configuration") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(
-      "[defaults]\ntraces = \"t.h5\"\n[[run]]\nname = \"a\"\nmethods = [\"uniform\", \"infinigen\"]\nbudgets = [8, 9]\nseeds = "
+      "[defaults]\ntraces = \"t.h5\"\n[[run]]\nname = \"a\"\nmethods = [\"uniform\", \"infinigen\"]\nbudgets = [8, "
+      "9]\nseeds = "
       "[3, 5]\n"
       "[[run]]\nname = \"b\"\nmethods = \"uniform\"\nbudgets = 9\nseeds = [5]\nlayers = 1\n");
   const SweepLayout layout = layout_of(plan);
@@ -42,8 +43,9 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
     for (std::size_t p = 0; p < results.places().size(); ++p) {
       const QueryPlace& place = results.places()[p];
       if (place.run != (s == 0 ? "a" : "b")) continue;
-      const auto head = std::ranges::find_if(
-          replayed.heads, [&](const HeadResult& h) { return h.layer == place.layer && h.place.kv_head == place.kv_head; });
+      const auto head = std::ranges::find_if(replayed.heads, [&](const HeadResult& h) {
+        return h.layer == place.layer && h.place.kv_head == place.kv_head;
+      });
       REQUIRE(head != replayed.heads.end());
       CHECK(head->positions == place.positions);
       std::size_t found = 0;
@@ -59,7 +61,8 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
           ++found;
           REQUIRE(values);
           REQUIRE(values->values.size() == place.positions.size());
-          const std::size_t first = static_cast<std::size_t>(place.query_head - 2 * place.kv_head) * place.positions.size();
+          const std::size_t first =
+              static_cast<std::size_t>(place.query_head - 2 * place.kv_head) * place.positions.size();
           for (std::size_t i = 0; i < values->values.size(); ++i)
             CHECK(values->values[i] == head->cells[k].metrics[first + i][0]);
         }
@@ -83,6 +86,6 @@ TEST_CASE("missing cells have no values, and a file without a sweep is refused")
   CHECK(results.read(0, 0));
   CHECK(!results.read(7, 0));
   std::ofstream(sweeps.folder / "empty.cells");
-  CHECK(
-      contains(message_of<Error>([&] { CellsResults(sweeps.folder / "empty.cells", Metric::recall); }), "nothing to compare"));
+  CHECK(contains(message_of<Error>([&] { CellsResults(sweeps.folder / "empty.cells", Metric::recall); }),
+                 "nothing to compare"));
 }

@@ -17,7 +17,8 @@ std::vector<std::string> passes(const Sweeps& sweeps, const std::string& lines) 
   std::vector<std::string> out;
   const config::Sweep sweep = sweeps.read("[[run]]\n" + lines);
   for (const Pass& pass : expand(sweep.runs[0])) {
-    std::string text = pass.trace.path.substr(pass.trace.path.size() - 4) + " " + std::string(name_of(pass.request.protocol));
+    std::string text =
+        pass.trace.path.substr(pass.trace.path.size() - 4) + " " + std::string(name_of(pass.request.protocol));
     for (const Budget& budget : pass.request.budgets) text += " " + budget.text();
     text += ":";
     for (std::size_t m = 0; m < pass.request.methods.size(); ++m) {
@@ -55,7 +56,8 @@ TEST_CASE("lists that zip joins advance together, the others are combined") {
 
 TEST_CASE("configurations that exclude matches do not run") {
   const Sweeps sweeps;
-  CHECK(passes(sweeps, two + "exclude = [{ method = \"exact\", budget = 9 }, { protocol = \"decode\", trace = \"u\" }]\n") ==
+  CHECK(passes(sweeps,
+               two + "exclude = [{ method = \"exact\", budget = 9 }, { protocol = \"decode\", trace = \"u\" }]\n") ==
         Texts{"t.h5 prefill 8 9: sink exact-9", "t.h5 decode 8 9: sink exact-9", "u.h5 prefill 8 9: sink exact-9"});
   CHECK(passes(sweeps,
                "traces = \"t.h5\"\nmethods = [{ name = \"snapkv\", window = [8, 32] }, \"exact\"]\nbudgets = [8, 9]\n"

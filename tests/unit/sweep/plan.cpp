@@ -36,9 +36,9 @@ measure = "clusterability"
   CHECK(has_replays(plan));
   CHECK(has_measures(plan));
   const std::string text = describe(plan);
-  for (const char* part :
-       {"run 1 on t.h5", "run 1 on u.h5", "uniform x 3 seeds", "8 (8), 12 (12)", "results  8 configurations x 4 kv heads = 32",
-        "clusterability of 2 kv heads", "2 runs, 64 results, 2 kv heads to measure"}) {
+  for (const char* part : {"run 1 on t.h5", "run 1 on u.h5", "uniform x 3 seeds", "8 (8), 12 (12)",
+                           "results  8 configurations x 4 kv heads = 32", "clusterability of 2 kv heads",
+                           "2 runs, 64 results, 2 kv heads to measure"}) {
     CAPTURE(part);
     CHECK(contains(text, part));
   }
@@ -89,8 +89,9 @@ TEST_CASE("the place of an error is that of the key in the run or in [defaults],
   const Sweeps sweeps;
   CHECK(contains(sweeps.plan_refusal("[defaults]\nlayers = [7]\ntraces = \"t.h5\"\n[[run]]\nmethods = \"sink\"\n"),
                  "s.toml:2:10: run '1' on "));
-  CHECK(contains(sweeps.plan_refusal("[defaults]\nlayers = [7]\n[[run]]\nmethods = \"sink\"\ntraces = \"t.h5\"\nlayers = 8\n"),
-                 "s.toml:6:10: run '1' on "));
+  CHECK(contains(
+      sweeps.plan_refusal("[defaults]\nlayers = [7]\n[[run]]\nmethods = \"sink\"\ntraces = \"t.h5\"\nlayers = 8\n"),
+      "s.toml:6:10: run '1' on "));
   // A field that no key sets keeps its name.
   const SweepPlan plan = plan_sweep(sweeps.read("[[run]]\nmethods = \"sink\"\ntraces = \"t.h5\"\n"), {.memory = 1e6});
   CHECK(contains(message_of<Error>([&] { estimate(plan, {}); }),
@@ -107,11 +108,13 @@ TEST_CASE("a run that replays the same heads of a trace twice is refused") {
   CHECK(contains(refused("traces = [\"t.h5\", \"./t.h5\"]\n"), "are the same trace; name it once"));
   CHECK(contains(refused("traces = [\"t.h5\", \"copy.h5\"]\n"), "copy.h5 are the same trace; name it once"));
   const std::string trace = "traces = \"t.h5\"\n";
-  CHECK(contains(refused(trace + "protocol = [\"prefill\", \"prefill\"]\n"), "'protocol' names the same protocol twice"));
+  CHECK(
+      contains(refused(trace + "protocol = [\"prefill\", \"prefill\"]\n"), "'protocol' names the same protocol twice"));
   CHECK(contains(refused(trace + "protocol = [\"auto\", \"decode\"]\n"), "'protocol' names the same protocol twice"));
   CHECK(contains(refused(trace + "device = [\"cpu\", \"cpu\"]\n"), "'device' names the same device twice"));
   CHECK(contains(refused(trace + "seeds = [3, 3]\n"), "'seeds': 3 is given twice"));
-  CHECK(contains(refused(trace + "measure = [\"clusterability\", \"clusterability\"]\n"), "'clusterability' is given twice"));
+  CHECK(contains(refused(trace + "measure = [\"clusterability\", \"clusterability\"]\n"),
+                 "'clusterability' is given twice"));
   CHECK(sweeps.plan(run + trace + "protocol = [\"prefill\", \"decode\"]\n").steps.size() == 2);
   // zip may name a trace for every budget.
   CHECK(sweeps.plan(run + "traces = [\"t.h5\", \"t.h5\"]\nzip = [\"traces\", \"budgets\"]\n").steps.size() == 2);

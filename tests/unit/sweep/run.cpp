@@ -178,7 +178,8 @@ TEST_CASE("files of different sweeps are rejected") {
     CellsFile file(sweeps.folder / name, Mode::overwrite);
     file.begin(layout);
     if (other_value) {
-      for (const CellEntry& cell : layout.steps[0].cells) file.add(cell.key, CellBlock{{CellResult{.status = Status::failed}}});
+      for (const CellEntry& cell : layout.steps[0].cells)
+        file.add(cell.key, CellBlock{{CellResult{.status = Status::failed}}});
     } else {
       run_sweep(plan, layout, {}, file);
     }

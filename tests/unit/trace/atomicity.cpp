@@ -143,7 +143,8 @@ TEST_CASE("folders that cannot be written to are refused") {
   CHECK(contains(open(folder / "none/t.h5"), "create the folder first"));
   CHECK(contains(open(folder.path()), "name a regular file"));
   std::filesystem::permissions(folder.path(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec |
-                                                  std::filesystem::perms::others_read | std::filesystem::perms::others_exec);
+                                                  std::filesystem::perms::others_read |
+                                                  std::filesystem::perms::others_exec);
   const bool root = ::geteuid() == 0;  // root may write anywhere: become another user
   if (root) REQUIRE(::seteuid(65534) == 0);
   const std::string message = open(folder / "t.h5");

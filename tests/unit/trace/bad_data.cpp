@@ -39,8 +39,9 @@ TEST_CASE("huge dimensions are refused before anything is allocated") {
   const hsize_t huge = hsize_t{1} << 61;
   CHECK(contains(complaint([&](RawFile& f) { f.replace(positions, H5T_STD_I64LE, {huge / 8}, nullptr); }),
                  "more than a file of"));
-  CHECK(contains(complaint([&](RawFile& f) { f.replace("/prompts/0/tokens", H5T_STD_I32LE, {hsize_t{1} << 40}, nullptr); }),
-                 "tokens: claims 4398046511104 bytes"));
+  CHECK(contains(
+      complaint([&](RawFile& f) { f.replace("/prompts/0/tokens", H5T_STD_I32LE, {hsize_t{1} << 40}, nullptr); }),
+      "tokens: claims 4398046511104 bytes"));
 }
 
 TEST_CASE("data that are stored elsewhere, were never written or need an unknown filter are refused") {
@@ -54,7 +55,8 @@ TEST_CASE("data that are stored elsewhere, were never written or need an unknown
     });
   };
   const hsize_t chunk[] = {1, 7, 4};
-  CHECK(contains(with([](hid_t p) { H5Pset_external(p, "/dev/zero", 0, 224); }, nullptr), "keys: is stored in another file"));
+  CHECK(contains(with([](hid_t p) { H5Pset_external(p, "/dev/zero", 0, 224); }, nullptr),
+                 "keys: is stored in another file"));
   CHECK(contains(with(
                      [](hid_t p) {
                        const hsize_t dims[] = {2, 7, 4};
@@ -64,7 +66,8 @@ TEST_CASE("data that are stored elsewhere, were never written or need an unknown
                      },
                      nullptr),
                  "keys: is stored in another file"));
-  CHECK(contains(with([](hid_t p) { H5Pset_layout(p, H5D_COMPACT); }, zeros.data()), "has an unsupported storage layout"));
+  CHECK(contains(with([](hid_t p) { H5Pset_layout(p, H5D_COMPACT); }, zeros.data()),
+                 "has an unsupported storage layout"));
   CHECK(contains(with([](hid_t) {}, nullptr), "keys: was never written"));
   CHECK(contains(with([&](hid_t p) { H5Pset_chunk(p, 3, chunk); }, nullptr), "keys: 0 of 2 chunks were written"));
   CHECK(with([&](hid_t p) { H5Pset_chunk(p, 3, chunk); }, zeros.data()) == "");
@@ -83,19 +86,20 @@ TEST_CASE("soft links and shared data are refused") {
                    H5Lcreate_external("/etc/passwd", "/keys", f.id(), keys, H5P_DEFAULT, H5P_DEFAULT);
                  }),
                  "keys: is a soft or external link"));
-  CHECK(contains(complaint([](RawFile& f) { H5Lcreate_soft("/prompts/0", f.id(), "/prompts/5", H5P_DEFAULT, H5P_DEFAULT); }),
-                 "/prompts/5: is a soft or external link"));
-  CHECK(contains(complaint([](RawFile& f) {
-                   f.remove(keys);
-                   H5Lcreate_hard(f.id(), "/prompts/0/layers/3/keys", f.id(), keys, H5P_DEFAULT, H5P_DEFAULT);
-                   f.remove("/prompts/10/layers/0");
-                   H5Lcreate_hard(f.id(), "/prompts/0/layers/0", f.id(), "/prompts/10/layers/0", H5P_DEFAULT, H5P_DEFAULT);
-                   for (int i = 11; i < 40; ++i) {
-                     H5Lcreate_hard(f.id(), "/prompts/0", f.id(), fmt::format("/prompts/{}", i).c_str(), H5P_DEFAULT,
-                                    H5P_DEFAULT);
-                   }
-                 }),
-                 "claim more bytes than the file has"));
+  CHECK(contains(
+      complaint([](RawFile& f) { H5Lcreate_soft("/prompts/0", f.id(), "/prompts/5", H5P_DEFAULT, H5P_DEFAULT); }),
+      "/prompts/5: is a soft or external link"));
+  CHECK(contains(
+      complaint([](RawFile& f) {
+        f.remove(keys);
+        H5Lcreate_hard(f.id(), "/prompts/0/layers/3/keys", f.id(), keys, H5P_DEFAULT, H5P_DEFAULT);
+        f.remove("/prompts/10/layers/0");
+        H5Lcreate_hard(f.id(), "/prompts/0/layers/0", f.id(), "/prompts/10/layers/0", H5P_DEFAULT, H5P_DEFAULT);
+        for (int i = 11; i < 40; ++i) {
+          H5Lcreate_hard(f.id(), "/prompts/0", f.id(), fmt::format("/prompts/{}", i).c_str(), H5P_DEFAULT, H5P_DEFAULT);
+        }
+      }),
+      "claim more bytes than the file has"));
 }
 
 TEST_CASE("values that are not finite are refused with head and index") {
@@ -113,7 +117,8 @@ TEST_CASE("values that are not finite are refused with head and index") {
       return message_of<Error>([&] { reader.read_head(prompt, prompt.layers[0], Array::keys, head); });
     };
     CHECK(read(0) == "");
-    CHECK(contains(read(1), "/prompts/0/layers/0/keys: head 1, row 5, column 2 is " + std::string(value < 0 ? "-inf" : "nan")));
+    CHECK(contains(read(1),
+                   "/prompts/0/layers/0/keys: head 1, row 5, column 2 is " + std::string(value < 0 ? "-inf" : "nan")));
   }
 }
 

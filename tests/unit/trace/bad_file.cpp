@@ -82,10 +82,11 @@ TEST_CASE("versions") {
 }
 
 TEST_CASE("a missing required attribute is named") {
-  for (const char* name : {"model", "num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim", "rope_type",
-                           "rope_layout", "dtype"}) {
+  for (const char* name : {"model", "num_layers", "num_query_heads", "num_kv_heads", "head_dim", "value_dim",
+                           "rope_type", "rope_layout", "dtype"}) {
     CAPTURE(name);
-    CHECK(contains(complaint([&](RawFile& f) { f.remove_attribute("/", name); }), fmt::format("'{}' is missing", name)));
+    CHECK(
+        contains(complaint([&](RawFile& f) { f.remove_attribute("/", name); }), fmt::format("'{}' is missing", name)));
   }
   for (const char* name : {"name", "num_tokens", "prompt_tokens"}) {
     CAPTURE(name);
@@ -97,13 +98,15 @@ TEST_CASE("a missing required attribute is named") {
     CHECK(contains(complaint([&](RawFile& f) { f.remove_attribute("/prompts/0/layers/3", name); }),
                    fmt::format("/prompts/0/layers/3: attribute '{}' is missing", name)));
   }
-  CHECK(contains(complaint([](RawFile& f) { f.remove_attribute("/prompts/0/layers/3/column_sums", "column_sums_end"); }),
-                 "column_sums: attribute 'column_sums_end' is missing"));
+  CHECK(
+      contains(complaint([](RawFile& f) { f.remove_attribute("/prompts/0/layers/3/column_sums", "column_sums_end"); }),
+               "column_sums: attribute 'column_sums_end' is missing"));
 }
 
 TEST_CASE("attributes of the wrong type or size") {
   CHECK(contains(complaint([](RawFile& f) { f.set("/", "head_dim", 4.0); }), "'head_dim' must be an integer"));
-  CHECK(contains(complaint([](RawFile& f) { f.set("/", "head_dim", std::string("4")); }), "'head_dim' must be an integer"));
+  CHECK(contains(complaint([](RawFile& f) { f.set("/", "head_dim", std::string("4")); }),
+                 "'head_dim' must be an integer"));
   CHECK(contains(complaint([](RawFile& f) { f.set("/", "model", 4.0); }), "'model' is not a string"));
   CHECK(contains(complaint([](RawFile& f) { f.set("/prompts/0/layers/0", "scale", std::string("1")); }),
                  "'scale' must be a number"));
@@ -125,12 +128,13 @@ TEST_CASE("attributes that contradict each other or the schema") {
   CHECK(contains(with("/", "num_query_heads", std::int64_t{5}), "not a multiple of num_kv_heads = 2"));
   CHECK(contains(with("/", "num_query_heads", std::int64_t{1} << 62), "which no model has"));
   CHECK(contains(with("/", "num_layers", std::int64_t{3}), "'3' is not a layer number below num_layers = 3"));
-  CHECK(
-      contains(with("/", "head_dim", std::int64_t{8}), "/keys: has the shape [2, 7, 4], but the attributes require [2, 7, 8]"));
+  CHECK(contains(with("/", "head_dim", std::int64_t{8}),
+                 "/keys: has the shape [2, 7, 4], but the attributes require [2, 7, 8]"));
   CHECK(contains(with("/", "rope_layout", std::string("sideways")), "must be 'half' or 'interleaved'"));
   CHECK(contains(with("/", "dtype", std::string("f64")), "must be f32, f16 or bf16"));
   CHECK(contains(with("/", "dtype", std::string("f16")), "/keys: its elements are not f16"));
-  CHECK(contains(with("/prompts/0", "num_tokens", std::int64_t{8}), "'tokens' has 7 entries, but attribute num_tokens is 8"));
+  CHECK(contains(with("/prompts/0", "num_tokens", std::int64_t{8}),
+                 "'tokens' has 7 entries, but attribute num_tokens is 8"));
   CHECK(contains(with("/prompts/0", "prompt_tokens", std::int64_t{8}), "prompt_tokens is 8"));
   CHECK(contains(with("/prompts/0", "prompt_tokens", std::int64_t{0}), "prompt_tokens is 0"));
   CHECK(contains(with("/prompts/10", "answer_end", std::int64_t{4}), "answer_start = 5 and answer_end = 4"));
@@ -153,13 +157,20 @@ TEST_CASE("datasets that are missing or have another type, shape or kind are ref
     CHECK(contains(complaint([&](RawFile& f) { f.remove(path); }), std::string(path) + ": dataset is missing"));
   }
   CHECK(contains(complaint([](RawFile& f) { f.remove("/prompts/0/layers"); }), "/prompts/0/layers: group is missing"));
-  CHECK(contains(complaint([&](RawFile& f) { f.replace(keys, H5T_IEEE_F64LE, {2, 7, 4}, zeros.data()); }), "are not f32"));
-  CHECK(contains(complaint([&](RawFile& f) { f.replace(keys, H5T_IEEE_F32BE, {2, 7, 4}, zeros.data()); }), "are not f32"));
+  CHECK(contains(complaint([&](RawFile& f) {
+                   f.replace(keys, H5T_IEEE_F64LE, {2, 7, 4}, zeros.data());
+                 }),
+                 "are not f32"));
+  CHECK(contains(complaint([&](RawFile& f) {
+                   f.replace(keys, H5T_IEEE_F32BE, {2, 7, 4}, zeros.data());
+                 }),
+                 "are not f32"));
   CHECK(contains(complaint([&](RawFile& f) {
                    f.replace(keys, H5T_IEEE_F32LE, {2, 6, 4}, zeros.data());
                  }),
                  "has the shape [2, 6, 4]"));
-  CHECK(contains(complaint([&](RawFile& f) { f.replace(keys, H5T_IEEE_F32LE, {56}, zeros.data()); }), "has the shape [56]"));
+  CHECK(contains(complaint([&](RawFile& f) { f.replace(keys, H5T_IEEE_F32LE, {56}, zeros.data()); }),
+                 "has the shape [56]"));
   CHECK(contains(complaint([&](RawFile& f) { f.replace(positions, H5T_IEEE_F64LE, {3}, zeros.data()); }),
                  "must have integer elements"));
   CHECK(contains(complaint([&](RawFile& f) {
@@ -208,7 +219,8 @@ TEST_CASE("empty traces") {
                    f.remove("/prompts/0/layers/3");
                  }),
                  "/prompts/0: no layers were recorded"));
-  CHECK(contains(complaint([](RawFile& f) { f.replace(positions, H5T_STD_I64LE, {0}, nullptr); }), "no queries were recorded"));
+  CHECK(contains(complaint([](RawFile& f) { f.replace(positions, H5T_STD_I64LE, {0}, nullptr); }),
+                 "no queries were recorded"));
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ class Chunked {
   hid_t id_ = H5Pcreate(H5P_DATASET_CREATE);
 };
 
-void write_with_keys(const std::string& path, const std::vector<float>& values, std::vector<hsize_t> chunk, int filters) {
+void write_with_keys(const std::string& path, const std::vector<float>& values, std::vector<hsize_t> chunk,
+                     int filters) {
   write_sample(path);
   RawFile(path).replace(keys, H5T_IEEE_F32LE, {2, 7, 4}, values.data(), Chunked(std::move(chunk), filters).id());
 }
@@ -59,7 +60,8 @@ std::vector<unsigned char> deflated_zeros(RawFile& file, std::size_t bytes) {
 TEST_CASE("chunks of any shape are read, with and without filters") {
   std::vector<float> values(56);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 5);
-  for (const std::vector<hsize_t>& chunk : std::vector<std::vector<hsize_t>>{{1, 7, 4}, {2, 3, 3}, {2, 7, 4}, {1, 1, 1}}) {
+  for (const std::vector<hsize_t>& chunk :
+       std::vector<std::vector<hsize_t>>{{1, 7, 4}, {2, 3, 3}, {2, 7, 4}, {1, 1, 1}}) {
     for (const int filters : {0, 1, 2}) {
       CAPTURE(chunk[1]);
       CAPTURE(filters);
@@ -68,7 +70,8 @@ TEST_CASE("chunks of any shape are read, with and without filters") {
       const Reader reader(folder / "t.h5");
       CHECK(reader.info().largest_chunk == 4 * chunk[0] * chunk[1] * chunk[2]);
       for (std::int64_t head = 0; head < 2; ++head) {
-        CHECK(keys_of(reader, head) == std::vector<float>(values.begin() + 28 * head, values.begin() + 28 * (head + 1)));
+        CHECK(keys_of(reader, head) ==
+              std::vector<float>(values.begin() + 28 * head, values.begin() + 28 * (head + 1)));
       }
     }
   }
@@ -109,7 +112,8 @@ TEST_CASE("chunks larger than a head and 32 MiB, and large compressed descriptio
                  "keys: its chunks hold 41943040 bytes, and kvbench reads chunks of up to 33554432"));
   CHECK(contains(complaint([](RawFile& f) {
                    const std::vector<std::int64_t> tokens(9 << 20);
-                   f.replace("/prompts/0/tokens", H5T_STD_I64LE, {tokens.size()}, tokens.data(), Chunked({1 << 20}, 1).id());
+                   f.replace("/prompts/0/tokens", H5T_STD_I64LE, {tokens.size()}, tokens.data(),
+                             Chunked({1 << 20}, 1).id());
                  }),
                  "/prompts/0/tokens: is compressed, and takes 75497472 bytes"));
 }
@@ -133,7 +137,9 @@ TEST_CASE("one wrong bit in a string attribute of a new trace is noticed") {
 }
 
 TEST_CASE("the type of the rotary embedding is one of the known ones") {
-  const auto with = [](const std::string& type) { return complaint([&](RawFile& f) { f.set("/", "rope_type", type); }); };
+  const auto with = [](const std::string& type) {
+    return complaint([&](RawFile& f) { f.set("/", "rope_type", type); });
+  };
   CHECK(contains(with("defaulu"), "attribute 'rope_type' is 'defaulu'; it must be one of default, none, "));
   CHECK(with("yarn") == "");
   CHECK(with("other") == "");
@@ -159,9 +165,9 @@ TEST_CASE("names are UTF-8 text without control characters, for reader and write
   CHECK(contains(read("a\x7F"), "byte 1 is 0x7f"));
   CHECK(contains(write("a\tb", "x"), "the name of a group of /prompts has a control character"));
   CHECK(contains(write("all", "x"), "a prompt cannot be named 'all'"));
-  CHECK(
-      contains(complaint([](RawFile& f) { H5Lmove(f.id(), "/prompts/10", f.id(), "/prompts/all", H5P_DEFAULT, H5P_DEFAULT); }),
-               "a prompt cannot be named 'all'"));
+  CHECK(contains(
+      complaint([](RawFile& f) { H5Lmove(f.id(), "/prompts/10", f.id(), "/prompts/all", H5P_DEFAULT, H5P_DEFAULT); }),
+      "a prompt cannot be named 'all'"));
   const TempFolder folder;
   write_sample(folder / "a\nb.h5");
   CHECK(contains(message_of<Error>([&] { const Reader reader(folder / "a\nb.h5"); }), "has a control character"));
@@ -194,7 +200,8 @@ TEST_CASE("a trace that changes while it is open is refused") {
   };
   const std::string changed = "t.h5: the file was changed or replaced while it was read";
   CHECK(complaint_after([] {}) == "");
-  CHECK(contains(complaint_after([&] { std::fstream(path, std::ios::in | std::ios::out).seekp(4096) << 'x'; }), changed));
+  CHECK(
+      contains(complaint_after([&] { std::fstream(path, std::ios::in | std::ios::out).seekp(4096) << 'x'; }), changed));
   CHECK(contains(complaint_after([&] { write_sample(path); }), changed));
   CHECK(contains(complaint_after([&] { std::ofstream(path, std::ios::app) << "more"; }), changed));
   CHECK(contains(complaint_after([&] { std::filesystem::remove(path); }), changed));

@@ -43,7 +43,8 @@ class RawFile {
   }
 
   /// Replaces a dataset. With null `data` nothing is written, and HDF5 allocates no storage.
-  void replace(const char* path, hid_t type, std::vector<hsize_t> dims, const void* data, hid_t creation = H5P_DEFAULT) {
+  void replace(const char* path, hid_t type, std::vector<hsize_t> dims, const void* data,
+               hid_t creation = H5P_DEFAULT) {
     if (H5Lexists(id_, path, H5P_DEFAULT) > 0) remove(path);
     const hid_t space = space_of(dims);
     const hid_t dataset = H5Dcreate2(id_, path, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);

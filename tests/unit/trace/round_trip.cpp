@@ -143,7 +143,8 @@ TEST_CASE("sha256 is the digest of the bytes of the file") {
   const TempFolder folder;
   write_sample(folder / "a.h5");
   const std::string before = Reader(folder / "a.h5").sha256();
-  std::ofstream(folder / "a.h5", std::ios::binary | std::ios::app) << '\0';  // HDF5 allows bytes after the end of its data
+  std::ofstream(folder / "a.h5", std::ios::binary | std::ios::app)
+      << '\0';  // HDF5 allows bytes after the end of its data
 
   CHECK(before.size() == 64);
   CHECK(before.find_first_not_of("0123456789abcdef") == std::string::npos);
@@ -178,7 +179,8 @@ TEST_CASE("values that do not fit the element type are refused with their positi
       writer.write_rows(0, 0, Array::keys, 1, 0, slab);
     });
   };
-  CHECK(contains(write(Dtype::f16, 1e5F), "/prompts/0/layers/0/keys: head 1, row 1, column 1: 100000 does not fit f16"));
+  CHECK(
+      contains(write(Dtype::f16, 1e5F), "/prompts/0/layers/0/keys: head 1, row 1, column 1: 100000 does not fit f16"));
   CHECK(contains(write(Dtype::bf16, std::numeric_limits<float>::max()), "does not fit bf16"));
   CHECK(contains(write(Dtype::f32, std::numeric_limits<float>::quiet_NaN()), "is not finite"));
   CHECK(contains(write(Dtype::f16, -std::numeric_limits<float>::infinity()), "is not finite"));

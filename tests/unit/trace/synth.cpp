@@ -48,8 +48,8 @@ Drawn draw_head(const SynthOptions& options, Place place) {
 }
 
 /// Attention of query row `i` (causal) over the keys, in fp64.
-std::vector<double> attention(const std::vector<float>& keys, const std::vector<float>& queries, std::size_t i, std::size_t d,
-                              double scale) {
+std::vector<double> attention(const std::vector<float>& keys, const std::vector<float>& queries, std::size_t i,
+                              std::size_t d, double scale) {
   std::vector<double> weights(i + 1);
   for (std::size_t j = 0; j <= i; ++j) {
     double dot = 0;

@@ -25,7 +25,8 @@ struct ExactAttention {
   Ref<float> scores = {};         ///< [R, n] logits, -inf where masked; absent: not kept
 
   static constexpr auto fields(auto& op) {
-    return std::tie(op.queries, op.keys, op.values, op.first, op.last, op.scale, op.out, op.max, op.log_sum_exp, op.scores);
+    return std::tie(op.queries, op.keys, op.values, op.first, op.last, op.scale, op.out, op.max, op.log_sum_exp,
+                    op.scores);
   }
 };
 

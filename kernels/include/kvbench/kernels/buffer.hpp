@@ -25,7 +25,11 @@ class Buffer {
   /// Reading handle of a writable buffer.
   template <class U>
   requires(std::is_same_v<const U, T> && !std::is_same_v<U, T>) Buffer(const Buffer<U>& other)
-      : storage_(other.storage_), data_(other.data_), rows_(other.rows_), cols_(other.cols_), present_(other.present_) {}
+      : storage_(other.storage_),
+        data_(other.data_),
+        rows_(other.rows_),
+        cols_(other.cols_),
+        present_(other.present_) {}
 
   Index rows() const { return rows_; }
   Index cols() const { return cols_; }

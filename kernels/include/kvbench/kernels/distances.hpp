@@ -46,7 +46,9 @@ struct LeaderClusters {
   /// needs any representative within the radius instead of the nearest, which is much less work on the host.
   Ref<std::int32_t> labels = {};
 
-  static constexpr auto fields(auto& op) { return std::tie(op.points, op.radius, op.representatives, op.count, op.labels); }
+  static constexpr auto fields(auto& op) {
+    return std::tie(op.points, op.radius, op.representatives, op.count, op.labels);
+  }
 };
 
 /// 3 flops for each point, centre and dimension.
@@ -59,7 +61,8 @@ inline Cost cost(const KCenter<Buffer>& a) {
 }
 /// Upper estimate: every point against the full capacity.
 inline Cost cost(const LeaderClusters<Buffer>& a) {
-  return {3 * elements(a.points) * static_cast<double>(a.representatives.rows()), bytes(a.points, a.representatives, a.labels)};
+  return {3 * elements(a.points) * static_cast<double>(a.representatives.rows()),
+          bytes(a.points, a.representatives, a.labels)};
 }
 
 }  // namespace kvbench::kernels

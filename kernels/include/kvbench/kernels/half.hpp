@@ -31,7 +31,8 @@ inline std::uint16_t narrow_f16(float value) {
   const std::uint32_t bits = bits_of(value);
   const std::uint16_t sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u | (magnitude >> 13 & 0x3ffu));  // quiet NaN
+  if (magnitude > 0x7f800000u)
+    return static_cast<std::uint16_t>(sign | 0x7e00u | (magnitude >> 13 & 0x3ffu));  // quiet NaN
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // 65520 and above round to infinity
   if (magnitude < 0x38800000u) {  // below 2^-14: let the fp32 adder round at 2^-24, the spacing of the f16 subnormals
     return static_cast<std::uint16_t>(sign | (bits_of(float_from_bits(magnitude) + 0.5f) - bits_of(0.5f)));

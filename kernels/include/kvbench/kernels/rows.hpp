@@ -95,7 +95,9 @@ struct ReduceRows {
 inline Cost cost(const GatherRows<Buffer>& a) { return {0, bytes(a.ids) + 2 * bytes(a.out)}; }
 inline Cost cost(const SquaredNorms<Buffer>& a) { return {2 * elements(a.rows), bytes(a.rows, a.out)}; }
 inline Cost cost(const RotateRows<Buffer>& a) { return {3 * elements(a.rows), bytes(a.rows, a.offsets, a.out)}; }
-inline Cost cost(const ColumnSums<Buffer>& a) { return {3 * elements(a.scores), bytes(a.scores, a.log_sum_exp, a.out)}; }
+inline Cost cost(const ColumnSums<Buffer>& a) {
+  return {3 * elements(a.scores), bytes(a.scores, a.log_sum_exp, a.out)};
+}
 inline Cost cost(const SoftmaxRows<Buffer>& a) {
   return {4 * elements(a.scores), bytes(a.scores, a.log_sum_exp, a.out, a.norm)};
 }

@@ -44,14 +44,15 @@ struct BestMatch {
   Ref<const std::int32_t> last = {};   ///< [n, 1]; absent: c
   bool skip_self = false;              ///< candidate i is excluded for point i
   Index pairs = 0;                     ///< number of comparisons where ranges are given, for the declared cost; 0: all
-  Ref<const std::int32_t> moved = {};  ///< [c, 1] 0: candidate and bias are those of the call that wrote `best` and `state`
-  MatchState* state = nullptr;         ///< of Backend::make_match_state(); null: nothing is kept between calls
-  Ref<std::int32_t> best;              ///< [n, 1]; -1 where a point has no candidate. In and out with `moved`
-  Ref<float> score = {};               ///< [n, 1] of the best; -inf where there is none. Absent: not computed
+  Ref<const std::int32_t> moved =
+      {};                       ///< [c, 1] 0: candidate and bias are those of the call that wrote `best` and `state`
+  MatchState* state = nullptr;  ///< of Backend::make_match_state(); null: nothing is kept between calls
+  Ref<std::int32_t> best;       ///< [n, 1]; -1 where a point has no candidate. In and out with `moved`
+  Ref<float> score = {};        ///< [n, 1] of the best; -inf where there is none. Absent: not computed
 
   static constexpr auto fields(auto& op) {
-    return std::tie(op.points, op.candidates, op.bias, op.first, op.last, op.skip_self, op.pairs, op.moved, op.state, op.best,
-                    op.score);
+    return std::tie(op.points, op.candidates, op.bias, op.first, op.last, op.skip_self, op.pairs, op.moved, op.state,
+                    op.best, op.score);
   }
 };
 

@@ -22,7 +22,8 @@ class Uploaded {
  private:
   friend class Uploader;
   friend class Backend;
-  Uploaded(std::shared_ptr<void> storage, void* data, Index size) : storage_(std::move(storage)), data_(data), size_(size) {}
+  Uploaded(std::shared_ptr<void> storage, void* data, Index size)
+      : storage_(std::move(storage)), data_(data), size_(size) {}
 
   std::shared_ptr<void> storage_;
   void* data_ = nullptr;

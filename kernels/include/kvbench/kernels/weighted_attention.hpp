@@ -21,10 +21,11 @@ struct WeightedAttention {
   Ref<const std::int32_t> first;  ///< [m, 1] query i may use ids first[i] <= id < last[i]; other slots are skipped
   Ref<const std::int32_t> last;   ///< [m, 1]
   float scale = 1;
-  Ref<const float> keys;             ///< [n, d] the tokens' own keys
-  Ref<const float> values;           ///< [n, dv]
-  Ref<const float> scores = {};      ///< [R, n] logits of the tokens, scale included, kept by the exact pass; absent: computed
-  Ref<const std::int32_t> ids;       ///< [L, width] token of the slot, or the token whose position it has; -1: unused slot
+  Ref<const float> keys;    ///< [n, d] the tokens' own keys
+  Ref<const float> values;  ///< [n, dv]
+  Ref<const float> scores =
+      {};  ///< [R, n] logits of the tokens, scale included, kept by the exact pass; absent: computed
+  Ref<const std::int32_t> ids;  ///< [L, width] token of the slot, or the token whose position it has; -1: unused slot
   Ref<const float> weight_num = {};  ///< [L, width] wN; absent: 1
   Ref<const float> weight_den = {};  ///< [L, width] wD; absent: 1
   Ref<const float> own_keys = {};    ///< [L*width, d] keys in place of the tokens'; absent: the tokens'
@@ -39,8 +40,8 @@ struct WeightedAttention {
 
   static constexpr auto fields(auto& op) {
     return std::tie(op.queries, op.first, op.last, op.scale, op.keys, op.values, op.scores, op.ids, op.weight_num,
-                    op.weight_den, op.own_keys, op.own_values, op.per_head, op.per_query, op.group, op.max, op.den, op.num,
-                    op.logits);
+                    op.weight_den, op.own_keys, op.own_values, op.per_head, op.per_query, op.group, op.max, op.den,
+                    op.num, op.logits);
   }
 };
 
@@ -52,7 +53,8 @@ inline Cost cost(const WeightedAttention<Buffer>& a) {
   const double slots = static_cast<double>(a.queries.rows()) * static_cast<double>(a.ids.cols());
   const double entries = elements(a.ids) * static_cast<double>(d + dv) * sizeof(float);
   const double gathered = computed ? 0 : slots * sizeof(float);
-  const double tables = bytes(a.queries, a.ids, a.weight_num, a.weight_den, a.logits), state = 2 * bytes(a.max, a.den, a.num);
+  const double tables = bytes(a.queries, a.ids, a.weight_num, a.weight_den, a.logits),
+               state = 2 * bytes(a.max, a.den, a.num);
   return {slots * static_cast<double>(2 * d + 2 * dv + 4), tables + entries + gathered + state};
 }
 

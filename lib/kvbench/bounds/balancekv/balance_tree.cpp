@@ -36,12 +36,14 @@ TreeSketch library_tree(Backend& backend) {
     for (Index i = 0; i < sample.n; ++i) {
       tree.take(static_cast<TokenId>(i), static_cast<std::int32_t>(i), keys, values, draws);
     }
-    TreeOutcome outcome{
-        .weights = std::vector<double>(static_cast<std::size_t>(sample.n)), .fails = tree.fails(), .steps = tree.steps()};
+    TreeOutcome outcome{.weights = std::vector<double>(static_cast<std::size_t>(sample.n)),
+                        .fails = tree.fails(),
+                        .steps = tree.steps()};
     const auto levels = tree.tokens();
     for (std::size_t l = 0; l < levels.size(); ++l) {
       outcome.sizes.push_back(std::ssize(levels[l]));
-      for (const TokenId id : levels[l]) outcome.weights[static_cast<std::size_t>(id)] += std::ldexp(1.0, static_cast<int>(l));
+      for (const TokenId id : levels[l])
+        outcome.weights[static_cast<std::size_t>(id)] += std::ldexp(1.0, static_cast<int>(l));
     }
     return outcome;
   };

@@ -30,8 +30,10 @@ std::vector<double> ratios_to_random_signs(const WalkRuns& runs, std::span<const
 }  // namespace
 
 WalkSample walk_sample(const Subject& subject, Index n, bool with_values) {
-  WalkSample sample{
-      .n = std::min(n, subject.tokens()), .d = subject.d(), .dv = with_values ? subject.dv() : 0, .scale = subject.head.scale};
+  WalkSample sample{.n = std::min(n, subject.tokens()),
+                    .d = subject.d(),
+                    .dv = with_values ? subject.dv() : 0,
+                    .scale = subject.head.scale};
   sample.keys.assign(subject.keys.begin(), subject.keys.begin() + sample.n * sample.d);
   sample.values.assign(subject.values.begin(), subject.values.begin() + sample.n * sample.dv);
   sample.head = subject.head;
@@ -144,8 +146,8 @@ double weighted_norm(const QueryRows& query, std::span<const double> weights) {
   return std::sqrt(squared_norm(sum));
 }
 
-WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries, const WalkSettings& settings, Index seeds,
-                   const SignWalk& walk, const CheckContext& context) {
+WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries, const WalkSettings& settings,
+                   Index seeds, const SignWalk& walk, const CheckContext& context) {
   WalkRuns runs{.c = settings.constant.of(sample.n, settings.delta), .errors = {queries.size(), std::vector<double>{}}};
   const std::vector<std::int32_t> whole = {0, static_cast<std::int32_t>(sample.n)};
   for (Index seed = 0; seed < seeds; ++seed) {
@@ -162,12 +164,14 @@ WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries,
   return runs;
 }
 
-void add_vacuous(CheckContext& context, std::string part, const std::string& params, double needed, const std::string& unit) {
+void add_vacuous(CheckContext& context, std::string part, const std::string& params, double needed,
+                 const std::string& unit) {
   CheckRow& row = context.add(CheckKind::theorem, std::move(part));
   row.params = params;
   row.bound = row.literal = row.trivial = 1;
-  row.text = fmt::format("over the trivial bound; vacuous at every size that is run, and informative from {} on",
-                         needed < 1e100 ? fmt::format("{} = {:.2g}", unit, needed) : fmt::format("{} beyond 1e100", unit));
+  row.text =
+      fmt::format("over the trivial bound; vacuous at every size that is run, and informative from {} on",
+                  needed < 1e100 ? fmt::format("{} = {:.2g}", unit, needed) : fmt::format("{} beyond 1e100", unit));
 }
 
 Index affordable_walks(const WalkSample& sample, Index seeds) {
@@ -193,7 +197,8 @@ void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const st
   row.text = fmt::format("seeds with a step beyond c R^2, as {} of all {} steps are", runs.fails, runs.steps);
 }
 
-void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const QueryRows> queries, const std::string& params) {
+void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const QueryRows> queries,
+                   const std::string& params) {
   const std::vector<double> ratios = ratios_to_random_signs(runs, queries);
   CheckRow& row = context.add(CheckKind::data, "ratio to random signs");
   row.params = params;

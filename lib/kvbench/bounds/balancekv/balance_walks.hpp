@@ -85,11 +85,12 @@ struct WalkRuns {
   std::int64_t fails = 0, steps = 0;          ///< over all seeds
   std::int64_t larger_halves = 0, seeds = 0;  ///< larger_halves: seeds that keep more than n/2
 };
-WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries, const WalkSettings& settings, Index seeds,
-                   const SignWalk& walk, const CheckContext& context);
+WalkRuns run_walks(const WalkSample& sample, std::span<const QueryRows> queries, const WalkSettings& settings,
+                   Index seeds, const SignWalk& walk, const CheckContext& context);
 
 /// The part of a row of a literal bound that is vacuous at every size that is run.
-void add_vacuous(CheckContext& context, std::string part, const std::string& params, double needed, const std::string& unit);
+void add_vacuous(CheckContext& context, std::string part, const std::string& params, double needed,
+                 const std::string& unit);
 /// Seeds at which walks over n tokens of d + s numbers take about half a second; at least 10.
 Index affordable_walks(const WalkSample& sample, Index seeds);
 /// The errors of queries over the literal bound without its 30, for add_constant().
@@ -97,6 +98,7 @@ std::vector<BoundShape> shapes_of(std::span<const QueryTrials> trials);
 
 /// Rows that every check of a walk adds: the rate of FAIL, and the signed sums over those of random signs.
 void add_fail_row(CheckContext& context, const WalkRuns& runs, Index n, const std::string& params);
-void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const QueryRows> queries, const std::string& params);
+void add_ratio_row(CheckContext& context, const WalkRuns& runs, std::span<const QueryRows> queries,
+                   const std::string& params);
 
 }  // namespace kvbench

@@ -31,7 +31,9 @@ StreamPlan with_room(StreamPlan plan) {
   return plan;
 }
 
-StreamPlan stream_plan(const Subject& subject) { return with_room(of_prompt(subject, stream_tokens, appended_to_stream)); }
+StreamPlan stream_plan(const Subject& subject) {
+  return with_room(of_prompt(subject, stream_tokens, appended_to_stream));
+}
 
 StreamPlan budget_of_stream(const Subject& subject) {
   StreamPlan plan = stream_plan(subject);
@@ -109,7 +111,8 @@ void run_balancekv_algorithms(CheckContext& context) {
 }
 
 void run_balancekv_released(CheckContext& context) {
-  for (const RepoCase& item : repo_cases(with_tokens(context))) check_repo_case(context, item, library_repo(context.backend));
+  for (const RepoCase& item : repo_cases(with_tokens(context)))
+    check_repo_case(context, item, library_repo(context.backend));
 }
 
 }  // namespace
@@ -118,7 +121,8 @@ std::vector<BalanceCase> balance_cases(const Subject& subject) {
   const StreamPlan quarter = batch_plan(subject, 4), eighth = batch_plan(subject, 8), stream = stream_plan(subject);
   const StreamPlan empty = empty_start(subject), planned = budget_of_stream(subject);
   const Index whole = std::max<Index>(2, stream.prompt);
-  const BalanceSetup cut{.constant = "1", .stream = true, .rounds = 2, .t = 8, .eps = eps_that_cuts(subject, stream, 0.1)};
+  const BalanceSetup cut{
+      .constant = "1", .stream = true, .rounds = 2, .t = 8, .eps = eps_that_cuts(subject, stream, 0.1)};
   // Greedy signs need no draws, and one seed.
   return {
       {"batch, pairs, c of the paper", {.block = 64}, quarter},
@@ -137,7 +141,10 @@ std::vector<BalanceCase> balance_cases(const Subject& subject) {
       {"stream, halves, tight c, starts empty",
        {.constant = "tight", .delta = 0.5, .pairs = false, .stream = true, .rounds = 2, .t = 10},
        empty},
-      {"stream, halves, greedy", {.constant = "greedy", .pairs = false, .stream = true, .rounds = 2, .t = 7}, stream, 1},
+      {"stream, halves, greedy",
+       {.constant = "greedy", .pairs = false, .stream = true, .rounds = 2, .t = 7},
+       stream,
+       1},
       {"stream, halves, c = 1, norms of 2^i",
        {.constant = "1", .pairs = false, .stream = true, .rounds = 1, .t = 12},
        empty,
@@ -182,12 +189,13 @@ void check_repo_case(CheckContext& context, const RepoCase& item, const RepoUnde
 }
 
 Claim balancekv_algorithms() {
-  return {.id = "balancekv.algorithms",
-          .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
-          .statement = "the tokens and weights at every time of a stream are those of the algorithms, for the same draws",
-          .method = "balancekv",
-          .scope = Scope::head,
-          .run = run_balancekv_algorithms};
+  return {
+      .id = "balancekv.algorithms",
+      .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
+      .statement = "the tokens and weights at every time of a stream are those of the algorithms, for the same draws",
+      .method = "balancekv",
+      .scope = Scope::head,
+      .run = run_balancekv_algorithms};
 }
 
 Claim balancekv_released() {

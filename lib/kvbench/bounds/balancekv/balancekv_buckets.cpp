@@ -32,7 +32,8 @@ Subject with_equal_norms(const Subject& subject, Index n, Backend& backend) {
   }
   std::vector<float> keys(subject.keys.begin(),
                           subject.keys.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(n) * d));
-  return make_subject("equal norms", keys, values, subject.queries, subject.d(), subject.dv(), subject.head.scale, backend);
+  return make_subject("equal norms", keys, values, subject.queries, subject.d(), subject.dv(), subject.head.scale,
+                      backend);
 }
 
 void add_bucket_row(CheckContext& context, const char* part, Index needed, Index held) {
@@ -61,8 +62,8 @@ void run_bucket_count(CheckContext& context) {
   CheckRow& row = context.add(CheckKind::claim, "log2(n) buckets suffice");
   row.params = fmt::format("unit=head of a prompt;eps={}", bucket_eps);
   set_claim(row, contrast(differences), "log2(n) less the number of buckets");
-  row.text +=
-      fmt::format("; {} to {} buckets; the worst case is log2(2 n e^(a r^2) / eps), which grows with the keys", fewest, most);
+  row.text += fmt::format("; {} to {} buckets; the worst case is log2(2 n e^(a r^2) / eps), which grows with the keys",
+                          fewest, most);
 }
 
 }  // namespace
@@ -80,8 +81,8 @@ Index buckets_needed(const Subject& subject, Index n, double eps) {
     buckets.insert(static_cast<int>(std::ceil(exponent)));
   }
   // In logarithms: e^{-a r^2} underflows for long keys.
-  const double cut =
-      std::log2(eps / (2 * static_cast<double>(n))) - double{subject.head.scale} * r2 / std::log(2.0) + std::log2(largest);
+  const double cut = std::log2(eps / (2 * static_cast<double>(n))) - double{subject.head.scale} * r2 / std::log(2.0) +
+                     std::log2(largest);
   return std::ranges::count_if(buckets, [&](int i) { return i > cut; });
 }
 

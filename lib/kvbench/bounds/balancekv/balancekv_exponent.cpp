@@ -21,7 +21,8 @@ WalkSample rows_of(const WalkSample& sample, const std::vector<std::int32_t>& id
   WalkSample out{.n = std::ssize(ids), .d = sample.d, .dv = sample.dv, .scale = sample.scale, .head = sample.head};
   for (const std::int32_t id : ids) {
     out.keys.insert(out.keys.end(), sample.keys.begin() + id * sample.d, sample.keys.begin() + (id + 1) * sample.d);
-    out.values.insert(out.values.end(), sample.values.begin() + id * sample.dv, sample.values.begin() + (id + 1) * sample.dv);
+    out.values.insert(out.values.end(), sample.values.begin() + id * sample.dv,
+                      sample.values.begin() + (id + 1) * sample.dv);
   }
   return out;
 }
@@ -61,13 +62,14 @@ double slope_of_samples(Index rounds) {
 std::string describe(std::span<const double> slopes, const Interval& interval, double samples) {
   const bool as_samples = interval.lo <= -0.5 && samples <= interval.hi;
   const bool inverse = interval.lo <= flattest && steepest <= interval.hi && !as_samples;
-  return fmt::format("slope {:.3f}, 95 % [{:.3f}, {:.3f}] over {} seeds: {}; independent samples have {:.3f} at these rates",
-                     mean(slopes), interval.lo, interval.hi, slopes.size(),
-                     inverse              ? "like 1/memory"
-                     : as_samples         ? "like independent samples"
-                     : interval.lo > -0.5 ? "flatter than independent samples"
-                                          : "steeper than independent samples, flatter than 1/memory",
-                     samples);
+  return fmt::format(
+      "slope {:.3f}, 95 % [{:.3f}, {:.3f}] over {} seeds: {}; independent samples have {:.3f} at these rates",
+      mean(slopes), interval.lo, interval.hi, slopes.size(),
+      inverse              ? "like 1/memory"
+      : as_samples         ? "like independent samples"
+      : interval.lo > -0.5 ? "flatter than independent samples"
+                           : "steeper than independent samples, flatter than 1/memory",
+      samples);
 }
 
 /// One-sided p-value of "the slope is -0.8 or steeper".
@@ -82,7 +84,8 @@ void run_balancekv_exponent(CheckContext& context) {
   const ExponentSetup setup{.seed_offset = context.options.seed_offset};
   const WalkSample sample = walk_sample(*context.subject, setup.tokens, true);
   // Half = smaller changes the total weight at every round, half = exact does not. Greedy signs show the effect on the slope.
-  for (const auto& [constant, pairs] : {std::pair("paper", true), {"tight", true}, {"greedy", true}, {"greedy", false}}) {
+  for (const auto& [constant, pairs] :
+       {std::pair("paper", true), {"tight", true}, {"greedy", true}, {"greedy", false}}) {
     const std::string name = fmt::format("{};half={}", constant, pairs ? "exact" : "smaller");
     check_exponent(context, sample, evenly_spaced_rows(context.subject->queries, context.subject->d(), 4), setup, name,
                    library_blocks(constant, pairs, context.backend));
@@ -92,18 +95,21 @@ void run_balancekv_exponent(CheckContext& context) {
 }  // namespace
 
 BlockSigns library_blocks(const std::string& constant, bool pairs, Backend& backend) {
-  return [constant, pairs, &backend](const WalkSample& list, const std::vector<std::int32_t>& starts, std::uint32_t draw) {
-    const Draws draws(draw, "checks of balancekv, exponent", list.head);
-    WalkRows rows{.keys = backend.adopt(std::vector(list.keys), list.n, list.d), .starts = starts};
-    if (list.dv > 0) rows.values = backend.adopt(std::vector(list.values), list.n, list.dv);
-    for (Index i = 0; i < list.n; ++i) rows.uniforms.push_back(draws.uniform(i));
-    return softmax_balance(rows, {.constant = parse_walk_constant("c", constant), .pairs = pairs, .scale = list.scale}, backend)
-        .signs;
-  };
+  return
+      [constant, pairs, &backend](const WalkSample& list, const std::vector<std::int32_t>& starts, std::uint32_t draw) {
+        const Draws draws(draw, "checks of balancekv, exponent", list.head);
+        WalkRows rows{.keys = backend.adopt(std::vector(list.keys), list.n, list.d), .starts = starts};
+        if (list.dv > 0) rows.values = backend.adopt(std::vector(list.values), list.n, list.dv);
+        for (Index i = 0; i < list.n; ++i) rows.uniforms.push_back(draws.uniform(i));
+        return softmax_balance(
+                   rows, {.constant = parse_walk_constant("c", constant), .pairs = pairs, .scale = list.scale}, backend)
+            .signs;
+      };
 }
 
-std::vector<double> error_slopes(const WalkSample& sample, const std::vector<float>& queries, const ExponentSetup& setup,
-                                 bool growing, const BlockSigns& signs, const std::function<void()>& poll) {
+std::vector<double> error_slopes(const WalkSample& sample, const std::vector<float>& queries,
+                                 const ExponentSetup& setup, bool growing, const BlockSigns& signs,
+                                 const std::function<void()>& poll) {
   std::vector<QueryRows> asked = query_rows(sample, queries);
   std::erase_if(asked, [](const QueryRows& query) { return query.absolute == 0; });
   if (asked.empty()) throw Unavailable("all values are zero, or there are no queries");
@@ -115,7 +121,8 @@ std::vector<double> error_slopes(const WalkSample& sample, const std::vector<flo
     // The list starts at a random token, which is the only random number where signs are greedy.
     const double start = Draws(draw_seed, "checks of balancekv, start", sample.head).uniform(0);
     for (Index i = 0; i < sample.n; ++i) {
-      list.ids.push_back(static_cast<std::int32_t>((i + static_cast<Index>(start * static_cast<double>(sample.n))) % sample.n));
+      list.ids.push_back(
+          static_cast<std::int32_t>((i + static_cast<Index>(start * static_cast<double>(sample.n))) % sample.n));
     }
     std::vector<double> x, y;
     for (Index round = 0; round < setup.rounds && std::ssize(list.ids) >= 4; ++round) {
@@ -128,7 +135,8 @@ std::vector<double> error_slopes(const WalkSample& sample, const std::vector<flo
     if (x.size() >= 2) slopes.push_back(slope(x, y));
   }
   if (slopes.size() < 2)
-    throw Unavailable(fmt::format("{} tokens cannot be halved twice: they are too few, or all get the same sign", sample.n));
+    throw Unavailable(
+        fmt::format("{} tokens cannot be halved twice: they are too few, or all get the same sign", sample.n));
   return slopes;
 }
 
@@ -157,7 +165,8 @@ Claim balancekv_exponent() {
   return {.id = "balancekv.exponent",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1 and section 4",
           .statement =
-              "the error falls like 1 / memory where blocks grow with the list, and like 1 / sqrt(memory) where they are fixed",
+              "the error falls like 1 / memory where blocks grow with the list, and like 1 / sqrt(memory) where they "
+              "are fixed",
           .method = "balancekv",
           .run = run_balancekv_exponent};
 }

@@ -22,14 +22,15 @@ struct ExponentSetup {
 };
 
 /// Assigns signs to a list in blocks, for one round of one seed.
-using BlockSigns =
-    std::function<std::vector<std::int32_t>(const WalkSample&, const std::vector<std::int32_t>& starts, std::uint32_t draw)>;
+using BlockSigns = std::function<std::vector<std::int32_t>(const WalkSample&, const std::vector<std::int32_t>& starts,
+                                                           std::uint32_t draw)>;
 /// softmax_balance() with a constant ("greedy", "tight", ...), over tokens or over pairs of tokens.
 BlockSigns library_blocks(const std::string& constant, bool pairs, Backend& backend);
 
 /// Slope of ln(error) over ln(tokens kept) of each seed: mean over queries. growing: block = the list.
-std::vector<double> error_slopes(const WalkSample& sample, const std::vector<float>& queries, const ExponentSetup& setup,
-                                 bool growing, const BlockSigns& signs, const std::function<void()>& poll);
+std::vector<double> error_slopes(const WalkSample& sample, const std::vector<float>& queries,
+                                 const ExponentSetup& setup, bool growing, const BlockSigns& signs,
+                                 const std::function<void()>& poll);
 
 /// Rows of one constant, fixed and growing side by side.
 void check_exponent(CheckContext& context, const WalkSample& sample, const std::vector<float>& queries,

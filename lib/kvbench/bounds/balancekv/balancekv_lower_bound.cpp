@@ -13,8 +13,9 @@ namespace kvbench {
 namespace {
 
 constexpr Index index_tokens = 512, index_queries = 256, index_dim = 64;
-constexpr double most_lost = 1.0 / 3;  // INDEX asks for each bit with probability 2/3; guesses are right for half of them
-constexpr float index_scale = 0.5F;    // of logits: 32 at the token of a query, at most about 16 at others
+constexpr double most_lost =
+    1.0 / 3;                         // INDEX asks for each bit with probability 2/3; guesses are right for half of them
+constexpr float index_scale = 0.5F;  // of logits: 32 at the token of a query, at most about 16 at others
 
 bool keeps_fewer(const MethodInfo& method) {
   return method.kind == Kind::eviction || method.kind == Kind::sampling || method.kind == Kind::merging;
@@ -27,8 +28,8 @@ std::vector<double> answer_errors(const Subject& subject, const MethodInfo& meth
   const QueryBlock block = attending_block(subject, backend);
   const EntryTables tables = cache->entries(block);
   AttentionState state = empty_state(backend, subject.num_queries(), subject.dv());
-  attend(backend, {.keys = subject.head.keys, .values = subject.head.values, .scale = subject.head.scale}, block, tables,
-         state);
+  attend(backend, {.keys = subject.head.keys, .values = subject.head.values, .scale = subject.head.scale}, block,
+         tables, state);
   const std::vector<float> num = backend.read(state.num), den = backend.read(state.den);
   std::vector<double> errors;
   for (std::size_t q = 0; q < den.size(); ++q) {
@@ -70,11 +71,12 @@ Subject index_instance(Index n, Index queries, Backend& backend) {
     const auto key = keys.begin() + q * n / queries * index_dim;
     asked.insert(asked.end(), key, key + index_dim);
   }
-  return make_subject("synthetic:index", std::move(keys), std::move(values), std::move(asked), index_dim, 1, index_scale,
-                      backend);
+  return make_subject("synthetic:index", std::move(keys), std::move(values), std::move(asked), index_dim, 1,
+                      index_scale, backend);
 }
 
-void check_index_errors(CheckContext& context, const std::string& method, Index budget, std::span<const double> errors) {
+void check_index_errors(CheckContext& context, const std::string& method, Index budget,
+                        std::span<const double> errors) {
   const auto failed = std::ranges::count_if(errors, [](double error) { return !(error <= 0.5); });
   const auto trials = std::ssize(errors);
   CheckRow& row = context.add(CheckKind::claim, "more than a third of the bits is lost");
@@ -83,18 +85,18 @@ void check_index_errors(CheckContext& context, const std::string& method, Index 
   row.measured = static_cast<double>(failed) / static_cast<double>(trials);
   row.bound = most_lost;
   row.decide_between(binomial_tail(failed, trials, most_lost), binomial_tail(trials - failed, trials, 1 - most_lost));
-  row.text =
-      fmt::format("the answers to {} of {} queries, each along the key of one token, are off by more than 1/2", failed, trials);
+  row.text = fmt::format("the answers to {} of {} queries, each along the key of one token, are off by more than 1/2",
+                         failed, trials);
 }
 
 Claim balancekv_lower_bound() {
-  return {
-      .id = "balancekv.lower_bound",
-      .paper = "BalanceKV, arXiv 2502.07861v3, space lower bound by reduction from INDEX",
-      .statement = "on a stream of one bit per token every method that keeps few tokens loses more than a third of the bits",
-      .method = "balancekv",
-      .scope = Scope::once,
-      .run = run_balancekv_lower_bound};
+  return {.id = "balancekv.lower_bound",
+          .paper = "BalanceKV, arXiv 2502.07861v3, space lower bound by reduction from INDEX",
+          .statement =
+              "on a stream of one bit per token every method that keeps few tokens loses more than a third of the bits",
+          .method = "balancekv",
+          .scope = Scope::once,
+          .run = run_balancekv_lower_bound};
 }
 
 }  // namespace kvbench

@@ -12,8 +12,8 @@ namespace {
 
 constexpr Index rate_tokens = 512, rate_seeds = 24, rate_queries = 4;
 
-WeighTokens weigh_with(const Subject& subject, Index n, const std::string& name, const std::vector<Assignment>& settings,
-                       Backend& backend) {
+WeighTokens weigh_with(const Subject& subject, Index n, const std::string& name,
+                       const std::vector<Assignment>& settings, Backend& backend) {
   const MethodInfo& method = find_method(name);
   const MakeCache make = method.prepare_head(first_context(subject.head, n), method.bind(settings), backend);
   return [make, n, &backend](Index budget, std::uint32_t seed) {
@@ -77,8 +77,8 @@ void check_memory_rate(CheckContext& context, const WalkSample& sample, const st
   }
   add_rate(context, "slope of ln|z - Attn| over ln(numbers held)", fmt::format("n={};{}", sample.n, method),
            error_rate(sizes, errors), expected,
-           fmt::format("{:.0f} to {:.0f} numbers; samples without replacement are a little steeper than -1/2", sizes.back(),
-                       sizes.front()));
+           fmt::format("{:.0f} to {:.0f} numbers; samples without replacement are a little steeper than -1/2",
+                       sizes.back(), sizes.front()));
 }
 
 Claim balancekv_memory_rate() {

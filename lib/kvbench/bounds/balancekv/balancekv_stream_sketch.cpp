@@ -22,7 +22,8 @@ std::map<int, std::vector<Index>> norm_buckets(const WalkSample& sample) {
 
 double delta_of_calls(const WalkSample& sample, const Theorem31Setup& setup) {
   Index calls = total_calls(sample.n, setup.t, setup.levels);
-  for (const auto& [bucket, tokens] : norm_buckets(sample)) calls += total_calls(std::ssize(tokens), setup.t, setup.levels);
+  for (const auto& [bucket, tokens] : norm_buckets(sample))
+    calls += total_calls(std::ssize(tokens), setup.t, setup.levels);
   return setup.delta / (2 * static_cast<double>(std::max<Index>(1, calls)));
 }
 
@@ -44,13 +45,15 @@ MakeCache stream_method(const HeadPrompt& head, const Theorem31Setup& setup, dou
 
 double numbers_held(const Subject& subject, const Theorem31Setup& setup, double delta, Backend& backend) {
   double numbers = 0;
-  for (const FootprintArray& array : stream_method(subject.head, setup, delta, backend)(2 * subject.tokens(), 0)->footprint()) {
+  for (const FootprintArray& array :
+       stream_method(subject.head, setup, delta, backend)(2 * subject.tokens(), 0)->footprint()) {
     if (!array.meta) numbers += static_cast<double>(array.rows * array.cols);
   }
   return numbers;
 }
 
-StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend) {
+StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta,
+                            Backend& backend) {
   const MakeCache make = stream_method(first_context(subject.head, n), setup, delta, backend);
   return [make, n, &backend](std::uint32_t seed) {
     // t and T are given; the budget only has to be large enough for all tokens in both sums.

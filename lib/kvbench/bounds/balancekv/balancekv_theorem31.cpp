@@ -86,9 +86,10 @@ class Theorem31Check {
   }
 
   TreeSettings tree(double call_delta) const {
-    return {.t = setup_.t,
-            .levels = setup_.levels,
-            .walk = {.constant = {WalkConstant::Kind::tight}, .delta = call_delta, .pairs = true, .scale = sample_.scale}};
+    return {
+        .t = setup_.t,
+        .levels = setup_.levels,
+        .walk = {.constant = {WalkConstant::Kind::tight}, .delta = call_delta, .pairs = true, .scale = sample_.scale}};
   }
 
   void bound_sums() {
@@ -101,7 +102,8 @@ class Theorem31Check {
     for (const auto& [bucket, tokens] : norm_buckets(sample_)) {
       if (std::ldexp(1.0, bucket) <= cut) {
         for (std::size_t q = 0; q < queries_.size(); ++q) {
-          for (const Index i : tokens) dropped[q] += queries_[q].den.rows[static_cast<std::size_t>(i)] * value_norm(sample_, i);
+          for (const Index i : tokens)
+            dropped[q] += queries_[q].den.rows[static_cast<std::size_t>(i)] * value_norm(sample_, i);
         }
         continue;
       }
@@ -114,13 +116,14 @@ class Theorem31Check {
       const QueryRows& rows = queries_[q].den;
       const Radii keys{.key = radius_.key};
       queries_[q].b_num = rows.bound(std::sqrt(variance) * sub_gaussian_norm(sample_.dv, tail), keys) + dropped[q];
-      queries_[q].b_den = rows.bound(tree_spread_of_pairs(sample_.n, settings, false) * sub_gaussian_norm(1, tail), keys);
+      queries_[q].b_den =
+          rows.bound(tree_spread_of_pairs(sample_.n, settings, false) * sub_gaussian_norm(1, tail), keys);
     }
   }
 
   std::string params() const {
-    return fmt::format("n={};t={};T={};s={};a r^2={:.3g};buckets={}", sample_.n, setup_.t, setup_.levels, sample_.dv, key_,
-                       kept_buckets_);
+    return fmt::format("n={};t={};T={};s={};a r^2={:.3g};buckets={}", sample_.n, setup_.t, setup_.levels, sample_.dv,
+                       key_, kept_buckets_);
   }
 
   /// Errors over the right side of Eq. 2, that is, the eps that was reached.
@@ -134,14 +137,16 @@ class Theorem31Check {
     std::vector<double> medians;
     for (const QueryTrials& trial : trials) medians.push_back(quantile(trial.errors, 0.5));
     row.text = fmt::format(
-        "errors over |softmax| |V|_F; trivial: an output of 0; median over queries of the median error {:.3g}; of {} tokens, N "
+        "errors over |softmax| |V|_F; trivial: an output of 0; median over queries of the median error {:.3g}; of {} "
+        "tokens, N "
         "keeps "
         "{:.4g} and D {:.4g} on average",
         quantile(medians, 0.5), sample_.n, held_num_ / static_cast<double>(setup_.seeds),
         held_den_ / static_cast<double>(setup_.seeds));
     fill_worst_query(row, trials, setup_.delta);
     const double s = static_cast<double>(sample_.dv), n = static_cast<double>(sample_.n);
-    const double shape = std::pow(std::log(s * n), 2) * std::sqrt(s) * std::exp(2 * key_) / static_cast<double>(setup_.t);
+    const double shape =
+        std::pow(std::log(s * n), 2) * std::sqrt(s) * std::exp(2 * key_) / static_cast<double>(setup_.t);
     std::vector<BoundShape> shapes;
     for (const QueryTrials& trial : trials) shapes.push_back({.shape = shape, .errors = trial.errors});
     // 30 for O, and 3 for the rescaling of eps.
@@ -168,7 +173,8 @@ class Theorem31Check {
     row.measured = mean(ratios);
     row.measured_q99 = quantile(ratios, 0.99);
     row.text = fmt::format(
-        "logarithm of the factor that the step eps j e^(-a r^2) <= eps D of the proof loses: median {:.3g}, {:.3g} to {:.3g}",
+        "logarithm of the factor that the step eps j e^(-a r^2) <= eps D of the proof loses: median {:.3g}, {:.3g} to "
+        "{:.3g}",
         quantile(ratios, 0.5), *std::ranges::min_element(ratios), *std::ranges::max_element(ratios));
   }
 
@@ -200,7 +206,8 @@ class Theorem31Check {
     double needed = n;
     while (literal_ratio(needed) >= 1 && needed < 1e100) needed *= 1.1;
     row.text = fmt::format(
-        "numbers of all instances over those of the exact cache, at the proof's t for eps / 3; below 1 from n* = {} tokens on",
+        "numbers of all instances over those of the exact cache, at the proof's t for eps / 3; below 1 from n* = {} "
+        "tokens on",
         needed < 1e100 ? fmt::format("{:.2g}", needed) : "beyond 1e100");
   }
 
@@ -221,12 +228,13 @@ class Theorem31Check {
       const double granted = whole.granted(t, levels);
       row.params = fmt::format("eps={};n={};a r^2={:.3g}", setup_.eps, all.n, key_);
       row.bound = row.tight = 1;
-      row.text = fmt::format("no t below n grants eps: t = {} grants {:.3g}, and the bound is the exact cache", t, granted);
+      row.text =
+          fmt::format("no t below n grants eps: t = {} grants {:.3g}, and the bound is the exact cache", t, granted);
       return;
     }
     const double exact = static_cast<double>(all.n * (all.d + all.dv));
-    row.params =
-        fmt::format("eps={};n={};t*={};T={};a r^2={:.3g};buckets={}", setup_.eps, all.n, t, levels, key_, whole.kept_buckets_);
+    row.params = fmt::format("eps={};n={};t*={};T={};a r^2={:.3g};buckets={}", setup_.eps, all.n, t, levels, key_,
+                             whole.kept_buckets_);
     double numbers = static_cast<double>(std::min(all.n, t * (levels + 1)) * all.d);
     for (const auto& [bucket, tokens] : norm_buckets(all)) {
       numbers += static_cast<double>(std::min<Index>(std::ssize(tokens), t * (levels + 1)) * (all.d + all.dv));
@@ -236,7 +244,8 @@ class Theorem31Check {
     row.measured = numbers_held(subject, at, delta_of_calls(all, at), context_.backend) / exact;
     row.count_exceptions(row.measured > row.bound, 1);
     row.text =
-        "numbers over those of the exact cache; bound: t (T + 1) tokens of each instance; measured: what the method holds at "
+        "numbers over those of the exact cache; bound: t (T + 1) tokens of each instance; measured: what the method "
+        "holds at "
         "t*";
   }
 
@@ -272,7 +281,8 @@ Claim balancekv_theorem31() {
   return {
       .id = "balancekv.thm31",
       .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.1, Eq. 2 and Algorithm 1",
-      .statement = "the output of a stream is within eps |softmax| |V|_F of attention, in memory of order exp(2 a r^2) / eps",
+      .statement =
+          "the output of a stream is within eps |softmax| |V|_F of attention, in memory of order exp(2 a r^2) / eps",
       .method = "balancekv",
       .run = run_balancekv_theorem31};
 }

@@ -24,7 +24,8 @@ struct Theorem31Setup {
 /// The implementation under test.
 using StreamSketch = std::function<TokenWeights(std::uint32_t seed)>;
 /// `balancekv` on the first `n` tokens; `delta` is the failure probability of each call of the walk.
-StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta, Backend& backend);
+StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta,
+                            Backend& backend);
 
 /// The numbers of keys and values that `balancekv` holds at t and T after the whole stream, in the memory that its paper counts.
 double numbers_held(const Subject& subject, const Theorem31Setup& setup, double delta, Backend& backend);

@@ -20,7 +20,8 @@ class Theorem32Check {
     discrepancy(tight, "tight", &QueryTrials::tight);
     discrepancy(tight, "data", &QueryTrials::data);
     const std::vector<QueryTrials> fitted = trials(paper, &QueryTrials::literal);
-    add_constant(context_, params("paper", paper), shapes_of(fitted), setup_.delta, 30, "sqrt(s) ln(n s/delta) R |phi(q)|");
+    add_constant(context_, params("paper", paper), shapes_of(fitted), setup_.delta, 30,
+                 "sqrt(s) ln(n s/delta) R |phi(q)|");
     halves(tight);
     show(paper, "paper");
     show(tight, "tight");
@@ -31,7 +32,8 @@ class Theorem32Check {
   /// Of the literal bound to the trivial one, for the best query.
   double literal_ratio() const {
     double least = INFINITY;
-    for (const QueryTrials& trial : trials({.errors = {queries_.size(), std::vector<double>{}}}, &QueryTrials::literal)) {
+    for (const QueryTrials& trial :
+         trials({.errors = {queries_.size(), std::vector<double>{}}}, &QueryTrials::literal)) {
       least = std::min(least, trial.literal / trial.trivial);
     }
     return least;
@@ -40,12 +42,14 @@ class Theorem32Check {
  private:
   WalkRuns walks(const std::string& name, Index seeds) {
     // Half of delta is for FAIL, half for the tail of the bound.
-    const WalkSettings settings{.constant = parse_walk_constant("c", name), .delta = setup_.delta / 2, .scale = sample_.scale};
+    const WalkSettings settings{
+        .constant = parse_walk_constant("c", name), .delta = setup_.delta / 2, .scale = sample_.scale};
     return run_walks(sample_, queries_, settings, seeds, walk_, context_);
   }
 
   std::string params(const std::string& constant, const WalkRuns& runs) const {
-    std::string text = fmt::format("n={};s={};a|k|^2={:.3g};c={}", sample_.n, sample_.outputs(), radii(sample_).key, constant);
+    std::string text =
+        fmt::format("n={};s={};a|k|^2={:.3g};c={}", sample_.n, sample_.outputs(), radii(sample_).key, constant);
     if (runs.c > 0 && constant != fmt::format("{}", runs.c)) text += fmt::format("={:.4g}", runs.c);
     return text;
   }
@@ -74,7 +78,8 @@ class Theorem32Check {
   void discrepancy(const WalkRuns& runs, const std::string& tier, double QueryTrials::*decides) {
     CheckRow& row = context_.add(CheckKind::theorem, "discrepancy, " + tier + " constants");
     row.params = params(tier == "literal" ? "paper" : "tight", runs);
-    row.text = fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
+    row.text =
+        fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
     fill_worst_query(row, trials(runs, decides), setup_.delta);
   }
 
@@ -112,7 +117,8 @@ void check_theorem32(CheckContext& context, const WalkSample& sample, const std:
   Theorem32Check(context, sample, queries, setup, walk).run();
 }
 
-void check_theorem32_literal(CheckContext& context, const Subject& subject, const Theorem32Setup& setup, const SignWalk& walk) {
+void check_theorem32_literal(CheckContext& context, const Subject& subject, const Theorem32Setup& setup,
+                             const SignWalk& walk) {
   InformativeSize size;
   for (const bool with_values : {true, false}) {
     size = informative_size(std::min(subject.tokens(), longest_literal), [&](Index n) {
@@ -126,8 +132,8 @@ void check_theorem32_literal(CheckContext& context, const Subject& subject, cons
     Theorem32Check(context, sample, subject.queries, at, walk).run_literal();
     return;
   }
-  add_vacuous(context, "discrepancy, literal constants", fmt::format("v=1;n<={}", std::min(subject.tokens(), longest_literal)),
-              size.needed, "n*");
+  add_vacuous(context, "discrepancy, literal constants",
+              fmt::format("v=1;n<={}", std::min(subject.tokens(), longest_literal)), size.needed, "n*");
 }
 
 Claim balancekv_theorem32() {

@@ -24,7 +24,8 @@ void check_theorem32(CheckContext& context, const WalkSample& sample, const std:
 
 /// Adds the row of the literal bound at the smallest number of tokens of the subject where it is below the trivial bound, with the
 /// values of the head or with v = 1; or one row with the n* at which it would be.
-void check_theorem32_literal(CheckContext& context, const Subject& subject, const Theorem32Setup& setup, const SignWalk& walk);
+void check_theorem32_literal(CheckContext& context, const Subject& subject, const Theorem32Setup& setup,
+                             const SignWalk& walk);
 
 Claim balancekv_theorem32();
 

@@ -51,7 +51,8 @@ class Theorem33Check {
   /// Of the literal bound to the trivial one, for the best query.
   double literal_ratio() const {
     double least = INFINITY;
-    for (const QueryTrials& trial : trials({.errors = {queries_.size(), std::vector<double>{}}}, {}, &QueryTrials::literal)) {
+    for (const QueryTrials& trial :
+         trials({.errors = {queries_.size(), std::vector<double>{}}}, {}, &QueryTrials::literal)) {
       least = std::min(least, trial.literal / trial.trivial);
     }
     return least;
@@ -88,8 +89,8 @@ class Theorem33Check {
 
   /// What each call adds to <z, N> / |N|^2, N the exact sum. A tree with one level less has made the same calls but those of the
   /// last level, so the difference of the two, over the tokens of a call, is the call's own error.
-  std::vector<double> call_errors(const QueryRows& query, const std::vector<double>& before, const std::vector<double>& after,
-                                  Index tokens_of_call) const {
+  std::vector<double> call_errors(const QueryRows& query, const std::vector<double>& before,
+                                  const std::vector<double>& after, Index tokens_of_call) const {
     const std::vector<double> total = query.total();
     const double square = squared_norm(total);
     std::vector<double> errors(static_cast<std::size_t>(sample_.n / tokens_of_call));
@@ -103,8 +104,8 @@ class Theorem33Check {
   }
 
   std::string params(const std::string& constant) const {
-    return fmt::format("{};n={};t={};T={};s={};a r^2={:.3g};c={}", sample_.dv == 0 ? "v=1" : "values", sample_.n, setup_.t,
-                       setup_.levels, sample_.outputs(), key_, constant);
+    return fmt::format("{};n={};t={};T={};s={};a r^2={:.3g};c={}", sample_.dv == 0 ? "v=1" : "values", sample_.n,
+                       setup_.t, setup_.levels, sample_.outputs(), key_, constant);
   }
 
   std::vector<QueryTrials> trials(const TreeRuns& runs, const TreeBound& bound, double QueryTrials::*decides) const {
@@ -129,8 +130,9 @@ class Theorem33Check {
                  double QueryTrials::*decides) {
     CheckRow& row = context_.add(CheckKind::theorem, part);
     row.params = params(constant);
-    row.text = fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL; {:.4g} of {} tokens kept",
-                           runs.failed, runs.seeds, runs.held, sample_.n);
+    row.text =
+        fmt::format("trivial bound: the sum of all lengths; {} of {} seeds with a FAIL; {:.4g} of {} tokens kept",
+                    runs.failed, runs.seeds, runs.held, sample_.n);
     fill_worst_query(row, trials(runs, bound, decides), setup_.delta);
   }
 
@@ -161,9 +163,9 @@ class Theorem33Check {
       row.measured = 1 + std::accumulate(of_query.begin(), of_query.end(), 0.0) / static_cast<double>(setup_.seeds);
     }
     row.p_value = std::min(1.0, smallest * static_cast<double>(queries_.size()));
-    row.text =
-        fmt::format("mean of <z, N> / |N|^2 with the exact sum N; the errors of the calls are symmetric; worst of {} queries",
-                    queries_.size());
+    row.text = fmt::format(
+        "mean of <z, N> / |N|^2 with the exact sum N; the errors of the calls are symmetric; worst of {} queries",
+        queries_.size());
   }
 
   void memory_row(const TreeRuns& runs) {

@@ -34,7 +34,8 @@ void add_discrepancy(CheckContext& context, const PlainVectors& vectors, const W
                      double QueryTrials::*decides, const std::string& params) {
   CheckRow& row = context.add(CheckKind::theorem, "discrepancy, " + tier + " constants");
   row.params = params;
-  row.text = fmt::format("trivial bound: the sum of all |<u_i, u>|; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
+  row.text =
+      fmt::format("trivial bound: the sum of all |<u_i, u>|; {} of {} seeds with a FAIL", runs.failed, runs.seeds);
   fill_worst_query(row, trials_of(context, vectors, runs, decides), context.options.delta);
 }
 
@@ -92,12 +93,14 @@ PlainVectors plain_vectors(const std::vector<float>& vectors, const std::vector<
 void check_theorem34(CheckContext& context, const PlainVectors& vectors, Index seeds, const SignWalk& walk) {
   if (vectors.sample.n == 0) throw Unavailable("there are no vectors to balance");
   for (const std::string constant : {"paper", "tight"}) {
-    const WalkSettings settings{.constant = parse_walk_constant("c", constant), .delta = context.options.delta / 2, .scale = 1};
+    const WalkSettings settings{
+        .constant = parse_walk_constant("c", constant), .delta = context.options.delta / 2, .scale = 1};
     const WalkRuns runs = run_walks(vectors.sample, vectors.queries, settings, seeds, walk, context);
-    const std::string params = fmt::format("n={};d={};c={}={:.4g}", vectors.sample.n, vectors.sample.dv, constant, runs.c);
+    const std::string params =
+        fmt::format("n={};d={};c={}={:.4g}", vectors.sample.n, vectors.sample.dv, constant, runs.c);
     if (constant == "paper") {
-      add_constant(context, params, shapes_of(trials_of(context, vectors, runs, &QueryTrials::literal)), context.options.delta,
-                   30, "ln(n/delta) max|u_i| |u|");
+      add_constant(context, params, shapes_of(trials_of(context, vectors, runs, &QueryTrials::literal)),
+                   context.options.delta, 30, "ln(n/delta) max|u_i| |u|");
     } else {
       add_discrepancy(context, vectors, runs, "tight", &QueryTrials::tight, params);
       add_discrepancy(context, vectors, runs, "data", &QueryTrials::data, params);
@@ -124,10 +127,12 @@ void check_theorem34_literal(CheckContext& context, Index tokens, const std::fun
     return;
   }
   const PlainVectors vectors = vectors_of(size.n);
-  const WalkRuns runs = run_walks(vectors.sample, vectors.queries,
-                                  {.constant = {WalkConstant::Kind::paper}, .delta = context.options.delta / 2, .scale = 1},
-                                  affordable_walks(vectors.sample, context.options.seeds), walk, context);
-  add_discrepancy(context, vectors, runs, "literal", &QueryTrials::literal, fmt::format("n={};c=paper={:.4g}", size.n, runs.c));
+  const WalkRuns runs =
+      run_walks(vectors.sample, vectors.queries,
+                {.constant = {WalkConstant::Kind::paper}, .delta = context.options.delta / 2, .scale = 1},
+                affordable_walks(vectors.sample, context.options.seeds), walk, context);
+  add_discrepancy(context, vectors, runs, "literal", &QueryTrials::literal,
+                  fmt::format("n={};c=paper={:.4g}", size.n, runs.c));
 }
 
 void check_theorem34_rate(CheckContext& context, Index tokens, const std::function<PlainVectors(Index)>& vectors_of,
@@ -137,7 +142,8 @@ void check_theorem34_rate(CheckContext& context, Index tokens, const std::functi
     std::vector<std::vector<double>> errors;
     for (Index n = 64; n <= std::min<Index>(tokens, 4096); n *= 2) {
       const PlainVectors vectors = vectors_of(n);
-      const WalkSettings settings{.constant = parse_walk_constant("c", constant), .delta = context.options.delta, .scale = 1};
+      const WalkSettings settings{
+          .constant = parse_walk_constant("c", constant), .delta = context.options.delta, .scale = 1};
       const WalkRuns runs = run_walks(vectors.sample, vectors.queries, settings, 16, walk, context);
       lengths.push_back(static_cast<double>(n));
       errors.push_back(root_mean_squares(runs));

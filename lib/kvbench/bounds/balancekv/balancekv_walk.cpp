@@ -45,7 +45,8 @@ WalkSample with_short_keys(WalkSample sample, double largest) {
   return sample;
 }
 
-StepLaw step_law(const WalkSample& sample, double c, Index seeds, const SignWalk& walk, const std::function<void()>& poll) {
+StepLaw step_law(const WalkSample& sample, double c, Index seeds, const SignWalk& walk,
+                 const std::function<void()>& poll) {
   const std::vector<double> gram = relative_gram(sample);
   const WalkSettings settings{.constant = {WalkConstant::Kind::number, c}, .scale = sample.scale};
   StepLaw law;
@@ -140,7 +141,8 @@ void check_walk(CheckContext& context, const WalkSample& sample, const SignWalk&
   const SignWalk from_offset = [&](const WalkSample& s, const WalkSettings& settings, std::uint32_t seed) {
     return walk(s, settings, context.seed(seed));
   };
-  add_step_rows(context, step_law(sample, walk_constant, context.options.seeds, from_offset, [&] { context.poll(); }), params);
+  add_step_rows(context, step_law(sample, walk_constant, context.options.seeds, from_offset, [&] { context.poll(); }),
+                params);
 }
 
 Claim balancekv_walk() {

@@ -25,7 +25,8 @@ struct StepLaw {
   std::int64_t steps = 0;
   double mean_bias = 0;  ///< mean |p - 1/2|
 };
-StepLaw step_law(const WalkSample& sample, double c, Index seeds, const SignWalk& walk, const std::function<void()>& poll);
+StepLaw step_law(const WalkSample& sample, double c, Index seeds, const SignWalk& walk,
+                 const std::function<void()>& poll);
 
 /// The pivot of a symmetric matrix [n, n] that is negative beyond rounding, or 0 where there is none (LDL^T, largest pivot first).
 double negative_pivot(std::vector<double> matrix, Index n);

@@ -20,13 +20,15 @@ struct UniformCase {
 /// Streams of a part of the budget, of a whole prompt, of one token, and without a prompt.
 std::vector<UniformCase> uniform_cases(const Subject& subject) {
   if (subject.tokens() == 0) throw Unavailable("the subject has no tokens");
-  const Index n = std::min(subject.tokens(), most_sampled), appended = std::min(uniform_decoded, n - 1), prompt = n - appended;
+  const Index n = std::min(subject.tokens(), most_sampled), appended = std::min(uniform_decoded, n - 1),
+              prompt = n - appended;
   const auto plan = [&](Index budget, std::uint32_t seed) {
     return StreamPlan{.prompt = prompt, .appended = appended, .budget = std::max<Index>(1, budget), .seed = seed};
   };
   return {{.part = "a quarter of the prompt", .plan = plan(prompt / 4, 0)},
           {.part = "a quarter of the prompt", .plan = plan(prompt / 4, 1)},
-          {.part = "a fifth of an odd prompt", .plan = {std::max<Index>(1, prompt - 1) | 1, 0, std::max<Index>(1, n / 5), 2}},
+          {.part = "a fifth of an odd prompt",
+           .plan = {std::max<Index>(1, prompt - 1) | 1, 0, std::max<Index>(1, n / 5), 2}},
           {.part = "one token", .plan = plan(1, 3)},
           {.part = "all but one token", .plan = plan(prompt - 1, 4)},
           {.part = "the whole prompt", .plan = plan(prompt, 5)},
@@ -80,13 +82,13 @@ void check_uniform_repo(CheckContext& context, const UniformRepoStream& stream) 
 }
 
 Claim uniform_samples() {
-  return {
-      .id = "uniform.samples",
-      .paper = "BalanceKV, arXiv 2502.07861, baseline of Fig. 2",
-      .statement = "at every time of a stream the baselines hold the tokens and weights of their rules, from the same draws",
-      .method = "uniform",
-      .scope = Scope::head,
-      .run = run_uniform_samples};
+  return {.id = "uniform.samples",
+          .paper = "BalanceKV, arXiv 2502.07861, baseline of Fig. 2",
+          .statement =
+              "at every time of a stream the baselines hold the tokens and weights of their rules, from the same draws",
+          .method = "uniform",
+          .scope = Scope::head,
+          .run = run_uniform_samples};
 }
 
 }  // namespace kvbench

@@ -41,7 +41,8 @@ void check_chelsea_algorithm(CheckContext& context, const ChelseaUnderTest& chel
                           .appended = appended,
                           .budget = std::max<Index>(1, (c.stream ? appended : n) / c.share)};
     const auto observed = observe_stream(subject, plan, chelsea(c.settings), context.backend);
-    add_oracle_row(context, c.name, plan.text() + ";" + c.settings.text(), observed, chelsea_oracle(subject, plan, c.settings));
+    add_oracle_row(context, c.name, plan.text() + ";" + c.settings.text(), observed,
+                   chelsea_oracle(subject, plan, c.settings));
   }
 }
 
@@ -49,7 +50,8 @@ Claim chelsea_algorithm() {
   return {
       .id = "chelsea.algorithm",
       .paper = "Chelsea, arXiv 2506.11418, Algorithm 1 and sections 5.1 to 5.3",
-      .statement = "the clusters, degrees, keys and values are those that the algorithm describes, at every time of a stream",
+      .statement =
+          "the clusters, degrees, keys and values are those that the algorithm describes, at every time of a stream",
       .method = "chelsea",
       .scope = Scope::head,
       .run = [](CheckContext& context) { check_chelsea_algorithm(context, registered_chelsea()); }};

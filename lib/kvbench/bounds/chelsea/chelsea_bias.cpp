@@ -94,8 +94,8 @@ BiasCount count_bias(const MassProblem& problem, const MassEntries& entries) {
   return count;
 }
 
-MassEntries mass_entries(const MassProblem& problem, const Subject& subject, Index budget, const MethodUnderTest& method,
-                         Backend& backend) {
+MassEntries mass_entries(const MassProblem& problem, const Subject& subject, Index budget,
+                         const MethodUnderTest& method, Backend& backend) {
   const auto d = static_cast<std::size_t>(problem.d), columns = problem.queries.size();
   HeadPrompt head = subject.head;
   head.values = backend.adopt(std::vector(problem.values), problem.n, static_cast<Index>(columns));
@@ -109,7 +109,8 @@ MassEntries mass_entries(const MassProblem& problem, const Subject& subject, Ind
       if (ids[e] < 0) continue;
       const auto token = static_cast<std::size_t>(ids[e]);
       const float* const key = own_keys.empty() ? problem.keys.data() + token * d : own_keys.data() + e * d;
-      const float* const value = own_values.empty() ? problem.values.data() + token * columns : own_values.data() + e * columns;
+      const float* const value =
+          own_values.empty() ? problem.values.data() + token * columns : own_values.data() + e * columns;
       entries.degrees.push_back(degrees.empty() ? 1.0 : double{degrees[e]});
       entries.keys.emplace_back(key, key + d);
       entries.values.emplace_back(value, value + columns);
@@ -129,24 +130,25 @@ void check_chelsea_bias(CheckContext& context, const MethodUnderTest& method) {
     row.count_exceptions(count.broken_sums + count.broken_entries, count.sums + count.entries);
     row.params = fmt::format("queries={};merged={}", problem.queries.size(), count.merged);
     row.text = fmt::format(
-        "{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries with more than the mass of their tokens",
+        "{} of {} sums not conserved (largest relative error {:.1g}), {} of {} entries with more than the mass of "
+        "their tokens",
         count.broken_sums, count.sums, count.worst_sum, count.broken_entries, count.entries);
     CheckRow& bias = context.add(CheckKind::data, fmt::format("bias of ln Z, B=n/{}", share));
     bias.measured = count.log_ratio;
-    bias.text = fmt::format("ln(Z_hat / Z) over the queries: mean {:.3g}, smallest {:.3g}; {} merged entries", count.log_ratio,
-                            count.lowest, count.merged);
+    bias.text = fmt::format("ln(Z_hat / Z) over the queries: mean {:.3g}, smallest {:.3g}; {} merged entries",
+                            count.log_ratio, count.lowest, count.merged);
   }
 }
 
 Claim chelsea_bias() {
-  return {
-      .id = "chelsea.bias",
-      .paper = "Chelsea, arXiv 2506.11418, Eq. 2; the inequality is Jensen's",
-      .statement =
-          "merged entries never have more attention mass than their tokens, and conserve the number and the sum of the keys",
-      .method = "chelsea",
-      .scope = Scope::head,
-      .run = [](CheckContext& context) { check_chelsea_bias(context, registered_method("chelsea")); }};
+  return {.id = "chelsea.bias",
+          .paper = "Chelsea, arXiv 2506.11418, Eq. 2; the inequality is Jensen's",
+          .statement =
+              "merged entries never have more attention mass than their tokens, and conserve the number and the sum of "
+              "the keys",
+          .method = "chelsea",
+          .scope = Scope::head,
+          .run = [](CheckContext& context) { check_chelsea_bias(context, registered_method("chelsea")); }};
 }
 
 }  // namespace kvbench

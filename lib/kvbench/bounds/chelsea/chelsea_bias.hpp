@@ -44,8 +44,8 @@ struct BiasCount {
 BiasCount count_bias(const MassProblem& problem, const MassEntries& entries);
 
 /// The entries that the method keeps for these keys and values.
-MassEntries mass_entries(const MassProblem& problem, const Subject& subject, Index budget, const MethodUnderTest& method,
-                         Backend& backend);
+MassEntries mass_entries(const MassProblem& problem, const Subject& subject, Index budget,
+                         const MethodUnderTest& method, Backend& backend);
 
 void check_chelsea_bias(CheckContext& context, const MethodUnderTest& method);
 

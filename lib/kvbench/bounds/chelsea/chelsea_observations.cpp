@@ -67,8 +67,8 @@ void add_rows(CheckContext& context, const Subject* subject, const LagCurves& cu
   for (const bool octave : {true, false}) {
     const ShapeTest test = test_shape(octave ? coarse : fine);
     const std::string who = subject != nullptr ? "" : "mean over heads: ";
-    CheckRow& row = context.add(
-        CheckKind::claim, who + (octave ? "octaves of distance (the trend)" : "every distance (what Theorem 6.1 assumes)"));
+    CheckRow& row = context.add(CheckKind::claim, who + (octave ? "octaves of distance (the trend)"
+                                                                : "every distance (what Theorem 6.1 assumes)"));
     if (subject != nullptr) {
       row.prompt = subject->prompt;
       row.layer = subject->head.layer.value;
@@ -79,7 +79,8 @@ void add_rows(CheckContext& context, const Subject* subject, const LagCurves& cu
     row.units = std::ssize(curves);
     row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block_tokens);
     row.text = fmt::format(
-        "{} of {} inequalities have a negative mean, {} an interval below 0 (95 %), smallest mean {:.2g}; s(1) = {:.3f}, "
+        "{} of {} inequalities have a negative mean, {} an interval below 0 (95 %), smallest mean {:.2g}; s(1) = "
+        "{:.3f}, "
         "s({}) = {:.3f}; {}; this holds for one text of one model only",
         test.broken, test.tested, test.broken_surely, test.worst, curve.front(), curve.size(), curve.back(),
         convex ? fmt::format("largest distance from a convex curve {:.1f} % of the range", 100 * convex_gap(curve))

@@ -44,7 +44,8 @@ std::vector<HeadLinks> all_links(const CheckContext& context, std::size_t prompt
     const Subject subject = source.load(context.backend);
     if (subject.prompt == trace.prompts[prompt].id) heads.push_back(head_links(subject, context.backend));
   }
-  if (heads.size() < 2) throw Unavailable("the trace has a single kv head, so that there is no other to compare it with");
+  if (heads.size() < 2)
+    throw Unavailable("the trace has a single kv head, so that there is no other to compare it with");
   return heads;
 }
 
@@ -53,7 +54,8 @@ std::string name_of(const HeadLinks& head) { return fmt::format("layer {} head {
 /// A head's blocks from `begin` to `end`, as if they were its whole text.
 HeadLinks part_of(HeadLinks head, std::size_t begin, std::size_t end) {
   auto& blocks = head.unlinked_by_block;
-  blocks = std::vector(blocks.begin() + static_cast<std::ptrdiff_t>(begin), blocks.begin() + static_cast<std::ptrdiff_t>(end));
+  blocks = std::vector(blocks.begin() + static_cast<std::ptrdiff_t>(begin),
+                       blocks.begin() + static_cast<std::ptrdiff_t>(end));
   if (!blocks.empty()) head.unlinked = mean(blocks);
   return head;
 }
@@ -79,7 +81,8 @@ void compare_texts(CheckContext& context, const std::vector<HeadLinks>& heads) {
   row.params = two ? fmt::format("texts={},{}", prompts[0].name, prompts[1].name) : "texts=the halves of one";
   set_claim(row, contrast(excess_by_block(second, worst)),
             name_of(first[worst]) + ": unlinked share in the other text less that of the other heads");
-  const auto rank = std::ranges::count_if(second, [&](const HeadLinks& h) { return h.unlinked > second[worst].unlinked; }) + 1;
+  const auto rank =
+      std::ranges::count_if(second, [&](const HeadLinks& h) { return h.unlinked > second[worst].unlinked; }) + 1;
   row.text += fmt::format("; by share it is number {} of {} heads there", rank, second.size());
 }
 
@@ -92,13 +95,14 @@ double half_mean(const HeadLinks& head, std::size_t parity) {
 void run_chelsea_observation3(CheckContext& context) {
   const std::vector<HeadLinks> heads = all_links(context);
   const std::size_t worst = worst_in_half(heads, 0);
-  CheckRow& row = context.add(CheckKind::claim, "the worst-linked head of one half of the text is so in the other half");
+  CheckRow& row =
+      context.add(CheckKind::claim, "the worst-linked head of one half of the text is so in the other half");
   set_claim(row, contrast(against_others(heads, worst, 0)),
             name_of(heads[worst]) + ": unlinked share less that of the other heads");
   std::vector<double> shares;
   for (const HeadLinks& head : heads) shares.push_back(head.unlinked);
-  row.text += fmt::format("; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}", heads.size(), quantile(shares, 0),
-                          quantile(shares, 1), quantile(shares, 0.5));
+  row.text += fmt::format("; over {} heads the share is {:.3f} to {:.3f}, median {:.3f}", heads.size(),
+                          quantile(shares, 0), quantile(shares, 1), quantile(shares, 0.5));
   compare_texts(context, heads);
   for (const HeadLinks& head : heads) {
     CheckRow& one = context.add(CheckKind::data, "unlinked share of A tokens at cosine 0.8");
@@ -124,7 +128,8 @@ PairedReplay replay_both(const CheckContext& context, Index heads, Index full, d
   request.prompts = {prompt.id};
   const Index context_tokens = make_plan(context.reader->info(), request).prompts.front().context;
   const auto budget = static_cast<Index>(share * static_cast<double>(context_tokens));
-  request.budgets = {Budget::tokens(budget), Budget::tokens(budget_beside_outliers(budget, heads, full, context_tokens))};
+  request.budgets = {Budget::tokens(budget),
+                     Budget::tokens(budget_beside_outliers(budget, heads, full, context_tokens))};
   return {context, request};
 }
 
@@ -149,8 +154,10 @@ void run_chelsea_outlier_heads(CheckContext& context) {
   CheckRow& row = context.add(CheckKind::claim, "error with all heads merged less that with outliers whole");
   row.params = sizes;
   set_claim(row, contrast(gain), "difference of rel_err at equal total budgets");
-  row.text += "; Table 11 reports scores of tasks, which a trace does not contain; 4 % of so few heads is rounded up to one";
-  CheckRow& target = context.add(CheckKind::claim, "outliers have a larger error than the other heads at the same budget");
+  row.text +=
+      "; Table 11 reports scores of tasks, which a trace does not contain; 4 % of so few heads is rounded up to one";
+  CheckRow& target =
+      context.add(CheckKind::claim, "outliers have a larger error than the other heads at the same budget");
   target.params = sizes;
   set_claim(target, contrast(excess), "rel_err of the outliers less the mean of the others");
   target.text += "; these are errors of the output of single layers, which need not change the answer of the model";
@@ -184,20 +191,21 @@ std::vector<double> against_others(const std::vector<HeadLinks>& heads, std::siz
 }
 
 Claim chelsea_observation3() {
-  return {
-      .id = "chelsea.obs3",
-      .paper = "Chelsea, arXiv 2506.11418, observation 3, section 5.4 and appendix B",
-      .statement = "heads differ in how well their tokens can be merged, and the same heads are worst elsewhere in the text",
-      .method = "chelsea",
-      .scope = Scope::trace,
-      .run = run_chelsea_observation3};
+  return {.id = "chelsea.obs3",
+          .paper = "Chelsea, arXiv 2506.11418, observation 3, section 5.4 and appendix B",
+          .statement =
+              "heads differ in how well their tokens can be merged, and the same heads are worst elsewhere in the text",
+          .method = "chelsea",
+          .scope = Scope::trace,
+          .run = run_chelsea_observation3};
 }
 
 Claim chelsea_outlier_heads() {
   return {.id = "chelsea.outliers",
           .paper = "Chelsea, arXiv 2506.11418, section 5.4, appendix C.2 and Table 11",
           .statement =
-              "keeping the 4 % worst-linked heads whole, at the expense of the others, lowers the error at 20 % of the cache",
+              "keeping the 4 % worst-linked heads whole, at the expense of the others, lowers the error at 20 % of the "
+              "cache",
           .method = "chelsea",
           .scope = Scope::trace,
           .run = run_chelsea_outlier_heads};

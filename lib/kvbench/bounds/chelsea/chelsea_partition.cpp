@@ -129,7 +129,8 @@ Kept kept_by_random(const Cosines& cosines, std::uint32_t draws) {
 Claim chelsea_partition() {
   return {.id = "chelsea.partition",
           .paper = "Chelsea, arXiv 2506.11418, section 5.2 and Theorem 6.1",
-          .statement = "alternating sides of a chunk keep more similarity of the keys between them than halves or random sides",
+          .statement =
+              "alternating sides of a chunk keep more similarity of the keys between them than halves or random sides",
           .method = "chelsea",
           .scope = Scope::trace,
           .run = run_chelsea_partition};

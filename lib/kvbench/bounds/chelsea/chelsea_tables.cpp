@@ -25,12 +25,13 @@ PairedReplay replay_at_20_percent(const CheckContext& context, std::vector<Metho
 }
 
 /// A row that `allowed` times the error of method `other` exceeds that of method `better`.
-void add_error_row(CheckContext& context, const PairedReplay& replay, std::size_t better, std::size_t other, double allowed,
-                   const std::string& part, const std::string& remark) {
+void add_error_row(CheckContext& context, const PairedReplay& replay, std::size_t better, std::size_t other,
+                   double allowed, const std::string& part, const std::string& remark) {
   CheckRow& row = context.add(CheckKind::claim, part);
   row.params = "B=20%;" + replay.text();
   try {
-    const std::vector<double> small = replay.units(better, 0, Metric::rel_err), large = replay.units(other, 0, Metric::rel_err);
+    const std::vector<double> small = replay.units(better, 0, Metric::rel_err),
+                              large = replay.units(other, 0, Metric::rel_err);
     std::vector<double> differences;
     for (std::size_t u = 0; u < small.size(); ++u) differences.push_back(allowed * large[u] - small[u]);
     set_claim(row, contrast(differences), "difference of rel_err");
@@ -57,10 +58,12 @@ void run_chelsea_table1(CheckContext& context) {
 }
 
 void run_chelsea_table2(CheckContext& context) {
-  const Index window = std::clamp<Index>(replayed_tokens(context) / 10, 1, 100);  // half of the budget, at most C.1's 100
+  const Index window =
+      std::clamp<Index>(replayed_tokens(context) / 10, 1, 100);  // half of the budget, at most C.1's 100
   const PairedReplay replay = replay_at_20_percent(
-      context, {method_choice("chelsea"), method_choice("sink", {{"sinks", "4"}}),
-                method_choice("snapkv", {{"window", fmt::to_string(window)}, {"per", "query_head"}}), method_choice("cam")});
+      context,
+      {method_choice("chelsea"), method_choice("sink", {{"sinks", "4"}}),
+       method_choice("snapkv", {{"window", fmt::to_string(window)}, {"per", "query_head"}}), method_choice("cam")});
   const char* others[] = {"StreamingLLM", "SnapKV", "CaM"};
   for (std::size_t other = 1; other < 4; ++other) {
     add_error_row(context, replay, 0, other, 1, fmt::format("Chelsea has a smaller error than {}", others[other - 1]),

@@ -53,7 +53,8 @@ std::vector<std::int64_t> edge_values(int n, std::uint32_t partition) {
 }
 
 template <class F>
-PartitionCount count_partitions(int n, std::uint32_t candidate, F values_of, bool (*wanted)(std::uint32_t, std::uint32_t)) {
+PartitionCount count_partitions(int n, std::uint32_t candidate, F values_of,
+                                bool (*wanted)(std::uint32_t, std::uint32_t)) {
   const std::vector<std::int64_t> best = values_of(n, candidate);
   PartitionCount count;
   for (std::uint32_t partition = 0; partition < 1u << n; ++partition) {
@@ -98,18 +99,20 @@ void run_chelsea_theorem61(CheckContext& context) {
     const PartitionCount count = compare_partitions(n, alternating_partition(n));
     CheckRow& row = context.add(CheckKind::exact, fmt::format("n={}, all partitions on {} rays", n, n - 1));
     row.count_exceptions(count.better, count.partitions);
-    row.text = fmt::format("{} of {} partitions are better than the alternating one on some ray, {} equal it on all rays",
-                           count.better, count.partitions, count.equal);
+    row.text =
+        fmt::format("{} of {} partitions are better than the alternating one on some ray, {} equal it on all rays",
+                    count.better, count.partitions, count.equal);
   }
   for (const bool balanced : {false, true}) {
     for (const int n : {4, 8, 12, largest_n_of_edges}) {
       context.poll();
       const PartitionCount count = compare_best_edges(n, alternating_partition(n), balanced);
-      CheckRow& row = context.add(CheckKind::data,
-                                  fmt::format("n={}, best edges alone, {}", n, balanced ? "equal sides" : "all partitions"));
+      CheckRow& row = context.add(
+          CheckKind::data, fmt::format("n={}, best edges alone, {}", n, balanced ? "equal sides" : "all partitions"));
       row.measured = static_cast<double>(count.better);
       row.text = fmt::format(
-          "objective of the algorithm, the best edge of each A token: {} of {} partitions are better than the alternating one "
+          "objective of the algorithm, the best edge of each A token: {} of {} partitions are better than the "
+          "alternating one "
           "on some ray, {} equal it on all rays",
           count.better, count.partitions, count.equal);
     }
@@ -170,7 +173,8 @@ Sides sides_of(const ChelseaUnderTest& chelsea, Index tokens, Index chunk, Backe
   constexpr Index d = 8;
   std::vector<float> keys;
   for (Index i = 0; i < tokens * d; ++i) {
-    keys.push_back(static_cast<float>(standard_normal(philox4x32({{static_cast<std::uint32_t>(i), 0, 0, 0}}, {61, 2}))));
+    keys.push_back(
+        static_cast<float>(standard_normal(philox4x32({{static_cast<std::uint32_t>(i), 0, 0, 0}}, {61, 2}))));
   }
   const std::vector<float> query(d, 0.0F);
   const Subject subject = make_subject("random keys", keys, keys, query, d, d, 1, backend);
@@ -200,21 +204,23 @@ void check_method_sides(CheckContext& context, const ChelseaUnderTest& chelsea) 
     CheckRow& row = context.add(CheckKind::exact, fmt::format("n={}, the method's own sides, every window", c.tokens));
     row.params = fmt::format("chunk={}", c.chunk);
     row.count_exceptions(count.above, count.windows);
-    row.text = fmt::format("{} of {} windows of neighbours have a larger squared sum of signs than the smallest possible one",
-                           count.above, count.windows);
+    row.text =
+        fmt::format("{} of {} windows of neighbours have a larger squared sum of signs than the smallest possible one",
+                    count.above, count.windows);
   }
 }
 
 std::uint32_t alternating_partition(int n) { return 0xaaaaaaaau & ((1u << n) - 1); }
 
 Claim chelsea_theorem61() {
-  return {.id = "chelsea.thm61",
-          .paper = "Chelsea, arXiv 2506.11418, Theorem 6.1",
-          .statement =
-              "alternating tokens are the best bipartition for every similarity that decreases with distance and is convex",
-          .method = "chelsea",
-          .scope = Scope::once,
-          .run = run_chelsea_theorem61};
+  return {
+      .id = "chelsea.thm61",
+      .paper = "Chelsea, arXiv 2506.11418, Theorem 6.1",
+      .statement =
+          "alternating tokens are the best bipartition for every similarity that decreases with distance and is convex",
+      .method = "chelsea",
+      .scope = Scope::once,
+      .run = run_chelsea_theorem61};
 }
 
 }  // namespace kvbench

@@ -24,7 +24,8 @@ struct Findings {
 };
 
 /// Important tokens of query head g at each step.
-std::vector<std::vector<Index>> important_tokens(const Subject& subject, Index queries, Index g, Index stride, Index count) {
+std::vector<std::vector<Index>> important_tokens(const Subject& subject, Index queries, Index g, Index stride,
+                                                 Index count) {
   std::vector<std::vector<Index>> steps;
   std::vector<double> scores(static_cast<std::size_t>(subject.tokens()));
   for (Index step = 0; step < queries; step += stride) {
@@ -78,14 +79,15 @@ void run_clusterkv_importance(CheckContext& context) {
   }
   const std::string sizes =
       fmt::format("important={};stride={};heads={}", found.important, found.stride, found.newcomers.size());
-  CheckRow& drift = context.add(
-      CheckKind::claim, fmt::format("important tokens drift: steps {} and {} apart", found.stride, found.stride * found.reach));
+  CheckRow& drift = context.add(CheckKind::claim, fmt::format("important tokens drift: steps {} and {} apart",
+                                                              found.stride, found.stride * found.reach));
   drift.params = sizes;
   set_claim(drift, contrast(found.drift),
             fmt::format("share of common tokens {:.3f} against {:.3f}, difference", contrast(found.near).mean,
                         contrast(found.far).mean));
   drift.text += fmt::format(
-      "; {:.3f} of the important tokens of the last step were not important at the first; this does not show whether the model "
+      "; {:.3f} of the important tokens of the last step were not important at the first; this does not show whether "
+      "the model "
       "needs them",
       contrast(found.newcomers).mean);
   CheckRow& pages = context.add(CheckKind::claim, "a page of 16 tokens that holds important ones holds one or two");

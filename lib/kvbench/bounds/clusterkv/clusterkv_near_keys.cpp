@@ -53,7 +53,8 @@ void add_near_keys(const Subject& subject, NearKeyGains& gains) {
     weights_gain += share * (of_random.weights - of_near.weights);
     neighbours_gain += share * (weight_distances(logits, neighbours).logits - of_near.logits);
   }
-  gains.logits.push_back(logits_gain), gains.weights.push_back(weights_gain), gains.neighbours.push_back(neighbours_gain);
+  gains.logits.push_back(logits_gain), gains.weights.push_back(weights_gain),
+      gains.neighbours.push_back(neighbours_gain);
 }
 
 void run_clusterkv_near_keys(CheckContext& context) {

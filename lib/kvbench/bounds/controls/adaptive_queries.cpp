@@ -51,7 +51,8 @@ void check_adaptive(CheckContext& context, const PlainVectors& vectors, Index se
   row.measured_q99 = quantile(lengths, 0.99);
   row.decide_between(binomial_tail(failed, seeds, delta), binomial_tail(seeds - failed, seeds, 1 - delta));
   row.text = fmt::format(
-      "negative control: u = w / |w|; beyond the tight bound of Theorem 3.4 in {} of {} seeds, where fixed queries are with "
+      "negative control: u = w / |w|; beyond the tight bound of Theorem 3.4 in {} of {} seeds, where fixed queries are "
+      "with "
       "probability {} at most",
       failed, seeds, delta);
 }

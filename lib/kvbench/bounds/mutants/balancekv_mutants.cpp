@@ -105,7 +105,8 @@ StreamSketch faulty_stream(const Subject& subject, Index n, const Theorem31Setup
 constexpr Index most_seeds = 40;
 
 void run_tree(const CheckContext& context, const BalanceRules& rules) {
-  const Theorem33Setup setup{.t = 32, .delta = context.options.delta, .seeds = std::min(context.options.seeds, most_seeds)};
+  const Theorem33Setup setup{
+      .t = 32, .delta = context.options.delta, .seeds = std::min(context.options.seeds, most_seeds)};
   const WalkSample sample = walk_sample(*context.subject, setup.t << setup.levels, false);
   if (sample.n < 2 * setup.t) return;
   CheckContext own = context.as("balancekv.thm33");
@@ -165,7 +166,8 @@ std::vector<BalanceFault> walk_faults() {
        [](BalanceRules& r) { r.walk.drift = 1; }},
       {"log-base", "c = 30 log2(n / delta)", lines + "line 3", batch | streams | tree,
        [](BalanceRules& r) { r.walk.natural_log = false; }},
-      {"constant", "c = 3 ln(n / delta)", lines + "line 3", batch | streams | tree, [](BalanceRules& r) { r.walk.factor = 3; }},
+      {"constant", "c = 3 ln(n / delta)", lines + "line 3", batch | streams | tree,
+       [](BalanceRules& r) { r.walk.factor = 3; }},
       {"no-constant", "the threshold is R^2, without c", lines + "lines 7 and 8", all | tree,
        [](BalanceRules& r) { r.walk.threshold_has_c = false; }},
       {"double-threshold", "p = 1/2 - s / (4 c R^2): the threshold is twice as high", lines + "line 8", all,
@@ -178,8 +180,8 @@ std::vector<BalanceFault> walk_faults() {
        batch | streams | tree, [](BalanceRules& r) { r.walk.pair_radius2 = r.walk.pair_radius2_of_ones = 1; }},
       {"flipped-sign", "one sign of every call is flipped", lines + "line 9", all,
        [](BalanceRules& r) { r.walk.flipped_step = 5; }},
-      {"left-over-sum", "every batch starts with the sum left over from the one before", lines + "line 4", batch | streams,
-       [](BalanceRules& r) { r.walk.own_sum = false; }},
+      {"left-over-sum", "every batch starts with the sum left over from the one before", lines + "line 4",
+       batch | streams, [](BalanceRules& r) { r.walk.own_sum = false; }},
       {"larger-half", "the larger sign class is kept", lines + "lines 12 to 16", batch | streams | tree,
        [](BalanceRules& r) { r.walk.keep_smaller = false; }},
   };
@@ -217,8 +219,8 @@ std::vector<BalanceFault> stream_faults() {
        [](BalanceRules& r) { r.stream.own_denominator = false; }},
       {"shared-draws", "N and D share their draws", lines + "lines 5 and 14", streams | theorem31,
        [](BalanceRules& r) { r.stream.own_draws = false; }},
-      {"level-weight", "tokens of level l have weight l + 1 in place of 2^l", lines + "line 16", streams | tree | theorem31,
-       [](BalanceRules& r) { r.stream.doubles_weights = false; }},
+      {"level-weight", "tokens of level l have weight l + 1 in place of 2^l", lines + "line 16",
+       streams | tree | theorem31, [](BalanceRules& r) { r.stream.doubles_weights = false; }},
       {"never-merged", "level 1 is never reduced", "Algorithm 3, lines 11 to 16", streams | tree,
        [](BalanceRules& r) { r.stream.merges_levels = false; }},
       {"not-cleared", "a level that was reduced keeps its first token", "Algorithm 3, line 13", streams | tree,
@@ -274,7 +276,8 @@ std::vector<Mutant> balancekv_mutants() {
   all.push_back(repo_mutant("no-offset", "0.025 is not added to inner products of values", {.offset = 0}));
   all.push_back(repo_mutant("mean", "the mean of the keys leaves out the padding", {.padded_mean = false}));
   all.push_back(repo_mutant("first-sign", "the first sign of a block is drawn", {.first_positive = false}));
-  all.push_back(repo_mutant("weights", "later rounds balance values without their weights", {.weighted_values = false}));
+  all.push_back(
+      repo_mutant("weights", "later rounds balance values without their weights", {.weighted_values = false}));
   return all;
 }
 

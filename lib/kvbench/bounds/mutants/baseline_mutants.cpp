@@ -19,8 +19,8 @@ Mutant uniform_mutant(const std::string& id, std::string fault, const std::funct
           .run =
               [rules](CheckContext& context) {
                 CheckContext exact = context.as("uniform.samples");
-                check_uniform(exact,
-                              [&](const StreamPlan& plan) { return uniform_oracle(*context.subject, plan, rules).times; });
+                check_uniform(
+                    exact, [&](const StreamPlan& plan) { return uniform_oracle(*context.subject, plan, rules).times; });
               },
           .exception = ""};
 }
@@ -55,17 +55,22 @@ std::vector<Mutant> baseline_mutants() {
                      [](UniformRules& rules) { rules.sample = Sample::first_tokens; }),
       uniform_mutant("replacement", "tokens are drawn with replacement",
                      [](UniformRules& rules) { rules.sample = Sample::with_replacement; }),
-      uniform_mutant("decoded-weight", "decoded tokens have weight n/m",
-                     [](UniformRules& rules) { rules.decoded_weight = [](double n, double m) { return m > 0 ? n / m : 1; }; }),
-      uniform_mutant("decoded-lost", "decoded tokens are lost", [](UniformRules& rules) { rules.decoded_kept = false; }),
-      uniform_mutant("one-seed", "the draws do not depend on the seed", [](UniformRules& rules) { rules.seeded = false; }),
-      released_mutant("plus-first", "the sort places +1 before -1", [](UniformRepoRules& rules) { rules.minus_first = false; }),
+      uniform_mutant(
+          "decoded-weight", "decoded tokens have weight n/m",
+          [](UniformRules& rules) { rules.decoded_weight = [](double n, double m) { return m > 0 ? n / m : 1; }; }),
+      uniform_mutant("decoded-lost", "decoded tokens are lost",
+                     [](UniformRules& rules) { rules.decoded_kept = false; }),
+      uniform_mutant("one-seed", "the draws do not depend on the seed",
+                     [](UniformRules& rules) { rules.seeded = false; }),
+      released_mutant("plus-first", "the sort places +1 before -1",
+                      [](UniformRepoRules& rules) { rules.minus_first = false; }),
       released_mutant("block-start", "the first token of a block has a fair sign",
                       [](UniformRepoRules& rules) { rules.first_is_plus = false; }),
       released_mutant("same-draws", "all rounds use the draws of the first",
                       [](UniformRepoRules& rules) { rules.new_draws_each_round = false; }),
-      released_mutant("rounds-off-by-one", "weights lack a factor 2",
-                      [](UniformRepoRules& rules) { rules.weight = [](double rounds) { return std::exp2(rounds - 1); }; }),
+      released_mutant(
+          "rounds-off-by-one", "weights lack a factor 2",
+          [](UniformRepoRules& rules) { rules.weight = [](double rounds) { return std::exp2(rounds - 1); }; }),
       released_mutant("window-weight", "the most recent tokens have the weight of halved ones",
                       [](UniformRepoRules& rules) { rules.window_exact = false; }),
   };

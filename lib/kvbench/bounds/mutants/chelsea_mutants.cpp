@@ -9,7 +9,8 @@
 namespace kvbench {
 namespace {
 
-Mutant chelsea_mutant(const std::string& name, const std::string& fault, const std::string& place, const ChelseaRules& rules) {
+Mutant chelsea_mutant(const std::string& name, const std::string& fault, const std::string& place,
+                      const ChelseaRules& rules) {
   return {.id = "chelsea." + name,
           .method = "chelsea",
           .fault = fault,
@@ -36,13 +37,15 @@ std::vector<Mutant> chelsea_mutants() {
                      {.sides = Sides::halves}),
       chelsea_mutant("inner-product", "partners are compared by inner product", "section 3",
                      {.similarity = Similarity::inner_product}),
-      chelsea_mutant("worst-partner", "an edge leads to the least similar token of B", "section 5.2", {.best_partner = false}),
+      chelsea_mutant("worst-partner", "an edge leads to the least similar token of B", "section 5.2",
+                     {.best_partner = false}),
       chelsea_mutant("worst-edges", "the least similar pairs are merged", "section 5.2", {.best_edges = false}),
       chelsea_mutant("chunk-size", "a chunk has one entry too many", "section 5.2", {.chunk_excess = 1}),
       chelsea_mutant("round-size", "a round removes one entry too many", "Algorithm 1", {.merged_excess = 1}),
       chelsea_mutant("plain-means", "means of clusters ignore the degrees", "section 5.3", {.weighted_means = false}),
       chelsea_mutant("values", "a cluster keeps the value of its token of B", "section 5.3", {.merged_values = false}),
-      chelsea_mutant("degrees", "a cluster keeps the degree of its token of B", "section 5.3", {.added_degrees = false}),
+      chelsea_mutant("degrees", "a cluster keeps the degree of its token of B", "section 5.3",
+                     {.added_degrees = false}),
       chelsea_mutant("weights", "clusters answer with weight 1", "Eq. 2", {.weights_are_degrees = false}),
       chelsea_mutant("sinks", "the first tokens are merged as others are", "section 5.2", {.sinks_kept = false}),
       chelsea_mutant("recent", "recent tokens are merged as others are", "section 5.2", {.recent_kept = false}),

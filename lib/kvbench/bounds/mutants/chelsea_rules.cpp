@@ -25,7 +25,8 @@ class RecomputedCache : public CompressedCache {
   RecomputedCache(ChelseaOracle oracle, Backend& backend) : oracle_(std::move(oracle)), backend_(backend) {}
 
   Index append(const TokenBlock& tokens) override {
-    oracle_.append({.key = doubles(tokens.keys.slice(0, 1), backend_), .value = doubles(tokens.values.slice(0, 1), backend_)});
+    oracle_.append(
+        {.key = doubles(tokens.keys.slice(0, 1), backend_), .value = doubles(tokens.values.slice(0, 1), backend_)});
     return 1;
   }
   EntryTables entries(const QueryBlock&) const override {

@@ -68,8 +68,9 @@ std::vector<SubjectSource> mutant_subjects(Index queries) {
   for (SubjectSource& source : synthetic_subjects(queries)) {
     // Keys and values of different lengths, in clusters: on streams of equal norms several faults change nothing.
     if (source.name != "synthetic:loose-clusters" && source.name != "synthetic:uneven-values") continue;
-    shortened.push_back(
-        {source.name, [load = std::move(source.load)](Backend& backend) { return first_tokens(load(backend), tokens); }});
+    shortened.push_back({source.name, [load = std::move(source.load)](Backend& backend) {
+                           return first_tokens(load(backend), tokens);
+                         }});
   }
   return shortened;
 }
@@ -77,14 +78,16 @@ std::vector<SubjectSource> mutant_subjects(Index queries) {
 std::vector<MutantResult> run_mutants(std::span<const Mutant* const> mutants, std::span<const SubjectSource> subjects,
                                       const ValidateOptions& options, const ReplayHooks& hooks) {
   std::vector<std::vector<CheckRow>> rows(mutants.size() * subjects.size());
-  run_work_items(rows.size(), {.threads = options.threads}, hooks, [&](Backend& backend, std::size_t i, const PartDone&) {
-    const Subject subject = subjects[i % subjects.size()].load(backend);
-    rows[i] = run_one(*mutants[i / subjects.size()], subject, options, hooks.stop, backend);
-  });
+  run_work_items(rows.size(), {.threads = options.threads}, hooks,
+                 [&](Backend& backend, std::size_t i, const PartDone&) {
+                   const Subject subject = subjects[i % subjects.size()].load(backend);
+                   rows[i] = run_one(*mutants[i / subjects.size()], subject, options, hooks.stop, backend);
+                 });
   std::vector<MutantResult> results;
   for (std::size_t m = 0; m < mutants.size(); ++m) {
     std::vector<CheckRow> all;
-    for (std::size_t s = 0; s < subjects.size(); ++s) std::ranges::move(rows[m * subjects.size() + s], std::back_inserter(all));
+    for (std::size_t s = 0; s < subjects.size(); ++s)
+      std::ranges::move(rows[m * subjects.size() + s], std::back_inserter(all));
     results.push_back(result_of(*mutants[m], std::move(all), options.alpha));
   }
   return results;

@@ -10,7 +10,8 @@
 namespace kvbench {
 namespace {
 
-Mutant subgen_mutant(std::string id, std::string fault, std::string place, const std::function<void(SubgenRules&)>& change) {
+Mutant subgen_mutant(std::string id, std::string fault, std::string place,
+                     const std::function<void(SubgenRules&)>& change) {
   SubgenRules rules;
   change(rules);
   return {.id = "subgen." + id,
@@ -26,8 +27,8 @@ std::vector<Mutant> cluster_faults() {
                         [](SubgenRules& rules) { rules.radius = 2; }),
           subgen_mutant("decoded-radius", "decoded keys join a cluster within twice the radius", "lines 1 and 13",
                         [](SubgenRules& rules) { rules.decoded_radius = 2; }),
-          subgen_mutant("first-within", "a key joins the first representative within the radius, not the nearest", "line 12",
-                        [](SubgenRules& rules) { rules.nearest = false; }),
+          subgen_mutant("first-within", "a key joins the first representative within the radius, not the nearest",
+                        "line 12", [](SubgenRules& rules) { rules.nearest = false; }),
           subgen_mutant("newest-represents", "the newest key of a cluster represents it", "line 21",
                         [](SubgenRules& rules) { rules.first_key_represents = false; }),
           subgen_mutant("samples-stay", "the samples of a cluster are never replaced", "line 17",
@@ -42,19 +43,23 @@ std::vector<Mutant> cluster_faults() {
 
 std::vector<Mutant> value_faults() {
   using Row = SubgenRules::Row;
-  return {subgen_mutant(
-              "value-norm", "values are sampled by |v|", "line 26",
-              [](SubgenRules& rules) { rules.value_weight = [](Row, Row value) { return std::sqrt(squared_norm(value)); }; }),
-          subgen_mutant("key-norm", "values are sampled by |k|^2", "line 26",
-                        [](SubgenRules& rules) { rules.value_weight = [](Row key, Row) { return squared_norm(key); }; }),
-          subgen_mutant("any-value", "values are sampled uniformly", "line 26",
-                        [](SubgenRules& rules) { rules.value_weight = [](Row, Row) { return 1.0; }; }),
-          subgen_mutant("slot-weight", "slots weigh mu / (s |v|)", "line 29",
-                        [](SubgenRules& rules) {
-                          rules.slot_weight = [](double mu, double s, double weight) { return mu / (s * std::sqrt(weight)); };
-                        }),
-          subgen_mutant("stale-mu", "mu lacks the newest token", "lines 6 and 7",
-                        [](SubgenRules& rules) { rules.newest_in_mu = false; })};
+  return {
+      subgen_mutant("value-norm", "values are sampled by |v|", "line 26",
+                    [](SubgenRules& rules) {
+                      rules.value_weight = [](Row, Row value) { return std::sqrt(squared_norm(value)); };
+                    }),
+      subgen_mutant("key-norm", "values are sampled by |k|^2", "line 26",
+                    [](SubgenRules& rules) { rules.value_weight = [](Row key, Row) { return squared_norm(key); }; }),
+      subgen_mutant("any-value", "values are sampled uniformly", "line 26",
+                    [](SubgenRules& rules) { rules.value_weight = [](Row, Row) { return 1.0; }; }),
+      subgen_mutant("slot-weight", "slots weigh mu / (s |v|)", "line 29",
+                    [](SubgenRules& rules) {
+                      rules.slot_weight = [](double mu, double s, double weight) {
+                        return mu / (s * std::sqrt(weight));
+                      };
+                    }),
+      subgen_mutant("stale-mu", "mu lacks the newest token", "lines 6 and 7",
+                    [](SubgenRules& rules) { rules.newest_in_mu = false; })};
 }
 
 std::vector<Mutant> draw_faults() {

@@ -30,8 +30,9 @@ class FaultySubgen {
   /// As the checks see a run: with the clusters that the faulty rules lead to.
   SubgenSetup setup() const {
     SubgenSetup setup{.params = {.t = sizes_.t, .s = sizes_.s, .delta = sizes_.delta}, .budget = 1, .slots = sizes_.s};
-    setup.set_partition(
-        {.radius = static_cast<float>(sizes_.delta), .labels = clusters_.labels, .representatives = clusters_.opened_by});
+    setup.set_partition({.radius = static_cast<float>(sizes_.delta),
+                         .labels = clusters_.labels,
+                         .representatives = clusters_.opened_by});
     return setup;
   }
 

@@ -64,7 +64,8 @@ std::optional<PaperTreeSize> tree_of_budget(const Subject& subject, const Stream
     if (norm > 0) ++buckets[bucket_of_norm(norm)];
   }
   for (Index t = std::max<Index>(2, n + n % 2); t >= 2; t -= 2) {
-    const Index levels = n > t ? static_cast<Index>(std::ceil(std::log2(static_cast<double>(n) / static_cast<double>(t)))) : 0;
+    const Index levels =
+        n > t ? static_cast<Index>(std::ceil(std::log2(static_cast<double>(n) / static_cast<double>(t)))) : 0;
     // Without levels N and D are the same tokens, which are stored once.
     Index numbers = levels == 0 ? n * (d + dv) : held_by_tree(n, {t, levels}) * d;
     if (levels > 0) {

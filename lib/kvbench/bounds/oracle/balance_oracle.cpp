@@ -95,8 +95,14 @@ std::optional<OracleRun> batch_run(const StreamPlan& plan, const BalanceSetup& s
 /// Algorithm 1.
 class PaperStream {
  public:
-  PaperStream(const Subject& subject, const StreamPlan& plan, const PaperTreeSize& size, double eps, BalanceCalls& calls)
-      : subject_(subject), size_(size), eps_(eps), calls_(calls), rules_(calls.rules().stream), denominator_(shape(0, 0)) {
+  PaperStream(const Subject& subject, const StreamPlan& plan, const PaperTreeSize& size, double eps,
+              BalanceCalls& calls)
+      : subject_(subject),
+        size_(size),
+        eps_(eps),
+        calls_(calls),
+        rules_(calls.rules().stream),
+        denominator_(shape(0, 0)) {
     // n and r of line 9 are those of the context, or of a stream whose length is known; longer streams raise them.
     n_ = plan.prompt > 0 ? plan.prompt : plan.appended;
     for (Index i = 0; i < n_; ++i) key2_ = std::max(key2_, key2(i));
@@ -188,8 +194,8 @@ std::optional<OracleRun> stream_run(const Subject& subject, const StreamPlan& pl
 
 }  // namespace
 
-std::vector<int> BalanceCalls::sign(const std::vector<Index>& tokens, const WalkRadii& radii, bool ones, std::uint32_t draw,
-                                    SignedTokens& last) {
+std::vector<int> BalanceCalls::sign(const std::vector<Index>& tokens, const WalkRadii& radii, bool ones,
+                                    std::uint32_t draw, SignedTokens& last) {
   WalkCall call{.tokens = tokens, .uniforms = {}, .radii = radii, .last = &last};
   for (const Index token : tokens) call.uniforms.push_back(draws_.uniform(token, draw));
   const WalkOutcome outcome = walk_of_paper(vectors(ones), call, setup_, rules_.walk);
@@ -222,8 +228,9 @@ void PaperTree::reduce(std::size_t level, BalanceCalls& calls) {
   WalkRadii radii = radii_of(calls.vectors(ones), list);
   if (!ones) radii.value2 = std::pow(shape_.value_radius, 2);
   const auto signs = calls.sign(list, radii, ones, shape_.first_draw + static_cast<std::uint32_t>(level), last_);
-  for (const std::size_t place : kept_class(signs, calls.rules().walk)) levels_[level + 1].push_back(list[place]);  // line 12
-  levels_[level].resize(calls.rules().stream.clears_levels ? 0 : std::min<std::size_t>(1, list.size()));            // line 13
+  for (const std::size_t place : kept_class(signs, calls.rules().walk))
+    levels_[level + 1].push_back(list[place]);                                                            // line 12
+  levels_[level].resize(calls.rules().stream.clears_levels ? 0 : std::min<std::size_t>(1, list.size()));  // line 13
 }
 
 std::optional<OracleRun> balance_oracle(const Subject& subject, const StreamPlan& plan, const BalanceSetup& setup,

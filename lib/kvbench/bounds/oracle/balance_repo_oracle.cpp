@@ -57,7 +57,8 @@ class RepoWalk {
     std::vector<int> signs;
     for (std::size_t begin = 0; begin < list.size(); begin += static_cast<std::size_t>(setup_.block)) {
       const auto end = std::min(list.size(), begin + static_cast<std::size_t>(setup_.block));
-      const RepoList block(list.begin() + static_cast<std::ptrdiff_t>(begin), list.begin() + static_cast<std::ptrdiff_t>(end));
+      const RepoList block(list.begin() + static_cast<std::ptrdiff_t>(begin),
+                           list.begin() + static_cast<std::ptrdiff_t>(end));
       for (const int sign : sign_block(block, round)) signs.push_back(sign);
     }
     return signs;
@@ -114,7 +115,8 @@ class RepoWalk {
       close |= top > overflow;
       const double step = setup_.gamma * std::exp(std::min(top, 700.0));
       const KernelSum::Relative relative = sum.to(top);
-      signs.push_back(sign_of(j, step * relative.value, step * relative.rounding, draws_.uniform(block[j].token, round)));
+      signs.push_back(
+          sign_of(j, step * relative.value, step * relative.rounding, draws_.uniform(block[j].token, round)));
     }
     return signs;
   }
@@ -144,8 +146,8 @@ std::vector<Assignment> RepoSetup::settings() const {
 }
 
 std::string RepoSetup::text() const {
-  return fmt::format("mass={};temp={};gamma={};beta={};block={}", released_mass ? "released" : "consistent", temp, gamma, beta,
-                     block);
+  return fmt::format("mass={};temp={};gamma={};beta={};block={}", released_mass ? "released" : "consistent", temp,
+                     gamma, beta, block);
 }
 
 std::optional<OracleRun> balance_repo_oracle(const Subject& subject, const StreamPlan& plan, const RepoSetup& setup,
@@ -164,7 +166,8 @@ std::optional<OracleRun> balance_repo_oracle(const Subject& subject, const Strea
     held.held.push_back({.id = static_cast<TokenId>(token.token), .num = token.weight, .den = den});
   }
   std::ranges::sort(held.held, {}, &HeldEntry::id);
-  for (Index i = plan.prompt - rounds->recent; i < plan.prompt; ++i) held.held.push_back({.id = static_cast<TokenId>(i)});
+  for (Index i = plan.prompt - rounds->recent; i < plan.prompt; ++i)
+    held.held.push_back({.id = static_cast<TokenId>(i)});
   OracleRun run{.times = {held}};
   for (Index i = plan.prompt; i < plan.prompt + plan.appended; ++i) {
     held.tokens = i + 1;

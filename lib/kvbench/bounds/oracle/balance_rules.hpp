@@ -36,9 +36,9 @@ struct WalkRules {
   bool key_radius_squared = true;   ///< line 2: R = exp(a r_key^2 / 2) r_value; false: r_key in place of r_key^2
   double pair_radius2 = 4;          ///< section 4: (|u| + |u'|)^2 <= 4 R^2 for the difference of a pair
   double pair_radius2_of_ones = 2;  ///< and |u|^2 + |u'|^2 where v = 1, as <u, u'> > 0
-  bool own_sum = true;              ///< line 4: eta starts at zero in every call; false: with the signs of the last call
-  int flipped_step = -1;            ///< line 9: a step whose sign is the opposite one; -1: none
-  bool keep_smaller = true;         ///< lines 12 to 16; false: the larger class
+  bool own_sum = true;       ///< line 4: eta starts at zero in every call; false: with the signs of the last call
+  int flipped_step = -1;     ///< line 9: a step whose sign is the opposite one; -1: none
+  bool keep_smaller = true;  ///< lines 12 to 16; false: the larger class
 };
 
 /// Section 4: T rounds of blocks over a context.
@@ -57,14 +57,14 @@ struct StreamRules {
   int (*bucket)(double norm) = bucket_of_norm;  ///< Algorithm 1, line 4
   bool cut_per_token = true;                    ///< Algorithm 1, line 9: eps / (2 n); false: eps / 2
   bool cut_by_key_norm = true;                  ///< Algorithm 1, line 9: exp(-a r^2); false: 1
-  bool cut_by_largest_value = true;             ///< Algorithm 1, lines 6 to 9: v_max; false: the norm of the present value
-  double value_radius = 1;                      ///< Theorem 3.3: r_value of bucket i is 2^i times this
-  bool own_denominator = true;                  ///< Algorithm 1, line 14; false: D is the set that N keeps
-  bool own_draws = true;                        ///< of every instance; false: N and D share them
-  bool merges_levels = true;                    ///< Algorithm 3, lines 11 to 16; false: level 1 is never reduced
-  bool doubles_weights = true;                  ///< Algorithm 1, line 16: 2^l; false: l + 1
-  bool clears_levels = true;                    ///< Algorithm 3, line 13; false: the first token stays
-  bool takes_decoded = true;                    ///< Algorithm 1, line 3: until the stream ends
+  bool cut_by_largest_value = true;  ///< Algorithm 1, lines 6 to 9: v_max; false: the norm of the present value
+  double value_radius = 1;           ///< Theorem 3.3: r_value of bucket i is 2^i times this
+  bool own_denominator = true;       ///< Algorithm 1, line 14; false: D is the set that N keeps
+  bool own_draws = true;             ///< of every instance; false: N and D share them
+  bool merges_levels = true;         ///< Algorithm 3, lines 11 to 16; false: level 1 is never reduced
+  bool doubles_weights = true;       ///< Algorithm 1, line 16: 2^l; false: l + 1
+  bool clears_levels = true;         ///< Algorithm 3, line 13; false: the first token stays
+  bool takes_decoded = true;         ///< Algorithm 1, line 3: until the stream ends
 };
 
 struct BalanceRules {

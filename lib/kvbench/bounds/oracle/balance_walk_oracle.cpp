@@ -48,13 +48,15 @@ class PaperWalk {
     double key = 0, value = 1;
   };
   Norms norms_of(Index token) const {
-    return {std::sqrt(squared_norm(vectors_.key(token))), vectors_.dv > 0 ? std::sqrt(squared_norm(vectors_.value(token))) : 1};
+    return {std::sqrt(squared_norm(vectors_.key(token))),
+            vectors_.dv > 0 ? std::sqrt(squared_norm(vectors_.value(token))) : 1};
   }
 
   void add_term(KernelSum& sum, std::size_t row, Index other, int sign, const Norms& norms) const {
     const Index token = call_.tokens[row];
     const double d = static_cast<double>(vectors_.d), dv = static_cast<double>(vectors_.dv);
-    const double factor = vectors_.dv > 0 && rules_.value_product ? dot(vectors_.value(token), vectors_.value(other)) : 1;
+    const double factor =
+        vectors_.dv > 0 && rules_.value_product ? dot(vectors_.value(token), vectors_.value(other)) : 1;
     sum.add(sign, vectors_.scale * dot(vectors_.key(token), vectors_.key(other)), factor,
             call_.radii.key2 + std::sqrt(d) * vectors_.scale * norms_[row].key * norms.key,
             vectors_.dv > 0 ? std::sqrt(dv) * norms_[row].value * norms.value : 0);
@@ -153,7 +155,8 @@ double constant_of_call(Index n, const BalanceSetup& setup, const WalkRules& rul
   return setup.constant == "greedy" ? 0 : std::stod(setup.constant);
 }
 
-WalkOutcome walk_of_paper(const WalkVectors& vectors, const WalkCall& call, const BalanceSetup& setup, const WalkRules& rules) {
+WalkOutcome walk_of_paper(const WalkVectors& vectors, const WalkCall& call, const BalanceSetup& setup,
+                          const WalkRules& rules) {
   return PaperWalk(vectors, call, setup, rules).run();
 }
 

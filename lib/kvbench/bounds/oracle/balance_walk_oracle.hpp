@@ -68,7 +68,8 @@ struct WalkOutcome {
   bool close = false;          ///< whether fp32 could decide some step the other way
   Index fails = 0, steps = 0;  ///< steps with |y^T eta| > c R^2, of all
 };
-WalkOutcome walk_of_paper(const WalkVectors& vectors, const WalkCall& call, const BalanceSetup& setup, const WalkRules& rules);
+WalkOutcome walk_of_paper(const WalkVectors& vectors, const WalkCall& call, const BalanceSetup& setup,
+                          const WalkRules& rules);
 
 /// Places in the list of the class that lines 12 to 16 output: the smaller one, +1 where they are equal.
 std::vector<std::size_t> kept_class(const std::vector<int>& signs, const WalkRules& rules);

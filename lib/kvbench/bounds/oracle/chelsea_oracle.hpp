@@ -52,7 +52,8 @@ struct ChelseaEntry {
 /// The cache of one head.
 class ChelseaOracle {
  public:
-  ChelseaOracle(const ChelseaSettings& settings, const ChelseaRules& rules, Index budget, std::vector<ChelseaEntry> context);
+  ChelseaOracle(const ChelseaSettings& settings, const ChelseaRules& rules, Index budget,
+                std::vector<ChelseaEntry> context);
   void append(ChelseaEntry token);
 
   Snapshot snapshot() const;

@@ -135,17 +135,20 @@ void add_oracle_row(CheckContext& context, const std::string& part, const std::s
   std::string first;
   for (Index time = 0; time < expected.decided; ++time) {
     const auto t = static_cast<std::size_t>(time);
-    const auto found = t < observed.size() ? difference(observed[t], expected.times[t], *context.subject) : "no entries";
+    const auto found =
+        t < observed.size() ? difference(observed[t], expected.times[t], *context.subject) : "no entries";
     if (!found) continue;
-    if (differences++ == 0) first = fmt::format("; first difference after {} tokens: {}", expected.times[t].tokens, *found);
+    if (differences++ == 0)
+      first = fmt::format("; first difference after {} tokens: {}", expected.times[t].tokens, *found);
   }
   row.count_exceptions(differences, expected.decided);
-  row.text = fmt::format("ids and weights at {} times of the stream{}{}", expected.decided,
-                         expected.decided < std::ssize(expected.times)
-                             ? fmt::format("; not compared at {} later ones, after a decision closer than the rounding of fp32",
-                                           std::ssize(expected.times) - expected.decided)
-                             : "",
-                         first);
+  row.text = fmt::format(
+      "ids and weights at {} times of the stream{}{}", expected.decided,
+      expected.decided < std::ssize(expected.times)
+          ? fmt::format("; not compared at {} later ones, after a decision closer than the rounding of fp32",
+                        std::ssize(expected.times) - expected.decided)
+          : "",
+      first);
 }
 
 }  // namespace kvbench

@@ -21,7 +21,9 @@ bool fp32_could_swap(double a, double b, Index d) {
   return std::isfinite(a) && std::isfinite(b) && std::abs(a - b) <= fp32_distance_slack(d) * std::max(a, b);
 }
 /// The same for a distance and a radius: equal keys have the distance 0 in every precision.
-bool near_radius(double distance, double radius2, Index d) { return distance > 0 && fp32_could_swap(distance, radius2, d); }
+bool near_radius(double distance, double radius2, Index d) {
+  return distance > 0 && fp32_could_swap(distance, radius2, d);
+}
 
 /// Squared distances of a key to representatives.
 struct Distances {
@@ -44,7 +46,8 @@ Distances distances_to(const Subject& subject, Index token, std::span<const Toke
   return found;
 }
 
-std::size_t first_within(const Subject& subject, Index token, std::span<const TokenId> representatives, double radius2) {
+std::size_t first_within(const Subject& subject, Index token, std::span<const TokenId> representatives,
+                         double radius2) {
   std::size_t c = 0;
   while (squared_distance(subject.key(token), subject.key(representatives[c])) > radius2) ++c;
   return c;
@@ -69,7 +72,8 @@ ClusterCount count_at(const Subject& subject, Index tokens, double radius, Index
 
 }  // namespace
 
-SubgenClusters subgen_clusters(const Subject& subject, Index prompt, Index tokens, double delta, const SubgenRules& rules) {
+SubgenClusters subgen_clusters(const Subject& subject, Index prompt, Index tokens, double delta,
+                               const SubgenRules& rules) {
   SubgenClusters clusters;
   clusters.decided = tokens;
   std::vector<TokenId> representatives;
@@ -101,7 +105,8 @@ SubgenRadius subgen_budget_radius(const Subject& subject, Index tokens, Index ca
   SubgenRadius found{.delta = std::sqrt(farthest) * (1 + covering_margin)};
   double too_small = 0;
   Index clusters = 1;
-  for (int step = 0; step < most_bisections && clusters < capacity && found.delta - too_small > covering_margin * found.delta;
+  for (int step = 0;
+       step < most_bisections && clusters < capacity && found.delta - too_small > covering_margin * found.delta;
        ++step) {
     const double radius = (too_small + found.delta) / 2;
     const ClusterCount count = count_at(subject, tokens, radius, capacity);
@@ -121,8 +126,8 @@ Index subgen_most_clusters(const Subject& subject, const SubgenSizes& sizes, Ind
   return numbers < 0 ? 0 : numbers / ((1 + sizes.t) * subject.d());
 }
 
-SubgenLists::SubgenLists(const Subject& subject, const SubgenClusters& clusters, const SubgenSizes& sizes, std::uint32_t seed,
-                         const SubgenRules& rules)
+SubgenLists::SubgenLists(const Subject& subject, const SubgenClusters& clusters, const SubgenSizes& sizes,
+                         std::uint32_t seed, const SubgenRules& rules)
     : subject_(subject),
       clusters_(clusters),
       sizes_(sizes),
@@ -181,7 +186,8 @@ std::vector<TokenId> SubgenLists::slots() const {
   return tokens;
 }
 
-OracleRun subgen_oracle(const Subject& subject, const StreamPlan& plan, const SubgenSizes& sizes, const SubgenRules& rules) {
+OracleRun subgen_oracle(const Subject& subject, const StreamPlan& plan, const SubgenSizes& sizes,
+                        const SubgenRules& rules) {
   const Index end = plan.prompt + plan.appended;
   const SubgenClusters clusters = subgen_clusters(subject, plan.prompt, end, sizes.delta, rules);
   SubgenLists lists(subject, clusters, sizes, plan.seed, rules);

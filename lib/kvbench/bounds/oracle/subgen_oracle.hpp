@@ -21,16 +21,18 @@ struct SubgenRules {
   using Row = std::span<const float>;
 
   // UpdateSoftmaxNormalizer
-  bool nearest = true;               ///< line 12: the nearest representative; otherwise the first one within the radius
-  double radius = 1;                 ///< line 13: a key joins within this multiple of delta
-  double decoded_radius = 1;         ///< further factor for decoded keys: delta is an input (line 1), which no line changes
-  bool first_key_represents = true;  ///< line 21 and Lemma 2 (1): the key that opened the cluster; otherwise the newest key
-  bool samples_replaced = true;      ///< line 17
+  bool nearest = true;        ///< line 12: the nearest representative; otherwise the first one within the radius
+  double radius = 1;          ///< line 13: a key joins within this multiple of delta
+  double decoded_radius = 1;  ///< further factor for decoded keys: delta is an input (line 1), which no line changes
+  bool first_key_represents =
+      true;                      ///< line 21 and Lemma 2 (1): the key that opened the cluster; otherwise the newest key
+  bool samples_replaced = true;  ///< line 17
   // UpdateMatrixProduct
   /// Line 26 and Lemma 1: a token is sampled in proportion to |v|^2. The same weights sum to mu (line 6).
   std::function<double(Row key, Row value)> value_weight = [](Row, Row value) { return squared_norm(value); };
   // Both reservoirs
-  bool newest_in_total = true;  ///< lines 17 and 26: 1 / n_i after line 14 and |v|^2 / (mu + |v|^2) count the newest token
+  bool newest_in_total =
+      true;  ///< lines 17 and 26: 1 / n_i after line 14 and |v|^2 / (mu + |v|^2) count the newest token
   // QueryStreamAttn
   bool newest_in_mu = true;  ///< line 6 comes before line 7
   /// Line 29; `weight` is |v|^2.
@@ -60,7 +62,8 @@ struct SubgenClusters {
   Index decided = 0;                 ///< tokens before the first decision that fp32 distances could take otherwise
 };
 /// Tokens from `prompt` on are decoded ones.
-SubgenClusters subgen_clusters(const Subject& subject, Index prompt, Index tokens, double delta, const SubgenRules& rules);
+SubgenClusters subgen_clusters(const Subject& subject, Index prompt, Index tokens, double delta,
+                               const SubgenRules& rules);
 
 /// The radius that the budget chooses (methods/sampling/leader_partition.hpp): 0 where at most `capacity` >= 1 clusters result,
 /// otherwise by bisection. Not decided where fp32 distances could count another number of clusters on the way.

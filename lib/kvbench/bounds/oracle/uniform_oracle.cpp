@@ -96,7 +96,8 @@ OracleRun uniform_repo_oracle(const Subject& subject, const StreamPlan& plan, co
   const Draws draws(plan.seed, "uniform-repo", subject.head);
   std::vector<TokenId> left;
   for (Index i = 0; i < plan.prompt - halvings.window; ++i) left.push_back(static_cast<TokenId>(i));
-  for (Index round = 0; round < halvings.rounds; ++round) left = uniform_repo_half(left, draws, round, sizes.block, rules);
+  for (Index round = 0; round < halvings.rounds; ++round)
+    left = uniform_repo_half(left, draws, round, sizes.block, rules);
   const double weight = halvings.rounds > 0 ? rules.weight(static_cast<double>(halvings.rounds)) : 1;
   Drawn context;
   for (const TokenId token : left) context[token] = weight;

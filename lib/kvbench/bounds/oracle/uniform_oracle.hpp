@@ -21,7 +21,9 @@ struct UniformRules {
   Sample sample = Sample::lowest_draws;
   /// Of a token in both sums, so that the sums are unbiased; 1 where all n tokens are kept.
   std::function<double(double n, double m)> weight = [](double n, double m) { return n / m; };
-  std::function<double(double n, double m)> decoded_weight = [](double, double) { return 1.0; };  ///< decoded tokens are exact
+  std::function<double(double n, double m)> decoded_weight = [](double, double) {
+    return 1.0;
+  };  ///< decoded tokens are exact
   bool decoded_kept = true;
   bool seeded = true;  ///< the draws depend on the seed
 };

@@ -54,7 +54,8 @@ void run_subgen_dispersion(CheckContext& context) {
     const auto dispersion = [&](const std::vector<float>& rows, Index width) {
       return centre_dispersion(std::span(rows).first(n * static_cast<std::size_t>(width)), width, covering_centres);
     };
-    const CentreDispersion keys = dispersion(subject.keys, subject.d()), values = dispersion(subject.values, subject.dv());
+    const CentreDispersion keys = dispersion(subject.keys, subject.d()),
+                           values = dispersion(subject.values, subject.dv());
     evenness.push_back(keys.evenness - values.evenness);
     distance.push_back(keys.distance - values.distance);
   }

@@ -20,7 +20,8 @@ double fp32_radius(double radius) { return double{static_cast<float>(radius)}; }
 double query_radius(std::span<const float> queries, const Subject& subject) {
   const auto d = static_cast<std::size_t>(subject.d());
   double longest = 0;
-  for (std::size_t i = 0; i + d <= queries.size(); i += d) longest = std::max(longest, squared_norm(queries.subspan(i, d)));
+  for (std::size_t i = 0; i + d <= queries.size(); i += d)
+    longest = std::max(longest, squared_norm(queries.subspan(i, d)));
   return double{subject.head.scale} * std::sqrt(longest);
 }
 
@@ -54,7 +55,8 @@ class SubgenCases {
   void add_given(const std::string& name, double radius, Index t, Index s) {
     const SubgenSizes sizes{.t = t, .s = s, .delta = clear_radius(subject_, n_, radius)};
     for (const std::uint32_t seed : {0u, 1u}) {
-      cases_.push_back({.part = fmt::format("{}, long prompt", name), .plan = split(few_decoded, seed), .sizes = sizes});
+      cases_.push_back(
+          {.part = fmt::format("{}, long prompt", name), .plan = split(few_decoded, seed), .sizes = sizes});
     }
     // Here decoded keys open clusters.
     cases_.push_back({.part = fmt::format("{}, short prompt", name), .plan = opening(n_ / 8, 2), .sizes = sizes});
@@ -94,7 +96,8 @@ class SubgenCases {
   }
   StreamPlan opening(Index prompt, std::uint32_t seed) const {
     const Index appended = std::min(many_decoded, n_ - prompt);
-    return {.prompt = prompt, .appended = appended, .budget = std::max<Index>(1, (prompt + appended) / 4), .seed = seed};
+    return {
+        .prompt = prompt, .appended = appended, .budget = std::max<Index>(1, (prompt + appended) / 4), .seed = seed};
   }
   /// The method's defaults t = 4 and s = B / 2; `searched`: the tokens from which the radius is chosen.
   void add_budget(const std::string& name, const StreamPlan& plan, Index searched) {
@@ -167,7 +170,8 @@ void check_subgen_algorithm(CheckContext& context, const SubgenStream& stream) {
 Claim subgen_algorithm1() {
   return {.id = "subgen.algorithm1",
           .paper = "SubGen, arXiv 2402.06082, Algorithm 1",
-          .statement = "at every time of a stream the method holds the tokens and weights of the listing, from the same draws",
+          .statement =
+              "at every time of a stream the method holds the tokens and weights of the listing, from the same draws",
           .method = "subgen",
           .scope = Scope::head,
           .run = run_subgen_algorithm1};

@@ -66,17 +66,20 @@ double product_rounding(const Subject& subject, const SubgenQuery& query, double
   return logit_rounding(subject, query) * (length + largest);
 }
 
-ProductTrials product_trials(const CheckContext& context, const SubgenValues& values, std::span<const SubgenQuery> queries,
-                             Index s) {
+ProductTrials product_trials(const CheckContext& context, const SubgenValues& values,
+                             std::span<const SubgenQuery> queries, Index s) {
   const Subject& subject = *context.subject;
   ProductTrials trials{.along = std::vector<double>(queries.size()), .squares = std::vector<double>(queries.size())};
   for (const SubgenQuery& query : queries) {
     const ProductLaw law = product_law(subject, values, query.a, s);
     const ProductBounds eta = product_bounds(law, values, query, s, subject.d(), context.options.delta);
-    const double unit = std::sqrt(query.norm2 * values.op2), length = std::sqrt(query.product2), trivial = length / unit;
+    const double unit = std::sqrt(query.norm2 * values.op2), length = std::sqrt(query.product2),
+                 trivial = length / unit;
     const double rounding = product_rounding(subject, query, length, law.largest * static_cast<double>(s)) / unit;
-    trials.markov.push_back(
-        {.literal = eta.markov_literal, .tight = eta.markov_tight, .bound = eta.markov_tight + rounding, .trivial = trivial});
+    trials.markov.push_back({.literal = eta.markov_literal,
+                             .tight = eta.markov_tight,
+                             .bound = eta.markov_tight + rounding,
+                             .trivial = trivial});
     trials.bernstein.push_back(
         {.tight = eta.markov_tight, .data = eta.bernstein, .bound = eta.bernstein + rounding, .trivial = trivial});
     trials.laws.push_back(law);
@@ -118,19 +121,20 @@ void add_product_mean(CheckContext& context, std::span<const SubgenQuery> querie
     const ProductLaw& law = trials.laws[q];
     const double length = std::sqrt(queries[q].product2);
     const double rounding = logit_rounding(*context.subject, queries[q]) * std::max(length, law.largest);
-    const double p = bernstein_tail(std::abs(trials.along[q]) / seeds - rounding, law.along / seeds, law.largest / seeds);
+    const double p =
+        bernstein_tail(std::abs(trials.along[q]) / seeds - rounding, law.along / seeds, law.largest / seeds);
     if (p >= least) continue;
     least = p;
     row.measured = length > 0 ? 1 + trials.along[q] / seeds / length : 1;
   }
   row.bound = 1;
   row.p_value = std::min(1.0, least * static_cast<double>(queries.size()));
-  row.text = fmt::format("mean of <z, u> / |V^T a| over {} seeds, worst of {} queries, by Bernstein", context.options.seeds,
-                         queries.size());
+  row.text = fmt::format("mean of <z, u> / |V^T a| over {} seeds, worst of {} queries, by Bernstein",
+                         context.options.seeds, queries.size());
 }
 
-void add_product_variance(CheckContext& context, std::span<const SubgenQuery> queries, const std::string& params, Index s,
-                          const ProductTrials& trials) {
+void add_product_variance(CheckContext& context, std::span<const SubgenQuery> queries, const std::string& params,
+                          Index s, const ProductTrials& trials) {
   CheckRow& row = context.add(CheckKind::law, "E |z - V^T a|^2 = (|a|^2 |V|_F^2 - |V^T a|^2) / s");
   row.params = params;
   const auto seeds = static_cast<double>(context.options.seeds);
@@ -149,7 +153,8 @@ void add_product_variance(CheckContext& context, std::span<const SubgenQuery> qu
   row.bound = 1;
   row.p_value = std::min(1.0, least * tests);
   row.text = fmt::format(
-      "measured over exact, expected 1 +- at most {:.3g}; tested by the characteristic functions of <z, u>, u = V^T a and {} "
+      "measured over exact, expected 1 +- at most {:.3g}; tested by the characteristic functions of <z, u>, u = V^T a "
+      "and {} "
       "other "
       "directions, all of the variance included; worst of {} queries",
       spread, directions - 1, queries.size());
@@ -159,7 +164,8 @@ double tail_driver(const SubgenValues& values, std::span<const SubgenQuery> quer
   double largest = 0;
   for (const SubgenQuery& query : queries) {
     for (std::size_t i = 0; i < query.a.size(); ++i) {
-      if (values.norms2[i] > 0) largest = std::max(largest, query.a[i] * std::sqrt(values.mu / values.norms2[i] / query.norm2));
+      if (values.norms2[i] > 0)
+        largest = std::max(largest, query.a[i] * std::sqrt(values.mu / values.norms2[i] / query.norm2));
     }
   }
   return largest;
@@ -211,8 +217,8 @@ ProductLaw product_law(const Subject& subject, const SubgenValues& values, std::
   return law;
 }
 
-ProductBounds product_bounds(const ProductLaw& law, const SubgenValues& values, const SubgenQuery& query, Index s, Index d,
-                             double p) {
+ProductBounds product_bounds(const ProductLaw& law, const SubgenValues& values, const SubgenQuery& query, Index s,
+                             Index d, double p) {
   const double unit = std::sqrt(query.norm2 * values.op2), draws = static_cast<double>(s) * p;
   return {.markov_literal = std::sqrt(static_cast<double>(d) / draws),
           .markov_tight = std::sqrt(law.variance / p) / unit,
@@ -247,7 +253,8 @@ namespace {
 
 /// |z - V^T a| / (|a| |V|_op): [query][seed].
 std::vector<std::vector<double>> product_errors(const CheckContext& context, const SubgenValues& values,
-                                                std::span<const SubgenQuery> queries, Index seeds, const Sketcher& sketcher) {
+                                                std::span<const SubgenQuery> queries, Index seeds,
+                                                const Sketcher& sketcher) {
   return errors_by_query(context, queries.size(), seeds, sketcher, [&](const SubgenSketch& sketch, std::size_t q) {
     const auto a = subgen_exponentials(sketch, static_cast<Index>(q), queries[q].shift);
     const double away2 = squared_distance(subgen_z(*context.subject, sketch, a), queries[q].product);
@@ -264,13 +271,13 @@ void add_literal_product(CheckContext& context, const SubgenValues& values, std:
   if (!(needed <= most_literal_slots)) {
     CheckRow& row = context.add(CheckKind::theorem, "Markov, literal constants");
     row.bound = row.literal = row.trivial = 1;
-    row.text =
-        fmt::format("over the trivial bound; vacuous at every size that is run, and half of it at s* = {:.3g} slots", needed);
+    row.text = fmt::format(
+        "over the trivial bound; vacuous at every size that is run, and half of it at s* = {:.3g} slots", needed);
     return;
   }
   const auto s = static_cast<Index>(std::ceil(needed));
-  const Index seeds =
-      std::clamp<Index>(static_cast<Index>(20 * most_literal_slots / needed), 20, std::max<Index>(20, context.options.seeds));
+  const Index seeds = std::clamp<Index>(static_cast<Index>(20 * most_literal_slots / needed), 20,
+                                        std::max<Index>(20, context.options.seeds));
   const auto errors = product_errors(context, values, queries, seeds, sketcher_of(s));
   std::vector<QueryTrials> trials;
   for (std::size_t q = 0; q < queries.size(); ++q) {

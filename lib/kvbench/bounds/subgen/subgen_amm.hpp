@@ -29,8 +29,8 @@ ProductLaw product_law(const Subject& subject, const SubgenValues& values, std::
 struct ProductBounds {
   double markov_literal, markov_tight, bernstein;
 };
-ProductBounds product_bounds(const ProductLaw& law, const SubgenValues& values, const SubgenQuery& query, Index s, Index d,
-                             double p);
+ProductBounds product_bounds(const ProductLaw& law, const SubgenValues& values, const SubgenQuery& query, Index s,
+                             Index d, double p);
 
 void check_product(CheckContext& context, const SubgenValues& values, std::span<const SubgenQuery> queries, Index s,
                    const Sketcher& sketcher);

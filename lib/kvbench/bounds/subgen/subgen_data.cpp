@@ -98,7 +98,8 @@ SubgenSetup default_setup(const Subject& subject, Backend& backend) {
   SubgenSetup setup{.budget = quarter(subject), .budget_radius = true};
   setup.slots = subgen_value_slots(setup.params, setup.budget);
   const Index capacity = subgen_cluster_capacity(setup.params, setup.budget, subject.d(), subject.dv());
-  if (capacity == 0) throw Infeasible(fmt::format("a quarter of {} tokens has no room for one cluster", subject.tokens()));
+  if (capacity == 0)
+    throw Infeasible(fmt::format("a quarter of {} tokens has no room for one cluster", subject.tokens()));
   setup.set_partition(smallest_leader_partition(backend, subject.head.keys, capacity));
   return setup;
 }

@@ -34,7 +34,8 @@ std::vector<double> slot_law(const SubgenValues& values, Index n) {
 
 using Histories = std::vector<std::vector<std::vector<TokenId>>>;  // [seeds][times][slots]
 
-void add_slot_row(CheckContext& context, const SubgenValues& values, Index n, std::size_t time, const Histories& histories) {
+void add_slot_row(CheckContext& context, const SubgenValues& values, Index n, std::size_t time,
+                  const Histories& histories) {
   Stratum all{std::vector<double>(static_cast<std::size_t>(n)), slot_law(values, n)};
   double draws = 0;
   bool inside = true;
@@ -75,8 +76,9 @@ void add_pairs(CheckContext& context, const SubgenValues& values, Index n, const
   CheckRow& row = context.add(CheckKind::law, fmt::format("slots are independent after {} tokens", n));
   const double near = pair_p_value(values, n, 1, histories), far = pair_p_value(values, n, half, histories);
   row.p_value = std::min(1.0, 2 * std::min(near, far));
-  row.text = fmt::format("chi-square of {} x {} runs of tokens: p = {:.3g} for neighbouring slots, {:.3g} for slots {} apart",
-                         token_runs, token_runs, near, far, half);
+  row.text =
+      fmt::format("chi-square of {} x {} runs of tokens: p = {:.3g} for neighbouring slots, {:.3g} for slots {} apart",
+                  token_runs, token_runs, near, far, half);
 }
 
 /// One slot at two times: it keeps its token with probability mu1/mu2 whatever the token is, else it holds a later one by its
@@ -106,14 +108,16 @@ double times_p_value(const SubgenValues& values, Index n1, Index n2, std::size_t
   return stratified_chi_square({&table, 1});
 }
 
-void add_times(CheckContext& context, const SubgenValues& values, std::span<const Index> times, const Histories& histories) {
+void add_times(CheckContext& context, const SubgenValues& values, std::span<const Index> times,
+               const Histories& histories) {
   CheckRow& row = context.add(CheckKind::law, "later draws owe nothing to earlier ones");
   double least = 1;
   for (std::size_t t = 0; t + 1 < times.size(); ++t) {
     const double p = times_p_value(values, times[t], times[t + 1], t, histories);
     least = std::min(least, p);
-    row.text += fmt::format("{}p = {:.3g} between {} and {} tokens",
-                            t > 0 ? ", " : "chi-square of each slot's token, then and now: ", p, times[t], times[t + 1]);
+    row.text +=
+        fmt::format("{}p = {:.3g} between {} and {} tokens",
+                    t > 0 ? ", " : "chi-square of each slot's token, then and now: ", p, times[t], times[t + 1]);
   }
   row.p_value = std::min(1.0, least * static_cast<double>(times.size() - 1));
 }
@@ -138,7 +142,8 @@ SlotHistory reservoir_history(const SubgenValues& values, const HeadPrompt& head
 std::vector<Index> stream_times(const SubgenValues& values, Index n) {
   std::vector<Index> times;
   for (const Index time : {n / 4, n / 2, n}) {
-    if (time > 0 && sum(first_of(values.norms2, time)) > 0 && (times.empty() || times.back() < time)) times.push_back(time);
+    if (time > 0 && sum(first_of(values.norms2, time)) > 0 && (times.empty() || times.back() < time))
+      times.push_back(time);
   }
   return times;
 }
@@ -213,7 +218,8 @@ void check_entry_counts(CheckContext& context, const SubgenValues& values, Index
       uneven, sum(all.counts), count * context.options.seeds);
 }
 
-void check_slots(CheckContext& context, const SubgenValues& values, std::span<const Index> times, const SlotHistory& history) {
+void check_slots(CheckContext& context, const SubgenValues& values, std::span<const Index> times,
+                 const SlotHistory& history) {
   Histories histories;
   for (Index seed = 0; seed < context.options.seeds; ++seed) {
     context.poll();
@@ -225,12 +231,13 @@ void check_slots(CheckContext& context, const SubgenValues& values, std::span<co
 }
 
 Claim subgen_lemma1() {
-  return {.id = "subgen.lemma1",
-          .paper = "SubGen, arXiv 2402.06082, Lemma 1",
-          .statement = "mu is the sum of |v|^2 and each slot holds token i with probability |v_i|^2 / mu, independently",
-          .method = "subgen",
-          .scope = Scope::head,
-          .run = run_subgen_lemma1};
+  return {
+      .id = "subgen.lemma1",
+      .paper = "SubGen, arXiv 2402.06082, Lemma 1",
+      .statement = "mu is the sum of |v|^2 and each slot holds token i with probability |v_i|^2 / mu, independently",
+      .method = "subgen",
+      .scope = Scope::head,
+      .run = run_subgen_lemma1};
 }
 
 }  // namespace kvbench

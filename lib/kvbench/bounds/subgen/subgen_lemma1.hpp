@@ -19,7 +19,8 @@ void check_mu(CheckContext& context, const SubgenValues& values, std::span<const
 /// Adds the row that the entries count each token by the law: wN = count * mu / (s |v|^2).
 void check_entry_counts(CheckContext& context, const SubgenValues& values, Index slots, const Sketcher& sketcher);
 /// Adds the rows of the slots' law at each of `times`, of pairs of slots and of pairs of times.
-void check_slots(CheckContext& context, const SubgenValues& values, std::span<const Index> times, const SlotHistory& history);
+void check_slots(CheckContext& context, const SubgenValues& values, std::span<const Index> times,
+                 const SlotHistory& history);
 
 Claim subgen_lemma1();
 

@@ -22,7 +22,8 @@ class Count {
     failures_ += holds ? 0 : 1;
   }
   void show(CheckContext& context, const SubgenSetup& setup, std::string part, std::string text) const {
-    CheckRow& row = context.add(CheckKind::exact, fmt::format("{} after {} tokens", part, setup.partition.labels.size()));
+    CheckRow& row =
+        context.add(CheckKind::exact, fmt::format("{} after {} tokens", part, setup.partition.labels.size()));
     row.params = setup.text();
     row.count_exceptions(failures_, trials_);
     row.text = std::move(text);
@@ -152,7 +153,8 @@ void count_samples(const SubgenSetup& setup, const SubgenSketch& sketch, Samples
   std::vector<double> early(setup.sizes.size());
   for (std::size_t e = 0; e < sketch.ids.size(); ++e) {
     if (sketch.den[e] == 0) continue;
-    const std::size_t cluster = label(setup, sketch.ids[e]), rank = samples.rank[static_cast<std::size_t>(sketch.ids[e])];
+    const std::size_t cluster = label(setup, sketch.ids[e]),
+                      rank = samples.rank[static_cast<std::size_t>(sketch.ids[e])];
     const double drawn = sketch.den[e] * static_cast<double>(setup.params.t) / setup.sizes[cluster];
     samples.uneven = std::max(samples.uneven, std::abs(drawn - std::round(drawn)));
     samples.tokens[cluster].counts[rank] += std::round(drawn);
@@ -211,8 +213,9 @@ void check_samples(CheckContext& context, const SubgenSetup& setup, const Sketch
     row.text = std::move(text);
   };
   show("(5) samples are uniform", samples.tokens,
-       fmt::format("chi-square over {} clusters of more than one key; weights are whole numbers of n_i/t to within {:.2g}",
-                   shared, samples.uneven));
+       fmt::format(
+           "chi-square over {} clusters of more than one key; weights are whole numbers of n_i/t to within {:.2g}",
+           shared, samples.uneven));
   show("(5) samples are independent", samples.halves,
        "chi-square: the samples from the earlier half of a cluster are binomial in number");
 }

@@ -39,9 +39,11 @@ struct TauTrials {
   std::vector<double> sums, squares;  ///< over seeds, of tau - Z and of its square
 };
 
-TauTrials tau_trials(const CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries, Index seeds) {
+TauTrials tau_trials(const CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries,
+                     Index seeds) {
   const Subject& subject = *context.subject;
-  TauTrials trials{.seeds = seeds, .sums = std::vector<double>(queries.size()), .squares = std::vector<double>(queries.size())};
+  TauTrials trials{
+      .seeds = seeds, .sums = std::vector<double>(queries.size()), .squares = std::vector<double>(queries.size())};
   const double r = largest_query(queries);
   for (const SubgenQuery& query : queries) {
     trials.laws.push_back(tau_law(query.a, setup));
@@ -87,7 +89,8 @@ void add_tau_mean(CheckContext& context, const SubgenSetup& setup, std::span<con
   double least = 1;
   for (std::size_t q = 0; q < queries.size(); ++q) {
     const TauLaw& law = trials.laws[q];
-    const double off = std::abs(trials.sums[q]) / seeds, rounding = logit_rounding(*context.subject, queries[q]) * law.total;
+    const double off = std::abs(trials.sums[q]) / seeds,
+                 rounding = logit_rounding(*context.subject, queries[q]) * law.total;
     const double p = bernstein_tail(off - rounding, law.variance / seeds, law.largest / seeds);
     if (!std::isnan(row.measured) && p >= least) continue;
     least = std::min(least, p);
@@ -95,7 +98,8 @@ void add_tau_mean(CheckContext& context, const SubgenSetup& setup, std::span<con
   }
   row.bound = 1;
   row.p_value = std::min(1.0, least * static_cast<double>(queries.size()));
-  row.text = fmt::format("mean of tau/Z over {} seeds, worst of {} queries, by Bernstein", trials.seeds, queries.size());
+  row.text =
+      fmt::format("mean of tau/Z over {} seeds, worst of {} queries, by Bernstein", trials.seeds, queries.size());
 }
 
 void add_tau_variance(CheckContext& context, const SubgenSetup& setup, std::span<const SubgenQuery> queries,
@@ -122,7 +126,8 @@ void add_tau_variance(CheckContext& context, const SubgenSetup& setup, std::span
   row.bound = 1;
   row.p_value = std::min(1.0, least * tested);
   row.text = fmt::format(
-      "measured over exact, expected 1 +- {:.3g}; tested by the characteristic function of tau, all of the variance included; "
+      "measured over exact, expected 1 +- {:.3g}; tested by the characteristic function of tau, all of the variance "
+      "included; "
       "worst of {} queries",
       spread, tested);
 }
@@ -177,11 +182,13 @@ TauLaw tau_law(std::span<const double> x, const SubgenSetup& setup) {
   return law;
 }
 
-PartitionBounds partition_bounds(const TauLaw& law, const SubgenSetup& setup, double query_norm, double r, Index n, double p) {
+PartitionBounds partition_bounds(const TauLaw& law, const SubgenSetup& setup, double query_norm, double r, Index n,
+                                 double p) {
   const auto t = static_cast<double>(setup.params.t), tokens = static_cast<double>(n);
   const double delta = setup.delta(), rho = std::exp(2 * delta * query_norm), sinh = std::sinh(delta * query_norm);
   PartitionBounds eta{.union_literal = std::sqrt(3 * std::exp(2 * delta * r) * std::log(2 * tokens / p) / t)};
-  if (law.shared == 0) return {.union_literal = eta.union_literal, .union_tight = 0, .variance_tight = 0, .variance_data = 0};
+  if (law.shared == 0)
+    return {.union_literal = eta.union_literal, .union_tight = 0, .variance_tight = 0, .variance_data = 0};
   eta.union_tight = std::sqrt(3 * rho * std::log(2 * static_cast<double>(law.shared) / p) / t);
   eta.variance_tight = bernstein_radius(p, sinh * sinh * law.shares2 / t, (rho - 1) * law.largest_share / t);
   eta.variance_data = bernstein_radius(p, law.variance / (law.total * law.total), law.largest / law.total);
@@ -215,7 +222,8 @@ void check_partition(CheckContext& context, const SubgenSetup& setup, std::span<
   std::vector<BoundShape> shapes;
   for (const QueryTrials& trial : trials.by_union)
     shapes.push_back({.shape = trial.literal / std::sqrt(3.0), .errors = trial.errors});
-  add_constant(context, setup.text(), shapes, context.options.delta, std::sqrt(3.0), "sqrt(e^(2 delta r) ln(2n/p) / t)");
+  add_constant(context, setup.text(), shapes, context.options.delta, std::sqrt(3.0),
+               "sqrt(e^(2 delta r) ln(2n/p) / t)");
   tier("(ii) Bernstein, variance from delta r", trials.by_variance);
   tier("(iii) Bernstein, variance of the data", trials.by_data);
 }
@@ -223,8 +231,8 @@ void check_partition(CheckContext& context, const SubgenSetup& setup, std::span<
 namespace {
 
 /// |tau/Z - 1|: [query][seed].
-std::vector<std::vector<double>> tau_errors(const CheckContext& context, std::span<const SubgenQuery> queries, Index seeds,
-                                            const Sketcher& sketcher) {
+std::vector<std::vector<double>> tau_errors(const CheckContext& context, std::span<const SubgenQuery> queries,
+                                            Index seeds, const Sketcher& sketcher) {
   return errors_by_query(context, queries.size(), seeds, sketcher, [&](const SubgenSketch& sketch, std::size_t q) {
     const auto a = subgen_exponentials(sketch, static_cast<Index>(q), queries[q].shift);
     return std::abs(subgen_tau(sketch, a) / queries[q].total - 1);
@@ -240,7 +248,8 @@ void check_partition_literal(CheckContext& context, std::span<const SubgenQuery>
   double least = INFINITY;
   for (const double delta_r : {0.25, 0.5, 1.0, 1.5, 2.0}) {
     const double t = std::ceil(12 * std::exp(2 * delta_r) * std::log(2 * n / p));
-    const SubgenSetup setup = clusters_alone(radius_setup(subject, delta_r / r, static_cast<Index>(t), context.backend));
+    const SubgenSetup setup =
+        clusters_alone(radius_setup(subject, delta_r / r, static_cast<Index>(t), context.backend));
     const double samples = static_cast<double>(setup.clusters()) * t;
     least = std::min(least, samples);
     if (samples > affordable_samples) continue;
@@ -251,7 +260,8 @@ void check_partition_literal(CheckContext& context, std::span<const SubgenQuery>
     for (std::size_t q = 0; q < queries.size(); ++q) {
       const double eta =
           partition_bounds(tau_law(queries[q].a, setup), setup, queries[q].r, r, subject.tokens(), p).union_literal;
-      trials.push_back({.literal = eta, .bound = eta + logit_rounding(subject, queries[q]), .trivial = 1, .errors = errors[q]});
+      trials.push_back(
+          {.literal = eta, .bound = eta + logit_rounding(subject, queries[q]), .trivial = 1, .errors = errors[q]});
     }
     CheckRow& row = context.add(CheckKind::theorem, "(i) literal constants");
     row.params = setup.text();
@@ -261,8 +271,9 @@ void check_partition_literal(CheckContext& context, std::span<const SubgenQuery>
   }
   CheckRow& row = context.add(CheckKind::theorem, "(i) literal constants");
   row.bound = row.literal = row.trivial = 1;
-  row.text = fmt::format("vacuous at every size that is run: eta = 1/2 takes at least m' t* = {:.3g} samples of {} tokens",
-                         least, subject.tokens());
+  row.text =
+      fmt::format("vacuous at every size that is run: eta = 1/2 takes at least m' t* = {:.3g} samples of {} tokens",
+                  least, subject.tokens());
 }
 
 void check_partition_rate(CheckContext& context, std::span<const SubgenQuery> queries,

@@ -34,7 +34,8 @@ struct PartitionBounds {
   double union_literal, union_tight, variance_tight, variance_data;
 };
 /// r: of the theorem, for the literal constant; the others take the norm of the query itself.
-PartitionBounds partition_bounds(const TauLaw& law, const SubgenSetup& setup, double query_norm, double r, Index n, double p);
+PartitionBounds partition_bounds(const TauLaw& law, const SubgenSetup& setup, double query_norm, double r, Index n,
+                                 double p);
 
 /// What fp32 logits may add to a relative error.
 double logit_rounding(const Subject& subject, const SubgenQuery& query);

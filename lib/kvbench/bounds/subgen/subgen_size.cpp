@@ -16,10 +16,13 @@ constexpr Index prefixes = 5;        // n, n/2, n/4, ...
 constexpr double most_samples_per_cluster = 24;
 
 Index clusters_at(const Subject& subject, Index tokens, double delta, Backend& backend) {
-  return leader_partition(backend, subject.head.keys.slice(0, tokens), static_cast<float>(delta), tokens).value().clusters();
+  return leader_partition(backend, subject.head.keys.slice(0, tokens), static_cast<float>(delta), tokens)
+      .value()
+      .clusters();
 }
 
-CheckRow& data_row(CheckContext& context, std::string part, const SubgenSetup& setup, double measured, std::string text) {
+CheckRow& data_row(CheckContext& context, std::string part, const SubgenSetup& setup, double measured,
+                   std::string text) {
   CheckRow& row = context.add(CheckKind::data, std::move(part));
   row.params = setup.text();
   row.measured = measured;
@@ -36,11 +39,13 @@ void run_subgen_size(CheckContext& context) {
                      clusters_at(subject, subject.tokens(), setup.delta() / 2, context.backend));
     if (subject.tokens() < 64) continue;
     const Growth growth = cluster_growth(subject, setup.partition.radius, context.backend);
-    data_row(context, "growth exponent of m'", setup, growth.exponent,
-             fmt::format(
-                 "slope of log m'(n) over log n in the last 15/16 of the stream; 95 % interval {:.3f} .. {:.3f} over its "
-                 "quarters: {}",
-                 growth.interval.lo, growth.interval.hi, growth.interval.hi < 1 ? "sublinear" : "not shown to be sublinear"));
+    data_row(
+        context, "growth exponent of m'", setup, growth.exponent,
+        fmt::format(
+            "slope of log m'(n) over log n in the last 15/16 of the stream; 95 % interval {:.3f} .. {:.3f} over its "
+            "quarters: {}",
+            growth.interval.lo, growth.interval.hi,
+            growth.interval.hi < 1 ? "sublinear" : "not shown to be sublinear"));
   }
 }
 
@@ -49,9 +54,10 @@ void run_subgen_corollary1(CheckContext& context) {
   const double r = largest_query(subgen_queries(subject)), eps = context.options.eps;
   for (const SubgenSetup& setup : usual_setups(subject, r, context.backend)) {
     if (subject.tokens() >= 64) {
-      check_memory_growth(
-          context, setup, cluster_growth(subject, setup.partition.radius, context.backend),
-          [&](const SubgenSetup& at, Index tokens) { return SubgenRunner(subject, at, context.backend).footprint(tokens); });
+      check_memory_growth(context, setup, cluster_growth(subject, setup.partition.radius, context.backend),
+                          [&](const SubgenSetup& at, Index tokens) {
+                            return SubgenRunner(subject, at, context.backend).footprint(tokens);
+                          });
     }
     const std::vector<double> counts = cluster_counts(setup.partition.labels);
     for (Index part = 0; part < prefixes; ++part) {
@@ -62,8 +68,9 @@ void run_subgen_corollary1(CheckContext& context) {
       const TheoremSizes sizes = literal_sizes(delta_r, n, subject.d(), eps);
       CheckRow& row = data_row(
           context, fmt::format("delta r / ln n after {} tokens", n), setup, delta_r / log,
-          fmt::format("m' = {:.0f} of {} keys; t of the theorem with constants as 1: {:.4g}; memory {:.4g} of the exact cache",
-                      m, n, sizes.t, memory_ratio(static_cast<Index>(m), sizes.t, sizes.s, n, subject.d(), subject.dv())));
+          fmt::format(
+              "m' = {:.0f} of {} keys; t of the theorem with constants as 1: {:.4g}; memory {:.4g} of the exact cache",
+              m, n, sizes.t, memory_ratio(static_cast<Index>(m), sizes.t, sizes.s, n, subject.d(), subject.dv())));
       row.literal = memory_ratio(static_cast<Index>(m), sizes.t, sizes.s, n, subject.d(), subject.dv());
     }
   }
@@ -105,7 +112,8 @@ void run_subgen_quantities(CheckContext& context) {
 std::vector<double> cluster_counts(std::span<const std::int32_t> labels) {
   std::vector<double> counts;
   double clusters = 0;
-  for (const std::int32_t label : labels) counts.push_back(clusters = std::max(clusters, static_cast<double>(label) + 1));
+  for (const std::int32_t label : labels)
+    counts.push_back(clusters = std::max(clusters, static_cast<double>(label) + 1));
   return counts;
 }
 
@@ -165,7 +173,8 @@ void check_memory_growth(CheckContext& context, const SubgenSetup& setup, const 
   row.bound = slope(x, stated) + 0.1;
   row.count_exceptions(!(row.measured <= row.bound), 1);
   row.text = fmt::format(
-      "fitted exponents over n = {} to {}: of the numbers that the method holds, {:.3f}; of m', {:.3f}, {}; bound: that of m' "
+      "fitted exponents over n = {} to {}: of the numbers that the method holds, {:.3f}; of m', {:.3f}, {}; bound: "
+      "that of m' "
       "t, "
       "with 0.1 for terms of lower order",
       n >> (prefixes - 1), n, row.measured, slope(x, clusters),
@@ -193,7 +202,8 @@ Claim subgen_corollary1() {
 Claim subgen_quantities() {
   return {.id = "subgen.quantities",
           .paper = "SubGen, arXiv 2402.06082, Theorem 1",
-          .statement = "the numbers that its bounds are made of: r, delta r, m', the stable rank of V, spread within clusters",
+          .statement =
+              "the numbers that its bounds are made of: r, delta r, m', the stable rank of V, spread within clusters",
           .method = "subgen",
           .scope = Scope::head,
           .run = run_subgen_quantities};

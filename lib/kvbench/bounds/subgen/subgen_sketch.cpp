@@ -57,12 +57,13 @@ SubgenSketch SubgenRunner::read(const CompressedCache& cache, bool answers) cons
   const Index m = subject_.num_queries(), dv = subject_.dv();
   AttentionState state = empty_state(backend_, m, dv);
   std::vector<Buffer<float>> logits;
-  attend(backend_, {.keys = subject_.head.keys, .values = subject_.head.values, .scale = subject_.head.scale}, block_, tables,
-         state, &logits);
+  attend(backend_, {.keys = subject_.head.keys, .values = subject_.head.values, .scale = subject_.head.scale}, block_,
+         tables, state, &logits);
   sketch.logits = widen(backend_.read(logits.front()));
   sketch.answers = widen(backend_.read(state.num));
   const std::vector<float> den = backend_.read(state.den);
-  for (std::size_t i = 0; i < sketch.answers.size(); ++i) sketch.answers[i] /= double{den[i / static_cast<std::size_t>(dv)]};
+  for (std::size_t i = 0; i < sketch.answers.size(); ++i)
+    sketch.answers[i] /= double{den[i / static_cast<std::size_t>(dv)]};
   return sketch;
 }
 

@@ -44,9 +44,9 @@ class SubgenRunner {
 };
 
 /// error(sketch, query) over the trials of a context: [query][trial].
-std::vector<std::vector<double>> errors_by_query(const CheckContext& context, std::size_t queries, Index trials,
-                                                 const Sketcher& sketcher,
-                                                 const std::function<double(const SubgenSketch&, std::size_t query)>& error);
+std::vector<std::vector<double>> errors_by_query(
+    const CheckContext& context, std::size_t queries, Index trials, const Sketcher& sketcher,
+    const std::function<double(const SubgenSketch&, std::size_t query)>& error);
 
 /// exp(logit - shift) of each entry for one query.
 std::vector<double> subgen_exponentials(const SubgenSketch& sketch, Index query, double shift);

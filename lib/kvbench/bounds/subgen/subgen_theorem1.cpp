@@ -31,8 +31,8 @@ double combined(double eta_z, double eta_tau, double answer) {
   return eta_tau < 1 ? (eta_z + eta_tau * answer) / (1 - eta_tau) : INFINITY;
 }
 
-QueryTrials granted(const CheckContext& context, const SubgenSetup& setup, const SubgenValues& values, const SubgenQuery& query,
-                    double r) {
+QueryTrials granted(const CheckContext& context, const SubgenSetup& setup, const SubgenValues& values,
+                    const SubgenQuery& query, double r) {
   const Subject& subject = *context.subject;
   const double half = context.options.delta / 2, answer = answer_size(query, values);
   const TauLaw tau = tau_law(query.a, setup);
@@ -59,7 +59,8 @@ void add_memory(CheckContext& context, const SubgenSetup& setup, double r, const
   const Index n = subject.tokens(), d = subject.d(), dv = subject.dv(), m = setup.clusters();
   const TheoremSizes literal = literal_sizes(setup.delta() * r, n, d, context.options.eps);
   CheckRow& row = context.add(CheckKind::data, "memory at the theorem's t and s");
-  row.params = fmt::format("eps={};delta={:.4g};t={:.4g};s={:.4g}", context.options.eps, setup.delta(), sizes.t, sizes.s);
+  row.params =
+      fmt::format("eps={};delta={:.4g};t={:.4g};s={:.4g}", context.options.eps, setup.delta(), sizes.t, sizes.s);
   row.literal = memory_ratio(m, literal.t, literal.s, n, d, dv);
   row.tight = memory_ratio(m, sizes.t, sizes.s, n, d, dv);
   row.bound = row.tight;
@@ -83,7 +84,8 @@ void add_declared(CheckContext& context, const SubgenSetup& setup, const Footpri
   row.bound = 4 * d * (m * t + s) / exact;
   row.measured = declared / exact;
   row.count_exceptions(!(row.measured <= row.bound), 1);
-  row.text = fmt::format("{:.0f} numbers for {} clusters, of the {:.0f} of the exact cache", declared, setup.clusters(), exact);
+  row.text = fmt::format("{:.0f} numbers for {} clusters, of the {:.0f} of the exact cache", declared, setup.clusters(),
+                         exact);
 }
 
 void at_theorem_sizes(CheckContext& context, const SubgenSetup& setup, const SubgenValues& values,
@@ -96,8 +98,8 @@ void at_theorem_sizes(CheckContext& context, const SubgenSetup& setup, const Sub
     CheckRow& row = context.add(CheckKind::theorem, "Eq. 3 at the theorem's t and s");
     row.assumptions = false;
     row.bound = eps;
-    row.assumptions_text = fmt::format("t = {:.4g} and s = {:.4g} require {:.3g} samples of {} tokens; not run", sizes.t,
-                                       sizes.s, kept, context.subject->tokens());
+    row.assumptions_text = fmt::format("t = {:.4g} and s = {:.4g} require {:.3g} samples of {} tokens; not run",
+                                       sizes.t, sizes.s, kept, context.subject->tokens());
     return;
   }
   SubgenSetup large = setup;
@@ -106,8 +108,8 @@ void at_theorem_sizes(CheckContext& context, const SubgenSetup& setup, const Sub
   large.params.delta = double{setup.partition.radius};
   const SubgenRunner runner(*context.subject, large, context.backend);
   add_declared(context, large, runner.footprint(context.subject->tokens()));
-  check_attention(context, "Eq. 3 at the theorem's t and s", large, values, queries, eps, affordable_seeds(context, large),
-                  [&](std::uint32_t seed) { return runner.answered(seed); });
+  check_attention(context, "Eq. 3 at the theorem's t and s", large, values, queries, eps,
+                  affordable_seeds(context, large), [&](std::uint32_t seed) { return runner.answered(seed); });
 }
 
 void run_subgen_theorem1(CheckContext& context) {
@@ -119,8 +121,8 @@ void run_subgen_theorem1(CheckContext& context) {
   for (const SubgenSetup& setup : setups) {
     const SubgenRunner runner(subject, setup, context.backend);
     add_declared(context, setup, runner.footprint(context.subject->tokens()));
-    check_attention(context, "Eq. 3 for what t and s grant", setup, values, queries, NAN, affordable_seeds(context, setup),
-                    [&](std::uint32_t seed) { return runner.answered(seed); });
+    check_attention(context, "Eq. 3 for what t and s grant", setup, values, queries, NAN,
+                    affordable_seeds(context, setup), [&](std::uint32_t seed) { return runner.answered(seed); });
   }
 }
 
@@ -135,7 +137,8 @@ TheoremSizes explicit_sizes(const SubgenSetup& setup, const SubgenValues& values
     if (law.shared == 0) continue;
     const double delta_r = setup.delta() * query.r, rho = std::exp(2 * delta_r), sinh = std::sinh(delta_r);
     const double by_union = 3 * rho * std::log(4 * static_cast<double>(law.shared) / p) / (eta * eta);
-    const double by_variance = 2 * log * (sinh * sinh * law.shares2 / (eta * eta) + (rho - 1) * law.largest_share / (3 * eta));
+    const double by_variance =
+        2 * log * (sinh * sinh * law.shares2 / (eta * eta) + (rho - 1) * law.largest_share / (3 * eta));
     sizes.t = std::max(sizes.t, std::ceil(std::min(by_union, by_variance)));
   }
   return sizes;
@@ -159,14 +162,16 @@ void check_attention(CheckContext& context, std::string part, const SubgenSetup&
     trials.push_back(std::isnan(eps) ? granted(context, setup, values, query, r)
                                      : QueryTrials{.bound = eps, .trivial = answer_size(query, values)});
   }
-  const auto errors = errors_by_query(context, queries.size(), seeds, sketcher, [&](const SubgenSketch& sketch, std::size_t q) {
-    double error2 = 0;
-    for (std::size_t c = 0; c < queries[q].product.size(); ++c) {
-      const double away = sketch.answers[q * queries[q].product.size() + c] - queries[q].product[c] / queries[q].total;
-      error2 += away * away;
-    }
-    return std::sqrt(error2) / unit_of(queries[q], values);
-  });
+  const auto errors =
+      errors_by_query(context, queries.size(), seeds, sketcher, [&](const SubgenSketch& sketch, std::size_t q) {
+        double error2 = 0;
+        for (std::size_t c = 0; c < queries[q].product.size(); ++c) {
+          const double away =
+              sketch.answers[q * queries[q].product.size() + c] - queries[q].product[c] / queries[q].total;
+          error2 += away * away;
+        }
+        return std::sqrt(error2) / unit_of(queries[q], values);
+      });
   for (std::size_t q = 0; q < queries.size(); ++q) trials[q].errors = errors[q];
   CheckRow& row = context.add(CheckKind::theorem, std::move(part));
   row.params = setup.text();

@@ -51,8 +51,9 @@ Asked ask(const TaskRequest& request, const std::vector<Question>& questions) {
 Index room_for(const TaskRequest& request, Index taken, Index least) {
   const Index room = request.context_tokens - taken;
   if (room < least) {
-    throw Error("`context_tokens` {}: is too small for the task, which needs at least {}; give that many, or fewer `questions`",
-                request.context_tokens, taken + least);
+    throw Error(
+        "`context_tokens` {}: is too small for the task, which needs at least {}; give that many, or fewer `questions`",
+        request.context_tokens, taken + least);
   }
   return room;
 }
@@ -96,8 +97,8 @@ TaskDocument assemble(const TaskRequest& request, const Filler& filler, const st
   const Index around = std::ssize(out.context) + std::ssize(asked.in_context);
   Index of_needles = 0;
   for (const Tokens& tokens : stated) of_needles += std::ssize(tokens);
-  const Index room =
-      room_for(request, around + of_needles, std::max(of_needles, Index{1}));  // the filler is not less than the needles
+  const Index room = room_for(request, around + of_needles,
+                              std::max(of_needles, Index{1}));  // the filler is not less than the needles
 
   std::vector<double> depths(needles.size());
   std::size_t next = 0;

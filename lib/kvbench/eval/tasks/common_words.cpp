@@ -23,7 +23,8 @@ class WordList {
       throw Error("`context_tokens`: the text has too few different words for a context this long");
     const auto begin = words_->begin();
     std::vector<std::string> block(begin, begin + static_cast<std::ptrdiff_t>(common_));
-    block.insert(block.end(), begin + static_cast<std::ptrdiff_t>(rare), begin + static_cast<std::ptrdiff_t>(rare + common_));
+    block.insert(block.end(), begin + static_cast<std::ptrdiff_t>(rare),
+                 begin + static_cast<std::ptrdiff_t>(rare + common_));
     draws_->shuffle(block);
     return block;
   }
@@ -63,15 +64,17 @@ TaskDocument make_common_words(const TaskRequest& request, Index document) {
 }  // namespace
 
 TaskInfo common_words_task() {
-  return {
-      .name = "common-words",
-      .measures =
-          "whether the context as a whole is kept: the answer stands nowhere, it must be counted (common words of RULER)",
-      .form =
-          "a list `<amber>`, `<river>`, ... that fills the context, in which some words are common and the others occur three "
-          "times; the question is `The most common words of the list, in alphabetic order, are <`, and each word is an answer",
-      .exact_match = true,
-      .make = make_common_words};
+  return {.name = "common-words",
+          .measures =
+              "whether the context as a whole is kept: the answer stands nowhere, it must be counted (common words of "
+              "RULER)",
+          .form =
+              "a list `<amber>`, `<river>`, ... that fills the context, in which some words are common and the others "
+              "occur three "
+              "times; the question is `The most common words of the list, in alphabetic order, are <`, and each word "
+              "is an answer",
+          .exact_match = true,
+          .make = make_common_words};
 }
 
 }  // namespace kvbench

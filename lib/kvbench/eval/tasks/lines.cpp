@@ -12,7 +12,8 @@ namespace {
 /// Lines of different keys: the name of a line is a pair of words.
 class Register {
  public:
-  Register(const TaskRequest& request, TaskDraws& draws) : words_(shuffled_words(request, draws, 64)), fresh_(request, draws) {}
+  Register(const TaskRequest& request, TaskDraws& draws)
+      : words_(shuffled_words(request, draws, 64)), fresh_(request, draws) {}
 
   struct Line {
     std::string name, lead, number;
@@ -20,7 +21,8 @@ class Register {
   };
   Line next() {
     const std::size_t half = words_.size() / 2;
-    if (made_ == half * half) throw Error("`context_tokens`: the text has too few different words for a context this long");
+    if (made_ == half * half)
+      throw Error("`context_tokens`: the text has too few different words for a context this long");
     const std::string name = fmt::format("{}-{}", words_[made_ % half], words_[half + (made_ + made_ / half) % half]);
     ++made_;
     return {name, fmt::format("line {}: REGISTER_CONTENT is <", name), fresh_.number()};
@@ -65,7 +67,8 @@ TaskInfo lines_task() {
       .name = "lines",
       .measures = "whether one of many equal statements is found where nothing but its key tells it apart (LongEval)",
       .form =
-          "lines `line amber-river: REGISTER_CONTENT is <12345>` that fill the context; each question is the beginning of one. "
+          "lines `line amber-river: REGISTER_CONTENT is <12345>` that fill the context; each question is the beginning "
+          "of one. "
           "Small models manage contexts of a few hundred tokens",
       .exact_match = true,
       .make = make_lines};

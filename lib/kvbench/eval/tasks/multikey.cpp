@@ -29,14 +29,14 @@ TaskDocument make_multikey(const TaskRequest& request, Index document) {
 }  // namespace
 
 TaskInfo multikey_task() {
-  return {
-      .name = "multikey",
-      .measures = "whether the right one of several similar statements is found (multi-key needles of RULER)",
-      .form =
-          "`The magic number of amber is <12345>.` within the text file, with twice as many keys as questions; each question "
-          "is the beginning of one statement",
-      .exact_match = true,
-      .make = make_multikey};
+  return {.name = "multikey",
+          .measures = "whether the right one of several similar statements is found (multi-key needles of RULER)",
+          .form =
+              "`The magic number of amber is <12345>.` within the text file, with twice as many keys as questions; "
+              "each question "
+              "is the beginning of one statement",
+          .exact_match = true,
+          .make = make_multikey};
 }
 
 }  // namespace kvbench

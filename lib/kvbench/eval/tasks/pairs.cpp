@@ -20,7 +20,8 @@ std::vector<Tokens> pair_lines(const TaskRequest& request, TaskDraws& draws, Ind
   }
   if (total < count) {
     throw Error(
-        "{}: its {} different words of 3 to 10 Latin letters make pairs of {} tokens, of which the task needs {}; give a "
+        "{}: its {} different words of 3 to 10 Latin letters make pairs of {} tokens, of which the task needs {}; give "
+        "a "
         "longer text or a shorter context",
         request.haystack_name, words.size(), total, count);
   }
@@ -31,8 +32,9 @@ TaskDocument make_pairs(const TaskRequest& request, Index document) {
   TaskDraws draws(request.seed, "pairs", document);
   const Index in_list = request.context_tokens - std::ssize(request.prefix);
   if (in_list < request.score_tokens + 16) {
-    throw Error("`context_tokens` {}: is too small for the task, which repeats its first `score_tokens` {}; give at least {}",
-                request.context_tokens, request.score_tokens, request.score_tokens + 16 + std::ssize(request.prefix));
+    throw Error(
+        "`context_tokens` {}: is too small for the task, which repeats its first `score_tokens` {}; give at least {}",
+        request.context_tokens, request.score_tokens, request.score_tokens + 16 + std::ssize(request.prefix));
   }
   std::vector<Tokens> list = pair_lines(request, draws, in_list);
   cut_front(list, in_list);
@@ -47,13 +49,13 @@ TaskDocument make_pairs(const TaskRequest& request, Index document) {
 }  // namespace
 
 TaskInfo pairs_task() {
-  return {
-      .name = "pairs",
-      .measures =
-          "whether the model can copy from far back: every scored token stands in the context once, about one context before",
-      .form = "lines of two words (`amber river`) that fill the context; the scored tokens repeat its beginning",
-      .exact_match = false,
-      .make = make_pairs};
+  return {.name = "pairs",
+          .measures =
+              "whether the model can copy from far back: every scored token stands in the context once, about one "
+              "context before",
+          .form = "lines of two words (`amber river`) that fill the context; the scored tokens repeat its beginning",
+          .exact_match = false,
+          .make = make_pairs};
 }
 
 }  // namespace kvbench

@@ -19,15 +19,16 @@ TaskDocument make_passkey(const TaskRequest& request, Index document) {
 }  // namespace
 
 TaskInfo passkey_task() {
-  return {
-      .name = "passkey",
-      .measures =
-          "whether one statement in unrelated text can be found again, in a form that small base models complete by induction",
-      .form =
-          "`The pass key is <12345>. Remember it: <12345> is the pass key.` within the text file; the question is `The pass "
-          "key is <`; one answer per document",
-      .exact_match = true,
-      .make = make_passkey};
+  return {.name = "passkey",
+          .measures =
+              "whether one statement in unrelated text can be found again, in a form that small base models complete "
+              "by induction",
+          .form =
+              "`The pass key is <12345>. Remember it: <12345> is the pass key.` within the text file; the question is "
+              "`The pass "
+              "key is <`; one answer per document",
+          .exact_match = true,
+          .make = make_passkey};
 }
 
 }  // namespace kvbench

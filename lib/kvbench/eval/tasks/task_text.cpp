@@ -17,7 +17,9 @@ double TaskDraws::uniform() {
   return uniform52(words.x[0], words.x[1]);
 }
 
-std::size_t TaskDraws::below(std::size_t count) { return static_cast<std::size_t>(uniform() * static_cast<double>(count)); }
+std::size_t TaskDraws::below(std::size_t count) {
+  return static_cast<std::size_t>(uniform() * static_cast<double>(count));
+}
 
 namespace {
 
@@ -50,7 +52,8 @@ std::string_view first_line(std::string_view text) {
 
 [[noreturn]] void too_short(const TaskRequest& request, Index have, Index need) {
   throw Error(
-      "{}: is too short: the part of a document has {} tokens of the {} that the task takes from it, at `documents` {}; give a "
+      "{}: is too short: the part of a document has {} tokens of the {} that the task takes from it, at `documents` "
+      "{}; give a "
       "longer text, fewer documents or a shorter context",
       request.haystack_name, have, need, request.documents);
 }
@@ -127,7 +130,8 @@ std::vector<std::string> shuffled_words(const TaskRequest& request, TaskDraws& d
   }
   if (words.size() < least) {
     throw Error(
-        "{}: has {} different words of 3 to 10 Latin letters, of which the task needs {}; give a longer text or a shorter "
+        "{}: has {} different words of 3 to 10 Latin letters, of which the task needs {}; give a longer text or a "
+        "shorter "
         "context",
         request.haystack_name, words.size(), least);
   }

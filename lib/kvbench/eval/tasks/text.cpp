@@ -23,7 +23,8 @@ TaskDocument make_text(const TaskRequest& request, Index document) {
 TaskInfo text_task() {
   return {
       .name = "text",
-      .measures = "how well the model continues ordinary text; most of its tokens need only the last few hundred before them",
+      .measures =
+          "how well the model continues ordinary text; most of its tokens need only the last few hundred before them",
       .form = "a passage of the text file: the context, and the tokens after it, which are scored",
       .exact_match = false,
       .make = make_text};

@@ -8,7 +8,8 @@ namespace kvbench {
 namespace {
 
 /// The operation that adds a table's entries to a state. The caller sets the buffers of the state.
-kernels::WeightedAttention<Buffer> attention_over(const EntryTable& t, const HeadTokens& tokens, const QueryBlock& queries) {
+kernels::WeightedAttention<Buffer> attention_over(const EntryTable& t, const HeadTokens& tokens,
+                                                  const QueryBlock& queries) {
   return {.queries = queries.queries,
           .first = queries.first,
           .last = queries.last,

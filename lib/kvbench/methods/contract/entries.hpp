@@ -15,13 +15,14 @@ namespace kvbench {
 struct EntryTable {
   bool per_head = false;
   bool per_query = false;
-  Buffer<const std::int32_t> ids;          ///< [L, width] token that the entry is or represents; -1 = unused slot
-  Buffer<const float> weight_num;          ///< [L, width] wN >= 0; absent: 1
-  Buffer<const float> weight_den;          ///< [L, width] wD; absent: 1
-  Buffer<const float> own_keys;            ///< [L*width, d] keys of merged or quantised entries; absent: the tokens' keys
-  Buffer<const float> own_values;          ///< [L*width, dv] the same for the values
-  Buffer<const std::int32_t> cluster_ids;  ///< [L, width] cluster or page of an entry, constant over the life of the cache;
-                                           ///< -1 = none; absent: no clusters. Input of the metrics cache_hit_*
+  Buffer<const std::int32_t> ids;  ///< [L, width] token that the entry is or represents; -1 = unused slot
+  Buffer<const float> weight_num;  ///< [L, width] wN >= 0; absent: 1
+  Buffer<const float> weight_den;  ///< [L, width] wD; absent: 1
+  Buffer<const float> own_keys;    ///< [L*width, d] keys of merged or quantised entries; absent: the tokens' keys
+  Buffer<const float> own_values;  ///< [L*width, dv] the same for the values
+  Buffer<const std::int32_t>
+      cluster_ids;  ///< [L, width] cluster or page of an entry, constant over the life of the cache;
+                    ///< -1 = none; absent: no clusters. Input of the metrics cache_hit_*
 };
 using EntryTables = std::vector<EntryTable>;
 

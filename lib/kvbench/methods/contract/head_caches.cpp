@@ -53,7 +53,8 @@ class SingleHead : public CompressedCache {
 
   Index append(const TokenBlock& tokens) override { return layer_->append({&tokens, 1}); }
   EntryTables entries(const QueryBlock& queries) const override { return layer_->entries({&queries, 1}).front(); }
-  void observe(const QueryBlock& queries, const EntryTables& entries, std::span<const Buffer<const float>> weights) override {
+  void observe(const QueryBlock& queries, const EntryTables& entries,
+               std::span<const Buffer<const float>> weights) override {
     const std::vector<Buffer<const float>> of_head(weights.begin(), weights.end());
     layer_->observe({&queries, 1}, {&entries, 1}, {&of_head, 1});
   }

@@ -16,15 +16,17 @@ void require(bool holds, const char* fault) {
 
 void check_shape(const EntryTable& t, const HeadTokens& tokens, Index num_queries) {
   require(t.ids.present(), "a table without ids");
-  require(t.ids.rows() == table_rows(t, tokens.group, num_queries), "a table with the wrong number of rows for its scope");
+  require(t.ids.rows() == table_rows(t, tokens.group, num_queries),
+          "a table with the wrong number of rows for its scope");
   for (const auto* weights : {&t.weight_num, &t.weight_den}) {
     require(!weights->present() || (weights->rows() == t.ids.rows() && weights->cols() == t.ids.cols()),
             "weights of another shape than the ids");
   }
   require(!t.own_keys.present() || (t.own_keys.rows() == t.ids.size() && t.own_keys.cols() == tokens.keys.cols()),
           "own keys that are not [slots, d]");
-  require(!t.own_values.present() || (t.own_values.rows() == t.ids.size() && t.own_values.cols() == tokens.values.cols()),
-          "own values that are not [slots, dv]");
+  require(
+      !t.own_values.present() || (t.own_values.rows() == t.ids.size() && t.own_values.cols() == tokens.values.cols()),
+      "own values that are not [slots, dv]");
 }
 
 // These loops have no early exit, so that compilers vectorise them: all keys and values of merged entries are checked in every
@@ -58,7 +60,8 @@ bool clearly_distinct(std::span<const std::span<const std::int32_t>> rows) {
     if (!ids->empty()) ranges.emplace_back(ids->front(), ids->back());
   }
   std::ranges::sort(ranges);
-  return std::ranges::adjacent_find(ranges, [](const auto& a, const auto& b) { return a.second >= b.first; }) == ranges.end();
+  return std::ranges::adjacent_find(ranges, [](const auto& a, const auto& b) { return a.second >= b.first; }) ==
+         ranges.end();
 }
 
 /// Records which (query head, query) last used each token in each sum.
@@ -77,7 +80,8 @@ class Uses {
         if (used < 0) continue;
         const auto slot = static_cast<std::size_t>(&used - tables_[k].ids.data()), id = static_cast<std::size_t>(used);
         if (tables_[k].num(slot) != 0) require(std::exchange(num_[id], stamp) != stamp, "an id twice in N");
-        if (weighted_ && tables_[k].den(slot) != 0) require(std::exchange(den_[id], stamp) != stamp, "an id twice in D");
+        if (weighted_ && tables_[k].den(slot) != 0)
+          require(std::exchange(den_[id], stamp) != stamp, "an id twice in D");
       }
     }
   }

@@ -89,7 +89,8 @@ struct MethodInfo {
   std::function<bool(const Params&)> draws;
 
   std::vector<ParamSpec> params;
-  std::function<Params(std::span<const Assignment>)> bind;  ///< parses settings; throws Error for unknown names and bad values
+  std::function<Params(std::span<const Assignment>)>
+      bind;  ///< parses settings; throws Error for unknown names and bad values
 
   /// The heads are all kv heads of a layer for Granularity::layer, otherwise any number of heads that do not affect each other.
   std::function<MakeLayerCache(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;

@@ -34,16 +34,17 @@ struct HeadPrompt {
   Index trace_tokens = 0;    ///< tokens of this prompt in the trace, decoded ones included
   LayerId layer;
   KvHeadId head;
-  Index num_layers = 1;                          ///< of the model
-  Index num_kv_heads = 1;                        ///< of the layer
-  Index group = 1;                               ///< G, query heads that share this kv head
-  Index window = 0;                              ///< sliding window of the layer, 0 = none
-  float scale = 1;                               ///< logits are scale * <q, k>
-  Buffer<const float> keys;                      ///< [n, d] after RoPE
-  Buffer<const float> values;                    ///< [n, dv]
-  Buffer<const float> observed;                  ///< [G*n_obs, d] queries inside the context, row g*n_obs + i
-  std::vector<std::int32_t> observed_positions;  ///< [n_obs] increasing; a position >= n is that of a token that the harness
-                                                 ///< keeps outside this context and that attends to all of it
+  Index num_layers = 1;          ///< of the model
+  Index num_kv_heads = 1;        ///< of the layer
+  Index group = 1;               ///< G, query heads that share this kv head
+  Index window = 0;              ///< sliding window of the layer, 0 = none
+  float scale = 1;               ///< logits are scale * <q, k>
+  Buffer<const float> keys;      ///< [n, d] after RoPE
+  Buffer<const float> values;    ///< [n, dv]
+  Buffer<const float> observed;  ///< [G*n_obs, d] queries inside the context, row g*n_obs + i
+  std::vector<std::int32_t>
+      observed_positions;  ///< [n_obs] increasing; a position >= n is that of a token that the harness
+                           ///< keeps outside this context and that attends to all of it
   /// [G*n_obs, 1] ln of the sum of exp(logit) over the tokens that an observed query sees and that the harness keeps outside
   /// this context (protected tokens); -inf where it sees none. Absent where the harness keeps none.
   Buffer<const float> fixed_log_sum_exp;

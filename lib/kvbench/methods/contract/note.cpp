@@ -18,6 +18,8 @@ void merge_notes(std::vector<Note>& merged, std::span<const Note> notes) {
   }
 }
 
-std::string describe(const Note& note) { return note.count > 0 ? fmt::format("{}: {}", note.text, note.count) : note.text; }
+std::string describe(const Note& note) {
+  return note.count > 0 ? fmt::format("{}: {}", note.text, note.count) : note.text;
+}
 
 }  // namespace kvbench

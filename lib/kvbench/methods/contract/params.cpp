@@ -80,7 +80,8 @@ class AssignVisitor : public ParamVisitor {
 
   void require_found() const {
     if (found_) return;
-    throw Error("method '{}' has no parameter '{}'.{} It has: {}.", method_, setting_.name, did_you_mean(setting_.name, known_),
+    throw Error("method '{}' has no parameter '{}'.{} It has: {}.", method_, setting_.name,
+                did_you_mean(setting_.name, known_),
                 known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")));
   }
 
@@ -118,7 +119,8 @@ std::vector<ParamSpec> schema_of(Visit visit, void* defaults) {
   return visitor.specs;
 }
 
-std::string assign(std::string_view method, Visit visit, void* value, void* defaults, std::span<const Assignment> settings) {
+std::string assign(std::string_view method, Visit visit, void* value, void* defaults,
+                   std::span<const Assignment> settings) {
   for (const Assignment& setting : settings) {
     AssignVisitor visitor(method, setting);
     visit(visitor, value);

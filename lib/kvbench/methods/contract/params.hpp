@@ -41,7 +41,8 @@ class ParamVisitor {
   virtual void real(std::string_view name, double& value, ParamRange range, std::string_view doc) = 0;
   virtual void flag(std::string_view name, bool& value, std::string_view doc) = 0;
   virtual void text(std::string_view name, std::string& value, std::string_view accepted, std::string_view doc) = 0;
-  virtual void choice(std::string_view name, int& value, std::span<const std::string> options, std::string_view doc) = 0;
+  virtual void choice(std::string_view name, int& value, std::span<const std::string> options,
+                      std::string_view doc) = 0;
 
   /// An enum whose values 0, 1, ... have these names.
   template <class E>
@@ -78,7 +79,8 @@ using Visit = void (*)(ParamVisitor&, void*);
 std::vector<ParamSpec> schema_of(Visit visit, void* defaults);
 /// Applies settings in order; returns the canonical text. Throws Error, naming the method, the parameter, the value and the
 /// accepted values.
-std::string assign(std::string_view method, Visit visit, void* value, void* defaults, std::span<const Assignment> settings);
+std::string assign(std::string_view method, Visit visit, void* value, void* defaults,
+                   std::span<const Assignment> settings);
 template <class P>
 void visit_fields(ParamVisitor& visitor, void* value) {
   fields(visitor, *static_cast<P*>(value));

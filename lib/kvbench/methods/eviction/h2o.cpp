@@ -91,10 +91,10 @@ void check_parts(const ContextData& data, H2oParams::Prompt prompt) {
         data.tokens));
   }
   if (prompt == H2oParams::Prompt::stream && !has_all_queries(data)) {
-    throw Unavailable(
-        fmt::format("h2o.prompt=stream needs the query of every token of the context, and {}; dump with --queries all, or "
-                    "choose h2o.prompt=columns",
-                    observed_share(data)));
+    throw Unavailable(fmt::format(
+        "h2o.prompt=stream needs the query of every token of the context, and {}; dump with --queries all, or "
+        "choose h2o.prompt=columns",
+        observed_share(data)));
   }
 }
 
@@ -134,26 +134,31 @@ MethodInfo h2o_method() {
           .aliases = {},
           .paper = "H2O, arXiv 2306.14048, section 4 and Algorithm 1",
           .summary = "the tokens with the largest accumulated attention, and the most recent ones",
-          .notes =
-              "Algorithm 1 evicts greedily from the first token on (prompt=stream, which needs the query of every token of "
-              "the context); the released real-drop code sums the prompt's full attention map and evicts once "
-              "(prompt=columns, default, which needs its column sums). Both then evict one token per step. The real-drop code "
-              "selects per query head, for models whose query heads have a kv head each (per=query_head); the default here "
-              "is one selection per kv head by the mean over its query group, as in kvpress. The released evaluation code "
-              "simulates another rule: `h2o-global`.",
+          .notes = "Algorithm 1 evicts greedily from the first token on (prompt=stream, which needs the query of every "
+                   "token of "
+                   "the context); the released real-drop code sums the prompt's full attention map and evicts once "
+                   "(prompt=columns, default, which needs its column sums). Both then evict one token per step. The "
+                   "real-drop code "
+                   "selects per query head, for models whose query heads have a kv head each (per=query_head); the "
+                   "default here "
+                   "is one selection per kv head by the mean over its query group, as in kvpress. The released "
+                   "evaluation code "
+                   "simulates another rule: `h2o-global`.",
           .complexity = {.compress = "O(G n); prompt=stream O(n^2 d)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv + 1)",
                          .growth = {.compress = 1, .query = 0, .memory = 0}},
           .kind = Kind::eviction,
-          .check_data = [](const ContextData& data, const Params& params) { check_parts(data, params.as<H2oParams>().prompt); },
+          .check_data = [](const ContextData& data,
+                           const Params& params) { check_parts(data, params.as<H2oParams>().prompt); },
           .streaming = true,
           .observes = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),
                          .key_shift = Property::yes(),
                          .head_permutation = Property::yes(),
-                         .nested_budgets = Property::no("prompt=stream: scores depend on the tokens that the budget holds"),
+                         .nested_budgets =
+                             Property::no("prompt=stream: scores depend on the tokens that the budget holds"),
                          .weight_sum = WeightSum::ones},
           .variants = {{{"per", "query_head"}}},
       },

@@ -115,10 +115,11 @@ MethodInfo h2o_global_method() {
           .aliases = {},
           .paper = "H2O, arXiv 2306.14048, evaluation by masks",
           .summary = "columns of the context's attention map with the largest sums, and a band of recent tokens",
-          .notes =
-              "A simulation, not an eviction policy: columns are chosen over the whole map, so a token may be read before it "
-              "has received the attention that makes it heavy. The public code sums over evaluated queries too; here the "
-              "context's alone.",
+          .notes = "A simulation, not an eviction policy: columns are chosen over the whole map, so a token may be "
+                   "read before it "
+                   "has received the attention that makes it heavy. The public code sums over evaluated queries too; "
+                   "here the "
+                   "context's alone.",
           .complexity = {.compress = "O(G n log n)",
                          .query = "O(B (d + dv))",
                          .memory = "G B (d + dv)",

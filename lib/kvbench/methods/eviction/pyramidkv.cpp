@@ -44,16 +44,20 @@ MethodInfo pyramidkv_method() {
           .summary = "the votes of SnapKV with a budget that falls from the first layer to the last",
           .notes =
               "Integer rules of the released code; its step is rounded down, so the mean over layers may exceed the "
-              "budget by a few tokens. The released script gives pyramidkv a window of 8 and the other methods 32; here "
-              "both have 32. It selects per query head over repeated keys (per=query_head); the default here is one selection "
+              "budget by a few tokens. The released script gives pyramidkv a window of 8 and the other methods 32; "
+              "here "
+              "both have 32. It selects per query head over repeated keys (per=query_head); the default here is one "
+              "selection "
               "per kv head, as in snapkv.",
           .complexity = {.compress = "O(G W n d + n log n)", .growth = {.compress = 1}},
           .granularity = Granularity::model,
           .needs = {Part::observed_queries},
-          .check_data = [](const ContextData& data,
-                           const Params& params) { check_window(data, "pyramidkv", params.as<PyramidkvParams>().window); },
-          .properties = {.nested_budgets =
-                             Property::no("a larger mean budget can give a layer less: rounded steps, the uniform fallback")},
+          .check_data =
+              [](const ContextData& data, const Params& params) {
+                check_window(data, "pyramidkv", params.as<PyramidkvParams>().window);
+              },
+          .properties = {.nested_budgets = Property::no(
+                             "a larger mean budget can give a layer less: rounded steps, the uniform fallback")},
           .variants = {{{"per", "query_head"}}},
       },
       score);

@@ -9,8 +9,8 @@ namespace {
 
 MakeCache prepare_random(const HeadPrompt& head, const NoParams&, Backend& backend) {
   return [head, &backend](Index budget, std::uint32_t seed) {
-    return std::make_unique<KeptCache>(backend, head,
-                                       KeptTokens{.ids = random_tokens(Draws(seed, "random", head), head.tokens(), budget)});
+    return std::make_unique<KeptCache>(
+        backend, head, KeptTokens{.ids = random_tokens(Draws(seed, "random", head), head.tokens(), budget)});
   };
 }
 

@@ -13,7 +13,11 @@ class SinkCache : public CompressedCache {
  public:
   /// `rope` is absent where positions do not change.
   SinkCache(const HeadPrompt& head, Index budget, Index sinks, std::optional<Rope> rope, Backend& backend)
-      : backend_(backend), rope_(rope), sinks_(std::min(sinks, budget - 1)), recent_(budget - sinks_), dv_(head.values.cols()) {
+      : backend_(backend),
+        rope_(rope),
+        sinks_(std::min(sinks, budget - 1)),
+        recent_(budget - sinks_),
+        dv_(head.values.cols()) {
     sink_keys_ = backend.allocate<float>(sinks_, head.keys.cols());
     take(head.keys);
   }
@@ -37,7 +41,9 @@ class SinkCache : public CompressedCache {
     return tables;
   }
 
-  Footprint footprint() const override { return kept_footprint(std::min(tokens_, sinks_ + recent_), sink_keys_.cols(), dv_); }
+  Footprint footprint() const override {
+    return kept_footprint(std::min(tokens_, sinks_ + recent_), sink_keys_.cols(), dv_);
+  }
   /// The window is the selection of this method; only the sinks are always kept.
   Protected protected_tokens() const override { return {.sinks = sinks_}; }
 
@@ -122,8 +128,10 @@ MethodInfo sink_method() {
           .paper = "StreamingLLM, arXiv 2309.17453, section 3.2",
           .summary = "the first tokens and a sliding window of the most recent ones",
           .notes = "Positions inside the cache as in paper and released code where the trace has an unscaled RoPE "
-                   "(reposition=auto); comparisons that keep the positions use reposition=false. The released code rotates all "
-                   "cached keys at each step; here the sinks are rotated by the number of evicted tokens, which gives the same "
+                   "(reposition=auto); comparisons that keep the positions use reposition=false. The released code "
+                   "rotates all "
+                   "cached keys at each step; here the sinks are rotated by the number of evicted tokens, which gives "
+                   "the same "
                    "logits.",
           .complexity = {.compress = "O(1)",
                          .query = "O(B (d + dv))",
@@ -133,7 +141,8 @@ MethodInfo sink_method() {
           .streaming = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::yes(),
-                         .key_shift = Property::no("sinks are rotated, and a shift of their keys would be rotated with them"),
+                         .key_shift =
+                             Property::no("sinks are rotated, and a shift of their keys would be rotated with them"),
                          .head_permutation = Property::yes(),
                          .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::ones},

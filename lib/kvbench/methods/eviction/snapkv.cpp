@@ -18,11 +18,14 @@ MethodInfo snapkv_method() {
           .name = "snapkv",
           .aliases = {},
           .paper = "SnapKV, arXiv 2404.14469, section 4",
-          .summary = "tokens that the last prompt queries attend to, pooled over neighbours, and those queries' own tokens",
-          .notes =
-              "Paper and released LongBench configs: window 32, max pooling, kernel 7; the released class defaults to window "
-              "64, mean pooling, kernel 5. Both select per query head over repeated keys (per=query_head), so that the cache "
-              "holds G copies; the default here is one selection per kv head by the mean over its query group, as in kvpress.",
+          .summary =
+              "tokens that the last prompt queries attend to, pooled over neighbours, and those queries' own tokens",
+          .notes = "Paper and released LongBench configs: window 32, max pooling, kernel 7; the released class "
+                   "defaults to window "
+                   "64, mean pooling, kernel 5. Both select per query head over repeated keys (per=query_head), so "
+                   "that the cache "
+                   "holds G copies; the default here is one selection per kv head by the mean over its query group, as "
+                   "in kvpress.",
           .complexity = {.compress = "O(G W n d + n log n)", .growth = {.compress = 1}},
           .needs = {Part::observed_queries},
           .check_data = [](const ContextData& data,

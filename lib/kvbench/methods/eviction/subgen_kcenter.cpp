@@ -91,7 +91,8 @@ class Centres {
   std::vector<TokenId> first(Index candidates, Index k) {
     std::vector<TokenId>& order = orders_[candidates];
     if (std::ssize(order) < k) {
-      check_pairs(limit_, "subgen-kcenter", static_cast<double>(candidates) * static_cast<double>(k), "lower the budget");
+      check_pairs(limit_, "subgen-kcenter", static_cast<double>(candidates) * static_cast<double>(k),
+                  "lower the budget");
       const auto taken = backend_.allocate<std::int32_t>(k);
       backend_.run(kernels::KCenter<Buffer>{
           .points = points_.slice(0, candidates), .order = taken, .radius2 = backend_.allocate<float>(k)});
@@ -123,7 +124,8 @@ MakeCache prepare(const HeadPrompt& head, const SubgenKCenterParams& params, Bac
 }  // namespace
 
 void fields(ParamVisitor& visitor, SubgenKCenterParams& params) {
-  visitor.real("recent", params.recent, {.min = 0, .max = 1}, "share of the budget for the most recent tokens, rounded up");
+  visitor.real("recent", params.recent, {.min = 0, .max = 1},
+               "share of the budget for the most recent tokens, rounded up");
   visitor.flag("values", params.values, "cluster keys and values together instead of keys");
   fields(visitor, params.limit);
 }
@@ -135,7 +137,8 @@ MethodInfo subgen_kcenter_method() {
           .aliases = {"clustergen"},
           .paper = "SubGen, arXiv 2402.06082, section 3.2 and Table 1",
           .summary = "greedy k-center tokens of the context and a window of the most recent ones",
-          .notes = "The text does not give the split between window and centres; the default is half each, with an odd token "
+          .notes = "The text does not give the split between window and centres; the default is half each, with an odd "
+                   "token "
                    "for the window.",
           .complexity = {.compress = "O(n k d), k = B - r",
                          .query = "O(B (d + dv))",
@@ -146,7 +149,8 @@ MethodInfo subgen_kcenter_method() {
                          .value_scaling = Property::yes(),
                          .key_shift = Property::yes(),
                          .head_permutation = Property::yes(),
-                         .nested_budgets = Property::no("a wider window leaves fewer candidates, and the centres change"),
+                         .nested_budgets =
+                             Property::no("a wider window leaves fewer candidates, and the centres change"),
                          .weight_sum = WeightSum::ones},
       },
       prepare);

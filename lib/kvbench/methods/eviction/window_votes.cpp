@@ -87,9 +87,11 @@ Buffer<float> add_exp(const Buffer<float>& a, const Buffer<const float>& b, Back
 }  // namespace
 
 void fields(ParamVisitor& visitor, WindowVoteParams& params) {
-  visitor.integer("window", params.window, {.min = 1}, "W: last queries that vote, and last tokens that are always kept");
+  visitor.integer("window", params.window, {.min = 1},
+                  "W: last queries that vote, and last tokens that are always kept");
   visitor.integer("kernel", params.selection.kernel, {.min = 1}, "pooling width in tokens, odd");
-  visitor.choice("pooling", params.selection.pooling, {"none", "max", "mean"}, "pooling of the votes along the context");
+  visitor.choice("pooling", params.selection.pooling, {"none", "max", "mean"},
+                 "pooling of the votes along the context");
   fields(visitor, params.selection.group);
   visitor.choice("order", params.selection.order, {"reduce_first", "pool_first"},
                  "order of reduction and pooling, per=kv_head only");
@@ -113,7 +115,8 @@ Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method
   const Index inside = head.tokens() - window.past;
   Logits past = score(head, window, 0, window.past, backend);
   if (inside > 0) {
-    past.log_sum_exp = add_exp(past.log_sum_exp, score(head, window, window.past, inside, backend).log_sum_exp, backend);
+    past.log_sum_exp =
+        add_exp(past.log_sum_exp, score(head, window, window.past, inside, backend).log_sum_exp, backend);
   }
   if (window.fixed.present()) past.log_sum_exp = add_exp(past.log_sum_exp, window.fixed, backend);
   backend.run(kernels::ColumnSums<Buffer>{.scores = past.scores, .log_sum_exp = past.log_sum_exp, .out = sums});

@@ -5,8 +5,8 @@ namespace kvbench {
 namespace {
 
 MakeCache prepare(const HeadPrompt& head, const BsmParams& params, Backend& backend) {
-  return prepare_merging(head, {.chunk = 0, .order = params.order, .method = "bsm", .limit = params.limit}, params.merging,
-                         backend);
+  return prepare_merging(head, {.chunk = 0, .order = params.order, .method = "bsm", .limit = params.limit},
+                         params.merging, backend);
 }
 
 }  // namespace
@@ -24,8 +24,9 @@ MethodInfo bsm_method() {
           .aliases = {"tome"},
           .paper = "ToMe, arXiv 2210.09461, section 3; as in Chelsea, arXiv 2506.11418, Table 1",
           .summary = "bipartite soft matching of keys over the whole context, weighted by degree",
-          .notes = "One chunk; rounds, sinks, recent tokens and decoding as in `chelsea`. The released ToMe places A before "
-                   "B after a round (order=concat); the default keeps the order of the text.",
+          .notes =
+              "One chunk; rounds, sinks, recent tokens and decoding as in `chelsea`. The released ToMe places A before "
+              "B after a round (order=concat); the default keeps the order of the text.",
           .complexity = {.compress = "O(n^2 d / 4)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",

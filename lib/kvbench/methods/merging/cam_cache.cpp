@@ -38,8 +38,10 @@ void CamCache::take_prompt(const HeadPrompt& head, const CamPrompt& prompt, Inde
     const auto changed = backend_.allocate<float>(tokens_, dv_);
     copy_rows(head.values, changed, backend_);
     const Index count = std::ssize(merged);
-    backend_.run(kernels::SpreadRows<Buffer>{
-        .sources = backend_.adopt(std::move(merged), count), .count = rule_.receivers(), .factor = share(), .rows = changed});
+    backend_.run(kernels::SpreadRows<Buffer>{.sources = backend_.adopt(std::move(merged), count),
+                                             .count = rule_.receivers(),
+                                             .factor = share(),
+                                             .rows = changed});
     values = changed;
   }
   copy_rows(values.slice(begin_, window()), stored(row), backend_);
@@ -81,8 +83,9 @@ EntryTables CamCache::entries(const QueryBlock&) const {
     ids.insert(ids.end(), of_row.begin(), of_row.end());
     copy_rows(stored(row).slice(begin_ - base_, window()), values.slice(row * window(), window()), backend_);
   }
-  tables.push_back(
-      {.per_head = rule_.group.per_head(), .ids = backend_.adopt(std::move(ids), rows_, window()), .own_values = values});
+  tables.push_back({.per_head = rule_.group.per_head(),
+                    .ids = backend_.adopt(std::move(ids), rows_, window()),
+                    .own_values = values});
   return tables;
 }
 

@@ -11,12 +11,13 @@ namespace kvbench {
 
 class CamCache : public CompressedCache {
  public:
-  CamCache(const HeadPrompt& head, const CamRule& rule, const CamPrompt& prompt, const Draws& draws, std::vector<Note> notes,
-           Backend& backend);
+  CamCache(const HeadPrompt& head, const CamRule& rule, const CamPrompt& prompt, const Draws& draws,
+           std::vector<Note> notes, Backend& backend);
 
   Index append(const TokenBlock& tokens) override;
   EntryTables entries(const QueryBlock& queries) const override;
-  void observe(const QueryBlock& queries, const EntryTables& entries, std::span<const Buffer<const float>> weights) override;
+  void observe(const QueryBlock& queries, const EntryTables& entries,
+               std::span<const Buffer<const float>> weights) override;
   Footprint footprint() const override;
   Protected protected_tokens() const override { return {.sinks = rule_.start}; }
   std::vector<Note> notes() const override { return notes_; }
@@ -33,7 +34,9 @@ class CamCache : public CompressedCache {
   void slide() { begin_ = std::max(begin_, tokens_ - rule_.recent); }
   /// For every row: draws whether the value of token i is merged, and if so merges it.
   void merge(Index i);
-  bool drawn(Index row, Index i, double chance) const { return draws_.uniform(i, static_cast<std::uint32_t>(row)) < chance; }
+  bool drawn(Index row, Index i, double chance) const {
+    return draws_.uniform(i, static_cast<std::uint32_t>(row)) < chance;
+  }
   float share() const { return 1 / static_cast<float>(rule_.divisor); }
 
   Backend& backend_;

@@ -14,7 +14,8 @@ namespace {
 /// tokens.
 class ChelseaCache : public LayerCache {
  public:
-  ChelseaCache(std::vector<std::unique_ptr<CompressedCache>> heads, std::vector<const MergingCache*> merging, bool model_wide)
+  ChelseaCache(std::vector<std::unique_ptr<CompressedCache>> heads, std::vector<const MergingCache*> merging,
+               bool model_wide)
       : whole_(std::ssize(heads) - std::ssize(merging)),
         merging_(std::move(merging)),
         model_wide_(model_wide),
@@ -25,11 +26,14 @@ class ChelseaCache : public LayerCache {
     for (const MergingCache* head : merging_) count = head->takes(count);
     std::vector<TokenBlock> taken;
     for (const TokenBlock& block : tokens) {
-      taken.push_back({.first = block.first, .keys = block.keys.slice(0, count), .values = block.values.slice(0, count)});
+      taken.push_back(
+          {.first = block.first, .keys = block.keys.slice(0, count), .values = block.values.slice(0, count)});
     }
     return heads_->append(taken);
   }
-  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override { return heads_->entries(queries); }
+  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
+    return heads_->entries(queries);
+  }
   std::vector<Footprint> footprint() const override { return heads_->footprint(); }
   std::vector<Protected> protected_tokens() const override { return heads_->protected_tokens(); }
 
@@ -38,7 +42,8 @@ class ChelseaCache : public LayerCache {
     if (whole_ > 0)
       notes.push_back({"outlier heads kept whole (recall is that of these heads only)", static_cast<double>(whole_)});
     if (model_wide_)
-      notes.push_back({"the budget of outlier heads is taken from all heads of the model, including layers outside the trace"});
+      notes.push_back(
+          {"the budget of outlier heads is taken from all heads of the model, including layers outside the trace"});
     return notes;
   }
 
@@ -87,7 +92,8 @@ Outliers worst_outliers(std::vector<ContextRounds>& layer, const ChelseaParams& 
   return outliers;
 }
 
-Outliers outliers_of(std::span<const HeadPrompt> heads, std::vector<ContextRounds>& rounds, const ChelseaParams& params) {
+Outliers outliers_of(std::span<const HeadPrompt> heads, std::vector<ContextRounds>& rounds,
+                     const ChelseaParams& params) {
   if (params.outliers == "none") return {.whole = std::vector<bool>(heads.size()), .heads = std::ssize(heads)};
   if (heads.front().tokens() == 0) {
     throw Unavailable(
@@ -104,7 +110,8 @@ std::unique_ptr<LayerCache> make_layer(std::vector<ContextRounds>& rounds, const
   std::vector<const MergingCache*> merging;
   for (std::size_t h = 0; h < rounds.size(); ++h) {
     if (outliers.whole[h]) {
-      heads.push_back(std::make_unique<KeptCache>(rounds[h].backend(), rounds[h].head(), KeptTokens{.ids = token_range(0, n)}));
+      heads.push_back(
+          std::make_unique<KeptCache>(rounds[h].backend(), rounds[h].head(), KeptTokens{.ids = token_range(0, n)}));
       continue;
     }
     auto cache = std::make_unique<MergingCache>(rounds[h], shared);
@@ -132,7 +139,8 @@ void fields(ParamVisitor& visitor, ChelseaParams& params) {
   fields(visitor, params.order);
   visitor.text("outliers", params.outliers, "none, auto, or a file of lines \"layer kv_head\"",
                "heads that keep every token, at the cost of the others");
-  visitor.real("outlier_ratio", params.outlier_ratio, {.min = 0, .max = 1}, "share of the layer's heads, rounded up (auto)");
+  visitor.real("outlier_ratio", params.outlier_ratio, {.min = 0, .max = 1},
+               "share of the layer's heads, rounded up (auto)");
   visitor.real("outlier_threshold", params.outlier_threshold, {.min = -1, .max = 1},
                "cosine above which a token counts as linked (auto)");
 }
@@ -148,10 +156,11 @@ MethodInfo chelsea_method() {
           .aliases = {"csm", "centroidkv"},
           .paper = "Chelsea (CentroidKV), arXiv 2506.11418, section 5 and Algorithm 1",
           .summary = "similar keys of a chunk, merged into centroids weighted by their number of tokens",
-          .notes =
-              "Numbers lost in the text are parameters: the schedule of rounds (ratio, decay, floor), the slack of decoding "
-              "and the threshold of outlier heads. The paper keeps 4 % of the model's heads whole by offline calibration "
-              "(outliers=FILE); the default keeps none, because one layer has too few heads for a share of 4 %.",
+          .notes = "Numbers lost in the text are parameters: the schedule of rounds (ratio, decay, floor), the slack "
+                   "of decoding "
+                   "and the threshold of outlier heads. The paper keeps 4 % of the model's heads whole by offline "
+                   "calibration "
+                   "(outliers=FILE); the default keeps none, because one layer has too few heads for a share of 4 %.",
           .complexity = {.compress = "O(n chunk d / 4)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",

@@ -41,8 +41,10 @@ class CentroidCache : public CompressedCache {
       : backend_(backend), context_(head.tokens()), d_(head.keys.cols()), dv_(head.values.cols()) {
     const auto all = clustering.centroids.rows();
     const auto values = backend.allocate<float>(all, dv_), mass = backend.allocate<float>(all);
-    backend.run(kernels::MeanRows<Buffer>{
-        .rows = head.values, .labels = backend.adopt(std::vector(clustering.labels), context_), .out = values, .mass = mass});
+    backend.run(kernels::MeanRows<Buffer>{.rows = head.values,
+                                          .labels = backend.adopt(std::vector(clustering.labels), context_),
+                                          .out = values,
+                                          .mass = mass});
     Members members = members_of(clustering.labels, all);
     const auto width = static_cast<Index>(members.clusters.size());
     const auto rows = backend.adopt(std::move(members.clusters), width);
@@ -108,8 +110,8 @@ MethodInfo kmeans_method() {
           .aliases = {},
           .paper = "Chelsea, arXiv 2506.11418, Table 1",
           .summary = "k-means centroids in place of the tokens of the context, weighted by their number of tokens",
-          .notes =
-              "Chelsea's text does not give the distance, the initial centroids or the number of iterations of this baseline.",
+          .notes = "Chelsea's text does not give the distance, the initial centroids or the number of iterations of "
+                   "this baseline.",
           .complexity = {.compress = "O(i n B d), i iterations",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",

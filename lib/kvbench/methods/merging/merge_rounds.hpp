@@ -11,7 +11,8 @@ namespace kvbench {
 class MergeRounds {
  public:
   /// `round` is the number of the first round. The backend must outlive this object.
-  MergeRounds(const MergeRule& rule, const MergeSchedule& schedule, MergedEntries entries, Index round, Backend& backend);
+  MergeRounds(const MergeRule& rule, const MergeSchedule& schedule, MergedEntries entries, Index round,
+              Backend& backend);
 
   /// The links of the first round. Throws Infeasible as merge_links() does.
   const std::vector<MergeLink>& first_links();

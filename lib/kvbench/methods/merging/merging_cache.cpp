@@ -39,11 +39,13 @@ MergedEntries tokens_of(const HeadPrompt& head) {
 }  // namespace
 
 void fields(ParamVisitor& visitor, MergingParams& params) {
-  visitor.integer("sinks", params.sinks, {.min = 0}, "first tokens that are never merged; at most a quarter of the budget");
+  visitor.integer("sinks", params.sinks, {.min = 0},
+                  "first tokens that are never merged; at most a quarter of the budget");
   visitor.integer("recent", params.recent, {.min = 0}, "last tokens, which are not merged; at most half of the budget");
   visitor.integer("slack", params.slack, {.min = 0},
                   "entries freed at once when decoding exceeds the budget; at most half of the middle");
-  visitor.real("ratio", params.schedule.ratio, {.min = 0.01, .max = 0.5}, "share of the middle that the first round removes");
+  visitor.real("ratio", params.schedule.ratio, {.min = 0.01, .max = 0.5},
+               "share of the middle that the first round removes");
   visitor.real("decay", params.schedule.decay, {.min = 0, .max = 0.5}, "decrease of the share per round");
   visitor.real("floor", params.schedule.floor, {.min = 0.01, .max = 0.5}, "lower limit of the share");
 }
@@ -194,10 +196,10 @@ Properties merging_properties() {
           .weight_sum = WeightSum::context};
 }
 
-MakeCache prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params, Backend& backend) {
-  return [context = std::make_shared<ContextRounds>(head, rule, params, backend)](Index budget, std::uint32_t /*seed*/) {
-    return std::make_unique<MergingCache>(*context, budget);
-  };
+MakeCache prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params,
+                          Backend& backend) {
+  return [context = std::make_shared<ContextRounds>(head, rule, params, backend)](
+             Index budget, std::uint32_t /*seed*/) { return std::make_unique<MergingCache>(*context, budget); };
 }
 
 }  // namespace kvbench

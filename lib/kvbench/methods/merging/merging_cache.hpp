@@ -75,11 +75,12 @@ class MergingCache : public CompressedCache {
   MergeSchedule schedule_;
   MergingParts parts_;
   Index budget_;
-  Index tokens_;              ///< of the stream so far
-  Index rounds_ = 0;          ///< run so far
-  Buffer<float> keys_;        ///< [capacity, d] in cache order, rows in use: size()
-  Buffer<float> values_;      ///< [capacity, dv]
-  std::vector<TokenId> ids_;  ///< of the B token of each merged group; all of its tokens were visible when it was formed
+  Index tokens_;          ///< of the stream so far
+  Index rounds_ = 0;      ///< run so far
+  Buffer<float> keys_;    ///< [capacity, d] in cache order, rows in use: size()
+  Buffer<float> values_;  ///< [capacity, dv]
+  std::vector<TokenId>
+      ids_;  ///< of the B token of each merged group; all of its tokens were visible when it was formed
   std::vector<float> degrees_;
   EntryTable merged_;  ///< entries of more than one token; absent ids: none
   Protected fixed_;

@@ -18,7 +18,8 @@ std::optional<OutlierHead> parse_line(std::string line, const std::string& path,
   if ((words >> std::ws).eof()) return {};
   OutlierHead head;
   if (!(words >> head.layer >> head.kv_head) || !(words >> std::ws).eof() || head.layer < 0 || head.kv_head < 0) {
-    throw Error("{}:{}: '{}' is no outlier head; write the indices of layer and kv head, such as \"0 3\"", path, number, line);
+    throw Error("{}:{}: '{}' is no outlier head; write the indices of layer and kv head, such as \"0 3\"", path, number,
+                line);
   }
   return head;
 }
@@ -76,11 +77,12 @@ Index budget_beside_outliers(Index budget, Index heads, Index full, Index tokens
   if (full == 0 || budget >= tokens) return budget;
   const Index left = budget * heads - full * tokens;
   if (full < heads && left >= heads - full) return left / (heads - full);
-  throw Infeasible(fmt::format(
-      "{} of {} kv heads kept whole need {} of the {} tokens that a budget of {} gives all heads, which leaves less than one "
-      "token per other head; use chelsea.outliers=none, fewer outlier heads, or a budget of at least {}",
-      full, heads, full * tokens, budget * heads, budget,
-      std::min(tokens, (full * tokens + heads - full + heads - 1) / heads)));
+  throw Infeasible(
+      fmt::format("{} of {} kv heads kept whole need {} of the {} tokens that a budget of {} gives all heads, which "
+                  "leaves less than one "
+                  "token per other head; use chelsea.outliers=none, fewer outlier heads, or a budget of at least {}",
+                  full, heads, full * tokens, budget * heads, budget,
+                  std::min(tokens, (full * tokens + heads - full + heads - 1) / heads)));
 }
 
 }  // namespace kvbench

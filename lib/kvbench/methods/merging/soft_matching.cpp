@@ -14,7 +14,9 @@ namespace {
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
 
 /// Entries per chunk; rule.chunk = 0 puts the whole middle into one chunk.
-Index chunk_size(const MergeRule& rule, Index entries) { return rule.chunk == 0 ? std::max<Index>(1, entries) : rule.chunk; }
+Index chunk_size(const MergeRule& rule, Index entries) {
+  return rule.chunk == 0 ? std::max<Index>(1, entries) : rule.chunk;
+}
 
 /// The slots of A and of B, and for each A the range of B that lies in its chunk.
 struct Partition {
@@ -37,7 +39,8 @@ Partition partition(const MergeRule& rule, Index entries) {
 }
 
 /// Copies of the rows at `slots`, normalised to length one.
-Buffer<const float> unit_rows(const Buffer<const float>& keys, const std::vector<std::int32_t>& slots, Backend& backend) {
+Buffer<const float> unit_rows(const Buffer<const float>& keys, const std::vector<std::int32_t>& slots,
+                              Backend& backend) {
   const Buffer<float> unit = gathered(keys, slots, backend);
   backend.run(kernels::NormalizeRows<Buffer>{.rows = unit, .out = unit});
   return unit;
@@ -187,7 +190,8 @@ MergedGroups merged_groups(const MergeRule& rule, const MergedEntries& entries, 
   return out;
 }
 
-void merge_rows(const MergedGroups& groups, const Buffer<const float>& rows, const Buffer<float>& out, Backend& backend) {
+void merge_rows(const MergedGroups& groups, const Buffer<const float>& rows, const Buffer<float>& out,
+                Backend& backend) {
   backend.run(kernels::GatherRows<Buffer>{.source = rows, .ids = groups.slots, .out = out});
   backend.run(kernels::MeanRows<Buffer>{.rows = rows,
                                         .labels = groups.group_of,

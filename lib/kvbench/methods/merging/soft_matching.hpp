@@ -71,9 +71,11 @@ struct MergedGroups {
 MergedGroups merged_groups(const MergeRule& rule, const MergedEntries& entries, const std::vector<Index>& group_of,
                            Backend& backend);
 /// Writes the means of `rows` [m, c] over each group to `out` [left, c]; rows of groups of one entry are copied exactly.
-void merge_rows(const MergedGroups& groups, const Buffer<const float>& rows, const Buffer<float>& out, Backend& backend);
+void merge_rows(const MergedGroups& groups, const Buffer<const float>& rows, const Buffer<float>& out,
+                Backend& backend);
 
 /// Merges each group into one entry; groups of one entry are copied exactly.
-MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const std::vector<Index>& group_of, Backend& backend);
+MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const std::vector<Index>& group_of,
+                            Backend& backend);
 
 }  // namespace kvbench

@@ -28,7 +28,8 @@ class ClusterIndex {
 
   /// The tokens that answer each query, with their cluster ids: those of the best clusters until `budget` tokens are selected.
   /// Ties go to the lower cluster; clusters without tokens are skipped.
-  EntryTable select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice, Backend& backend) const;
+  EntryTable select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice,
+                    Backend& backend) const;
 
  private:
   using Clusters = std::vector<std::int32_t>;

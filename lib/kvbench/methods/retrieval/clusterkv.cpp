@@ -202,7 +202,8 @@ Properties properties() {
 
 void fields(ParamVisitor& visitor, ClusterkvParams& params) {
   visitor.integer("sinks", params.sinks, {.min = 0}, sinks_doc);
-  visitor.integer("clusters", params.clusters, {.min = 0}, "clusters of the prompt; 0: one per tokens_per_cluster tokens");
+  visitor.integer("clusters", params.clusters, {.min = 0},
+                  "clusters of the prompt; 0: one per tokens_per_cluster tokens");
   visitor.integer("tokens_per_cluster", params.tokens_per_cluster, {.min = 1}, "tokens of the prompt per cluster");
   visitor.integer("every", params.every, {.min = 0}, "decoded tokens that are clustered together; 0: never");
   visitor.integer("added", params.added, {.min = 1}, "clusters of `every` decoded tokens");
@@ -222,9 +223,10 @@ MethodInfo clusterkv_method() {
           .aliases = {},
           .paper = "ClusterKV, arXiv 2412.03213, sections III and IV",
           .summary = "clusters of keys, recalled per query by the inner product with their centroids",
-          .notes = "L/80 clusters, iterated until labels are fixed, and 4 more for every 320 generated tokens, as in the "
-                   "text. The released accuracy code is `clusterkv-repo`; the released efficiency code counts the sinks "
-                   "outside the budget.",
+          .notes =
+              "L/80 clusters, iterated until labels are fixed, and 4 more for every 320 generated tokens, as in the "
+              "text. The released accuracy code is `clusterkv-repo`; the released efficiency code counts the sinks "
+              "outside the budget.",
           .complexity = {.compress = "O(i n C d), C = n/80, i iterations",
                          .query = "O(C d + B (d + dv))",
                          .memory = "n (d + dv) + C d",
@@ -244,8 +246,9 @@ MethodInfo clusterkv_repo_method() {
           .aliases = {},
           .paper = "ClusterKV, arXiv 2412.03213, released accuracy code",
           .summary = "clusterkv with 400 clusters for any length, 20 iterations, and generated tokens never clustered",
-          .notes = "All generated tokens answer every query, beyond the budget. fill=pad takes the last cluster whole; the "
-                   "released kernel path cuts it nevertheless.",
+          .notes =
+              "All generated tokens answer every query, beyond the budget. fill=pad takes the last cluster whole; the "
+              "released kernel path cuts it nevertheless.",
           .complexity = {.compress = "O(i n C d), C = 400, i iterations",
                          .query = "O(C d + B (d + dv))",
                          .memory = "n (d + dv) + C d",

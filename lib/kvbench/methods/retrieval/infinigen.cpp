@@ -88,7 +88,8 @@ class InfinigenCache : public LayerCache {
   std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
     if (tokens_ == 0) return std::vector<EntryTables>(heads_.size());
     std::vector<SpeculatedScores> scores;
-    for (std::size_t h = 0; h < heads_.size(); ++h) scores.push_back({speculate(h, queries[h]), heads_[h].prompt.scale});
+    for (std::size_t h = 0; h < heads_.size(); ++h)
+      scores.push_back({speculate(h, queries[h]), heads_[h].prompt.scale});
     const std::vector<Reach> reach = reach_of(queries.front(), scores, tokens_, budget_, params_, backend_);
     std::vector<EntryTables> tables;
     for (const SpeculatedScores& of_head : scores) {
@@ -107,7 +108,11 @@ class InfinigenCache : public LayerCache {
       for (const auto& directions : head.directions) columns += directions.rows();
       heads.push_back({
           {.name = "keys", .rows = tokens_, .cols = d, .tier = Tier::slow, .read = Read::with_entry},
-          {.name = "values", .rows = tokens_, .cols = head.prompt.values.cols(), .tier = Tier::slow, .read = Read::with_entry},
+          {.name = "values",
+           .rows = tokens_,
+           .cols = head.prompt.values.cols(),
+           .tier = Tier::slow,
+           .read = Read::with_entry},
           {.name = "partial keys", .rows = tokens_, .cols = columns, .meta = true},
           {.name = "skewed directions", .rows = columns, .cols = d, .meta = true},
           {.name = "chosen tokens",
@@ -134,7 +139,8 @@ class InfinigenCache : public LayerCache {
     if (block.speculated.present() && params_.query != InfinigenParams::Query::truth) return block.speculated;
     if (params_.query == InfinigenParams::Query::speculated) {
       throw Unavailable(
-          "the trace has no speculated queries for this layer (the first layer never has any); dump with --speculated, or use "
+          "the trace has no speculated queries for this layer (the first layer never has any); dump with --speculated, "
+          "or use "
           "infinigen.query=auto");
     }
     speculated_[h] = false;
@@ -150,10 +156,10 @@ class InfinigenCache : public LayerCache {
       const auto scores = backend_.allocate<float>(queries.rows(), tokens_);
       for (Index s = 0; s < sets; ++s) {
         const auto at = static_cast<std::size_t>(s);
-        backend_.run(
-            kernels::InnerProducts<Buffer>{.a = inner_products(queries.slice(s * rows, rows), head.directions[at], backend_),
-                                           .b = head.keys[at].rows(),
-                                           .out = scores.slice(s * rows, rows)});
+        backend_.run(kernels::InnerProducts<Buffer>{
+            .a = inner_products(queries.slice(s * rows, rows), head.directions[at], backend_),
+            .b = head.keys[at].rows(),
+            .out = scores.slice(s * rows, rows)});
       }
       return group_scores(scores, block.size(), params_.group, backend_);
     });
@@ -187,7 +193,8 @@ void fields(ParamVisitor& visitor, InfinigenParams& params) {
   visitor.choice("fetch", params.fetch, {"fixed", "dynamic"},
                  "number of tokens: the budget, or those with a score within alpha of the best");
   visitor.real("alpha", params.alpha, {.min = 0}, "distance from the largest score, in logits, fetch=dynamic");
-  visitor.real("max_share", params.max_share, {.min = 0, .max = 1}, "maximum share of the visible tokens, fetch=dynamic");
+  visitor.real("max_share", params.max_share, {.min = 0, .max = 1},
+               "maximum share of the visible tokens, fetch=dynamic");
   visitor.choice("threshold", params.threshold, {"head", "head0"},
                  "head of the largest score: the head itself or head 0, fetch=dynamic");
   fields(visitor, params.group);
@@ -200,12 +207,15 @@ MethodInfo infinigen_method() {
           .aliases = {},
           .paper = "InfiniGen, arXiv 2406.19707, section 4",
           .summary = "tokens fetched from slow memory by scores of a speculated query in a few skewed channels",
-          .notes =
-              "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. Both fetch at "
-              "most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). The comparison of ClusterKV uses "
-              "a fixed budget. The released codes compute the skewing on another text (--calibrate), and the accuracy code the "
-              "columns too; calibrated on the evaluated context, rows are too good. Without speculated queries in the trace "
-              "the true ones are used, and the row reports that.",
+          .notes = "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. "
+                   "Both fetch at "
+                   "most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). The comparison of "
+                   "ClusterKV uses "
+                   "a fixed budget. The released codes compute the skewing on another text (--calibrate), and the "
+                   "accuracy code the "
+                   "columns too; calibrated on the evaluated context, rows are too good. Without speculated queries in "
+                   "the trace "
+                   "the true ones are used, and the row reports that.",
           .complexity = {.compress = "O((n + m) d^2), m observed queries",
                          .query = "O(n c + B (d + dv)), c columns",
                          .memory = "n (d + dv) + G n c",
@@ -221,7 +231,8 @@ MethodInfo infinigen_method() {
                          .head_permutation = Property::yes(),
                          .nested_budgets = Property::yes(),
                          .weight_sum = WeightSum::ones},
-          .independent_heads = [](const Params& p) { return p.as<InfinigenParams>().fetch == InfinigenParams::Fetch::fixed; },
+          .independent_heads =
+              [](const Params& p) { return p.as<InfinigenParams>().fetch == InfinigenParams::Fetch::fixed; },
       },
       prepare);
 }

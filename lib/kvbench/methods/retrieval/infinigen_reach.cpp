@@ -10,8 +10,8 @@ namespace kvbench {
 namespace {
 
 /// Number of tokens above the threshold of each query, averaged over all heads of the layer.
-std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, const std::vector<Reach>& reach, Index tokens,
-                                const InfinigenParams& params, Backend& backend) {
+std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, const std::vector<Reach>& reach,
+                                Index tokens, const InfinigenParams& params, Backend& backend) {
   const auto m = std::ssize(reach);
   std::vector<double> counts(reach.size());
   std::vector<float> head_zero(reach.size());
@@ -27,8 +27,8 @@ std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, cons
       if (rows < m) head_zero[i] = largest;
       if (params.threshold == InfinigenParams::Threshold::head_zero) largest = head_zero[i];
       const double least = largest - params.alpha;
-      counts[i] +=
-          static_cast<double>(std::ranges::count_if(row, [factor = scale, least](float x) { return factor * x >= least; }));
+      counts[i] += static_cast<double>(
+          std::ranges::count_if(row, [factor = scale, least](float x) { return factor * x >= least; }));
     }
   }
   const Index passes = rows / m;
@@ -37,10 +37,12 @@ std::vector<double> mean_counts(const std::vector<SpeculatedScores>& heads, cons
 }
 
 /// The best tokens of each row by `scores`; one top-k per number of tokens that occurs.
-std::vector<std::vector<TokenId>> choose(const Buffer<const float>& scores, const std::vector<Reach>& reach, Backend& backend) {
+std::vector<std::vector<TokenId>> choose(const Buffer<const float>& scores, const std::vector<Reach>& reach,
+                                         Backend& backend) {
   const auto reach_of_row = [&](Index row) { return reach[static_cast<std::size_t>(row % std::ssize(reach))]; };
   std::map<Index, std::vector<std::int32_t>> rows_by_count;
-  for (Index r = 0; r < scores.rows(); ++r) rows_by_count[reach_of_row(r).fetched].push_back(static_cast<std::int32_t>(r));
+  for (Index r = 0; r < scores.rows(); ++r)
+    rows_by_count[reach_of_row(r).fetched].push_back(static_cast<std::int32_t>(r));
   std::vector<std::vector<TokenId>> chosen(static_cast<std::size_t>(scores.rows()));
   for (const auto& [k, rows] : rows_by_count) {
     if (k == 0) continue;
@@ -63,8 +65,8 @@ std::vector<std::vector<TokenId>> choose(const Buffer<const float>& scores, cons
 
 }  // namespace
 
-std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<SpeculatedScores>& heads, Index tokens, Index budget,
-                            const InfinigenParams& params, Backend& backend) {
+std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<SpeculatedScores>& heads, Index tokens,
+                            Index budget, const InfinigenParams& params, Backend& backend) {
   std::vector<Reach> reach;
   for (const std::int32_t last : backend.read(block.last)) {
     const bool own = last <= tokens;

@@ -24,8 +24,8 @@ struct SpeculatedScores {
 
 /// The reach of each query of the block, the same for all kv heads of the layer. `heads` [kv heads]; `tokens` = tokens in the
 /// cache.
-std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<SpeculatedScores>& heads, Index tokens, Index budget,
-                            const InfinigenParams& params, Backend& backend);
+std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<SpeculatedScores>& heads, Index tokens,
+                            Index budget, const InfinigenParams& params, Backend& backend);
 
 /// For each row of `scores` (g*m + i, or i): the tokens with the highest scores, as many as the query fetches, and the query's
 /// own token.

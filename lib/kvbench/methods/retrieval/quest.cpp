@@ -20,8 +20,8 @@ using PageScores = PerBlock<Buffer<const float>>;
 class QuestCache : public CompressedCache {
  public:
   /// `bounds` are those of the context's closed pages.
-  QuestCache(const HeadPrompt& head, Buffer<const float> bounds, std::shared_ptr<PageScores> scores, const QuestParams& params,
-             Index budget, Backend& backend)
+  QuestCache(const HeadPrompt& head, Buffer<const float> bounds, std::shared_ptr<PageScores> scores,
+             const QuestParams& params, Index budget, Backend& backend)
       : backend_(backend),
         params_(params),
         group_(head.group),
@@ -130,8 +130,8 @@ class QuestCache : public CompressedCache {
     std::vector<Pages> chosen(static_cast<std::size_t>(rows), token_range(0, all));
     if (pages_of(budget_) >= all) return chosen;
     const Index competing = params_.last_page ? all - 1 : all, count = pages_of(budget_) - (params_.last_page ? 1 : 0);
-    const auto scores =
-        scores_->of(queries, tokens(), [&] { return group_scores(page_scores(queries, ends), m, params_.group, backend_); });
+    const auto scores = scores_->of(
+        queries, tokens(), [&] { return group_scores(page_scores(queries, ends), m, params_.group, backend_); });
     const std::vector<std::int32_t> best = backend_.read(best_columns(scores, 0, competing, count, backend_));
     for (Index r = 0; r < rows; ++r) {
       if (ends[static_cast<std::size_t>(r % m)] <= budget_) continue;
@@ -201,11 +201,13 @@ MethodInfo quest_method() {
           .name = "quest",
           .aliases = {},
           .paper = "Quest, arXiv 2406.10774, section 3",
-          .summary = "pages of tokens, selected per query by a bound on its logits from channel-wise extremes of the keys",
-          .notes =
-              "Evaluation code: the newest page competes (last_page=false); CUDA path: it is always taken (last_page=true). "
-              "The whole cache stays on the fast tier: compare the bytes read, not the bytes stored. Both keep the first two "
-              "layers dense (--dense-layers 2).",
+          .summary =
+              "pages of tokens, selected per query by a bound on its logits from channel-wise extremes of the keys",
+          .notes = "Evaluation code: the newest page competes (last_page=false); CUDA path: it is always taken "
+                   "(last_page=true). "
+                   "The whole cache stays on the fast tier: compare the bytes read, not the bytes stored. Both keep "
+                   "the first two "
+                   "layers dense (--dense-layers 2).",
           .complexity = {.compress = "O(n d)",
                          .query = "O(2 d n / page + B (d + dv))",
                          .memory = "n (d + dv) + 2 d n / page",

@@ -15,7 +15,8 @@ namespace kvbench {
 Buffer<const float> skewing(const Buffer<const float>& queries, Backend& backend);
 
 /// Sum of |<row, direction>| over the rows [n, d], up to a common factor: one number per direction [c, d].
-std::vector<float> column_weights(const Buffer<const float>& rows, const Buffer<const float>& directions, Backend& backend);
+std::vector<float> column_weights(const Buffer<const float>& rows, const Buffer<const float>& directions,
+                                  Backend& backend);
 
 /// The indices of the `count` largest weights, increasing; ties: the lower index.
 std::vector<std::int32_t> heaviest(std::span<const float> weights, Index count);

@@ -90,29 +90,36 @@ std::unique_ptr<CompressedCache> make_batch(const HeadPrompt& head, const Balanc
 MakeCache prepare(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {
   using Mode = BalancekvParams::Mode;
   const bool empty_context = head.calibration_keys.present();
-  if (params.mode == Mode::stream || (params.mode == Mode::automatic && empty_context && params.half != Half::released)) {
+  if (params.mode == Mode::stream ||
+      (params.mode == Mode::automatic && empty_context && params.half != Half::released)) {
     return prepare_balancekv_stream(head, params, backend);
   }
   if (empty_context) {
     throw Unavailable(
-        "balancekv.mode=batch (and half=released, which implies it) compresses the context and keeps every later token, but "
+        "balancekv.mode=batch (and half=released, which implies it) compresses the context and keeps every later "
+        "token, but "
         "the context of this stream is empty; set balancekv.mode=stream");
   }
-  return [head, params, &backend](Index budget, std::uint32_t seed) { return make_batch(head, params, budget, seed, backend); };
+  return [head, params, &backend](Index budget, std::uint32_t seed) {
+    return make_batch(head, params, budget, seed, backend);
+  };
 }
 
 }  // namespace
 
 void fields(ParamVisitor& visitor, BalancekvParams& params) {
   visitor.text("constants", params.constants, "paper|tight|greedy|NUMBER", "c of the walk's threshold c R^2");
-  visitor.real("delta", params.delta, {.min = 0, .max = 1}, "failure probability of a call; 0: 1 / the tokens of the call");
-  visitor.choice("half", params.half, {"smaller", "exact", "released"},
-                 "tokens kept: the smaller sign class of each block, one of each pair of neighbours, or the released rule");
+  visitor.real("delta", params.delta, {.min = 0, .max = 1},
+               "failure probability of a call; 0: 1 / the tokens of the call");
+  visitor.choice(
+      "half", params.half, {"smaller", "exact", "released"},
+      "tokens kept: the smaller sign class of each block, one of each pair of neighbours, or the released rule");
   visitor.choice("mode", params.mode, {"auto", "batch", "stream"},
                  "halve the context in blocks, or merge and reduce a stream; auto: batch unless the context is empty");
   visitor.integer("rounds", params.rounds, {.min = -1, .max = 40}, "T; -1: from the budget");
   visitor.integer("block", params.block, {.min = 2}, "tokens per block (mode=batch)");
-  visitor.integer("t", params.t, {.min = 0}, "batch size of a stream (mode=stream); 0: the largest size that fits the budget");
+  visitor.integer("t", params.t, {.min = 0},
+                  "batch size of a stream (mode=stream); 0: the largest size that fits the budget");
   visitor.real("eps", params.eps, {.min = 0}, "precision of the bucket cut (mode=stream)");
   visitor.integer("buckets", params.buckets, {.min = 1}, "assumed number of buckets of future values (mode=stream)");
 }
@@ -121,11 +128,13 @@ void check(const BalancekvParams& params) {
   parse_walk_constant("balancekv.constants", params.constants);
   const bool stream = params.mode == BalancekvParams::Mode::stream;
   if (stream && params.half == Half::released) {
-    throw Error("balancekv.half=released is a rule over all blocks of a context; mode=stream requires smaller or exact");
+    throw Error(
+        "balancekv.half=released is a rule over all blocks of a context; mode=stream requires smaller or exact");
   }
   if (!stream && params.t > 0)
-    throw Error("balancekv.t={} is the batch size of mode=stream; set balancekv.mode=stream, or balancekv.block instead",
-                params.t);
+    throw Error(
+        "balancekv.t={} is the batch size of mode=stream; set balancekv.mode=stream, or balancekv.block instead",
+        params.t);
   if (params.t == 1) throw Error("balancekv.t=1 would keep nothing; it must be 0 or at least 2");
   if (params.half == Half::exact && (stream ? params.t : params.block) % 2 != 0) {
     throw Error("balancekv.half=exact pairs neighbours, so balancekv.{} must be even; or set balancekv.half=smaller",
@@ -147,11 +156,13 @@ MethodInfo balancekv_method() {
           .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
           .summary = "tokens halved by a self-balancing walk, in blocks of the context or as a stream",
-          .notes =
-              "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. The text of section 4 "
-              "selects exactly half of the tokens (half=exact, default), Algorithm 2 the smaller sign class (half=smaller). "
-              "The row reports the number of steps beyond the threshold (FAIL). With the paper's constant the signs are nearly "
-              "fair coins. The released code is `balancekv-repo`.",
+          .notes = "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. The text of "
+                   "section 4 "
+                   "selects exactly half of the tokens (half=exact, default), Algorithm 2 the smaller sign class "
+                   "(half=smaller). "
+                   "The row reports the number of steps beyond the threshold (FAIL). With the paper's constant the "
+                   "signs are nearly "
+                   "fair coins. The released code is `balancekv-repo`.",
           .complexity = {.compress = "O(n block (d + dv)), mode=stream O(n t (d + dv) T)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",

@@ -26,7 +26,8 @@ struct WalkedHead {
 
 class ReleasedWalk {
  public:
-  ReleasedWalk(const WalkedHead& shared, std::uint32_t seed) : shared_(shared), draws_(seed, "balancekv-repo", shared.head) {}
+  ReleasedWalk(const WalkedHead& shared, std::uint32_t seed)
+      : shared_(shared), draws_(seed, "balancekv-repo", shared.head) {}
 
   WeightedTokens run(Index tokens, Index rounds) {
     WeightedTokens list;
@@ -116,7 +117,8 @@ MakeCache prepare(const HeadPrompt& head, const BalancekvRepoParams& params, Bac
 }  // namespace
 
 void fields(ParamVisitor& visitor, BalancekvRepoParams& params) {
-  visitor.choice("mass", params.mass, {"released", "consistent"}, "weights of the denominator: 2^T, or those of the numerator");
+  visitor.choice("mass", params.mass, {"released", "consistent"},
+                 "weights of the denominator: 2^T, or those of the numerator");
   visitor.real("temp", params.temp, {.min = 0}, "factor of the walk's exponent");
   visitor.real("gamma", params.gamma, {.min = 0, .max = 1000}, "step of the walk");
   visitor.real("beta", params.beta, {.min = -50, .max = 50}, "subtracted from the walk's exponent");
@@ -131,10 +133,11 @@ MethodInfo balancekv_repo_method() {
           .aliases = {},
           .paper = "BalanceKV, arXiv 2502.07861, released code of Fig. 2",
           .summary = "tokens halved by the released walk: centred keys, step 4, exactly half kept",
-          .notes =
-              "Differs from the paper's listing in kernel, step and choice of the half. Per round, numerator weights are "
-              "multiplied by 1 or 2 and all denominator weights by 2; mass=consistent removes that mismatch. The row reports "
-              "the number of forced signs, which no draw could change.",
+          .notes = "Differs from the paper's listing in kernel, step and choice of the half. Per round, numerator "
+                   "weights are "
+                   "multiplied by 1 or 2 and all denominator weights by 2; mass=consistent removes that mismatch. The "
+                   "row reports "
+                   "the number of forced signs, which no draw could change.",
           .complexity = {.compress = "O(n block (d + dv))",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + 2 B",
@@ -143,7 +146,8 @@ MethodInfo balancekv_repo_method() {
           .seeded = true,
           .properties = {.full_budget_exact = Property::yes(),
                          .value_scaling = Property::no("0.025 is added to inner products of values"),
-                         .key_shift = Property::no("the padding zeros of the last block enter the mean that is subtracted"),
+                         .key_shift =
+                             Property::no("the padding zeros of the last block enter the mean that is subtracted"),
                          .head_permutation = Property::no("draws are keyed by the head"),
                          .nested_budgets = Property::no("a different number of rounds gives a different walk"),
                          .weight_sum = WeightSum::at_most_context},

@@ -86,10 +86,13 @@ class StreamCache : public CompressedCache {
     const Index tokens = std::ssize(weights());
     Index valued = 0;
     for (const auto& [bucket, instance] : numerators_) valued += instance.held();
-    return {
-        {.name = "keys of N and D", .rows = tokens, .cols = d_},
-        {.name = "values of N", .rows = valued, .cols = dv_},
-        {.name = "levels in N and D", .element = Element::u8, .rows = plan_.levels > 0 ? tokens : 0, .cols = 2, .meta = true}};
+    return {{.name = "keys of N and D", .rows = tokens, .cols = d_},
+            {.name = "values of N", .rows = valued, .cols = dv_},
+            {.name = "levels in N and D",
+             .element = Element::u8,
+             .rows = plan_.levels > 0 ? tokens : 0,
+             .cols = 2,
+             .meta = true}};
   }
 
   std::vector<Note> notes() const override {
@@ -140,7 +143,8 @@ class StreamCache : public CompressedCache {
     return bucket == numerators_.end() ? false : bucket->second.next_reduces();
   }
 
-  void take(Index row, double key_norm, double value_norm, const Buffer<const float>& keys, const Buffer<const float>& values) {
+  void take(Index row, double key_norm, double value_norm, const Buffer<const float>& keys,
+            const Buffer<const float>& values) {
     const auto token = static_cast<TokenId>(tokens_++);
     const auto local = static_cast<std::int32_t>(row);
     horizon_.tokens = std::max(horizon_.tokens, tokens_);
@@ -222,7 +226,8 @@ StreamOutlook outlook_of(const HeadPrompt& head, const BalancekvParams& params, 
   outlook.horizon.tokens = keys.rows();
   for (const double norm : norms(keys, backend)) outlook.horizon.key_norm = std::max(outlook.horizon.key_norm, norm);
   if (!seen) {
-    outlook.sizes.buckets.assign(static_cast<std::size_t>(params.buckets), (keys.rows() + params.buckets - 1) / params.buckets);
+    outlook.sizes.buckets.assign(static_cast<std::size_t>(params.buckets),
+                                 (keys.rows() + params.buckets - 1) / params.buckets);
     return outlook;
   }
   std::map<int, Index> counts;
@@ -245,7 +250,8 @@ TreePlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, In
   Index least = std::numeric_limits<Index>::max();  // numbers
   for (Index t = any_t ? std::max<Index>(2, sizes.tokens + sizes.tokens % 2) : params.t; t >= 2; t -= 2) {
     TreePlan plan{t, params.rounds};
-    if (params.rounds < 0) plan = any_t ? TreePlan{t, whole_tree(sizes.tokens, t)} : smallest_tree(sizes, t, budget, d, dv);
+    if (params.rounds < 0)
+      plan = any_t ? TreePlan{t, whole_tree(sizes.tokens, t)} : smallest_tree(sizes, t, budget, d, dv);
     const Index numbers = numbers_held(sizes, plan, d, dv);
     if (numbers <= budget * (d + dv)) return plan;
     least = std::min(least, numbers);
@@ -254,8 +260,8 @@ TreePlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, In
   throw Infeasible(fmt::format(
       "balancekv mode=stream needs the memory of {} tokens for its sets N and D{}, more than the budget of {}; give a "
       "larger budget{}",
-      (least + d + dv - 1) / (d + dv), any_t ? fmt::format(", in {} norm buckets,", std::ssize(sizes.buckets)) : "", budget,
-      any_t ? "" : ", or do not set balancekv.t"));
+      (least + d + dv - 1) / (d + dv), any_t ? fmt::format(", in {} norm buckets,", std::ssize(sizes.buckets)) : "",
+      budget, any_t ? "" : ", or do not set balancekv.t"));
 }
 
 MakeCache prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams& params, Backend& backend) {

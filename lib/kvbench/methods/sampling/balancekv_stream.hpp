@@ -23,7 +23,8 @@ struct TreePlan {
 struct StreamSizes {
   Index tokens = 0;
   std::vector<Index> buckets;
-  bool seen = true;  ///< the sizes are those of the context; false: those of a future stream, which must fit at every time
+  bool seen =
+      true;  ///< the sizes are those of the context; false: those of a future stream, which must fit at every time
 };
 /// The largest even t (or params.t) with T = log2(tokens / t), rounded up, (or params.rounds) that fits `budget` tokens of d +
 /// dv numbers. Throws Infeasible where none does.

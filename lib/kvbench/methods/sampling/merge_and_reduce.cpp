@@ -12,8 +12,8 @@ MergeAndReduce::MergeAndReduce(const Settings& settings, Index d, Index dv, Back
   levels_.assign(static_cast<std::size_t>(settings.levels) + 1, empty);
 }
 
-void MergeAndReduce::take(TokenId id, std::int32_t row, const Buffer<const float>& keys, const Buffer<const float>& values,
-                          const Draws& draws) {
+void MergeAndReduce::take(TokenId id, std::int32_t row, const Buffer<const float>& keys,
+                          const Buffer<const float>& values, const Draws& draws) {
   levels_[0].ids.push_back(id);
   pending_.push_back(row);
   ++tokens_;
@@ -81,7 +81,8 @@ Index held_after(Index tokens, Index t, Index levels) {
 
 Index held_up_to(Index tokens, Index t, Index levels) {
   if (levels == 0 || tokens < t) return tokens;
-  const Index below = levels - 1, lower = std::min<Index>(below, std::bit_width(static_cast<std::uint64_t>(tokens / t)));
+  const Index below = levels - 1,
+              lower = std::min<Index>(below, std::bit_width(static_cast<std::uint64_t>(tokens / t)));
   return t - 1 + t / 2 * (lower + (tokens / t >> below));
 }
 

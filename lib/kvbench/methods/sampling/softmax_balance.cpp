@@ -138,7 +138,8 @@ std::vector<double> token_uniforms(const Draws& draws, const std::vector<TokenId
   return uniforms;
 }
 
-std::vector<std::int32_t> smaller_halves(const std::vector<std::int32_t>& signs, const std::vector<std::int32_t>& starts) {
+std::vector<std::int32_t> smaller_halves(const std::vector<std::int32_t>& signs,
+                                         const std::vector<std::int32_t>& starts) {
   std::vector<std::int32_t> places;
   for (std::size_t b = 0; b + 1 < starts.size(); ++b) {
     const auto plus = std::count(signs.begin() + starts[b], signs.begin() + starts[b + 1], 1);
@@ -195,7 +196,8 @@ Index left_of_pairs(Index tokens, Index rounds) {
   return (tokens >> rounds) + std::popcount(odd);
 }
 
-HalvingPlan plan_halving(const std::string& method, Index tokens, Index budget, Index rounds, Index (*left)(Index, Index)) {
+HalvingPlan plan_halving(const std::string& method, Index tokens, Index budget, Index rounds,
+                         Index (*left)(Index, Index)) {
   const Index first = rounds >= 0 ? rounds : 0, last = rounds >= 0 ? rounds : most_rounds;
   for (Index t = first; t <= last; ++t) {
     Index best = -1, most = -1;
@@ -207,10 +209,10 @@ HalvingPlan plan_halving(const std::string& method, Index tokens, Index budget, 
     }
     if (best >= 0) return {.rounds = t, .recent = best};
   }
-  throw Infeasible(fmt::format("{} keeps about {} of {} tokens{}, more than the budget of {}; give a larger budget{}", method,
-                               left(tokens, last), tokens,
-                               rounds >= 0 ? fmt::format(" after {} rounds", rounds) : " after any number of rounds", budget,
-                               rounds >= 0 ? fmt::format(", or do not set {}.rounds", method) : ""));
+  throw Infeasible(fmt::format("{} keeps about {} of {} tokens{}, more than the budget of {}; give a larger budget{}",
+                               method, left(tokens, last), tokens,
+                               rounds >= 0 ? fmt::format(" after {} rounds", rounds) : " after any number of rounds",
+                               budget, rounds >= 0 ? fmt::format(", or do not set {}.rounds", method) : ""));
 }
 
 }  // namespace kvbench

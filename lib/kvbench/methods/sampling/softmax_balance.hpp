@@ -62,7 +62,8 @@ std::vector<std::int32_t> block_starts(Index n, Index block);
 std::vector<double> token_uniforms(const Draws& draws, const std::vector<TokenId>& tokens, std::uint32_t draw);
 
 /// Indices of the tokens in the smaller sign class of each block; of equal classes the +1 class.
-std::vector<std::int32_t> smaller_halves(const std::vector<std::int32_t>& signs, const std::vector<std::int32_t>& starts);
+std::vector<std::int32_t> smaller_halves(const std::vector<std::int32_t>& signs,
+                                         const std::vector<std::int32_t>& starts);
 
 /// Indices of the tokens that a round of halving keeps, and the factors of their weights.
 struct KeptPlaces {
@@ -95,7 +96,8 @@ struct HalvingPlan {
 /// The smallest number of rounds that fits, then the shortest window that uses most of the rest of the budget. `left(m, T)` is
 /// the upper bound of the tokens left of m after T rounds. rounds >= 0 prescribes the rounds. Throws Infeasible, naming the
 /// method, where nothing fits.
-HalvingPlan plan_halving(const std::string& method, Index tokens, Index budget, Index rounds, Index (*left)(Index, Index));
+HalvingPlan plan_halving(const std::string& method, Index tokens, Index budget, Index rounds,
+                         Index (*left)(Index, Index));
 /// For rounds that keep at most half: floor(m / 2^T).
 Index left_of_halves(Index tokens, Index rounds);
 /// For rounds of exact pairs, each of which keeps an odd last token.

@@ -167,11 +167,11 @@ class SubgenCache : public CompressedCache {
 [[noreturn]] void reject_budget(const SubgenParams& params, Index budget, Index d, Index dv) {
   Index enough = budget + 1;
   while (subgen_cluster_capacity(params, enough, d, dv) == 0) ++enough;
-  throw Infeasible(
-      fmt::format("subgen keeps s = {} value slots and a representative and t = {} samples of each cluster, and a budget of {} "
-                  "tokens has no room for one cluster; give at least {} tokens, smaller s or t, or a radius (subgen.delta or "
-                  "subgen.delta_r)",
-                  subgen_value_slots(params, budget), params.t, budget, enough));
+  throw Infeasible(fmt::format(
+      "subgen keeps s = {} value slots and a representative and t = {} samples of each cluster, and a budget of {} "
+      "tokens has no room for one cluster; give at least {} tokens, smaller s or t, or a radius (subgen.delta or "
+      "subgen.delta_r)",
+      subgen_value_slots(params, budget), params.t, budget, enough));
 }
 
 /// The partitions of a context, which all seeds and all budgets of one capacity share.
@@ -217,7 +217,8 @@ class Partitions {
 double radius_from_queries(const HeadPrompt& head, double delta_r, Backend& backend) {
   if (!head.observed.present() || head.observed.rows() == 0) {
     throw Unavailable(
-        "subgen.delta_r is divided by the norm of the observed queries, and there are none inside the context; record a trace "
+        "subgen.delta_r is divided by the norm of the observed queries, and there are none inside the context; record "
+        "a trace "
         "with observed queries, or give subgen.delta, or neither");
   }
   auto norms2 = backend.allocate<double>(head.observed.rows());
@@ -236,7 +237,8 @@ MakeCache prepare(const HeadPrompt& head, const SubgenParams& params, Backend& b
   const double radius = params.delta_r > 0 ? radius_from_queries(head, params.delta_r, backend) : params.delta;
   // Zero queries allow any radius.
   const double largest = std::sqrt(std::numeric_limits<float>::max());
-  const auto partitions = std::make_shared<Partitions>(head, params, static_cast<float>(std::min(radius, largest)), backend);
+  const auto partitions =
+      std::make_shared<Partitions>(head, params, static_cast<float>(std::min(radius, largest)), backend);
   const auto norms2 = std::make_shared<const std::vector<double>>(value_norms2(head, backend));
   return [head, params, partitions, norms2, &backend](Index budget, std::uint32_t seed) {
     return std::make_unique<SubgenCache>(backend, head, partitions->of(budget), *norms2, params.t,
@@ -257,7 +259,8 @@ void fields(ParamVisitor& visitor, SubgenParams& params) {
 void check(const SubgenParams& params) {
   if (params.delta > 0 && params.delta_r > 0) {
     throw Error(
-        "subgen.delta={} and subgen.delta_r={} both set the radius; give one of them, or neither for a radius that fits the "
+        "subgen.delta={} and subgen.delta_r={} both set the radius; give one of them, or neither for a radius that "
+        "fits the "
         "budget",
         params.delta, params.delta_r);
   }
@@ -280,8 +283,10 @@ MethodInfo subgen_method() {
           .paper = "SubGen, arXiv 2402.06082, Algorithm 1",
           .summary = "online key clusters for the denominator, value-norm samples for the numerator",
           .notes = "The radius is chosen so that the sets fit the budget at the end of the context (in a stream: with "
-                   "hindsight, at the end of its prompt); subgen.delta or subgen.delta_r fix it instead, and then the budget "
-                   "does not bind. Decoded tokens may open clusters beyond the budget. Values are sampled by |v|^2; Lemma 1's "
+                   "hindsight, at the end of its prompt); subgen.delta or subgen.delta_r fix it instead, and then the "
+                   "budget "
+                   "does not bind. Decoded tokens may open clusters beyond the budget. Values are sampled by |v|^2; "
+                   "Lemma 1's "
                    "preamble says |k|^2. The paper's own experiments are `subgen-kcenter`.",
           .complexity = {.compress = "O(p n m' d), p passes for the radius",
                          .query = "O((s + m' t) (d + dv))",

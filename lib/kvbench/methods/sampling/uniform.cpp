@@ -15,7 +15,8 @@ MakeCache prepare_uniform(const HeadPrompt& head, const NoParams&, Backend& back
     const Index m = std::min(budget, n);
     std::vector<TokenId> kept = random_tokens(Draws(seed, "uniform", head), n, m);
     std::vector<float> weight;
-    if (m < n) weight.assign(static_cast<std::size_t>(m), static_cast<float>(static_cast<double>(n) / static_cast<double>(m)));
+    if (m < n)
+      weight.assign(static_cast<std::size_t>(m), static_cast<float>(static_cast<double>(n) / static_cast<double>(m)));
     return std::make_unique<KeptCache>(backend, head, KeptTokens{.ids = std::move(kept), .weight = std::move(weight)});
   };
 }

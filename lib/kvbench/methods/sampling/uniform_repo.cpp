@@ -39,7 +39,9 @@ std::unique_ptr<CompressedCache> compress(const HeadPrompt& head, const UniformR
 }
 
 MakeCache prepare(const HeadPrompt& head, const UniformRepoParams& params, Backend& backend) {
-  return [head, params, &backend](Index budget, std::uint32_t seed) { return compress(head, params, budget, seed, backend); };
+  return [head, params, &backend](Index budget, std::uint32_t seed) {
+    return compress(head, params, budget, seed, backend);
+  };
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ void fields(ParamVisitor& visitor, GroupChoice& choice) {
                  "how scores of the query group are combined, per=kv_head only");
 }
 
-Buffer<const float> group_scores(const Buffer<const float>& scores, Index m, const GroupChoice& choice, Backend& backend) {
+Buffer<const float> group_scores(const Buffer<const float>& scores, Index m, const GroupChoice& choice,
+                                 Backend& backend) {
   if (choice.per_head() || scores.rows() == m) return scores;
   const auto out = backend.allocate<float>(m, scores.cols());
   backend.run(kernels::ReduceRows<Buffer>{.rows = scores, .mode = choice.reduce, .out = out});

@@ -19,6 +19,7 @@ struct GroupChoice {
 void fields(ParamVisitor& visitor, GroupChoice& choice);
 
 /// `scores` [G*m, n], row g*m + i, unchanged where each query head selects, otherwise reduced over the query group to [m, n].
-Buffer<const float> group_scores(const Buffer<const float>& scores, Index m, const GroupChoice& choice, Backend& backend);
+Buffer<const float> group_scores(const Buffer<const float>& scores, Index m, const GroupChoice& choice,
+                                 Backend& backend);
 
 }  // namespace kvbench

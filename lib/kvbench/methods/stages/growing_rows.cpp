@@ -20,7 +20,8 @@ void GrowingRows::append(const Buffer<const float>& source, const std::vector<st
   const Index count = std::ssize(ids);
   if (count == 0) return;
   const auto out = add(count);
-  backend_->run(kernels::GatherRows<Buffer>{.source = source, .ids = backend_->adopt(std::vector(ids), count), .out = out});
+  backend_->run(
+      kernels::GatherRows<Buffer>{.source = source, .ids = backend_->adopt(std::vector(ids), count), .out = out});
 }
 
 }  // namespace kvbench

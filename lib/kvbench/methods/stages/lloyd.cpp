@@ -39,11 +39,12 @@ class NearestCentroid {
   /// Labels of all points. `moved` [c]: whether a centroid differs from that of the last call; all 1 at the first call.
   std::vector<std::int32_t> to(const Buffer<const float>& centroids, const std::vector<std::int32_t>& moved,
                                const std::vector<std::int32_t>& labels) {
-    kernels::BestMatch<Buffer> search{.points = points_,
-                                      .candidates = distance_ == Distance::cosine ? normalized(centroids, backend_) : centroids,
-                                      .pairs = compared_pairs(moved, labels),
-                                      .state = state_.get(),
-                                      .best = labels_};
+    kernels::BestMatch<Buffer> search{
+        .points = points_,
+        .candidates = distance_ == Distance::cosine ? normalized(centroids, backend_) : centroids,
+        .pairs = compared_pairs(moved, labels),
+        .state = state_.get(),
+        .best = labels_};
     if (distance_ == Distance::l2) search.bias = l2_bias(centroids, backend_);
     if (!labels.empty()) search.moved = backend_.adopt(std::vector(moved), centroids.rows());
     backend_.run(search);
@@ -55,7 +56,8 @@ class NearestCentroid {
   static Index compared_pairs(const std::vector<std::int32_t>& moved, const std::vector<std::int32_t>& labels) {
     const auto movers = std::ranges::count(moved, 1);
     Index sum = 0;
-    for (const std::int32_t label : labels) sum += moved[static_cast<std::size_t>(label)] != 0 ? std::ssize(moved) : movers;
+    for (const std::int32_t label : labels)
+      sum += moved[static_cast<std::size_t>(label)] != 0 ? std::ssize(moved) : movers;
     return sum;
   }
 

@@ -11,8 +11,9 @@ void fields(ParamVisitor& visitor, PairLimit& limit) {
 
 void check_pairs(const PairLimit& limit, std::string_view method, double pairs, std::string_view remedy) {
   if (pairs <= limit.pairs) return;
-  throw Infeasible(fmt::format("{} would compare {:.3g} pairs of rows, above its limit of {:.3g}; raise {}.max_pairs, or {}",
-                               method, pairs, limit.pairs, method, remedy));
+  throw Infeasible(
+      fmt::format("{} would compare {:.3g} pairs of rows, above its limit of {:.3g}; raise {}.max_pairs, or {}", method,
+                  pairs, limit.pairs, method, remedy));
 }
 
 }  // namespace kvbench

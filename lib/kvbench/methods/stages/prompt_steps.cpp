@@ -50,7 +50,8 @@ bool has_all_queries(const ContextData& data) {
 }
 
 std::string observed_share(const ContextData& data) {
-  const auto inside = std::ranges::count_if(data.observed, [&](std::int32_t position) { return position < data.tokens; });
+  const auto inside =
+      std::ranges::count_if(data.observed, [&](std::int32_t position) { return position < data.tokens; });
   return fmt::format("the trace has {} of {}", inside, data.tokens);
 }
 

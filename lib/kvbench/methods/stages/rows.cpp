@@ -33,7 +33,8 @@ Buffer<const float> rows_at(const Buffer<const float>& source, const std::vector
 void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Backend& backend) {
   const Index count = source.rows();
   if (count == 0) return;
-  backend.run(kernels::GatherRows<Buffer>{.source = source, .ids = backend.adopt(token_range(0, count), count), .out = out});
+  backend.run(
+      kernels::GatherRows<Buffer>{.source = source, .ids = backend.adopt(token_range(0, count), count), .out = out});
 }
 
 Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend) {
@@ -42,7 +43,8 @@ Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const fl
   return out;
 }
 
-Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first, Index last, Index count, Backend& backend) {
+Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first, Index last, Index count,
+                                  Backend& backend) {
   const Index rows = scores.rows();
   const auto bound = [&](Index column) {
     return backend.adopt(std::vector(static_cast<std::size_t>(rows), static_cast<std::int32_t>(column)), rows);

@@ -24,6 +24,7 @@ void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Back
 Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend);
 
 /// The `count` best columns of each row of `scores` among columns first, ..., last - 1, as TopK returns them: [rows, count].
-Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first, Index last, Index count, Backend& backend);
+Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first, Index last, Index count,
+                                  Backend& backend);
 
 }  // namespace kvbench

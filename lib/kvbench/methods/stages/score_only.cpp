@@ -17,7 +17,8 @@ Buffer<const float> pool(const Buffer<const float>& rows, const SelectionParams&
   return out;
 }
 
-Buffer<const float> reduced_and_pooled(const Buffer<const float>& scores, const SelectionParams& params, Backend& backend) {
+Buffer<const float> reduced_and_pooled(const Buffer<const float>& scores, const SelectionParams& params,
+                                       Backend& backend) {
   if (params.order == SelectionParams::Order::pool_first) {
     return group_scores(pool(scores, params, backend), 1, params.group, backend);
   }
@@ -32,7 +33,8 @@ void fields(ParamVisitor& visitor, SelectionParams& params) {
   visitor.integer("kernel", params.kernel, {.min = 1}, "pooling width in tokens, odd");
   visitor.choice("pooling", params.pooling, {"none", "max", "mean"}, "pooling of the scores along the context");
   fields(visitor, params.group);
-  visitor.choice("order", params.order, {"reduce_first", "pool_first"}, "order of reduction and pooling, per=kv_head only");
+  visitor.choice("order", params.order, {"reduce_first", "pool_first"},
+                 "order of reduction and pooling, per=kv_head only");
 }
 
 void check_selection(std::string_view method, const SelectionParams& params) {
@@ -76,7 +78,8 @@ MethodInfo score_only_row(MethodInfo info) {
   complete(info.complexity.query, "O(B (d + dv))");
   complete(info.complexity.memory, per_head ? "G B (d + dv)" : "B (d + dv)");
   Properties& p = info.properties;
-  for (Property* property : {&p.full_budget_exact, &p.value_scaling, &p.key_shift, &p.head_permutation, &p.nested_budgets}) {
+  for (Property* property :
+       {&p.full_budget_exact, &p.value_scaling, &p.key_shift, &p.head_permutation, &p.nested_budgets}) {
     if (property->reason.empty()) *property = Property::yes();
   }
   return info;

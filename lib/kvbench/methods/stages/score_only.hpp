@@ -20,7 +20,7 @@ struct SelectionParams {
   GroupChoice group;
   kernels::Pooling pooling = kernels::Pooling::none;  ///< along the context
   Index kernel = 1;                                   ///< width of the pooling in tokens, odd
-  Order order = Order::reduce_first;                  ///< of reduction and pooling, per=kv_head only: the two do not commute
+  Order order = Order::reduce_first;  ///< of reduction and pooling, per=kv_head only: the two do not commute
 };
 void fields(ParamVisitor& visitor, SelectionParams& params);
 /// Throws Error, naming the method, for an even kernel.
@@ -29,7 +29,8 @@ void check_selection(std::string_view method, const SelectionParams& params);
 /// Keeps, for a budget of B tokens, the last min(recent, B) tokens, then the first `sinks` tokens as far as B allows, and the
 /// best of the others, ties to the lower token. A budget of at least n keeps all tokens. Decoded tokens are kept exactly.
 /// `scores` [G or 1, c] are those of tokens 0 .. c - 1; the tokens c .. n - 1 are kept as recent ones.
-MakeCache keep_best(const HeadPrompt& head, const Buffer<const float>& scores, const SelectionParams& params, Backend& backend);
+MakeCache keep_best(const HeadPrompt& head, const Buffer<const float>& scores, const SelectionParams& params,
+                    Backend& backend);
 
 /// Fills in the fields of a row that all score-only methods have in common.
 MethodInfo score_only_row(MethodInfo info);
@@ -47,7 +48,8 @@ MethodInfo score_only(MethodInfo info, Buffer<const float> (*score)(const HeadPr
         return own;
     };
     std::vector<MakeCache> caches;
-    for (const HeadPrompt& head : heads) caches.push_back(keep_best(head, score(head, own, backend), selection(), backend));
+    for (const HeadPrompt& head : heads)
+      caches.push_back(keep_best(head, score(head, own, backend), selection(), backend));
     return each_head(std::move(caches));
   };
   return info;

@@ -67,7 +67,8 @@ void ConfigurationRun::append(Index end, Backend& backend) {
   const Stopwatch watch(backend);
   const double flops = backend.cost().flops;
   const Index taken = cache_->append(tokens);
-  if (taken < 1 || taken > tokens.front().size()) throw std::logic_error("append() returned an invalid number of tokens");
+  if (taken < 1 || taken > tokens.front().size())
+    throw std::logic_error("append() returned an invalid number of tokens");
   next_ += taken;
   const double share = 1.0 / static_cast<double>(heads_.size());
   const double seconds = watch.seconds() * share;
@@ -109,7 +110,8 @@ void ConfigurationRun::read_entries(std::size_t h, Index queries, Backend& backe
   Collected::OfHead& of_head = collected_.heads[h];
   std::vector<HostTable> host = check_entries(backend, head.tokens, queries, head.map.local_end(next_), entries);
   for (const EntryTable& table : entries) of_head.tables.push_back(to_global(table, head.map, backend));
-  for (std::size_t t = 0; t < host.size() && !head.map.identity(); ++t) host[t].ids = backend.on_host(of_head.tables[t].ids);
+  for (std::size_t t = 0; t < host.size() && !head.map.identity(); ++t)
+    host[t].ids = backend.on_host(of_head.tables[t].ids);
   of_head.host.emplace(std::move(host), queries);
 }
 
@@ -162,7 +164,8 @@ RecallRange ConfigurationRun::recall_range(std::size_t h) const {
   const TokenMap& map = heads_[h].map;
   const Protected kept = cache_->protected_tokens()[h];
   const bool may_drop_decoded = options_.decode && !kept.decoded;
-  if (may_drop_decoded && map.last > 0) return {};  // the tokens that may be dropped are on both sides of protected tokens
+  if (may_drop_decoded && map.last > 0)
+    return {};  // the tokens that may be dropped are on both sides of protected tokens
   return {.first = map.first + (options_.recall_sinks ? 0 : kept.sinks),
           .last = may_drop_decoded ? heads_[h].num_tokens() : map.first + map.middle - kept.recent};
 }

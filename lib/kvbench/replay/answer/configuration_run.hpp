@@ -53,7 +53,9 @@ class ConfigurationRun {
   void answer(HeadBlock& block, QueryRun run, std::size_t h, const Shared* shared, Backend& backend);
   void observe();
   /// Counts the entries that answer the run's queries of one head, where no answer is measured.
-  void count(const HeadBlock& block, QueryRun run, std::size_t h) { measurements_[h].count(block.exact, run, entries(h)); }
+  void count(const HeadBlock& block, QueryRun run, std::size_t h) {
+    measurements_[h].count(block.exact, run, entries(h));
+  }
 
   /// Stores counts and bytes, after the last block.
   void finish();

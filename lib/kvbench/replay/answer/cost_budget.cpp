@@ -40,7 +40,8 @@ void judge(CellResult& cell, double cost, double limit) {
     return;
   }
   cell = {.status = Status::infeasible,
-          .reason = fmt::format("the entries cost {:.4g} % of the full cache; the budget is {:.4g} %", 100 * cost, 100 * limit),
+          .reason = fmt::format("the entries cost {:.4g} % of the full cache; the budget is {:.4g} %", 100 * cost,
+                                100 * limit),
           .dense = cell.dense};
 }
 
@@ -96,8 +97,9 @@ Index largest_within(double limit, Index guess, Index most, const std::function<
   }
   if (below) return below->tokens;
   if (!above) throw Infeasible(reason);
-  throw Infeasible(fmt::format("the method costs at least {:.4g} % of the full cache, with {} token{}; the budget is {:.4g} %",
-                               100 * above->cost, above->tokens, above->tokens == 1 ? "" : "s", 100 * limit));
+  throw Infeasible(
+      fmt::format("the method costs at least {:.4g} % of the full cache, with {} token{}; the budget is {:.4g} %",
+                  100 * above->cost, above->tokens, above->tokens == 1 ? "" : "s", 100 * limit));
 }
 
 void check_given_costs(const ReplayRequest& request, ReplayResults& results) {

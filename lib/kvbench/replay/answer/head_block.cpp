@@ -23,7 +23,9 @@ const BlockPart& HeadBlock::part(QueryRun run, Backend& backend) {
   return found->second;
 }
 
-HostState HeadBlock::fixed(QueryRun run) const { return {rows(fixed_.max, run), rows(fixed_.den, run), rows(fixed_.num, run)}; }
+HostState HeadBlock::fixed(QueryRun run) const {
+  return {rows(fixed_.max, run), rows(fixed_.den, run), rows(fixed_.num, run)};
+}
 
 HostState HeadBlock::whole(QueryRun run) const {
   HostState state{rows(exact.log_sum_exp, run), {}, rows(exact.out, run)};

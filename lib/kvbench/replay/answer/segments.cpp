@@ -70,8 +70,9 @@ class ScopeSplitter {
         const auto& [begin, end] = list.rows[row];
         std::copy(list.ids.begin() + begin, list.ids.begin() + end, ids.begin() + static_cast<Index>(row) * width);
       }
-      segments.push_back({{.per_head = per_head_, .per_query = per_query_, .ids = backend.adopt(std::move(ids), rows_, width)},
-                          weights_[s + 1]});
+      segments.push_back(
+          {{.per_head = per_head_, .per_query = per_query_, .ids = backend.adopt(std::move(ids), rows_, width)},
+           weights_[s + 1]});
     }
   }
 
@@ -193,7 +194,8 @@ class ScopeSplitter {
 
 }  // namespace
 
-std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* const> sets, Index tokens, Backend& backend) {
+std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* const> sets, Index tokens,
+                                                  Backend& backend) {
   double in_sets = 0, in_segments = 0;
   for (const HostEntries* set : sets) {
     for (const ReadTable& table : set->tables()) {

@@ -25,6 +25,7 @@ struct Segment {
 
 /// The segments of these sets, whose token numbers are below `tokens`. Absent where attention over segments would not save
 /// work: entries with keys or values of their own, too many different weights, or sets with few tokens in common.
-std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* const> sets, Index tokens, Backend& backend);
+std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* const> sets, Index tokens,
+                                                  Backend& backend);
 
 }  // namespace kvbench

@@ -34,7 +34,8 @@ void add(const HostState& part, SetWeight weight, HostState& state) {
 }
 
 std::vector<Answer> answers_of(std::span<const HostEntries* const> sets, std::span<const Segment> segments,
-                               const QueryBlock& queries, const HostState& fixed, const HeadTokens& tokens, Backend& backend) {
+                               const QueryBlock& queries, const HostState& fixed, const HeadTokens& tokens,
+                               Backend& backend) {
   std::vector<Answer> answers(sets.size(), {fixed, fixed});
   for (const Segment& segment : segments) {
     AttentionState state = empty_state(backend, queries.queries.rows(), tokens.values.cols());
@@ -62,12 +63,14 @@ double slots_of(const HostEntries& set) {
 }  // namespace
 
 std::vector<ConfigurationRun::Shared> attend_together(std::span<const HostEntries* const> sets, const BlockPart& part,
-                                                      const HostState& fixed, const HeadTokens& tokens, Backend& backend) {
+                                                      const HostState& fixed, const HeadTokens& tokens,
+                                                      Backend& backend) {
   const Stopwatch watch(backend);
   const auto segments = find_segments(sets, tokens.keys.rows(), backend);
   if (!segments) return {};
   std::vector<ConfigurationRun::Shared> shared;
-  for (Answer& answer : answers_of(sets, *segments, part.global, fixed, tokens, backend)) shared.push_back({std::move(answer)});
+  for (Answer& answer : answers_of(sets, *segments, part.global, fixed, tokens, backend))
+    shared.push_back({std::move(answer)});
   double slots = 0;
   for (const HostEntries* set : sets) slots += slots_of(*set);
   const double seconds = watch.seconds();
@@ -99,7 +102,8 @@ void Together::answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<M
   for (std::size_t h = 0; h < blocks.size(); ++h) {
     std::vector<const HostEntries*> sets;
     for (const Member* member : members) {
-      if (!member->failed && member->run->shares() && !member->run->complete(h)) sets.push_back(&member->run->entries(h));
+      if (!member->failed && member->run->shares() && !member->run->complete(h))
+        sets.push_back(&member->run->entries(h));
     }
     const HeadTokens& tokens = blocks[h].head().tokens;
     std::vector<ConfigurationRun::Shared> shared;

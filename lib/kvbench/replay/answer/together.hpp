@@ -14,7 +14,8 @@ namespace kvbench {
 /// The answer of each set to a run of queries of one head, with `fixed` included. The time is divided among the sets in
 /// proportion to their numbers of entries. Empty where computing them together would not save work.
 std::vector<ConfigurationRun::Shared> attend_together(std::span<const HostEntries* const> sets, const BlockPart& part,
-                                                      const HostState& fixed, const HeadTokens& tokens, Backend& backend);
+                                                      const HostState& fixed, const HeadTokens& tokens,
+                                                      Backend& backend);
 
 class Together {
  public:
@@ -48,7 +49,8 @@ class Together {
   void attempt(Member& member, const Guard& guard, F work) {
     if (!member.failed) member.failed = !guard(member.configuration, work);
   }
-  void answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<Member*> members, const Guard& guard, Backend& backend);
+  void answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<Member*> members, const Guard& guard,
+                  Backend& backend);
 
   std::vector<Member> members_;
 };

@@ -81,7 +81,8 @@ class WorkItemRun {
   using Groups = std::map<std::tuple<std::size_t, std::uint32_t, std::size_t>, Together>;
 
   Together::Guard status_guard() {
-    return [this](std::size_t configuration, const std::function<void()>& work) { return guarded(configuration, work); };
+    return
+        [this](std::size_t configuration, const std::function<void()>& work) { return guarded(configuration, work); };
   }
 
   void check_stop() const {
@@ -293,9 +294,10 @@ class WorkItemRun {
 
 }  // namespace
 
-void run_work_item(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
-                   const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const WorkItemHooks& hooks,
-                   std::span<HeadResult> results, std::optional<PreparedMethod>* kept) {
+void run_work_item(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item,
+                   const ReplayRequest& request, const RunOptions& options, std::vector<HeadSlabs> slabs,
+                   Backend& backend, const WorkItemHooks& hooks, std::span<HeadResult> results,
+                   std::optional<PreparedMethod>* kept) {
   WorkItemRun(trace, plan, item, request, options, std::move(slabs), backend, hooks, results, kept).run();
 }
 

@@ -28,8 +28,9 @@ struct PreparedMethod {
 /// of the item. Faults of a method become statuses of its configurations; memory exhaustion, I/O errors and interruption are
 /// thrown. `kept`: holds the last method that was prepared, for later runs of the same work item with the same context, backend and
 /// methods; null: it is freed when it is not needed any more.
-void run_work_item(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item, const ReplayRequest& request,
-                   const RunOptions& options, std::vector<HeadSlabs> slabs, Backend& backend, const WorkItemHooks& hooks,
-                   std::span<HeadResult> results, std::optional<PreparedMethod>* kept = nullptr);
+void run_work_item(const trace::TraceInfo& trace, const ReplayPlan& plan, const WorkItem& item,
+                   const ReplayRequest& request, const RunOptions& options, std::vector<HeadSlabs> slabs,
+                   Backend& backend, const WorkItemHooks& hooks, std::span<HeadResult> results,
+                   std::optional<PreparedMethod>* kept = nullptr);
 
 }  // namespace kvbench

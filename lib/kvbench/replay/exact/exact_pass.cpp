@@ -20,7 +20,8 @@ std::vector<std::int32_t> row_numbers(Index group, Index queries, Index begin, I
   return rows;
 }
 
-Buffer<const float> gathered_if_present(const Buffer<const float>& source, const Buffer<std::int32_t>& rows, Backend& backend) {
+Buffer<const float> gathered_if_present(const Buffer<const float>& source, const Buffer<std::int32_t>& rows,
+                                        Backend& backend) {
   return source.present() ? gathered(source, rows, backend) : Buffer<const float>{};
 }
 
@@ -30,7 +31,8 @@ void check_finite(const ExactBlock& exact, const Head& head) {
   if (bad == exact.out.end()) return;
   const Index row = (bad - exact.out.begin()) / head.tokens.values.cols(), m = exact.block.size();
   throw Error(
-      "prompt '{}', layer {}, query head {}: the exact output of the query at position {} is {} in fp32; write the trace with "
+      "prompt '{}', layer {}, query head {}: the exact output of the query at position {} is {} in fp32; write the "
+      "trace with "
       "smaller values",
       head.prompt.prompt_group, head.prompt.layer.value, head.place.kv_head * head.group + row / m,
       exact.block.positions[static_cast<std::size_t>(row % m)], *bad);
@@ -55,7 +57,8 @@ Index block_queries(const Head& head, double bytes) {
 }
 
 ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& backend) {
-  const Index n = head.num_tokens(), rows = head.group * count, d = head.tokens.keys.cols(), dv = head.tokens.values.cols();
+  const Index n = head.num_tokens(), rows = head.group * count, d = head.tokens.keys.cols(),
+              dv = head.tokens.values.cols();
   ExactBlock exact;
   exact.begin = begin;
   exact.block.positions.assign(head.positions.begin() + begin, head.positions.begin() + begin + count);
@@ -65,7 +68,8 @@ ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& back
   }
   exact.block.first = backend.adopt(std::vector(exact.visible_first), count);
   exact.block.last = backend.adopt(std::vector(exact.visible_last), count);
-  exact.block.queries = backend.adopt(query_rows(head.queries, head.group, head.queries_per_head(), begin, count), rows, d);
+  exact.block.queries =
+      backend.adopt(query_rows(head.queries, head.group, head.queries_per_head(), begin, count), rows, d);
   if (!head.speculated.empty()) {
     exact.block.speculated =
         backend.adopt(query_rows(head.speculated, head.group, head.queries_per_head(), begin, count), rows, d);

@@ -12,15 +12,16 @@ inline constexpr double score_bytes = 40e6;
 
 /// The exact results of a block of consecutive evaluated queries of one kv head. Rows: g*m + i.
 struct ExactBlock {
-  Index begin = 0;                                        ///< index of its first query among the head's evaluated queries
-  QueryBlock block;                                       ///< in the trace's token numbers, scores kept
-  std::vector<std::int32_t> visible_first, visible_last;  ///< [m] query i sees tokens visible_first[i] <= j < visible_last[i]
-  std::vector<float> out;                                 ///< [R, dv] z*
-  std::vector<float> log_sum_exp;                         ///< [R] ln Z
-  HostView<float> scores;                                 ///< [R, n] logits on the host
-  HostView<float> shares;                                 ///< [R, n] softmax rows on the host
-  std::vector<float> p_norm;                              ///< [R] |p|_2 of the exact softmax row
-  double seconds = 0;                                     ///< of the exact pass itself
+  Index begin = 0;   ///< index of its first query among the head's evaluated queries
+  QueryBlock block;  ///< in the trace's token numbers, scores kept
+  std::vector<std::int32_t> visible_first,
+      visible_last;                ///< [m] query i sees tokens visible_first[i] <= j < visible_last[i]
+  std::vector<float> out;          ///< [R, dv] z*
+  std::vector<float> log_sum_exp;  ///< [R] ln Z
+  HostView<float> scores;          ///< [R, n] logits on the host
+  HostView<float> shares;          ///< [R, n] softmax rows on the host
+  std::vector<float> p_norm;       ///< [R] |p|_2 of the exact softmax row
+  double seconds = 0;              ///< of the exact pass itself
 
   /// The k best tokens of a row by exact logit among columns [first, min(last, visible end)), which must contain at least k.
   BestTokens best(Backend& backend, Index k, Index first, Index last, Index row);

@@ -14,8 +14,9 @@ namespace {
 using trace::Array;
 
 /// Rows [begin, end) of the `group` query heads of a kv head, stacked as g*(end-begin) + i.
-std::vector<float> stack_group(const trace::Reader& reader, const trace::PromptInfo& prompt, const trace::LayerInfo& layer,
-                               Array array, const HeadPlace& place, std::size_t begin, std::size_t end) {
+std::vector<float> stack_group(const trace::Reader& reader, const trace::PromptInfo& prompt,
+                               const trace::LayerInfo& layer, Array array, const HeadPlace& place, std::size_t begin,
+                               std::size_t end) {
   const trace::TraceInfo& info = reader.info();
   const auto dim = static_cast<std::size_t>(info.head_dim);
   std::vector<float> rows;
@@ -41,7 +42,9 @@ std::vector<float> context_column_sums(const trace::Reader& reader, const trace:
 }
 
 /// The first visible token of a query at this position.
-Index first_seen_by(std::int64_t position, Index window) { return window > 0 ? std::max<Index>(0, position + 1 - window) : 0; }
+Index first_seen_by(std::int64_t position, Index window) {
+  return window > 0 ? std::max<Index>(0, position + 1 - window) : 0;
+}
 
 /// The fields of HeadPrompt other than the arrays.
 void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const Head& head, HeadPrompt& view) {
@@ -65,7 +68,9 @@ Buffer<const float> fixed_log_sum_exp(const Head& head, const HeadPrompt& view, 
   const TokenMap& map = head.map;
   std::vector<TokenId> fixed = token_range(0, map.first);
   std::ranges::copy(token_range(map.first + map.middle, map.last), std::back_inserter(fixed));
-  const auto count_below = [&](Index position) { return static_cast<std::int32_t>(position - map.local_end(position)); };
+  const auto count_below = [&](Index position) {
+    return static_cast<std::int32_t>(position - map.local_end(position));
+  };
   std::vector<std::int32_t> first, last;
   for (const std::int32_t local : view.observed_positions) {
     const auto position = static_cast<std::int32_t>(local + map.first);
@@ -98,16 +103,16 @@ void set_prompt(const trace::TraceInfo& info, const PromptPlan& plan, const trac
     view.column_sums = backend.adopt(std::move(slabs.column_sums), head.group, head.map.middle);
   }
   if (slabs.keys_pre_rope.present()) {
-    view.keys_pre_rope =
-        backend.adopt(std::move(slabs.keys_pre_rope), head.num_tokens(), info.head_dim).slice(head.map.first, head.map.middle);
+    view.keys_pre_rope = backend.adopt(std::move(slabs.keys_pre_rope), head.num_tokens(), info.head_dim)
+                             .slice(head.map.first, head.map.middle);
   }
   if (!slabs.observed.present()) return;
   const QueryRange range = query_range(layer, plan);
   for (std::size_t i = range.first; i < range.split; ++i) {
     view.observed_positions.push_back(static_cast<std::int32_t>(layer.query_positions[i] - head.map.first));
   }
-  view.observed =
-      backend.adopt(std::move(slabs.observed), head.group * static_cast<Index>(range.split - range.first), info.head_dim);
+  view.observed = backend.adopt(std::move(slabs.observed), head.group * static_cast<Index>(range.split - range.first),
+                                info.head_dim);
   if (!head.map.identity()) view.fixed_log_sum_exp = fixed_log_sum_exp(head, view, backend);
 }
 
@@ -186,7 +191,8 @@ Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const Head
   Head head{.place = place, .group = info.group(), .window = layer.window};
   head.map = {plan.protect_first, plan.middle(), plan.protect_last};
   const auto evaluated = std::ranges::lower_bound(layer.query_positions, plan.context);
-  for (auto p = evaluated; p != layer.query_positions.end(); ++p) head.positions.push_back(static_cast<std::int32_t>(*p));
+  for (auto p = evaluated; p != layer.query_positions.end(); ++p)
+    head.positions.push_back(static_cast<std::int32_t>(*p));
   head.queries = std::move(slabs.queries);
   head.speculated = std::move(slabs.speculated);
   head.v_op = std::move(slabs.v_op);

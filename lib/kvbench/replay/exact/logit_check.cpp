@@ -49,7 +49,8 @@ void check_logits(const trace::Reader& reader, const HeadPlace& place, float lar
                                   static_cast<float>(factor_of(layer)));
         if (std::isfinite(value)) continue;
         throw Error(
-            "{}: {}: query head {}: the logit of the query at position {} and token {} is {} in fp32; write the trace with "
+            "{}: {}: query head {}: the logit of the query at position {} and token {} is {} in fp32; write the trace "
+            "with "
             "smaller queries and keys.",
             reader.path(), trace::path_of(prompt, layer), head, position, j, value);
       }

@@ -9,7 +9,8 @@ namespace {
 /// The largest number of tokens below `tokens` that are held at a time. With rows per query head, each query head holds its own.
 Index most_held(const HeldTokens& held, const HostTable& table, Index group, Index tokens) {
   const auto count = [&](Index row) {
-    return static_cast<Index>(std::ranges::count_if(held.row(row), [&](std::int32_t id) { return id >= 0 && id < tokens; }));
+    return static_cast<Index>(
+        std::ranges::count_if(held.row(row), [&](std::int32_t id) { return id >= 0 && id < tokens; }));
   };
   if (held.rows <= 1) return count(0);
   const Index heads = table.per_head ? group : 1, queries = table.rows / heads;
@@ -43,8 +44,8 @@ std::int32_t KeptTable::entry_not_held() const {
       held.insert(held.end(), slow.row(r).begin(), slow.row(r).end());
       std::ranges::sort(held);
     }
-    const auto missing =
-        std::ranges::find_if(entries.row(r), [&](std::int32_t id) { return id >= 0 && !std::ranges::binary_search(held, id); });
+    const auto missing = std::ranges::find_if(
+        entries.row(r), [&](std::int32_t id) { return id >= 0 && !std::ranges::binary_search(held, id); });
     if (missing != entries.row(r).end()) return *missing;
   }
   return -1;
@@ -59,7 +60,8 @@ Footprint held_footprint(const KeptHead& head, Index group, Index tokens, Index 
     meta_bytes += table.meta_bytes;
     selects |= of.per_query || table.declared();
     if (table.declared()) {
-      const Index in_fast = most_held(table.fast, of, group, tokens), in_slow = most_held(table.slow, of, group, tokens);
+      const Index in_fast = most_held(table.fast, of, group, tokens),
+                  in_slow = most_held(table.slow, of, group, tokens);
       fast += in_fast, slow += in_slow;
       weights += (in_fast + in_slow) * (Index{!of.weight_num.empty()} + Index{!of.weight_den.empty()});
     } else {

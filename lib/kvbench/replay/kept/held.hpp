@@ -31,8 +31,9 @@ struct KeptTable {
 };
 
 struct KeptHead {
-  std::vector<std::int32_t> positions;  ///< [m] of the queries that tables by query refer to; may be empty where there are none
-  Index first_query = 0;                ///< index in `positions` of the query of row 0 of tables by query
+  std::vector<std::int32_t>
+      positions;          ///< [m] of the queries that tables by query refer to; may be empty where there are none
+  Index first_query = 0;  ///< index in `positions` of the query of row 0 of tables by query
   std::vector<KeptTable> tables;
 };
 

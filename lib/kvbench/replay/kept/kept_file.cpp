@@ -45,9 +45,9 @@ Numbers<std::int32_t> read_ids(const Object& group, const char* name, const Kept
   for (const std::int32_t id : ids.values) {
     require(id >= -1, group, fmt::format("'{}' has the id {}; use -1 for unused slots", name, id));
     require(id < shape.tokens, group,
-            fmt::format(
-                "'{}' has the id {}, but the prompt has {} tokens; ids are positions in the prompt, the first of which is 0",
-                name, id, shape.tokens));
+            fmt::format("'{}' has the id {}, but the prompt has {} tokens; ids are positions in the prompt, the first "
+                        "of which is 0",
+                        name, id, shape.tokens));
   }
   return ids;
 }
@@ -160,8 +160,8 @@ void KeptFile::examine(const Object& root) {
     require(prompt && layer && kv_head, head, "a head needs the attributes prompt, layer and kv_head");
     const auto [other, is_new] = seen.try_emplace({*prompt, *layer, *kv_head}, head.name());
     require(is_new, head,
-            fmt::format("it has the same prompt '{}', layer {} and kv head {} as {}; remove one of them", *prompt, *layer,
-                        *kv_head, other->second));
+            fmt::format("it has the same prompt '{}', layer {} and kv head {} as {}; remove one of them", *prompt,
+                        *layer, *kv_head, other->second));
     heads_.push_back({name, *prompt, *layer, *kv_head});
     open_all(head);
   }
@@ -177,17 +177,18 @@ Index KeptFile::cell_at(const std::string& budget) const {
   if (std::ranges::all_of(budgets_, &std::string::empty)) return 0;
   const auto cell = std::ranges::find(budgets_, budget);
   if (cell == budgets_.end()) {
-    throw Unavailable(
-        fmt::format("{} holds no entries for the budget {}; it has {}", file_->path(), budget, fmt::join(budgets_, ", ")));
+    throw Unavailable(fmt::format("{} holds no entries for the budget {}; it has {}", file_->path(), budget,
+                                  fmt::join(budgets_, ", ")));
   }
   if (std::find(cell + 1, budgets_.end(), budget) != budgets_.end()) {
-    throw Unavailable(
-        fmt::format("several cells of {} have the budget {}; select one with --set file.cell=C", file_->path(), budget));
+    throw Unavailable(fmt::format("several cells of {} have the budget {}; select one with --set file.cell=C",
+                                  file_->path(), budget));
   }
   return cell - budgets_.begin();
 }
 
-KeptHead KeptFile::read(std::string_view prompt, std::int64_t layer, Index kv_head, Index cell, const KeptShape& shape) const {
+KeptHead KeptFile::read(std::string_view prompt, std::int64_t layer, Index kv_head, Index cell,
+                        const KeptShape& shape) const {
   const auto place = std::ranges::find_if(
       heads_, [&](const Place& p) { return p.prompt == prompt && p.layer == layer && p.kv_head == kv_head; });
   if (place == heads_.end()) {
@@ -198,8 +199,8 @@ KeptHead KeptFile::read(std::string_view prompt, std::int64_t layer, Index kv_he
     const Object head = root.group("heads").group(place->group);
     const std::string name = std::to_string(cell);
     if (!head.has(name) || !head.group(name).has("entries")) {
-      throw Unavailable(fmt::format("{} holds no entries of cell {} for prompt '{}', layer {}, kv head {}", file_->path(), cell,
-                                    prompt, layer, kv_head));
+      throw Unavailable(fmt::format("{} holds no entries of cell {} for prompt '{}', layer {}, kv head {}",
+                                    file_->path(), cell, prompt, layer, kv_head));
     }
     return read_head(head, head.group(name).group("entries"), shape);
   });

@@ -46,7 +46,8 @@ class FileCache : public CompressedCache {
 
   EntryTables entries(const QueryBlock& queries) const override {
     EntryTables tables;
-    for (const KeptTable& table : kept_->tables) tables.push_back(table_of(table.entries, rows_for(table.entries, queries)));
+    for (const KeptTable& table : kept_->tables)
+      tables.push_back(table_of(table.entries, rows_for(table.entries, queries)));
     const Index decoded = tokens_ - head_.tokens();
     if (decoded > 0 && !lists_decoded_) {
       tables.push_back({.ids = backend_.adopt(token_range(head_.tokens(), decoded), 1, decoded)});
@@ -80,7 +81,8 @@ class FileCache : public CompressedCache {
         const auto found = std::ranges::lower_bound(kept_->positions, position);
         const Index i = found - kept_->positions.begin() - kept_->first_query;
         if (found == kept_->positions.end() || *found != position || i < 0 || i >= stored) {
-          throw Unavailable(fmt::format("the tables by query of the file do not cover the query at position {}", position));
+          throw Unavailable(
+              fmt::format("the tables by query of the file do not cover the query at position {}", position));
         }
         rows.push_back(g * stored + i);
       }
@@ -124,7 +126,8 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
       .paper = "a file of kept entries",
       .summary = "the entries of a file in the schema of --raw",
       .notes =
-          "The file determines the entries. Where its cells carry budgets, each answers the rows of its budget; otherwise the "
+          "The file determines the entries. Where its cells carry budgets, each answers the rows of its budget; "
+          "otherwise the "
           "budget is a label. Decoded tokens are kept exactly unless the file lists their ids.",
       .kind = Kind::eviction,
       .whole_context = true,
@@ -144,7 +147,8 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
   info.prepare = [file](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
     std::vector<MakeCache> caches;
     for (const HeadPrompt& head : heads) {
-      const KeptShape shape{.tokens = head.trace_tokens, .d = head.keys.cols(), .dv = head.values.cols(), .group = head.group};
+      const KeptShape shape{
+          .tokens = head.trace_tokens, .d = head.keys.cols(), .dv = head.values.cols(), .group = head.group};
       auto kept = std::make_shared<KeptHead>(
           file->read(head.prompt_group, head.layer.value, head.head.value, params.as<FileParams>().cell, shape));
       caches.push_back([head, kept, &backend](Index /*budget*/, std::uint32_t /*seed*/) {

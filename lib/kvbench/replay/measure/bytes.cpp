@@ -13,7 +13,8 @@ Bytes account(const Footprint& footprint, Element kv, double entries_per_query, 
     (array.meta ? bytes.meta : bytes.kv) += total;
     (array.tier == Tier::fast ? bytes.fast : bytes.slow) += total;
     if (array.read == Read::every_query) bytes.read += total;
-    if (array.read == Read::with_entry) bytes.read += std::min(static_cast<double>(array.rows), entries_per_query) * row;
+    if (array.read == Read::with_entry)
+      bytes.read += std::min(static_cast<double>(array.rows), entries_per_query) * row;
   }
   return bytes;
 }

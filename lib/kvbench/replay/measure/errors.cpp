@@ -13,7 +13,9 @@ double ratio(double error, double reference) {
   return error == 0 ? 0 : std::numeric_limits<double>::infinity();
 }
 
-void set(MetricRow& row, Metric metric, double value) { row[static_cast<std::size_t>(metric)] = static_cast<float>(value); }
+void set(MetricRow& row, Metric metric, double value) {
+  row[static_cast<std::size_t>(metric)] = static_cast<float>(value);
+}
 
 }  // namespace
 

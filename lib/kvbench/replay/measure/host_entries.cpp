@@ -70,7 +70,8 @@ HostEntries::Count HostEntries::count(Index g, Index i, std::int32_t first, std:
   Count count;
   each_row(g, i, [&](std::size_t t, std::size_t begin) {
     const ReadTable& table = tables_[t];
-    const Index inside = count_inside(std::span(table.ids).subspan(begin, static_cast<std::size_t>(table.width)), first, last);
+    const Index inside =
+        count_inside(std::span(table.ids).subspan(begin, static_cast<std::size_t>(table.width)), first, last);
     count.all += inside;
     count.own += table.own() ? inside : 0;
   });

@@ -17,8 +17,8 @@ struct ReadTable : HostTable {
   explicit ReadTable(HostTable table);
 
   std::vector<std::uint8_t>
-      plain;                    ///< by slot: its own token with unit weights; empty: all slots in use or none, see plain_count
-  std::size_t used = 0;         ///< slots in use
+      plain;             ///< by slot: its own token with unit weights; empty: all slots in use or none, see plain_count
+  std::size_t used = 0;  ///< slots in use
   std::size_t plain_count = 0;  ///< plain ones among them
   bool two_sets = false;        ///< numerator and denominator hold different tokens
 };

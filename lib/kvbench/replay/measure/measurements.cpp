@@ -46,15 +46,16 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   const auto dv = static_cast<std::size_t>(head_->tokens.values.cols());
   const auto query = static_cast<std::size_t>(exact.begin + run.begin + i);
   const auto exact_row = static_cast<std::size_t>(g * exact.block.size() + run.begin + i);
-  const RowTruth truth{std::span(exact.out).subspan(exact_row * dv, dv), exact.log_sum_exp[exact_row], exact.p_norm[exact_row],
-                       head_->v_op[query], head_->v_fro[query]};
+  const RowTruth truth{std::span(exact.out).subspan(exact_row * dv, dv), exact.log_sum_exp[exact_row],
+                       exact.p_norm[exact_row], head_->v_op[query], head_->v_fro[query]};
   const auto answer_row = static_cast<std::size_t>(g * run.size() + i);
   const RowState answer = set.all.row(answer_row);
   MetricRow& metrics = result_->metrics[row_of(exact, run, g, i)];
   const SquaredError squares = set_errors(truth, answer, metrics);
   if (std::isnan(squares.difference)) {  // means would leave it out
     throw std::runtime_error(fmt::format("the answer to query head {} at position {} is not a number",
-                                         head_->place.kv_head * head_->group + g, exact.block.positions[query - exact.begin]));
+                                         head_->place.kv_head * head_->group + g,
+                                         exact.block.positions[query - exact.begin]));
   }
   set_decomposition(truth, answer, set.plain.row(answer_row), metrics);
   if (entries.two_sets()) {
@@ -65,7 +66,8 @@ void Measurements::add_row(ExactBlock& exact, QueryRun run, const HostEntries& e
   squares_[static_cast<std::size_t>(g)].exact += squares.exact;
   if (!keep_outputs_) return;
   if (keep_exact_)
-    std::ranges::copy(truth.out, result_->raw->exact.begin() + static_cast<std::ptrdiff_t>(row_of(exact, run, g, i) * dv));
+    std::ranges::copy(truth.out,
+                      result_->raw->exact.begin() + static_cast<std::ptrdiff_t>(row_of(exact, run, g, i) * dv));
   float* const out = result_->raw->output.data() + row_of(exact, run, g, i) * dv;
   for (std::size_t c = 0; c < dv; ++c) out[c] = static_cast<float>(component(answer, c));
 }
@@ -92,10 +94,11 @@ void Measurements::finish(const Footprint& footprint, Element kv_element, Index 
   }
   result_->kept_tokens = entries_ / query_rows_;
   const double queries = query_rows_ / static_cast<double>(head_->group);
-  result_->bytes =
-      account(footprint, kv_element, rows_read_ / queries, cached, head_->tokens.keys.cols(), head_->tokens.values.cols());
+  result_->bytes = account(footprint, kv_element, rows_read_ / queries, cached, head_->tokens.keys.cols(),
+                           head_->tokens.values.cols());
   for (const SquaredError& square : squares_) {
-    result_->rel_err_fro.push_back(square.exact > 0 ? static_cast<float>(std::sqrt(square.difference / square.exact)) : NAN);
+    result_->rel_err_fro.push_back(square.exact > 0 ? static_cast<float>(std::sqrt(square.difference / square.exact))
+                                                    : NAN);
   }
 }
 

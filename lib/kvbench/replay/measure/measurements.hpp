@@ -51,8 +51,8 @@ class Measurements {
   void finish(const Footprint& footprint, Element kv_element, Index cached);
 
  private:
-  void add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall, const Answer& answer,
-               Index g, Index i, Backend& backend);
+  void add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,
+               const Answer& answer, Index g, Index i, Backend& backend);
   void count_entries(const ExactBlock& exact, QueryRun run, const HostEntries& entries, Index g, Index i);
   std::size_t row_of(const ExactBlock& exact, QueryRun run, Index g, Index i) const {
     return static_cast<std::size_t>(g * head_->queries_per_head() + exact.begin + run.begin + i);

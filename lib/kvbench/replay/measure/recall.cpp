@@ -49,8 +49,8 @@ void add_inside(std::span<const std::int32_t> ids, std::int32_t first, std::int3
 
 }  // namespace
 
-void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i, Index entries_i,
-                Backend& backend, MetricRow& row) {
+void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i,
+                Index entries_i, Backend& backend, MetricRow& row) {
   float& recall = row[static_cast<std::size_t>(Metric::recall)];
   float& mass_recall = row[static_cast<std::size_t>(Metric::mass_recall)];
   recall = mass_recall = std::numeric_limits<float>::quiet_NaN();
@@ -71,8 +71,8 @@ void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange
   Overlap overlap;
   entries.each_row(g, entries_i, [&](std::size_t t, std::size_t begin) {
     const ReadTable& table = entries.tables()[t];
-    add_inside(std::span(table.ids).subspan(begin, static_cast<std::size_t>(table.width)), first, last, best, logits, shares,
-               overlap);
+    add_inside(std::span(table.ids).subspan(begin, static_cast<std::size_t>(table.width)), first, last, best, logits,
+               shares, overlap);
   });
   recall = static_cast<float>(static_cast<double>(overlap.common) / static_cast<double>(kept));
   mass_recall = static_cast<float>(best.mass > 0 ? overlap.mass / best.mass : 1);

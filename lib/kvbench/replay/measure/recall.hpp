@@ -14,7 +14,7 @@ struct RecallRange {
 };
 
 /// Sets recall and mass_recall of query head g at query i of `exact`, which is query `entries_i` of the run of `entries`.
-void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i, Index entries_i,
-                Backend& backend, MetricRow& row);
+void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i,
+                Index entries_i, Backend& backend, MetricRow& row);
 
 }  // namespace kvbench

@@ -14,16 +14,16 @@ namespace kvbench {
 namespace {
 
 std::string shape_of(const trace::TraceInfo& info) {
-  return fmt::format("{} layers, {} query heads on {} kv heads, and {} and {} dimensions of keys and values", info.num_layers,
-                     info.num_query_heads, info.num_kv_heads, info.head_dim, info.value_dim);
+  return fmt::format("{} layers, {} query heads on {} kv heads, and {} and {} dimensions of keys and values",
+                     info.num_layers, info.num_query_heads, info.num_kv_heads, info.head_dim, info.value_dim);
 }
 
 void check_layers(const trace::PromptInfo& prompt, const ReplayPlan& plan, const std::string& name) {
   for (const PromptPlan& evaluated : plan.prompts) {
     for (const std::int64_t layer : evaluated.layers) {
       if (std::ranges::find(prompt.layers, layer, &trace::LayerInfo::layer) != prompt.layers.end()) continue;
-      throw Error("`calibration`: {} has no layer {}; dump it with the layers that are replayed, or choose `layers`", name,
-                  layer);
+      throw Error("`calibration`: {} has no layer {}; dump it with the layers that are replayed, or choose `layers`",
+                  name, layer);
     }
   }
 }
@@ -44,7 +44,8 @@ void check_other_text(const trace::Reader& evaluated, const ReplayPlan& plan, co
     const auto common = static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
     if (!std::equal(a.begin(), a.begin() + common, b.begin())) continue;
     throw Error(
-        "`calibration`: {} is the text of the evaluated prompt '{}', and a method calibrated on it would look better than "
+        "`calibration`: {} is the text of the evaluated prompt '{}', and a method calibrated on it would look better "
+        "than "
         "it is; name another text, or evaluate other `prompts`",
         calibration.text(), evaluated.info().prompts[prompt.prompt].id);
   }
@@ -68,7 +69,8 @@ Calibration open_calibration(const std::string& text) {
   if (found != prompts.end()) return {reader, static_cast<std::size_t>(found - prompts.begin())};
   std::vector<std::string> known;
   for (const trace::PromptInfo& prompt : prompts) known.push_back(prompt.id);
-  throw Error("`calibration`: {} has no prompt '{}'.{} It has: {}", reader->path(), id, did_you_mean(id, known), listed(known));
+  throw Error("`calibration`: {} has no prompt '{}'.{} It has: {}", reader->path(), id, did_you_mean(id, known),
+              listed(known));
 }
 
 void check_calibration(const trace::Reader& evaluated, const ReplayPlan& plan, const ReplayRequest& request) {
@@ -78,13 +80,15 @@ void check_calibration(const trace::Reader& evaluated, const ReplayPlan& plan, c
     for (const MethodInfo& method : all_methods()) {
       if (method.calibrates) names.push_back(method.name);
     }
-    throw Error("`calibration` is given, but no method that is replayed calibrates; those that do: {}", fmt::join(names, ", "));
+    throw Error("`calibration` is given, but no method that is replayed calibrates; those that do: {}",
+                fmt::join(names, ", "));
   }
   const trace::TraceInfo& other = request.calibration->trace->info();
   const std::string wanted = shape_of(evaluated.info()), shape = shape_of(other);
   if (shape != wanted) {
-    throw Error("`calibration`: {} is of a model with {}; the evaluated trace has {}. Dump another text with the same model",
-                request.calibration->text(), shape, wanted);
+    throw Error(
+        "`calibration`: {} is of a model with {}; the evaluated trace has {}. Dump another text with the same model",
+        request.calibration->text(), shape, wanted);
   }
   check_layers(other.prompts[request.calibration->prompt], plan, request.calibration->text());
   check_other_text(evaluated, plan, *request.calibration);

@@ -20,7 +20,8 @@ std::optional<std::string> lacking_part(Part part, const trace::LayerInfo& layer
       return "the trace has no queries inside the context; dump with --queries all, or last:N with N above the window";
     case Part::column_sums:
       if (layer.column_sums_end == end) return std::nullopt;
-      return fmt::format("the trace has no column sums up to the end of the context ({} tokens); dump with --column-sums", end);
+      return fmt::format(
+          "the trace has no column sums up to the end of the context ({} tokens); dump with --column-sums", end);
     case Part::keys_pre_rope:
       if (layer.keys_pre_rope) return std::nullopt;
       return "the trace has no pre-RoPE keys; dump with --pre-rope";
@@ -80,7 +81,8 @@ bool runs(const MethodChoice& choice, const trace::PromptInfo& prompt, const Pro
 
 }  // namespace
 
-void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt, bool decodes) {
+void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt,
+                     bool decodes) {
   const MethodInfo& info = *method.info;
   if (prompt.protocol == Protocol::stream && !info.streaming) {
     throw Unavailable(fmt::format("{} compresses a whole context at once; it is not a streaming algorithm", info.name));
@@ -98,7 +100,8 @@ void check_available(const MethodChoice& method, const trace::LayerInfo& layer, 
 
 std::vector<RunnableMethods> runnable_methods(const trace::TraceInfo& trace) {
   const std::vector<MethodChoice> choices = default_choices();
-  trace::TraceInfo alone = trace;  // with one prompt at a time: planning takes time in proportion to the prompts of the trace
+  trace::TraceInfo alone =
+      trace;  // with one prompt at a time: planning takes time in proportion to the prompts of the trace
   std::vector<RunnableMethods> out;
   for (const trace::PromptInfo& prompt : trace.prompts) {
     alone.prompts = {prompt};

@@ -30,12 +30,14 @@ const char* protection(const ReplayRequest& request) {
 
 PromptPlan stream_prompt(PromptPlan plan, const trace::PromptInfo& prompt, const ReplayRequest& request) {
   if (request.protect_first > 0 || request.protect_last > 0) {
-    throw Error("{} must be left out: `protocol` is stream, which starts from an empty context without tokens to protect",
-                protection(request));
+    throw Error(
+        "{} must be left out: `protocol` is stream, which starts from an empty context without tokens to protect",
+        protection(request));
   }
   if (request.decoded == Decoded::keep) {
     throw Error(
-        "`decoded` is keep, which would leave no tokens to the method: `protocol` is stream, where every token is decoded");
+        "`decoded` is keep, which would leave no tokens to the method: `protocol` is stream, where every token is "
+        "decoded");
   }
   plan.base = prompt.prompt_tokens;
   return plan;
@@ -44,7 +46,9 @@ PromptPlan stream_prompt(PromptPlan plan, const trace::PromptInfo& prompt, const
 PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const ReplayRequest& request) {
   PromptPlan plan{.prompt = index, .tokens = prompt.num_tokens};
   const bool decoded = prompt.prompt_tokens < prompt.num_tokens;
-  plan.protocol = request.protocol != Protocol::automatic ? request.protocol : decoded ? Protocol::decode : Protocol::prefill;
+  plan.protocol = request.protocol != Protocol::automatic ? request.protocol
+                  : decoded                               ? Protocol::decode
+                                                          : Protocol::prefill;
   if (plan.protocol == Protocol::decode && !decoded) {
     throw Error(
         "`protocol` is decode, and prompt '{}' has no tokens after its context (prompt_tokens = num_tokens = {}); set "
@@ -52,7 +56,8 @@ PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const
         prompt.id, prompt.num_tokens);
   }
   if (plan.protocol == Protocol::stream) return stream_prompt(plan, prompt, request);
-  plan.context = plan.protocol == Protocol::decode ? prompt.prompt_tokens : prompt.num_tokens - prefill_window(prompt, request);
+  plan.context =
+      plan.protocol == Protocol::decode ? prompt.prompt_tokens : prompt.num_tokens - prefill_window(prompt, request);
   plan.base = plan.context;
   plan.protect_first = request.protect_first;
   plan.protect_last = request.protect_last;
@@ -135,11 +140,11 @@ void check_budgets(const ReplayPlan& plan, const ReplayRequest& request) {
     }
     if (tokens <= largest) continue;
     if (budget.is_bytes()) {
-      throw Error("`budgets`: {} is larger than the context of {} tokens of {} bytes; use at most {}B, or 100%", budget.text(),
-                  largest, token_bytes, largest * token_bytes);
+      throw Error("`budgets`: {} is larger than the context of {} tokens of {} bytes; use at most {}B, or 100%",
+                  budget.text(), largest, token_bytes, largest * token_bytes);
     }
-    throw Error("`budgets`: {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(), largest,
-                largest);
+    throw Error("`budgets`: {} is larger than the context of {} tokens; use at most {}, or 100%", budget.text(),
+                largest, largest);
   }
 }
 
@@ -153,7 +158,8 @@ struct MethodGroups {
       const MethodChoice& choice = request.methods[m];
       const bool sees_layer = choice.info->granularity == Granularity::layer;
       (sees_layer ? layer : head).push_back(m);
-      if (sees_layer && !(choice.info->independent_heads && choice.info->independent_heads(choice.params))) independent = false;
+      if (sees_layer && !(choice.info->independent_heads && choice.info->independent_heads(choice.params)))
+        independent = false;
     }
   }
 };
@@ -161,7 +167,8 @@ struct MethodGroups {
 void add_work_items(ReplayPlan& plan, const PromptPlan& prompt, std::size_t layer, const std::vector<Index>& heads,
                     const MethodGroups& methods) {
   const std::size_t first = plan.heads.size();
-  const auto add = [&](const std::vector<Index>& of, const std::vector<std::size_t>& run, bool sees_layer, std::size_t at) {
+  const auto add = [&](const std::vector<Index>& of, const std::vector<std::size_t>& run, bool sees_layer,
+                       std::size_t at) {
     if (!run.empty()) plan.work_items.push_back({prompt, layer, of, run, sees_layer, at});
   };
   for (const Index head : heads) {

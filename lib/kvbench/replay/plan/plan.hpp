@@ -32,10 +32,10 @@ struct PromptPlan {
   Index tokens = 0;                  ///< n
   Index context = 0;                 ///< tokens [0, context) are compressed
   std::vector<std::int64_t> layers;  ///< numbers of the layers that are replayed
-  Index base = 0;                    ///< number of tokens that shares of a budget refer to: the context; in a stream the prompt
-  Index token_bytes = 0;             ///< bytes of a key and a value in a deployment's cache
-  Index protect_first = 0;           ///< first tokens of the context that the harness keeps exactly
-  Index protect_last = 0;            ///< last tokens of the context that the harness keeps exactly
+  Index base = 0;           ///< number of tokens that shares of a budget refer to: the context; in a stream the prompt
+  Index token_bytes = 0;    ///< bytes of a key and a value in a deployment's cache
+  Index protect_first = 0;  ///< first tokens of the context that the harness keeps exactly
+  Index protect_last = 0;   ///< last tokens of the context that the harness keeps exactly
   Index middle() const { return context - protect_first - protect_last; }
   /// Whether the tokens after the context are appended in order; otherwise all of them are present from the start.
   bool appends() const { return protocol == Protocol::decode || protocol == Protocol::stream; }
@@ -47,9 +47,10 @@ struct WorkItem {
   PromptPlan prompt;
   std::size_t layer = 0;  ///< index into PromptInfo::layers
   std::vector<Index> kv_heads;
-  std::vector<std::size_t> methods;  ///< ascending indices into ReplayRequest::methods of those that run on this work item
-  bool layer_methods = false;        ///< whether they have granularity `layer`, also where they run on single heads
-  std::size_t first_result = 0;      ///< index of the first head in ReplayPlan::heads
+  std::vector<std::size_t>
+      methods;                   ///< ascending indices into ReplayRequest::methods of those that run on this work item
+  bool layer_methods = false;    ///< whether they have granularity `layer`, also where they run on single heads
+  std::size_t first_result = 0;  ///< index of the first head in ReplayPlan::heads
 
   bool runs(std::size_t method) const { return std::ranges::binary_search(methods, method); }
 

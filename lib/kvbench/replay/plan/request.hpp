@@ -55,16 +55,16 @@ struct ReplayRequest {
   std::vector<std::uint32_t> seeds = {0, 1, 2, 3, 4};         ///< configurations without randomness run once
   Protocol protocol = Protocol::automatic;
   Decoded decoded = Decoded::method;
-  std::optional<Index> window;         ///< prefill: number of last tokens kept exactly; default n - prompt_tokens, or 256
-  std::vector<std::int64_t> layers;    ///< numbers of layers of the model; empty: all layers of the trace
-  std::vector<std::int64_t> kv_heads;  ///< empty: all kv heads
-  std::vector<std::string> prompts;    ///< names of prompt groups of the trace; empty: all
+  std::optional<Index> window;       ///< prefill: number of last tokens kept exactly; default n - prompt_tokens, or 256
+  std::vector<std::int64_t> layers;  ///< numbers of layers of the model; empty: all layers of the trace
+  std::vector<std::int64_t> kv_heads;         ///< empty: all kv heads
+  std::vector<std::string> prompts;           ///< names of prompt groups of the trace; empty: all
   Index protect_first = 0, protect_last = 0;  ///< tokens of the context that the harness keeps exactly
-  bool protect_outside = false;               ///< these tokens are not part of the budget, and shares refer to the others
-  Index dense_layers = 0;                     ///< number of first layers of the model kept exactly (column `dense` is 1)
-  bool recall_sinks = false;                  ///< whether recall counts protected tokens
-  std::optional<Calibration> calibration;     ///< absent: methods calibrate on the evaluated context
-  bool standalone = false;                    ///< compute every configuration alone: nothing is shared between budgets
+  bool protect_outside = false;            ///< these tokens are not part of the budget, and shares refer to the others
+  Index dense_layers = 0;                  ///< number of first layers of the model kept exactly (column `dense` is 1)
+  bool recall_sinks = false;               ///< whether recall counts protected tokens
+  std::optional<Calibration> calibration;  ///< absent: methods calibrate on the evaluated context
+  bool standalone = false;                 ///< compute every configuration alone: nothing is shared between budgets
   /// Element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same).
   Element kv_element = Element::f16;
 };
@@ -90,8 +90,9 @@ using PartDone = std::function<void(double part)>;
 struct ReplayHooks {
   /// The number of finished work items, with the finished parts of running ones as fractions.
   std::function<void(double done, Index total)> progress;
-  std::function<void(const std::string&)> note;  ///< a sentence for the user, such as why fewer threads run than requested
-  const std::atomic<bool>* stop = nullptr;       ///< when set, the replay throws Interrupted before the next configuration
+  std::function<void(const std::string&)>
+      note;                                 ///< a sentence for the user, such as why fewer threads run than requested
+  const std::atomic<bool>* stop = nullptr;  ///< when set, the replay throws Interrupted before the next configuration
 };
 
 }  // namespace kvbench

@@ -44,7 +44,8 @@ void write_cell(const Object& group, const CellResult& result, const trace::Trac
   write_entries(group, *result.raw, info);
 }
 
-void write_all(const Object& root, const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results) {
+void write_all(const Object& root, const trace::Reader& reader, const ReplayRequest& request,
+               const ReplayResults& results) {
   const trace::TraceInfo& info = reader.info();
   root.set("kvbench_raw", std::string("1.0"));
   root.set("trace", results.trace);
@@ -85,7 +86,8 @@ void write_all(const Object& root, const trace::Reader& reader, const ReplayRequ
 
 }  // namespace
 
-void write_raw(AtomicFile& file, const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results) {
+void write_raw(AtomicFile& file, const trace::Reader& reader, const ReplayRequest& request,
+               const ReplayResults& results) {
   reader.sha256();  // before the session, as it opens a session itself
   trace::h5::write_file(file, [&](const Object& root) { write_all(root, reader, request, results); });
 }

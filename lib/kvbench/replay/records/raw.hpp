@@ -10,6 +10,7 @@
 namespace kvbench {
 
 /// Writes and publishes `file`, with outputs and entries where the replay ran with RunOptions::keep_raw. Throws IoError.
-void write_raw(AtomicFile& file, const trace::Reader& reader, const ReplayRequest& request, const ReplayResults& results);
+void write_raw(AtomicFile& file, const trace::Reader& reader, const ReplayRequest& request,
+               const ReplayResults& results);
 
 }  // namespace kvbench

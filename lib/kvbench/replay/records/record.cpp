@@ -85,7 +85,8 @@ void add_head_sums(const std::vector<Sample>& samples, double (*function)(double
 }
 
 /// The values of a metric; function(value) of each.
-Values values_of(const std::vector<Sample>& samples, std::size_t seeds, std::size_t metric, double (*function)(double)) {
+Values values_of(const std::vector<Sample>& samples, std::size_t seeds, std::size_t metric,
+                 double (*function)(double)) {
   Values values(seeds);
   for (const Sample& s : samples) {
     const auto m = static_cast<Index>(s.head->positions.size());
@@ -138,8 +139,9 @@ std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) 
   const auto failed = std::ranges::find(bad, Status::failed, &CellResult::status);
   if (failed != bad.end()) {
     record.status = Status::failed;
-    record.reason = fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &CellResult::status),
-                                samples.size(), (*failed)->reason);
+    record.reason =
+        fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &CellResult::status),
+                    samples.size(), (*failed)->reason);
   } else if (ok.empty()) {
     record.status = bad.front()->status;
     record.reason = bad.front()->reason;
@@ -154,7 +156,8 @@ void explain_interval(Record& record) {
   const Summary& error = record.of(Metric::rel_err);
   if (record.query || std::isnan(error.mean) || !std::isnan(error.lo)) return;
   if (!record.reason.empty()) record.reason += "; ";
-  record.reason += fmt::format("no interval of the mean: it takes two blocks of {} neighbouring queries", queries_per_block);
+  record.reason +=
+      fmt::format("no interval of the mean: it takes two blocks of {} neighbouring queries", queries_per_block);
 }
 
 class Summarizer {
@@ -236,14 +239,16 @@ class Summarizer {
   void add_group(const Heads& heads, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
     for (std::size_t c = 0; c < results_.configurations.size();) {
       std::size_t end = c;
-      while (end < results_.configurations.size() && results_.configurations[end].method == results_.configurations[c].method &&
+      while (end < results_.configurations.size() &&
+             results_.configurations[end].method == results_.configurations[c].method &&
              results_.configurations[end].budget == results_.configurations[c].budget) {
         ++end;
       }
       std::vector<Sample> samples;
       for (const HeadResult* head : heads) {
         const auto m = static_cast<Index>(head->positions.size());
-        for (std::size_t s = c; s < end; ++s) samples.push_back({head, &head->cells[s], s - c, 0, results_.group, 0, m});
+        for (std::size_t s = c; s < end; ++s)
+          samples.push_back({head, &head->cells[s], s - c, 0, results_.group, 0, m});
       }
       finish(identity(c, prompt, layer), samples, end - c);
       c = end;

@@ -30,9 +30,10 @@ struct Summary {
 
 /// The sums of rel_err, or of its logarithm, of a row over heads, and the numbers of values in them, row-major: the input of paired comparisons.
 struct ErrorSums {
-  std::size_t seeds = 0;                     ///< 0: no sums
-  std::vector<double> blocks, block_counts;  ///< [blocks of neighbouring queries][seeds], the heads of a prompt together
-  std::vector<double> heads, head_counts;    ///< [kv heads][seeds]
+  std::size_t seeds = 0;  ///< 0: no sums
+  std::vector<double> blocks,
+      block_counts;                        ///< [blocks of neighbouring queries][seeds], the heads of a prompt together
+  std::vector<double> heads, head_counts;  ///< [kv heads][seeds]
 
   Index blocks_with_values() const;
 };
@@ -56,7 +57,8 @@ struct Record {
   double context_tokens = 0, budget_tokens = 0, kept_tokens = 0;
   Bytes bytes;  ///< per kv head, mean
   double peak_bytes = 0;
-  bool alone = true;  ///< the configuration ran alone; otherwise it shared work with others of its method, and so do its costs
+  bool alone =
+      true;  ///< the configuration ran alone; otherwise it shared work with others of its method, and so do its costs
   double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                    ///< over query heads
@@ -65,7 +67,7 @@ struct Record {
   std::string best;                       ///< see mark_best(); empty where it does not apply
   double diff_best = NAN;                 ///< mean rel_err minus that of the best
   Interval diff_best_interval{NAN, NAN};  ///< 95 %
-  std::optional<bool> tied;               ///< the trace does not distinguish the row from the best; absent: not testable
+  std::optional<bool> tied;  ///< the trace does not distinguish the row from the best; absent: not testable
   double compress_s = 0, attend_s = 0, exact_s = 0;  ///< sum over heads, mean over seeds
 
   const Summary& of(Metric metric) const { return metrics[static_cast<std::size_t>(metric)]; }

@@ -57,9 +57,9 @@ struct Bytes {
 
 /// The raw results of a configuration on one kv head.
 struct RawCell {
-  std::vector<float> output;       ///< [G * m, dv] row g*m + i
-  std::vector<float> exact;        ///< the same of exact attention; empty unless RunOptions::keep_exact
-  Index entries_query = 0;         ///< index of the first query that `entries` answered; they cover the last part of the run
+  std::vector<float> output;  ///< [G * m, dv] row g*m + i
+  std::vector<float> exact;   ///< the same of exact attention; empty unless RunOptions::keep_exact
+  Index entries_query = 0;    ///< index of the first query that `entries` answered; they cover the last part of the run
   std::vector<HostTable> entries;  ///< in the trace's token numbers
 };
 
@@ -92,7 +92,7 @@ struct ReplayFrame {
   struct Prompt {
     std::string id;
     Protocol protocol = Protocol::automatic;  ///< resolved, where the prompt is replayed
-    Index context_tokens = 0;                 ///< tokens that budgets refer to (budget_base()), where the prompt is replayed
+    Index context_tokens = 0;  ///< tokens that budgets refer to (budget_base()), where the prompt is replayed
   };
   struct Method {
     std::string name, params;

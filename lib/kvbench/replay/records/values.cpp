@@ -46,7 +46,8 @@ Index ErrorSums::blocks_with_values() const {
   Index found = 0;
   for (std::size_t b = 0; b < block_counts.size(); b += seeds) {
     found += std::any_of(block_counts.begin() + static_cast<std::ptrdiff_t>(b),
-                         block_counts.begin() + static_cast<std::ptrdiff_t>(b + seeds), [](double count) { return count > 0; });
+                         block_counts.begin() + static_cast<std::ptrdiff_t>(b + seeds),
+                         [](double count) { return count > 0; });
   }
   return found;
 }

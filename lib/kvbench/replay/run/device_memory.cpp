@@ -22,16 +22,18 @@ OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const WorkItemSize& 
     advice = fmt::format("{} work items are computed at the same time; set `threads` to 1.", item.threads);
   } else if (item.heads > 1) {
     advice = fmt::format(
-        "Methods that see the whole layer need all {} kv heads of it at once; leave these methods out, or set `backend` to "
+        "Methods that see the whole layer need all {} kv heads of it at once; leave these methods out, or set "
+        "`backend` to "
         "cpu.",
         item.heads);
   } else {
     advice = "Use a trace of fewer tokens (kvdump --ctx), leave methods out, or set `backend` to cpu.";
   }
   return {fault.asked(), fault.memory(),
-          fmt::format("{} The current work item has {} tokens and {} kv head{}; up to about {} tokens would have fitted. {}",
-                      fault.what(), item.tokens, item.heads, item.heads == 1 ? "" : "s", fitting_tokens(fault, item.tokens),
-                      advice)};
+          fmt::format(
+              "{} The current work item has {} tokens and {} kv head{}; up to about {} tokens would have fitted. {}",
+              fault.what(), item.tokens, item.heads, item.heads == 1 ? "" : "s", fitting_tokens(fault, item.tokens),
+              advice)};
 }
 
 }  // namespace kvbench

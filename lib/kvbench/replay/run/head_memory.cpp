@@ -99,14 +99,18 @@ ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, c
   }
   if (largest->kv_heads.size() > 1) {
     throw Error(
-        "all {} kv heads of a layer, which some methods need together (infinigen, chelsea with outlier heads), need up to "
-        "{:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, select fewer `kv_heads`, or leave these methods out",
+        "all {} kv heads of a layer, which some methods need together (infinigen, chelsea with outlier heads), need up "
+        "to "
+        "{:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, select fewer `kv_heads`, or leave these methods "
+        "out",
         largest->kv_heads.size(), in_gib(need + chunk), in_gib(allowed));
   }
   throw Error(
-      "a head of {} tokens needs up to {:.2f} GiB{}, and `memory` allows {:.2f} GiB; raise `memory`, or use a shorter trace",
+      "a head of {} tokens needs up to {:.2f} GiB{}, and `memory` allows {:.2f} GiB; raise `memory`, or use a shorter "
+      "trace",
       trace.prompts[largest->prompt.prompt].num_tokens, in_gib(need + chunk),
-      chunk > need ? fmt::format(" ({:.2f} GiB for a compressed chunk; h5repack makes smaller ones)", in_gib(chunk)) : "",
+      chunk > need ? fmt::format(" ({:.2f} GiB for a compressed chunk; h5repack makes smaller ones)", in_gib(chunk))
+                   : "",
       in_gib(allowed));
 }
 

@@ -70,7 +70,8 @@ DeviceChoice choose_device(const std::string& requested) {
   const std::string reason = cuda_unusable();
   if (reason.empty()) return {"cuda", ""};
   if (requested == "cuda")
-    throw Error("`backend` is cuda, which cannot be used: {}; set `backend` to cpu, or to auto for the best available", reason);
+    throw Error("`backend` is cuda, which cannot be used: {}; set `backend` to cpu, or to auto for the best available",
+                reason);
   return {"cpu", fmt::format("`backend` is auto, and cuda cannot be used: {}; computing on the processor", reason)};
 }
 
@@ -90,7 +91,8 @@ void run_work_items(std::size_t count, const RunOptions& options, const ReplayHo
   if (count == 0) return;
   const int wanted = static_cast<int>(std::min(thread_count(options), count)), threads = startable_threads(wanted);
   if (threads < wanted && hooks.note) {
-    hooks.note(fmt::format("{} of {} threads run: the limits of memory or processes (ulimit) allow no more", threads, wanted));
+    hooks.note(
+        fmt::format("{} of {} threads run: the limits of memory or processes (ulimit) allow no more", threads, wanted));
   }
   Failure failure;
   std::mutex reporting;
@@ -98,7 +100,8 @@ void run_work_items(std::size_t count, const RunOptions& options, const ReplayHo
   std::vector<double> running(static_cast<std::size_t>(threads), 0.0);  // finished parts of the work items in progress
   const auto report = [&] {
     if (!hooks.progress) return;
-    hooks.progress(std::accumulate(running.begin(), running.end(), static_cast<double>(finished)), static_cast<Index>(count));
+    hooks.progress(std::accumulate(running.begin(), running.end(), static_cast<double>(finished)),
+                   static_cast<Index>(count));
   };
 #pragma omp parallel num_threads(threads)
   {
