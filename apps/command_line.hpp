@@ -89,8 +89,8 @@ inline std::string in_words(const CLI::ParseError& error) {
                                                  : name + " is given twice; it takes one value";
 }
 
-/// The message of a failed parse. Unknown flags and subcommands come first, with the nearest name: what is missing is often what they
-/// were meant to be.
+/// The message of a failed parse. Unknown flags and subcommands come first, with the nearest name: what is missing is
+/// often what they were meant to be.
 inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
   const auto commands = app.get_subcommands();
   const CLI::App& parsed = commands.empty() ? app : *commands.front();

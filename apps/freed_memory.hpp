@@ -11,10 +11,11 @@
 
 namespace kvbench::app {
 
-/// A replay allocates and frees the same arrays of a few MiB for every configuration. By default the allocator returns them
-/// to the system each time, and mapping them again page by page takes a fifth of the time. Arrays above 32 MiB, those of a
-/// long head, are still returned: if they were kept, the process could exceed the memory that --memory allows. The allocator
-/// requests memory in steps of M_TOP_PAD and fails where a whole step exceeds the limits of the process (`ulimit -v`).
+/// A replay allocates and frees the same arrays of a few MiB for every configuration. By default the allocator returns
+/// them to the system each time, and mapping them again page by page takes a fifth of the time. Arrays above 32 MiB,
+/// those of a long head, are still returned: if they were kept, the process could exceed the memory that --memory
+/// allows. The allocator requests memory in steps of M_TOP_PAD and fails where a whole step exceeds the limits of the
+/// process (`ulimit -v`).
 inline void keep_freed_memory() {
 #if defined(__GLIBC__)
   constexpr rlim_t step = 64 << 20;

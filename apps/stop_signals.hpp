@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIGINT, SIGTERM and SIGHUP: the first one asks the program to stop. Where it has not stopped within the grace period, because a
-// long kernel or a library computes, or where a second signal comes, the process removes its temporary files and exits with 130.
+// SIGINT, SIGTERM and SIGHUP: the first one asks the program to stop. Where it has not stopped within the grace period,
+// because a long kernel or a library computes, or where a second signal comes, the process removes its temporary files
+// and exits with 130.
 #pragma once
 
 #include <atomic>
@@ -11,9 +12,10 @@
 
 namespace kvbench::app {
 
-/// Waits for these signals from now on, in a thread of its own; they are blocked in the calling thread and in those that it starts.
-/// To be called first in main(), once. A SIGHUP that is ignored, as under nohup, stays ignored. Writing beyond the file size limit is an
-/// error from now on, not a signal. `program` begins the message of a forced exit. Throws IoError where no thread can be started.
+/// Waits for these signals from now on, in a thread of its own; they are blocked in the calling thread and in those
+/// that it starts. To be called first in main(), once. A SIGHUP that is ignored, as under nohup, stays ignored. Writing
+/// beyond the file size limit is an error from now on, not a signal. `program` begins the message of a forced exit.
+/// Throws IoError where no thread can be started.
 void wait_for_stop_signals(const std::string& program);
 
 /// Set once the user asked to stop.
@@ -24,8 +26,8 @@ inline void stop_if_requested() {
   if (stop_requested()) throw Interrupted();
 }
 
-/// What is done at a forced exit instead of the usual message, as long as this object exists. It runs in another thread, while the
-/// work goes on in the others.
+/// What is done at a forced exit instead of the usual message, as long as this object exists. It runs in another
+/// thread, while the work goes on in the others.
 class AtForcedExit {
  public:
   explicit AtForcedExit(std::function<void()> act);

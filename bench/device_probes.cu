@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the current GPU can do at this moment: fused multiply-adds on registers, and reading memory far larger than any cache.
+// What the current GPU can do at this moment: fused multiply-adds on registers, and reading memory far larger than any
+// cache.
 #include <cuda_runtime.h>
 
 #include <algorithm>

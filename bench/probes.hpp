@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peak rates of one thread of this processor, or of the GPU, at this moment: every figure is printed with its share of them.
+// Peak rates of one thread of this processor, or of the GPU, at this moment: every figure is printed with its share of
+// them.
 #pragma once
 
 #include <kvbench/kernels/backend.hpp>

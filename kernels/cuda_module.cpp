@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA back end is a module of its own, loaded when it is first asked for: a program without it needs no CUDA compiler.
+// The CUDA back end is a module of its own, loaded when it is first asked for: a program without it needs no CUDA
+// compiler.
 #include "cuda_module.hpp"
 
 #include <cstring>

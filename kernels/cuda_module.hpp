@@ -10,8 +10,8 @@
 namespace kvbench {
 
 struct CudaModule {
-  const char*
-      interface;  ///< digest of the headers that it was compiled with; the other members may be used only if it matches
+  /// digest of the headers that it was compiled with; the other members may be used only if it matches
+  const char* interface;
   std::unique_ptr<Backend> (*make_backend)();
   std::string (*unusable)();
 };

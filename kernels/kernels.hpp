@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private to kernels/: the host back ends. Each operation is specialised once in ref/ and once in cpu/, in the file of its
-// header's name or, where it is long, in a file of its own name (cuda/ has the file names of ref/).
+// Private to kernels/: the host back ends. Each operation is specialised once in ref/ and once in cpu/, in the file of
+// its header's name or, where it is long, in a file of its own name (cuda/ has the file names of ref/).
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ void run(const Op& op, Context& context);
 
 namespace cpu {
 
-/// Scratch memory that is kept between calls, so that small kernels do not allocate. Slots grow until trim(). Not zeroed,
-/// 64-byte aligned.
+/// Scratch memory that is kept between calls, so that small kernels do not allocate. Slots grow until trim(). Not
+/// zeroed, 64-byte aligned.
 class Workspace {
  public:
   Workspace() = default;
@@ -32,8 +32,8 @@ class Workspace {
   Workspace& operator=(const Workspace&) = delete;
   /// At least `bytes` bytes; valid until the next get() of the same slot. Throws std::bad_alloc.
   void* get(int slot, std::size_t bytes);
-  /// Frees large slots. A kernel that fills one runs far longer than its allocation takes, and a copy of a whole head must not
-  /// occupy memory while other kernels run.
+  /// Frees large slots. A kernel that fills one runs far longer than its allocation takes, and a copy of a whole head
+  /// must not occupy memory while other kernels run.
   void trim();
 
  private:

@@ -19,7 +19,8 @@ void add_cells_flags(CLI::App* app, CellsFlags& flags);
 /// The file that the user names, else one beside the output, else "": a temporary file.
 std::string cells_path(const CellsFlags& flags, const std::string& output);
 
-/// How to open the file. Throws Error where it holds cells of an earlier run, and neither flag says what to do with them.
+/// How to open the file. Throws Error where it holds cells of an earlier run, and neither flag says what to do with
+/// them.
 store::FrameFile::Mode cells_mode(const CellsFlags& flags, const std::string& path);
 
 /// Reports on stderr what a run that continues finds beside finished cells.

@@ -5,10 +5,11 @@
 
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/suggest.hpp>
-#include <kvbench/report/claim_table.hpp>
-#include <kvbench/report/compare_table.hpp>
-#include <kvbench/report/eval_csv.hpp>
-#include <kvbench/report/query_csv.hpp>
+#include <kvbench/report/claims/comparison_table.hpp>
+#include <kvbench/report/columns/claims.hpp>
+#include <kvbench/report/columns/comparisons.hpp>
+#include <kvbench/report/read/eval_csv.hpp>
+#include <kvbench/report/read/query_csv.hpp>
 #include <kvbench/sweep/cells_results.hpp>
 
 #include "../command_line.hpp"
@@ -20,13 +21,15 @@
 namespace kvbench::app {
 namespace {
 
-const std::map<std::string, Span> spans = {
-    {"layer", Span::layer}, {"head", Span::head}, {"prompt", Span::prompt}, {"all", Span::all}};
+const std::map<std::string, compare::Span> spans = {{"layer", compare::Span::layer},
+                                                    {"head", compare::Span::head},
+                                                    {"prompt", compare::Span::prompt},
+                                                    {"all", compare::Span::all}};
 
 struct CompareFlags {
   std::vector<std::string> files;
   std::string a, b, metric, sweep, output, format;
-  Span span = Span::layer;
+  compare::Span span = compare::Span::layer;
   CLI::Option* span_flag = nullptr;
 };
 
@@ -39,24 +42,24 @@ std::size_t position_of_metric(const std::string& name, const std::vector<std::s
               fmt::join(names, ", "));
 }
 
-Metric query_metric(const std::string& name) {
+replay::Metric query_metric(const std::string& name) {
   std::vector<std::string> names;
-  for (std::size_t m = 0; m < metric_count; ++m) names.emplace_back(name_of(static_cast<Metric>(m)));
-  return static_cast<Metric>(position_of_metric(name, names, "query"));
+  for (std::size_t m = 0; m < replay::metric_count; ++m) names.emplace_back(name_of(static_cast<replay::Metric>(m)));
+  return static_cast<replay::Metric>(position_of_metric(name, names, "query"));
 }
-static_assert(Metric::rel_err == Metric{});
+static_assert(replay::Metric::rel_err == replay::Metric{});
 
-const DamageMetric& document_metric(const std::string& name) {
+const report::DamageMetric& document_metric(const std::string& name) {
   std::vector<std::string> names;
-  for (const DamageMetric& metric : damage_metrics()) names.push_back(metric.compared.name);
-  return damage_metrics()[position_of_metric(name, names, "document")];
+  for (const report::DamageMetric& metric : report::damage_metrics()) names.push_back(metric.compared.name);
+  return report::damage_metrics()[position_of_metric(name, names, "document")];
 }
 
 /// Whether the files are tables of kveval, with values per document. Throws Error where only some are.
 bool are_evaluations(const std::vector<std::string>& files) {
-  const auto table = std::ranges::find_if(files, is_eval_table);
+  const auto table = std::ranges::find_if(files, report::is_eval_table);
   if (table == files.end()) return false;
-  const auto other = std::ranges::find_if_not(files, is_eval_table);
+  const auto other = std::ranges::find_if_not(files, report::is_eval_table);
   if (other == files.end()) return true;
   throw Error("{} is a table of kveval, with values per document, and {} is not; compare them in separate commands",
               *table, *other);
@@ -65,25 +68,25 @@ bool are_evaluations(const std::vector<std::string>& files) {
 /// The files, open for one metric.
 class OpenResults {
  public:
-  OpenResults(const std::vector<std::string>& paths, Metric metric) {
+  OpenResults(const std::vector<std::string>& paths, replay::Metric metric) {
     for (const std::string& path : paths) {
       if (sweep::is_cells_file(path))
         add(std::make_unique<sweep::CellsResults>(path, metric));
       else
-        add(open_query_results(path, name_of(metric)));
+        add(report::open_query_results(path, name_of(metric)));
     }
   }
-  OpenResults(const std::vector<std::string>& paths, const DamageMetric& metric) {
-    for (const std::string& path : paths) add(std::make_unique<EvalCsv>(path, metric));
+  OpenResults(const std::vector<std::string>& paths, const report::DamageMetric& metric) {
+    for (const std::string& path : paths) add(std::make_unique<report::EvalCsv>(path, metric));
   }
-  std::vector<const QueryResults*> files;
+  std::vector<const compare::QueryResults*> files;
 
  private:
-  void add(std::unique_ptr<QueryResults> results) {
+  void add(std::unique_ptr<compare::QueryResults> results) {
     files.push_back(results.get());
     owners_.push_back(std::move(results));
   }
-  std::vector<std::unique_ptr<QueryResults>> owners_;
+  std::vector<std::unique_ptr<compare::QueryResults>> owners_;
 };
 
 Output open_output(const CompareFlags& o) {
@@ -97,27 +100,28 @@ Output open_output(const CompareFlags& o) {
 int test_claims(const CompareFlags& o) {
   if (are_evaluations(o.files)) throw Error("--sweep: claims are about results of replay, not about tables of kveval");
   Output output = open_output(o);
-  std::vector<ClaimResult> results;
+  std::vector<compare::ClaimResult> results;
   for (const config::Published& published : config::read_sweep(o.sweep).published) {
     const OpenResults results_of_metric(o.files, published.claim.metric);
     results.push_back(test_claim(published.claim, results_of_metric.files));
   }
   if (results.empty()) throw Error("{}: states no claim; add a block [[published]] with relations", o.sweep);
-  output.finish(o.format == "md" || shows_table(o.format, output) ? claims_text(results) : claims_csv(results));
+  output.finish(o.format == "md" || shows_table(o.format, output) ? verdict_text(results)
+                                                                  : report::claims_csv(results));
   return done;
 }
 
-OpenResults open_results(const CompareFlags& o, ComparedMetric& metric) {
+OpenResults open_results(const CompareFlags& o, compare::ComparedMetric& metric) {
   if (!are_evaluations(o.files)) {
-    const Metric chosen = query_metric(o.metric);
-    metric = ComparedMetric::of(chosen);
+    const replay::Metric chosen = query_metric(o.metric);
+    metric = compare::ComparedMetric::of(chosen);
     return {o.files, chosen};
   }
   if (o.span_flag->count() > 0)
     throw Error(
         "--by: tables of kveval are compared by task, over all documents; only results of replay have layers and "
         "heads");
-  const DamageMetric& chosen = document_metric(o.metric);
+  const report::DamageMetric& chosen = document_metric(o.metric);
   metric = chosen.compared;
   return {o.files, chosen};
 }
@@ -126,18 +130,19 @@ int run(const CompareFlags& o) {
   if (o.files.empty())
     throw Error(
         "give a file of results: one written with replay --raw, a CSV with --rows query, the cells file of a sweep, or "
-        "a "
-        "table of kveval --per-document");
+        "a table of kveval --per-document");
   if (!o.sweep.empty()) return test_claims(o);
   Output output = open_output(o);
-  ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = {}, .span = o.span};
-  if (!o.a.empty()) request.a = parse_configuration(o.a, "--a");
-  if (!o.b.empty()) request.b = parse_configuration(o.b, "--b");
+  compare::ComparisonRequest request{.files = {}, .a = {}, .b = {}, .metric = {}, .span = o.span};
+  if (!o.a.empty()) request.a = compare::parse_configuration(o.a, "--a");
+  if (!o.b.empty()) request.b = compare::parse_configuration(o.b, "--b");
   const OpenResults results = open_results(o, request.metric);
   request.files = results.files;
-  const std::vector<Comparison> rows = compare(request);
+  const std::vector<compare::Comparison> rows = compare::compare(request);
   const bool table = shows_table(o.format, output);
-  output.finish(o.format == "md" ? compare_markdown(rows) : table ? compare_terminal(rows) : compare_csv(rows));
+  output.finish(o.format == "md" ? report::compare_markdown(rows)
+                : table          ? report::compare_terminal(rows)
+                                 : report::compare_csv(rows));
   return done;
 }
 
@@ -148,10 +153,9 @@ Command add_compare(CLI::App& app) {
       "compare", "Test which differences between methods are significant, on paired queries or documents");
   auto options = std::make_shared<CompareFlags>();
   CompareFlags& o = *options;
-  flags->add_option(
-      "results", o.files,
-      "Files written with replay --raw, CSV files with --rows query, or cells files of a sweep; or tables of kveval "
-      "--per-document");
+  flags->add_option("results", o.files,
+                    "Files written with replay --raw, CSV files with --rows query, or cells files of a sweep; or "
+                    "tables of kveval --per-document");
   const char* syntax = "such as subgen, subgen[t=4], uniform@25% or 2:uniform (of the second file)";
   flags->add_option("--a", o.a, fmt::format("A configuration: [FILE:]METHOD[PARAMS][@BUDGET], {}", syntax));
   flags->add_option("--b", o.b,
@@ -165,7 +169,7 @@ Command add_compare(CLI::App& app) {
       flags->add_option("--sweep", o.sweep, "Test the claims of this sweep file, with the test of the sweep itself");
   for (const char* other : {"--a", "--b", "--metric", "--by"}) sweep->excludes(other);
   add_form_flags(flags, o.format, o.output);
-  add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(compare_columns()));
+  add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(report::compare_columns()));
   return {flags, [options] { return run(*options); }};
 }
 

@@ -8,7 +8,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/eval/tasks.hpp>
-#include <kvbench/report/eval_table.hpp>
+#include <kvbench/report/columns/evaluations.hpp>
 
 #include "column_page.hpp"
 #include "commands.hpp"
@@ -43,11 +43,11 @@ void become_evaluator(const std::vector<std::string>& arguments) {
 int run(const std::vector<std::string>& arguments) {
   const auto has = [&](const char* flag) { return std::ranges::find(arguments, flag) != arguments.end(); };
   if (has("--list-tasks")) {
-    print(list_of_tasks());
+    print(eval::list_of_tasks());
     return done;
   }
   if (has("--columns")) {
-    const std::vector<ColumnDoc> columns = docs_of(eval_columns());
+    const std::vector<ColumnDoc> columns = docs_of(report::eval_columns());
     print(has("md") ? columns_markdown(columns) : columns_text(columns));
     return done;
   }

@@ -34,7 +34,7 @@ std::string layer_text(const trace::LayerInfo& layer, std::int64_t context) {
   return out + "\n";
 }
 
-std::string methods_text(const RunnableMethods& methods) {
+std::string methods_text(const replay::RunnableMethods& methods) {
   if (!methods.error.empty())
     return fmt::format("    no replay with default flags: {}\n", with_flags(methods.error, "replay"));
   std::string out = fmt::format("    feeds      {}\n", fmt::join(methods.can, ", "));
@@ -53,7 +53,7 @@ std::string describe(const trace::Reader& reader) {
   out += fmt::format("  layers       {} in the model\n", info.num_layers);
   out += fmt::format("  RoPE         {}, {} pairs\n  stored as    {}\n  sha256       {}\n", info.rope_type,
                      info.rope_layout, name_of(info.dtype), reader.sha256());
-  const std::vector<RunnableMethods> methods = runnable_methods(info);
+  const std::vector<replay::RunnableMethods> methods = replay::runnable_methods(info);
   for (std::size_t p = 0; p < info.prompts.size(); ++p) {
     const trace::PromptInfo& prompt = info.prompts[p];
     out += fmt::format("  prompt {}{}\n    tokens     {}, context {}, decoded {}\n", prompt.id,

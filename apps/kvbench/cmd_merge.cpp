@@ -31,8 +31,7 @@ void check_missing(const Merged& merged, bool partial) {
   if (!partial) {
     throw Error(
         "{} cells of sweep '{}' are missing; compute their shards (--resume continues an incomplete one), or make rows "
-        "of the "
-        "others with --partial:{}",
+        "of the others with --partial:{}",
         missing.size(), merged.layout.name, list);
   }
   fmt::print(stderr, "kvbench: {} cells are missing and are left out of the rows:{}\n", missing.size(), list);

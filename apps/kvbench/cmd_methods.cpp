@@ -17,25 +17,25 @@ struct MethodsFlags {
 
 std::string list_text() {
   std::size_t width = 0;
-  for (const MethodInfo& m : all_methods()) width = std::max(width, m.name.size());
+  for (const methods::MethodInfo& m : methods::all_methods()) width = std::max(width, m.name.size());
   std::string out;
-  for (const MethodInfo& m : all_methods())
+  for (const methods::MethodInfo& m : methods::all_methods())
     out += fmt::format("{:<{}}  {:<8}  {}\n", m.name, width, name_of(m.kind), m.summary);
-  return out + fmt::format("\n--method all also replays {}.\n", fmt::join(variant_names(all_methods()), ", "));
+  return out + fmt::format("\n--method all also replays {}.\n", fmt::join(variant_names(methods::all_methods()), ", "));
 }
 
 /// For programs: the growth of cost that bench/scaling.py compares its measurements with.
 std::string list_csv() {
   std::string out = "method,compress,query,memory,compress_n,query_n,memory_n\n";
-  for (const MethodInfo& m : all_methods()) {
-    const Complexity& c = m.complexity;
+  for (const methods::MethodInfo& m : methods::all_methods()) {
+    const methods::Complexity& c = m.complexity;
     out += fmt::format("{},\"{}\",\"{}\",\"{}\",{},{},{}\n", m.name, c.compress, c.query, c.memory, c.growth.compress,
                        c.growth.query, c.growth.memory);
   }
   return out;
 }
 
-std::string details(const MethodInfo& m) {
+std::string details(const methods::MethodInfo& m) {
   std::string out = fmt::format("{}: {}\n", m.name, m.summary);
   if (!m.aliases.empty()) out += fmt::format("  aliases      {}\n", fmt::join(m.aliases, ", "));
   out += fmt::format("  source       {}\n  kind         {}\n  selection    per {}\n", m.paper, name_of(m.kind),
@@ -52,7 +52,7 @@ std::string details(const MethodInfo& m) {
   if (!traits.empty()) out += fmt::format("  traits       {}\n", fmt::join(traits, ", "));
   if (!m.notes.empty()) out += fmt::format("  notes        {}\n", m.notes);
   if (!m.params.empty()) out += fmt::format("  parameters   (--set {}.NAME=VALUE)\n", m.name);
-  for (const ParamSpec& p : m.params) {
+  for (const methods::ParamSpec& p : m.params) {
     out += fmt::format("    {} = {}  [{}{}]\n        {}\n", p.name, p.default_value, p.type,
                        p.range.empty() ? "" : ", " + p.range, p.doc);
   }
@@ -63,7 +63,7 @@ std::string list(const std::string& format) {
   return format == "md" ? method_table() : format == "csv" ? list_csv() : list_text();
 }
 
-std::string one(const MethodInfo& method, const std::string& format) {
+std::string one(const methods::MethodInfo& method, const std::string& format) {
   if (format == "csv") throw Error("--format csv lists the cost of all methods; leave the name out");
   return format == "md" ? method_page(method) : details(method);
 }
@@ -77,7 +77,8 @@ Command add_methods(CLI::App& app) {
   flags->add_option("--format", options->format, "text, md, or csv (the cost of all methods)")
       ->check(one_of({"text", "md", "csv"}));
   return {flags, [options] {
-            print(options->name.empty() ? list(options->format) : one(find_method(options->name), options->format));
+            print(options->name.empty() ? list(options->format)
+                                        : one(methods::find_method(options->name), options->format));
             return done;
           }};
 }

@@ -11,7 +11,7 @@
 #include <kvbench/replay/records/raw.hpp>
 #include <kvbench/replay/records/record.hpp>
 #include <kvbench/replay/replay.hpp>
-#include <kvbench/report/table.hpp>
+#include <kvbench/report/columns/records.hpp>
 
 #include "../command_line.hpp"
 #include "../stop_signals.hpp"
@@ -30,7 +30,7 @@ using namespace config;
 struct ReplayFlags {
   std::string trace, raw, calibrate, seeds = "5", protect, protect_outside;
   std::vector<std::string> methods, budgets = {"25%"}, settings, layers, heads, prompts;
-  ReplayRequest request;
+  replay::ReplayRequest request;
   RunFlags run;
   bool raw_outputs = false;
   CLI::Option* budget_flag = nullptr;
@@ -47,7 +47,7 @@ void resolve_protection(ReplayFlags& options) {
 /// The budgets given; without --budget those of the files among the methods; without such files the default.
 std::vector<std::string> budgets_of(const ReplayFlags& options) {
   std::vector<std::string> own;
-  for (const MethodChoice& choice : options.request.methods) {
+  for (const replay::MethodChoice& choice : options.request.methods) {
     for (std::string& budget : kept_budgets(choice)) {
       if (std::ranges::find(own, budget) == own.end()) own.push_back(std::move(budget));
     }
@@ -59,13 +59,13 @@ void resolve(ReplayFlags& options) {
   options.request.methods = parse_methods(options.methods, options.settings);
   options.request.seeds = seed_list(options.seeds);
   resolve_protection(options);
-  ReplayRequest& request = options.request;
+  replay::ReplayRequest& request = options.request;
   request.budgets.clear();
   for (const std::string& text : budgets_of(options)) request.budgets.push_back(Budget::parse(text));
   request.layers = number_list(options.layers, "--layers");
   request.kv_heads = number_list(options.heads, "--heads");
   request.prompts = split_list(options.prompts, "--prompts");
-  if (!options.calibrate.empty()) request.calibration = open_calibration(options.calibrate);
+  if (!options.calibrate.empty()) request.calibration = replay::open_calibration(options.calibrate);
   request.standalone = options.run.standalone;
   request.kv_element = options.run.kv_element;
 }
@@ -73,7 +73,7 @@ void resolve(ReplayFlags& options) {
 int run(ReplayFlags& options) {
   resolve_device(options.run);
   resolve(options);
-  RunOptions how = run_options(options.run);
+  replay::RunOptions how = run_options(options.run);
   how.keep_raw = options.raw_outputs;
   const trace::Reader reader(options.trace);
   std::vector<NamedFile> inputs = input_files(options.request);
@@ -82,16 +82,16 @@ int run(ReplayFlags& options) {
   Output output(options.run.output);
   std::optional<AtomicFile> raw;
   if (!options.raw.empty()) raw.emplace(options.raw);
-  ReplayHooks hooks{.stop = &stop_requested()};
-  std::vector<Record> records;
+  replay::ReplayHooks hooks{.stop = &stop_requested()};
+  std::vector<replay::Record> records;
   {
     Progress progress("heads", options.run.quiet);
     hooks.progress = [&](double finished, Index total) { progress.show(finished, total); };
     hooks.note = note_to_stderr(options.run.quiet);
-    const ReplayResults results = replay(reader, options.request, how, hooks);
+    const replay::ReplayResults results = replay::replay(reader, options.request, how, hooks);
     if (raw) write_raw(*raw, reader, options.request, results);
     records = summarize(results, options.run.grain);
-    mark_best(records);
+    compare::mark_best(records);
   }
   output.finish(format_records(options.run, records, output));
   if (output.to_file() && (options.run.summary || stdout_is_terminal())) print(summary_table(records));
@@ -104,23 +104,19 @@ void add_selection_flags(CLI::App* flags, ReplayFlags& o) {
   flags
       ->add_option("-m,--method", o.methods,
                    "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", all, or file:KEPT.h5 "
-                   "for your own "
-                   "selection of entries (repeat, or separate with commas)")
+                   "for your own selection of entries (repeat, or separate with commas)")
       ->required();
-  o.budget_flag = flags->add_option(
-      "-b,--budget", o.budgets,
-      "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head "
-      "(256,25%,512KiB), or limits of the memory, the fast memory or the reads relative to the full cache "
-      "(25%mem,25%fast,25%read). Default: the budgets of "
-      "file:KEPT.h5 if it has any, else 25%");
-  flags->add_option(
-      "--set", o.settings,
-      "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE (see kvbench "
-      "methods NAME)");
-  flags->add_option(
-      "--calibrate", o.calibrate,
-      "TRACE.h5[:PROMPT]: another text of the same model, on which methods calibrate what a deployment computes "
-      "beforehand (infinigen; default: the evaluated context)");
+  o.budget_flag =
+      flags->add_option("-b,--budget", o.budgets,
+                        "Budgets: tokens per kv head, shares of the context or bytes of keys and values per kv head "
+                        "(256,25%,512KiB), or limits of the memory, the fast memory or the reads relative to the full "
+                        "cache (25%mem,25%fast,25%read). Default: the budgets of file:KEPT.h5 if it has any, else 25%");
+  flags->add_option("--set", o.settings,
+                    "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE "
+                    "(see kvbench methods NAME)");
+  flags->add_option("--calibrate", o.calibrate,
+                    "TRACE.h5[:PROMPT]: another text of the same model, on which methods calibrate what a deployment "
+                    "computes beforehand (infinigen; default: the evaluated context)");
   flags->add_option("--seeds", o.seeds, "Number of seeds, or a list such as 3,4,7")->capture_default_str();
   flags->add_option("--layers", o.layers,
                     "Layers of the model, such as 0,1,8 or 0-3 (default: all layers of the trace)");
@@ -157,7 +153,8 @@ Command add_replay(CLI::App& app) {
   add_selection_flags(flags, *options);
   add_protocol_flags(flags, *options);
   add_run_flags(flags, options->run);
-  add_columns_flag(flags, "Print the columns of the CSV and exit", options->run.format, docs_of(record_columns()));
+  add_columns_flag(flags, "Print the columns of the CSV and exit", options->run.format,
+                   docs_of(report::record_columns()));
   CLI::Option* raw = flags->add_option("--raw", options->raw, "Write the metrics of every query to this HDF5 file");
   flags
       ->add_flag("--raw-outputs", options->raw_outputs,

@@ -6,9 +6,11 @@
 #include <kvbench/compare/raw_reader.hpp>
 #include <kvbench/config/sweep.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/claim_table.hpp>
+#include <kvbench/report/columns/claims.hpp>
+#include <kvbench/report/document/html.hpp>
+#include <kvbench/report/document/markdown.hpp>
 #include <kvbench/report/report.hpp>
-#include <kvbench/report/text.hpp>
+#include <kvbench/report/text/text.hpp>
 
 #include "../command_line.hpp"
 #include "commands.hpp"
@@ -20,7 +22,7 @@ namespace {
 struct ReportFlags {
   std::vector<std::string> tables, raw, traces;
   std::string output, format, sweep;
-  ReportOptions report;
+  report::ReportOptions report;
 };
 
 /// --format, else the format that the name of the output implies.
@@ -36,58 +38,60 @@ std::string format_of(const ReportFlags& o) {
 }
 
 /// Adds title, description and published results of a sweep file.
-void add_sweep_file(const ReportFlags& o, ReportOptions& report) {
+void add_sweep_file(const ReportFlags& o, report::ReportOptions& report) {
   const config::Sweep sweep = config::read_sweep(o.sweep);
-  if (report.title == ReportOptions().title) report.title = sweep.name;
+  if (report.title == report::ReportOptions().title) report.title = sweep.name;
   report.description = sweep.description;
   for (const config::Published& p : sweep.published)
     report.published.push_back({p.claim.text, p.paper, p.metric, p.rows, p.why});
 }
 
-std::vector<ClaimResult> claims_in(const std::vector<CsvTable>& tables) {
-  std::vector<ClaimResult> claims;
-  for (const CsvTable& table : tables) {
+std::vector<compare::ClaimResult> claims_in(const std::vector<report::CsvTable>& tables) {
+  std::vector<compare::ClaimResult> claims;
+  for (const report::CsvTable& table : tables) {
     if (table.has("claim_verdict")) std::ranges::move(claims_of(table), std::back_inserter(claims));
   }
   return claims;
 }
 
 /// Names files of the same name in different folders by their paths.
-void tell_apart(std::vector<CsvTable>& tables) {
-  for (CsvTable& table : tables) {
+void tell_apart(std::vector<report::CsvTable>& tables) {
+  for (report::CsvTable& table : tables) {
     const std::string name = std::filesystem::path(table.file).filename().string();
-    const auto same = [&](const CsvTable& other) { return std::filesystem::path(other.file).filename() == name; };
-    if (std::ranges::count_if(tables, same) > 1) table.name = printable(table.file);
+    const auto same = [&](const report::CsvTable& other) {
+      return std::filesystem::path(other.file).filename() == name;
+    };
+    if (std::ranges::count_if(tables, same) > 1) table.name = report::printable(table.file);
   }
 }
 
 /// Throws Error unless some row is from the trace with this digest.
-void require_rows_of(const std::vector<CsvTable>& tables, const std::string& sha256, const char* flag,
+void require_rows_of(const std::vector<report::CsvTable>& tables, const std::string& sha256, const char* flag,
                      const std::string& path) {
-  for (const CsvTable& table : tables) {
-    const auto same = [&](const CsvRow& row) { return table.text(row, "sha256") == sha256.substr(0, 12); };
+  for (const report::CsvTable& table : tables) {
+    const auto same = [&](const report::CsvRow& row) { return table.text(row, "sha256") == sha256.substr(0, 12); };
     if (std::ranges::any_of(table.rows, same)) return;
   }
   throw Error("{} {}: no row of the tables is from this trace; give the file that belongs to the replay", flag, path);
 }
 
 /// Opens the files of --raw and --trace.
-struct QueryFiles {
-  std::vector<std::unique_ptr<RawReader>> raw;
+struct OpenFiles {
+  std::vector<std::unique_ptr<compare::RawReader>> raw;
   std::vector<std::unique_ptr<trace::Reader>> traces;
 
-  QueryFiles(const ReportFlags& o, const std::vector<CsvTable>& tables, ReportOptions& report) {
+  OpenFiles(const ReportFlags& o, const std::vector<report::CsvTable>& tables, report::ReportOptions& report) {
     if (!o.traces.empty() && o.raw.empty())
       throw Error("--trace needs the raw results of the replay; add --raw FILE.h5");
     for (const std::string& path : o.raw) {
-      raw.push_back(std::make_unique<RawReader>(path, name_of(Metric::rel_err)));
+      raw.push_back(std::make_unique<compare::RawReader>(path, name_of(replay::Metric::rel_err)));
       if (!raw.back()->places().empty()) require_rows_of(tables, raw.back()->places()[0].sha256, "--raw", path);
-      report.raw.push_back(raw.back().get());
+      report.files.raw.push_back(raw.back().get());
     }
     for (const std::string& path : o.traces) {
       traces.push_back(std::make_unique<trace::Reader>(path));
       require_rows_of(tables, traces.back()->sha256(), "--trace", path);
-      report.traces.push_back(traces.back().get());
+      report.files.traces.push_back(traces.back().get());
     }
   }
 };
@@ -104,18 +108,18 @@ int run(const ReportFlags& o) {
   const std::string format = format_of(o);
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, inputs_of(o));
   Output output(o.output);
-  std::vector<CsvTable> tables;
+  std::vector<report::CsvTable> tables;
   for (const std::string& path : o.tables) {
     if (std::ranges::count(o.tables, path) > 1) throw Error("{}: is given twice", path);
-    tables.push_back(read_csv(path));
+    tables.push_back(report::read_csv(path));
   }
   tell_apart(tables);
-  ReportOptions report = o.report;
+  report::ReportOptions report = o.report;
   if (!o.sweep.empty()) add_sweep_file(o, report);
-  const QueryFiles files(o, tables, report);
-  const Document document = make_report(tables, report);
+  const OpenFiles files(o, tables, report);
+  const report::Document document = make_report(tables, report);
   output.finish(format == "md" ? markdown(document) : html(document));
-  if (output.to_file()) print(claims_text(claims_in(tables)));
+  if (output.to_file()) print(verdict_text(claims_in(tables)));
   return done;
 }
 
@@ -142,8 +146,7 @@ Command add_report(CLI::App& app) {
       "With --raw: the traces of the replays; adds a map of the attention of one head and of the tokens kept");
   flags->add_option("--sweep", o.sweep,
                     "Sweep file of the tables: adds its title, and the published results beside the measured ones; its "
-                    "verdicts are in the "
-                    "table of claims");
+                    "verdicts are in the table of claims");
   flags->add_option("--title", o.report.title, "Title of the report")->capture_default_str();
   return {flags, [options] { return run(*options); }};
 }

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/measure_table.hpp>
+#include <kvbench/report/columns/measures.hpp>
 #include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 
@@ -43,19 +43,18 @@ void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Sta
   const auto old = cells.layout();
   if (!old) return;
   const bool changed = encode_layout(*old) != encode_layout(layout);
-  fmt::print(
-      stderr, "kvbench: {}: {} of {} cells are already computed{}\n", cells.path(), standing.finished, standing.cells,
-      changed
-          ? "; the sweep file, a trace, the device or kvbench has changed since, and the cells affected are computed "
-            "again"
-          : "");
+  fmt::print(stderr, "kvbench: {}: {} of {} cells are already computed{}\n", cells.path(), standing.finished,
+             standing.cells,
+             changed ? "; the sweep file, a trace, the device or kvbench has changed since, and the cells affected are "
+                       "computed again"
+                     : "");
 }
 
 void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard,
              CellsFile& cells) {
   if (options.cells.resume) report_resumed(cells, layout, standing_of(plan, layout, shard, cells));
   cells.begin(layout);
-  ReplayHooks hooks{.stop = &stop_requested()};
+  replay::ReplayHooks hooks{.stop = &stop_requested()};
   Progress progress("heads", options.run.quiet);
   hooks.progress = [&](double finished, Index total) { progress.show(finished, total); };
   hooks.note = note_to_stderr(options.run.quiet);
@@ -77,8 +76,7 @@ Shard shard_of(const SweepFlags& options) {
   if (options.cells.file.empty() && !options.dry_run) {
     throw Error(
         "--shard {}: rows need the cells of all shards; name the cells file of this shard with --cells, and make rows "
-        "with "
-        "`kvbench merge`",
+        "with `kvbench merge`",
         options.shard);
   }
   if (!options.run.output.empty()) throw Error("--shard computes cells, not rows; give -o to `kvbench merge` instead");
@@ -145,7 +143,7 @@ Command add_sweep(CLI::App& app) {
   add_run_flags(flags, options->run);
   add_columns_flag(flags,
                    "Print the columns of the CSV of measures and exit (for those of rows: kvbench replay --columns)",
-                   options->run.format, docs_of(measure_columns()));
+                   options->run.format, docs_of(report::measure_columns()));
   return {flags, [options] { return run(*options); }};
 }
 

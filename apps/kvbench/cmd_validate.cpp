@@ -4,15 +4,20 @@
 
 #include <fmt/format.h>
 
-#include <kvbench/bounds/validate.hpp>
-#include <kvbench/report/check_table.hpp>
-#include <kvbench/report/mutant_table.hpp>
-#include <kvbench/sweep/figure_claims.hpp>
+#include <kvbench/bounds/check/synthetic.hpp>
+#include <kvbench/bounds/check/verdicts.hpp>
+#include <kvbench/report/claims/check_summary.hpp>
+#include <kvbench/report/claims/check_table.hpp>
+#include <kvbench/report/columns/checks.hpp>
+#include <kvbench/sweep/figure_checks.hpp>
+#include <kvbench/validate/all_checks.hpp>
+#include <kvbench/validate/validate.hpp>
 
 #include "../command_line.hpp"
 #include "../stop_signals.hpp"
 #include "column_page.hpp"
 #include "commands.hpp"
+#include "mutant_table.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "run_flags.hpp"
@@ -22,51 +27,51 @@ namespace {
 
 struct ValidateFlags {
   std::string trace, output, format;
-  std::vector<std::string> claims, methods, layers, heads;
-  ValidateOptions validate;
+  std::vector<std::string> checks, methods, layers, heads;
+  bounds::ValidateOptions validate;
   const CLI::Option *seeds_flag = nullptr, *queries_flag = nullptr;
   bool thorough = false, synthetic = false, mutants = false, list = false, summary = false, quiet = false;
 };
 
 /// The checks of the library, then the claims of the sweep files of configs/.
-std::span<const Claim> known_claims() {
-  static const std::vector<Claim> all = [] {
-    std::vector<Claim> claims(all_claims().begin(), all_claims().end());
-    std::ranges::copy(sweep::figure_claims(), std::back_inserter(claims));
-    return claims;
+std::span<const bounds::Check> known_checks() {
+  static const std::vector<bounds::Check> all = [] {
+    std::vector<bounds::Check> checks(validate::all_checks().begin(), validate::all_checks().end());
+    std::ranges::copy(sweep::figure_checks(), std::back_inserter(checks));
+    return checks;
   }();
   return all;
 }
 
 std::string checks_list() {
   std::size_t width = 0;
-  for (const Claim& claim : known_claims()) width = std::max(width, claim.id.size());
+  for (const bounds::Check& check : known_checks()) width = std::max(width, check.id.size());
   std::string out;
-  for (const Claim& claim : known_claims()) {
-    out += fmt::format("{:<{}}  {}\n{:<{}}  {}\n", claim.id, width, claim.statement, "", width, claim.paper);
+  for (const bounds::Check& check : known_checks()) {
+    out += fmt::format("{:<{}}  {}\n{:<{}}  {}\n", check.id, width, check.statement, "", width, check.paper);
   }
   return out;
 }
 
-std::string as_text(const ValidateFlags& o, const Output& output, std::span<const CheckRow> rows) {
-  if (o.format == "md") return check_markdown(rows);
-  return shows_table(o.format, output) ? check_summary(rows) : check_csv(rows);
+std::string as_text(const ValidateFlags& o, const Output& output, std::span<const bounds::CheckRow> rows) {
+  if (o.format == "md") return report::check_markdown(rows);
+  return shows_table(o.format, output) ? report::check_summary(rows) : report::check_csv(rows);
 }
 
 /// Plants the faults, and prints which checks catch them.
 int run_planted(const ValidateFlags& o) {
   if (!o.trace.empty()) throw Error("--mutants runs on synthetic streams; leave out {}", o.trace);
-  const std::vector<const Mutant*> mutants = find_mutants(split_list(o.methods, "--method"));
+  const std::vector<const faithful::Mutant*> mutants = faithful::find_mutants(split_list(o.methods, "--method"));
   Output output(o.output);
-  ReplayHooks hooks{.stop = &stop_requested()};
+  replay::ReplayHooks hooks{.stop = &stop_requested()};
   Progress progress("faults", o.quiet);
   hooks.progress = [&](double done_faults, Index total) { progress.show(done_faults, total); };
-  const std::vector<MutantResult> results =
-      run_mutants(mutants, mutant_subjects(o.validate.queries), o.validate, hooks);
+  const std::vector<faithful::MutantResult> results =
+      run_mutants(mutants, faithful::mutant_subjects(o.validate.queries), o.validate, hooks);
   const bool table = shows_table(o.format, output);
   output.finish(table ? mutant_summary(results) : mutant_csv(results));
   if (output.to_file() && (o.summary || stdout_is_terminal())) print(mutant_summary(results));
-  return std::ranges::all_of(results, &MutantResult::as_expected) ? done : rows_failed;
+  return std::ranges::all_of(results, &faithful::MutantResult::as_expected) ? done : rows_failed;
 }
 
 /// The options with the sizes of --thorough where the user gave none.
@@ -84,20 +89,20 @@ int run(const ValidateFlags& o) {
   }
   if (o.mutants) return run_planted(o);
   if (o.trace.empty() && !o.synthetic) throw Error("give a trace, or --synthetic for the built-in streams, or both");
-  const std::vector<const Claim*> claims =
-      find_claims(known_claims(), split_list(o.claims, "--claim"), split_list(o.methods, "--method"));
+  const std::vector<const bounds::Check*> checks =
+      validate::find_checks(known_checks(), split_list(o.checks, "--check"), split_list(o.methods, "--method"));
   check_distinct(std::vector<NamedFile>{{"-o", o.output}}, std::vector<NamedFile>{{"the trace", o.trace}});
   std::optional<trace::Reader> reader;
-  std::vector<SubjectSource> subjects;
+  std::vector<bounds::SubjectSource> subjects;
   if (!o.trace.empty()) {
     reader.emplace(o.trace);
-    subjects =
-        trace_subjects(*reader, number_list(o.layers, "--layers"), number_list(o.heads, "--heads"), o.validate.queries);
+    subjects = bounds::trace_subjects(*reader, number_list(o.layers, "--layers"), number_list(o.heads, "--heads"),
+                                      o.validate.queries);
   }
-  if (o.synthetic) std::ranges::move(synthetic_subjects(o.validate.queries), std::back_inserter(subjects));
+  if (o.synthetic) std::ranges::move(bounds::synthetic_subjects(o.validate.queries), std::back_inserter(subjects));
   Output output(o.output);
-  ReplayHooks hooks{.stop = &stop_requested()};
-  FinishedRows finished;
+  replay::ReplayHooks hooks{.stop = &stop_requested()};
+  validate::FinishedRows finished;
   const auto write_finished = [&] {
     output.finish(as_text(o, output, finished.judged(o.validate.alpha)));
     fmt::print(stderr, "kvbench: interrupted; the rows of the finished checks were written\n");
@@ -106,15 +111,15 @@ int run(const ValidateFlags& o) {
     const AtForcedExit at_forced_exit(write_finished);
     Progress progress("checks", o.quiet);
     hooks.progress = [&](double done_checks, Index total) { progress.show(done_checks, total); };
-    validate(claims, subjects, reader ? &*reader : nullptr, o.validate, finished, hooks);
+    validate::validate(checks, subjects, reader ? &*reader : nullptr, o.validate, finished, hooks);
   } catch (const Interrupted&) {
     write_finished();
     return was_interrupted;
   }
-  const std::vector<CheckRow> rows = finished.judged(o.validate.alpha);
+  const std::vector<bounds::CheckRow> rows = finished.judged(o.validate.alpha);
   output.finish(as_text(o, output, rows));
-  if (output.to_file() && (o.summary || stdout_is_terminal())) print(check_summary(rows));
-  return std::ranges::any_of(rows, is_fault) ? rows_failed : done;
+  if (output.to_file() && (o.summary || stdout_is_terminal())) print(report::check_summary(rows));
+  return std::ranges::any_of(rows, bounds::is_fault) ? rows_failed : done;
 }
 
 }  // namespace
@@ -130,9 +135,10 @@ Command add_validate(CLI::App& app) {
   flags->add_flag(
       "--mutants", o.mutants,
       "Plant faults in the implementations under test, on synthetic streams, and print which checks catch them");
-  flags->add_flag("--list", o.list, "List the claims and exit");
-  flags->add_option("--claim", o.claims, "Ids of claims, or prefixes of ids: subgen.lemma1, balancekv (default: all)");
-  flags->add_option("--method", o.methods, "Only claims about these methods");
+  flags->add_flag("--list", o.list, "List the checks and exit");
+  flags->add_option("--check,--claim", o.checks,
+                    "Ids of checks, or prefixes of ids: subgen.lemma1, balancekv (default: all)");
+  flags->add_option("--method", o.methods, "Only checks about these methods");
   flags->add_option("--layers", o.layers, "Layers of the model (default: all layers of the trace)");
   flags->add_option("--heads", o.heads, "kv heads (default: all)");
   flags->add_flag("--thorough", o.thorough, "2000 seeds and 32 queries, unless --seeds and --queries are given");
@@ -163,7 +169,7 @@ Command add_validate(CLI::App& app) {
       ->add_option("--threads", o.validate.threads, "Number of threads (default: OMP_NUM_THREADS, else all processors)")
       ->check(number_in(0, 4096));
   add_form_flags(flags, o.format, o.output);
-  add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(check_columns()));
+  add_columns_flag(flags, "Print the columns of the CSV and exit", o.format, docs_of(report::check_columns()));
   flags->add_flag("--summary", o.summary, "With -o: also print the short table (default on a terminal)");
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
   return {flags, [options] { return run(with_sizes(*options)); }};

@@ -37,8 +37,8 @@ std::vector<ColumnDoc> docs_of(const Columns& columns) {
   return docs;
 }
 
-/// Adds --columns, which prints the descriptions in the format of --format (`format`) and ends the program. Add it after
-/// --format.
+/// Adds --columns, which prints the descriptions in the format of --format (`format`) and ends the program. Add it
+/// after --format.
 void add_columns_flag(CLI::App* flags, const std::string& help, const std::string& format,
                       std::vector<ColumnDoc> columns);
 

@@ -48,7 +48,7 @@ constexpr Flag flags[] = {
     // comparisons and checks
     {"", "a", "--a"},
     {"", "b", "--b"},
-    {"", "claims", "--claim"},
+    {"", "checks", "--check"},
     // synthetic traces
     {"synth", "num_tokens", "--tokens"},
     {"synth", "prompt_tokens", "--prompt-tokens"},

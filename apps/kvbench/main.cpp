@@ -30,7 +30,8 @@ int fail(kvbench::app::ExitCode code, const CLI::App& app, const char* message) 
   return code;
 }
 
-/// HDF5 crashes where the system refuses memory to its initialisation. Throws std::bad_alloc where there is less than its needs.
+/// HDF5 crashes where the system refuses memory to its initialisation. Throws std::bad_alloc where there is less than
+/// its needs.
 void check_memory() {
   constexpr std::size_t least = 16 << 20;
   void* const room = mmap(nullptr, least, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -45,8 +46,7 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("kvbench {} ({})", version(), commit()));
   app.footer(
       "Exit codes: 0 success, 1 some rows failed or a theorem was violated, 2 bad usage or bad input, 3 input/output "
-      "or memory "
-      "failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).");
+      "or memory failure, 130 interrupted (SIGINT, SIGTERM or SIGHUP).");
   app.require_subcommand(1);
   const Command commands[] = {add_info(app),   add_replay(app),   add_sweep(app),   add_merge(app), add_compare(app),
                               add_report(app), add_validate(app), add_methods(app), add_synth(app), add_eval(app)};

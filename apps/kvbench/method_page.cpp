@@ -5,9 +5,10 @@
 
 #include <fmt/ranges.h>
 
-#include <kvbench/bounds/claims.hpp>
+#include <kvbench/bounds/check/check.hpp>
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/methods/registry.hpp>
+#include <kvbench/validate/all_checks.hpp>
 
 #include "column_page.hpp"
 
@@ -27,52 +28,52 @@ std::string with_links(std::string text) {
   return text;
 }
 
-std::string kind_text(Kind kind) {
+std::string kind_text(methods::Kind kind) {
   switch (kind) {
-    case Kind::exact:
+    case methods::Kind::exact:
       return "all tokens are kept";
-    case Kind::eviction:
+    case methods::Kind::eviction:
       return "a subset of the tokens is kept unchanged, with weight 1";
-    case Kind::sampling:
+    case methods::Kind::sampling:
       return "a sample of the tokens is kept, with weights that account for the others";
-    case Kind::merging:
+    case methods::Kind::merging:
       return "tokens are merged into the tokens that are kept";
-    case Kind::retrieval:
+    case methods::Kind::retrieval:
       return "all tokens are kept, and each query reads a part of them";
-    case Kind::quantisation:
+    case methods::Kind::quantisation:
       return "all tokens are kept, with fewer bits";
   }
   return "";
 }
 
-std::string granularity_text(Granularity granularity) {
+std::string granularity_text(methods::Granularity granularity) {
   switch (granularity) {
-    case Granularity::kv_head:
+    case methods::Granularity::kv_head:
       return "each kv head has one cache, and all its query heads read the same entries";
-    case Granularity::query_head:
+    case methods::Granularity::query_head:
       return "each kv head has one cache, and each of its query heads reads its own entries";
-    case Granularity::layer:
+    case methods::Granularity::layer:
       return "the method sees all kv heads of a layer together";
-    case Granularity::model:
+    case methods::Granularity::model:
       return "the budget is the mean over layers, and each layer has its own";
   }
   return "";
 }
 
-std::string needs_text(const MethodInfo& method) {
+std::string needs_text(const methods::MethodInfo& method) {
   std::string out = "keys, values and queries";
-  for (const Part part : method.needs) {
+  for (const methods::Part part : method.needs) {
     switch (part) {
-      case Part::observed_queries:
+      case methods::Part::observed_queries:
         out += "; queries inside the context (kvdump stores 128 by default; more with `--queries`)";
         break;
-      case Part::column_sums:
+      case methods::Part::column_sums:
         out += "; column sums of the context (`--column-sums`)";
         break;
-      case Part::keys_pre_rope:
+      case methods::Part::keys_pre_rope:
         out += "; keys before RoPE (`--pre-rope`)";
         break;
-      case Part::speculated_queries:
+      case methods::Part::speculated_queries:
         out += "; speculated queries (`--speculated`)";
         break;
     }
@@ -80,7 +81,7 @@ std::string needs_text(const MethodInfo& method) {
   return out + "; some parameters need more, which is stated in the row";
 }
 
-std::string facts(const MethodInfo& method) {
+std::string facts(const methods::MethodInfo& method) {
   std::string out = "| | |\n| --- | --- |\n";
   const auto add = [&](const char* what, const std::string& text) {
     out += fmt::format("| {} | {} |\n", what, cell(text));
@@ -112,7 +113,7 @@ std::string growth(double exponent) {
   return exponent == 1 ? "n" : fmt::format("n^{:g}", exponent);
 }
 
-std::string cost_table(const Complexity& cost) {
+std::string cost_table(const methods::Complexity& cost) {
   std::string out = "| | | with n, at a fixed B |\n| --- | --- | --- |\n";
   const auto add = [&](const char* what, const std::string& formula, double exponent) {
     out += fmt::format("| {} | {} | {} |\n", what, cell(formula), growth(exponent));
@@ -125,8 +126,8 @@ std::string cost_table(const Complexity& cost) {
          "head.\n";
 }
 
-std::string property_table(const Properties& properties) {
-  const std::pair<const char*, const Property*> rows[] = {
+std::string property_table(const methods::Properties& properties) {
+  const std::pair<const char*, const methods::Property*> rows[] = {
       {"a budget of the whole context gives the exact output", &properties.full_budget_exact},
       {"scaling all values scales the output by the same factor", &properties.value_scaling},
       {"adding the same vector to all keys changes nothing", &properties.key_shift},
@@ -140,12 +141,12 @@ std::string property_table(const Properties& properties) {
   return out;
 }
 
-/// The section on the claims about the method that `kvbench validate` tests; empty where there are none.
-std::string claims(const MethodInfo& method) {
+/// The section on the checks about the method that `kvbench validate` tests; empty where there are none.
+std::string checks(const methods::MethodInfo& method) {
   std::string out;
-  for (const Claim& claim : all_claims()) {
-    if (claim.method == method.name) {
-      out += fmt::format("| `{}` | {} | {} |\n", claim.id, cell(claim.statement), with_links(cell(claim.paper)));
+  for (const bounds::Check& check : validate::all_checks()) {
+    if (check.method == method.name) {
+      out += fmt::format("| `{}` | {} | {} |\n", check.id, cell(check.statement), with_links(cell(check.paper)));
     }
   }
   if (out.empty()) return "";
@@ -156,9 +157,9 @@ std::string claims(const MethodInfo& method) {
       method.name, out);
 }
 
-std::string parameter_table(const MethodInfo& method) {
+std::string parameter_table(const methods::MethodInfo& method) {
   std::string out = "| parameter | default | values | meaning |\n| --- | --- | --- | --- |\n";
-  for (const ParamSpec& p : method.params) {
+  for (const methods::ParamSpec& p : method.params) {
     out += fmt::format("| `{}` | {} | {}{} | {} |\n", p.name, cell(p.default_value), cell(p.type),
                        p.range.empty() ? "" : ", " + cell(p.range), cell(p.doc));
   }
@@ -167,28 +168,29 @@ std::string parameter_table(const MethodInfo& method) {
 
 }  // namespace
 
-const char* granularity_name(Granularity granularity) {
+const char* granularity_name(methods::Granularity granularity) {
   constexpr const char* names[] = {"kv head", "query head", "layer", "model"};
   return names[static_cast<int>(granularity)];
 }
 
-std::vector<std::string> variant_names(std::span<const MethodInfo> methods) {
+std::vector<std::string> variant_names(std::span<const methods::MethodInfo> methods) {
   std::vector<std::string> names;
-  for (const MethodInfo& m : methods) {
-    for (const auto& settings : m.variants) names.push_back(label_of({m.name, m.bind(settings).text(), {}}));
+  for (const methods::MethodInfo& m : methods) {
+    for (const auto& settings : m.variants) names.push_back(compare::label_of({m.name, m.bind(settings).text(), {}}));
   }
   return names;
 }
 
 std::string method_table() {
   std::string out = "| method | kind | source | what it keeps |\n| --- | --- | --- | --- |\n";
-  for (const MethodInfo& m : all_methods()) {
+  for (const methods::MethodInfo& m : methods::all_methods()) {
     out += fmt::format("| `{}` | {} | {} | {} |\n", m.name, name_of(m.kind), cell(m.paper), cell(m.summary));
   }
-  return out + fmt::format("\n`--method all` also replays `{}`.\n", fmt::join(variant_names(all_methods()), "`, `"));
+  return out +
+         fmt::format("\n`--method all` also replays `{}`.\n", fmt::join(variant_names(methods::all_methods()), "`, `"));
 }
 
-std::string method_page(const MethodInfo& method) {
+std::string method_page(const methods::MethodInfo& method) {
   std::string out = fmt::format("# {}\n\nWhat it keeps: {}.\n\n{}\n", method.name, method.summary, facts(method));
   out += fmt::format("    kvbench replay traces/smollm2-135m.h5 --method {} --budget 256,25%", method.name);
   if (!method.params.empty()) {
@@ -197,7 +199,7 @@ std::string method_page(const MethodInfo& method) {
   out += fmt::format("\n\n## Notes\n{}\n\n## Parameters\n", method.notes);
   out += method.params.empty() ? "None.\n" : parameter_table(method);
   out += fmt::format("\n## Cost\n{}", cost_table(method.complexity));
-  out += claims(method);
+  out += checks(method);
   return out + "\n## Properties\nThe property tests check these.\n\n" + property_table(method.properties);
 }
 

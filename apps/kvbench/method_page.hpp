@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The methods of the registry as Markdown: the table of README.md, and a page per method (docs/methods, by scripts/docs).
+// The methods of the registry as Markdown: the table of README.md, and a page per method (docs/methods, by
+// scripts/docs).
 #pragma once
 
 #include <string>
@@ -8,13 +9,13 @@
 
 namespace kvbench::app {
 
-const char* granularity_name(Granularity granularity);
+const char* granularity_name(methods::Granularity granularity);
 /// "snapkv[per=query_head]" ... of the variants of these methods, which have rows of their own in --method all.
-std::vector<std::string> variant_names(std::span<const MethodInfo> methods);
+std::vector<std::string> variant_names(std::span<const methods::MethodInfo> methods);
 
 /// One row per method: name, kind, source, what it keeps.
 std::string method_table();
 /// The content of MethodInfo, and a command that runs the method.
-std::string method_page(const MethodInfo& method);
+std::string method_page(const methods::MethodInfo& method);
 
 }  // namespace kvbench::app

@@ -29,7 +29,8 @@ class Output {
 void print(std::string_view text);
 
 bool stdout_is_terminal();
-/// Whether a command writes its short table instead of the CSV: `format` names it, or names none and the results go to a terminal.
+/// Whether a command writes its short table instead of the CSV: `format` names it, or names none and the results go to
+/// a terminal.
 bool shows_table(const std::string& format, const Output& output);
 bool stderr_is_terminal();  ///< and neither NO_COLOR nor CI is set
 

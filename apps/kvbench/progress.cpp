@@ -40,7 +40,8 @@ void Progress::draw(const std::stop_token& stop) {
     if (total_ == 0) continue;
     const auto now = steady_clock::now();
     const double elapsed = duration<double>(now - start_).count(), part = done_ / static_cast<double>(total_);
-    // At the rate up to the last report. Negative where the work since then takes longer than that predicts for all the rest.
+    // At the rate up to the last report. Negative where the work since then takes longer than that predicts for all the
+    // rest.
     const double left =
         duration<double>(reported_ - start_).count() / part * (1 - part) - duration<double>(now - reported_).count();
     fmt::print(stderr, "\r[{:<{}}] {:.1f}/{} {}  {:.0f} s, {} left\033[K",

@@ -10,8 +10,8 @@
 
 namespace kvbench::app {
 
-/// A progress bar with elapsed and remaining time on stderr, shown after two seconds and drawn again every second; not shown where
-/// stderr is not a terminal, where NO_COLOR or CI is set, and where `quiet`. Thread-safe.
+/// A progress bar with elapsed and remaining time on stderr, shown after two seconds and drawn again every second; not
+/// shown where stderr is not a terminal, where NO_COLOR or CI is set, and where `quiet`. Thread-safe.
 class Progress {
  public:
   Progress(std::string unit, bool quiet);

@@ -9,7 +9,8 @@
 
 #include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/run/workers.hpp>
-#include <kvbench/report/table.hpp>
+#include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/replay/table.hpp>
 #include <kvbench/trace/reader.hpp>
 
 #include "../command_line.hpp"
@@ -19,16 +20,18 @@
 namespace kvbench::app {
 namespace {
 
-const std::map<std::string, Grain> grains = {
-    {"trace", Grain::trace}, {"layer", Grain::layer}, {"head", Grain::head}, {"query", Grain::query}};
+const std::map<std::string, replay::Grain> grains = {{"trace", replay::Grain::trace},
+                                                     {"layer", replay::Grain::layer},
+                                                     {"head", replay::Grain::head},
+                                                     {"query", replay::Grain::query}};
 
 /// Concatenates text(records of a run) for all runs, each under the name of the run if it has one.
 template <class F>
-std::string by_run(std::span<const Record> records, const char* heading, F text) {
+std::string by_run(std::span<const replay::Record> records, const char* heading, F text) {
   std::string out;
   while (!records.empty()) {
     const std::string& run = records.front().run;
-    const auto end = std::ranges::find_if(records, [&](const Record& r) { return r.run != run; });
+    const auto end = std::ranges::find_if(records, [&](const replay::Record& r) { return r.run != run; });
     const auto part = records.first(static_cast<std::size_t>(end - records.begin()));
     if (!run.empty()) out += fmt::format("{}{}{}\n", out.empty() ? "" : "\n", heading, run);
     out += text(part);
@@ -62,20 +65,18 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
   flags
       ->add_option("--memory", o.memory,
                    "Memory for all heads that are computed at the same time, such as 2G (default: three quarters of "
-                   "the machine's); "
-                   "where they need more, fewer threads run")
+                   "the machine's); where they need more, fewer threads run")
       ->transform(to_bytes());
-  flags->add_flag(
-      "--standalone", o.standalone,
-      "Compute every configuration alone: nothing is shared between budgets, and times and flops are those of the "
-      "configuration itself (slow)");
+  flags->add_flag("--standalone", o.standalone,
+                  "Compute every configuration alone: nothing is shared between budgets, and times and flops are those "
+                  "of the configuration itself (slow)");
   add_kv_dtype_flag(flags, o.kv_element);
   add_table_flags(flags, o);
   flags->add_flag("-q,--quiet", o.quiet, "Do not show a progress bar");
 }
 
 void resolve_device(RunFlags& options) {
-  const DeviceChoice choice = choose_device(options.device);
+  const replay::DeviceChoice choice = replay::choose_device(options.device);
   options.device = choice.backend;
   if (!choice.note.empty()) fmt::print(stderr, "kvbench: {}\n", with_flags(choice.note, ""));
 }
@@ -89,30 +90,33 @@ void report_device_memory(const RunFlags& options) {
              static_cast<double>(memory.peak) / mib, static_cast<double>(memory.limit) / mib);
 }
 
-RunOptions run_options(const RunFlags& flags) {
+replay::RunOptions run_options(const RunFlags& flags) {
   return {
       .backend = flags.device, .isa = flags.isa, .threads = flags.threads, .memory = static_cast<double>(flags.memory)};
 }
 
-std::vector<NamedFile> input_files(const ReplayRequest& request) {
+std::vector<NamedFile> input_files(const replay::ReplayRequest& request) {
   std::vector<NamedFile> files;
-  for (const MethodChoice& choice : request.methods) {
+  for (const replay::MethodChoice& choice : request.methods) {
     files.push_back({"the file of kept entries", kept_file_path(choice)});
   }
   if (request.calibration) files.push_back({"the calibration trace", request.calibration->trace->path()});
   return files;
 }
 
-std::string format_records(const TableFlags& options, std::span<const Record> records, const Output& output) {
-  if (options.format == "md") return by_run(records, "## ", markdown_table);
+std::string format_records(const TableFlags& options, std::span<const replay::Record> records, const Output& output) {
+  if (options.format == "md") return by_run(records, "## ", report::markdown_table);
   if (shows_table(options.format, output)) return summary_table(records);
-  return csv_table(records, !options.no_times);
+  return report::csv_table(records, !options.no_times);
 }
 
-std::string summary_table(std::span<const Record> records) { return by_run(records, "run ", terminal_summary); }
+std::string summary_table(std::span<const replay::Record> records) {
+  return by_run(records, "run ", report::terminal_summary);
+}
 
-int exit_code(std::span<const Record> records) {
-  const bool failed = std::ranges::any_of(records, [](const Record& r) { return r.status == Status::failed; });
+int exit_code(std::span<const replay::Record> records) {
+  const bool failed =
+      std::ranges::any_of(records, [](const replay::Record& r) { return r.status == replay::Status::failed; });
   return failed ? rows_failed : done;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags that several subcommands have: how to compute (replay, sweep), which rows to write, and in which format (also merge).
+// Flags that several subcommands have: how to compute (replay, sweep), which rows to write, and in which format (also
+// merge).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 namespace kvbench::app {
 
 struct TableFlags {
-  Grain grain = Grain::layer;
+  replay::Grain grain = replay::Grain::layer;
   std::string output, format;
   bool no_times = false, summary = false;
 };
@@ -29,7 +30,7 @@ struct RunFlags : TableFlags {
   std::uint64_t memory = 0;  ///< bytes; 0: not given
   std::optional<Isa> isa;
   bool standalone = false, quiet = false;
-  Element kv_element = Element::f16;
+  methods::Element kv_element = methods::Element::f16;
   CLI::Option* device_flag = nullptr;
 };
 
@@ -42,16 +43,16 @@ void resolve_device(RunFlags& options);
 /// On a GPU: reports on stderr how much of its memory the run held.
 void report_device_memory(const RunFlags& options);
 /// The options that the flags stand for.
-RunOptions run_options(const RunFlags& flags);
+replay::RunOptions run_options(const RunFlags& flags);
 
 /// The files beside its trace that a request reads: those of the methods `file:KEPT.h5`, and the calibration.
-std::vector<NamedFile> input_files(const ReplayRequest& request);
+std::vector<NamedFile> input_files(const replay::ReplayRequest& request);
 
 /// The records in the format of the flags: Markdown, the short table (shows_table()), or else CSV.
-std::string format_records(const TableFlags& options, std::span<const Record> records, const Output& output);
+std::string format_records(const TableFlags& options, std::span<const replay::Record> records, const Output& output);
 /// The short table; for records of several runs, one table per run under its name.
-std::string summary_table(std::span<const Record> records);
+std::string summary_table(std::span<const replay::Record> records);
 /// The exit code for these records.
-int exit_code(std::span<const Record> records);
+int exit_code(std::span<const replay::Record> records);
 
 }  // namespace kvbench::app

@@ -11,8 +11,8 @@ namespace kvbench::app {
 namespace {
 
 const std::map<std::string, Isa> isas = {{"scalar", Isa::scalar}, {"avx2", Isa::avx2}, {"avx512", Isa::avx512}};
-const std::map<std::string, Element> kv_elements = {
-    {"bf16", Element::f16}, {"f16", Element::f16}, {"f32", Element::f32}};
+const std::map<std::string, methods::Element> kv_elements = {
+    {"bf16", methods::Element::f16}, {"f16", methods::Element::f16}, {"f32", methods::Element::f32}};
 
 Isa available(Isa isa) {
   if (isa_available(isa)) return isa;
@@ -37,7 +37,7 @@ void add_isa_flag(CLI::App* flags, std::optional<Isa>& isa) {
       ->type_name("TEXT");
 }
 
-void add_kv_dtype_flag(CLI::App* flags, Element& element) {
+void add_kv_dtype_flag(CLI::App* flags, methods::Element& element) {
   add_choice(flags, "--kv-dtype", element, kv_elements,
              "Element type of the cache in a deployment, for the byte columns: bf16, f16 or f32");
 }

@@ -13,9 +13,10 @@ namespace kvbench::app {
 
 /// Adds --format and -o, for commands that write a table.
 void add_form_flags(CLI::App* flags, std::string& format, std::string& output);
-/// Adds --isa, whose value stays absent where it is not given. Parsing throws Error where the instruction set is not available.
+/// Adds --isa, whose value stays absent where it is not given. Parsing throws Error where the instruction set is not
+/// available.
 void add_isa_flag(CLI::App* flags, std::optional<Isa>& isa);
 /// Adds --kv-dtype.
-void add_kv_dtype_flag(CLI::App* flags, Element& element);
+void add_kv_dtype_flag(CLI::App* flags, methods::Element& element);
 
 }  // namespace kvbench::app

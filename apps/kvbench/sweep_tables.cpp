@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/claim_table.hpp>
-#include <kvbench/report/measure_table.hpp>
+#include <kvbench/report/columns/claims.hpp>
+#include <kvbench/report/columns/measures.hpp>
 
 #include "commands.hpp"
 
@@ -44,15 +44,15 @@ SweepTables::SweepTables(const std::string& what, Parts parts, const TableFlags&
 }
 
 int SweepTables::finish(const sweep::SweepResults& results) {
-  if (measures_) measures_->finish(measures_csv(results.measures));
-  if (claims_) claims_->finish(claims_csv(results.claims));
+  if (measures_) measures_->finish(report::measures_csv(results.measures));
+  if (claims_) claims_->finish(report::claims_csv(results.claims));
   const bool summary = main().to_file() ? flags_.summary || stdout_is_terminal()
                                         : flags_.format == "md" || shows_table(flags_.format, main());
   if (records_) {
     records_->finish(format_records(flags_, results.records, *records_));
     if (records_->to_file() && summary) print(summary_table(results.records));
   }
-  if (summary) print(claims_text(results.claims));
+  if (summary) print(verdict_text(results.claims));
   return exit_code(results.records);
 }
 

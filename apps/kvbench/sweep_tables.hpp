@@ -9,16 +9,16 @@
 
 namespace kvbench::app {
 
-/// The destinations of the tables: with -o out.csv measures are written to out.measures.csv, or to out.csv if there are no rows, and
-/// verdicts on the claims of the sweep file to out.claims.csv.
+/// The destinations of the tables: with -o out.csv measures are written to out.measures.csv, or to out.csv if there are
+/// no rows, and verdicts on the claims of the sweep file to out.claims.csv.
 class SweepTables {
  public:
   struct Parts {
     bool replays, measures, claims;
   };
 
-  /// `what` names the sweep. Throws Error where two tables would be written to stdout, or a table to one of `inputs` or to the file
-  /// `cells` ("": none); IoError where a file cannot be written.
+  /// `what` names the sweep. Throws Error where two tables would be written to stdout, or a table to one of `inputs` or
+  /// to the file `cells` ("": none); IoError where a file cannot be written.
   SweepTables(const std::string& what, Parts parts, const TableFlags& flags, const std::vector<NamedFile>& inputs,
               const std::string& cells);
   /// Writes the tables; returns the exit code.

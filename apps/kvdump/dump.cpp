@@ -47,7 +47,8 @@ void check_output(const Options& options) {
     throw IoError("-o {}: the folder {} is not writable", options.output, folder.string());
 }
 
-/// The longest prompt is first, because it exceeds the window of each layer and so determines the parameters for shorter prompts.
+/// The longest prompt is first, because it exceeds the window of each layer and so determines the parameters for
+/// shorter prompts.
 std::vector<std::size_t> running_order(const std::vector<Prompt>& prompts) {
   std::vector<std::size_t> order(prompts.size());
   std::iota(order.begin(), order.end(), 0);
@@ -75,10 +76,8 @@ double check_layers(const std::vector<LayerCapture>& layers, const Prompt& promp
       if (!(errors[head] <= check_tolerance)) {
         throw CheckFailed(
             "the self check failed: prompt '{}', layer {}, query head {}: attention over the captured queries, keys "
-            "and values "
-            "differs from the output of the model by {:.2g} (tolerance {:.0e}). kvdump does not support the attention "
-            "of this "
-            "model; no trace was written. Exclude the layer with --layers, or report the model.",
+            "and values differs from the output of the model by {:.2g} (tolerance {:.0e}). kvdump does not support the "
+            "attention of this model; no trace was written. Exclude the layer with --layers, or report the model.",
             prompt.name, layer.layer, head, errors[head], check_tolerance);
       }
       largest = std::max(largest, errors[head]);

@@ -15,8 +15,8 @@ class CheckFailed : public std::runtime_error {
       : std::runtime_error(fmt::format(format, std::forward<Args>(args)...)) {}
 };
 
-/// Runs the model on every prompt and writes the trace. Throws Error, IoError, Interrupted or CheckFailed, and then writes no
-/// trace.
+/// Runs the model on every prompt and writes the trace. Throws Error, IoError, Interrupted or CheckFailed, and then
+/// writes no trace.
 void dump(const Options& options);
 
 }  // namespace kvbench::kvdump

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// kvdump: runs a GGUF model with llama.cpp and writes the queries, keys and values that the model used as a trace. Exit codes:
-// 0 success, 1 the self check failed, 2 bad usage or bad input, 3 input/output or memory failure, 130 interrupted. Errors are one
-// sentence on stderr.
+// kvdump: runs a GGUF model with llama.cpp and writes the queries, keys and values that the model used as a trace. Exit
+// codes: 0 success, 1 the self check failed, 2 bad usage or bad input, 3 input/output or memory failure, 130
+// interrupted. Errors are one sentence on stderr.
 #include <exception>
 #include <new>
 
@@ -34,10 +34,9 @@ int run(int argc, char** argv) {
   } catch (const IoError& error) {
     return fail(3, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(
-        3,
-        "out of memory: the captured arrays of a prompt are in memory until it is finished. Dump fewer --layers, fewer "
-        "--queries or a shorter --ctx.");
+    return fail(3,
+                "out of memory: the captured arrays of a prompt are in memory until it is finished. Dump fewer "
+                "--layers, fewer --queries or a shorter --ctx.");
   } catch (const std::exception& error) {
     return fail(2, error.what());
   }

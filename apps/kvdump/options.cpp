@@ -47,8 +47,7 @@ void declare_output(CLI::App& app, Options& options, std::string& queries, std::
   app.add_option("--layers", options.layers, "Layers to record, such as 0,1,8 or 0-3; default: all")->type_name("LIST");
   app.add_option("--queries", queries,
                  "Positions whose queries are stored: last:N, all, every:N, or decode:N (the last N tokens are decoded "
-                 "one at a "
-                 "time); default: 128 before the end of the context and all after it")
+                 "one at a time); default: 128 before the end of the context and all after it")
       ->type_name("SPEC");
   app.add_option("--prompt-tokens", options.prompt_tokens,
                  "Length of the context in tokens; default: all but the last 256 tokens (at most a quarter)")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes from the options which positions of a prompt are recorded and how it is divided into batches. Needs no model.
+// Computes from the options which positions of a prompt are recorded and how it is divided into batches. Needs no
+// model.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ struct QuerySpec {
 /// "" (tail), "last:N", "all", "every:N", "decode:N", N >= 1. Throws Error.
 QuerySpec parse_queries(std::string_view text);
 
-/// "all", or numbers and ranges such as "0,1,8" and "0-3,29": sorted and without duplicates. Throws Error with the layer count of the model.
+/// "all", or numbers and ranges such as "0,1,8" and "0-3,29": sorted and without duplicates. Throws Error with the
+/// layer count of the model.
 std::vector<int> parse_layers(std::string_view text, int num_layers);
 
 /// Default of --prompt-tokens for a prompt of n tokens: n - N for decode:N, else n - min(256, n / 4).

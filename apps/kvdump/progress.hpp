@@ -6,8 +6,8 @@
 
 namespace kvbench::kvdump {
 
-/// One line on stderr with rate and remaining time, updated at most five times per second. Not shown where stderr is not a terminal,
-/// where NO_COLOR or CI is set, and where `quiet`.
+/// One line on stderr with rate and remaining time, updated at most five times per second. Not shown where stderr is
+/// not a terminal, where NO_COLOR or CI is set, and where `quiet`.
 class Progress {
  public:
   Progress(std::int64_t total_tokens, bool quiet);

@@ -14,8 +14,8 @@ namespace {
 #define KVDUMP_CLONES
 #endif
 
-/// out[j] += factor * in[j] in fp64, so that the measured error is that of the model. Inner loop of both products; it is vectorised
-/// without reordering sums.
+/// out[j] += factor * in[j] in fp64, so that the measured error is that of the model. Inner loop of both products; it
+/// is vectorised without reordering sums.
 inline void add_scaled(double factor, const float* in, double* out, std::int64_t count) {
   for (std::int64_t j = 0; j < count; ++j) out[j] += factor * static_cast<double>(in[j]);
 }

@@ -9,7 +9,8 @@ namespace kvbench::kvdump {
 
 using llama::LayerCapture, llama::LayerParameters;
 
-/// Measured error with an fp32 cache and without flash attention: 2e-6. A wrong node, stride, mask or scale gives at least 1e-2.
+/// Measured error with an fp32 cache and without flash attention: 2e-6. A wrong node, stride, mask or scale gives at
+/// least 1e-2.
 inline constexpr double check_tolerance = 1e-5;
 
 /// Relative error of the attention over the captured q, k, v of one query head against the output of the model:

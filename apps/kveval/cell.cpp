@@ -9,30 +9,30 @@
 namespace kvbench::kveval {
 namespace {
 
-constexpr double Bytes::*byte_fields[] = {&Bytes::kv,   &Bytes::meta, &Bytes::fast,
-                                          &Bytes::slow, &Bytes::read, &Bytes::full};
+constexpr double replay::Bytes::*byte_fields[] = {&replay::Bytes::kv,   &replay::Bytes::meta, &replay::Bytes::fast,
+                                                  &replay::Bytes::slow, &replay::Bytes::read, &replay::Bytes::full};
 
 /// Means over query heads and tokens of all kv heads; rows to which a metric does not apply (NaN) do not count.
-std::array<double, metric_count> metric_means(const LayerAnswer& answer) {
-  std::array<double, metric_count> sums{}, counts{};
-  for (const CellResult& head : answer.heads) {
-    for (const MetricRow& row : head.metrics) {
-      for (std::size_t k = 0; k < metric_count; ++k) {
+std::array<double, replay::metric_count> metric_means(const loop::LayerAnswer& answer) {
+  std::array<double, replay::metric_count> sums{}, counts{};
+  for (const replay::CellResult& head : answer.heads) {
+    for (const replay::MetricRow& row : head.metrics) {
+      for (std::size_t k = 0; k < replay::metric_count; ++k) {
         if (std::isnan(row[k])) continue;
         sums[k] += row[k];
         counts[k] += 1;
       }
     }
   }
-  for (std::size_t k = 0; k < metric_count; ++k) sums[k] /= counts[k];
+  for (std::size_t k = 0; k < replay::metric_count; ++k) sums[k] /= counts[k];
   return sums;
 }
 
 }  // namespace
 
-void CellSummary::add(std::int64_t layer, const LayerAnswer& answer) {
+void CellSummary::add(std::int64_t layer, const loop::LayerAnswer& answer) {
   layers_.push_back({.layer = layer, .metrics = metric_means(answer)});
-  for (const CellResult& head : answer.heads) {
+  for (const replay::CellResult& head : answer.heads) {
     heads_ += 1;
     budget_tokens_ += static_cast<double>(head.budget_tokens);
     kept_tokens_ += head.kept_tokens;
@@ -46,9 +46,9 @@ void CellSummary::skip(std::int64_t layer, const std::string& reason) {
   why_skipped_ = reason;
 }
 
-void CellSummary::finish(EvalCell& cell) const {
+void CellSummary::finish(eval::EvalCell& cell) const {
   if (layers_.empty()) {
-    cell.status = Status::skipped;
+    cell.status = replay::Status::skipped;
     cell.reason = skipped_.empty() ? "no layer was answered" : why_skipped_;
     return;
   }
@@ -59,7 +59,7 @@ void CellSummary::finish(EvalCell& cell) const {
   std::vector<std::string> parts;
   if (!skipped_.empty())
     parts.push_back(fmt::format("layer {} stays exact: {}", fmt::join(skipped_, ", "), why_skipped_));
-  for (const Note& note : notes_) parts.push_back(describe(note));
+  for (const methods::Note& note : notes_) parts.push_back(describe(note));
   cell.reason = fmt::format("{}", fmt::join(parts, "; "));
 }
 

@@ -12,19 +12,19 @@ namespace kvbench::kveval {
 
 class CellSummary {
  public:
-  void add(std::int64_t layer, const LayerAnswer& answer);
+  void add(std::int64_t layer, const loop::LayerAnswer& answer);
   /// The layer stays exact, because the method cannot run on it.
   void skip(std::int64_t layer, const std::string& reason);
   /// Sets errors of layers, budgets, bytes and the reason; the status is `skipped` where no layer was answered.
-  void finish(EvalCell& cell) const;
+  void finish(eval::EvalCell& cell) const;
 
  private:
-  std::vector<LayerErrors> layers_;
-  std::vector<Note> notes_;
+  std::vector<eval::LayerErrors> layers_;
+  std::vector<methods::Note> notes_;
   std::vector<std::int64_t> skipped_;
   std::string why_skipped_;
   double heads_ = 0, budget_tokens_ = 0, kept_tokens_ = 0;
-  Bytes bytes_;
+  replay::Bytes bytes_;
 };
 
 /// The mean over the rows of |h - h_full| / |h_full|; NaN where there are no rows.

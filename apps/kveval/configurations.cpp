@@ -11,9 +11,10 @@ namespace kvbench::kveval {
 namespace {
 
 /// Adds the budgets and seeds of one method behind those that `all` has of it.
-void add_configurations(const ReplayRequest& request, std::size_t method, std::vector<LoopConfiguration>& all) {
-  const MethodChoice& choice = request.methods[method];
-  const auto of_method = [&, params = choice.params.text()](const LoopConfiguration& other) {
+void add_configurations(const replay::ReplayRequest& request, std::size_t method,
+                        std::vector<loop::LoopConfiguration>& all) {
+  const replay::MethodChoice& choice = request.methods[method];
+  const auto of_method = [&, params = choice.params.text()](const loop::LoopConfiguration& other) {
     return other.method.info == choice.info && other.method.params.text() == params;
   };
   const std::vector<std::uint32_t> seeds = choice.depends_on_seed() ? request.seeds : std::vector<std::uint32_t>{0};
@@ -22,7 +23,7 @@ void add_configurations(const ReplayRequest& request, std::size_t method, std::v
     for (const std::uint32_t seed : seeds) {
       const auto begin = std::ranges::find_if(all, of_method);
       const auto end = std::find_if_not(begin, all.end(), of_method);
-      const auto equal = [&](const LoopConfiguration& other) {
+      const auto equal = [&](const loop::LoopConfiguration& other) {
         return other.budget.text() == request.budgets[b].text() && other.seed == seed;
       };
       if (std::none_of(begin, end, equal)) all.insert(end, {choice, request.budgets[b], seed});
@@ -33,7 +34,7 @@ void add_configurations(const ReplayRequest& request, std::size_t method, std::v
 /// What the runs of a file must agree in, by its keys.
 struct Setting {
   const char* keys;
-  bool (*same)(const ReplayRequest& a, const ReplayRequest& b);
+  bool (*same)(const replay::ReplayRequest& a, const replay::ReplayRequest& b);
 };
 constexpr Setting settings[] = {
     {"'layers'", [](const auto& a, const auto& b) { return std::ranges::is_permutation(a.layers, b.layers); }},
@@ -50,7 +51,7 @@ constexpr Setting settings[] = {
 /// A replay of a sweep file and the name of its run.
 struct NamedReplay {
   std::string run;
-  ReplayRequest request;
+  replay::ReplayRequest request;
 };
 
 void require_same(const std::string& file, const NamedReplay& a, const NamedReplay& b) {
@@ -77,9 +78,9 @@ std::vector<sweep::Pass> replays_of(config::SweepRun run) {
 
 }  // namespace
 
-std::vector<LoopConfiguration> configurations_of(std::span<const ReplayRequest> requests) {
-  std::vector<LoopConfiguration> all;
-  for (const ReplayRequest& request : requests) {
+std::vector<loop::LoopConfiguration> configurations_of(std::span<const replay::ReplayRequest> requests) {
+  std::vector<loop::LoopConfiguration> all;
+  for (const replay::ReplayRequest& request : requests) {
     for (std::size_t m = 0; m < request.methods.size(); ++m) add_configurations(request, m, all);
   }
   return all;
@@ -87,7 +88,7 @@ std::vector<LoopConfiguration> configurations_of(std::span<const ReplayRequest> 
 
 void use_sweep_file(Options& options) {
   const config::Sweep sweep = config::read_sweep(options.sweep);
-  std::vector<ReplayRequest> requests;
+  std::vector<replay::ReplayRequest> requests;
   std::string first;
   for (const config::SweepRun& run : sweep.runs) {
     for (const sweep::Pass& pass : replays_of(run)) {
@@ -99,7 +100,7 @@ void use_sweep_file(Options& options) {
   if (requests.empty())
     throw Error("{}: has no run with methods; add some, such as methods = [\"snapkv\"]", sweep.file);
   options.configurations = configurations_of(requests);
-  const ReplayRequest& common = requests.front();
+  const replay::ReplayRequest& common = requests.front();
   options.layers = common.layers;
   options.request.protect_first = common.protect_first;
   options.request.protect_last = common.protect_last;

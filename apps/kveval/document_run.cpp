@@ -81,7 +81,7 @@ std::vector<float> rows_between(std::vector<float>& array, Index heads, Index ro
 
 /// Ends the pass of a configuration.
 struct Ended {
-  Status status;
+  replay::Status status;
   std::string reason;
 };
 /// A layer stays exact, for which llama.cpp needs the prompt.
@@ -90,14 +90,14 @@ struct NeedsPrompt {};
 }  // namespace
 
 struct DocumentRun::Pass {
-  EvalCell cell;
+  eval::EvalCell cell;
   llama::Sequence sequence = llama::Sequence::prompt;
   CellSummary summary;
   std::vector<float> logits;             ///< [m, vocabulary]
   std::vector<llama::LayerPass> layers;  ///< by layer of the model
 };
 
-std::vector<ShortScore> score_short_context(const Machine& machine, const TaskDocument& document) {
+std::vector<eval::ShortScore> score_short_context(const Machine& machine, const eval::TaskDocument& document) {
   std::vector<std::int32_t> tokens = short_context(document, std::max<Index>(2, std::ssize(document.context) / 10));
   const Index begin = std::ssize(tokens), count = std::ssize(document.scored);
   tokens.insert(tokens.end(), document.scored.begin(), document.scored.end());
@@ -113,14 +113,14 @@ std::vector<ShortScore> score_short_context(const Machine& machine, const TaskDo
   machine.injector.set_active(true);
   const std::span<const float> logits = machine.context.logits();
   const std::size_t vocabulary = logits.size() / static_cast<std::size_t>(count);
-  std::vector<ShortScore> scores;
+  std::vector<eval::ShortScore> scores;
   for (std::size_t i = 0; i + 1 < document.scored.size(); ++i) {
-    scores.push_back(score_short(logits.subspan(i * vocabulary, vocabulary), document.scored[i + 1]));
+    scores.push_back(eval::score_short(logits.subspan(i * vocabulary, vocabulary), document.scored[i + 1]));
   }
   return scores;
 }
 
-DocumentRun::DocumentRun(const Machine& machine, const TaskDocument& document)
+DocumentRun::DocumentRun(const Machine& machine, const eval::TaskDocument& document)
     : machine_(machine),
       document_(document),
       begin_(std::ssize(document.context)),
@@ -157,30 +157,30 @@ void DocumentRun::decode(Index begin, Index count, llama::Sequence sequence) {
     throw Error("llama.cpp stopped at token {} without a reason", begin_ + begin);
 }
 
-bool DocumentRun::answers(int layer, const kvbench::Injection& injection) const {
+bool DocumentRun::answers(int layer, const kvbench::eval::Injection& injection) const {
   if (!std::ranges::binary_search(layers_, layer)) return false;
-  if (injection.mode == Inject::one) return layer == injection.layer;
-  return injection.mode != Inject::upto || layer <= injection.layer;
+  if (injection.mode == eval::Inject::one) return layer == injection.layer;
+  return injection.mode != eval::Inject::upto || layer <= injection.layer;
 }
 
 llama::Replacement DocumentRun::replace(const llama::LayerCapture& captured, Pass& pass, Index begin, Index count) {
   if (!answers(captured.layer, pass.cell.injection)) return {};
   const auto index = static_cast<std::size_t>(std::ranges::lower_bound(layers_, captured.layer) - layers_.begin());
   const bool speculated = loop_->document().prompts.front().layers[index].speculated_queries;
-  LayerAnswer answer = loop_->answer(
+  loop::LayerAnswer answer = loop_->answer(
       index, {captured.keys, captured.values, captured.queries,
               speculated ? std::span(captured.speculated) : std::span<const float>(), captured.column_sums});
-  if (answer.status == Status::skipped) {  // the layer stays exact
+  if (answer.status == replay::Status::skipped) {  // the layer stays exact
     if (pass.sequence == llama::Sequence::scored) throw NeedsPrompt();
     pass.summary.skip(captured.layer, answer.reason);
     return {};
   }
-  if (answer.status != Status::ok)
+  if (answer.status != replay::Status::ok)
     throw Ended{answer.status, fmt::format("layer {}: {}", captured.layer, answer.reason)};
   pass.summary.add(captured.layer, answer);
   return {rows_between(answer.outputs, captured.query_heads, count_, begin, count),
           rows_between(answer.exact, captured.query_heads, count_, begin, count),
-          pass.cell.injection.mode != Inject::none};
+          pass.cell.injection.mode != eval::Inject::none};
 }
 
 void DocumentRun::pass_tokens(Pass& pass, Index begin, Index count) {
@@ -208,9 +208,9 @@ void DocumentRun::run_pass(Pass& pass) {
   for (Index begin = 0; begin < count_; begin += step) pass_tokens(pass, begin, step);
 }
 
-EvalCell DocumentRun::run(const LoopConfiguration& configuration, kvbench::Injection injection) {
+eval::EvalCell DocumentRun::run(const loop::LoopConfiguration& configuration, kvbench::eval::Injection injection) {
   const auto start = std::chrono::steady_clock::now();
-  const bool every_layer = injection.mode == Inject::all && std::ssize(layers_) == machine_.model.num_layers();
+  const bool every_layer = injection.mode == eval::Inject::all && std::ssize(layers_) == machine_.model.num_layers();
   Pass pass;
   pass.cell.injection = injection;
   loop_->start(configuration);
@@ -223,7 +223,7 @@ EvalCell DocumentRun::run(const LoopConfiguration& configuration, kvbench::Injec
       run_pass(pass);
     }
     pass.summary.finish(pass.cell);
-    if (pass.cell.status == Status::ok) {
+    if (pass.cell.status == replay::Status::ok) {
       score(pass.logits, pass.cell);
       add_errors(pass.layers, pass.cell);
     }
@@ -237,18 +237,18 @@ EvalCell DocumentRun::run(const LoopConfiguration& configuration, kvbench::Injec
   return std::move(pass.cell);
 }
 
-void DocumentRun::score(std::span<const float> logits, EvalCell& cell) const {
+void DocumentRun::score(std::span<const float> logits, eval::EvalCell& cell) const {
   const std::size_t vocabulary = logits.size() / static_cast<std::size_t>(count_);
   const std::span full(full_logits_);
   cell.tokens.resize(static_cast<std::size_t>(count_) - 1);
-  run_work_items(cell.tokens.size(), machine_.options.how, {}, [&](Backend&, std::size_t i, const PartDone&) {
-    cell.tokens[i] = score_token(full.subspan(i * vocabulary, vocabulary), logits.subspan(i * vocabulary, vocabulary),
-                                 document_.scored[i + 1]);
+  run_work_items(cell.tokens.size(), machine_.options.how, {}, [&](Backend&, std::size_t i, const replay::PartDone&) {
+    cell.tokens[i] = eval::score_token(full.subspan(i * vocabulary, vocabulary),
+                                       logits.subspan(i * vocabulary, vocabulary), document_.scored[i + 1]);
   });
 }
 
-void DocumentRun::add_errors(const std::vector<llama::LayerPass>& passes, EvalCell& cell) const {
-  for (LayerErrors& errors : cell.layers) {
+void DocumentRun::add_errors(const std::vector<llama::LayerPass>& passes, eval::EvalCell& cell) const {
+  for (eval::LayerErrors& errors : cell.layers) {
     const auto layer = static_cast<std::size_t>(errors.layer);
     errors.drift = mean_drift(passes[layer].hidden, full_hidden_[layer], count_);
     errors.residual = mean(passes[layer].residual);

@@ -13,7 +13,7 @@
 namespace kvbench::kveval {
 namespace {
 
-TaskDocument from_ids(const Options& options, const std::string& path, const llama::Model& model) {
+eval::TaskDocument from_ids(const Options& options, const std::string& path, const llama::Model& model) {
   const std::vector<std::int32_t> ids = llama::read_ids(path, model.vocabulary_size());
   if (std::ssize(ids) < options.context + options.score) {
     throw Error("{}: has {} token ids, and --context {} and --score {} need {}; give more ids, or smaller numbers",
@@ -29,23 +29,23 @@ TaskDocument from_ids(const Options& options, const std::string& path, const lla
           .spans = {{1, options.score, NAN}}};
 }
 
-void use_chat(const llama::Model& model, TaskRequest& request) {
+void use_chat(const llama::Model& model, eval::TaskRequest& request) {
   const llama::ChatTexts texts = llama::chat_texts(model);
   const auto tokenize = [&model](const std::string& text) { return model.tokenize_controls(text); };
-  request.chat = ChatTemplate{texts.before, texts.after, texts.between, tokenize};
+  request.chat = eval::ChatTemplate{texts.before, texts.after, texts.between, tokenize};
   const std::vector<int> before = tokenize(texts.before);
   const bool has_prefix = !before.empty() && request.prefix == std::vector{before.front()};
   if (has_prefix) request.prefix.clear();  // some templates begin with the BOS token
 }
 
-TaskRequest task_request(const Options& options, const llama::Model& model) {
+eval::TaskRequest task_request(const Options& options, const llama::Model& model) {
   if (!model.has_tokenizer())
     throw Error("{}: {} has no tokenizer; give token ids with --ids", options.text, model.path());
-  TaskRequest request{.tokenize = [&model](const std::string& text) { return model.tokenize_piece(text); },
-                      .haystack = llama::read_text(options.text),
-                      .haystack_name = options.text,
-                      .prefix = model.prefix(),
-                      .chat = std::nullopt};
+  eval::TaskRequest request{.tokenize = [&model](const std::string& text) { return model.tokenize_piece(text); },
+                            .haystack = llama::read_text(options.text),
+                            .haystack_name = options.text,
+                            .prefix = model.prefix(),
+                            .chat = std::nullopt};
   request.seed = options.document_seed;
   request.documents = options.documents;
   request.context_tokens = options.context;
@@ -58,17 +58,17 @@ TaskRequest task_request(const Options& options, const llama::Model& model) {
 
 }  // namespace
 
-void make_documents(const Options& options, const llama::Model& model, EvalResults& results) {
+void make_documents(const Options& options, const llama::Model& model, eval::EvalResults& results) {
   if (options.context + options.score > model.training_context()) {
     throw Error("--context {} and --score {}: {} was trained on {} tokens; give at most that number in total",
                 options.context, options.score, model.path(), model.training_context());
   }
-  for (const std::string& name : options.tasks) results.tasks.push_back(&find_task(name));
+  for (const std::string& name : options.tasks) results.tasks.push_back(&eval::find_task(name));
   for (const std::string& path : options.ids) results.documents.push_back({0, from_ids(options, path, model), {}});
   if (!options.ids.empty()) return;
-  const TaskRequest request = task_request(options, model);
+  const eval::TaskRequest request = task_request(options, model);
   for (std::size_t task = 0; task < results.tasks.size(); ++task) {
-    for (TaskDocument& document : kvbench::make_documents(*results.tasks[task], request)) {
+    for (eval::TaskDocument& document : kvbench::eval::make_documents(*results.tasks[task], request)) {
       results.documents.push_back({task, std::move(document), {}});
     }
   }

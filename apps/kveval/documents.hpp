@@ -9,7 +9,8 @@
 
 namespace kvbench::kveval {
 
-/// Sets tasks and documents. Throws Error with file and remedy, also where a document is longer than the model's context.
-void make_documents(const Options& options, const llama::Model& model, EvalResults& results);
+/// Sets tasks and documents. Throws Error with file and remedy, also where a document is longer than the model's
+/// context.
+void make_documents(const Options& options, const llama::Model& model, eval::EvalResults& results);
 
 }  // namespace kvbench::kveval

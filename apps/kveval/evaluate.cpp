@@ -12,7 +12,8 @@
 #include <kvbench/eval/eval_raw.hpp>
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
-#include <kvbench/report/eval_table.hpp>
+#include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/eval/table.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 #include "../kvbench/output.hpp"
@@ -42,33 +43,33 @@ std::vector<int> captured_layers(const Options& options, const llama::Model& mod
   return layers;
 }
 
-/// Bytes of weights, caches, captured arrays and logits. Throws Error where they exceed the memory that the run may take.
+/// Bytes of weights, caches, captured arrays and logits. Throws Error where they exceed the memory that the run may
+/// take.
 void check_memory(const Options& options, const llama::Model& model, Index tokens) {
-  const double allowed = options.how.memory > 0 ? options.how.memory : default_memory();
+  const double allowed = options.how.memory > 0 ? options.how.memory : replay::default_memory();
   const double weights = static_cast<double>(std::filesystem::file_size(model.path()));
   const double head = std::stod(model.metadata("{arch}.attention.key_length").value_or("128"));
   const double arrays =
       3.0 * model.num_layers() * model.num_kv_heads() * 2 * head * static_cast<double>(tokens) * sizeof(float);
-  const double logits =
-      3.0 * static_cast<double>(std::max(options.score, most_scored_tokens)) * model.vocabulary_size() * sizeof(float);
+  const double logits = 3.0 * static_cast<double>(std::max(options.score, eval::most_scored_tokens)) *
+                        model.vocabulary_size() * sizeof(float);
   const double need = weights + arrays + logits;
   if (need <= allowed) return;
   throw Error(
       "{}: its weights ({:.1f} GiB{}), caches and logits need about {:.1f} GiB, and --memory allows {:.1f} GiB; give a "
-      "smaller "
-      "model, a shorter --context, or more --memory",
+      "smaller model, a shorter --context, or more --memory",
       options.model, weights / (1 << 30), options.f32 ? " in fp32" : "", need / (1 << 30), allowed / (1 << 30));
 }
 
-std::string formatted(const Options& options, const std::vector<EvalRecord>& records, const app::Output& output) {
-  if (options.format == "md") return eval_markdown(records);
-  if (app::shows_table(options.format, output)) return eval_terminal(records);
-  return eval_csv(records, options.times);
+std::string formatted(const Options& options, const std::vector<eval::EvalRecord>& records, const app::Output& output) {
+  if (options.format == "md") return report::eval_markdown(records);
+  if (app::shows_table(options.format, output)) return report::eval_terminal(records);
+  return report::eval_csv(records, options.times);
 }
 
 bool uses_speculation(const Options& options) {
   return std::ranges::any_of(options.configurations,
-                             [](const LoopConfiguration& c) { return c.method.info->speculates; });
+                             [](const loop::LoopConfiguration& c) { return c.method.info->speculates; });
 }
 
 /// The outputs, opened before anything is computed.
@@ -93,15 +94,15 @@ void check_paths(const Options& options) {
                  inputs);
 }
 
-Index longest(const EvalResults& results) {
+Index longest(const eval::EvalResults& results) {
   Index tokens = 0;
-  for (const EvalDocument& document : results.documents) {
+  for (const eval::EvalDocument& document : results.documents) {
     tokens = std::max(tokens, std::ssize(document.document.context) + std::ssize(document.document.scored));
   }
   return tokens;
 }
 
-void describe(const Options& options, EvalResults& results) {
+void describe(const Options& options, eval::EvalResults& results) {
   const auto backend = make_backend(options.how);
   results.model = std::filesystem::path(options.model).filename().string();
   results.model_sha256 = trace::sha256_of_file(options.model);
@@ -118,7 +119,7 @@ void describe(const Options& options, EvalResults& results) {
 }
 
 /// Loads the model and evaluates all documents.
-void run_model(const Options& options, EvalCells& cells, EvalResults& results) {
+void run_model(const Options& options, eval::EvalCells& cells, eval::EvalResults& results) {
   llama::quiet_llama();
   llama_backend_init();
   const int threads = static_cast<int>(thread_count(options.how));
@@ -149,9 +150,9 @@ void run_model(const Options& options, EvalCells& cells, EvalResults& results) {
 int evaluate(const Options& options) {
   check_paths(options);
   Outputs outputs(options);
-  EvalCells cells(outputs.cells_path, app::cells_mode(options.cells, outputs.cells_path));
+  eval::EvalCells cells(outputs.cells_path, app::cells_mode(options.cells, outputs.cells_path));
   app::report_torn("kveval", outputs.cells_path, cells.file().torn_bytes());
-  EvalResults results;
+  eval::EvalResults results;
   {
     const app::AtForcedExit at_forced_exit([&] { app::explain_interruption("kveval", outputs.cells_path); });
     try {
@@ -164,7 +165,10 @@ int evaluate(const Options& options) {
   if (outputs.raw) write_eval_raw(*outputs.raw, results);
   outputs.table.finish(formatted(options, summarize(results, options.rows), outputs.table));
   if (options.cells.file.empty()) cells.file().remove();
-  return std::ranges::any_of(results.cells, [](const EvalCell& cell) { return cell.status == Status::failed; }) ? 1 : 0;
+  return std::ranges::any_of(results.cells,
+                             [](const eval::EvalCell& cell) { return cell.status == replay::Status::failed; })
+             ? 1
+             : 0;
 }
 
 }  // namespace kvbench::kveval

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// kveval: runs compression methods inside a GGUF model with llama.cpp, and measures what they do to its output. Exit codes: 0 success,
-// 1 a configuration failed, 2 bad usage or bad input, 3 input/output or memory failure, 130 interrupted. Errors are one sentence on
-// stderr.
+// kveval: runs compression methods inside a GGUF model with llama.cpp, and measures what they do to its output. Exit
+// codes: 0 success, 1 a configuration failed, 2 bad usage or bad input, 3 input/output or memory failure, 130
+// interrupted. Errors are one sentence on stderr.
 #include <exception>
 #include <new>
 

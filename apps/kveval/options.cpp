@@ -21,8 +21,8 @@ namespace {
 
 using app::number_in;
 
-const std::map<std::string, Inject> injections = {
-    {"all", Inject::all}, {"one", Inject::one}, {"upto", Inject::upto}, {"none", Inject::none}};
+const std::map<std::string, eval::Inject> injections = {
+    {"all", eval::Inject::all}, {"one", eval::Inject::one}, {"upto", eval::Inject::upto}, {"none", eval::Inject::none}};
 
 /// Flags that are lists, as text.
 struct Lists {
@@ -46,7 +46,7 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
       ->check(number_in<Index>(2))
       ->capture_default_str();
   app.add_option("--score", o.score, "Scored tokens of a document without questions, at most 512")
-      ->check(number_in<Index>(2, most_scored_tokens))
+      ->check(number_in<Index>(2, eval::most_scored_tokens))
       ->capture_default_str();
   app.add_option("--questions", o.questions, "Questions per document, for tasks that have several")
       ->check(number_in<Index>(1))
@@ -62,20 +62,18 @@ void declare_documents(CLI::App& app, Options& o, Lists& lists) {
 }
 
 void declare_methods(CLI::App& app, Options& o, Lists& lists) {
-  app.add_option(
-      "-m,--method", lists.methods,
-      "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all (repeat, or separate with "
-      "commas)");
+  app.add_option("-m,--method", lists.methods,
+                 "Methods, with parameters in brackets such as \"snapkv[window=64,kernel=5]\", or all (repeat, or "
+                 "separate with commas)");
   app.add_option("-b,--budget", lists.budgets,
                  "Budgets, as in kvbench replay: 256, 25%, 512KiB, 25%mem, 25%fast, 25%read; default: 25%mem");
   app.add_option("--set", lists.settings,
                  "Set a parameter in all rows of a method that do not set it in brackets: METHOD.PARAMETER=VALUE");
   app.add_option("--seeds", lists.seeds, "Number of seeds of the methods, or a list such as 3,4,7")
       ->capture_default_str();
-  app.add_option(
-         "--sweep", o.sweep,
-         "Sweep file (TOML) whose runs give methods, budgets, seeds, layers, protected tokens and dense layers instead "
-         "of flags")
+  app.add_option("--sweep", o.sweep,
+                 "Sweep file (TOML) whose runs give methods, budgets, seeds, layers, protected tokens and dense layers "
+                 "instead of flags")
       ->type_name("FILE");
   app.add_option("--layers", lists.layers,
                  "Layers in which methods run, such as 0,1,8 or 0-3; default: all. The others stay exact");
@@ -84,10 +82,9 @@ void declare_methods(CLI::App& app, Options& o, Lists& lists) {
       ->capture_default_str();
   app.add_option("--protect", lists.protect,
                  "FIRST,LAST: numbers of tokens of the context that are kept exactly, inside the budget");
-  app::add_choice(
-      &app, "--inject", o.inject, injections,
-      "In which layers the outputs of a method replace those of the model: all; one (each layer alone); upto (layers "
-      "0 to l, for each l); none (outputs are computed and compared only); default: all");
+  app::add_choice(&app, "--inject", o.inject, injections,
+                  "In which layers the outputs of a method replace those of the model: all; one (each layer alone); "
+                  "upto (layers 0 to l, for each l); none (outputs are computed and compared only); default: all");
 }
 
 void declare_run(CLI::App& app, Options& o, Lists& lists) {
@@ -167,7 +164,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
     return {std::nullopt, 2};
   }
   if (lists.list_tasks) {
-    app::print(list_of_tasks());
+    app::print(eval::list_of_tasks());
     return {std::nullopt, 0};
   }
   if (!options.sweep.empty()) refuse_flags_beside_sweep(app);

@@ -24,15 +24,15 @@ struct Options {
   bool question_inside = false;
   bool chat = false;  ///< documents of tasks are conversations in the form of the model's chat template
   std::string sweep;  ///< file that gives the configurations instead of flags
-  std::vector<LoopConfiguration> configurations;
-  ReplayRequest
+  std::vector<loop::LoopConfiguration> configurations;
+  replay::ReplayRequest
       request;  ///< what configurations have in common: protected tokens, dense layers, element type of the cache
   std::vector<std::int64_t> layers;  ///< in which methods run; empty: all
-  Inject inject = Inject::all;
+  eval::Inject inject = eval::Inject::all;
   bool f32 = true;
   bool one_at_a_time = false;
-  RunOptions how;
-  EvalRows rows;
+  replay::RunOptions how;
+  eval::EvalRows rows;
   std::string output, raw, format;
   app::CellsFlags cells;
   bool times = true, force = false, quiet = false;

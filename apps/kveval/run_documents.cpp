@@ -12,19 +12,19 @@
 namespace kvbench::kveval {
 namespace {
 
-std::vector<kvbench::Injection> injections_of(Inject mode, const std::vector<int>& layers) {
-  if (mode == Inject::all || mode == Inject::none) return {{mode, -1}};
-  std::vector<kvbench::Injection> all;
+std::vector<kvbench::eval::Injection> injections_of(eval::Inject mode, const std::vector<int>& layers) {
+  if (mode == eval::Inject::all || mode == eval::Inject::none) return {{mode, -1}};
+  std::vector<kvbench::eval::Injection> all;
   for (const int layer : layers) all.push_back({mode, layer});
   return all;
 }
 
 /// The key of a document: what all its cells depend on. Threads and memory change no bit.
-std::string document_key(const Machine& machine, const std::vector<int>& layers, const EvalResults& results,
-                         const TaskDocument& document) {
+std::string document_key(const Machine& machine, const std::vector<int>& layers, const eval::EvalResults& results,
+                         const eval::TaskDocument& document) {
   const Options& options = machine.options;
-  const ReplayRequest& request = options.request;
-  return eval_key(fmt::format(
+  const replay::ReplayRequest& request = options.request;
+  return eval::eval_key(fmt::format(
       "eval {} f32 {} one {} {} {} layers {} protect {},{},{} dense {} decoded {} sinks {} element {} context {} "
       "scored {}",
       results.model_sha256, options.f32, options.one_at_a_time, results.device, results.isa, fmt::join(layers, ","),
@@ -36,30 +36,30 @@ std::string document_key(const Machine& machine, const std::vector<int>& layers,
 /// One document: prefilled when its first missing cell is computed.
 class LazyDocument {
  public:
-  LazyDocument(const Machine& machine, const std::vector<int>& layers, EvalCells& cells, const EvalResults& results,
-               EvalDocument& document)
+  LazyDocument(const Machine& machine, const std::vector<int>& layers, eval::EvalCells& cells,
+               const eval::EvalResults& results, eval::EvalDocument& document)
       : machine_(machine),
         cells_(cells),
         document_(document),
         key_(document_key(machine, layers, results, document.document)) {
     if (!cells.has(key_)) {
-      EvaluatedDocument known{.without_distant = score_short_context(machine, document.document),
-                              .layers = started().layers()};
+      eval::EvaluatedDocument known{.without_distant = score_short_context(machine, document.document),
+                                    .layers = started().layers()};
       cells.add(key_, std::move(known));
     }
-    EvaluatedDocument known = cells.document(key_, predicted());
+    eval::EvaluatedDocument known = cells.document(key_, predicted());
     document.without_distant = std::move(known.without_distant);
     layers_ = std::move(known.layers);
   }
 
   const std::vector<int>& layers() const { return layers_; }
 
-  EvalCell cell(const LoopConfiguration& configuration, const kvbench::Injection& injection) {
+  eval::EvalCell cell(const loop::LoopConfiguration& configuration, const kvbench::eval::Injection& injection) {
     const std::string params = configuration.method.params.text();
     const std::string key =
-        eval_key(fmt::format("{} method {} [{}]{} {} seed {} inject {} {}", key_, configuration.method.info->name,
-                             params, store::parameter_files(params), configuration.budget.text(), configuration.seed,
-                             name_of(injection.mode), injection.layer));
+        eval::eval_key(fmt::format("{} method {} [{}]{} {} seed {} inject {} {}", key_, configuration.method.info->name,
+                                   params, store::parameter_files(params), configuration.budget.text(),
+                                   configuration.seed, name_of(injection.mode), injection.layer));
     if (!cells_.has(key)) cells_.add(key, started().run(configuration, injection));
     return cells_.cell(key, predicted());
   }
@@ -72,8 +72,8 @@ class LazyDocument {
   }
 
   const Machine& machine_;
-  EvalCells& cells_;
-  EvalDocument& document_;
+  eval::EvalCells& cells_;
+  eval::EvalDocument& document_;
   std::string key_;
   std::vector<int> layers_;
   std::optional<DocumentRun> run_;
@@ -81,8 +81,9 @@ class LazyDocument {
 
 }  // namespace
 
-void run_documents(const Machine& machine, const std::vector<int>& layers, EvalCells& cells, EvalResults& results) {
-  const std::vector<LoopConfiguration>& configurations = machine.options.configurations;
+void run_documents(const Machine& machine, const std::vector<int>& layers, eval::EvalCells& cells,
+                   eval::EvalResults& results) {
+  const std::vector<loop::LoopConfiguration>& configurations = machine.options.configurations;
   const auto total = static_cast<Index>(results.documents.size() * configurations.size());
   app::Progress progress("configurations", machine.options.quiet);
   double done = 0;
@@ -90,8 +91,8 @@ void run_documents(const Machine& machine, const std::vector<int>& layers, EvalC
     LazyDocument document(machine, layers, cells, results, results.documents[d]);
     const auto injections = injections_of(machine.options.inject, document.layers());
     for (std::size_t c = 0; c < configurations.size(); ++c) {
-      for (const kvbench::Injection& injection : injections) {
-        EvalCell cell = document.cell(configurations[c], injection);
+      for (const kvbench::eval::Injection& injection : injections) {
+        eval::EvalCell cell = document.cell(configurations[c], injection);
         cell.configuration = c;
         cell.document = d;
         results.cells.push_back(std::move(cell));

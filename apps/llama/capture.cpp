@@ -16,7 +16,8 @@ std::int64_t& reached(std::array<std::int64_t, 9>& by_role, Role role) {
   return by_role[static_cast<std::size_t>(role)];
 }
 
-/// Measured error: 0, in fp32 and with quantised weights, in batches and steps. An error in bias, norm or rotation gives at least 1e-2.
+/// Measured error: 0, in fp32 and with quantised weights, in batches and steps. An error in bias, norm or rotation
+/// gives at least 1e-2.
 constexpr double path_tolerance = 1e-5;
 
 constexpr const char* no_rotated_queries = "its graph has no queries with rotary position embedding (RoPE)";
@@ -94,8 +95,7 @@ void Capture::require_same_shapes() const {
     }
     throw Error(
         "layers {} and {} differ in heads or dimensions; all layers of a trace must have the same shape: select layers "
-        "with "
-        "--layers",
+        "with --layers",
         first.layer, last.layer);
   }
 }
@@ -235,15 +235,15 @@ void Capture::take_attention_input(const ggml_tensor* node, int layer) {
   }
 }
 
-// As a check, the queries are also computed from the input of the layer itself; they must equal the queries of the layer.
+// As a check, the queries are also computed from the input of the layer itself; they must equal the queries of the
+// layer.
 void Capture::speculate(Layer& layer, const ggml_tensor* rope) {
   if (stored_.empty()) return;
   const AttentionInput &before = inputs_[layer.data.layer - 1], &own = inputs_[layer.data.layer];
   if (before.node == nullptr || own.node == nullptr) {
     throw Error(
         "layer {}: its queries cannot be speculated: the graph has no normalised attention input (attn_norm) for layer "
-        "{}. "
-        "Omit --speculated, or exclude the layer with --layers.",
+        "{}. Omit --speculated, or exclude the layer with --layers.",
         layer.data.layer, layer.data.layer - (before.node == nullptr));
   }
   std::vector<float> inputs = before.rows;

@@ -36,8 +36,8 @@ class Capture {
 
   /// column_sums_end: queries at earlier positions count in the column sums.
   void start_prompt(std::int64_t num_tokens, std::vector<std::int64_t> query_positions, std::int64_t column_sums_end);
-  /// whole: the model's own attention covers all tokens before the batch; otherwise its softmax is not read, and parameters and column
-  /// sums stay those of earlier batches.
+  /// whole: the model's own attention covers all tokens before the batch; otherwise its softmax is not read, and
+  /// parameters and column sums stay those of earlier batches.
   void begin_batch(std::int64_t offset, int count, bool whole = true);
   /// Rethrows errors of the callbacks. Throws Error with the layer where an array did not appear.
   void end_batch();
@@ -80,8 +80,8 @@ class Capture {
   std::int64_t offset_ = 0, count_ = 0;
   bool whole_ = true;
   std::vector<std::int64_t> key_rows_, query_rows_;  ///< by token of the batch; -1: not stored
-  const ggml_tensor* mask_node_ =
-      nullptr;  ///< last mask that was read; layers share masks, so that each is read once per batch
+  /// last mask that was read; layers share masks, so that each is read once per batch
+  const ggml_tensor* mask_node_ = nullptr;
   MaskSummary mask_;
   /// Attention input of a layer in this batch: the node, and the rows of the tokens whose queries are stored.
   struct AttentionInput {

@@ -14,8 +14,8 @@ struct ChatTexts {
   std::string between;  ///< from the end of an answer to the next user message
 };
 
-/// The texts of the model's own template as llama.cpp renders it, without a system message. Throws Error, naming the flag
-/// --chat, where the model has no template or llama.cpp does not know it.
+/// The texts of the model's own template as llama.cpp renders it, without a system message. Throws Error, naming the
+/// flag --chat, where the model has no template or llama.cpp does not know it.
 ChatTexts chat_texts(const Model& model);
 /// The same for this template of the model file `path`.
 ChatTexts chat_texts(const std::string& chat_template, const std::string& path);

@@ -11,8 +11,9 @@
 
 namespace kvbench::llama {
 
-/// prompt: the tokens of the prompt and what follows them. scored: tokens that follow nothing in the model's own cache, for passes in which
-/// the attention outputs of all layers are replaced; llama.cpp then does not compute attention over the prompt.
+/// prompt: the tokens of the prompt and what follows them. scored: tokens that follow nothing in the model's own cache,
+/// for passes in which the attention outputs of all layers are replaced; llama.cpp then does not compute attention over
+/// the prompt.
 enum class Sequence { prompt, scored };
 
 struct ContextOptions {
@@ -25,8 +26,8 @@ struct ContextOptions {
   void* user_data = nullptr;  ///< of both callbacks
 };
 
-/// fp32 KV cache, no flash attention (it rounds to f16), on the host, one batch at a time; `on_node` is called for every graph
-/// node.
+/// fp32 KV cache, no flash attention (it rounds to f16), on the host, one batch at a time; `on_node` is called for
+/// every graph node.
 class Context {
  public:
   static constexpr int batch = 512;
@@ -38,7 +39,8 @@ class Context {
   /// Removes the tokens at the positions from `begin` on from both sequences.
   void remove_from(std::int64_t begin);
 
-  /// Decodes the next tokens (at most `batch`). Throws Error where llama.cpp fails; returns false where `stop` ended the call.
+  /// Decodes the next tokens (at most `batch`). Throws Error where llama.cpp fails; returns false where `stop` ended
+  /// the call.
   bool decode(std::vector<std::int32_t>& tokens, std::int64_t begin, int count);
   /// The same for tokens [begin, begin + count) at their positions, with logits of each.
   bool decode_scored(const std::vector<std::int32_t>& tokens, std::int64_t begin, int count,

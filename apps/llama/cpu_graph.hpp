@@ -19,8 +19,8 @@ class CpuGraph {
   /// A context for the nodes of a graph, whose arrays are allocated by run().
   static ggml_context_ptr nodes();
 
-  /// Allocates the nodes of the context, sets the inputs, and computes `result`, an fp32 node. Throws Error where llama.cpp fails,
-  /// std::bad_alloc.
+  /// Allocates the nodes of the context, sets the inputs, and computes `result`, an fp32 node. Throws Error where
+  /// llama.cpp fails, std::bad_alloc.
   std::vector<float> run(ggml_context* context, ggml_tensor* result,
                          std::vector<std::pair<ggml_tensor*, std::span<const std::byte>>> inputs);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces attention outputs in the graph of llama.cpp while it runs, and reads what the replacement does to the hidden states.
+// Replaces attention outputs in the graph of llama.cpp while it runs, and reads what the replacement does to the hidden
+// states.
 #pragma once
 
 #include <exception>
@@ -24,14 +25,15 @@ using Replace = std::function<Replacement(const LayerCapture&)>;
 /// One layer in one pass; m tokens.
 struct LayerPass {
   std::vector<float> hidden;  ///< [m, width] after the layer; empty where the graph does not name it (l_out)
-  std::vector<double>
-      residual;  ///< [m] |a - a*| / |x|: a, what the layer adds to the residual stream x with the replacement,
-                 ///< that is W_O z, normalised where the model does so; a*, the same of the exact attention output
-                 ///< at this state. Empty where nothing was computed.
+  /// [m] |a - a*| / |x|: a, what the layer adds to the residual stream x with the replacement, that is W_O z,
+  /// normalised where the model does so; a*, the same of the exact attention output at this state. Empty where nothing
+  /// was computed.
+  std::vector<double> residual;
 };
 
-/// The callbacks of a llama context, with capture. For each prompt capture().start_prompt(); for each batch capture().begin_batch(),
-/// decoding, capture().end_batch(). Around a batch of scored tokens instead begin(), decoding, end().
+/// The callbacks of a llama context, with capture. For each prompt capture().start_prompt(); for each batch
+/// capture().begin_batch(), decoding, capture().end_batch(). Around a batch of scored tokens instead begin(), decoding,
+/// end().
 class Injector {
  public:
   Injector(CaptureOptions options, int num_layers);
@@ -40,7 +42,8 @@ class Injector {
   /// Nothing is captured from now on, until the next begin() or true.
   void set_active(bool active) { active_ = active; }
 
-  /// `replace` is called for each recorded layer in ascending order; null: nothing is replaced. `whole` as in Capture::begin_batch().
+  /// `replace` is called for each recorded layer in ascending order; null: nothing is replaced. `whole` as in
+  /// Capture::begin_batch().
   void begin(std::int64_t offset, int count, Replace replace, bool whole = true);
   /// The layers of the model. Rethrows errors of the callbacks and of `replace`; throws as Capture::end_batch().
   std::vector<LayerPass> end();
@@ -55,7 +58,8 @@ class Injector {
   bool asks(const ggml_tensor* node);
   void take(ggml_tensor* node);
   void replace_outputs(ggml_tensor* node, int layer);
-  /// The norm that some models (gemma3) apply to the projected attention output before they add it to the residual stream.
+  /// The norm that some models (gemma3) apply to the projected attention output before they add it to the residual
+  /// stream.
   struct OutputNorm {
     float eps = 0;
     ggml_tensor* weight = nullptr;

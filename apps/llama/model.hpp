@@ -24,8 +24,8 @@ class Model {
   /// Loads the weights. Throws Error where the file is missing or not a GGUF model, Interrupted after a signal.
   explicit Model(const std::string& path);
 
-  /// Throws Error with the reason for unsupported models: encoders, diffusion, recurrent and hybrid models, latent attention (MLA),
-  /// models without RoPE.
+  /// Throws Error with the reason for unsupported models: encoders, diffusion, recurrent and hybrid models, latent
+  /// attention (MLA), models without RoPE.
   void refuse_unsupported() const;
 
   /// A scalar of the GGUF metadata; "{arch}" in the key is replaced by the architecture.

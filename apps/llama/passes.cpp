@@ -18,8 +18,8 @@ int thread_count(int wanted) {
 }
 
 void wait_passively(char** argv) {
-  // libgomp reads this once, before main(). Spinning barriers are slow where other processes use the cores: 240 ms per token
-  // instead of 20 ms, measured.
+  // libgomp reads this once, before main(). Spinning barriers are slow where other processes use the cores: 240 ms per
+  // token instead of 20 ms, measured.
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "passive", 1);
   execv("/proc/self/exe", argv);  // if this fails, the program is only slower

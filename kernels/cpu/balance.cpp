@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk processes kGroup rows at a time. First their kernel sums with all rows before the group are computed in tiles, and
-// only the sums are kept; then the rows of the group are processed strip by strip, and the sign of a row enters the sums of
-// the rows after it as soon as it is drawn. Every sum adds its terms in the order of the rows: in single precision inside a
-// group, in double precision across groups.
+// The walk processes kGroup rows at a time. First their kernel sums with all rows before the group are computed in
+// tiles, and only the sums are kept; then the rows of the group are processed strip by strip, and the sign of a row
+// enters the sums of the rows after it as soon as it is drawn. Every sum adds its terms in the order of the rows: in
+// single precision inside a group, in double precision across groups.
 //
-// In single precision exp() must stay between e^-87 and e^80, so a shift chosen for the block replaces the caller's. Where
-// that is not enough and the terms flushed to zero might decide a sign, the sum of this row is computed again in fp64.
+// In single precision exp() must stay between e^-87 and e^80, so a shift chosen for the block replaces the caller's.
+// Where that is not enough and the terms flushed to zero might decide a sign, the sum of this row is computed again in
+// fp64.
 //
 // Where the prefilter proves that the sums cannot change the signs of a strip, they are not computed.
 #include "prefilter/balance.hpp"

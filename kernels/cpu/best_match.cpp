@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes are points, so that the best so far of kStrip points stays in registers while candidates pass, and no product is ever
-// stored.
+// Lanes are points, so that the best so far of kStrip points stays in registers while candidates pass, and no product
+// is ever stored.
 #include "prefilter/best_match.hpp"
 #include "match_strips.hpp"
 
@@ -43,7 +43,8 @@ inline void match_tile(const Match& op, const float* packed, Index candidate, Ma
     update<Rows, false>(strip, scores, candidate);
 }
 
-/// The matches of a group of strips: all candidates in panels that stay in the cache. `packed`: kStrip * d floats a strip.
+/// The matches of a group of strips: all candidates in panels that stay in the cache. `packed`: kStrip * d floats a
+/// strip.
 void match_all(const Match& op, float* packed, MatchStrip* strips, Index count) {
   const Index d = op.points.cols;
   const Index panel = cached_rows(d, kTileRows);
@@ -82,7 +83,8 @@ void match_points(const Match& op, PointList list, MatchPrefilter& prefilter, Co
   });
 }
 
-/// The points whose candidate moved, which are matched again, the points whose candidate stayed, and the candidates that moved.
+/// The points whose candidate moved, which are matched again, the points whose candidate stayed, and the candidates
+/// that moved.
 struct Parted {
   PointList again, stayed, moved;
 };
@@ -118,8 +120,8 @@ Match among(const Match& op, PointList list, Context& context) {
   return some;
 }
 
-/// After match_all() of the candidates that moved: compares the best of them with each point's own candidate. The better one is
-/// numbered as those of the operation.
+/// After match_all() of the candidates that moved: compares the best of them with each point's own candidate. The
+/// better one is numbered as those of the operation.
 void compare_with_own(const Match& op, PointList moved, float* pairs, MatchStrip& strip) {
   const float *points[kStrip], *candidates[kStrip];
   const auto own = [&](Index lane) {

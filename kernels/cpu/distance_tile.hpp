@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operation on squared distances computes them as one chain over d, with neighbouring centres or points in the lanes, so
-// the distance of two rows has the same bits in all of them.
+// Every operation on squared distances computes them as one chain over d, with neighbouring centres or points in the
+// lanes, so the distance of two rows has the same bits in all of them.
 #pragma once
 
 #include "product_tile.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Greedy k-center that computes few distances. The distance of a point to its nearest centre never grows, so the distance to
-// the nearest of the first centres is an upper bound, and a point needs no further comparison while the farthest point lies
-// beyond that bound. The points above a threshold are the front, which is compared with every new centre. Once no point of the
-// front is above the threshold any more, the threshold is lowered, and the points above the new one are compared with the
-// centres that they have not been compared with, until they fall below it.
+// Greedy k-center that computes few distances. The distance of a point to its nearest centre never grows, so the
+// distance to the nearest of the first centres is an upper bound, and a point needs no further comparison while the
+// farthest point lies beyond that bound. The points above a threshold are the front, which is compared with every new
+// centre. Once no point of the front is above the threshold any more, the threshold is lowered, and the points above
+// the new one are compared with the centres that they have not been compared with, until they fall below it.
 #include "prefilter/k_center.hpp"
 #include "distance_tile.hpp"
 
@@ -153,8 +153,8 @@ Farthest find_farthest(const Front& front) {
   return lanes.farthest();
 }
 
-/// Lowers the distances of the front by a new centre and finds its farthest point. Taken points hold a negative distance and
-/// so keep it.
+/// Lowers the distances of the front by a new centre and finds its farthest point. Taken points hold a negative
+/// distance and so keep it.
 Farthest lower_and_find(Front& front, const float* centre, Index d) {
   if (front.prefiltered) {
     front.prefilter.lower(centre, front.nearest);

@@ -50,8 +50,8 @@ inline Candidate best_of(const Nearest& nearest) {
 
 constexpr Index kLeaderBlock = 32 * kTileRows;
 
-/// Compares the points [begin, begin + points) of a block with the representatives [0, count) that exist before it. `tiles`:
-/// scratch memory for the block.
+/// Compares the points [begin, begin + points) of a block with the representatives [0, count) that exist before it.
+/// `tiles`: scratch memory for the block.
 void nearest_existing(const Leaders& op, Index begin, Index points, const float* strips, Index count, float* tiles,
                       Nearest* nearest) {
   const Index d = op.points.cols;
@@ -131,7 +131,8 @@ Index drop_covered(const Leaders& op, const float* strips, Index begin, Index en
   return points;
 }
 
-/// The number of clusters alone. Most points lie within the radius of one of the first representatives, and need no other.
+/// The number of clusters alone. Most points lie within the radius of one of the first representatives, and need no
+/// other.
 Index count_clusters(const Leaders& op, double radius2, Index count, float* strips) {
   constexpr Index least = 32, most = 512;
   const Index n = op.points.rows, capacity = op.representatives.rows;

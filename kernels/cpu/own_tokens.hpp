@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weighted attention where every query row has tokens of its own, in increasing order. The tokens are taken in spans: first the
-// weights of all rows' tokens of a span are computed, then all rows pass over one block of the span's values before any
-// proceeds to the next, so that a block is read from memory once and from the second-level cache afterwards.
+// Weighted attention where every query row has tokens of its own, in increasing order. The tokens are taken in spans:
+// first the weights of all rows' tokens of a span are computed, then all rows pass over one block of the span's values
+// before any proceeds to the next, so that a block is read from memory once and from the second-level cache afterwards.
 #pragma once
 
 #include "softmax_panel.hpp"
@@ -62,7 +62,8 @@ inline Index first_from(const std::int32_t* ids, Index begin, Index end, Index l
   return begin;
 }
 
-/// Logits of `count` tokens, -inf where the query may not use them and from there to the end of the strip; returns the largest.
+/// Logits of `count` tokens, -inf where the query may not use them and from there to the end of the strip; returns the
+/// largest.
 inline float look_up_logits(const OwnRow& row, const std::int32_t* ids, Index count, float* logits) {
   constexpr Index kAhead = 64;
   const IntVec first = broadcast(row.first);

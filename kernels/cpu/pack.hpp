@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operand layouts of the tile kernels. "Strips" hold kStrip rows side by side: element (row, c) lies at
-// [row / kStrip][c][row % kStrip], so that a vector holds one column of neighbouring rows. "Tiles" are the same with kTileRows.
+// Operand layouts of the tile kernels. "Strips" hold kStrip rows side by side: element (row, c) lies at [row /
+// kStrip][c][row % kStrip], so that a vector holds one column of neighbouring rows. "Tiles" are the same with
+// kTileRows.
 #pragma once
 
 #include "simd.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner products of a few rows, read in place, with the kStrip rows of a packed strip. Each product is one chain of FMAs over
-// d, so the product of two rows has the same bits at every place of a tile.
+// Inner products of a few rows, read in place, with the kStrip rows of a packed strip. Each product is one chain of
+// FMAs over d, so the product of two rows has the same bits at every place of a tile.
 #pragma once
 
 #include "pack.hpp"
@@ -8,7 +8,8 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
-/// Floats of an operand that is read repeatedly: 256 KiB, half of the smallest second-level cache of current processors.
+/// Floats of an operand that is read repeatedly: 256 KiB, half of the smallest second-level cache of current
+/// processors.
 constexpr Index kCached = 1 << 16;
 
 /// Rows of d floats that fit there, a multiple of `multiple` and at least that.

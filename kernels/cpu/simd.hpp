@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of KVBENCH_WIDTH floats for the sources of cpu/, which are compiled once for each instruction set.
-// Everything here has internal linkage, and those sources use no inline function or template of any other header: otherwise
-// the linker could keep the copy of one instruction set for all of them.
+// Vectors of KVBENCH_WIDTH floats for the sources of cpu/, which are compiled once for each instruction set. Everything
+// here has internal linkage, and those sources use no inline function or template of any other header: otherwise the
+// linker could keep the copy of one instruction set for all of them.
 #pragma once
 
 #include <cstdint>
@@ -88,8 +88,8 @@ inline std::uint32_t bits(IntVec mask) {
 #endif
 }
 
-/// Writes the lanes of x that `mask` names, one after the other, and returns how many; what follows them, up to out + W, may be
-/// overwritten.
+/// Writes the lanes of x that `mask` names, one after the other, and returns how many; what follows them, up to out +
+/// W, may be overwritten.
 inline Index compress(IntVec x, std::uint32_t mask, std::int32_t* out) {
 #if KVBENCH_WIDTH == 16
   store(out, IntVec(_mm512_maskz_compress_epi32(static_cast<__mmask16>(mask), __m512i(x))));
@@ -129,7 +129,8 @@ inline float max(Vec x) {
 constexpr float kInfinity = __builtin_inff();
 
 /// e^x for x <= 88, within 2 ulp; 0 below the smallest normal number and for -inf.
-/// x = n ln 2 + r, |r| <= ln(2)/2; e^r by a polynomial fitted to a relative error of 3e-9; 2^n enters the exponent bits.
+/// x = n ln 2 + r, |r| <= ln(2)/2; e^r by a polynomial fitted to a relative error of 3e-9; 2^n enters the exponent
+/// bits.
 inline Vec exp(Vec x) {
   const Vec shift = broadcast(0x1.8p23f);
   const Vec shifted = fma(x, broadcast(0x1.715476p0f), shift);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The common core of exact and weighted attention: query rows that share entries pass over the entries in panels of
 // kPanel, keeping a running maximum, denominator and numerator (online softmax).
-// The order of each sum depends only on the entries, never on neighbouring rows: logits are one chain over d, numerators one
-// chain over a panel, panels in order. Results are therefore the same however blocks are split.
+// The order of each sum depends only on the entries, never on neighbouring rows: logits are one chain over d,
+// numerators one chain over a panel, panels in order. Results are therefore the same however blocks are split.
 #pragma once
 
 #include "pack.hpp"
@@ -86,8 +86,8 @@ inline void value_tile(const float* weights, const float* values, Index count, c
   }
 }
 
-/// The entries of one panel: pointers to their keys and values, null from `count` on and for unused slots (these count as
-/// zeros).
+/// The entries of one panel: pointers to their keys and values, null from `count` on and for unused slots (these count
+/// as zeros).
 struct PanelEntries {
   Index count;
   const float* keys[kPanel];
@@ -156,8 +156,8 @@ inline void logits_of_block(const PanelState& state, Index row, Index rows, Inde
       });
 }
 
-/// Turns the logits of one row into weights exp(logit - new maximum) and updates its maximum and denominator; returns the
-/// factor exp(old - new maximum) by which the numerator shrinks. Weights of the entries may be absent (1).
+/// Turns the logits of one row into weights exp(logit - new maximum) and updates its maximum and denominator; returns
+/// the factor exp(old - new maximum) by which the numerator shrinks. Weights of the entries may be absent (1).
 inline float soften(float* logits, Index count, const float* weight_num, const float* weight_den, float& max_so_far,
                     double& den) {
   Vec largest0 = broadcast(max_so_far);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where k is small, a bound from a sample excludes most scores. Radix select on the others: a histogram of the leading bits
-// finds the bin of the k-th largest score; only the scores of that bin are counted again, by their next bits, until the k-th
-// largest is known exactly. A last pass collects the columns.
+// Where k is small, a bound from a sample excludes most scores. Radix select on the others: a histogram of the leading
+// bits finds the bin of the k-th largest score; only the scores of that bin are counted again, by their next bits,
+// until the k-th largest is known exactly. A last pass collects the columns.
 #include "simd.hpp"
 
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
@@ -84,7 +84,8 @@ Threshold find_threshold(const std::int32_t* keys, Index n, Index k, std::int32_
   return {static_cast<std::int32_t>(prefix ^ 0x80000000u), k};
 }
 
-/// Writes the places of the keys that the threshold takes, in increasing order. There is room for n + W places and keys.
+/// Writes the places of the keys that the threshold takes, in increasing order. There is room for n + W places and
+/// keys.
 void collect(const std::int32_t* keys, Index n, Threshold threshold, std::int32_t* places) {
   const IntVec limit = broadcast(threshold.key);
   for (Index i = 0; i < n; i += W) {

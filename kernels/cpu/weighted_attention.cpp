@@ -126,8 +126,8 @@ void write_state(const Op& op, const PanelState& state, Rows rows) {
   }
 }
 
-/// Whether every row has tokens of its own in increasing order, whose logits are known: then all rows pass over one block of
-/// tokens after the other.
+/// Whether every row has tokens of its own in increasing order, whose logits are known: then all rows pass over one
+/// block of tokens after the other.
 bool passes_over_tokens(const Op& op) {
   if (!op.per_query || op.num.cols == 0 || computes_logits(op) || op.own_values.data != nullptr ||
       op.num.cols % kStrip != 0)
@@ -194,8 +194,8 @@ void pass_over_panels(const Op& op, Context& context) {
   }
 }
 
-/// Whether computing the logits of tokens that all queries of a head share is faster than looking them up, each in its own
-/// cache line.
+/// Whether computing the logits of tokens that all queries of a head share is faster than looking them up, each in its
+/// own cache line.
 bool computes_faster(const Op& op) {
   constexpr Index kLine = 64 / Index{sizeof(float)};
   constexpr Index kLineCost = 240;  // products that take as long as loading a line, 5 ns

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact attention in one pass over the keys (online softmax), all in fp32. A block processes 16 * RowsPerThread query rows, a
-// share of the keys and up to 128 value columns; a second kernel merges the shares in their order, so results do not depend on
-// timing. A block is 16 x 16 threads: thread (ty, tx) owns the rows ty, ty + 16, ..., the keys tx, tx + 16, ... of a tile and
-// groups of 4 adjacent value columns.
+// Exact attention in one pass over the keys (online softmax), all in fp32. A block processes 16 * RowsPerThread query
+// rows, a share of the keys and up to 128 value columns; a second kernel merges the shares in their order, so results
+// do not depend on timing. A block is 16 x 16 threads: thread (ty, tx) owns the rows ty, ty + 16, ..., the keys tx, tx
+// + 16, ... of a tile and groups of 4 adjacent value columns.
 #include "kernels.hpp"
 #include "launch.cuh"
 
@@ -66,7 +66,8 @@ __device__ void stage(float* tile, int stride, const DeviceMatrix<const float>& 
 
 __device__ float4 load4(const float* from) { return *reinterpret_cast<const float4*>(from); }
 
-/// The state of a thread's rows: running maximum and sum (the same in the 16 threads of a row), and its part of the output.
+/// The state of a thread's rows: running maximum and sum (the same in the 16 threads of a row), and its part of the
+/// output.
 template <int Rows, int Groups>
 struct State {
   float max[Rows];
@@ -125,8 +126,8 @@ struct Plus {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-/// Turns the tile's dots into logits (kept in op.scores unless that is absent), raises the maxima, rescales the state to them
-/// and writes exp(logit - max) to p_tile, 0 where masked.
+/// Turns the tile's dots into logits (kept in op.scores unless that is absent), raises the maxima, rescales the state
+/// to them and writes exp(logit - max) to p_tile, 0 where masked.
 template <int Rows, int Groups>
 __device__ void tile_softmax(float (&dots)[Rows][kKeysPerThread], State<Rows, Groups>& state,
                              const Range (&ranges)[Rows], const Op& op, Index row, Index key, float* p_tile) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of threads walks one block of tokens, row by row: each warp processes every kWarps-th of the rows before it and adds
-// one term at a time to its share of the sum, in fp64; the shares of the warps are added in their order.
+// A block of threads walks one block of tokens, row by row: each warp processes every kWarps-th of the rows before it
+// and adds one term at a time to its share of the sum, in fp64; the shares of the warps are added in their order.
 #include "kernels.hpp"
 #include "launch.cuh"
 

@@ -11,8 +11,8 @@
 
 namespace kvbench::kernels::cuda {
 
-/// A stream of the device that was current at construction. Shared by the backend and by each of its allocations, so that a
-/// buffer may outlive its backend.
+/// A stream of the device that was current at construction. Shared by the backend and by each of its allocations, so
+/// that a buffer may outlive its backend.
 class Stream {
  public:
   Stream();
@@ -28,12 +28,12 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// Device memory in stream order: usable by work queued after this call, released after the work queued before its last owner
-/// is destroyed. Never null, also for 0 bytes. Throws OutOfDeviceMemory.
+/// Device memory in stream order: usable by work queued after this call, released after the work queued before its last
+/// owner is destroyed. Never null, also for 0 bytes. Throws OutOfDeviceMemory.
 std::shared_ptr<void> allocate(const std::shared_ptr<const Stream>& stream, std::size_t bytes);
 
-/// Memory of allocate() is released in the order of `stream` from now on, instead of the one that it was allocated in. Work
-/// queued there must have finished.
+/// Memory of allocate() is released in the order of `stream` from now on, instead of the one that it was allocated in.
+/// Work queued there must have finished.
 void hand_over(const std::shared_ptr<void>& storage, const std::shared_ptr<const Stream>& stream);
 
 /// The device memory that this process can use and uses.

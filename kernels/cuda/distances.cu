@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One warp per distance. The two greedy loops are one cooperative launch each: every round updates all points against one
-// centre and finds the next centre by a grid-wide reduction whose outcome does not depend on the order of its operands.
+// One warp per distance. The two greedy loops are one cooperative launch each: every round updates all points against
+// one centre and finds the next centre by a grid-wide reduction whose outcome does not depend on the order of its
+// operands.
 #include <cooperative_groups.h>
 
 #include <climits>
@@ -17,8 +18,8 @@ namespace cg = cooperative_groups;
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
 
-/// |a - b|^2 over d dimensions, the same bits for the same operands in every kernel. The result is in all lanes, which must
-/// all call it.
+/// |a - b|^2 over d dimensions, the same bits for the same operands in every kernel. The result is in all lanes, which
+/// must all call it.
 __device__ float squared_distance(const float* a, const float* b, Index d) {
   float sum = 0;
   for (Index c = lane_index(); c < d; c += kWarp) {
@@ -69,8 +70,8 @@ __device__ Candidate block_best(Candidate mine) {
   return best;
 }
 
-/// The best candidate of the grid, in all threads. `board` holds two lines of gridDim.x candidates, used in turn: a line
-/// is written again only after the synchronisation of the round between, when every block has read it.
+/// The best candidate of the grid, in all threads. `board` holds two lines of gridDim.x candidates, used in turn: a
+/// line is written again only after the synchronisation of the round between, when every block has read it.
 __device__ Candidate grid_best(Candidate mine, Candidate* board, Index round) {
   Candidate* line = board + (round % 2) * gridDim.x;
   mine = block_best(mine);
@@ -104,17 +105,18 @@ __global__ void __launch_bounds__(kThreads) k_center(KCenter<DeviceMatrix> op, f
   }
 }
 
-/// Lane 0 only. The point moves to a cluster that is strictly nearer than those offered before, which are the lower ones.
+/// Lane 0 only. The point moves to a cluster that is strictly nearer than those offered before, which are the lower
+/// ones.
 __device__ void offer_cluster(float& nearest, std::int32_t& label, float candidate, std::int32_t cluster) {
   if (label >= 0 && candidate >= nearest) return;
   nearest = candidate;
   label = cluster;
 }
 
-/// Round 0 offers every point the clusters that exist; round r offers the cluster opened last to the points behind its opener.
-/// The lowest point whose nearest cluster is then still too far opens the next one: all points before it are settled, because
-/// every cluster opened so far came from a point before it. Entry i of nearest and labels is touched by one warp only, except
-/// right after the grid's synchronisation for points that no warp will touch again.
+/// Round 0 offers every point the clusters that exist; round r offers the cluster opened last to the points behind its
+/// opener. The lowest point whose nearest cluster is then still too far opens the next one: all points before it are
+/// settled, because every cluster opened so far came from a point before it. Entry i of nearest and labels is touched
+/// by one warp only, except right after the grid's synchronisation for points that no warp will touch again.
 __global__ void __launch_bounds__(kThreads)
     leader_clusters(LeaderClusters<DeviceMatrix> op, float* nearest, Candidate* board) {
   const Index n = op.points.rows;

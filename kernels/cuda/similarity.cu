@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner products in tiles of 64 x 64, each one chain over the dimensions in increasing order. A block is 16 x 16 threads:
-// thread (ty, tx) owns the rows ty, ty + 16, ... and the columns tx, tx + 16, ... of a tile. The best match computes the same
-// tiles without storing them.
+// Inner products in tiles of 64 x 64, each one chain over the dimensions in increasing order. A block is 16 x 16
+// threads: thread (ty, tx) owns the rows ty, ty + 16, ... and the columns tx, tx + 16, ... of a tile. The best match
+// computes the same tiles without storing them.
 #include "kernels.hpp"
 #include "launch.cuh"
 
@@ -165,8 +165,8 @@ __global__ void normalize_rows(NormalizeRows<DeviceMatrix> op) {
 
 constexpr int kMeanThreads = 128;
 
-/// One block of threads per label and kMeanThreads columns: it reads the labels kMeanThreads at a time and adds the rows with
-/// its label, in increasing order.
+/// One block of threads per label and kMeanThreads columns: it reads the labels kMeanThreads at a time and adds the
+/// rows with its label, in increasing order.
 __global__ void __launch_bounds__(kMeanThreads) mean_rows(MeanRows<DeviceMatrix> op) {
   __shared__ unsigned found[kMeanThreads / kWarp];
   const Index label = blockIdx.x;

@@ -47,8 +47,8 @@ struct Competitors {
   __device__ unsigned key(Index column) const { return sort_key(scores[column]); }
 };
 
-/// The `wanted`-th largest key (1-based) of the competitors; `wanted` becomes the number of keys equal to it that belong to the
-/// largest ones. 1 <= wanted <= number of competitors.
+/// The `wanted`-th largest key (1-based) of the competitors; `wanted` becomes the number of keys equal to it that
+/// belong to the largest ones. 1 <= wanted <= number of competitors.
 __device__ unsigned kth_largest_key(const Competitors& row, unsigned& wanted) {
   __shared__ unsigned histogram[kBins];
   __shared__ unsigned chosen_bin;

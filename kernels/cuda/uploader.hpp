@@ -10,8 +10,8 @@
 
 namespace kvbench::kernels::cuda {
 
-/// Uploads through two page-locked buffers on its own stream: one is copied while the other is filled, and neither waits for
-/// the kernels of back ends.
+/// Uploads through two page-locked buffers on its own stream: one is copied while the other is filled, and neither
+/// waits for the kernels of back ends.
 class PinnedUploader final : public Uploader {
  public:
   explicit PinnedUploader(int device);

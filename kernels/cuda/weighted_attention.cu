@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four kernels: logits of all slots; the new maximum of each row; sums over a share of a row's slots; their merge into the
-// state in the order of the shares.
+// Four kernels: logits of all slots; the new maximum of each row; sums over a share of a row's slots; their merge into
+// the state in the order of the shares.
 #include "kernels.hpp"
 #include "launch.cuh"
 
@@ -83,8 +83,9 @@ struct Parts {
   Index slots;  // in a share
 };
 
-/// Block (r, share, z): the share's den, and its num in columns [z * kBlockColumns, ...). The weights of a tile of kThreads
-/// slots are computed by one thread per slot, then its values are summed by one thread per column, in the order of the slots.
+/// Block (r, share, z): the share's den, and its num in columns [z * kBlockColumns, ...). The weights of a tile of
+/// kThreads slots are computed by one thread per slot, then its values are summed by one thread per column, in the
+/// order of the slots.
 __global__ void __launch_bounds__(kThreads) sum_share(Op op, DeviceMatrix<float> logits, Parts parts) {
   __shared__ float tile_weights[kThreads];
   __shared__ const float* tile_values[kThreads];

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every method on a pair of backends, from the same method sources: equal random draws, equal decisions except where a margin
-// is too small, and answers within 1e-4 where the decisions agree.
+// Every method on a pair of backends, from the same method sources: equal random draws, equal decisions except where a
+// margin is too small, and answers within 1e-4 where the decisions agree.
 #include <agreement/outcome.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {

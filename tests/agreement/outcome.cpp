@@ -65,8 +65,8 @@ std::string result_difference(const Result& a, const Result& b) {
   return answer_difference(a, b);
 }
 
-/// Calls test(result of a, result of b) for all steps of all heads until it returns false. Also false where the numbers of
-/// results differ.
+/// Calls test(result of a, result of b) for all steps of all heads until it returns false. Also false where the numbers
+/// of results differ.
 template <class Test>
 bool all_results(const Outcome& a, const Outcome& b, Test test) {
   return std::ranges::equal(*a, *b, [&](const auto& x, const auto& y) { return std::ranges::equal(x, y, test); });

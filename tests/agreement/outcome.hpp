@@ -34,8 +34,8 @@ Outcome outcome_of(const Run& run, const Heads& heads, Backend& backend);
 /// Whether the same tokens answer every query, in the same sums.
 bool same_decisions(const Outcome& a, const Outcome& b);
 
-/// The first difference where both made the same decisions: a weight by more than 1e-4 of its size, or an answer by more than
-/// 1e-4 of the largest of its row. Empty: none.
+/// The first difference where both made the same decisions: a weight by more than 1e-4 of its size, or an answer by
+/// more than 1e-4 of the largest of its row. Empty: none.
 std::string difference(const Outcome& a, const Outcome& b);
 
 /// Whether inputs that differ from `heads` by at most a hundred-thousandth of their size lead the same backend to other

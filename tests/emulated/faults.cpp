@@ -66,8 +66,8 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Without the fault, the kernel passes on every device; with it, each device reports a fault of that kernel with one of these
-/// texts.
+/// Without the fault, the kernel passes on every device; with it, each device reports a fault of that kernel with one
+/// of these texts.
 void check_reported(Kernel kernel, const std::string& name, std::vector<std::string> texts) {
   for (int device = 0; device < emulated::devices; ++device) {
     CAPTURE(device);
@@ -120,8 +120,8 @@ TEST_CASE("a message names kernel, lines and threads") {
   lane.read();
   // early_leave waits in line 39 of planted.cu.
   CHECK(emulated::fault() ==
-        "planted::early_leave(float*, bool): threads wait for threads that never arrive; "
-        "block (0, 0, 0): thread 0 at planted.cu:39; block (0, 0, 0): thread 5 has exited");
+        "planted::early_leave(float*, bool): threads wait for threads that never arrive; block (0, 0, 0): thread 0 at "
+        "planted.cu:39; block (0, 0, 0): thread 5 has exited");
 }
 
 TEST_CASE("writes before and after an allocation are reported") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole replays on an emulated device: workers and the thread that reads ahead use it concurrently, each on its own stream.
+// Whole replays on an emulated device: workers and the thread that reads ahead use it concurrently, each on its own
+// stream.
 #include <cmath>
 #include <cstring>
 #include <type_traits>
@@ -13,6 +14,8 @@
 #include "device.hpp"
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -23,8 +26,9 @@ ReplayResults replay_on(const std::string& backend, const SmallTrace& trace, int
       request_of({&find_method("sink"), &find_method("snapkv"), &find_method("h2o"), &find_method("oracle-topk"),
                   &find_method("pyramidkv"), &find_method("chelsea")},
                  8);
-  return replay(trace.reader(), request,
-                {.backend = backend, .threads = threads, .read_ahead_bytes = read_ahead_bytes, .keep_raw = true});
+  return replay::replay(
+      trace.reader(), request,
+      {.backend = backend, .threads = threads, .read_ahead_bytes = read_ahead_bytes, .keep_raw = true});
 }
 
 /// Calls check(cell, cell, name) for the cells of all heads.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A walk is a cascade: one sign that falls on the other side changes all sums after it. So each sign is judged against the sum
-// of the signs that the same walk drew before it, formed here in fp64; it may be on the wrong side only where the margin of its
-// decision is within the tolerance. Where reference and back end both pass, they first differ at such a margin.
+// A walk is a cascade: one sign that falls on the other side changes all sums after it. So each sign is judged against
+// the sum of the signs that the same walk drew before it, formed here in fp64; it may be on the wrong side only where
+// the margin of its decision is within the tolerance. Where reference and back end both pass, they first differ at such
+// a margin.
 #include <algorithm>
 
 #include "compare.hpp"
@@ -262,9 +263,9 @@ TEST_CASE("balance walks: the prefilter changes no sign") {
 
 namespace {
 
-/// A walk whose rows are all +1 but for the last of them, which is -1 because of its sum `largest`: with u = 0 a row is +1, as
-/// 0 < 1/2 - step s while step s < 1/2. The last u = 1/2 - 0.999 step s lies above 1/2 - step s. Were the bound of s smaller
-/// than 0.999 s, the row would be taken for +1, as u < 1/2.
+/// A walk whose rows are all +1 but for the last of them, which is -1 because of its sum `largest`: with u = 0 a row is
+/// +1, as 0 < 1/2 - step s while step s < 1/2. The last u = 1/2 - 0.999 step s lies above 1/2 - step s. Were the bound
+/// of s smaller than 0.999 s, the row would be taken for +1, as u < 1/2.
 void check_last(Problem p, double largest) {
   CAPTURE(p.n);
   CAPTURE(p.d);
@@ -288,8 +289,8 @@ std::vector<float> repeated(const std::vector<float>& row, Index n) {
   return rows;
 }
 
-/// As 8-bit integers (127, 126, 126, ...) times 1/127: all errors have one sign, so that products have nearly the largest
-/// possible error.
+/// As 8-bit integers (127, 126, 126, ...) times 1/127: all errors have one sign, so that products have nearly the
+/// largest possible error.
 std::vector<float> hard_row(Index d, float sign) {
   std::vector<float> row(at(d), sign * 126.49f / 127);
   row[0] = sign;
@@ -320,7 +321,8 @@ TEST_CASE("balance walks: a sum as large as its bound decides") {
 TEST_CASE("balance walks: the sum of a pair's second row decides") {
   for (const Index n : {4, 34, 300}) {
     if (n > sized(n, 40)) continue;
-    // Keys 0, k, 0, k, ... with signs +, -, +, -: the sum of a first row is 0, that of the last row (n / 2 - 1) (e^-shift - K).
+    // Keys 0, k, 0, k, ... with signs +, -, +, -: the sum of a first row is 0, that of the last row (n / 2 - 1)
+    // (e^-shift - K).
     Problem p = problem(n, 16, {0, static_cast<std::int32_t>(n)});
     for (Index i = 0; i < n * 16; ++i) p.keys[at(i)] = i / 16 % 2 == 0 ? 0.0f : 1.0f;
     p.pairs = true;

@@ -61,7 +61,8 @@ class Random {
     std::normal_distribution<float> distribution(0, deviation);
     return generate<float>(count, [&] { return distribution(engine_); });
   }
-  /// Whole numbers from -limit to limit as floats: sums of few products are exact, so ties and orders are the same everywhere.
+  /// Whole numbers from -limit to limit as floats: sums of few products are exact, so ties and orders are the same
+  /// everywhere.
   std::vector<float> lattice(Index count, int limit) {
     std::uniform_int_distribution<int> distribution(-limit, limit);
     return generate<float>(count, [&] { return static_cast<float>(distribution(engine_)); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choices are compared exactly on points with whole coordinates, whose products are exact in fp32, ties included; on others a
-// choice may differ where the two scores are closer than the tolerance.
+// Choices are compared exactly on points with whole coordinates, whose products are exact in fp32, ties included; on
+// others a choice may differ where the two scores are closer than the tolerance.
 #include <algorithm>
 
 #include "compare.hpp"

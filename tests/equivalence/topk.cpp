@@ -51,8 +51,8 @@ TEST_CASE("top-k of scores that differ in the last bits alone") {
 }
 
 TEST_CASE("top-k of scores that a sample misjudges") {
-  // Of 4096 scores, the first 4, 8 or 16 of every 32, 64 or 128 are the largest, which are the ones that the vectors of some
-  // width sample, and the other way round.
+  // Of 4096 scores, the first 4, 8 or 16 of every 32, 64 or 128 are the largest, which are the ones that the vectors of
+  // some width sample, and the other way round.
   for (Index width : {4, 8, 16})
     for (const float sampled : {5.0f, -5.0f}) {
       CAPTURE(width);

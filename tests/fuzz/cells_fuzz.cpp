@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer target: a file of cells whose frames have valid checksums gives rows and comparisons, or Error. The input is the
-// lengths of a layout and of a block of cells (4 bytes each), both of them, and rows of measures. Block and rows are stored
-// under every key of the layout.
+// libFuzzer target: a file of cells whose frames have valid checksums gives rows and comparisons, or Error. The input
+// is the lengths of a layout and of a block of cells (4 bytes each), both of them, and rows of measures. Block and rows
+// are stored under every key of the layout.
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -22,9 +22,12 @@ std::size_t inputs_read = 0;
 namespace {
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::replay;
 using namespace kvbench::sweep;
 
-/// Writes the frames as kvbench does, around these bytes. Returns the layout; throws std::out_of_range where it is none.
+/// Writes the frames as kvbench does, around these bytes. Returns the layout; throws std::out_of_range where it is
+/// none.
 SweepLayout write_frames(std::string_view layout_bytes, std::string_view block, std::string_view measures) {
   SweepLayout layout = decode_layout(layout_bytes);
   check_layout(layout);
@@ -58,7 +61,8 @@ void read_everything() {
     for (std::size_t c = 0; c < results.configurations().size(); ++c) results.read(place, c);
   }
   ++inputs_read;
-  compare({.files = {&results}, .a = {}, .b = {}, .metric = ComparedMetric::of(Metric::rel_err), .span = Span::head});
+  compare::compare(
+      {.files = {&results}, .a = {}, .b = {}, .metric = ComparedMetric::of(Metric::rel_err), .span = Span::head});
 }
 
 }  // namespace

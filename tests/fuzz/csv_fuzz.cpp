@@ -6,8 +6,10 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/claim_table.hpp>
-#include <kvbench/report/query_csv.hpp>
+#include <kvbench/report/columns/claims.hpp>
+#include <kvbench/report/document/html.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/read/query_csv.hpp>
 #include <kvbench/report/report.hpp>
 
 #include "scratch.hpp"
@@ -17,10 +19,13 @@ std::size_t inputs_read = 0;
 namespace {
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::replay;
+using namespace kvbench::report;
 
-void report(std::string_view text) {
+void report_all(std::string_view text) {
   const CsvTable table = parse_csv(text, "f.csv");
-  if (table.has("claim_verdict")) claims_text(claims_of(table));
+  if (table.has("claim_verdict")) verdict_text(claims_of(table));
   const Document document = make_report({&table, 1}, {});
   html(document);
   markdown(document);
@@ -29,14 +34,15 @@ void report(std::string_view text) {
 
 void compare_queries() {
   const QueryCsv results(fuzz::scratch(), "rel_err");
-  compare({.files = {&results}, .a = {}, .b = {}, .metric = ComparedMetric::of(Metric::rel_err), .span = Span::layer});
+  compare::compare(
+      {.files = {&results}, .a = {}, .b = {}, .metric = ComparedMetric::of(Metric::rel_err), .span = Span::layer});
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    report({reinterpret_cast<const char*>(data), size});
+    report_all({reinterpret_cast<const char*>(data), size});
   } catch (const Error&) {
   }
   const fuzz::ScratchFile file(data, size);

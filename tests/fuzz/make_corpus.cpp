@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_corpus FOLDER: writes small valid inputs as seeds for the fuzzers, one folder for each; traces with and without the
-// checksums of newer HDF5 formats.
+// make_corpus FOLDER: writes small valid inputs as seeds for the fuzzers, one folder for each; traces with and without
+// the checksums of newer HDF5 formats.
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include <kvbench/config/sweep.hpp>
-#include <kvbench/report/check_table.hpp>
-#include <kvbench/report/claim_table.hpp>
-#include <kvbench/report/eval_table.hpp>
-#include <kvbench/report/measure_table.hpp>
-#include <kvbench/report/table.hpp>
+#include <kvbench/report/columns/checks.hpp>
+#include <kvbench/report/columns/claims.hpp>
+#include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/columns/measures.hpp>
+#include <kvbench/report/columns/records.hpp>
 #include <kvbench/sweep/collect.hpp>
 #include <kvbench/sweep/merge.hpp>
 #include <kvbench/trace/create.hpp>
@@ -23,6 +23,10 @@
 namespace {
 
 using namespace kvbench;
+using namespace kvbench::bounds;
+using namespace kvbench::eval;
+using namespace kvbench::replay;
+using namespace kvbench::report;
 using namespace kvbench::trace;
 
 /// h5py writes the oldest format that supports the content.
@@ -138,7 +142,7 @@ void write_tables(const std::filesystem::path& folder) {
   }
   write(folder / "evaluations", eval_csv(evaluations(), true));
   write(folder / "checks",
-        check_csv(std::vector<CheckRow>{{.claim = "subgen.lemma1", .part = "t=4", .source = "t.h5"}}));
+        check_csv(std::vector<CheckRow>{{.check = "subgen.lemma1", .part = "t=4", .source = "t.h5"}}));
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   return 0;
 }
 
-/// Mutates in place: moved bytes would invalidate every address in an HDF5 file, so that only the first checks would be tested.
+/// Mutates in place: moved bytes would invalidate every address in an HDF5 file, so that only the first checks would be
+/// tested.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t, unsigned int seed) {
   std::minstd_rand random(seed);
   if (size < 16) return size;

@@ -10,6 +10,7 @@
 #include <kvbench/methods/contract/host_table.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -119,8 +120,8 @@ TEST_CASE("numerator and denominator may be different sets") {
   CHECK(expected(head, 4, visible_entries(head, tables, block, *backend)[0]) == doctest::Approx(18.0 / 17));
 }
 
-// Weights 1 5 2 | 4 3, budget 2. Position 3 attends to 1 2 3: shares 5/11 2/11 4/11, token 2 is evicted. Position 4 attends to
-// 1 3 4: shares 5/12 4/12 3/12, token 4 has the lowest score and is evicted, although it is the newest.
+// Weights 1 5 2 | 4 3, budget 2. Position 3 attends to 1 2 3: shares 5/11 2/11 4/11, token 2 is evicted. Position 4
+// attends to 1 3 4: shares 5/12 4/12 3/12, token 4 has the lowest score and is evicted, although it is the newest.
 TEST_CASE("observe() gets the attention of every step") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 5, 2, 4, 3}), 3);

@@ -28,8 +28,8 @@ bool two_sets(const Result& result) {
   });
 }
 
-/// Runs prefill and decode at small, half, full and larger budgets; every entry must satisfy the contract. Calls check(result)
-/// for each block of queries.
+/// Runs prefill and decode at small, half, full and larger budgets; every entry must satisfy the contract. Calls
+/// check(result) for each block of queries.
 template <class Change, class Check>
 void run_all(const Shape& shape, Change change, Check check) {
   for_each_row([&](const Row& row, Backend& backend) {
@@ -93,7 +93,8 @@ TEST_CASE("logits of several hundreds") {
     for (float& x : head.queries) x *= 200;
   };
   run_all({.n = 40, .decoded = 5}, sharp, [](const Result& result) {
-    // Where N and D are drawn independently and D lacks the peak that N holds, the quotient has no bound and can overflow fp32.
+    // Where N and D are drawn independently and D lacks the peak that N holds, the quotient has no bound and can
+    // overflow fp32.
     if (two_sets(result)) {
       CHECK(std::ranges::none_of(result.answers, [](float x) { return std::isnan(x); }));
     } else {

@@ -8,6 +8,7 @@
 #include <support/rows.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -133,8 +134,8 @@ TEST_CASE("the layers of a plan hold the budget on average") {
   });
 }
 
-/// Whether another seed gives other entries or answers, in prefill, or in decode, because a method may draw for decoded tokens
-/// only. Checks that the same seed gives the same results.
+/// Whether another seed gives other entries or answers, in prefill, or in decode, because a method may draw for decoded
+/// tokens only. Checks that the same seed gives the same results.
 bool depends_on_seed(const Row& row, Index n, Backend& backend) {
   Heads heads = heads_for(row, {.n = n}, backend);
   // With larger values the step of balancekv-repo forces every sign.

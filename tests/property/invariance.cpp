@@ -5,6 +5,7 @@
 #include <support/rows.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results that a method computes on first use are shared by other budgets and seeds: a cache must not depend on the caches made
-// before.
+// Results that a method computes on first use are shared by other budgets and seeds: a cache must not depend on the
+// caches made before.
 #include <map>
 #include <optional>
 
 #include <support/rows.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {

@@ -16,18 +16,18 @@ using Ids = std::vector<TokenId>;
 
 /// A method whose caches are `Cache(head, budget, backend)`.
 template <class Cache>
-MethodInfo fake(MethodInfo info) {
+methods::MethodInfo fake(methods::MethodInfo info) {
   info.paper = "none";
   info.summary = "a method for tests";
-  MakeCache (*prepare)(const HeadPrompt&, const NoParams&, Backend&) = [](const HeadPrompt& head, const NoParams&,
-                                                                          Backend& backend) -> MakeCache {
+  methods::MakeCache (*prepare)(const methods::HeadPrompt&, const methods::NoParams&, Backend&) =
+      [](const methods::HeadPrompt& head, const methods::NoParams&, Backend& backend) -> methods::MakeCache {
     return [head, &backend](Index budget, std::uint32_t) { return std::make_unique<Cache>(head, budget, backend); };
   };
-  return with_params<NoParams>(std::move(info), prepare);
+  return methods::with_params<methods::NoParams>(std::move(info), prepare);
 }
 
 /// Tokens of all heads by falling attention mass.
-std::vector<std::tuple<float, std::size_t, TokenId>> rank_of_layer(std::span<const HeadPrompt> heads,
+std::vector<std::tuple<float, std::size_t, TokenId>> rank_of_layer(std::span<const methods::HeadPrompt> heads,
                                                                    Backend& backend) {
   std::vector<std::tuple<float, std::size_t, TokenId>> ranking;
   for (std::size_t h = 0; h < heads.size(); ++h) {
@@ -43,65 +43,69 @@ std::vector<std::tuple<float, std::size_t, TokenId>> rank_of_layer(std::span<con
   return ranking;
 }
 
-class SharedLayerCache : public LayerCache {
+class SharedLayerCache : public methods::LayerCache {
  public:
-  explicit SharedLayerCache(std::vector<KeptCache> heads) : heads_(std::move(heads)) {}
-  Index append(std::span<const TokenBlock> tokens) override {
+  explicit SharedLayerCache(std::vector<methods::KeptCache> heads) : heads_(std::move(heads)) {}
+  Index append(std::span<const methods::TokenBlock> tokens) override {
     for (std::size_t h = 0; h < heads_.size(); ++h) heads_[h].append(tokens[h]);
     return tokens[0].size();
   }
-  std::vector<EntryTables> entries(std::span<const QueryBlock> queries) const override {
-    std::vector<EntryTables> tables;
+  std::vector<methods::EntryTables> entries(std::span<const methods::QueryBlock> queries) const override {
+    std::vector<methods::EntryTables> tables;
     for (std::size_t h = 0; h < heads_.size(); ++h) tables.push_back(heads_[h].entries(queries[h]));
     return tables;
   }
-  std::vector<Footprint> footprint() const override {
-    std::vector<Footprint> arrays;
-    for (const KeptCache& head : heads_) arrays.push_back(head.footprint());
+  std::vector<methods::Footprint> footprint() const override {
+    std::vector<methods::Footprint> arrays;
+    for (const methods::KeptCache& head : heads_) arrays.push_back(head.footprint());
     return arrays;
   }
-  std::vector<Protected> protected_tokens() const override { return std::vector<Protected>(heads_.size()); }
+  std::vector<methods::Protected> protected_tokens() const override {
+    return std::vector<methods::Protected>(heads_.size());
+  }
 
  private:
-  std::vector<KeptCache> heads_;
+  std::vector<methods::KeptCache> heads_;
 };
 
-MakeLayerCache shared_layer(std::span<const HeadPrompt> layer, const NoParams&, Backend& backend) {
-  for (const HeadPrompt& head : layer) {
-    if (!head.column_sums.present()) throw Unavailable("fake-shared-layer needs the column sums of every head");
+methods::MakeLayerCache shared_layer(std::span<const methods::HeadPrompt> layer, const methods::NoParams&,
+                                     Backend& backend) {
+  for (const methods::HeadPrompt& head : layer) {
+    if (!head.column_sums.present())
+      throw methods::Unavailable("fake-shared-layer needs the column sums of every head");
   }
-  const std::vector<HeadPrompt> heads(layer.begin(), layer.end());
+  const std::vector<methods::HeadPrompt> heads(layer.begin(), layer.end());
   return [heads, ranking = rank_of_layer(layer, backend), &backend](Index budget, std::uint32_t) {
     std::vector<Ids> kept(heads.size());
     const std::size_t total = std::min(ranking.size(), static_cast<std::size_t>(budget) * heads.size());
     for (std::size_t i = 0; i < total; ++i) kept[std::get<1>(ranking[i])].push_back(std::get<2>(ranking[i]));
-    std::vector<KeptCache> caches;
+    std::vector<methods::KeptCache> caches;
     for (std::size_t h = 0; h < heads.size(); ++h) {
       std::ranges::sort(kept[h]);
-      caches.emplace_back(backend, heads[h], KeptTokens{.ids = std::move(kept[h])});
+      caches.emplace_back(backend, heads[h], methods::KeptTokens{.ids = std::move(kept[h])});
     }
     return std::make_unique<SharedLayerCache>(std::move(caches));
   };
 }
 
-class SpreadValues : public CompressedCache {
+class SpreadValues : public methods::CompressedCache {
  public:
-  SpreadValues(const HeadPrompt& head, Index budget, Backend& backend)
+  SpreadValues(const methods::HeadPrompt& head, Index budget, Backend& backend)
       : backend_(backend), d_(head.keys.cols()), dv_(head.values.cols()), budget_(budget) {
     take(head.values);
   }
-  Index append(const TokenBlock& tokens) override {
+  Index append(const methods::TokenBlock& tokens) override {
     take(tokens.values.slice(0, 1));
     return 1;
   }
-  EntryTables entries(const QueryBlock&) const override {
+  methods::EntryTables entries(const methods::QueryBlock&) const override {
     const Index first = std::max<Index>(0, tokens_ - budget_);
-    return {{.ids = backend_.adopt(token_range(first, tokens_ - first), 1, tokens_ - first),
+    return {{.ids = backend_.adopt(methods::token_range(first, tokens_ - first), 1, tokens_ - first),
              .own_values =
                  backend_.adopt(std::vector<float>(values_.begin() + first * dv_, values_.begin() + tokens_ * dv_),
                                 tokens_ - first, dv_)}};
   }
-  Footprint footprint() const override { return kept_footprint(std::min(tokens_, budget_), d_, dv_); }
+  methods::Footprint footprint() const override { return methods::kept_footprint(std::min(tokens_, budget_), d_, dv_); }
 
  private:
   void take(const Buffer<const float>& values) {
@@ -123,9 +127,10 @@ class SpreadValues : public CompressedCache {
   std::vector<float> values_;  ///< of all tokens; those in the window include merged shares
 };
 
-class MergePairs : public KeptCache {
+class MergePairs : public methods::KeptCache {
  public:
-  MergePairs(const HeadPrompt& head, Index, Backend& backend) : KeptCache(backend, head, {}), n_(head.tokens()) {
+  MergePairs(const methods::HeadPrompt& head, Index, Backend& backend)
+      : methods::KeptCache(backend, head, {}), n_(head.tokens()) {
     const Index groups = (n_ + 1) / 2;
     merged_.ids = backend.adopt(evens(), 1, groups);
     std::vector<float> degree(static_cast<std::size_t>(groups), 2);
@@ -135,15 +140,16 @@ class MergePairs : public KeptCache {
     merged_.own_keys = means(head.keys, backend);
     merged_.own_values = means(head.values, backend);
   }
-  EntryTables entries(const QueryBlock& queries) const override {
-    EntryTables tables = KeptCache::entries(queries);
+  methods::EntryTables entries(const methods::QueryBlock& queries) const override {
+    methods::EntryTables tables = methods::KeptCache::entries(queries);
     tables.front() = merged_;
     return tables;
   }
-  Footprint footprint() const override {
-    Footprint arrays = KeptCache::footprint();
-    for (FootprintArray& array : arrays) array.rows += merged_.ids.cols();
-    arrays.push_back({.name = "degrees", .element = Element::i32, .rows = merged_.ids.cols(), .cols = 1, .meta = true});
+  methods::Footprint footprint() const override {
+    methods::Footprint arrays = methods::KeptCache::footprint();
+    for (methods::FootprintArray& array : arrays) array.rows += merged_.ids.cols();
+    arrays.push_back(
+        {.name = "degrees", .element = methods::Element::i32, .rows = merged_.ids.cols(), .cols = 1, .meta = true});
     return arrays;
   }
 
@@ -168,30 +174,30 @@ class MergePairs : public KeptCache {
   }
 
   Index n_;
-  EntryTable merged_;
+  methods::EntryTable merged_;
 };
 
-class TwoSets : public KeptCache {
+class TwoSets : public methods::KeptCache {
  public:
-  TwoSets(const HeadPrompt& head, Index, Backend& backend)
-      : KeptCache(backend, head, {}), n_(head.tokens()), backend_(backend) {}
-  EntryTables entries(const QueryBlock& queries) const override {
-    EntryTables tables = KeptCache::entries(queries);
+  TwoSets(const methods::HeadPrompt& head, Index, Backend& backend)
+      : methods::KeptCache(backend, head, {}), n_(head.tokens()), backend_(backend) {}
+  methods::EntryTables entries(const methods::QueryBlock& queries) const override {
+    methods::EntryTables tables = methods::KeptCache::entries(queries);
     std::vector<float> num, den;
     for (Index j = 0; j < n_; ++j) {
       num.push_back(j % 2 == 0 ? 2.0f : 0.0f);
       den.push_back(j % 2 == 0 ? 0.0f : 2.0f);
     }
-    tables.front() = {.ids = backend_.adopt(token_range(0, n_), 1, n_),
+    tables.front() = {.ids = backend_.adopt(methods::token_range(0, n_), 1, n_),
                       .weight_num = backend_.adopt(std::move(num), 1, n_),
                       .weight_den = backend_.adopt(std::move(den), 1, n_)};
     tables.push_back({.ids = backend_.adopt(Ids{0}, 1, 1), .weight_num = backend_.adopt(std::vector<float>{0}, 1, 1)});
     return tables;
   }
-  Footprint footprint() const override {
-    Footprint arrays = KeptCache::footprint();
-    for (FootprintArray& array : arrays) array.rows += n_;
-    arrays.push_back({.name = "weights", .element = Element::f32, .rows = 2, .cols = 1, .meta = true});
+  methods::Footprint footprint() const override {
+    methods::Footprint arrays = methods::KeptCache::footprint();
+    for (methods::FootprintArray& array : arrays) array.rows += n_;
+    arrays.push_back({.name = "weights", .element = methods::Element::f32, .rows = 2, .cols = 1, .meta = true});
     return arrays;
   }
 
@@ -200,34 +206,39 @@ class TwoSets : public KeptCache {
   Backend& backend_;
 };
 
-class Observer : public CompressedCache {
+class Observer : public methods::CompressedCache {
  public:
-  Observer(const HeadPrompt& head, Index budget, Backend& backend)
+  Observer(const methods::HeadPrompt& head, Index budget, Backend& backend)
       : backend_(backend), d_(head.keys.cols()), dv_(head.values.cols()), budget_(budget), next_(head.tokens()) {
     for (Index j = std::max<Index>(0, next_ - budget); j < next_; ++j) mass_[static_cast<TokenId>(j)] = 0;
   }
-  Index append(const TokenBlock&) override {
+  Index append(const methods::TokenBlock&) override {
     mass_[static_cast<TokenId>(next_++)] = 0;
     return 1;
   }
-  EntryTables entries(const QueryBlock&) const override {
+  methods::EntryTables entries(const methods::QueryBlock&) const override {
     Ids ids;
     for (const auto& [id, mass] : mass_) ids.push_back(id);
     const Index width = std::ssize(ids);
     return {{.ids = backend_.adopt(std::move(ids), 1, width)}};
   }
-  void observe(const QueryBlock&, const EntryTables& entries, std::span<const Buffer<const float>> weights) override {
+  void observe(const methods::QueryBlock&, const methods::EntryTables& entries,
+               std::span<const Buffer<const float>> weights) override {
     const Ids ids = backend_.read(entries[0].ids);
     const std::vector<float> shares = backend_.read(weights[0]);
     for (std::size_t i = 0; i < shares.size(); ++i) mass_.at(ids[i % ids.size()]) += shares[i];
     if (std::ssize(mass_) <= budget_) return;
     mass_.erase(std::ranges::min_element(mass_, {}, [](const auto& kept) { return kept.second; }));
   }
-  Footprint footprint() const override {
+  methods::Footprint footprint() const override {
     const Index kept = std::ssize(mass_);
-    Footprint arrays = kept_footprint(kept, d_, dv_);
-    arrays.push_back(
-        {.name = "mass", .element = Element::f32, .rows = kept, .cols = 1, .read = Read::never, .meta = true});
+    methods::Footprint arrays = methods::kept_footprint(kept, d_, dv_);
+    arrays.push_back({.name = "mass",
+                      .element = methods::Element::f32,
+                      .rows = kept,
+                      .cols = 1,
+                      .read = methods::Read::never,
+                      .meta = true});
     return arrays;
   }
 
@@ -237,15 +248,15 @@ class Observer : public CompressedCache {
   std::map<TokenId, float> mass_;
 };
 
-class Striped : public CompressedCache {
+class Striped : public methods::CompressedCache {
  public:
-  Striped(const HeadPrompt& head, Index, Backend& backend)
+  Striped(const methods::HeadPrompt& head, Index, Backend& backend)
       : backend_(backend), group_(head.group), d_(head.keys.cols()), dv_(head.values.cols()), tokens_(head.tokens()) {}
-  Index append(const TokenBlock& tokens) override {
+  Index append(const methods::TokenBlock& tokens) override {
     tokens_ += tokens.size();
     return tokens.size();
   }
-  EntryTables entries(const QueryBlock& queries) const override {
+  methods::EntryTables entries(const methods::QueryBlock& queries) const override {
     Ids ids;
     for (Index g = 0; g < group_; ++g) {
       for (const std::int32_t position : queries.positions) {
@@ -257,9 +268,10 @@ class Striped : public CompressedCache {
     return {
         {.per_head = true, .per_query = true, .ids = backend_.adopt(std::move(ids), group_ * queries.size(), tokens_)}};
   }
-  Footprint footprint() const override {
-    Footprint arrays = kept_footprint(tokens_, d_, dv_);
-    for (FootprintArray& array : arrays) array.tier = Tier::slow, array.read = Read::with_entry;
+  methods::Footprint footprint() const override {
+    methods::Footprint arrays = methods::kept_footprint(tokens_, d_, dv_);
+    for (methods::FootprintArray& array : arrays)
+      array.tier = methods::Tier::slow, array.read = methods::Read::with_entry;
     return arrays;
   }
 
@@ -268,42 +280,45 @@ class Striped : public CompressedCache {
   Index group_, d_, dv_, tokens_;
 };
 
-class LastTokens : public KeptCache {
+class LastTokens : public methods::KeptCache {
  public:
-  LastTokens(const HeadPrompt& head, Index budget, Backend& backend)
-      : KeptCache(
-            backend, head,
-            {.ids = token_range(head.tokens() - std::min(budget, head.tokens()), std::min(budget, head.tokens()))}) {}
+  LastTokens(const methods::HeadPrompt& head, Index budget, Backend& backend)
+      : methods::KeptCache(backend, head,
+                           {.ids = methods::token_range(head.tokens() - std::min(budget, head.tokens()),
+                                                        std::min(budget, head.tokens()))}) {}
 };
 
 }  // namespace
 
-MethodInfo fake_shared_layer() {
-  return with_params<NoParams>({.name = "fake-shared-layer",
-                                .paper = "none",
-                                .summary = "a method for tests",
-                                .granularity = Granularity::layer,
-                                .needs = {Part::column_sums}},
-                               shared_layer);
+methods::MethodInfo fake_shared_layer() {
+  return methods::with_params<methods::NoParams>({.name = "fake-shared-layer",
+                                                  .paper = "none",
+                                                  .summary = "a method for tests",
+                                                  .granularity = methods::Granularity::layer,
+                                                  .needs = {methods::Part::column_sums}},
+                                                 shared_layer);
 }
-MethodInfo fake_spread_values() {
-  return fake<SpreadValues>({.name = "fake-spread-values", .kind = Kind::merging, .streaming = true});
+methods::MethodInfo fake_spread_values() {
+  return fake<SpreadValues>({.name = "fake-spread-values", .kind = methods::Kind::merging, .streaming = true});
 }
-MethodInfo fake_merge_pairs() {
-  return fake<MergePairs>(
-      {.name = "fake-merge-pairs", .kind = Kind::merging, .properties = {.weight_sum = WeightSum::context}});
+methods::MethodInfo fake_merge_pairs() {
+  return fake<MergePairs>({.name = "fake-merge-pairs",
+                           .kind = methods::Kind::merging,
+                           .properties = {.weight_sum = methods::WeightSum::context}});
 }
-MethodInfo fake_two_sets() {
-  return fake<TwoSets>(
-      {.name = "fake-two-sets", .kind = Kind::sampling, .properties = {.weight_sum = WeightSum::free}});
+methods::MethodInfo fake_two_sets() {
+  return fake<TwoSets>({.name = "fake-two-sets",
+                        .kind = methods::Kind::sampling,
+                        .properties = {.weight_sum = methods::WeightSum::free}});
 }
-MethodInfo fake_observer() { return fake<Observer>({.name = "fake-observer", .observes = true}); }
-MethodInfo fake_striped() {
-  return fake<Striped>({.name = "fake-striped", .kind = Kind::retrieval, .granularity = Granularity::query_head});
+methods::MethodInfo fake_observer() { return fake<Observer>({.name = "fake-observer", .observes = true}); }
+methods::MethodInfo fake_striped() {
+  return fake<Striped>(
+      {.name = "fake-striped", .kind = methods::Kind::retrieval, .granularity = methods::Granularity::query_head});
 }
-MethodInfo fake_planned() {
-  MethodInfo info = fake<LastTokens>({.name = "fake-planned", .granularity = Granularity::model});
-  info.plan = [](Index num_layers, Index, Index budget, const Params&) {
+methods::MethodInfo fake_planned() {
+  methods::MethodInfo info = fake<LastTokens>({.name = "fake-planned", .granularity = methods::Granularity::model});
+  info.plan = [](Index num_layers, Index, Index budget, const methods::Params&) {
     std::vector<Index> budgets;
     for (Index l = 0; l < num_layers; ++l)
       budgets.push_back(std::max<Index>(1, 2 * budget * (l + 1) / (num_layers + 1)));

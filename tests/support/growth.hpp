@@ -20,8 +20,8 @@ double least_seconds(F work) {
   return least;
 }
 
-/// Whether work(8 * n) takes less than 24 times as long as work(n): 8 times where the time is linear in n, 64 times where it is
-/// quadratic. n is `size`, doubled until work(n) takes long enough to be measured.
+/// Whether work(8 * n) takes less than 24 times as long as work(n): 8 times where the time is linear in n, 64 times
+/// where it is quadratic. n is `size`, doubled until work(n) takes long enough to be measured.
 template <class F>
 bool grows_linearly(F work, int size) {
   constexpr double measurable = 0.02;

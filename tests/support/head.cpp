@@ -39,7 +39,7 @@ struct Exact {
   Buffer<float> out, max, log_sum_exp, scores;
 };
 
-Exact attend_exactly(const HeadData& head, const QueryBlock& queries, Index tokens, Backend& backend) {
+Exact attend_exactly(const HeadData& head, const methods::QueryBlock& queries, Index tokens, Backend& backend) {
   const Index rows = queries.queries.rows();
   Exact exact{backend.allocate<float>(rows, head.dv), backend.allocate<float>(rows), backend.allocate<float>(rows),
               backend.allocate<float>(rows, tokens)};
@@ -56,8 +56,8 @@ Exact attend_exactly(const HeadData& head, const QueryBlock& queries, Index toke
   return exact;
 }
 
-QueryBlock causal_block(const HeadData& head, Index begin, Index end, Backend& backend) {
-  QueryBlock block{.queries = upload_queries(head, begin, end, backend)};
+methods::QueryBlock causal_block(const HeadData& head, Index begin, Index end, Backend& backend) {
+  methods::QueryBlock block{.queries = upload_queries(head, begin, end, backend)};
   block.positions.resize(static_cast<std::size_t>(end - begin));
   std::iota(block.positions.begin(), block.positions.end(), static_cast<std::int32_t>(begin));
   std::vector<std::int32_t> last(block.positions);
@@ -67,7 +67,7 @@ QueryBlock causal_block(const HeadData& head, Index begin, Index end, Backend& b
   return block;
 }
 
-Index table_row(const EntryTable& table, Index g, Index i, Index queries) {
+Index table_row(const methods::EntryTable& table, Index g, Index i, Index queries) {
   return (table.per_head ? g : 0) * (table.per_query ? queries : 1) + (table.per_query ? i : 0);
 }
 
@@ -93,7 +93,7 @@ HeadData random_head(const Shape& shape, std::uint32_t stream, Backend& backend)
     head.pre_rope.clear();
     return head;
   }
-  head.rope = Rope{.theta = 100};
+  head.rope = methods::Rope{.theta = 100};
   std::vector<std::int64_t> positions(static_cast<std::size_t>(head.total));
   std::iota(positions.begin(), positions.end(), 0);
   const auto turned = backend.allocate<float>(head.total, head.d);
@@ -106,8 +106,9 @@ HeadData random_head(const Shape& shape, std::uint32_t stream, Backend& backend)
   return head;
 }
 
-HeadPrompt prompt_of(const HeadData& head, Backend& backend) {
-  HeadPrompt prompt{.prompt = head.prompt, .layer = head.layer, .head = head.head, .num_layers = 4, .num_kv_heads = 8};
+methods::HeadPrompt prompt_of(const HeadData& head, Backend& backend) {
+  methods::HeadPrompt prompt{
+      .prompt = head.prompt, .layer = head.layer, .head = head.head, .num_layers = 4, .num_kv_heads = 8};
   prompt.group = head.group;
   prompt.scale = head.scale;
   prompt.rope = head.rope;
@@ -115,7 +116,7 @@ HeadPrompt prompt_of(const HeadData& head, Backend& backend) {
   prompt.values = upload(head.values, head.dv, 0, head.n, backend);
   if (!head.pre_rope.empty()) prompt.keys_pre_rope = upload(head.pre_rope, head.d, 0, head.n, backend);
   if (head.n == 0) return prompt;
-  const QueryBlock observed = causal_block(head, 0, head.n, backend);
+  const methods::QueryBlock observed = causal_block(head, 0, head.n, backend);
   prompt.observed = observed.queries;
   prompt.observed_positions = observed.positions;
   const Exact exact = attend_exactly(head, observed, head.n, backend);
@@ -125,40 +126,40 @@ HeadPrompt prompt_of(const HeadData& head, Backend& backend) {
   return prompt;
 }
 
-HeadTokens tokens_of(const HeadData& head, Index end, Backend& backend) {
+methods::HeadTokens tokens_of(const HeadData& head, Index end, Backend& backend) {
   return {.keys = upload(head.keys, head.d, 0, end, backend),
           .values = upload(head.values, head.dv, 0, end, backend),
           .scale = head.scale,
           .group = head.group};
 }
 
-TokenBlock token_block(const HeadData& head, Index begin, Index end, Backend& backend) {
+methods::TokenBlock token_block(const HeadData& head, Index begin, Index end, Backend& backend) {
   return {.first = begin,
           .keys = upload(head.keys, head.d, begin, end, backend),
           .values = upload(head.values, head.dv, begin, end, backend)};
 }
 
-QueryBlock query_block(const HeadData& head, Index begin, Index end, Index tokens, Backend& backend) {
-  QueryBlock block = causal_block(head, begin, end, backend);
+methods::QueryBlock query_block(const HeadData& head, Index begin, Index end, Index tokens, Backend& backend) {
+  methods::QueryBlock block = causal_block(head, begin, end, backend);
   block.speculated = block.queries;
   block.scores = attend_exactly(head, block, tokens, backend).scores;
   return block;
 }
 
-std::vector<float> exact_answer(const HeadData& head, const QueryBlock& queries, Backend& backend) {
+std::vector<float> exact_answer(const HeadData& head, const methods::QueryBlock& queries, Backend& backend) {
   return backend.read(attend_exactly(head, queries, queries.positions.back() + 1, backend).out);
 }
 
-EntryTable exact_entries(Index begin, Index end, Backend& backend) {
+methods::EntryTable exact_entries(Index begin, Index end, Backend& backend) {
   std::vector<TokenId> ids(static_cast<std::size_t>(end - begin));
   std::iota(ids.begin(), ids.end(), static_cast<TokenId>(begin));
   return {.ids = backend.adopt(std::move(ids), 1, end - begin)};
 }
 
-std::vector<float> answer(const HeadData& head, const QueryBlock& queries, const EntryTables& tables, Backend& backend,
-                          std::vector<Buffer<const float>>* weights) {
-  const HeadTokens tokens = tokens_of(head, queries.scores.cols(), backend);
-  AttentionState state = empty_state(backend, queries.queries.rows(), head.dv);
+std::vector<float> answer(const HeadData& head, const methods::QueryBlock& queries, const methods::EntryTables& tables,
+                          Backend& backend, std::vector<Buffer<const float>>* weights) {
+  const methods::HeadTokens tokens = tokens_of(head, queries.scores.cols(), backend);
+  methods::AttentionState state = methods::empty_state(backend, queries.queries.rows(), head.dv);
   std::vector<Buffer<float>> logits;
   attend(backend, tokens, queries, tables, state, weights == nullptr ? nullptr : &logits);
   const std::vector<float> den = backend.read(state.den), max = backend.read(state.max);
@@ -181,12 +182,12 @@ std::vector<float> answer(const HeadData& head, const QueryBlock& queries, const
   return out;
 }
 
-std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const EntryTables& tables,
-                                                const QueryBlock& queries, Backend& backend) {
+std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const methods::EntryTables& tables,
+                                                const methods::QueryBlock& queries, Backend& backend) {
   const Index m = queries.size();
   const auto first = backend.read(queries.first), last = backend.read(queries.last);
   std::vector<std::vector<Entry>> rows(static_cast<std::size_t>(head.group * m));
-  for (const EntryTable& table : tables) {
+  for (const methods::EntryTable& table : tables) {
     const auto ids = backend.read(table.ids);
     const auto num = backend.read(table.weight_num), den = backend.read(table.weight_den);
     const auto keys = backend.read(table.own_keys), values = backend.read(table.own_values);

@@ -19,7 +19,7 @@ struct HeadData {
   std::vector<float> pre_rope;  ///< [total, d]; empty: none
   std::vector<float> values;    ///< [total, dv]
   std::vector<float> queries;   ///< [G, total, d]
-  std::optional<Rope> rope;
+  std::optional<methods::Rope> rope;
   PromptId prompt;
   LayerId layer{1};
   KvHeadId head;
@@ -34,22 +34,22 @@ HeadData random_head(const Shape& shape, std::uint32_t stream, Backend& backend)
 std::vector<float> random_numbers(Index count, std::uint32_t stream, std::uint32_t part);
 
 /// The input of a method: all queries inside the context are observed, with their column sums.
-HeadPrompt prompt_of(const HeadData& head, Backend& backend);
+methods::HeadPrompt prompt_of(const HeadData& head, Backend& backend);
 /// The tokens 0 .. end - 1.
-HeadTokens tokens_of(const HeadData& head, Index end, Backend& backend);
+methods::HeadTokens tokens_of(const HeadData& head, Index end, Backend& backend);
 /// The decoded tokens begin .. end - 1.
-TokenBlock token_block(const HeadData& head, Index begin, Index end, Backend& backend);
+methods::TokenBlock token_block(const HeadData& head, Index begin, Index end, Backend& backend);
 /// The causal queries at the positions begin .. end - 1, with exact logits for the tokens 0 .. tokens - 1.
-QueryBlock query_block(const HeadData& head, Index begin, Index end, Index tokens, Backend& backend);
+methods::QueryBlock query_block(const HeadData& head, Index begin, Index end, Index tokens, Backend& backend);
 
 /// Answers [G*m, dv] from these entries; 0 where there is none. With `weights`, one buffer [G, width] per table
 /// for observe().
-std::vector<float> answer(const HeadData& head, const QueryBlock& queries, const EntryTables& tables, Backend& backend,
-                          std::vector<Buffer<const float>>* weights = nullptr);
+std::vector<float> answer(const HeadData& head, const methods::QueryBlock& queries, const methods::EntryTables& tables,
+                          Backend& backend, std::vector<Buffer<const float>>* weights = nullptr);
 /// Answers from all visible tokens of the queries.
-std::vector<float> exact_answer(const HeadData& head, const QueryBlock& queries, Backend& backend);
+std::vector<float> exact_answer(const HeadData& head, const methods::QueryBlock& queries, Backend& backend);
 /// The tokens begin .. end - 1 as entries of weight 1: the exact tail of prefill.
-EntryTable exact_entries(Index begin, Index end, Backend& backend);
+methods::EntryTable exact_entries(Index begin, Index end, Backend& backend);
 
 struct Entry {
   TokenId id = 0;
@@ -58,8 +58,8 @@ struct Entry {
   friend auto operator<=>(const Entry&, const Entry&) = default;
 };
 /// The visible entries of each query row g*m + i, sorted.
-std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const EntryTables& tables,
-                                                const QueryBlock& queries, Backend& backend);
+std::vector<std::vector<Entry>> visible_entries(const HeadData& head, const methods::EntryTables& tables,
+                                                const methods::QueryBlock& queries, Backend& backend);
 
 using Ids = std::vector<TokenId>;
 

@@ -11,7 +11,7 @@ namespace kvbench::testing {
 namespace {
 
 /// Settings for methods whose defaults need larger budgets than those of the tests.
-std::vector<Assignment> small_settings(const MethodInfo& info) {
+std::vector<methods::Assignment> small_settings(const methods::MethodInfo& info) {
   if (info.name == "quest") return {{"page", "4"}};
   return {};
 }
@@ -31,12 +31,12 @@ Result of_query(const Result& block, std::size_t i, std::size_t m, std::size_t d
 
 std::vector<Row> all_rows() {
   std::vector<Row> rows;
-  for (auto [info, settings] : rows_of_all()) {
+  for (auto [info, settings] : methods::rows_of_all()) {
     std::ranges::move(small_settings(*info), std::back_inserter(settings));
     rows.push_back({info, info->bind(settings)});
   }
-  const auto add = [&](std::string_view name, std::vector<Assignment> settings) {
-    const MethodInfo& info = find_method(name);
+  const auto add = [&](std::string_view name, std::vector<methods::Assignment> settings) {
+    const methods::MethodInfo& info = methods::find_method(name);
     rows.push_back({&info, info.bind(settings)});
   };
   add("sink", {{"reposition", "false"}, {"sinks", "1"}});
@@ -78,14 +78,14 @@ std::vector<Row> all_rows() {
 
 Heads heads_for(const Row& row, const Shape& shape, Backend& backend) {
   Heads heads;
-  for (std::uint32_t h = 0; h < (row.info->granularity == Granularity::layer ? 3u : 1u); ++h) {
+  for (std::uint32_t h = 0; h < (row.info->granularity == methods::Granularity::layer ? 3u : 1u); ++h) {
     heads.push_back(random_head(shape, h, backend));
     heads.back().head = KvHeadId(h);
   }
   return heads;
 }
 
-PreparedRow::PreparedRow(const Row& row, const std::vector<HeadPrompt>& prompts, Backend& backend)
+PreparedRow::PreparedRow(const Row& row, const std::vector<methods::HeadPrompt>& prompts, Backend& backend)
     : row_(row), head_(prompts.front()), make_(row.info->prepare(prompts, row.params, backend)) {}
 
 Instance PreparedRow::make(Index budget, std::uint32_t seed) const {
@@ -96,13 +96,13 @@ Instance PreparedRow::make(Index budget, std::uint32_t seed) const {
   return {make_(budget, seed)};
 }
 
-std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend) {
-  std::vector<HeadPrompt> prompts;
+std::vector<methods::HeadPrompt> prompts_of(const Heads& heads, Backend& backend) {
+  std::vector<methods::HeadPrompt> prompts;
   for (const HeadData& head : heads) prompts.push_back(prompt_of(head, backend));
   return prompts;
 }
 
-Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed,
+Instance open(const Row& row, const std::vector<methods::HeadPrompt>& prompts, Index budget, std::uint32_t seed,
               Backend& backend) {
   return PreparedRow(row, prompts, backend).make(budget, seed);
 }
@@ -114,9 +114,9 @@ Instance open(const Row& row, const Heads& heads, Index budget, std::uint32_t se
 Instance try_open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend) {
   try {
     return open(row, heads, budget, seed, backend);
-  } catch (const Infeasible& refusal) {
+  } catch (const methods::Infeasible& refusal) {
     CHECK_FALSE(std::string(refusal.what()).empty());
-  } catch (const Unavailable& refusal) {
+  } catch (const methods::Unavailable& refusal) {
     CHECK_FALSE(std::string(refusal.what()).empty());
   }
   return {};
@@ -124,16 +124,16 @@ Instance try_open(const Row& row, const Heads& heads, Index budget, std::uint32_
 
 std::vector<Result> prefill(const Instance& instance, const Heads& heads, Backend& backend) {
   const Index n = heads[0].n, total = heads[0].total;
-  std::vector<QueryBlock> blocks;
+  std::vector<methods::QueryBlock> blocks;
   for (const HeadData& head : heads) blocks.push_back(query_block(head, n, total, total, backend));
   const auto tables = instance.cache->entries(blocks);
   REQUIRE(tables.size() == heads.size());
 
   std::vector<Result> results;
   for (std::size_t h = 0; h < heads.size(); ++h) {
-    const HeadTokens tokens = tokens_of(heads[h], total, backend);
+    const methods::HeadTokens tokens = tokens_of(heads[h], total, backend);
     CHECK_NOTHROW(check_entries(backend, tokens, total - n, n, tables[h]));
-    EntryTables with_tail = tables[h];
+    methods::EntryTables with_tail = tables[h];
     with_tail.push_back(exact_entries(n, total, backend));
     results.push_back(
         {visible_entries(heads[h], tables[h], blocks[h], backend), answer(heads[h], blocks[h], with_tail, backend)});
@@ -146,7 +146,7 @@ std::vector<std::vector<Result>> decode(const Instance& instance, const Heads& h
   std::vector<std::vector<Result>> results(heads.size());
   const Index total = heads[0].total;
   for (Index begin = heads[0].n; begin < total;) {
-    std::vector<TokenBlock> pending;
+    std::vector<methods::TokenBlock> pending;
     for (const HeadData& head : heads) {
       pending.push_back(token_block(head, begin, std::min(begin + block, total), backend));
     }
@@ -156,7 +156,7 @@ std::vector<std::vector<Result>> decode(const Instance& instance, const Heads& h
     if (observes) REQUIRE(taken == 1);
 
     const Index end = begin + taken;
-    std::vector<QueryBlock> blocks;
+    std::vector<methods::QueryBlock> blocks;
     for (const HeadData& head : heads) blocks.push_back(query_block(head, begin, end, end, backend));
     const auto tables = instance.cache->entries(blocks);
     REQUIRE(tables.size() == heads.size());

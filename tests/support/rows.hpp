@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every row of the registry, ready to run in a test: configured, on each host backend, with one interface for methods of single
-// kv heads and of layers.
+// Every row of the registry, ready to run in a test: configured, on each host backend, with one interface for methods
+// of single kv heads and of layers.
 #pragma once
 
 #include <string>
@@ -15,14 +15,15 @@ namespace kvbench::testing {
 
 /// A method with its parameters bound.
 struct Row {
-  const MethodInfo* info = nullptr;
-  Params params;
+  const methods::MethodInfo* info = nullptr;
+  methods::Params params;
 };
 
 /// All rows with their defaults, their variants, and with parameters that select other algorithms.
 std::vector<Row> all_rows();
 
-/// Calls test(row, backend) for all rows on the reference and on the fast host backend, reporting both where a check fails.
+/// Calls test(row, backend) for all rows on the reference and on the fast host backend, reporting both where a check
+/// fails.
 template <class Test>
 void for_each_row(Test test) {
   for (const auto& make : {+[] { return make_ref_backend(); }, +[] { return make_cpu_backend(best_isa()); }}) {
@@ -42,24 +43,25 @@ Heads heads_for(const Row& row, const Shape& shape, Backend& backend);
 
 /// A cache over the kv heads of its instance. The objects from which it was made have been destroyed.
 struct Instance {
-  std::unique_ptr<LayerCache> cache;
+  std::unique_ptr<methods::LayerCache> cache;
 };
 /// A method prepared for the kv heads of an instance, from which caches are made.
 class PreparedRow {
  public:
-  PreparedRow(const Row& row, const std::vector<HeadPrompt>& prompts, Backend& backend);
+  PreparedRow(const Row& row, const std::vector<methods::HeadPrompt>& prompts, Backend& backend);
   /// Throws Infeasible as the method does.
   Instance make(Index budget, std::uint32_t seed) const;
 
  private:
   const Row& row_;
-  HeadPrompt head_;  ///< of the first head
-  MakeLayerCache make_;
+  methods::HeadPrompt head_;  ///< of the first head
+  methods::MakeLayerCache make_;
 };
-std::vector<HeadPrompt> prompts_of(const Heads& heads, Backend& backend);
-/// Throws Unavailable or Infeasible as the method does. The budget of a planned method is that of the plan for the layer.
+std::vector<methods::HeadPrompt> prompts_of(const Heads& heads, Backend& backend);
+/// Throws Unavailable or Infeasible as the method does. The budget of a planned method is that of the plan for the
+/// layer.
 Instance open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend);
-Instance open(const Row& row, const std::vector<HeadPrompt>& prompts, Index budget, std::uint32_t seed,
+Instance open(const Row& row, const std::vector<methods::HeadPrompt>& prompts, Index budget, std::uint32_t seed,
               Backend& backend);
 /// The same, without a cache where the method is infeasible at this budget or unavailable for this head.
 Instance try_open(const Row& row, const Heads& heads, Index budget, std::uint32_t seed, Backend& backend);
@@ -69,10 +71,11 @@ struct Result {
   std::vector<std::vector<Entry>> entries;
   std::vector<float> answers;
 };
-/// Prefill: the context is compressed, the tokens after it are exact, the queries after it are answered. Checks the entries.
+/// Prefill: the context is compressed, the tokens after it are exact, the queries after it are answered. Checks the
+/// entries.
 std::vector<Result> prefill(const Instance& instance, const Heads& heads, Backend& backend);
-/// Decode: the tokens after the context are appended in blocks of at most `block`, and the queries of each block are answered.
-/// Results are those of single queries, [head][token], rows g. Checks the entries.
+/// Decode: the tokens after the context are appended in blocks of at most `block`, and the queries of each block are
+/// answered. Results are those of single queries, [head][token], rows g. Checks the entries.
 std::vector<std::vector<Result>> decode(const Instance& instance, const Heads& heads, Index block, bool observes,
                                         Backend& backend);
 

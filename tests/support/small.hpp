@@ -12,8 +12,8 @@
 
 namespace kvbench::testing {
 
-/// d = dv = 1, scale 1, values 1, 2, 4, 8, ...: token j has key keys[j] and value 2^j; every query is 1 for every query head,
-/// so that the logit of token j is keys[j].
+/// d = dv = 1, scale 1, values 1, 2, 4, 8, ...: token j has key keys[j] and value 2^j; every query is 1 for every query
+/// head, so that the logit of token j is keys[j].
 inline HeadData small_head(std::vector<float> keys, Index n, Index group = 1) {
   const auto total = static_cast<Index>(keys.size());
   HeadData head{.n = n, .total = total, .d = 1, .dv = 1, .group = group, .keys = std::move(keys)};
@@ -28,16 +28,17 @@ inline std::vector<float> logs(std::vector<float> weights) {
   return weights;
 }
 
-inline std::unique_ptr<CompressedCache> open_cache(const std::string& method, std::vector<Assignment> settings,
-                                                   const HeadPrompt& prompt, Index budget, std::uint32_t seed,
-                                                   Backend& backend) {
-  const MethodInfo& info = find_method(method);
+inline std::unique_ptr<methods::CompressedCache> open_cache(const std::string& method,
+                                                            std::vector<methods::Assignment> settings,
+                                                            const methods::HeadPrompt& prompt, Index budget,
+                                                            std::uint32_t seed, Backend& backend) {
+  const methods::MethodInfo& info = methods::find_method(method);
   return info.prepare_head(prompt, info.bind(settings), backend)(budget, seed);
 }
 
 /// Tokens that answer query row `row` of the block.
-inline std::vector<TokenId> answering(const CompressedCache& cache, const QueryBlock& block, const HeadData& head,
-                                      Backend& backend, std::size_t row = 0) {
+inline std::vector<TokenId> answering(const methods::CompressedCache& cache, const methods::QueryBlock& block,
+                                      const HeadData& head, Backend& backend, std::size_t row = 0) {
   return ids_of(visible_entries(head, cache.entries(block), block, backend)[row]);
 }
 

@@ -14,7 +14,7 @@ namespace kvbench::testing {
 inline sweep::SweepLayout small_layout() {
   sweep::StepLayout step{.run = "a"};
   step.frame.trace = "t.h5", step.frame.sha256 = std::string(64, '0'), step.frame.group = 2;
-  step.frame.prompts = {{"p", Protocol::prefill, 40}};
+  step.frame.prompts = {{"p", replay::Protocol::prefill, 40}};
   step.frame.methods = {{"sink", "", false}};
   step.frame.budgets = {"8", "9"};
   step.frame.configurations = {{0, 0, 0}, {0, 1, 0}};
@@ -22,16 +22,16 @@ inline sweep::SweepLayout small_layout() {
   step.cells = {{std::string(64, 'a'), 0, {0, 1}}};
   step.measured = {{.place = {0, 0, 0}, .layer = 3}};
   step.measures = {{std::string(64, 'b'), 0, {0}}};
-  PaperClaim claim{.text = "an error"};
+  compare::PaperClaim claim{.text = "an error"};
   claim.relations = {{.a = "sink@8", .b = "sink@9"}};
   return {.name = "s", .version = "1", .commit = "c", .steps = {step}, .claims = {claim}};
 }
 
 inline sweep::CellBlock small_block() {
-  MetricRow row;
+  replay::MetricRow row;
   row.fill(NAN);
   row[0] = 0.5F;
-  CellResult cell{.notes = {{"a note", 1}}};
+  replay::CellResult cell{.notes = {{"a note", 1}}};
   cell.metrics.assign(6, row);
   cell.rel_err_fro = {0.5F, 0.5F};
   return {{cell, cell}, {cell, cell}};
@@ -42,7 +42,8 @@ inline void write_cells(const std::string& path, const sweep::SweepLayout& layou
   sweep::CellsFile file(path, sweep::FrameFile::Mode::overwrite);
   file.begin(layout);
   for (const sweep::CellEntry& entry : layout.steps[0].cells) file.add(entry.key, block);
-  for (const sweep::CellEntry& entry : layout.steps[0].measures) file.add(entry.key, std::vector<MeasureRow>(1));
+  for (const sweep::CellEntry& entry : layout.steps[0].measures)
+    file.add(entry.key, std::vector<bounds::MeasureRow>(1));
 }
 
 }  // namespace kvbench::testing

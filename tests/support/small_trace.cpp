@@ -38,35 +38,36 @@ std::unique_ptr<trace::Reader> SmallTrace::with_other_queries(std::int64_t begin
 
 namespace {}  // namespace
 
-MethodInfo method_of(std::string name, OpenCache open) {
-  MethodInfo info;
+methods::MethodInfo method_of(std::string name, OpenCache open) {
+  methods::MethodInfo info;
   info.name = std::move(name);
-  info.prepare = [open](std::span<const HeadPrompt> heads, const Params&, Backend& backend) {
-    std::vector<MakeCache> caches;
-    for (const HeadPrompt& head : heads) {
+  info.prepare = [open](std::span<const methods::HeadPrompt> heads, const methods::Params&, Backend& backend) {
+    std::vector<methods::MakeCache> caches;
+    for (const methods::HeadPrompt& head : heads) {
       caches.push_back(
           [open, head, &backend](Index budget, std::uint32_t seed) { return open(head, budget, seed, backend); });
     }
-    return each_head(std::move(caches));
+    return methods::each_head(std::move(caches));
   };
   return info;
 }
 
-MethodInfo answering(std::string name, std::function<EntryTables(const QueryBlock&, Backend&)> entries) {
-  return method_of(std::move(name), [entries](const HeadPrompt&, Index, std::uint32_t, Backend& backend) {
+methods::MethodInfo answering(std::string name,
+                              std::function<methods::EntryTables(const methods::QueryBlock&, Backend&)> entries) {
+  return method_of(std::move(name), [entries](const methods::HeadPrompt&, Index, std::uint32_t, Backend& backend) {
     return std::make_unique<FunctionCache>(
-        [entries, &backend](const QueryBlock& queries) { return entries(queries, backend); });
+        [entries, &backend](const methods::QueryBlock& queries) { return entries(queries, backend); });
   });
 }
 
-EntryTables ids_table(Backend& backend, std::vector<TokenId> ids) {
+methods::EntryTables ids_table(Backend& backend, std::vector<TokenId> ids) {
   const auto width = static_cast<Index>(ids.size());
   return {{.ids = backend.adopt(std::move(ids), 1, width)}};
 }
 
-HostEntries host_entries(const EntryTables& tables, Index queries, Backend& backend) {
-  std::vector<HostTable> host;
-  for (const EntryTable& table : tables) host.push_back(on_host(table, backend));
+replay::HostEntries host_entries(const methods::EntryTables& tables, Index queries, Backend& backend) {
+  std::vector<methods::HostTable> host;
+  for (const methods::EntryTable& table : tables) host.push_back(on_host(table, backend));
   return {std::move(host), queries};
 }
 
@@ -127,7 +128,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 /// mass_err and dir_err by their definition: w, w_hat, mu_H, mu_T, mu_T_hat. Only where H and T are not empty.
 void check_decomposition(const Arrays& head, Index g, Index position, const std::vector<TermEntry>& entries,
-                         const TermAnswer& exact, double norm, const CellResult& cell, std::size_t row) {
+                         const TermAnswer& exact, double norm, const replay::CellResult& cell, std::size_t row) {
   std::vector<TermEntry> h, rest_hat, rest;
   std::vector<bool> in_h(static_cast<std::size_t>(position + 1));
   for (const TermEntry& e : entries) {
@@ -143,17 +144,17 @@ void check_decomposition(const Arrays& head, Index g, Index position, const std:
                    mu_t_hat = attend_to(head, g, position, rest_hat), whole = attend_to(head, g, position, entries);
   const double w = std::exp(mu_t.log_z - exact.log_z),
                w_hat = rest_hat.empty() ? 0 : std::exp(mu_t_hat.log_z - whole.log_z);
-  CHECK(metric(cell, row, Metric::mass_err) ==
+  CHECK(metric(cell, row, replay::Metric::mass_err) ==
         Approx(std::abs(w_hat - w) * distance(mu_t.out, mu_h.out) / norm).epsilon(2e-4));
   const double direction = w_hat * distance(mu_t_hat.out, mu_t.out) / norm;
-  CHECK(std::abs(metric(cell, row, Metric::dir_err) - direction) < 2e-4 * (1 + direction));
+  CHECK(std::abs(metric(cell, row, replay::Metric::dir_err) - direction) < 2e-4 * (1 + direction));
 }
 
 }  // namespace
 
-void check_cell(const Arrays& head, const HeadResult& result, std::size_t cell, const TermEntries& entries) {
-  const CellResult& measured = result.cells.at(cell);
-  REQUIRE_MESSAGE(measured.status == Status::ok, measured.reason);
+void check_cell(const Arrays& head, const replay::HeadResult& result, std::size_t cell, const TermEntries& entries) {
+  const replay::CellResult& measured = result.cells.at(cell);
+  REQUIRE_MESSAGE(measured.status == replay::Status::ok, measured.reason);
   const std::size_t m = result.positions.size();
   REQUIRE(measured.metrics.size() == static_cast<std::size_t>(head.group) * m);
   for (Index g = 0; g < head.group; ++g) {
@@ -171,11 +172,13 @@ void check_cell(const Arrays& head, const HeadResult& result, std::size_t cell, 
         for (const double v : head.value(j)) fro += v * v;
       }
       const double error = distance(answer.out, exact.out), norm = distance(exact.out, zero);
-      CHECK(metric(measured, row, Metric::rel_err) == Approx(error / norm).epsilon(2e-4));
-      CHECK(metric(measured, row, Metric::err_bound_fro) == Approx(error / std::sqrt(squares * fro)).epsilon(2e-4));
-      CHECK(metric(measured, row, Metric::err_bound_op) >= metric(measured, row, Metric::err_bound_fro));
-      CHECK(std::abs(metric(measured, row, Metric::log_z_err) - (answer.log_z - exact.log_z)) < 1e-4);
-      if (!std::isnan(metric(measured, row, Metric::mass_err)))
+      CHECK(metric(measured, row, replay::Metric::rel_err) == Approx(error / norm).epsilon(2e-4));
+      CHECK(metric(measured, row, replay::Metric::err_bound_fro) ==
+            Approx(error / std::sqrt(squares * fro)).epsilon(2e-4));
+      CHECK(metric(measured, row, replay::Metric::err_bound_op) >=
+            metric(measured, row, replay::Metric::err_bound_fro));
+      CHECK(std::abs(metric(measured, row, replay::Metric::log_z_err) - (answer.log_z - exact.log_z)) < 1e-4);
+      if (!std::isnan(metric(measured, row, replay::Metric::mass_err)))
         check_decomposition(head, g, t, used, exact, norm, measured, row);
       for (std::size_t c = 0; c < answer.out.size(); ++c) {
         const float out = measured.raw.value().output.at(row * answer.out.size() + c);
@@ -185,9 +188,10 @@ void check_cell(const Arrays& head, const HeadResult& result, std::size_t cell, 
   }
 }
 
-ReplayRequest request_of(std::vector<const MethodInfo*> methods, Index budget) {
-  ReplayRequest request;
-  for (const MethodInfo* info : methods) request.methods.push_back({info, info->bind ? info->bind({}) : Params{}});
+replay::ReplayRequest request_of(std::vector<const methods::MethodInfo*> methods, Index budget) {
+  replay::ReplayRequest request;
+  for (const methods::MethodInfo* info : methods)
+    request.methods.push_back({info, info->bind ? info->bind({}) : methods::Params{}});
   request.budgets = {Budget::tokens(budget)};
   return request;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trace small enough for serial loops over its arrays, methods that consist of one function, and answers computed term by
-// term.
+// A trace small enough for serial loops over its arrays, methods that consist of one function, and answers computed
+// term by term.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,8 @@ namespace kvbench::testing {
 using trace::test::contains;
 using trace::test::message_of;
 
-/// 40 tokens, 28 of them the context, all queries; 2 layers, 4 query heads on 2 kv heads, d = 8, dv = 6; with column sums.
+/// 40 tokens, 28 of them the context, all queries; 2 layers, 4 query heads on 2 kv heads, d = 8, dv = 6; with column
+/// sums.
 inline trace::SynthOptions small_options() {
   return {.num_tokens = 40,
           .prompt_tokens = 28,
@@ -49,28 +50,29 @@ class SmallTrace {
 };
 
 /// The function of a single-function method, which opens a cache.
-using OpenCache =
-    std::function<std::unique_ptr<CompressedCache>(const HeadPrompt&, Index budget, std::uint32_t seed, Backend&)>;
-MethodInfo method_of(std::string name, OpenCache open);
+using OpenCache = std::function<std::unique_ptr<methods::CompressedCache>(const methods::HeadPrompt&, Index budget,
+                                                                          std::uint32_t seed, Backend&)>;
+methods::MethodInfo method_of(std::string name, OpenCache open);
 
 /// A cache whose entries are the result of a function; it takes all tokens at once.
-class FunctionCache : public CompressedCache {
+class FunctionCache : public methods::CompressedCache {
  public:
-  using Entries = std::function<EntryTables(const QueryBlock&)>;
+  using Entries = std::function<methods::EntryTables(const methods::QueryBlock&)>;
   explicit FunctionCache(Entries entries) : entries_(std::move(entries)) {}
-  Index append(const TokenBlock& tokens) override { return tokens.size(); }
-  EntryTables entries(const QueryBlock& queries) const override { return entries_(queries); }
-  Footprint footprint() const override { return {}; }
+  Index append(const methods::TokenBlock& tokens) override { return tokens.size(); }
+  methods::EntryTables entries(const methods::QueryBlock& queries) const override { return entries_(queries); }
+  methods::Footprint footprint() const override { return {}; }
 
  private:
   Entries entries_;
 };
 /// A method whose tables do not depend on its state.
-MethodInfo answering(std::string name, std::function<EntryTables(const QueryBlock&, Backend&)> entries);
+methods::MethodInfo answering(std::string name,
+                              std::function<methods::EntryTables(const methods::QueryBlock&, Backend&)> entries);
 /// One table of ids.
-EntryTables ids_table(Backend& backend, std::vector<TokenId> ids);
+methods::EntryTables ids_table(Backend& backend, std::vector<TokenId> ids);
 /// Tables for `queries` queries, on the host.
-HostEntries host_entries(const EntryTables& tables, Index queries, Backend& backend);
+replay::HostEntries host_entries(const methods::EntryTables& tables, Index queries, Backend& backend);
 
 /// One kv head of the small trace, as arrays for serial loops.
 struct Arrays {
@@ -101,12 +103,12 @@ TermAnswer attend_to(const Arrays& head, Index g, Index position, const std::vec
 std::vector<TermEntry> tokens_between(Index begin, Index end);
 
 /// Checks rel_err, both bounds, log_z_err, the decomposition and the raw outputs of a configuration, term by term.
-void check_cell(const Arrays& head, const HeadResult& result, std::size_t cell, const TermEntries& entries);
+void check_cell(const Arrays& head, const replay::HeadResult& result, std::size_t cell, const TermEntries& entries);
 
-ReplayRequest request_of(std::vector<const MethodInfo*> methods, Index budget);
+replay::ReplayRequest request_of(std::vector<const methods::MethodInfo*> methods, Index budget);
 /// One thread, with outputs and entries kept.
-inline const RunOptions serial{.threads = 1, .keep_raw = true};
-inline float metric(const CellResult& cell, std::size_t row, Metric which) {
+inline const replay::RunOptions serial{.threads = 1, .keep_raw = true};
+inline float metric(const replay::CellResult& cell, std::size_t row, replay::Metric which) {
   return cell.metrics.at(row)[static_cast<std::size_t>(which)];
 }
 

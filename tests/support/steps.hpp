@@ -15,10 +15,10 @@ struct Step {
 };
 
 /// Appends token t, answers its query, and calls observe() with the attention.
-inline Step decode_step(CompressedCache& cache, const HeadData& head, Index t, Backend& backend) {
+inline Step decode_step(methods::CompressedCache& cache, const HeadData& head, Index t, Backend& backend) {
   CHECK(cache.append(token_block(head, t, head.total, backend)) == 1);
-  const QueryBlock block = query_block(head, t, t + 1, t + 1, backend);
-  const EntryTables tables = cache.entries(block);
+  const methods::QueryBlock block = query_block(head, t, t + 1, t + 1, backend);
+  const methods::EntryTables tables = cache.entries(block);
   CHECK_NOTHROW(check_entries(backend, tokens_of(head, t + 1, backend), 1, t + 1, tables));
   std::vector<Buffer<const float>> weights;
   Step step{visible_entries(head, tables, block, backend), answer(head, block, tables, backend, &weights)};
@@ -27,9 +27,9 @@ inline Step decode_step(CompressedCache& cache, const HeadData& head, Index t, B
 }
 
 /// The entries and answers of the query after the context.
-inline Step ask(const CompressedCache& cache, const HeadData& head, Backend& backend) {
-  const QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
-  const EntryTables tables = cache.entries(block);
+inline Step ask(const methods::CompressedCache& cache, const HeadData& head, Backend& backend) {
+  const methods::QueryBlock block = query_block(head, head.n, head.n + 1, head.n + 1, backend);
+  const methods::EntryTables tables = cache.entries(block);
   return {visible_entries(head, tables, block, backend), answer(head, block, tables, backend)};
 }
 

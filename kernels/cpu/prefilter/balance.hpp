@@ -18,8 +18,8 @@ class NoWalkPrefilter {
   /// The block of the following calls, which must stay until the next one starts.
   void start(const BlockWalk&) {}
 
-  /// Clears needs_sums[s] where the kernel sums of strip s cannot change any of its signs. The strips are those of `count` rows
-  /// from `group` on; groups of a block come in increasing order.
+  /// Clears needs_sums[s] where the kernel sums of strip s cannot change any of its signs. The strips are those of
+  /// `count` rows from `group` on; groups of a block come in increasing order.
   void find_settled(Index /*group*/, Index /*count*/, bool* /*needs_sums*/) {}
 };
 

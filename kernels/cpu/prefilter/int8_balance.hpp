@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signs of a balance walk that do not depend on its sums. A row is +1 where u < 1/2 - step s, so s does not matter where
-// step A < |1/2 - u| for some A >= |s|. Here A = sum over earlier rows j of a bound of |K(i, j)|; it does not depend on the
-// signs of these rows.
+// Signs of a balance walk that do not depend on its sums. A row is +1 where u < 1/2 - step s, so s does not matter
+// where step A < |1/2 - u| for some A >= |s|. Here A = sum over earlier rows j of a bound of |K(i, j)|; it does not
+// depend on the signs of these rows.
 //
 // With rows as 8-bit integers, k = s q + e (int8_rows.hpp),
 //     |<k_i, k_j> - s_i s_j <q_i, q_j>| <= (|k_i| + |e_i|) |e_j| + |e_i| |k_j| = E,
-// <q_i, q_j> is exact, |<v_i, v_j>| + |o| <= g_i g_j with g = |v| + sqrt |o|, and 2^(n + f) <= 2^n (1 + f) for 0 <= f <= 1,
-// whose right side is the float with the bits 2^23 (127 + n + f). So
+// <q_i, q_j> is exact, |<v_i, v_j>| + |o| <= g_i g_j with g = |v| + sqrt |o|, and 2^(n + f) <= 2^n (1 + f) for 0 <= f
+// <= 1, whose right side is the float with the bits 2^23 (127 + n + f). So
 //     |K(i, j)| <= g_i g_j float(2^23 (127 + (scale s_i s_j <q_i, q_j> + |scale| E - shift) / ln 2)).
-// A also bounds what fp32 makes of s. With u = 2^-24 and L = |scale| (the largest |k| + |e|)^2, roundings move an exponent by
+// A also bounds what fp32 makes of s. With u = 2^-24 and L = |scale| (the largest |k| + |e|)^2, roundings move an
+// exponent by
 //     the chain of d FMAs, and scale x - shift                      1.01 d u L + 2 u (L + |shift|)
 //     s_i scale / ln 2, int to float, s_j; E; their sum             30 u (L + |shift|), and less than 2^-14 for the 127
 // of which (d + 32) 2^-23 (L + |shift|) is added to the exponents, and the rest is a factor 1.0002; sums of n terms and
-// products of dv are off by a factor within 1 + (n + dv + 64) 2^-22. Exponents are limited to the range of normal numbers on
-// both sides: a term that underflows is bounded too, and where a true term could overflow, A does, so that the sign is not
-// settled.
+// products of dv are off by a factor within 1 + (n + dv + 64) 2^-22. Exponents are limited to the range of normal
+// numbers on both sides: a term that underflows is bounded too, and where a true term could overflow, A does, so that
+// the sign is not settled.
 #pragma once
 
 #include "../block_walk.hpp"
@@ -23,7 +24,8 @@
 namespace kvbench::kernels::cpu::KVBENCH_ISA {
 namespace {
 
-/// The rows of one block: their keys as 8-bit integers, the numbers that enter the bounds, and the strip that was set last.
+/// The rows of one block: their keys as 8-bit integers, the numbers that enter the bounds, and the strip that was set
+/// last.
 struct WalkBounds {
   const float *keys, *values;  // null values: g = 1
   Index key_stride, value_stride, rows, d, dv;

@@ -55,8 +55,8 @@ class Int8MatchPrefilter {
     return pairs * op_.points.cols >= 8192 * (n + c);
   }
 
-  /// Converts the candidates, and in the first call of a repeated search the points. False where the prefilter does not pay, is
-  /// switched off, or cannot be used for these rows.
+  /// Converts the candidates, and in the first call of a repeated search the points. False where the prefilter does not
+  /// pay, is switched off, or cannot be used for these rows.
   bool start() {
     const auto& rows = op_.candidates;
     const Index d = op_.points.cols;
@@ -132,8 +132,8 @@ class Int8MatchPrefilter {
     return set_points(search_.candidates, rows, search_.rows, packed, strip);
   }
 
-  /// Where no score is asked for, a point with one survivor needs none: it takes that candidate, and the survivors of the other
-  /// points remain.
+  /// Where no score is asked for, a point with one survivor needs none: it takes that candidate, and the survivors of
+  /// the other points remain.
   void take_single(MatchStrip* strips) {
     std::int32_t survivors[kSearchStrips * kStrip] = {};
     for (Index i = 0; i < search_.count; ++i) ++survivors[search_.survivors[i].point];
@@ -148,8 +148,8 @@ class Int8MatchPrefilter {
     search_.count = kept;
   }
 
-  /// Renumbers the survivors from the moved candidates to all candidates, and adds the own candidate of each point that has a
-  /// survivor. The other points take theirs.
+  /// Renumbers the survivors from the moved candidates to all candidates, and adds the own candidate of each point that
+  /// has a survivor. The other points take theirs.
   void add_own(Int8Search& search, MatchStrip* strips, Index count) const {
     bool challenged[kSearchStrips * kStrip] = {};
     for (Index i = search.count; i-- > 0;) {

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of scores from products of 8-bit integers, for searches of the candidate c with the largest score for a point x. They
-// cost a quarter of fp32 scores and leave few candidates per point; only these are then scored exactly as without a prefilter.
-// The remaining candidates include every one that the full search could have chosen, ties included, so the results are
-// identical.
+// Bounds of scores from products of 8-bit integers, for searches of the candidate c with the largest score for a point
+// x. They cost a quarter of fp32 scores and leave few candidates per point; only these are then scored exactly as
+// without a prefilter. The remaining candidates include every one that the full search could have chosen, ties
+// included, so the results are identical.
 //
 // With m any vector (a mean, so that differences are short), y = x - m and z = c - m,
 //     products    <x, c> + b_c = <x, m> + <y, z> + beta_c,                    beta_c = <m, z> + b_c
 //     distances   -|x - c|^2 / 2 = -|y|^2 / 2 + <y, z> + beta_c,              beta_c = -|z|^2 / 2
 // and the first term is the same for all candidates. With y = s q + e and z likewise (int8_rows.hpp),
 //     |<y, z> - s_y s_z <q_y, q_z>| = |<s_y q_y, e_z> + <e_y, z>| <= (|y| + |e_y|) |e_z| + |e_y| |z|,
-// and <q_y, q_z> is exact. With A = s_y s_z <q_y, q_z> + beta_c and E the right side above, A - E and A + E enclose the score
-// less that first term, except for roundings, each a multiple of u = 2^-24 of a bound M of the numbers involved:
-//     products    M = 2 X C + B with X = |m| + |y| + |e_y|, C = the largest |m| + |z| + |e_z|, B = the largest |beta_c| + |b_c|
+// and <q_y, q_z> is exact. With A = s_y s_z <q_y, q_z> + beta_c and E the right side above, A - E and A + E enclose the
+// score less that first term, except for roundings, each a multiple of u = 2^-24 of a bound M of the numbers involved:
+//     products    M = 2 X C + B with X = |m| + |y| + |e_y|, C = the largest |m| + |z| + |e_z|, B = the largest |beta_c|
+//                 + |b_c|
 //       the chain of d FMAs of the full search, and + b_c     1.01 d u |x| |c| + u M
 //       <m, z>, summed in any order, from rounded z           1.01 d u |m| |z| + u |m| |z|
 //     distances   M = (Y + Z)^2 with Y = |y| + |e_y|, Z = the largest |z| + |e_z|
 //       the chain of d subtractions and FMAs, halved          1.01 (d + 3) u |x - c|^2 / 2
 //       |z|^2 / 2, summed in any order, from rounded z        1.01 (d + 2) u |z|^2 / 2
 //     both: beta_c; int to float, s_z, s_y, + beta_c; E, A - E, A + E; the threshold below     10 u M
-// Together these are less than (2.02 d + 15) u M, which is below slack = 4 (d + 8) u M + 2^-120; 2^-120 covers underflow.
-// So a candidate can be chosen only if its A + E >= the largest A - E of the point's candidates, less 2 slack. Rows that are
-// not finite or too long have no bounds: the caller then searches without the prefilter.
+// Together these are less than (2.02 d + 15) u M, which is below slack = 4 (d + 8) u M + 2^-120; 2^-120 covers
+// underflow. So a candidate can be chosen only if its A + E >= the largest A - E of the point's candidates, less 2
+// slack. Rows that are not finite or too long have no bounds: the caller then searches without the prefilter.
 #pragma once
 
 #include "int8_rows.hpp"
@@ -121,8 +122,8 @@ inline void start_strip(const std::uint8_t* out, Int8Strip& strip) {
   for (int v = 0; v < 2; ++v) strip.highest[v] = broadcast(-kInfinity);
 }
 
-/// Converts and packs points; false where one of them cannot be used. The candidates of the points are set by the caller; for
-/// the other arguments see pack_as_int8().
+/// Converts and packs points; false where one of them cannot be used. The candidates of the points are set by the
+/// caller; for the other arguments see pack_as_int8().
 inline bool set_points(const Int8Candidates& set, const float* const* points, std::uint8_t* rows, std::uint8_t* out,
                        Int8Strip& strip) {
   bool usable = true;
@@ -133,8 +134,8 @@ inline bool set_points(const Int8Candidates& set, const float* const* points, st
   return usable;
 }
 
-/// acc[r] = <q of row r, q of each lane of the strip>, exact: rows of signed bytes `pitch` apart, a strip of q + 128 as in
-/// Int8Strip, start[r] = -128 times the sum of row r.
+/// acc[r] = <q of row r, q of each lane of the strip>, exact: rows of signed bytes `pitch` apart, a strip of q + 128 as
+/// in Int8Strip, start[r] = -128 times the sum of row r.
 [[gnu::target("avx512vnni"), gnu::always_inline]] inline void int8_products(const std::int8_t* rows, Index pitch,
                                                                             const std::int32_t* start,
                                                                             const std::uint8_t* strip, Index d,
@@ -155,8 +156,8 @@ inline bool set_points(const Int8Candidates& set, const float* const* points, st
   }
 }
 
-/// Computes the upper bounds [kBoundRows][kStrip] of the candidates from `candidate` on, and raises strip.highest. Masked: a
-/// candidate that is none of a point's has the bound -inf there.
+/// Computes the upper bounds [kBoundRows][kStrip] of the candidates from `candidate` on, and raises strip.highest.
+/// Masked: a candidate that is none of a point's has the bound -inf there.
 template <bool Masked>
 [[gnu::target("avx512vnni"), gnu::noinline]] void bound_scores(const Int8Candidates& set, Index candidate,
                                                                Int8Strip& strip, float* upper) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Greedy k-center with bounds from products of 8-bit integers: a new centre can only lower the distances of points near it, and
-// the bounds tell which points may be near. A pass reads a quarter of the bytes that fp32 distances do.
+// Greedy k-center with bounds from products of 8-bit integers: a new centre can only lower the distances of points near
+// it, and the bounds tell which points may be near. A pass reads a quarter of the bytes that fp32 distances do.
 //
-// With y = s q + e of a point and z of the centre (int8_rows.hpp), |y - z| >= |s_y q_y - s_z q_z| - |e_y| - |e_z|. A point
-// keeps its fp32 distance `nearest` where
+// With y = s q + e of a point and z of the centre (int8_rows.hpp), |y - z| >= |s_y q_y - s_z q_z| - |e_y| - |e_z|. A
+// point keeps its fp32 distance `nearest` where
 //     |s_y q_y|^2 + |s_z q_z|^2 - 2 s_y s_z <q_y, q_z> >= (sqrt(nearest) + |e_y| + |e_z|)^2,
-// since the new distance is not less then. Roundings, u = 2^-24: those of the left side are below (d + 8) u times the sum of
-// the two squares, which lowered() lowers by 4 (d + 64) u. The fp32 distance, a chain of d subtractions and FMAs, is not less
-// than the exact one by more than 1.01 (d + 3) u of it; raised_root() raises its root by 2 (d + 32) u and raised() the errors
-// by 16 u, which covers that and the roundings of the right side. Underflow is below the 2^-60 that is part of every error.
+// since the new distance is not less then. Roundings, u = 2^-24: those of the left side are below (d + 8) u times the
+// sum of the two squares, which lowered() lowers by 4 (d + 64) u. The fp32 distance, a chain of d subtractions and
+// FMAs, is not less than the exact one by more than 1.01 (d + 3) u of it; raised_root() raises its root by 2 (d + 32) u
+// and raised() the errors by 16 u, which covers that and the roundings of the right side. Underflow is below the 2^-60
+// that is part of every error.
 #pragma once
 
 #include "../distance_tile.hpp"
@@ -91,8 +92,8 @@ class Int8CentrePrefilter {
     return usable;
   }
 
-  /// Appends to changed_ the points of kStrips strips from `first` on whose distances may be lowered by `own`, the centre in
-  /// row_; returns how many there are then.
+  /// Appends to changed_ the points of kStrips strips from `first` on whose distances may be lowered by `own`, the
+  /// centre in row_; returns how many there are then.
   [[gnu::target("avx512vnni"), gnu::noinline]] Index find_changed(const Int8Row& own, Index first, Index count) {
     constexpr Index vectors = 2 * kStrips;
     const Index d = all_.cols, pitch = int8_pitch(d), quads = (d + 3) / 4;

@@ -35,7 +35,8 @@ class Int8LeaderPrefilter {
  private:
   const float* point(Index i) const { return op_.points.data + i * op_.points.stride; }
 
-  /// Converts the representatives below `count` that have not been converted yet; false where one of them cannot be used.
+  /// Converts the representatives below `count` that have not been converted yet; false where one of them cannot be
+  /// used.
   bool convert(Index count) {
     if (converted_ < 0) {
       search_ = int8_search(Int8Score::distance, op_.points, op_.representatives.rows, context_);
@@ -47,7 +48,8 @@ class Int8LeaderPrefilter {
     return usable_;
   }
 
-  /// Points [begin, begin + points) as strips whose candidates are the first `count`; false where a point cannot be used.
+  /// Points [begin, begin + points) as strips whose candidates are the first `count`; false where a point cannot be
+  /// used.
   bool set_strips(Index begin, Index points, Index count, Int8Strip* strips) {
     for (Index first = 0; first < points; first += kStrip) {
       const float* rows[kStrip];

@@ -41,7 +41,8 @@ inline bool set_kept_points(const Int8Candidates& set, const MatchState& state, 
   return usable;
 }
 
-/// Raises strip.highest to the lower bound of one candidate per point: point(lane) and candidate(lane) are their numbers.
+/// Raises strip.highest to the lower bound of one candidate per point: point(lane) and candidate(lane) are their
+/// numbers.
 template <class Point, class Candidate>
 [[gnu::target("avx512vnni")]] inline void raise_to_own(const Int8Candidates& set, const MatchState& state, Point point,
                                                        Candidate candidate, Int8Strip& strip) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows as 8-bit integers with one scale per row: y = row - centre = s q + e, with q in [-127, 127] and an error e whose norm is
-// bounded. Norms are fp32 sums of d squares, which underflow below 2^-74; norm_bound() raises them above the exact norms. A
-// difference is rounded by at most u |y|, u = 2^-24, and so is e: the bound of |e| holds for the exact differences.
+// Rows as 8-bit integers with one scale per row: y = row - centre = s q + e, with q in [-127, 127] and an error e whose
+// norm is bounded. Norms are fp32 sums of d squares, which underflow below 2^-74; norm_bound() raises them above the
+// exact norms. A difference is rounded by at most u |y|, u = 2^-24, and so is e: the bound of |e| holds for the exact
+// differences.
 //
-// A Hadamard rotation before the conversion was measured on real keys and does not pay: the largest coordinate of a key is 2.6
-// to 3 times the root mean square once the mean is subtracted, and 2.6 times after a rotation.
+// A Hadamard rotation before the conversion was measured on real keys and does not pay: the largest coordinate of a key
+// is 2.6 to 3 times the root mean square once the mean is subtracted, and 2.6 times after a rotation.
 #pragma once
 
 #include "../pack.hpp"
@@ -104,8 +105,8 @@ inline void pack_int8(const std::uint8_t* const* rows, Index d, std::uint8_t* ou
   pack_strip(quads, int8_pitch(d) / 4, reinterpret_cast<float*>(out));
 }
 
-/// Converts kStrip rows to q + 128, calls f(lane, Int8Row) for each, and packs them into `out`. No pointer is null; `rows` and
-/// `out` have room for kStrip * int8_pitch(d) bytes.
+/// Converts kStrip rows to q + 128, calls f(lane, Int8Row) for each, and packs them into `out`. No pointer is null;
+/// `rows` and `out` have room for kStrip * int8_pitch(d) bytes.
 template <class F>
 inline void pack_as_int8(const float* const* points, const float* centre, Index d, std::uint8_t* rows,
                          std::uint8_t* out, F f) {

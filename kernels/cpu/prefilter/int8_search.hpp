@@ -53,8 +53,8 @@ inline Vec threshold(const Int8Strip& strip, int v) {
   return select(strip.highest[v] > broadcast(-kInfinity), strip.highest[v] - strip.slack[v], broadcast(kInfinity));
 }
 
-/// Appends the candidates [candidate, candidate + rows) that can still be the best, in increasing order for each point. False
-/// where they are too many.
+/// Appends the candidates [candidate, candidate + rows) that can still be the best, in increasing order for each point.
+/// False where they are too many.
 inline bool collect(Int8Search& search, const Int8Strip& strip, Index number, Index candidate, Index rows) {
   const auto low = __m512(threshold(strip, 0)), high = __m512(threshold(strip, 1));
   const std::uint32_t live = strip.lanes < kStrip ? (std::uint32_t{1} << strip.lanes) - 1 : ~std::uint32_t{0};
@@ -75,8 +75,8 @@ inline bool collect(Int8Search& search, const Int8Strip& strip, Index number, In
   return true;
 }
 
-/// Bounds candidates [begin, end) for strip `number` of the group; begin is a multiple of kBoundRows. False where too many
-/// remain.
+/// Bounds candidates [begin, end) for strip `number` of the group; begin is a multiple of kBoundRows. False where too
+/// many remain.
 inline bool bound_panel(Int8Search& search, Int8Strip& strip, Index number, Index begin, Index end) {
   begin = max(begin, strip.begin / kBoundRows * kBoundRows);
   end = min(end, strip.end);

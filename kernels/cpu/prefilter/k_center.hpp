@@ -15,8 +15,8 @@ class NoCentrePrefilter {
  public:
   NoCentrePrefilter(const HostMatrix<const float>& /*points*/, Context&) {}
 
-  /// Takes over the distances of a front: points [count] by their numbers, with their squared distances. False where the caller
-  /// has to compute distances instead; otherwise the next two functions may be called until the next hold().
+  /// Takes over the distances of a front: points [count] by their numbers, with their squared distances. False where
+  /// the caller has to compute distances instead; otherwise the next two functions may be called until the next hold().
   bool hold(const std::int32_t* /*front*/, const float* /*nearest*/, Index /*count*/) { return false; }
 
   /// Lowers `nearest` [count] by the squared distances to `centre`.

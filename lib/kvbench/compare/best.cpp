@@ -10,21 +10,21 @@
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/core/paired_test.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 namespace {
 
-using Group = std::vector<Record*>;
+using Group = std::vector<replay::Record*>;
 
-double error_of(const Record& r) { return r.of(Metric::rel_err).mean; }
+double error_of(const replay::Record& r) { return r.of(replay::Metric::rel_err).mean; }
 
 /// Number of answered queries per seed.
-double answered(const Record& r) {
+double answered(const replay::Record& r) {
   return std::accumulate(r.sums.block_counts.begin(), r.sums.block_counts.end(), 0.0) /
          static_cast<double>(r.sums.seeds);
 }
 
-bool is_candidate(const Record& r) {
-  return !r.query_head && r.status == Status::ok && !r.dense && r.sums.seeds > 0 && !is_reference(r.method) &&
+bool is_candidate(const replay::Record& r) {
+  return !r.query_head && r.status == replay::Status::ok && !r.dense && r.sums.seeds > 0 && !is_reference(r.method) &&
          !std::isnan(error_of(r));
 }
 
@@ -37,38 +37,41 @@ std::vector<double> spread(const std::vector<double>& values, std::size_t from, 
 }
 
 /// The paired sums of two rows, of errors or of their logarithms; none where the rows answered different queries.
-std::optional<PairedSums> pair(const Record& a, const Record& b, ErrorSums Record::*sums) {
+std::optional<PairedSums> pair(const replay::Record& a, const replay::Record& b,
+                               replay::ErrorSums replay::Record::*sums) {
   const std::size_t seeds = std::max(a.sums.seeds, b.sums.seeds);
   if ((a.sums.seeds != seeds && a.sums.seeds != 1) || (b.sums.seeds != seeds && b.sums.seeds != 1)) return std::nullopt;
-  const auto of = [&](const Record& r, std::vector<double> ErrorSums::*field) {
+  const auto of = [&](const replay::Record& r, std::vector<double> replay::ErrorSums::*field) {
     return spread(r.*sums.*field, (r.*sums).seeds, seeds);
   };
   PairedSums pairs{.seeds = seeds,
                    .drawn = a.seeded || b.seeded,
-                   .a = of(a, &ErrorSums::blocks),
-                   .b = of(b, &ErrorSums::blocks),
-                   .counts = of(a, &ErrorSums::block_counts),
-                   .unit_sums = of(a, &ErrorSums::heads),
-                   .unit_counts = of(a, &ErrorSums::head_counts)};
-  if (pairs.counts != of(b, &ErrorSums::block_counts) || pairs.unit_counts != of(b, &ErrorSums::head_counts))
+                   .a = of(a, &replay::ErrorSums::blocks),
+                   .b = of(b, &replay::ErrorSums::blocks),
+                   .counts = of(a, &replay::ErrorSums::block_counts),
+                   .unit_sums = of(a, &replay::ErrorSums::heads),
+                   .unit_counts = of(a, &replay::ErrorSums::head_counts)};
+  if (pairs.counts != of(b, &replay::ErrorSums::block_counts) ||
+      pairs.unit_counts != of(b, &replay::ErrorSums::head_counts))
     return std::nullopt;
-  const std::vector<double> other = of(b, &ErrorSums::heads);
+  const std::vector<double> other = of(b, &replay::ErrorSums::heads);
   for (std::size_t i = 0; i < other.size(); ++i) pairs.unit_sums[i] -= other[i];
   return pairs;
 }
 
-const Record* best_of(const Group& group) {
+const replay::Record* best_of(const Group& group) {
   double most = 0;
-  for (const Record* r : group) most = std::max(most, answered(*r));
-  const Record* best = nullptr;
-  for (const Record* r : group) {
+  for (const replay::Record* r : group) most = std::max(most, answered(*r));
+  const replay::Record* best = nullptr;
+  for (const replay::Record* r : group) {
     if (answered(*r) == most && (!best || error_of(*r) < error_of(*best))) best = r;
   }
   return best;
 }
 
-/// The p-value of a row against the best: by the means or by the logarithms of errors, twice the smaller one. A few huge errors make
-/// any difference of means uncertain, but not one of logarithms. Logarithms count only where they agree that the row is worse.
+/// The p-value of a row against the best: by the means or by the logarithms of errors, twice the smaller one. A few
+/// huge errors make any difference of means uncertain, but not one of logarithms. Logarithms count only where they
+/// agree that the row is worse.
 double p_value(const PairedTest& means, const PairedTest& logs) {
   if (means.one_seed) return 1;
   const bool agree = !logs.infinite && !logs.one_seed && logs.difference > 0;
@@ -76,11 +79,11 @@ double p_value(const PairedTest& means, const PairedTest& logs) {
 }
 
 void mark(const Group& group) {
-  const Record& best = *best_of(group);
-  std::vector<Record*> tested;
+  const replay::Record& best = *best_of(group);
+  std::vector<replay::Record*> tested;
   std::vector<PairedSums> pairs, log_pairs;
-  for (Record* r : group) {
-    std::optional<PairedSums> sums = pair(*r, best, &Record::sums);
+  for (replay::Record* r : group) {
+    std::optional<PairedSums> sums = pair(*r, best, &replay::Record::sums);
     if (!sums) continue;
     r->best = label_of({best.method, best.params, {}});
     if (r == &best) {
@@ -89,7 +92,7 @@ void mark(const Group& group) {
     } else {
       tested.push_back(r);
       pairs.push_back(std::move(*sums));
-      log_pairs.push_back(*pair(*r, best, &Record::log_sums));
+      log_pairs.push_back(*pair(*r, best, &replay::Record::log_sums));
     }
   }
   const std::size_t family = tested.size() * (tested.size() + 1) / 2;
@@ -110,15 +113,15 @@ void mark(const Group& group) {
 
 }  // namespace
 
-void mark_best(std::span<Record> records) {
-  const auto key = [](const Record& r) {
+void mark_best(std::span<replay::Record> records) {
+  const auto key = [](const replay::Record& r) {
     return std::tuple(r.run, r.trace, r.sha256, r.prompt, r.layer, r.budget, r.protocol, r.device);
   };
   std::map<decltype(key(records.front())), Group> groups;
-  for (Record& r : records) {
+  for (replay::Record& r : records) {
     if (is_candidate(r)) groups[key(r)].push_back(&r);
   }
   for (const auto& [identity, group] : groups) mark(group);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

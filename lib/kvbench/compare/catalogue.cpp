@@ -9,7 +9,7 @@
 
 #include <kvbench/core/error.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 namespace {
 
 auto key_of(const QueryPlace& p) {
@@ -21,7 +21,8 @@ std::string description_of(const QueryPlace& p) {
   return fmt::format("document '{}' of task '{}'", p.prompt, p.eval.task);
 }
 
-/// The meaning of a budget: its tokens in each of these contexts, or its text where it is not a number of tokens or a share of them.
+/// The meaning of a budget: its tokens in each of these contexts, or its text where it is not a number of tokens or a
+/// share of them.
 std::string meaning_of(const std::string& text, const std::set<Index>& contexts) {
   const std::optional<Budget> budget = budget_of(text);
   if (!budget || budget->cost() || budget->is_bytes() || contexts.contains(0)) return text;
@@ -131,8 +132,8 @@ void Catalogue::add_value(const Side& side, std::size_t place, const Source& sou
     if (!values) continue;
     out.found = true;
     out.dense |= values->dense;
-    if (values->status != Status::ok) {
-      if (out.status != Status::failed) out.status = values->status, out.reason = values->reason;
+    if (values->status != replay::Status::ok) {
+      if (out.status != replay::Status::failed) out.status = values->status, out.reason = values->reason;
       continue;
     }
     const std::uint32_t seed = side.configuration.seeded ? one.seed : 0;
@@ -140,10 +141,8 @@ void Catalogue::add_value(const Side& side, std::size_t place, const Source& sou
     const auto of_file = out.seeds.begin() + before;
     if (std::any_of(of_file, out.seeds.end(), same)) continue;  // the same budget in other words
     if (std::any_of(out.seeds.begin(), of_file, same)) {
-      throw Error(
-          "several files hold '{}' at budget {}, seed {}, of {}; select one by its number, "
-          "such as {}:{}",
-          side.label(), one.budget, seed, description_of(places_[place]), source.file + 1, side.label());
+      throw Error("several files hold '{}' at budget {}, seed {}, of {}; select one by its number, such as {}:{}",
+                  side.label(), one.budget, seed, description_of(places_[place]), source.file + 1, side.label());
     }
     out.bytes_held += values->bytes_held, out.bytes_read += values->bytes_read;
     out.seeds.emplace_back(seed, std::move(values->values));
@@ -159,4 +158,4 @@ SideValues Catalogue::read(const Side& side, std::size_t place) const {
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

@@ -9,7 +9,7 @@
 #include <kvbench/compare/configuration_name.hpp>
 #include <kvbench/core/budget.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 
 /// A method with its parameters and budget, in all files or in one of them.
 struct Side {
@@ -25,12 +25,12 @@ struct Side {
 /// The values of a side at a place.
 struct SideValues {
   bool found = false;  ///< whether any file has values of the side at the place
-  Status status = Status::ok;
+  replay::Status status = replay::Status::ok;
   std::string reason;
   bool dense = false;
   double bytes_held = 0, bytes_read = 0;  ///< summed over `seeds`
-  std::vector<std::pair<std::uint32_t, std::vector<double>>>
-      seeds;  ///< ascending; one where the method uses no random numbers
+  /// ascending; one where the method uses no random numbers
+  std::vector<std::pair<std::uint32_t, std::vector<double>>> seeds;
 };
 
 /// Absent where the text is not a budget.
@@ -44,12 +44,12 @@ class Catalogue {
   /// The places of all files. Places of the same run, trace, prompt, protocol, layer, head and EvalSetting
   /// are one place.
   const std::vector<QueryPlace>& places() const { return places_; }
-  /// One side per method, parameters and budget, in order of appearance. Budgets that are the same number of tokens at every place,
-  /// such as 512 and 12.5% of 4096, are one budget, written as it appeared first.
+  /// One side per method, parameters and budget, in order of appearance. Budgets that are the same number of tokens at
+  /// every place, such as 512 and 12.5% of 4096, are one budget, written as it appeared first.
   const std::vector<Side>& sides() const { return sides_; }
 
-  /// The sides that match `name`, one per budget. Throws Error with the remedy where none matches, or where several sets of
-  /// parameters match.
+  /// The sides that match `name`, one per budget. Throws Error with the remedy where none matches, or where several
+  /// sets of parameters match.
   std::vector<Side> find(const ConfigurationName& name, std::string_view flag) const;
 
   /// Throws Error where several files have the same seed of the side.
@@ -72,8 +72,8 @@ class Catalogue {
   std::vector<std::vector<Source>> place_sources_;
   std::map<std::string, std::string> budgets_;  ///< for each text of a budget, the first one of equal meaning
   std::vector<Side> sides_;
-  std::map<std::pair<std::size_t, SideKey>, std::vector<std::size_t>>
-      configurations_;  ///< of each file and side, ascending
+  /// of each file and side, ascending
+  std::map<std::pair<std::size_t, SideKey>, std::vector<std::size_t>> configurations_;
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

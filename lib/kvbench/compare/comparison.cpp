@@ -7,7 +7,7 @@
 #include <kvbench/compare/group_comparer.hpp>
 #include <kvbench/core/error.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 namespace {
 
 class Comparer {
@@ -76,8 +76,7 @@ class Comparer {
     if (!pairs_.empty()) return "the results hold no values of these configurations; is the sweep unfinished?";
     if (!request_.a && !request_.b) {
       return "at no budget are there two methods other than the references exact and oracle-topk; run more methods, or "
-             "give "
-             "`a` and `b`";
+             "give `a` and `b`";
     }
     const Side& one = (a_.empty() ? b_ : a_).front();
     return fmt::format(
@@ -116,7 +115,7 @@ class Comparer {
       Candidate one{.side = side};
       double sum = 0, count = 0;
       for (const SideValues& values : comparer.read(side)) {
-        one.places += values.found && values.status == Status::ok;
+        one.places += values.found && values.status == replay::Status::ok;
         for (const auto& [seed, row] : values.seeds) {
           for (const double value : row) {
             if (!std::isnan(value)) sum += value, count += 1;
@@ -129,7 +128,8 @@ class Comparer {
     return all;
   }
 
-  /// Compares each candidate with the best among those with the most places, because means over fewer places are not comparable.
+  /// Compares each candidate with the best among those with the most places, because means over fewer places are not
+  /// comparable.
   void compare_with_best(const GroupComparer& comparer) {
     std::vector<std::string> budgets;
     for (const Side& side : catalogue_.sides()) {
@@ -169,8 +169,7 @@ class Comparer {
     if (!row.reason.empty()) row.reason += "; ";
     row.reason += fmt::format(
         "{} {}s give no smaller p-value, and Holm over {} hypotheses requires one: compare fewer configurations at a "
-        "time "
-        "({}",
+        "time ({}",
         row.test.blocks, row.unit(), row.family,
         row.eval.empty() ? "--a, --b, --by), or replay more queries" : "--a, --b), or evaluate more documents");
   }
@@ -220,14 +219,15 @@ bool is_reference(std::string_view method) { return method == "exact" || method 
 
 bool is_baseline(std::string_view method) { return is_reference(method) || method == "random"; }
 
-bool higher_is_better(Metric metric) { return metric >= Metric::recall; }
-static_assert(Metric::log_z_err < Metric::recall && Metric::recall < Metric::mass_recall &&
-              Metric::mass_recall < Metric::cache_hit_r1);
+bool higher_is_better(replay::Metric metric) { return metric >= replay::Metric::recall; }
+static_assert(replay::Metric::log_z_err < replay::Metric::recall &&
+              replay::Metric::recall < replay::Metric::mass_recall &&
+              replay::Metric::mass_recall < replay::Metric::cache_hit_r1);
 
-ComparedMetric ComparedMetric::of(Metric metric) {
+ComparedMetric ComparedMetric::of(replay::Metric metric) {
   return {.name = std::string(name_of(metric)),
-          .higher_is_better = kvbench::higher_is_better(metric),
-          .by_size = metric == Metric::log_z_err};
+          .higher_is_better = compare::higher_is_better(metric),
+          .by_size = metric == replay::Metric::log_z_err};
 }
 
 int enough_flips(std::size_t hypotheses) {
@@ -255,4 +255,4 @@ std::string place_text(const Comparison& row, bool with_source) {
 
 std::vector<Comparison> compare(const ComparisonRequest& request) { return Comparer(request).run(); }
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

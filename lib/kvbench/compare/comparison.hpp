@@ -8,7 +8,7 @@
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/core/verdict.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 
 inline constexpr double equal_cost = 1.05;  ///< ratio of costs up to which configurations are called equally expensive
 
@@ -24,18 +24,18 @@ struct ComparedMetric {
   bool by_size = false;   ///< its absolute value counts
   bool has_ratio = true;  ///< whether the ratio of two means says something; false for values that may be negative
 
-  static ComparedMetric of(Metric metric);
+  static ComparedMetric of(replay::Metric metric);
 };
 
 /// Recall, attention mass and hit rates are better when higher, errors when lower (log_z_err: nearer to zero).
-bool higher_is_better(Metric metric);
+bool higher_is_better(replay::Metric metric);
 
-/// Number of random sign patterns: twice as many as the smallest p-value needs to pass Holm over `hypotheses`; from 9999 to
-/// 999999.
+/// Number of random sign patterns: twice as many as the smallest p-value needs to pass Holm over `hypotheses`; from
+/// 9999 to 999999.
 int enough_flips(std::size_t hypotheses);
 
-/// The scope of one comparison: a layer, a query head, a prompt, or a trace. Documents of an evaluation are always compared over all
-/// documents with the same model and EvalSetting.
+/// The scope of one comparison: a layer, a query head, a prompt, or a trace. Documents of an evaluation are always
+/// compared over all documents with the same model and EvalSetting.
 enum class Span { layer, head, prompt, all };
 std::string_view name_of(Span span);
 
@@ -45,7 +45,7 @@ std::string_view name_of(Outcome outcome);
 struct ComparisonRequest {
   std::vector<const QueryResults*> files;  ///< opened for `metric`
   std::optional<ConfigurationName> a, b;   ///< without b: a against all others; without both: all against the best
-  ComparedMetric metric = ComparedMetric::of(Metric::rel_err);
+  ComparedMetric metric = ComparedMetric::of(replay::Metric::rel_err);
   Span span = Span::layer;
 };
 
@@ -72,16 +72,16 @@ struct Comparison {
   std::string_view unit() const { return eval.empty() ? "block" : "document"; }
 };
 
-/// "t.h5, run a, prompt 0, layer 3, head 1", as far as the comparison is about them, or "m.gguf, book.txt, 4096 tokens, question outside,
-/// task passkey, inject one 3"; the trace, or what comes before the task, where `with_source`.
+/// "t.h5, run a, prompt 0, layer 3, head 1", as far as the comparison is about them, or "m.gguf, book.txt, 4096 tokens,
+/// question outside, task passkey, inject one 3"; the trace, or what comes before the task, where `with_source`.
 std::string place_text(const Comparison& row, bool with_source);
 
-/// Rows in the order of the groups, at least one. Throws Error where a name matches no configuration, or several sets of parameters,
-/// and where nothing can be compared.
+/// Rows in the order of the groups, at least one. Throws Error where a name matches no configuration, or several sets
+/// of parameters, and where nothing can be compared.
 ///
-/// A method without seeds pairs its value with every seed of the other; two methods with seeds pair equal seeds, or, where they
-/// have none in common, the k-th with the k-th. The data that select the best of a group also test it, so Holm counts all
-/// k (k - 1) / 2 pairs of its k candidates; this is valid whichever candidate is the best.
+/// A method without seeds pairs its value with every seed of the other; two methods with seeds pair equal seeds, or,
+/// where they have none in common, the k-th with the k-th. The data that select the best of a group also test it, so
+/// Holm counts all k (k - 1) / 2 pairs of its k candidates; this is valid whichever candidate is the best.
 std::vector<Comparison> compare(const ComparisonRequest& request);
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

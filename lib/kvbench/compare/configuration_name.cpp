@@ -13,7 +13,7 @@
 #include <kvbench/methods/contract/method_text.hpp>
 #include <kvbench/methods/registry.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 namespace {
 
 /// "t=4;delta=2" and "delta=2,t=4" are the same parameters.
@@ -25,17 +25,17 @@ std::set<std::string> parameters_of(std::string text) {
   return parameters;
 }
 
-/// The text that results have for parameters as written: without those with their default value. Absent where the method is not in the
-/// registry, or does not accept them.
+/// The text that results have for parameters as written: without those with their default value. Absent where the
+/// method is not in the registry, or does not accept them.
 std::optional<std::string> canonical(const std::string& method, const std::string& params) {
-  std::vector<Assignment> settings;
+  std::vector<methods::Assignment> settings;
   for (const std::string& one : parameters_of(params)) {
     const std::size_t equals = one.find('=');
     if (equals == std::string::npos) return std::nullopt;
     settings.push_back({one.substr(0, equals), one.substr(equals + 1)});
   }
-  const auto info = std::ranges::find(all_methods(), method, &MethodInfo::name);
-  if (info == all_methods().end()) return std::nullopt;
+  const auto info = std::ranges::find(methods::all_methods(), method, &methods::MethodInfo::name);
+  if (info == methods::all_methods().end()) return std::nullopt;
   try {
     return info->bind(settings).text();
   } catch (const Error&) {
@@ -83,7 +83,7 @@ ConfigurationName parse_configuration(std::string_view text, std::string_view fl
     name.budget = std::string(rest.substr(at + 1));
     rest = rest.substr(0, at);
   }
-  std::optional<MethodText> method = parse_method_text(rest);
+  std::optional<methods::MethodText> method = methods::parse_method_text(rest);
   if (!method) reject("the bracket is not closed");
   name.method = std::move(method->name);
   name.params = std::move(method->settings);
@@ -124,4 +124,4 @@ std::string label_of(const QueryConfiguration& c) {
   return c.params.empty() ? c.method : fmt::format("{}[{}]", c.method, c.params);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of configurations in results: [FILE:]METHOD[PARAMS][@BUDGET], such as subgen, subgen[t=4;delta=2], uniform@25% or
-// 2:uniform@256. FILE is the number of the file on the command line, from 1. Without [PARAMS] the results must have the method with
-// only one set of parameters; [] are the defaults, and a parameter may be named although it has its default value.
+// Names of configurations in results: [FILE:]METHOD[PARAMS][@BUDGET], such as subgen, subgen[t=4;delta=2], uniform@25%
+// or 2:uniform@256. FILE is the number of the file on the command line, from 1. Without [PARAMS] the results must have
+// the method with only one set of parameters; [] are the defaults, and a parameter may be named although it has its
+// default value.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@
 
 #include <kvbench/compare/query_results.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 
 struct ConfigurationName {
   std::optional<std::size_t> file;    ///< from 0
@@ -23,8 +24,8 @@ struct ConfigurationName {
 /// Throws Error with `flag` where the text is not such a name.
 ConfigurationName parse_configuration(std::string_view text, std::string_view flag);
 
-/// Throws Error, with the nearest name or all names, unless `name` matches configurations in `known`, all of one method and one set
-/// of parameters.
+/// Throws Error, with the nearest name or all names, unless `name` matches configurations in `known`, all of one method
+/// and one set of parameters.
 void check_known(const ConfigurationName& name, std::span<const QueryConfiguration> known, std::string_view flag);
 
 /// Whether `name` matches this configuration; the file is ignored.
@@ -33,4 +34,4 @@ bool matches(const ConfigurationName& name, const QueryConfiguration& configurat
 /// "subgen", "subgen[t=4]"
 std::string label_of(const QueryConfiguration& configuration);
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

@@ -8,7 +8,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/ordered_map.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 namespace {
 
 using Seeds = std::vector<std::pair<std::optional<std::uint32_t>, std::optional<std::uint32_t>>>;
@@ -113,7 +113,8 @@ class PairSums {
 /// Why a side has no values at a place, or "".
 std::string fault_of(const SideValues& values, const std::string& label) {
   if (!values.found) return fmt::format("{} has no rows here", label);
-  return values.status == Status::ok ? "" : fmt::format("{} {}: {}", label, name_of(values.status), values.reason);
+  return values.status == replay::Status::ok ? ""
+                                             : fmt::format("{} {}: {}", label, name_of(values.status), values.reason);
 }
 
 /// The mean bytes of a side per kv head over some places and their seeds.
@@ -182,8 +183,8 @@ GroupValues GroupComparer::read(const Side& side) const {
   return out;
 }
 
-/// Places where both sides are ok, without dense layers unless all places are dense (as in rows over layers). Empty, with the
-/// reason in `out`, after a failure or where no place is ok.
+/// Places where both sides are ok, without dense layers unless all places are dense (as in rows over layers). Empty,
+/// with the reason in `out`, after a failure or where no place is ok.
 std::vector<std::size_t> GroupComparer::usable_places(const GroupValues& in_a, const GroupValues& in_b,
                                                       Comparison& out) const {
   std::vector<std::size_t> ok, sparse;
@@ -192,7 +193,7 @@ std::vector<std::size_t> GroupComparer::usable_places(const GroupValues& in_a, c
   for (std::size_t i = 0; i < group_.places.size(); ++i) {
     std::string fault = fault_of(in_a[i], out.a);
     if (const std::string other = fault_of(in_b[i], out.b); !other.empty()) add_sentence(fault, other);
-    if (in_a[i].status == Status::failed || in_b[i].status == Status::failed) {
+    if (in_a[i].status == replay::Status::failed || in_b[i].status == replay::Status::failed) {
       out.reason = fault;
       return {};
     }
@@ -237,4 +238,4 @@ Comparison GroupComparer::compare(const Side& a, const GroupValues& in_a, const 
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

@@ -6,7 +6,7 @@
 
 #include <kvbench/compare/comparison.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 
 /// Places that are compared together, and the columns that identify them.
 struct ComparisonGroup {
@@ -40,4 +40,4 @@ class GroupComparer {
   int flips_;
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

@@ -9,7 +9,7 @@
 #include <kvbench/compare/group_comparer.hpp>
 #include <kvbench/core/error.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 namespace {
 
 /// mean_a < factor * mean_b, or mean_a > factor * mean_b
@@ -40,8 +40,8 @@ GroupValues with_values(GroupValues group, F value) {
   return group;
 }
 
-/// The same places with a number in place of values, rounded as values of replay are. A number draws nothing, so that one row
-/// stands for all seeds.
+/// The same places with a number in place of values, rounded as values of replay are. A number draws nothing, so that
+/// one row stands for all seeds.
 GroupValues of_number(GroupValues group, double number) {
   for (SideValues& place : group) {
     if (!place.seeds.empty())
@@ -52,7 +52,9 @@ GroupValues of_number(GroupValues group, double number) {
 
 /// Whether any place has results of both that a method compressed.
 bool any_compressed(const GroupValues& a, const GroupValues& b) {
-  const auto compressed = [](const SideValues& side) { return side.found && side.status == Status::ok && !side.dense; };
+  const auto compressed = [](const SideValues& side) {
+    return side.found && side.status == replay::Status::ok && !side.dense;
+  };
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (compressed(a[i]) && compressed(b[i])) return true;
   }
@@ -296,4 +298,10 @@ std::string verdict_text(const ClaimResult& result) {
                            100 * decided_at);
 }
 
-}  // namespace kvbench
+std::string verdict_text(std::span<const ClaimResult> results) {
+  std::string out;
+  for (const ClaimResult& result : results) out += verdict_text(result);
+  return out;
+}
+
+}  // namespace kvbench::compare

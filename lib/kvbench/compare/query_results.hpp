@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of one metric per query, or per document of an evaluation, which comparisons read from any kind of result file.
+// Values of one metric per query, or per document of an evaluation, which comparisons read from any kind of result
+// file.
 #pragma once
 
 #include <cmath>
@@ -11,7 +12,7 @@
 
 #include <kvbench/replay/records/results.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 
 /// What identifies the documents of an evaluation (kveval) beside the model; texts of its table.
 struct EvalSetting {
@@ -20,8 +21,8 @@ struct EvalSetting {
   friend auto operator<=>(const EvalSetting&, const EvalSetting&) = default;
 };
 
-/// One query head in one layer, prompt and run, or a document of an evaluation: a prompt with one value, whose `sha256` is that of the
-/// model. Texts are empty where the file does not have them.
+/// One query head in one layer, prompt and run, or a document of an evaluation: a prompt with one value, whose `sha256`
+/// is that of the model. Texts are empty where the file does not have them.
 struct QueryPlace {
   std::string run, trace, sha256, model, prompt, protocol;  ///< sha256: its first 12 digits
   std::int64_t layer = 0;
@@ -39,24 +40,25 @@ struct QueryConfiguration {
 };
 
 /// The status of this name, if there is one.
-inline std::optional<Status> find_status(std::string_view name) {
-  for (const Status status : {Status::ok, Status::skipped, Status::failed, Status::infeasible}) {
+inline std::optional<replay::Status> find_status(std::string_view name) {
+  for (const replay::Status status :
+       {replay::Status::ok, replay::Status::skipped, replay::Status::failed, replay::Status::infeasible}) {
     if (name == name_of(status)) return status;
   }
   return std::nullopt;
 }
 
 /// The metric of this name, if there is one.
-inline std::optional<Metric> find_metric(std::string_view name) {
-  for (std::size_t m = 0; m < metric_count; ++m) {
-    if (name == name_of(static_cast<Metric>(m))) return static_cast<Metric>(m);
+inline std::optional<replay::Metric> find_metric(std::string_view name) {
+  for (std::size_t m = 0; m < replay::metric_count; ++m) {
+    if (name == name_of(static_cast<replay::Metric>(m))) return static_cast<replay::Metric>(m);
   }
   return std::nullopt;
 }
 
 /// The values of a configuration at a place.
 struct QueryValues {
-  Status status = Status::ok;
+  replay::Status status = replay::Status::ok;
   std::string reason;
   bool dense = false;                         ///< whether the layer was kept exact
   double bytes_held = NAN, bytes_read = NAN;  ///< per kv head and per query of it; NaN where the file does not say
@@ -73,4 +75,4 @@ class QueryResults {
   virtual std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const = 0;
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

@@ -10,11 +10,11 @@
 #include <kvbench/replay/records/raw_schema.hpp>
 #include <kvbench/trace/input_file.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 
-using raw::integer_of;
-using raw::Object;
-using raw::require;
+using replay::raw::integer_of;
+using replay::raw::Object;
+using replay::raw::require;
 using trace::h5::Extent;
 
 namespace {
@@ -34,7 +34,7 @@ std::string text_of(const Object& object, const char* attribute) {
   return *text;
 }
 
-Status status_of(const Object& cell) {
+replay::Status status_of(const Object& cell) {
   const std::string text = text_of(cell, "status");
   if (const auto status = find_status(text)) return *status;
   throw Error("{}: '{}' is not a status of this version of kvbench.", cell.where(), text);
@@ -85,7 +85,7 @@ void add_places(const Object& head, const QueryPlace& common, RawLayout& layout)
   place.layer = *head.integer("layer");
   place.kv_head = *head.integer("kv_head");
   place.context_tokens = integer_of(head, "context_tokens", 0);
-  place.positions = raw::read_numbers<std::int32_t>(head, "positions").values;
+  place.positions = replay::raw::read_numbers<std::int32_t>(head, "positions").values;
   layout.positions += place.positions.size();
   require(layout.positions * static_cast<std::size_t>(layout.group) * sizeof(float) <= head.readable_bytes(), head,
           fmt::format("the file cannot hold results of {} query heads at {} queries", layout.group, layout.positions));
@@ -96,7 +96,7 @@ void add_places(const Object& head, const QueryPlace& common, RawLayout& layout)
 }
 
 RawLayout read_layout(const Object& root, const std::string& path, std::string_view metric) {
-  raw::check_schema(root, path, holds);
+  replay::raw::check_schema(root, path, holds);
   const std::vector<std::string> names = split_names(text_of(root, "metrics"));
   const auto found = std::ranges::find(names, metric);
   if (found == names.end()) {
@@ -117,7 +117,8 @@ RawLayout read_layout(const Object& root, const std::string& path, std::string_v
   return layout;
 }
 
-/// Opens every object that read() may open, so that faults of the HDF5 library and of the storage occur here and not later.
+/// Opens every object that read() may open, so that faults of the HDF5 library and of the storage occur here and not
+/// later.
 void open_all(const Object& heads) {
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
     const Object head = heads.group(std::to_string(h));
@@ -137,7 +138,7 @@ QueryValues read_values(const Object& cell, const RawLayout& layout, std::size_t
                   .bytes_held = cell.number("total_bytes").value_or(NAN),
                   .bytes_read = cell.number("bytes_read").value_or(NAN),
                   .values = {}};
-  if (out.status != Status::ok) return out;
+  if (out.status != replay::Status::ok) return out;
   const Object metrics = cell.dataset("metrics", Extent::part);
   const std::size_t queries = layout.places[place].positions.size();
   const std::vector<hsize_t> expected = {static_cast<hsize_t>(layout.group), queries, layout.metrics};
@@ -169,4 +170,4 @@ std::optional<QueryValues> RawReader::read(std::size_t place, std::size_t config
   });
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

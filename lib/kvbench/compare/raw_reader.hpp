@@ -10,7 +10,7 @@ namespace kvbench::trace {
 class InputFile;
 }
 
-namespace kvbench {
+namespace kvbench::compare {
 
 /// The contents of a file other than the values.
 struct RawLayout {
@@ -30,8 +30,8 @@ class RawReader : public QueryResults {
   const std::string& path() const override { return path_; }
   const std::vector<QueryPlace>& places() const override { return layout_.places; }
   const std::vector<QueryConfiguration>& configurations() const override { return layout_.configurations; }
-  /// Throws Error where the values in the file are invalid, IoError where reading fails or the file has changed since it was
-  /// opened.
+  /// Throws Error where the values in the file are invalid, IoError where reading fails or the file has changed since
+  /// it was opened.
   std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const override;
 
  private:
@@ -40,4 +40,4 @@ class RawReader : public QueryResults {
   std::shared_ptr<const trace::InputFile> file_;
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

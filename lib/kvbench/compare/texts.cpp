@@ -11,7 +11,7 @@
 #include <kvbench/core/ordered_map.hpp>
 #include <kvbench/core/statistics.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 namespace {
 
 using Setting = std::pair<std::string, std::string>;  // method, params
@@ -23,21 +23,21 @@ struct BudgetRows {
   std::set<Text> texts;
   Errors errors;
 };
-using Groups = OrderedMap<std::pair<Protocol, std::string>, BudgetRows>;
+using Groups = OrderedMap<std::pair<replay::Protocol, std::string>, BudgetRows>;
 
-bool is_row_of_text(const Record& r) {
-  return !r.layer && !r.query_head && r.prompt != "all" && r.status == Status::ok && !is_baseline(r.method) &&
-         std::isfinite(r.of(Metric::rel_err).mean);
+bool is_row_of_text(const replay::Record& r) {
+  return !r.layer && !r.query_head && r.prompt != "all" && r.status == replay::Status::ok && !is_baseline(r.method) &&
+         std::isfinite(r.of(replay::Metric::rel_err).mean);
 }
 
-Groups groups_of(std::span<const Record> records) {
+Groups groups_of(std::span<const replay::Record> records) {
   Groups groups;
-  for (const Record& r : records) {
+  for (const replay::Record& r : records) {
     if (!is_row_of_text(r)) continue;
     BudgetRows& group = groups[{r.protocol, r.budget}];
     const Text text(r.sha256, r.prompt);
     group.texts.insert(text);
-    group.errors[{r.method, r.params}][text] = r.of(Metric::rel_err).mean;
+    group.errors[{r.method, r.params}][text] = r.of(replay::Metric::rel_err).mean;
   }
   for (auto& item : groups.items()) {
     BudgetRows& group = item.second;
@@ -87,7 +87,7 @@ std::vector<TextSummary> summarize(const std::string& budget, const BudgetRows& 
 
 }  // namespace
 
-std::vector<TextSummary> summarize_texts(std::span<const Record> records) {
+std::vector<TextSummary> summarize_texts(std::span<const replay::Record> records) {
   std::vector<TextSummary> out;
   const Groups groups = groups_of(records);
   for (const auto& [key, group] : groups.items()) {
@@ -97,4 +97,4 @@ std::vector<TextSummary> summarize_texts(std::span<const Record> records) {
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which method is best over several texts: the prompts of one trace, and traces. An interval over queries holds for the texts that
-// were replayed; only an interval over texts says what to expect of another one.
+// Which method is best over several texts: the prompts of one trace, and traces. An interval over queries holds for the
+// texts that were replayed; only an interval over texts says what to expect of another one.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 #include <kvbench/replay/records/record.hpp>
 
-namespace kvbench {
+namespace kvbench::compare {
 
 /// A configuration over all texts on which its group was replayed.
 struct TextSummary {
@@ -22,8 +22,9 @@ struct TextSummary {
   Index wins = 0;  ///< texts with the lowest error
 };
 
-/// From the rows over all layers of single texts, in the order of budgets and then of `error`; rows of one run of a sweep. References
-/// and `random` are not ranked, nor are configurations without a result on every text. Empty where no group has two texts.
-std::vector<TextSummary> summarize_texts(std::span<const Record> records);
+/// From the rows over all layers of single texts, in the order of budgets and then of `error`; rows of one run of a
+/// sweep. References and `random` are not ranked, nor are configurations without a result on every text. Empty where no
+/// group has two texts.
+std::vector<TextSummary> summarize_texts(std::span<const replay::Record> records);
 
-}  // namespace kvbench
+}  // namespace kvbench::compare

@@ -9,17 +9,17 @@ namespace kvbench::config {
 namespace {
 
 /// Numbers, true and false as they are, everything else in quotes.
-std::string toml_value(const ParamSpec& parameter) {
+std::string toml_value(const methods::ParamSpec& parameter) {
   const bool bare = parameter.type != "text" && parameter.type != "choice" && !parameter.default_value.empty() &&
                     (parameter.default_value == "true" || parameter.default_value == "false" ||
                      parameter.default_value.find_first_not_of("0123456789.-e") == std::string::npos);
   return bare ? parameter.default_value : fmt::format("\"{}\"", parameter.default_value);
 }
 
-std::string method_lines(const MethodInfo& method) {
+std::string method_lines(const methods::MethodInfo& method) {
   std::string out = fmt::format("#   {}: {}\n", method.name, method.summary);
   std::vector<std::string> settings = {fmt::format("name = \"{}\"", method.name)};
-  for (const ParamSpec& parameter : method.params) {
+  for (const methods::ParamSpec& parameter : method.params) {
     settings.push_back(fmt::format("{} = {}", parameter.name, toml_value(parameter)));
     out += fmt::format("#     {}: {}{}\n", parameter.name, parameter.doc,
                        parameter.range.empty() ? "" : fmt::format(" [{}]", parameter.range));
@@ -61,7 +61,7 @@ why = "another model, and the error of attention instead of the score of a task"
 )";
   for (const RunKey& key : run_keys()) out += fmt::format("#   {} = {}   # {}\n", key.name, key.example, key.doc);
   out += "\n# All methods, with the default values of their parameters:\n";
-  for (const MethodInfo& method : all_methods()) out += method_lines(method);
+  for (const methods::MethodInfo& method : methods::all_methods()) out += method_lines(method);
   return out;
 }
 

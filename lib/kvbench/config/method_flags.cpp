@@ -29,9 +29,9 @@ std::vector<std::string> split_items(const std::string& list) {
 /// METHOD.PARAMETER=VALUE
 struct SetFlag {
   std::string text, method;
-  Assignment assignment;
+  methods::Assignment assignment;
 
-  bool names(const MethodInfo& info) const {
+  bool names(const methods::MethodInfo& info) const {
     return info.name == method || std::ranges::count(info.aliases, method) > 0;
   }
 };
@@ -52,54 +52,57 @@ class MethodFlags {
 
   void add(const std::string& item) {
     if (item == "all") {
-      for (const auto& [info, settings] : rows_of_all()) add(*info, settings);
+      for (const auto& [info, settings] : methods::rows_of_all()) add(*info, settings);
       return;
     }
-    if (item.starts_with("file:")) return add(find_any_method(item), {});
-    const std::optional<MethodText> text = parse_method_text(item);
+    if (item.starts_with("file:")) return add(replay::find_any_method(item), {});
+    const std::optional<methods::MethodText> text = methods::parse_method_text(item);
     if (!text) throw Error("`methods` '{}': the bracket is not closed; write METHOD[PARAMETER=VALUE,...]", item);
     if (text->name == "all")
       throw Error("`methods` '{}': all has no parameters; set those of one method with `settings`", item);
-    const MethodInfo& info = find_method(text->name);
-    std::vector<Assignment> settings;
+    const methods::MethodInfo& info = methods::find_method(text->name);
+    std::vector<methods::Assignment> settings;
     try {
-      settings = parse_settings(text->settings.value_or(""));
+      settings = methods::parse_settings(text->settings.value_or(""));
     } catch (const Error& error) {
       throw Error("`methods` '{}': {}", item, error.what());
     }
     add(info, settings);
   }
 
-  std::vector<MethodChoice> choices() const {
+  std::vector<replay::MethodChoice> choices() const {
     for (const SetFlag& setting : settings_) {
-      if (std::ranges::any_of(choices_, [&](const MethodChoice& m) { return setting.names(*m.info); })) continue;
+      if (std::ranges::any_of(choices_, [&](const replay::MethodChoice& m) { return setting.names(*m.info); }))
+        continue;
       throw Error("`settings` '{}' is for a method that is not replayed; add `methods` {}", setting.text,
-                  find_method(setting.method).name);
+                  methods::find_method(setting.method).name);
     }
     return choices_;
   }
 
  private:
   /// `own` come after those that hold for all items of the method, and so replace them.
-  void add(const MethodInfo& info, const std::vector<Assignment>& own) {
-    std::vector<Assignment> all;
+  void add(const methods::MethodInfo& info, const std::vector<methods::Assignment>& own) {
+    std::vector<methods::Assignment> all;
     for (const SetFlag& setting : settings_) {
       if (setting.names(info)) all.push_back(setting.assignment);
     }
     all.insert(all.end(), own.begin(), own.end());
-    const MethodChoice choice{&info, info.bind(all)};
-    const auto same = [&](const MethodChoice& m) { return m.info == &info && m.params.text() == choice.params.text(); };
+    const replay::MethodChoice choice{&info, info.bind(all)};
+    const auto same = [&](const replay::MethodChoice& m) {
+      return m.info == &info && m.params.text() == choice.params.text();
+    };
     if (std::ranges::none_of(choices_, same)) choices_.push_back(choice);
   }
 
   std::vector<SetFlag> settings_;
-  std::vector<MethodChoice> choices_;
+  std::vector<replay::MethodChoice> choices_;
 };
 
 }  // namespace
 
-std::vector<MethodChoice> parse_methods(const std::vector<std::string>& methods,
-                                        const std::vector<std::string>& settings) {
+std::vector<replay::MethodChoice> parse_methods(const std::vector<std::string>& methods,
+                                                const std::vector<std::string>& settings) {
   MethodFlags flags(settings);
   for (const std::string& list : methods)
     std::ranges::for_each(split_items(list), [&](const std::string& item) { flags.add(item); });

@@ -25,18 +25,18 @@ std::vector<Value> parameter_values(const Member& parameter) {
 }
 
 struct Setting {
-  Assignment assignment;
+  methods::Assignment assignment;
   Place key, value;
 };
 
-std::vector<Assignment> assignments_of(const std::vector<Setting>& settings) {
-  std::vector<Assignment> out;
+std::vector<methods::Assignment> assignments_of(const std::vector<Setting>& settings) {
+  std::vector<methods::Assignment> out;
   for (const Setting& setting : settings) out.push_back(setting.assignment);
   return out;
 }
 
 /// The error in these settings; "" where there is none.
-std::string error_in(const MethodInfo& info, const std::vector<Setting>& settings) {
+std::string error_in(const methods::MethodInfo& info, const std::vector<Setting>& settings) {
   try {
     info.bind(assignments_of(settings));
   } catch (const Error& error) {
@@ -46,12 +46,13 @@ std::string error_in(const MethodInfo& info, const std::vector<Setting>& setting
 }
 
 /// Binds the settings. An Error has the place of the setting that is wrong by itself, else that of the method.
-Params bind(const MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
+methods::Params bind(const methods::MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
   const std::string wrong = error_in(info, settings);
   if (wrong.empty()) return info.bind(assignments_of(settings));
   for (const Setting& setting : settings) {
     if (error_in(info, {setting}) != wrong) continue;
-    const bool known = std::ranges::find(info.params, setting.assignment.name, &ParamSpec::name) != info.params.end();
+    const bool known =
+        std::ranges::find(info.params, setting.assignment.name, &methods::ParamSpec::name) != info.params.end();
     fail_at(known ? setting.value : setting.key, "{}", wrong);
   }
   fail_at(place, "{}", wrong);
@@ -66,17 +67,19 @@ class MethodList {
               describe(item));
     }
     if (item.text == "all") {
-      for (const auto& [info, settings] : rows_of_all()) {
+      for (const auto& [info, settings] : methods::rows_of_all()) {
         std::vector<Setting> own;
-        for (const Assignment& setting : settings) own.push_back({setting, item.place, item.place});
+        for (const methods::Assignment& setting : settings) own.push_back({setting, item.place, item.place});
         add_choice(*info, own, item.place);
       }
     } else {
-      add_choice(with_place(item.place, [&]() -> const MethodInfo& { return find_method(item.text); }), {}, item.place);
+      add_choice(
+          with_place(item.place, [&]() -> const methods::MethodInfo& { return methods::find_method(item.text); }), {},
+          item.place);
     }
   }
 
-  std::vector<MethodChoice> choices;
+  std::vector<replay::MethodChoice> choices;
 
  private:
   void add_table(const Value& table) {
@@ -84,8 +87,8 @@ class MethodList {
     if (name == table.members.end() || name->value.kind != Value::Kind::text) {
       fail_at(table.place, "a table of 'methods' needs the name of the method, such as {{name = \"subgen\", t = 4}}");
     }
-    const MethodInfo& info =
-        with_place(name->value.place, [&]() -> const MethodInfo& { return find_method(name->value.text); });
+    const methods::MethodInfo& info = with_place(
+        name->value.place, [&]() -> const methods::MethodInfo& { return methods::find_method(name->value.text); });
     std::vector<Axis> axes;
     for (const Member& member : table.members) {
       if (member.key != "name" && member.key != "zip") axes.push_back({{&member}});
@@ -121,8 +124,8 @@ class MethodList {
     }
   }
 
-  void combine(const MethodInfo& info, const std::vector<Axis>& axes, std::size_t next, std::vector<Setting>& settings,
-               const Place& place) {
+  void combine(const methods::MethodInfo& info, const std::vector<Axis>& axes, std::size_t next,
+               std::vector<Setting>& settings, const Place& place) {
     if (next == axes.size()) return add_choice(info, settings, place);
     const std::size_t before = settings.size(), count = parameter_values(*axes[next].front()).size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -135,9 +138,11 @@ class MethodList {
     }
   }
 
-  void add_choice(const MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
-    MethodChoice choice{&info, bind(info, settings, place)};
-    const auto same = [&](const MethodChoice& m) { return m.info == &info && m.params.text() == choice.params.text(); };
+  void add_choice(const methods::MethodInfo& info, const std::vector<Setting>& settings, const Place& place) {
+    replay::MethodChoice choice{&info, bind(info, settings, place)};
+    const auto same = [&](const replay::MethodChoice& m) {
+      return m.info == &info && m.params.text() == choice.params.text();
+    };
     if (std::ranges::any_of(choices, same)) {
       const std::string& text = choice.params.text();
       fail_at(place, "'{}' with {} is listed twice", info.name, text.empty() ? "its default parameters" : text);
@@ -151,7 +156,7 @@ class MethodList {
 
 }  // namespace
 
-std::vector<MethodChoice> read_methods(const Value& value) {
+std::vector<replay::MethodChoice> read_methods(const Value& value) {
   MethodList list;
   if (value.kind == Value::Kind::list)
     std::ranges::for_each(value.items, [&](const Value& item) { list.add(item); });

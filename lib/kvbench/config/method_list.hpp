@@ -8,9 +8,9 @@
 
 namespace kvbench::config {
 
-/// Reads the value of the key `methods`: "all", a name, {name = "subgen", t = 4, delta = [1, 2]}, or a list of these. Lists of
-/// values expand to all combinations, in which the first parameter changes slowest; parameters in zip = ["t", "s"] advance
-/// together. Throws Error with its place.
-std::vector<MethodChoice> read_methods(const Value& value);
+/// Reads the value of the key `methods`: "all", a name, {name = "subgen", t = 4, delta = [1, 2]}, or a list of these.
+/// Lists of values expand to all combinations, in which the first parameter changes slowest; parameters in zip = ["t",
+/// "s"] advance together. Throws Error with its place.
+std::vector<replay::MethodChoice> read_methods(const Value& value);
 
 }  // namespace kvbench::config

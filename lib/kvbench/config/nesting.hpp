@@ -7,9 +7,9 @@
 
 namespace kvbench::config {
 
-/// Throws Error, with the place in the file `path`, where more than 16 brackets are open, or a key has more than 17 parts.
-/// The parser and every function that walks its tree call themselves once per level, so that a file of a few kilobytes could
-/// exhaust the stack. Text that is no TOML at all is left to the parser.
+/// Throws Error, with the place in the file `path`, where more than 16 brackets are open, or a key has more than 17
+/// parts. The parser and every function that walks its tree call themselves once per level, so that a file of a few
+/// kilobytes could exhaust the stack. Text that is no TOML at all is left to the parser.
 void check_nesting(const std::string& path, std::string_view text);
 
 }  // namespace kvbench::config

@@ -58,11 +58,11 @@ E named(const Member& member, E last) {
 }
 
 /// The configurations of the runs with this name, or of all runs.
-std::vector<QueryConfiguration> configurations(const std::vector<SweepRun>& runs, const std::string& name) {
-  std::vector<QueryConfiguration> all;
+std::vector<compare::QueryConfiguration> configurations(const std::vector<SweepRun>& runs, const std::string& name) {
+  std::vector<compare::QueryConfiguration> all;
   for (const SweepRun& run : runs) {
     if (!name.empty() && run.name != name) continue;
-    for (const MethodChoice& method : run.request.methods) {
+    for (const replay::MethodChoice& method : run.request.methods) {
       for (const Budget& budget : run.request.budgets) {
         all.push_back({.method = method.info->name, .params = method.params.text(), .budget = budget.text()});
       }
@@ -71,8 +71,8 @@ std::vector<QueryConfiguration> configurations(const std::vector<SweepRun>& runs
   return all;
 }
 
-void check_names(const Value& table, const Relation& relation, const std::vector<SweepRun>& runs) {
-  const std::vector<QueryConfiguration> known = configurations(runs, relation.run);
+void check_names(const Value& table, const compare::Relation& relation, const std::vector<SweepRun>& runs) {
+  const std::vector<compare::QueryConfiguration> known = configurations(runs, relation.run);
   for (const Member& member : table.members) {
     if (member.key == "run" && std::ranges::find(runs, relation.run, &SweepRun::name) == runs.end())
       fail_at(member.value.place, "there is no run '{}' in this file", relation.run);
@@ -80,12 +80,12 @@ void check_names(const Value& table, const Relation& relation, const std::vector
   for (const Member& member : table.members) {
     if (member.key != "a" && (member.key != "b" || relation.b.empty())) continue;
     with_place(member.value.place,
-               [&] { check_known(parse_configuration(member.value.text, member.key), known, member.key); });
+               [&] { check_known(compare::parse_configuration(member.value.text, member.key), known, member.key); });
   }
 }
 
-Relation read_relation(const Value& table, const std::vector<SweepRun>& runs) {
-  Relation out;
+compare::Relation read_relation(const Value& table, const std::vector<SweepRun>& runs) {
+  compare::Relation out;
   bool is = false;
   for (const Member& member : table.members) {
     if (member.key == "run") {
@@ -93,7 +93,7 @@ Relation read_relation(const Value& table, const std::vector<SweepRun>& runs) {
     } else if (member.key == "a") {
       out.a = text_of(member);
     } else if (member.key == "is") {
-      out.kind = named(member, Relation::Kind::equal);
+      out.kind = named(member, compare::Relation::Kind::equal);
       is = true;
     } else if (member.key == "b" && member.value.kind == Value::Kind::text) {
       out.b = text_of(member);
@@ -102,16 +102,16 @@ Relation read_relation(const Value& table, const std::vector<SweepRun>& runs) {
     } else if (member.key == "within") {
       out.within = number_of(member);
     } else if (member.key == "by") {
-      out.by = named(member, Span::all);
+      out.by = named(member, compare::Span::all);
     } else {
       reject_key(member, {"run", "a", "is", "b", "within", "by"}, "a relation");
     }
   }
   if (out.a.empty() || !is || (out.b.empty() && std::isnan(out.number)))
     fail_at(table.place, "a relation needs 'a', 'is' and 'b'");
-  const bool tolerant = out.kind == Relation::Kind::at_least || out.kind == Relation::Kind::equal;
+  const bool tolerant = out.kind == compare::Relation::Kind::at_least || out.kind == compare::Relation::Kind::equal;
   if (!(out.within >= 0 && out.within < 1) || (out.within > 0 && !tolerant) ||
-      (out.within == 0 && out.kind == Relation::Kind::equal)) {
+      (out.within == 0 && out.kind == compare::Relation::Kind::equal)) {
     fail_at(table.place, "'within' is a share of b below 1, which \"equal\" needs and \"at least\" may have");
   }
   check_names(table, out, runs);
@@ -119,10 +119,11 @@ Relation read_relation(const Value& table, const std::vector<SweepRun>& runs) {
 }
 
 /// The metric behind a column of means, such as rel_err_mean.
-Metric metric_of(const Published& published) {
+replay::Metric metric_of(const Published& published) {
   const std::string suffix = "_mean";
   const bool mean = published.metric.ends_with(suffix);
-  const auto metric = find_metric(published.metric.substr(0, published.metric.size() - (mean ? suffix.size() : 0)));
+  const auto metric =
+      compare::find_metric(published.metric.substr(0, published.metric.size() - (mean ? suffix.size() : 0)));
   if (mean && metric) return *metric;
   fail_at(published.place,
           "relations need the mean of a metric with values per query, such as metric = \"rel_err_mean\", not '{}'",
@@ -136,8 +137,7 @@ void check(const Published& out) {
   if (tested == untested) {
     fail_at(out.place,
             "a block [[published]] needs either 'relations', which state what the claim says of results, or "
-            "'untestable', the "
-            "reason why they cannot show it");
+            "'untestable', the reason why they cannot show it");
   }
   if (untested && out.rows.empty()) fail_at(out.place, "a block [[published]] without relations needs 'rows'");
 }

@@ -7,7 +7,8 @@
 
 namespace kvbench::config {
 
-/// Reads a block [[published]]. Its relations must name configurations of `runs`. Throws Error with the place of the fault.
+/// Reads a block [[published]]. Its relations must name configurations of `runs`. Throws Error with the place of the
+/// fault.
 Published read_published(const Value& table, const std::vector<SweepRun>& runs);
 
 }  // namespace kvbench::config

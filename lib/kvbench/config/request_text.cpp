@@ -10,16 +10,17 @@ constexpr std::int64_t most_seeds = 100000;
 
 }  // namespace
 
-const std::map<std::string, Protocol>& protocols() {
-  static const std::map<std::string, Protocol> names = {{"auto", Protocol::automatic},
-                                                        {"prefill", Protocol::prefill},
-                                                        {"decode", Protocol::decode},
-                                                        {"stream", Protocol::stream}};
+const std::map<std::string, replay::Protocol>& protocols() {
+  static const std::map<std::string, replay::Protocol> names = {{"auto", replay::Protocol::automatic},
+                                                                {"prefill", replay::Protocol::prefill},
+                                                                {"decode", replay::Protocol::decode},
+                                                                {"stream", replay::Protocol::stream}};
   return names;
 }
 
-const std::map<std::string, Decoded>& decoded_policies() {
-  static const std::map<std::string, Decoded> names = {{"method", Decoded::method}, {"keep", Decoded::keep}};
+const std::map<std::string, replay::Decoded>& decoded_policies() {
+  static const std::map<std::string, replay::Decoded> names = {{"method", replay::Decoded::method},
+                                                               {"keep", replay::Decoded::keep}};
   return names;
 }
 
@@ -44,7 +45,7 @@ std::vector<std::uint32_t> listed_seeds(std::span<const std::int64_t> seeds) {
   return out;
 }
 
-void set_protection(ReplayRequest& request, std::span<const std::int64_t> first_last, bool outside) {
+void set_protection(replay::ReplayRequest& request, std::span<const std::int64_t> first_last, bool outside) {
   if (first_last.size() != 2 || first_last[0] < 0 || first_last[1] < 0) {
     throw Error(
         "{}: give two numbers, of first and of last tokens of the context that are kept exactly, such as 4 and 64",

@@ -15,7 +15,8 @@
 namespace kvbench::config {
 namespace {
 
-/// A key with its value, and functions to read it. A value of the wrong kind is rejected with its place and what the key takes.
+/// A key with its value, and functions to read it. A value of the wrong kind is rejected with its place and what the
+/// key takes.
 class Entry {
  public:
   Entry(const Member& member, const char* accepts) : member_(member), accepts_(accepts) {}
@@ -130,7 +131,7 @@ void set_protect(const Entry& entry, SweepRun& run, bool outside) {
 void set_measures(const Entry& entry, SweepRun& run) {
   run.measures.clear();
   for (const Value& item : entry.items()) {
-    const Measure measure = entry.choice(item, measures());
+    const bounds::Measure measure = entry.choice(item, bounds::measures());
     if (std::ranges::find(run.measures, measure) != run.measures.end())
       fail_at(item.place, "'{}' is given twice", item.text);
     run.measures.push_back(measure);

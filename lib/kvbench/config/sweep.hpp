@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sweep file: runs of methods, budgets and seeds on traces, such as those of a published figure or table. The format is
-// described in docs/sweeps.md.
+// A sweep file: runs of methods, budgets and seeds on traces, such as those of a published figure or table. The format
+// is described in docs/sweeps.md.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
-#include <kvbench/bounds/measures.hpp>
+#include <kvbench/bounds/measures/measures.hpp>
 #include <kvbench/compare/paper_claim.hpp>
 #include <kvbench/config/value.hpp>
 #include <kvbench/replay/plan/request.hpp>
@@ -22,8 +22,8 @@ struct TraceChoice {
 /// One table of `exclude`: configurations that match all of its entries do not run.
 struct Exclusion {
   Place place;
-  std::vector<std::pair<std::string, std::string>>
-      where;  ///< keys (method, budget, trace, protocol, device, or a parameter) and values
+  /// keys (method, budget, trace, protocol, device, or a parameter) and values
+  std::vector<std::pair<std::string, std::string>> where;
 };
 
 /// One block [[run]], with the values of [defaults] where it does not set a key.
@@ -32,10 +32,10 @@ struct SweepRun {
   Place place;
   std::vector<TraceChoice> traces;
   std::string calibrate;  ///< as open_calibration() reads it; "": none
-  std::vector<Protocol> protocols = {Protocol::automatic};
+  std::vector<replay::Protocol> protocols = {replay::Protocol::automatic};
   std::vector<std::string> devices;  ///< empty: RunOptions::backend
-  ReplayRequest request;             ///< all other keys; without methods where the run only measures
-  std::vector<Measure> measures;
+  replay::ReplayRequest request;     ///< all other keys; without methods where the run only measures
+  std::vector<bounds::Measure> measures;
   std::vector<Exclusion> exclusions;
   std::vector<std::string> zip;         ///< keys whose lists advance together
   std::map<std::string, Place> places;  ///< by key: where the file sets its value for this run
@@ -44,9 +44,9 @@ struct SweepRun {
 /// A published result for comparison with those of the sweep: a block [[published]].
 struct Published {
   Place place;
-  PaperClaim claim;    ///< what the paper claims, and how it is tested here
-  std::string paper;   ///< the number as printed in the paper
-  std::string metric;  ///< column of the CSV that corresponds to it
+  compare::PaperClaim claim;  ///< what the paper claims, and how it is tested here
+  std::string paper;          ///< the number as printed in the paper
+  std::string metric;         ///< column of the CSV that corresponds to it
   std::vector<std::vector<std::pair<std::string, std::string>>>
       rows;         ///< rows to show, each as columns with their values
   std::string why;  ///< why the two numbers may differ
@@ -58,8 +58,8 @@ struct Sweep {
   std::vector<Published> published;
 };
 
-/// Reads a sweep file and checks everything that can be checked without its traces. Relative paths refer to the folder of the
-/// file. Throws Error with file, line, column, cause and remedy.
+/// Reads a sweep file and checks everything that can be checked without its traces. Relative paths refer to the folder
+/// of the file. Throws Error with file, line, column, cause and remedy.
 Sweep read_sweep(const std::string& path);
 /// The same for the text of the file `path`, which need not exist.
 Sweep read_sweep(const std::string& path, const std::string& text);
@@ -70,8 +70,8 @@ std::string example_sweep();
 /// Replaces the traces of every run. Errors about them begin with `origin`, such as the flag that named them.
 void use_traces(Sweep& sweep, const std::vector<std::string>& paths, const std::string& origin);
 
-/// Throws Error: the place of the first key that the message names and the file sets (else that of the run), `where`, and the
-/// message with keys for the fields that it names.
+/// Throws Error: the place of the first key that the message names and the file sets (else that of the run), `where`,
+/// and the message with keys for the fields that it names.
 [[noreturn]] void throw_in_terms_of(const SweepRun& run, const std::string& where, const std::string& message);
 
 /// Calls `work`; an Error is rethrown by throw_in_terms_of().

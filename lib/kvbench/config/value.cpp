@@ -5,8 +5,8 @@
 #include <cmath>
 #include <tuple>
 
-// The parser assumes of a key what it checks right afterwards, and what a line end after "[" does not keep: it would abort,
-// or, compiled by clang with NDEBUG, leave the check out.
+// The parser assumes of a key what it checks right afterwards, and what a line end after "[" does not keep: it would
+// abort, or, compiled by clang with NDEBUG, leave the check out.
 #include <toml++/impl/preprocessor.h>
 #undef TOML_ASSERT_ASSUME
 #define TOML_ASSERT_ASSUME(condition) static_assert(true)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A TOML file as a tree in which every key and value has its place in the file, for use in error messages. No other file
-// includes the TOML library.
+// A TOML file as a tree in which every key and value has its place in the file, for use in error messages. No other
+// file includes the TOML library.
 #pragma once
 
 #include <cstdint>

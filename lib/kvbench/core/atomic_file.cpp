@@ -41,8 +41,8 @@ Pending& pending() {
   return *files;
 }
 
-/// What the names of this host's temporary files for `target` begin with. A process id means nothing on another host, with which
-/// the folder may be shared.
+/// What the names of this host's temporary files for `target` begin with. A process id means nothing on another host,
+/// with which the folder may be shared.
 std::string temporary_prefix(const std::string& target) {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);

@@ -9,9 +9,9 @@ namespace kvbench {
 
 class AtomicFile {
  public:
-  /// Creates the empty temporary file in the folder of the file that `path` names (through symbolic links); `suffix` distinguishes
-  /// several of them. Removes temporary files for the same path that processes of this host left when they were killed. Throws
-  /// IoError with cause and remedy, also where `path` names a device, pipe or folder.
+  /// Creates the empty temporary file in the folder of the file that `path` names (through symbolic links); `suffix`
+  /// distinguishes several of them. Removes temporary files for the same path that processes of this host left when
+  /// they were killed. Throws IoError with cause and remedy, also where `path` names a device, pipe or folder.
   explicit AtomicFile(std::string path, const std::string& suffix = "");
   /// Removes the temporary file unless it was published.
   ~AtomicFile();
@@ -35,8 +35,8 @@ class AtomicFile {
 /// Throws IoError: "PATH: DOING: cause; remedy." for an errno of a call that writes or creates files.
 [[noreturn]] void throw_write_error(const std::string& path, const std::string& doing, int cause);
 
-/// Removes the temporary files of all AtomicFiles that have not been published, and ends the process without destructors. Waits for a
-/// publish() that runs in another thread.
+/// Removes the temporary files of all AtomicFiles that have not been published, and ends the process without
+/// destructors. Waits for a publish() that runs in another thread.
 [[noreturn]] void exit_without_outputs(int code) noexcept;
 
 }  // namespace kvbench

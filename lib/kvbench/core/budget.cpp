@@ -12,10 +12,8 @@ namespace {
 [[noreturn]] void reject(std::string_view text, std::string_view why) {
   throw Error(
       "budget '{}' {}; write a number of tokens such as 256, a share of the context such as 25% or 12.5%, or bytes per "
-      "kv head "
-      "such as 512KiB, or a limit of the memory, the fast memory or the reads relative to the full cache, such as "
-      "25%mem, "
-      "25%fast or 25%read",
+      "kv head such as 512KiB, or a limit of the memory, the fast memory or the reads relative to the full cache, such "
+      "as 25%mem, 25%fast or 25%read",
       text, why);
 }
 

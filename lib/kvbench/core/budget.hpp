@@ -16,18 +16,19 @@ enum class CostKind {
   read     ///< bytes that are read per query
 };
 
-/// A budget as given by a user: a number of tokens, a share of the context, bytes of keys and values, or a limit of a cost.
+/// A budget as given by a user: a number of tokens, a share of the context, bytes of keys and values, or a limit of a
+/// cost.
 class Budget {
  public:
-  /// "256" tokens, "25%" / "12.5%" of the context, or "512KiB" / "1.5MB" per kv head (B, KB, MB, GB, KiB, MiB, GiB). Throws
-  /// Error naming the text and the accepted forms; budgets must be positive, shares at most 100 %. "25%mem", "25%fast" and
-  /// "25%read" limit a cost; the number of tokens then depends on the method.
+  /// "256" tokens, "25%" / "12.5%" of the context, or "512KiB" / "1.5MB" per kv head (B, KB, MB, GB, KiB, MiB, GiB).
+  /// Throws Error naming the text and the accepted forms; budgets must be positive, shares at most 100 %. "25%mem",
+  /// "25%fast" and "25%read" limit a cost; the number of tokens then depends on the method.
   static Budget parse(std::string_view text);
   static Budget tokens(std::int64_t count);
 
-  /// Tokens for a context of `context` tokens, whose key and value take `token_bytes` together; a share is rounded half up, and
-  /// is at least 1 where the context is not empty; bytes are rounded down, to 0 where no token fits. For a limit of a cost: the tokens of
-  /// the same share of the context.
+  /// Tokens for a context of `context` tokens, whose key and value take `token_bytes` together; a share is rounded half
+  /// up, and is at least 1 where the context is not empty; bytes are rounded down, to 0 where no token fits. For a
+  /// limit of a cost: the tokens of the same share of the context.
   std::int64_t resolve(std::int64_t context, std::int64_t token_bytes) const;
 
   /// As given: "256", "25%", "512KiB".

@@ -9,8 +9,8 @@
 
 namespace kvbench {
 
-/// A fault that the user can correct: invalid input or usage. The message is a sentence that names the file, dataset, parameter
-/// or field (in backquotes: `window`), the fault, and the remedy. Exit code 2.
+/// A fault that the user can correct: invalid input or usage. The message is a sentence that names the file, dataset,
+/// parameter or field (in backquotes: `window`), the fault, and the remedy. Exit code 2.
 class Error : public std::runtime_error {
  public:
   template <class... Args>

@@ -22,19 +22,19 @@ class InputDescriptor {
   int fd_;
 };
 
-/// Bytes of an open file. Throws Error where it is a folder, pipe, socket or device. `what` is the expected content, such as
-/// "a CSV file".
+/// Bytes of an open file. Throws Error where it is a folder, pipe, socket or device. `what` is the expected content,
+/// such as "a CSV file".
 std::uint64_t regular_file_size(int descriptor, const std::string& path, std::string_view what);
 
-/// The whole content. Throws Error where there is no such file, or where it is not a regular file of at most `max_bytes`;
-/// IoError where it cannot be opened or read. `what` as above.
+/// The whole content. Throws Error where there is no such file, or where it is not a regular file of at most
+/// `max_bytes`; IoError where it cannot be opened or read. `what` as above.
 std::string read_input_file(const std::string& path, std::uint64_t max_bytes, std::string_view what);
 
 /// The first `bytes` bytes of a regular file, or the whole of a shorter one; "" where it cannot be read.
 std::string begin_of_file(const std::string& path, std::size_t bytes);
 
-/// Whether `path` is a regular file that begins with `bytes`, such as the signature of its format; false where it cannot be
-/// read.
+/// Whether `path` is a regular file that begins with `bytes`, such as the signature of its format; false where it
+/// cannot be read.
 bool file_begins_with(const std::string& path, std::string_view bytes);
 
 }  // namespace kvbench

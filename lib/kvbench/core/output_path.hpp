@@ -7,15 +7,16 @@
 
 namespace kvbench {
 
-/// The file that `path` names, through symbolic links, whether it exists or not. Throws IoError where links form a circle.
+/// The file that `path` names, through symbolic links, whether it exists or not. Throws IoError where links form a
+/// circle.
 std::string target_of(const std::string& path);
 
-/// Whether `path` names a pipe, a character device such as /dev/null, or an open file of a process such as /dev/stdout. These are
-/// written in place and never replaced.
+/// Whether `path` names a pipe, a character device such as /dev/null, or an open file of a process such as /dev/stdout.
+/// These are written in place and never replaced.
 bool is_stream(const std::string& path);
 
-/// Throws IoError where a regular file cannot be created under `path` or replaced there: it names a folder, a stream, another special
-/// file, or a file that is write-protected.
+/// Throws IoError where a regular file cannot be created under `path` or replaced there: it names a folder, a stream,
+/// another special file, or a file that is write-protected.
 void check_replaceable(const std::string& path);
 
 /// A file of a command, with the words by which messages name it, such as "--raw" or "the trace".
@@ -23,7 +24,8 @@ struct NamedFile {
   std::string name, path;
 };
 
-/// Throws Error where an output is an input or another output, under whatever name or link. Streams and empty paths are ignored.
+/// Throws Error where an output is an input or another output, under whatever name or link. Streams and empty paths are
+/// ignored.
 void check_distinct(std::span<const NamedFile> outputs, std::span<const NamedFile> inputs);
 
 }  // namespace kvbench

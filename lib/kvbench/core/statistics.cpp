@@ -39,7 +39,8 @@ double standard_error(std::span<const double> values) {
 
 namespace {
 
-/// The number of times that each of `count` items is drawn in one resample; `which` separates the draws of rows and columns.
+/// The number of times that each of `count` items is drawn in one resample; `which` separates the draws of rows and
+/// columns.
 std::vector<double> resampled_counts(std::uint32_t count, std::uint32_t resample, std::uint32_t which) {
   std::vector<double> times(count, 0.0);
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -8,14 +8,14 @@
 
 namespace kvbench {
 
-/// Quantile q in [0, 1] by linear interpolation between order statistics (type 7, numpy's default). `values` need not be sorted
-/// and must not be empty or hold NaN.
+/// Quantile q in [0, 1] by linear interpolation between order statistics (type 7, numpy's default). `values` need not
+/// be sorted and must not be empty or hold NaN.
 double quantile(std::vector<double> values, double q);
 
 double mean(std::span<const double> values);
 
-/// Standard error of the mean of at least two independent values: their standard deviation divided by the square root of their
-/// number.
+/// Standard error of the mean of at least two independent values: their standard deviation divided by the square root
+/// of their number.
 double standard_error(std::span<const double> values);
 
 struct Interval {
@@ -28,20 +28,20 @@ Interval student_interval(std::span<const double> values);
 /// Two-sided p-value of Student's t with `degrees` of freedom.
 double student_p(double t, double degrees);
 
-/// 95 % percentile bootstrap interval of a mean over a grid of observations that are correlated within a row (a block of
-/// neighbouring queries) and within a column (one seed). `sums` and `counts` are [rows][cols] row-major: the sum and the number
-/// of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples` times (Philox key
-/// 0). NaN where fewer than two rows have observations, because their variance is unknown, and where no resample has a positive
-/// count: compare takes errors as counts, and files can hold negative ones.
+/// 95 % percentile bootstrap interval of a mean over a grid of observations that are correlated within a row (a block
+/// of neighbouring queries) and within a column (one seed). `sums` and `counts` are [rows][cols] row-major: the sum and
+/// the number of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples`
+/// times (Philox key 0). NaN where fewer than two rows have observations, because their variance is unknown, and where
+/// no resample has a positive count: compare takes errors as counts, and files can hold negative ones.
 Interval bootstrap_mean(std::span<const double> sums, std::span<const double> counts, std::size_t cols,
                         int resamples = 1000);
 
 /// Clopper-Pearson interval of a failure probability after `failures` of `trials`, two-sided level 1 - alpha.
 Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha = 0.05);
 
-/// Holm's step-down adjustment: adjusted p-values in the order given. `family`: number of hypotheses, for a subset that was
-/// chosen by the data (comparisons with the best of a group: all pairs of the group); 0: the number given. Adjusted p-values of
-/// such a subset are not smaller than within the whole family.
+/// Holm's step-down adjustment: adjusted p-values in the order given. `family`: number of hypotheses, for a subset that
+/// was chosen by the data (comparisons with the best of a group: all pairs of the group); 0: the number given. Adjusted
+/// p-values of such a subset are not smaller than within the whole family.
 std::vector<double> holm(std::span<const double> p_values, std::size_t family = 0);
 
 /// P(X >= failures) for X ~ Binomial(trials, probability): the p-value of "the failure probability is at most this".
@@ -53,10 +53,11 @@ struct Stratum {
   std::vector<double> law;     ///< probabilities that sum to 1
 };
 
-/// p-value of Pearson's test that the draws of all strata follow their distributions; strata are independent of each other. The
-/// statistic is referred to the Gamma law of its exact mean and variance, whose tail is the heavier one where few draws are expected.
-/// Neighbouring cells are pooled until at least 10 draws are expected per bin, so order cells such that
-/// neighbours are affected alike by a fault. 1 where no stratum has two bins, 0 where a cell of probability 0 was drawn.
+/// p-value of Pearson's test that the draws of all strata follow their distributions; strata are independent of each
+/// other. The statistic is referred to the Gamma law of its exact mean and variance, whose tail is the heavier one
+/// where few draws are expected. Neighbouring cells are pooled until at least 10 draws are expected per bin, so order
+/// cells such that neighbours are affected alike by a fault. 1 where no stratum has two bins, 0 where a cell of
+/// probability 0 was drawn.
 double stratified_chi_square(std::span<const Stratum> strata);
 
 /// Least-squares slope of y over x.

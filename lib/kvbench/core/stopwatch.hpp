@@ -8,9 +8,9 @@
 
 namespace kvbench {
 
-/// Seconds of work since its construction: on a host backend the processor time of this thread, which does not depend on other
-/// load of the machine; on a device the wall time from the completion of all work queued before to the completion of all work
-/// queued since.
+/// Seconds of work since its construction: on a host backend the processor time of this thread, which does not depend
+/// on other load of the machine; on a device the wall time from the completion of all work queued before to the
+/// completion of all work queued since.
 class Stopwatch {
  public:
   explicit Stopwatch(Backend& backend) : backend_(backend), on_host_(backend.device() != "cuda") {

@@ -7,8 +7,8 @@
 
 namespace kvbench {
 
-/// The known name nearest to `name` by edit distance (insert, delete, replace, swap of neighbours), or "" where none is within
-/// a third of the longer length (at least 1). Ties: the first.
+/// The known name nearest to `name` by edit distance (insert, delete, replace, swap of neighbours), or "" where none is
+/// within a third of the longer length (at least 1). Ties: the first.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 
 /// " Did you mean 'x'?" or "".

@@ -6,7 +6,8 @@
 
 namespace kvbench {
 
-/// Length in bytes of the UTF-8 character with which the text begins (RFC 3629); 0 where it begins with none. The text is not empty.
+/// Length in bytes of the UTF-8 character with which the text begins (RFC 3629); 0 where it begins with none. The text
+/// is not empty.
 std::size_t utf8_character(std::string_view text);
 
 /// Whether a text shows such a byte as nothing, or as a line break: 0x00 to 0x1F and 0x7F.

@@ -27,12 +27,13 @@ std::string_view name_of(Verdict verdict);
 /// Whether the statement holds, with margin or without.
 inline bool holds(Verdict verdict) { return verdict == Verdict::holds || verdict == Verdict::holds_with_margin; }
 
-/// The verdict on a claim whose two-sided test has this p-value, adjusted for the number of tests; NaN where there was no test. Tests
-/// of too few units have the p-value 1. `holds`: whether the estimate has the direction that the claim states.
+/// The verdict on a claim whose two-sided test has this p-value, adjusted for the number of tests; NaN where there was
+/// no test. Tests of too few units have the p-value 1. `holds`: whether the estimate has the direction that the claim
+/// states.
 Verdict claim_verdict(double p_adjusted, bool holds);
 
-/// The verdict on a claim that is tested in several instances: supported where all are, contradicted where one is, untestable where
-/// all are (or there are none), otherwise undecided.
+/// The verdict on a claim that is tested in several instances: supported where all are, contradicted where one is,
+/// untestable where all are (or there are none), otherwise undecided.
 Verdict joint_verdict(std::span<const Verdict> instances);
 
 }  // namespace kvbench

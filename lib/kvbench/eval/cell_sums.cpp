@@ -5,7 +5,7 @@
 
 #include <kvbench/core/error.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 /// The predictions of a span: scored token i is predicted by prediction i - 1.
@@ -79,4 +79,4 @@ std::vector<double> divergences_of(const EvalDocument& document, const EvalCell&
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

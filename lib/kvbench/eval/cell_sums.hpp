@@ -6,7 +6,7 @@
 
 #include <kvbench/eval/results.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 
 /// Sums over predicted tokens, key tokens and answers.
 struct CellSums {
@@ -17,8 +17,8 @@ struct CellSums {
 /// Of a cell that is ok. Throws Error where it has other tokens than the document.
 CellSums sums_of(const TaskInfo& task, const EvalDocument& document, const EvalCell& cell);
 
-/// Whether each answer is right with the full cache, and with the configuration: every token of it is the most probable one
-/// after the true tokens before it, so greedy decoding gives the answer.
+/// Whether each answer is right with the full cache, and with the configuration: every token of it is the most probable
+/// one after the true tokens before it, so greedy decoding gives the answer.
 struct AnswerMatch {
   bool full = false, compressed = false;
 };
@@ -27,4 +27,4 @@ std::vector<AnswerMatch> matches_of(const EvalDocument& document, const EvalCell
 /// KL of the counted tokens.
 std::vector<double> divergences_of(const EvalDocument& document, const EvalCell& cell);
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -12,38 +12,38 @@
 namespace kvbench::store {
 
 template <>
-inline constexpr std::uint64_t enum_size<Inject> = 4;
+inline constexpr std::uint64_t enum_size<eval::Inject> = 4;
 
 template <class A>
-void visit(A& archive, TokenScore& v) {
+void visit(A& archive, eval::TokenScore& v) {
   archive(v.kl, v.nll_full, v.nll, v.same_top, v.right_full, v.right);
 }
 
 template <class A>
-void visit(A& archive, ShortScore& v) {
+void visit(A& archive, eval::ShortScore& v) {
   archive(v.nll, v.right);
 }
 
 template <class A>
-void visit(A& archive, LayerErrors& v) {
+void visit(A& archive, eval::LayerErrors& v) {
   archive(v.layer, v.drift, v.residual);
   for (double& metric : v.metrics) archive(metric);
 }
 
 template <class A>
-void visit(A& archive, EvalCell& v) {
+void visit(A& archive, eval::EvalCell& v) {
   archive(v.injection.mode, v.injection.layer, v.status, v.reason, v.tokens, v.layers, v.budget_tokens, v.kept_tokens,
           v.bytes, v.seconds);
 }
 
 template <class A>
-void visit(A& archive, EvaluatedDocument& v) {
+void visit(A& archive, eval::EvaluatedDocument& v) {
   archive(v.without_distant, v.layers);
 }
 
 }  // namespace kvbench::store
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 enum EvalKind : std::uint32_t { eval_cell_kind = 16, eval_document_kind = 17 };  // below: those of sweeps
@@ -63,7 +63,7 @@ void EvalCells::add(const std::string& key, EvaluatedDocument document) {
 EvalCell EvalCells::cell(const std::string& key, std::size_t tokens) const {
   return file_.decoded(key, eval_cell_kind, [&](std::string_view bytes) {
     auto cell = store::decode<EvalCell>(bytes);
-    require(cell.status != Status::ok || cell.tokens.size() == tokens);
+    require(cell.status != replay::Status::ok || cell.tokens.size() == tokens);
     return cell;
   });
 }
@@ -80,4 +80,4 @@ std::string eval_key(const std::string& what) {
   return trace::Sha256().add(fmt::format("{} {} {}", version(), commit(), what)).hex();
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

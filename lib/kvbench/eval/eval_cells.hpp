@@ -5,7 +5,7 @@
 #include <kvbench/eval/results.hpp>
 #include <kvbench/store/record_file.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 
 /// What a document contributes beside its cells.
 struct EvaluatedDocument {
@@ -22,8 +22,8 @@ class EvalCells {
   bool has(const std::string& key) const { return file_.has(key); }
   void add(const std::string& key, EvalCell cell);
   void add(const std::string& key, EvaluatedDocument document);
-  /// The record with this key. Throw Error where the file holds under it another kind of record, or one whose number of predicted tokens
-  /// is not `tokens`. Indices of configuration and document are left to the caller.
+  /// The record with this key. Throw Error where the file holds under it another kind of record, or one whose number of
+  /// predicted tokens is not `tokens`. Indices of configuration and document are left to the caller.
   EvalCell cell(const std::string& key, std::size_t tokens) const;
   EvaluatedDocument document(const std::string& key, std::size_t tokens) const;
 
@@ -34,4 +34,4 @@ class EvalCells {
 /// A key of a record: a digest of everything that it depends on, and of the program's version.
 std::string eval_key(const std::string& what);
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -10,7 +10,7 @@
 #include <kvbench/core/verdict.hpp>
 #include <kvbench/eval/statistics.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 /// The position of a value among those seen so far.
@@ -30,7 +30,7 @@ struct KnownMean {
 
 /// The statuses and notes of a row's cells as one.
 void fill_status(const std::vector<const EvalCell*>& cells, EvalRecord& record) {
-  const auto ok = [](const EvalCell* cell) { return cell->status == Status::ok; };
+  const auto ok = [](const EvalCell* cell) { return cell->status == replay::Status::ok; };
   const auto broken = std::ranges::find_if_not(cells, ok);
   const auto failed = std::ranges::count_if(cells, [&](const EvalCell* cell) { return !ok(cell); });
   if (failed == std::ssize(cells)) {
@@ -54,7 +54,7 @@ EvalGroup::EvalGroup(const EvalResults& results, std::vector<const EvalCell*> ce
   std::map<std::size_t, std::size_t> documents;
   std::map<std::uint32_t, std::size_t> seeds;
   for (const EvalCell* cell : all_) {
-    if (cell->status != Status::ok) continue;
+    if (cell->status != replay::Status::ok) continue;
     const EvalDocument& document = results.documents[cell->document];
     places_.push_back({cell, sums_of(*results.tasks[document.task], document, *cell),
                        position_of(documents, cell->document),
@@ -131,7 +131,8 @@ void EvalGroup::fill_costs(EvalRecord& record) const {
   record.budget_tokens = mean_of([](const EvalCell& c) { return c.budget_tokens; });
   record.kept_tokens = mean_of([](const EvalCell& c) { return c.kept_tokens; });
   record.seconds = mean_of([](const EvalCell& c) { return c.seconds; });
-  for (double Bytes::*part : {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full})
+  for (double replay::Bytes::*part : {&replay::Bytes::kv, &replay::Bytes::meta, &replay::Bytes::fast,
+                                      &replay::Bytes::slow, &replay::Bytes::read, &replay::Bytes::full})
     record.bytes.*part = mean_of([part](const EvalCell& c) { return c.bytes.*part; });
 }
 
@@ -217,18 +218,18 @@ std::vector<std::int64_t> EvalGroup::layers() const {
 }
 
 void EvalGroup::fill_errors(EvalRecord& record, std::optional<std::int64_t> layer) const {
-  std::array<KnownMean, metric_count> metrics;
+  std::array<KnownMean, replay::metric_count> metrics;
   KnownMean drift, residual;
   for (const Place& place : places_) {
     for (const LayerErrors& errors : place.cell->layers) {
       if (layer && errors.layer != *layer) continue;
-      for (std::size_t m = 0; m < metric_count; ++m) metrics[m].add(errors.metrics[m]);
+      for (std::size_t m = 0; m < replay::metric_count; ++m) metrics[m].add(errors.metrics[m]);
       residual.add(errors.residual);
       if (layer || &errors == &place.cell->layers.back()) drift.add(errors.drift);
     }
   }
-  for (std::size_t m = 0; m < metric_count; ++m) record.metrics[m] = metrics[m].value();
+  for (std::size_t m = 0; m < replay::metric_count; ++m) record.metrics[m] = metrics[m].value();
   record.drift = drift.value(), record.residual = residual.value();
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

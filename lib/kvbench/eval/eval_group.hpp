@@ -7,7 +7,7 @@
 #include <kvbench/eval/cell_sums.hpp>
 #include <kvbench/eval/eval_record.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 
 /// The cells of a row that are ok, on the grid of documents and seeds that the bootstrap resamples.
 class EvalGroup {
@@ -44,4 +44,4 @@ class EvalGroup {
   std::size_t documents_ = 0, seeds_ = 0;
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -4,7 +4,7 @@
 #include <kvbench/core/version.hpp>
 #include <kvbench/trace/hdf5_output.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 using trace::h5::Object;
@@ -38,7 +38,7 @@ void write_layers(const Object& group, const std::vector<LayerErrors>& layers) {
   std::vector<double> metrics;
   for (const LayerErrors& errors : layers) metrics.insert(metrics.end(), errors.metrics.begin(), errors.metrics.end());
   write(group, "layers", column<std::int64_t>(layers, &LayerErrors::layer), {count});
-  write(group, "metrics", metrics, {count, static_cast<Index>(metric_count)});
+  write(group, "metrics", metrics, {count, static_cast<Index>(replay::metric_count)});
   write(group, "drift", column<double>(layers, &LayerErrors::drift), {count});
   write(group, "residual", column<double>(layers, &LayerErrors::residual), {count});
 }
@@ -50,7 +50,7 @@ void write_result(const Object& group, const EvalCell& cell) {
   if (cell.injection.layer >= 0) group.set("inject_layer", cell.injection.layer);
   group.set("status", std::string(name_of(cell.status)));
   if (!cell.reason.empty()) group.set("reason", cell.reason);
-  if (cell.status != Status::ok) return;
+  if (cell.status != replay::Status::ok) return;
   group.set("budget_tokens", cell.budget_tokens);
   group.set("kept_tokens", cell.kept_tokens);
   group.set("total_bytes", cell.bytes.of(CostKind::memory));
@@ -76,7 +76,7 @@ void write_results(const Object& root, const EvalResults& results) {
   root.set("isa", results.isa);
   root.set("version", std::string(version()));
   root.set("commit", std::string(commit()));
-  root.set("metrics", metric_names());
+  root.set("metrics", replay::metric_names());
   const Object documents = root.create_group("documents");
   for (std::size_t d = 0; d < results.documents.size(); ++d) {
     write_document(documents.create_group(std::to_string(d)), results, results.documents[d]);
@@ -102,4 +102,4 @@ void write_eval_raw(AtomicFile& file, const EvalResults& results) {
   trace::h5::write_file(file, [&](const Object& root) { write_results(root, results); });
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

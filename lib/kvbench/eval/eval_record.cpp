@@ -7,7 +7,7 @@
 
 #include <kvbench/eval/eval_group.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 EvalRecord identity_of(const EvalResults& results, const EvalCell& cell) {
@@ -75,4 +75,4 @@ std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& ro
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

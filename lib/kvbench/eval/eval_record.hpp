@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of an evaluation: scores summarised over tokens, documents and seeds. lib/kvbench/report gives them names and text.
+// Rows of an evaluation: scores summarised over tokens, documents and seeds. lib/kvbench/report gives them names and
+// text.
 #pragma once
 
 #include <array>
@@ -11,20 +12,20 @@
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/eval/results.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 
 /// Which rows are requested beside those over all documents and layers.
 struct EvalRows {
   bool documents = false;  ///< also one per document; the intervals of `kvbench report` need them
-  bool layers =
-      false;  ///< also one per layer, with the errors of the layer, for rows over documents (and per document)
+  /// also one per layer, with the errors of the layer, for rows over documents (and per document)
+  bool layers = false;
   double nll_margin = 0.02;    ///< "no difference" of nll: its mean difference lies within +- this, nats per token
   double match_margin = 0.05;  ///< "no difference" of exact match: its difference lies within +- this
   double least_match = 0.5;    ///< exact match of the full cache below which a task cannot discriminate
 };
 
-/// An estimate with its 95 % bootstrap interval over documents (and seeds); NaN where it does not apply, and for the interval
-/// of fewer than two documents.
+/// An estimate with its 95 % bootstrap interval over documents (and seeds); NaN where it does not apply, and for the
+/// interval of fewer than two documents.
 struct Estimate {
   double mean = NAN, lo = NAN, hi = NAN;
 };
@@ -40,17 +41,17 @@ struct EvalRecord {
   Index context_tokens = 0;
   std::string device, isa;
   Injection injection;
-  std::optional<std::int64_t>
-      layer;  ///< of rows per layer, which have only `metrics`, `drift` and `residual`; absent: all
+  /// of rows per layer, which have only `metrics`, `drift` and `residual`; absent: all
+  std::optional<std::int64_t> layer;
   std::string method, params, budget;
-  Status status = Status::ok;
+  replay::Status status = replay::Status::ok;
   std::string reason;
   Index documents = 0, seeds = 0;
   Index tokens = 0;      ///< predicted tokens of one seed
   Index key_tokens = 0;  ///< of these, those that need the distant context
   Index answers = 0;     ///< answers of one seed; 0 for tasks without exact match
   double budget_tokens = NAN, kept_tokens = NAN;
-  Bytes bytes;
+  replay::Bytes bytes;
 
   Estimate kl, same_top;
   double kl_p99 = NAN;
@@ -70,15 +71,16 @@ struct EvalRecord {
   Difference nll_verdict = Difference::not_measured, match_verdict = Difference::not_measured;
   std::string verdict_reason;  ///< why the task cannot discriminate
 
-  std::array<double, metric_count> metrics = no_metrics;  ///< means over layers, heads, tokens, documents and seeds
-  double drift = NAN;                                     ///< of the layer; of rows over all layers: of the last one
-  double residual = NAN;                                  ///< of the layer; of rows over all layers: mean
-  double seconds = 0;                                     ///< mean over documents and seeds
+  std::array<double, replay::metric_count> metrics =
+      no_metrics;         ///< means over layers, heads, tokens, documents and seeds
+  double drift = NAN;     ///< of the layer; of rows over all layers: of the last one
+  double residual = NAN;  ///< of the layer; of rows over all layers: mean
+  double seconds = 0;     ///< mean over documents and seeds
 };
 
-/// Rows by task, injection, configuration without seed (in order of first appearance), document, layer. Cells that are not ok
-/// give the row their status: a row over documents has status ok where any document is ok, and its reason names the number of
-/// the others.
+/// Rows by task, injection, configuration without seed (in order of first appearance), document, layer. Cells that are
+/// not ok give the row their status: a row over documents has status ok where any document is ok, and its reason names
+/// the number of the others.
 std::vector<EvalRecord> summarize(const EvalResults& results, const EvalRows& rows);
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -8,7 +8,7 @@
 #include <kvbench/eval/statistics.hpp>
 #include <kvbench/kernels/philox.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 constexpr std::uint32_t prediction_draws = 3;  // 0 to 2: bootstrap and sign flips of lib/kvbench/core
@@ -75,7 +75,7 @@ struct Order {
     for (std::size_t i = 0; i < means.error.size(); ++i) {
       if (!std::isnan(means.error[i])) errors.push_back(means.error[i]), damages.push_back(means.damage[i]);
     }
-    if (const double rho = kvbench::spearman(errors, damages); !std::isnan(rho)) spearman += rho, tasks += 1;
+    if (const double rho = eval::spearman(errors, damages); !std::isnan(rho)) spearman += rho, tasks += 1;
     for (const auto& [i, j] : task.pairs) {
       const double error = means.error[i] - means.error[j], damage = means.damage[i] - means.damage[j];
       if (std::isnan(error) || damage == 0) continue;
@@ -161,4 +161,4 @@ Additivity additivity(std::span<const double> sum_of_single, std::span<const dou
   return {single / all, bootstrap_mean(sum_of_single, together, 1)};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

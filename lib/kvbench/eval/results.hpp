@@ -14,7 +14,7 @@
 #include <kvbench/eval/tasks.hpp>
 #include <kvbench/replay/records/results.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 
 /// In which layers the outputs of a method replace those of the model.
 enum class Inject { all, one, upto, none };
@@ -27,8 +27,8 @@ struct Injection {
 };
 
 /// Metrics of which none applies.
-inline constexpr std::array<double, metric_count> no_metrics = [] {
-  std::array<double, metric_count> none{};
+inline constexpr std::array<double, replay::metric_count> no_metrics = [] {
+  std::array<double, replay::metric_count> none{};
   none.fill(NAN);
   return none;
 }();
@@ -37,22 +37,22 @@ inline constexpr std::array<double, metric_count> no_metrics = [] {
 struct LayerErrors {
   std::int64_t layer = 0;
   /// Replay's metrics against exact attention at the current, possibly perturbed, state (the local error).
-  std::array<double, metric_count> metrics = no_metrics;
+  std::array<double, replay::metric_count> metrics = no_metrics;
   double drift = NAN;  ///< |h - h_full| / |h_full| of the hidden state after the layer, mean over the scored tokens
-  double residual =
-      NAN;  ///< |a - a*| / |residual stream|, a: what attention adds to it after W_O and norm; mean over the scored tokens
+  /// |a - a*| / |residual stream|, a: what attention adds to it after W_O and norm; mean over the scored tokens
+  double residual = NAN;
 };
 
 /// One configuration on one document.
 struct EvalCell {
   std::size_t configuration = 0, document = 0;  ///< indices into EvalResults
   Injection injection;
-  Status status = Status::ok;
+  replay::Status status = replay::Status::ok;
   std::string reason;                         ///< why it is not ok, or notes
   std::vector<TokenScore> tokens;             ///< tokens[i] is the prediction of scored[i + 1]
   std::vector<LayerErrors> layers;            ///< of the layers in which outputs were computed, ascending
   double budget_tokens = 0, kept_tokens = 0;  ///< means per kv head, as in replay
-  Bytes bytes;                                ///< mean per kv head over all layers
+  replay::Bytes bytes;                        ///< mean per kv head over all layers
   double seconds = 0;                         ///< of the pass of this configuration
 };
 
@@ -83,4 +83,4 @@ struct EvalResults {
   std::string question() const { return std::string(question_inside ? "inside" : "outside") + (chat ? " (chat)" : ""); }
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

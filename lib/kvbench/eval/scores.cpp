@@ -8,7 +8,7 @@
 
 #include <kvbench/core/error.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 /// A row of logits with the logarithm of its softmax.
@@ -72,4 +72,4 @@ ShortScore score_short(std::span<const float> logits, int token) {
   return {.nll = -row.log_probability(truth), .right = row.top() == truth};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -8,7 +8,7 @@
 
 #include <unsupported/Eigen/SpecialFunctions>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 /// P(X <= count) for X ~ Binomial(trials, probability).
@@ -72,4 +72,4 @@ double spearman(std::span<const double> x, std::span<const double> y) {
   return aa == 0 || bb == 0 ? NAN : ab / std::sqrt(aa * bb);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

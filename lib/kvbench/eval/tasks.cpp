@@ -17,7 +17,7 @@
 #include <kvbench/eval/tasks/text.hpp>
 #include <kvbench/eval/tasks/tracking.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 constexpr Index least_context = 32, most_questions = 32, most_documents = 100'000;
@@ -98,4 +98,4 @@ std::vector<int> short_context(const TaskDocument& document, Index tokens) {
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

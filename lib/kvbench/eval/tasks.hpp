@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks: documents that are generated from a text file and a seed. A document is a context, which is compressed, and scored
-// tokens, which pass through the model after it. The tokens at the positions [begin, end) of a span are predicted from all
-// tokens before them.
+// Tasks: documents that are generated from a text file and a seed. A document is a context, which is compressed, and
+// scored tokens, which pass through the model after it. The tokens at the positions [begin, end) of a span are
+// predicted from all tokens before them.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@
 
 #include <kvbench/kernels/view.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 
-/// The token ids of a text, without tokens that the tokeniser adds at the beginning or end, and without control tokens. Pieces
-/// of a document are tokenised separately, and never again after they are joined.
+/// The token ids of a text, without tokens that the tokeniser adds at the beginning or end, and without control tokens.
+/// Pieces of a document are tokenised separately, and never again after they are joined.
 using Tokenizer = std::function<std::vector<int>(const std::string& text)>;
 
 /// The texts that a chat template puts around the user's messages; each is tokenised by ChatTemplate::tokenize.
@@ -31,15 +31,15 @@ struct TaskRequest {
   Tokenizer tokenize;
   std::string haystack;       ///< UTF-8 text
   std::string haystack_name;  ///< for messages: the path of its file
-  std::vector<int>
-      prefix;  ///< token ids that every context begins with, such as the BOS token of a model that needs it
+  /// token ids that every context begins with, such as the BOS token of a model that needs it
+  std::vector<int> prefix;
   std::uint32_t seed = 0;
   Index documents = 4;
   Index context_tokens = 4096;  ///< of every document, exactly
   Index score_tokens = 256;     ///< scored tokens of tasks without questions
   Index questions = 4;          ///< answers per document, for tasks that have several; see TaskInfo::form
-  /// The context ends with the question, so that it is compressed together with it. Tasks that ask one question per answer then
-  /// ask one.
+  /// The context ends with the question, so that it is compressed together with it. Tasks that ask one question per
+  /// answer then ask one.
   bool question_inside = false;
   std::optional<ChatTemplate> chat;  ///< absent: the raw form, for base models
 };
@@ -47,26 +47,28 @@ struct TaskRequest {
 /// Tokens [begin, end) of TaskDocument::scored.
 struct ScoredSpan {
   Index begin = 0, end = 0;
-  double depth =
-      0;  ///< where the span's needle begins in the context, as a share of its tokens; NaN where there is no needle
+  /// where the span's needle begins in the context, as a share of its tokens; NaN where there is no needle
+  double depth = 0;
   Index size() const { return end - begin; }
 };
 
 struct TaskDocument {
   std::string name;          ///< "passkey-0"
   std::vector<int> context;  ///< [context_tokens]
-  /// The first tokens of the context that a shorter one needs too: the prefix, and what a chat has before the first message.
+  /// The first tokens of the context that a shorter one needs too: the prefix, and what a chat has before the first
+  /// message.
   Index beginning = 0;
-  /// At most `most_scored_tokens`, at least 2. The first one is not predicted (its logits come from the last context token,
-  /// which no method has compressed), so the logits at scored[i] predict scored[i + 1].
+  /// At most `most_scored_tokens`, at least 2. The first one is not predicted (its logits come from the last context
+  /// token, which no method has compressed), so the logits at scored[i] predict scored[i + 1].
   std::vector<int> scored;
-  /// What is predicted and counted: the answers, in order; one span over all predicted tokens for tasks without questions.
+  /// What is predicted and counted: the answers, in order; one span over all predicted tokens for tasks without
+  /// questions.
   std::vector<ScoredSpan> spans;
 };
 inline constexpr Index most_scored_tokens = 512;
 
-/// The context of the short-context pass, which shows which tokens need the distant context: the beginning and the last tokens
-/// of the context, `tokens` in total.
+/// The context of the short-context pass, which shows which tokens need the distant context: the beginning and the last
+/// tokens of the context, `tokens` in total.
 std::vector<int> short_context(const TaskDocument& document, Index tokens);
 
 struct TaskInfo {
@@ -84,9 +86,9 @@ const TaskInfo& find_task(std::string_view name);
 /// The tasks with their descriptions, for --list-tasks.
 std::string list_of_tasks();
 
-/// The documents of a task: equal requests give equal documents. Throws Error with the remedy where a field is out of range,
-/// the text is too short for this number of documents, the context is too small for what the task puts into it, the scored
-/// tokens are too many, or a chat is requested of a task without questions.
+/// The documents of a task: equal requests give equal documents. Throws Error with the remedy where a field is out of
+/// range, the text is too short for this number of documents, the context is too small for what the task puts into it,
+/// the scored tokens are too many, or a chat is requested of a task without questions.
 std::vector<TaskDocument> make_documents(const TaskInfo& task, const TaskRequest& request);
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -9,7 +9,7 @@
 #include <kvbench/replay/replay.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
-namespace kvbench {
+namespace kvbench::loop {
 namespace {
 
 template <class T>
@@ -34,11 +34,11 @@ std::vector<float> stacked(std::span<const float> array, const trace::TraceInfo&
 std::vector<float> copy_of(std::span<const float> rows) { return {rows.begin(), rows.end()}; }
 
 /// The first status that is not ok is that of the layer: where one head has no output, none is replaced.
-LayerAnswer collect(std::vector<HeadResult>& heads) {
+LayerAnswer collect(std::vector<replay::HeadResult>& heads) {
   LayerAnswer answer;
-  for (HeadResult& head : heads) {
-    CellResult& cell = head.cells.front();
-    if (answer.status == Status::ok && cell.status != Status::ok)
+  for (replay::HeadResult& head : heads) {
+    replay::CellResult& cell = head.cells.front();
+    if (answer.status == replay::Status::ok && cell.status != replay::Status::ok)
       answer.status = cell.status, answer.reason = cell.reason;
     if (cell.raw) {
       std::ranges::copy(cell.raw->output, std::back_inserter(answer.outputs));
@@ -48,21 +48,21 @@ LayerAnswer collect(std::vector<HeadResult>& heads) {
     answer.heads.push_back(std::move(cell));
   }
   const auto finite = [](float x) { return std::isfinite(x); };
-  if (answer.status == Status::ok &&
+  if (answer.status == replay::Status::ok &&
       !std::ranges::all_of(answer.outputs, finite)) {  // weights of an estimate may sum up to 0
-    answer.status = Status::failed;
+    answer.status = replay::Status::failed;
     answer.reason = "an output is not finite, and the model cannot continue with it";
   }
-  if (answer.status != Status::ok) answer.outputs.clear(), answer.exact.clear();
+  if (answer.status != replay::Status::ok) answer.outputs.clear(), answer.exact.clear();
   return answer;
 }
 
 }  // namespace
 
-LayerLoop::LayerLoop(trace::TraceInfo document, ReplayRequest request, RunOptions options,
+LayerLoop::LayerLoop(trace::TraceInfo document, replay::ReplayRequest request, replay::RunOptions options,
                      const std::atomic<bool>* stop)
     : document_(std::move(document)), request_(std::move(request)), options_(std::move(options)), stop_(stop) {
-  request_.protocol = Protocol::decode;
+  request_.protocol = replay::Protocol::decode;
   request_.methods.clear();
   options_.keep_raw = options_.keep_exact = true;
   for (Index h = 0; h < document_.num_kv_heads; ++h) backends_.push_back(make_backend(options_));
@@ -101,13 +101,14 @@ void LayerLoop::check(std::size_t layer, const LayerArrays& arrays) const {
   if (info.column_sums_end) expect("`column_sums`", arrays.column_sums.size(), document_.num_query_heads, tokens, 1);
 }
 
-HeadSlabs LayerLoop::slabs(std::size_t layer, Index kv_head, const LayerArrays& arrays, Uploader& uploader) const {
+replay::HeadSlabs LayerLoop::slabs(std::size_t layer, Index kv_head, const LayerArrays& arrays,
+                                   Uploader& uploader) const {
   const trace::LayerInfo& info = document_.prompts.front().layers[layer];
-  const PromptPlan& plan = plan_.prompts.front();
-  const QueryRange range = query_range(info, plan);
+  const replay::PromptPlan& plan = plan_.prompts.front();
+  const replay::QueryRange range = query_range(info, plan);
   const auto keys = rows_of(arrays.keys, document_.num_kv_heads, kv_head);
   const auto values = rows_of(arrays.values, document_.num_kv_heads, kv_head);
-  HeadSlabs out;
+  replay::HeadSlabs out;
   measure_values(values, document_.value_dim, info, range, out);
   out.keys = uploader.upload(copy_of(keys));
   out.values = uploader.upload(copy_of(values));
@@ -132,18 +133,18 @@ LayerAnswer LayerLoop::answer(std::size_t layer, const LayerArrays& arrays) {
   for (std::size_t u = 0; u < plan_.work_items.size(); ++u) {
     if (plan_.work_items[u].layer == layer) items.push_back(u);
   }
-  std::vector<HeadResult> heads;
+  std::vector<replay::HeadResult> heads;
   for (Index h = 0; h < document_.num_kv_heads; ++h) {
     heads.push_back(
         empty_head(document_, plan_, plan_.work_items[items.front()].first_result + static_cast<std::size_t>(h)));
   }
-  ReplayHooks hooks;
+  replay::ReplayHooks hooks;
   hooks.stop = stop_;
-  run_work_items(items.size(), options_, hooks, [&](Backend&, std::size_t i, const PartDone& part_done) {
-    const WorkItem& item = plan_.work_items[items[i]];
+  run_work_items(items.size(), options_, hooks, [&](Backend&, std::size_t i, const replay::PartDone& part_done) {
+    const replay::WorkItem& item = plan_.work_items[items[i]];
     Backend& backend = *backends_[i];
     const std::shared_ptr<Uploader> uploader = backend.make_uploader();
-    std::vector<HeadSlabs> of_item;
+    std::vector<replay::HeadSlabs> of_item;
     for (const Index head : item.kv_heads) of_item.push_back(slabs(layer, head, arrays, *uploader));
     run_work_item(document_, plan_, item, request_, options_, std::move(of_item), backend, {stop_, part_done},
                   std::span(heads).subspan(static_cast<std::size_t>(item.kv_heads.front()), item.kv_heads.size()),
@@ -152,4 +153,4 @@ LayerAnswer LayerLoop::answer(std::size_t layer, const LayerArrays& arrays) {
   return collect(heads);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::loop

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One document in the loop of a model. The context is compressed as `kvbench replay --protocol decode` compresses it on a dump of the
-// same tokens, and answers the queries of the scored tokens after it; outputs, metrics, budgets and statuses are those of replay by
-// construction. Shapes: n tokens of the context, m scored tokens, d = head_dim, dv = value_dim.
+// One document in the loop of a model. The context is compressed as `kvbench replay --protocol decode` compresses it on
+// a dump of the same tokens, and answers the queries of the scored tokens after it; outputs, metrics, budgets and
+// statuses are those of replay by construction. Shapes: n tokens of the context, m scored tokens, d = head_dim, dv =
+// value_dim.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,7 @@
 
 #include <kvbench/replay/answer/work_item.hpp>
 
-namespace kvbench {
+namespace kvbench::loop {
 
 /// The arrays of one layer, as a dump of the n + m tokens has them.
 struct LayerArrays {
@@ -25,52 +26,54 @@ struct LayerArrays {
 };
 
 struct LayerAnswer {
-  Status status = Status::ok;
-  std::string reason;             ///< why the status is not ok
-  std::vector<float> outputs;     ///< [query_heads, m, dv]; empty where the status is not ok
-  std::vector<float> exact;       ///< as `outputs`, of exact attention over the same arrays
-  std::vector<CellResult> heads;  ///< by kv head; CellResult::metrics compare with exact attention over the same arrays
+  replay::Status status = replay::Status::ok;
+  std::string reason;          ///< why the status is not ok
+  std::vector<float> outputs;  ///< [query_heads, m, dv]; empty where the status is not ok
+  std::vector<float> exact;    ///< as `outputs`, of exact attention over the same arrays
+  std::vector<replay::CellResult>
+      heads;  ///< by kv head; CellResult::metrics compare with exact attention over the same arrays
 };
 
 /// The request of one configuration: a method at a budget with a seed.
 struct LoopConfiguration {
-  MethodChoice method;
+  replay::MethodChoice method;
   Budget budget = Budget::parse("25%");
   std::uint32_t seed = 0;
 };
 
 class LayerLoop {
  public:
-  /// `document`: one prompt, n = prompt_tokens, n + m = num_tokens; its layers are those that methods answer, each with all m scored
-  /// positions among its query positions. `request`: what configurations have in common (protected tokens, dense layers, element type of
-  /// the cache); methods, budgets and seeds are ignored. Throws Error as make_plan() does.
-  LayerLoop(trace::TraceInfo document, ReplayRequest request, RunOptions options,
+  /// `document`: one prompt, n = prompt_tokens, n + m = num_tokens; its layers are those that methods answer, each with
+  /// all m scored positions among its query positions. `request`: what configurations have in common (protected tokens,
+  /// dense layers, element type of the cache); methods, budgets and seeds are ignored. Throws Error as make_plan()
+  /// does.
+  LayerLoop(trace::TraceInfo document, replay::ReplayRequest request, replay::RunOptions options,
             const std::atomic<bool>* stop = nullptr);
   ~LayerLoop();
 
-  /// The configuration of the following answers. Configurations of the same method share what it computes from the context alone.
-  /// Throws Error as make_plan() does.
+  /// The configuration of the following answers. Configurations of the same method share what it computes from the
+  /// context alone. Throws Error as make_plan() does.
   void start(const LoopConfiguration& configuration);
 
-  /// Answers the scored queries of `layer` (index into PromptInfo::layers). The arrays of the context must be the same in all calls for
-  /// a layer; those of the scored tokens may differ. Faults of a method become statuses. Throws Error where the arrays have other shapes or
-  /// are not finite, std::bad_alloc, Interrupted.
+  /// Answers the scored queries of `layer` (index into PromptInfo::layers). The arrays of the context must be the same
+  /// in all calls for a layer; those of the scored tokens may differ. Faults of a method become statuses. Throws Error
+  /// where the arrays have other shapes or are not finite, std::bad_alloc, Interrupted.
   LayerAnswer answer(std::size_t layer, const LayerArrays& arrays);
 
   const trace::TraceInfo& document() const { return document_; }
 
  private:
   void check(std::size_t layer, const LayerArrays& arrays) const;
-  HeadSlabs slabs(std::size_t layer, Index kv_head, const LayerArrays& arrays, Uploader& uploader) const;
+  replay::HeadSlabs slabs(std::size_t layer, Index kv_head, const LayerArrays& arrays, Uploader& uploader) const;
 
   trace::TraceInfo document_;
-  ReplayRequest request_;
-  RunOptions options_;
+  replay::ReplayRequest request_;
+  replay::RunOptions options_;
   const std::atomic<bool>* stop_;
-  ReplayPlan plan_;
+  replay::ReplayPlan plan_;
   /// By work item of a layer: what was prepared refers to its back end.
   std::vector<std::unique_ptr<Backend>> backends_;
-  std::vector<std::optional<PreparedMethod>> prepared_;  ///< by work item of the plan
+  std::vector<std::optional<replay::PreparedMethod>> prepared_;  ///< by work item of the plan
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::loop

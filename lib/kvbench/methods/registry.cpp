@@ -27,7 +27,7 @@
 #include <kvbench/methods/sampling/uniform.hpp>
 #include <kvbench/methods/sampling/uniform_repo.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 std::span<const MethodInfo> all_methods() {
   // clang-format off
@@ -84,4 +84,4 @@ const MethodInfo& find_method(std::string_view name) {
   throw Error("there is no method '{}'.{} `kvbench methods` lists all of them.", name, did_you_mean(name, known));
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -7,10 +7,10 @@
 
 #include <kvbench/methods/contract/info.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
-/// Every method, in the order of the table in registry.cpp, which `kvbench methods`, --help, docs and the property tests
-/// follow.
+/// Every method, in the order of the table in registry.cpp, which `kvbench methods`, --help, docs and the property
+/// tests follow.
 std::span<const MethodInfo> all_methods();
 
 /// A method and the settings that differ from its defaults.
@@ -27,4 +27,4 @@ std::string_view name_of(Kind kind);
 /// The method of this name or alias. Throws Error with the nearest known name otherwise.
 const MethodInfo& find_method(std::string_view name);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

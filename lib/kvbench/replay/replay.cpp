@@ -13,11 +13,11 @@
 #include <kvbench/replay/run/head_memory.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
-/// The size in bytes of the largest work item that a thread may read ahead. It is limited by the spare memory, except on a GPU,
-/// where running work items occupy no host memory.
+/// The size in bytes of the largest work item that a thread may read ahead. It is limited by the spare memory, except
+/// on a GPU, where running work items occupy no host memory.
 std::size_t read_ahead_bytes(const RunOptions& options, const Backend& backend, const ThreadPlan& plan) {
   constexpr std::size_t mib = std::size_t{1} << 20;
   if (options.read_ahead_bytes) return *options.read_ahead_bytes;
@@ -111,4 +111,4 @@ ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, 
   return results;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

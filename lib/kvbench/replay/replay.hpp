@@ -4,11 +4,11 @@
 #include <kvbench/replay/plan/plan.hpp>
 #include <kvbench/replay/records/results.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
-/// Replays a trace: one exact pass over each block of queries of a kv head, shared by all methods, budgets, seeds and metrics.
-/// Work items are computed in parallel; results are in plan order and do not depend on the number of threads. Throws Error (bad
-/// request or trace), IoError, std::bad_alloc, Interrupted.
+/// Replays a trace: one exact pass over each block of queries of a kv head, shared by all methods, budgets, seeds and
+/// metrics. Work items are computed in parallel; results are in plan order and do not depend on the number of threads.
+/// Throws Error (bad request or trace), IoError, std::bad_alloc, Interrupted.
 ReplayResults replay(const trace::Reader& reader, const ReplayRequest& request, const RunOptions& options = {},
                      const ReplayHooks& hooks = {});
 
@@ -19,13 +19,13 @@ ReplayFrame replay_frame(const trace::Reader& reader, const ReplayPlan& plan, co
 /// The kv head of `plan` at `index` with an empty result for every configuration.
 HeadResult empty_head(const trace::TraceInfo& trace, const ReplayPlan& plan, std::size_t index);
 
-/// Receives the results of a work item: its index in the plan, and its kv heads, in which only the configurations of the work
-/// item's methods are filled.
+/// Receives the results of a work item: its index in the plan, and its kv heads, in which only the configurations of
+/// the work item's methods are filled.
 using WorkItemSink = std::function<void(std::size_t item, std::vector<HeadResult> heads)>;
 
-/// Replays the work items of `plan`, which may be a part of the plan that make_plan() returned, and passes the results of each
-/// to `take` when it is complete, one at a time, in any order. Throws as replay() does, and what `take` throws.
+/// Replays the work items of `plan`, which may be a part of the plan that make_plan() returned, and passes the results
+/// of each to `take` when it is complete, one at a time, in any order. Throws as replay() does, and what `take` throws.
 void replay_work_items(const trace::Reader& reader, const ReplayPlan& plan, const ReplayRequest& request,
                        const RunOptions& options, const ReplayHooks& hooks, const WorkItemSink& take);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -1,83 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/report/report.hpp>
 
-#include <algorithm>
-#include <map>
-
 #include <fmt/format.h>
 
 #include <kvbench/core/version.hpp>
-#include <kvbench/report/eval_input.hpp>
-#include <kvbench/report/report_parts.hpp>
+#include <kvbench/report/claims/check_section.hpp>
+#include <kvbench/report/claims/measure_section.hpp>
+#include <kvbench/report/claims/published_section.hpp>
+#include <kvbench/report/eval/prediction.hpp>
+#include <kvbench/report/eval/section.hpp>
+#include <kvbench/report/provenance.hpp>
+#include <kvbench/report/read/table_kind.hpp>
+#include <kvbench/report/replay/section.hpp>
+#include <kvbench/report/text/text.hpp>
 
-namespace kvbench {
+namespace kvbench::report {
 namespace {
-
-/// "138 (132 ok, 6 skipped)"
-std::string count_text(const std::vector<const CsvRow*>& rows, const CsvTable& table, const char* state) {
-  std::vector<std::pair<std::string, int>> counts;
-  for (const CsvRow* row : rows) {
-    const std::string& value = table.text(*row, state);
-    const auto known = std::ranges::find(counts, value, &std::pair<std::string, int>::first);
-    if (known == counts.end())
-      counts.emplace_back(value, 1);
-    else
-      ++known->second;
-  }
-  if (counts.size() == 1 && (counts[0].first.empty() || counts[0].first == "ok")) return fmt::format("{}", rows.size());
-  std::string parts;
-  for (const auto& [value, count] : counts) parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", count, value);
-  return fmt::format("{} ({})", rows.size(), parts);
-}
 
 void append(std::vector<Block>& blocks, std::vector<Block> more) {
   for (Block& block : more) blocks.push_back(std::move(block));
 }
 
 }  // namespace
-
-DocTable provenance_table(std::span<const CsvTable> tables) {
-  const std::vector<const char*> keys = {"run",    "trace", "sha256",  "model", "protocol",
-                                         "device", "isa",   "version", "commit"};
-  DocTable out{.title = "Input files and their rows",
-               .columns = {{"file"},
-                           {"table"},
-                           {"run"},
-                           {"trace"},
-                           {"sha256"},
-                           {"model"},
-                           {"protocol"},
-                           {"device"},
-                           {"isa"},
-                           {"version"},
-                           {"commit"},
-                           {"rows", false, true}},
-               .rows = {}};
-  constexpr const char* names[] = {"replay", "checks", "measures", "claims", "eval"};
-  for (const CsvTable& table : tables) {
-    const TableKind kind = kind_of(table);
-    std::vector<std::vector<std::string>> order;
-    std::map<std::vector<std::string>, std::vector<const CsvRow*>> groups;
-    for (const CsvRow& row : table.rows) {
-      std::vector<std::string> key;
-      for (const char* column : keys) {
-        const bool source = kind == TableKind::checks && std::string_view(column) == "trace";
-        key.push_back(table.text(row, source ? "source" : column));
-      }
-      auto& group = groups[key];
-      if (group.empty()) order.push_back(key);
-      group.push_back(&row);
-    }
-    for (const auto& key : order) {
-      std::vector<TableCell> cells = {table.name, names[static_cast<int>(kind)]};
-      for (const std::string& value : key) cells.emplace_back(value);
-      cells.emplace_back(count_text(groups[key], table,
-                                    kind == TableKind::checks || kind == TableKind::claims ? "verdict" : "status"));
-      out.rows.push_back(std::move(cells));
-    }
-  }
-  return compact(std::move(out));
-}
 
 Document make_report(std::span<const CsvTable> tables, const ReportOptions& options) {
   ReportTables sorted;
@@ -102,7 +46,7 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
     append(document.blocks, published_blocks(options.published, sorted));
   for (std::size_t i = 0; i < evaluations.size(); ++i)
     append(document.blocks, eval_blocks(evaluations[i], predictions[i]));
-  for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options));
+  for (const ReplaySection& section : sections) append(document.blocks, replay_blocks(section, options.files));
   if (!sorted.checks.empty()) append(document.blocks, check_blocks(sorted.checks));
   if (!sorted.measures.empty()) append(document.blocks, measure_blocks(sorted.measures));
   document.blocks.emplace_back(Heading{2, "Inputs"});
@@ -110,4 +54,4 @@ Document make_report(std::span<const CsvTable> tables, const ReportOptions& opti
   return document;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::report

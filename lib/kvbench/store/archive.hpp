@@ -91,8 +91,8 @@ class ByteReader {
     if (size > 0) std::memcpy(data, rest_.data(), size);
     rest_.remove_prefix(size);
   }
-  /// The length of a list of items that take at least `item_bytes` each. A length that the rest of the bytes cannot hold must
-  /// not decide how much memory is allocated.
+  /// The length of a list of items that take at least `item_bytes` each. A length that the rest of the bytes cannot
+  /// hold must not decide how much memory is allocated.
   std::size_t length(std::size_t item_bytes) {
     std::uint64_t count = 0;
     raw(&count, sizeof count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file to which frames are appended. Each frame has a checksum: whenever a process, a machine or a disk fails, all complete
-// frames can be read, and an incomplete one is recognised.
+// A file to which frames are appended. Each frame has a checksum: whenever a process, a machine or a disk fails, all
+// complete frames can be read, and an incomplete one is recognised.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ class FrameFile {
     scratch  ///< has no name: the system removes it when the process ends, in whatever way
   };
 
-  /// Opens the file and checks every frame. Throws Error where it does not exist (read), has another format, or is being
-  /// written by another process; IoError where the operating system reports a failure.
+  /// Opens the file and checks every frame. Throws Error where it does not exist (read), has another format, or is
+  /// being written by another process; IoError where the operating system reports a failure.
   FrameFile(std::string path, Mode mode);
   ~FrameFile();  ///< removes a file that it may write and that holds nothing
   FrameFile(FrameFile&& other) noexcept;

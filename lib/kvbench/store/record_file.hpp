@@ -24,8 +24,8 @@ class RecordFile {
   bool has(const std::string& key) const { return records_.contains(key); }
   /// Throws as FrameFile::append does. A killed process loses no record, a machine failure at most those of one second.
   void append(std::uint32_t kind, const std::string& key, std::string_view payload);
-  /// decode(bytes) of the record with this key, which the file has. Throws Error where it is of another kind, or where `decode`
-  /// throws std::out_of_range.
+  /// decode(bytes) of the record with this key, which the file has. Throws Error where it is of another kind, or where
+  /// `decode` throws std::out_of_range.
   template <class F>
   auto decoded(const std::string& key, std::uint32_t kind, F decode) const {
     try {

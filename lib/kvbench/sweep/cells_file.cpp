@@ -40,7 +40,7 @@ void CellsFile::add(const std::string& key, CellBlock cells) {
   file_.append(cells_kind, key, encode_cells(std::move(cells)));
 }
 
-void CellsFile::add(const std::string& key, std::vector<MeasureRow> rows) {
+void CellsFile::add(const std::string& key, std::vector<bounds::MeasureRow> rows) {
   file_.append(measures_kind, key, encode_measures(std::move(rows)));
 }
 
@@ -52,7 +52,7 @@ CellBlock CellsFile::cells(const StepLayout& step, const CellEntry& entry) const
   });
 }
 
-std::vector<MeasureRow> CellsFile::measures(const std::string& key) const {
+std::vector<bounds::MeasureRow> CellsFile::measures(const std::string& key) const {
   return file_.decoded(key, measures_kind, decode_measures);
 }
 

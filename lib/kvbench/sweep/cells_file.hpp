@@ -19,18 +19,18 @@ class CellsFile {
   const std::string& path() const { return file_.path(); }
   std::uint64_t torn_bytes() const { return file_.torn_bytes(); }
 
-  /// The layout for which cells were computed last; nothing in a new file. Throws Error where it is not one that kvbench
-  /// writes.
+  /// The layout for which cells were computed last; nothing in a new file. Throws Error where it is not one that
+  /// kvbench writes.
   std::optional<SweepLayout> layout() const;
   /// Stores the layout for which the following cells are computed.
   void begin(const SweepLayout& layout);
 
   bool has(const std::string& key) const { return file_.has(key); }
   void add(const std::string& key, CellBlock cells);
-  void add(const std::string& key, std::vector<MeasureRow> rows);
+  void add(const std::string& key, std::vector<bounds::MeasureRow> rows);
   /// Throw Error where the file holds under this key another kind of record, or another block than the layout says.
   CellBlock cells(const StepLayout& step, const CellEntry& entry) const;
-  std::vector<MeasureRow> measures(const std::string& key) const;
+  std::vector<bounds::MeasureRow> measures(const std::string& key) const;
   void sync() const { file_.sync(); }
   void remove() const { file_.remove(); }  ///< as FrameFile does
 

@@ -9,7 +9,7 @@
 namespace kvbench::sweep {
 namespace {
 
-bool same(const QueryConfiguration& a, const QueryConfiguration& b) {
+bool same(const compare::QueryConfiguration& a, const compare::QueryConfiguration& b) {
   return a.method == b.method && a.params == b.params && a.budget == b.budget && a.seed == b.seed;
 }
 
@@ -17,7 +17,7 @@ bool same(const QueryConfiguration& a, const QueryConfiguration& b) {
 
 bool is_cells_file(const std::string& path) { return file_begins_with(path, FrameFile::signature); }
 
-CellsResults::CellsResults(const std::string& path, Metric metric) : metric_(metric) {
+CellsResults::CellsResults(const std::string& path, replay::Metric metric) : metric_(metric) {
   own_.emplace_back(path, FrameFile::Mode::read);
   files_ = own_;
   std::optional<SweepLayout> layout = own_.front().layout();
@@ -26,7 +26,7 @@ CellsResults::CellsResults(const std::string& path, Metric metric) : metric_(met
   add_steps();
 }
 
-CellsResults::CellsResults(SweepLayout layout, std::span<const CellsFile> files, Metric metric)
+CellsResults::CellsResults(SweepLayout layout, std::span<const CellsFile> files, replay::Metric metric)
     : files_(files), layout_(std::move(layout)), metric_(metric) {
   add_steps();
 }
@@ -37,10 +37,10 @@ void CellsResults::add_steps() {
 
 void CellsResults::add_step(std::size_t step) {
   const StepLayout& layout = layout_.steps[step];
-  const ReplayFrame& frame = layout.frame;
+  const replay::ReplayFrame& frame = layout.frame;
   for (std::size_t h = 0; h < layout.heads.size(); ++h) {
-    const HeadResult& head = layout.heads[h];
-    const ReplayFrame::Prompt& prompt = frame.prompts[head.place.prompt];
+    const replay::HeadResult& head = layout.heads[h];
+    const replay::ReplayFrame::Prompt& prompt = frame.prompts[head.place.prompt];
     for (Index g = 0; g < frame.group; ++g) {
       places_.push_back({.run = layout.run,
                          .trace = frame.trace,
@@ -57,12 +57,12 @@ void CellsResults::add_step(std::size_t step) {
     }
   }
   std::vector<std::size_t> counts(frame.methods.size(), 0);  // configurations per method so far
-  for (const Configuration& key : frame.configurations) {
-    const ReplayFrame::Method& method = frame.methods[key.method];
-    const QueryConfiguration configuration{method.name, method.params, frame.budgets[key.budget], key.seed,
-                                           method.seeded};
-    auto known =
-        std::ranges::find_if(configurations_, [&](const QueryConfiguration& c) { return same(c, configuration); });
+  for (const replay::Configuration& key : frame.configurations) {
+    const replay::ReplayFrame::Method& method = frame.methods[key.method];
+    const compare::QueryConfiguration configuration{method.name, method.params, frame.budgets[key.budget], key.seed,
+                                                    method.seeded};
+    auto known = std::ranges::find_if(configurations_,
+                                      [&](const compare::QueryConfiguration& c) { return same(c, configuration); });
     if (known == configurations_.end()) {
       known = configurations_.insert(configurations_.end(), configuration);
       slots_.emplace_back();
@@ -79,7 +79,7 @@ const CellEntry* CellsResults::entry_of(const StepLayout& step, std::size_t meth
   return found == step.cells.end() ? nullptr : &*found;
 }
 
-std::optional<QueryValues> CellsResults::read(std::size_t place, std::size_t configuration) const {
+std::optional<compare::QueryValues> CellsResults::read(std::size_t place, std::size_t configuration) const {
   const auto [step, head] = place_heads_[place];
   const auto slot = std::ranges::find(slots_[configuration], step, &Slot::step);
   if (slot == slots_[configuration].end()) return std::nullopt;
@@ -93,14 +93,14 @@ std::optional<QueryValues> CellsResults::read(std::size_t place, std::size_t con
     last_key_ = entry->key;
   }
   const auto item_head = static_cast<std::size_t>(std::ranges::find(entry->heads, head) - entry->heads.begin());
-  const CellResult& cell = last_.at(item_head).at(slot->configuration);
-  QueryValues out{.status = cell.status,
-                  .reason = cell.reason,
-                  .dense = cell.dense,
-                  .bytes_held = cell.bytes.of(CostKind::memory),
-                  .bytes_read = cell.bytes.of(CostKind::read),
-                  .values = {}};
-  if (cell.status != Status::ok) return out;
+  const replay::CellResult& cell = last_.at(item_head).at(slot->configuration);
+  compare::QueryValues out{.status = cell.status,
+                           .reason = cell.reason,
+                           .dense = cell.dense,
+                           .bytes_held = cell.bytes.of(CostKind::memory),
+                           .bytes_read = cell.bytes.of(CostKind::read),
+                           .values = {}};
+  if (cell.status != replay::Status::ok) return out;
   const std::size_t queries = places_[place].positions.size();
   const auto g = static_cast<std::size_t>(places_[place].query_head - places_[place].kv_head * layout.frame.group);
   for (std::size_t i = 0; i < queries; ++i)

@@ -10,17 +10,17 @@
 namespace kvbench::sweep {
 
 /// One metric of a sweep. Values are read on demand, one cell at a time. Thread-safe.
-class CellsResults : public QueryResults {
+class CellsResults : public compare::QueryResults {
  public:
   /// Throws Error where it is not a file of cells, or an empty one.
-  CellsResults(const std::string& path, Metric metric);
+  CellsResults(const std::string& path, replay::Metric metric);
   /// The cells of a layout that several files hold, such as those of its shards. The files must outlive the results.
-  CellsResults(SweepLayout layout, std::span<const CellsFile> files, Metric metric);
+  CellsResults(SweepLayout layout, std::span<const CellsFile> files, replay::Metric metric);
 
   const std::string& path() const override { return files_.front().path(); }
-  const std::vector<QueryPlace>& places() const override { return places_; }
-  const std::vector<QueryConfiguration>& configurations() const override { return configurations_; }
-  std::optional<QueryValues> read(std::size_t place, std::size_t configuration) const override;
+  const std::vector<compare::QueryPlace>& places() const override { return places_; }
+  const std::vector<compare::QueryConfiguration>& configurations() const override { return configurations_; }
+  std::optional<compare::QueryValues> read(std::size_t place, std::size_t configuration) const override;
 
  private:
   /// A configuration in a step: its method, and its index among the configurations of this method.
@@ -35,10 +35,10 @@ class CellsResults : public QueryResults {
   std::vector<CellsFile> own_;  ///< the file that the results opened
   std::span<const CellsFile> files_;
   SweepLayout layout_;
-  Metric metric_;
-  std::vector<QueryPlace> places_;
+  replay::Metric metric_;
+  std::vector<compare::QueryPlace> places_;
   std::vector<std::pair<std::size_t, std::size_t>> place_heads_;  ///< step and head of each place
-  std::vector<QueryConfiguration> configurations_;
+  std::vector<compare::QueryConfiguration> configurations_;
   std::vector<std::vector<Slot>> slots_;  ///< by configuration: one per step that has it
   mutable std::mutex mutex_;
   mutable std::string last_key_;

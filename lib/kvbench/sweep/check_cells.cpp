@@ -8,8 +8,8 @@
 namespace kvbench::sweep {
 namespace {
 
-// More than ten times the largest sweep of docs/planning.md. Products of numbers in a small file must not decide how much
-// memory is allocated.
+// More than ten times the largest sweep of docs/planning.md. Products of numbers in a small file must not decide how
+// much memory is allocated.
 constexpr Index most_count = Index{1} << 31;                // of tokens, layers, heads
 constexpr Index most_group = 1024;                          // query heads per kv head
 constexpr std::size_t most_rows = std::size_t{1} << 28;     // query heads x queries of a sweep
@@ -21,25 +21,27 @@ void require(bool holds, const char* fault) {
 
 bool is_count(Index number) { return number >= 0 && number <= most_count; }
 
-void check_frame(const ReplayFrame& frame) {
+void check_frame(const replay::ReplayFrame& frame) {
   require(frame.group >= 1 && frame.group <= most_group, "a number of query heads is wrong");
-  for (const ReplayFrame::Prompt& prompt : frame.prompts)
+  for (const replay::ReplayFrame::Prompt& prompt : frame.prompts)
     require(is_count(prompt.context_tokens), "a number of tokens is wrong");
-  for (const Configuration& one : frame.configurations) {
+  for (const replay::Configuration& one : frame.configurations) {
     require(one.method < frame.methods.size() && one.budget < frame.budgets.size(),
             "a configuration has no method or budget");
   }
 }
 
 /// Heads are in the order of the plan, each of them once.
-void check_heads(const std::vector<HeadResult>& heads, const ReplayFrame& frame) {
-  for (const HeadResult& head : heads) {
+void check_heads(const std::vector<replay::HeadResult>& heads, const replay::ReplayFrame& frame) {
+  for (const replay::HeadResult& head : heads) {
     require(head.place.prompt < frame.prompts.size(), "a head has no prompt");
     require(is_count(head.place.kv_head) && is_count(head.layer), "the number of a head or layer is wrong");
     require(std::ranges::all_of(head.positions, [](std::int32_t at) { return at >= 0; }),
             "the position of a query is wrong");
   }
-  const auto not_ascending = [](const HeadResult& a, const HeadResult& b) { return !(a.place < b.place); };
+  const auto not_ascending = [](const replay::HeadResult& a, const replay::HeadResult& b) {
+    return !(a.place < b.place);
+  };
   require(std::ranges::adjacent_find(heads, not_ascending) == heads.end(), "the heads are not in order");
 }
 
@@ -56,7 +58,8 @@ void check_entries(const std::vector<CellEntry>& entries, std::size_t methods, s
 
 std::size_t rows_of(const StepLayout& step) {
   std::size_t rows = 0;
-  for (const HeadResult& head : step.heads) rows += static_cast<std::size_t>(step.frame.group) * head.positions.size();
+  for (const replay::HeadResult& head : step.heads)
+    rows += static_cast<std::size_t>(step.frame.group) * head.positions.size();
   return rows;
 }
 
@@ -77,15 +80,15 @@ void check_layout(const SweepLayout& layout) {
 }
 
 void check_cells(const CellBlock& block, const StepLayout& step, const CellEntry& entry) {
-  const auto configurations =
-      static_cast<std::size_t>(std::ranges::count(step.frame.configurations, entry.method, &Configuration::method));
+  const auto configurations = static_cast<std::size_t>(
+      std::ranges::count(step.frame.configurations, entry.method, &replay::Configuration::method));
   const auto group = static_cast<std::size_t>(step.frame.group);
   require(block.size() == entry.heads.size(), "a cell has other heads than its layout says");
   for (std::size_t h = 0; h < block.size(); ++h) {
     require(block[h].size() == configurations, "a cell has other configurations than its layout says");
     const std::size_t rows = group * step.heads[entry.heads[h]].positions.size();
-    for (const CellResult& cell : block[h]) {
-      if (cell.status != Status::ok) continue;
+    for (const replay::CellResult& cell : block[h]) {
+      if (cell.status != replay::Status::ok) continue;
       require(cell.metrics.size() == rows && cell.rel_err_fro.size() == group,
               "a cell has other queries than its layout says");
     }

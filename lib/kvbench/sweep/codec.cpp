@@ -11,89 +11,90 @@
 namespace kvbench::store {
 
 template <>
-inline constexpr std::uint64_t enum_size<Protocol> = 4;
+inline constexpr std::uint64_t enum_size<replay::Protocol> = 4;
 template <>
-inline constexpr std::uint64_t enum_size<Metric> = metric_count;
+inline constexpr std::uint64_t enum_size<replay::Metric> = replay::metric_count;
 template <>
-inline constexpr std::uint64_t enum_size<Measure> = 2;
+inline constexpr std::uint64_t enum_size<bounds::Measure> = 2;
 template <>
-inline constexpr std::uint64_t enum_size<Relation::Kind> = 4;
+inline constexpr std::uint64_t enum_size<compare::Relation::Kind> = 4;
 template <>
-inline constexpr std::uint64_t enum_size<Span> = 4;
+inline constexpr std::uint64_t enum_size<compare::Span> = 4;
 
 // visit() is found by argument-dependent lookup in the namespace of the archive, hence not in an unnamed namespace.
 
 template <class A>
-void visit(A& archive, Configuration& v) {
+void visit(A& archive, replay::Configuration& v) {
   archive(v.method, v.budget, v.seed);
 }
 
 template <class A>
-void visit(A& archive, ReplayFrame::Prompt& v) {
+void visit(A& archive, replay::ReplayFrame::Prompt& v) {
   archive(v.id, v.protocol, v.context_tokens);
 }
 
 template <class A>
-void visit(A& archive, ReplayFrame::Method& v) {
+void visit(A& archive, replay::ReplayFrame::Method& v) {
   archive(v.name, v.params, v.seeded);
 }
 
 template <class A>
-void visit(A& archive, ReplayFrame& v) {
+void visit(A& archive, replay::ReplayFrame& v) {
   archive(v.trace, v.sha256, v.model, v.model_layers, v.group, v.prompts, v.methods, v.budgets, v.configurations,
           v.device, v.isa, v.standalone);
 }
 
 template <class A>
-void visit(A& archive, Note& v) {
+void visit(A& archive, methods::Note& v) {
   archive(v.text, v.count);
 }
 
-/// The metrics that have a value for some query, and the first one, stored column by column: half of the metrics do not apply
-/// to most methods. The first one makes every row take some bytes, so that no number of rows is larger than the file.
+/// The metrics that have a value for some query, and the first one, stored column by column: half of the metrics do not
+/// apply to most methods. The first one makes every row take some bytes, so that no number of rows is larger than the
+/// file.
 struct MetricColumns {
   std::uint64_t rows = 0;
   std::uint32_t present = 0;
   std::vector<float> values;
 };
-static_assert(metric_count <= 32);
+static_assert(replay::metric_count <= 32);
 
 template <class A>
 void visit(A& archive, MetricColumns& v) {
   archive(v.rows, v.present, v.values);
 }
 
-static MetricColumns to_columns(const std::vector<MetricRow>& rows) {
+static MetricColumns to_columns(const std::vector<replay::MetricRow>& rows) {
   MetricColumns columns{.rows = rows.size()};
-  for (std::size_t m = 0; m < metric_count; ++m) {
-    const bool absent = std::ranges::all_of(rows, [&](const MetricRow& row) { return std::isnan(row[m]); });
+  for (std::size_t m = 0; m < replay::metric_count; ++m) {
+    const bool absent = std::ranges::all_of(rows, [&](const replay::MetricRow& row) { return std::isnan(row[m]); });
     if (absent && (m > 0 || rows.empty())) continue;
     columns.present |= std::uint32_t{1} << m;
-    for (const MetricRow& row : rows) columns.values.push_back(row[m]);
+    for (const replay::MetricRow& row : rows) columns.values.push_back(row[m]);
   }
   return columns;
 }
 
-static std::vector<MetricRow> to_rows(const MetricColumns& columns) {
+static std::vector<replay::MetricRow> to_rows(const MetricColumns& columns) {
   const auto present = static_cast<std::size_t>(std::popcount(columns.present));
   const bool fits = present == 0
                         ? columns.values.empty() && columns.rows == 0
                         : columns.values.size() % present == 0 && columns.values.size() / present == columns.rows;
-  if (!fits || std::uint64_t{columns.present} >> metric_count != 0)
+  if (!fits || std::uint64_t{columns.present} >> replay::metric_count != 0)
     throw std::out_of_range("the number of stored metrics is wrong");
-  MetricRow none;
+  replay::MetricRow none;
   none.fill(std::numeric_limits<float>::quiet_NaN());
-  std::vector<MetricRow> rows(columns.rows, none);
+  std::vector<replay::MetricRow> rows(columns.rows, none);
   const float* value = columns.values.data();
-  for (std::size_t m = 0; m < metric_count; ++m) {
+  for (std::size_t m = 0; m < replay::metric_count; ++m) {
     if ((columns.present >> m & 1) == 0) continue;
-    for (MetricRow& row : rows) row[m] = *value++;
+    for (replay::MetricRow& row : rows) row[m] = *value++;
   }
   return rows;
 }
 
 template <class A>
-void visit(A& archive, CellResult& v) {
+void visit(A& archive, replay::CellResult& v) {
   archive(v.status, v.reason, v.notes, v.dense, v.budget_tokens, v.kept_tokens, v.bytes, v.peak_bytes, v.compress_flops,
           v.attend_flops, v.compress_s, v.attend_s, v.exact_s, v.rel_err_fro);
   MetricColumns columns;
@@ -103,12 +104,12 @@ void visit(A& archive, CellResult& v) {
 }
 
 template <class A>
-void visit(A& archive, HeadResult& v) {
+void visit(A& archive, replay::HeadResult& v) {
   archive(v.place.prompt, v.place.layer, v.place.kv_head, v.layer, v.positions);
 }
 
 template <class A>
-void visit(A& archive, MeasureRow& v) {
+void visit(A& archive, bounds::MeasureRow& v) {
   archive(v.trace, v.sha256, v.model, v.prompt, v.layer, v.kv_head, v.measure, v.array, v.x, v.value, v.count);
 }
 
@@ -123,12 +124,12 @@ void visit(A& archive, sweep::StepLayout& v) {
 }
 
 template <class A>
-void visit(A& archive, Relation& v) {
+void visit(A& archive, compare::Relation& v) {
   archive(v.kind, v.run, v.a, v.b, v.number, v.within, v.by);
 }
 
 template <class A>
-void visit(A& archive, PaperClaim& v) {
+void visit(A& archive, compare::PaperClaim& v) {
   archive(v.id, v.text, v.metric, v.relations, v.untestable);
 }
 
@@ -145,9 +146,9 @@ std::string encode_layout(SweepLayout layout) { return store::encode(layout); }
 SweepLayout decode_layout(std::string_view bytes) { return store::decode<SweepLayout>(bytes); }
 std::string encode_cells(CellBlock cells) { return store::encode(cells); }
 CellBlock decode_cells(std::string_view bytes) { return store::decode<CellBlock>(bytes); }
-std::string encode_measures(std::vector<MeasureRow> rows) { return store::encode(rows); }
-std::vector<MeasureRow> decode_measures(std::string_view bytes) {
-  return store::decode<std::vector<MeasureRow>>(bytes);
+std::string encode_measures(std::vector<bounds::MeasureRow> rows) { return store::encode(rows); }
+std::vector<bounds::MeasureRow> decode_measures(std::string_view bytes) {
+  return store::decode<std::vector<bounds::MeasureRow>>(bytes);
 }
 
 }  // namespace kvbench::sweep

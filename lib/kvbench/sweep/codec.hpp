@@ -12,7 +12,7 @@
 namespace kvbench::sweep {
 
 /// The content of a cell: [kv heads of the work item][configurations of the method], in plan order.
-using CellBlock = std::vector<std::vector<CellResult>>;
+using CellBlock = std::vector<std::vector<replay::CellResult>>;
 
 std::string encode_layout(SweepLayout layout);
 SweepLayout decode_layout(std::string_view bytes);
@@ -20,7 +20,7 @@ SweepLayout decode_layout(std::string_view bytes);
 std::string encode_cells(CellBlock cells);  ///< without raw results
 CellBlock decode_cells(std::string_view bytes);
 
-std::string encode_measures(std::vector<MeasureRow> rows);
-std::vector<MeasureRow> decode_measures(std::string_view bytes);
+std::string encode_measures(std::vector<bounds::MeasureRow> rows);
+std::vector<bounds::MeasureRow> decode_measures(std::string_view bytes);
 
 }  // namespace kvbench::sweep

@@ -10,15 +10,15 @@
 namespace kvbench::sweep {
 namespace {
 
-CellResult not_computed() {
-  CellResult cell{.status = Status::skipped, .reason = "not computed"};
+replay::CellResult not_computed() {
+  replay::CellResult cell{.status = replay::Status::skipped, .reason = "not computed"};
   return cell;
 }
 
 /// Replaces the results of a step by those of these cells of one method, on all kv heads.
 void read_results(const StepLayout& step, const std::vector<const CellEntry*>& cells, std::span<const CellsFile> files,
-                  ReplayResults& results) {
-  for (HeadResult& head : results.heads) head.cells.assign(results.configurations.size(), not_computed());
+                  replay::ReplayResults& results) {
+  for (replay::HeadResult& head : results.heads) head.cells.assign(results.configurations.size(), not_computed());
   for (const CellEntry* entry : cells) {
     const CellsFile* file = holder(files, entry->key);
     if (file == nullptr) continue;
@@ -28,18 +28,18 @@ void read_results(const StepLayout& step, const std::vector<const CellEntry*>& c
 }
 
 /// The rows of a step, method by method, so that the cells of one method are in memory at a time.
-std::vector<Record> records_of(const StepLayout& step, std::span<const CellsFile> files, Grain grain) {
+std::vector<replay::Record> records_of(const StepLayout& step, std::span<const CellsFile> files, replay::Grain grain) {
   const std::size_t methods = step.frame.methods.size();
-  std::vector<std::vector<Configuration>> configurations(methods);
-  for (const Configuration& one : step.frame.configurations) configurations.at(one.method).push_back(one);
+  std::vector<std::vector<replay::Configuration>> configurations(methods);
+  for (const replay::Configuration& one : step.frame.configurations) configurations.at(one.method).push_back(one);
   std::vector<std::vector<const CellEntry*>> cells(methods);
   for (const CellEntry& entry : step.cells) cells.at(entry.method).push_back(&entry);
-  ReplayResults results{step.frame, step.heads};
-  std::vector<Record> records;
+  replay::ReplayResults results{step.frame, step.heads};
+  std::vector<replay::Record> records;
   for (std::size_t m = 0; m < methods; ++m) {
     results.configurations = configurations[m];
     read_results(step, cells[m], files, results);
-    for (Record& record : summarize(results, grain)) {
+    for (replay::Record& record : summarize(results, grain)) {
       record.run = step.run;
       records.push_back(std::move(record));
     }
@@ -50,22 +50,22 @@ std::vector<Record> records_of(const StepLayout& step, std::span<const CellsFile
 
 }  // namespace
 
-SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files, Grain grain) {
+SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files, replay::Grain grain) {
   SweepResults all;
   for (const StepLayout& step : layout.steps) {
-    std::vector<Record> records = records_of(step, files, grain);
-    mark_best(records);
+    std::vector<replay::Record> records = records_of(step, files, grain);
+    compare::mark_best(records);
     std::ranges::move(records, std::back_inserter(all.records));
     for (const CellEntry& entry : step.measures) {
       const CellsFile* file = holder(files, entry.key);
       if (file == nullptr) continue;
-      for (MeasureRow& row : file->measures(entry.key)) {
+      for (bounds::MeasureRow& row : file->measures(entry.key)) {
         row.run = step.run;
         all.measures.push_back(std::move(row));
       }
     }
   }
-  for (const PaperClaim& claim : layout.claims) {
+  for (const compare::PaperClaim& claim : layout.claims) {
     const CellsResults results(layout, files, claim.metric);
     all.claims.push_back(test_claim(claim, {&results}));
   }

@@ -8,14 +8,14 @@
 namespace kvbench::sweep {
 
 struct SweepResults {
-  std::vector<Record> records;  ///< of all runs in order; Record::run names them
-  std::vector<MeasureRow> measures;
-  std::vector<ClaimResult> claims;  ///< of the sweep file, in order
+  std::vector<replay::Record> records;  ///< of all runs in order; Record::run names them
+  std::vector<bounds::MeasureRow> measures;
+  std::vector<compare::ClaimResult> claims;  ///< of the sweep file, in order
 };
 
-/// The rows of a whole sweep; they do not depend on which file holds which cell. A cell that no file holds counts as skipped
-/// with the reason "not computed" in every row that aggregates it.
-SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files, Grain grain);
+/// The rows of a whole sweep; they do not depend on which file holds which cell. A cell that no file holds counts as
+/// skipped with the reason "not computed" in every row that aggregates it.
+SweepResults collect(const SweepLayout& layout, std::span<const CellsFile> files, replay::Grain grain);
 
 /// Descriptions of the cells of the layout that no file holds.
 std::vector<std::string> missing_cells(const SweepLayout& layout, std::span<const CellsFile> files);

@@ -16,20 +16,20 @@ std::string list_text(const std::vector<std::int64_t>& numbers) { return fmt::fo
 
 std::string layers_text(const SweepStep& step) {
   std::set<std::int64_t> layers;
-  for (const HeadPlace& head : select_heads(step.reader->info(), step.request)) {
+  for (const replay::HeadPlace& head : select_heads(step.reader->info(), step.request)) {
     layers.insert(step.reader->info().prompts[head.prompt].layers[head.layer].layer);
   }
   return list_text({layers.begin(), layers.end()});
 }
 
-std::string method_text(const MethodChoice& choice, std::size_t seeds) {
-  std::string out = label_of({choice.info->name, choice.params.text(), {}});
+std::string method_text(const replay::MethodChoice& choice, std::size_t seeds) {
+  std::string out = compare::label_of({choice.info->name, choice.params.text(), {}});
   if (choice.depends_on_seed()) out += fmt::format(" x {} seed{}", seeds, seeds == 1 ? "" : "s");
   return out;
 }
 
 /// The budgets, with their tokens in the first prompt.
-std::string budgets_text(const SweepStep& step, const ReplayRequest& request) {
+std::string budgets_text(const SweepStep& step, const replay::ReplayRequest& request) {
   std::vector<std::string> items;
   for (const Budget& budget : request.budgets) {
     const Index tokens = budget_tokens(step.replay.prompts.front(), budget, request.protect_outside);
@@ -39,14 +39,15 @@ std::string budgets_text(const SweepStep& step, const ReplayRequest& request) {
 }
 
 std::string replay_text(const SweepStep& step) {
-  const ReplayRequest& request = step.request;
-  const PromptPlan& prompt = step.replay.prompts.front();
+  const replay::ReplayRequest& request = step.request;
+  const replay::PromptPlan& prompt = step.replay.prompts.front();
   std::vector<std::string> methods;
-  for (const MethodChoice& choice : request.methods) methods.push_back(method_text(choice, request.seeds.size()));
+  for (const replay::MethodChoice& choice : request.methods)
+    methods.push_back(method_text(choice, request.seeds.size()));
   std::string out = fmt::format("  protocol {}, {} prompt{}, context {} of {} tokens", name_of(prompt.protocol),
                                 step.replay.prompts.size(), step.replay.prompts.size() == 1 ? "" : "s", prompt.context,
                                 prompt.tokens);
-  if (request.decoded == Decoded::keep) out += ", decoded tokens kept exactly";
+  if (request.decoded == replay::Decoded::keep) out += ", decoded tokens kept exactly";
   if (prompt.protect_first + prompt.protect_last > 0) {
     out += fmt::format(", protects the first {} and the last {} tokens {} the budget", prompt.protect_first,
                        prompt.protect_last, request.protect_outside ? "outside" : "inside");
@@ -66,7 +67,7 @@ std::string step_text(const SweepStep& step, const SweepRun& run) {
   if (!step.request.methods.empty()) out += replay_text(step);
   if (!run.measures.empty()) {
     std::vector<std::string_view> names;
-    for (const Measure measure : run.measures) names.push_back(name_of(measure));
+    for (const bounds::Measure measure : run.measures) names.push_back(name_of(measure));
     out += fmt::format("  measures {} of {} kv heads\n", fmt::join(names, ", "), step.measured.size());
   }
   return out;

@@ -29,7 +29,7 @@ double carried(double at_short, double at_long, double attending, const PilotCos
 }
 
 /// The number of queries that are evaluated on a work item.
-double queries_of(const SweepStep& step, const WorkItem& item) {
+double queries_of(const SweepStep& step, const replay::WorkItem& item) {
   const auto& all = step.reader->info().prompts[item.prompt.prompt].layers[item.layer].query_positions;
   return static_cast<double>(all.end() - std::ranges::lower_bound(all, item.prompt.context));
 }
@@ -46,7 +46,7 @@ class StepEstimate {
   }
 
   /// Processor time of one work item; adds the size of its cells on disk to the total.
-  double add(const WorkItem& item) {
+  double add(const replay::WorkItem& item) {
     const double context = static_cast<double>(item.prompt.base), queries = queries_of(step_, item);
     const double heads = static_cast<double>(item.kv_heads.size());
     double seconds = carried(first_.shared_seconds, second_.shared_seconds, 1, first_, second_, context, queries);
@@ -81,7 +81,7 @@ void add_bounds(const SweepStep& step, const std::vector<std::size_t>& items, Es
     for (const std::size_t u : items) total.on_gpu += step.replay.work_items[u].methods.size();
     return;
   }
-  const ThreadPlan planned = plan_threads(step.reader->info(), step.replay, step.options);
+  const replay::ThreadPlan planned = plan_threads(step.reader->info(), step.replay, step.options);
   const int threads = std::min(planned.threads, static_cast<int>(items.size()));
   total.threads = std::max(total.threads, threads);
   double weight = 0;
@@ -92,7 +92,8 @@ void add_bounds(const SweepStep& step, const std::vector<std::size_t>& items, Es
   steps.push_back({&step, &items, threads, weight});
 }
 
-/// Adds the cost of the steps. They are timed in a fixed random order, so that those that are timed represent the others.
+/// Adds the cost of the steps. They are timed in a fixed random order, so that those that are timed represent the
+/// others.
 void add_costs(std::vector<TimedStep> steps, double most_seconds, Estimate& total) {
   std::shuffle(steps.begin(), steps.end(), std::mt19937(1));
   const auto start = std::chrono::steady_clock::now();
@@ -149,8 +150,7 @@ std::string describe(const Estimate& e) {
   if (e.threads > 0) {
     out = fmt::format(
         "estimate: {} on {} thread{} ({} of processor time), up to {} of memory, {} for the cells; from the times of a "
-        "short "
-        "synthetic head, accurate to about a factor of two\n",
+        "short synthetic head, accurate to about a factor of two\n",
         duration_text(e.seconds), e.threads, e.threads == 1 ? "" : "s", duration_text(e.core_seconds),
         bytes_text(e.memory_bytes), bytes_text(e.cells_bytes));
   }

@@ -18,11 +18,11 @@ struct Estimate {
   std::size_t timed_steps = 0;       ///< of these, those whose methods were timed
 };
 
-/// Times every method of the shard's steps on two short synthetic heads with the shape of the trace (at most 1024 and 2048
-/// tokens, 64 queries) at the same relative budgets, and extrapolates to the length of the trace by the growth between the
-/// two. The result is accurate to about a factor of two and takes seconds: what several steps have in common is timed once,
-/// and after `most_seconds` the cost of further steps is taken to be proportional to their tokens and configurations. Measures
-/// (k-center and similarities of a head) are left out.
+/// Times every method of the shard's steps on two short synthetic heads with the shape of the trace (at most 1024 and
+/// 2048 tokens, 64 queries) at the same relative budgets, and extrapolates to the length of the trace by the growth
+/// between the two. The result is accurate to about a factor of two and takes seconds: what several steps have in
+/// common is timed once, and after `most_seconds` the cost of further steps is taken to be proportional to their tokens
+/// and configurations. Measures (k-center and similarities of a head) are left out.
 Estimate estimate(const SweepPlan& plan, const Shard& shard, double most_seconds = 30);
 
 /// "estimate: 3.3 h on 2 threads (6.6 h of processor time), ..."

@@ -33,7 +33,7 @@ std::vector<Pass> combinations(const SweepRun& run, const std::string& backend) 
     pass.request.prompts = items(run, "prompts", run.request.prompts, i);
     const std::vector<std::string> devices = run.devices.empty() ? std::vector{backend} : run.devices;
     for (const config::TraceChoice& trace : items(run, "traces", run.traces, i)) {
-      for (const Protocol protocol : items(run, "protocol", run.protocols, i)) {
+      for (const replay::Protocol protocol : items(run, "protocol", run.protocols, i)) {
         for (const std::string& device : items(run, "device", devices, i)) {
           pass.trace = trace;
           pass.request.protocol = protocol;
@@ -47,9 +47,9 @@ std::vector<Pass> combinations(const SweepRun& run, const std::string& backend) 
 }
 
 /// Whether `key` has this value in a configuration of a pass.
-bool has(const Pass& pass, const MethodChoice& method, const Budget& budget, const std::string& key,
+bool has(const Pass& pass, const replay::MethodChoice& method, const Budget& budget, const std::string& key,
          const std::string& value) {
-  if (key == "method") return &find_method(value) == method.info;
+  if (key == "method") return &methods::find_method(value) == method.info;
   if (key == "budget") return budget.text() == value;
   if (key == "protocol") return name_of(pass.request.protocol) == value;
   if (key == "device") return pass.backend == value;
@@ -58,8 +58,8 @@ bool has(const Pass& pass, const MethodChoice& method, const Budget& budget, con
     return path.filename() == value || path.stem() == value;
   }
   // A parameter, compared in the canonical text of the method's parameters, which omits those with their default value.
-  if (std::ranges::find(method.info->params, key, &ParamSpec::name) == method.info->params.end()) return false;
-  const Assignment assignment{key, value};
+  if (std::ranges::find(method.info->params, key, &methods::ParamSpec::name) == method.info->params.end()) return false;
+  const methods::Assignment assignment{key, value};
   const std::string wanted = method.info->bind({&assignment, 1}).text(), all = ";" + method.params.text() + ";";
   return wanted.empty() ? all.find(";" + key + "=") == std::string::npos
                         : all.find(";" + wanted + ";") != std::string::npos;
@@ -68,18 +68,17 @@ bool has(const Pass& pass, const MethodChoice& method, const Budget& budget, con
 /// Throws Error for keys and methods that this run does not have.
 void check(const SweepRun& run, const Exclusion& exclusion) {
   std::vector<std::string> known = {"method", "budget", "trace", "protocol", "device"};
-  for (const MethodChoice& method : run.request.methods) {
-    for (const ParamSpec& parameter : method.info->params) known.push_back(parameter.name);
+  for (const replay::MethodChoice& method : run.request.methods) {
+    for (const methods::ParamSpec& parameter : method.info->params) known.push_back(parameter.name);
   }
   for (const auto& [key, value] : exclusion.where) {
     if (std::ranges::find(known, key) == known.end()) {
-      config::fail_at(
-          exclusion.place,
-          "'exclude' names '{}'; it takes method, budget, trace, protocol, device, or a parameter of a method of "
-          "this run.{}",
-          key, did_you_mean(key, known));
+      config::fail_at(exclusion.place,
+                      "'exclude' names '{}'; it takes method, budget, trace, protocol, device, or a parameter of a "
+                      "method of this run.{}",
+                      key, did_you_mean(key, known));
     }
-    if (key == "method") config::with_place(exclusion.place, [&name = value] { find_method(name); });
+    if (key == "method") config::with_place(exclusion.place, [&name = value] { methods::find_method(name); });
   }
 }
 
@@ -102,7 +101,7 @@ bool exclude(Pass& pass, const Exclusion& exclusion) {
 }
 
 /// Removes the methods of which every budget is excluded.
-void drop_empty_methods(ReplayRequest& request) {
+void drop_empty_methods(replay::ReplayRequest& request) {
   for (std::size_t m = request.methods.size(); m-- > 0;) {
     const auto of_method = [&](const auto& place) { return place.first == m; };
     if (static_cast<std::size_t>(std::ranges::count_if(request.excluded, of_method)) < request.budgets.size()) continue;
@@ -125,7 +124,7 @@ std::vector<Pass> expand(const SweepRun& run, const std::string& backend) {
   for (Pass& pass : passes) {
     drop_empty_methods(pass.request);
     config::in_terms_of(run, fmt::format("run '{}'", run.name),
-                        [&] { pass.backend = choose_device(pass.backend).backend; });
+                        [&] { pass.backend = replay::choose_device(pass.backend).backend; });
   }
   if (run.measures.empty()) std::erase_if(passes, [](const Pass& pass) { return pass.request.methods.empty(); });
   if (passes.empty()) config::fail_at(run.place, "'exclude' removes every configuration of run '{}'", run.name);

@@ -17,7 +17,7 @@ namespace {
 
 /// What the results of all cells of a step depend on beside method and place. RunOptions count through device and
 /// instruction set alone: threads and memory change no bit.
-std::string settings_text(const StepLayout& step, const ReplayRequest& r, const PromptPlan& prompt) {
+std::string settings_text(const StepLayout& step, const replay::ReplayRequest& r, const replay::PromptPlan& prompt) {
   return fmt::format(
       "{} {} {} {} {} {} {} {} context {} base {} protect {},{},{} dense {} sinks {} standalone {} element {}",
       version(), commit(), step.frame.sha256, step.frame.device, step.frame.isa, name_of(prompt.protocol),
@@ -27,18 +27,18 @@ std::string settings_text(const StepLayout& step, const ReplayRequest& r, const 
 }
 
 /// Every method with its parameters, the content of the files that they name, its budgets and its seeds.
-std::vector<std::string> method_texts(const ReplayFrame& frame) {
+std::vector<std::string> method_texts(const replay::ReplayFrame& frame) {
   std::vector<std::string> texts;
-  for (const ReplayFrame::Method& m : frame.methods)
+  for (const replay::ReplayFrame::Method& m : frame.methods)
     texts.push_back(fmt::format("method {} [{}]{}", m.name, m.params, store::parameter_files(m.params)));
-  for (const Configuration& cell : frame.configurations)
+  for (const replay::Configuration& cell : frame.configurations)
     texts[cell.method] += fmt::format(" {}:{}", frame.budgets[cell.budget], cell.seed);
   return texts;
 }
 
 /// A method that divides its budget among layers meets a limit of a cost over all layers that are replayed.
-std::string other_layers(const SweepStep& step, const WorkItem& item, std::size_t method) {
-  const ReplayRequest& request = step.request;
+std::string other_layers(const SweepStep& step, const replay::WorkItem& item, std::size_t method) {
+  const replay::ReplayRequest& request = step.request;
   const bool limits =
       std::ranges::any_of(request.budgets, [](const Budget& budget) { return budget.cost().has_value(); });
   if (!limits || !request.methods[method].info->plan) return "";
@@ -46,7 +46,7 @@ std::string other_layers(const SweepStep& step, const WorkItem& item, std::size_
 }
 
 /// What the method was calibrated on.
-std::string calibration_text(const ReplayRequest& request, std::size_t method) {
+std::string calibration_text(const replay::ReplayRequest& request, std::size_t method) {
   if (!request.calibration || !request.methods[method].info->calibrates) return "";
   const trace::Reader& other = *request.calibration->trace;
   return fmt::format(" calibrated {} {}", other.sha256(), other.info().prompts[request.calibration->prompt].id);
@@ -56,13 +56,13 @@ std::string digest(const std::string& text) { return trace::Sha256().add(text).h
 
 void add_replay(StepLayout& layout, const SweepStep& step) {
   const trace::TraceInfo& trace = step.reader->info();
-  const ReplayPlan& plan = step.replay;
+  const replay::ReplayPlan& plan = step.replay;
   for (std::size_t h = 0; h < plan.heads.size(); ++h) {
     layout.heads.push_back(empty_head(trace, plan, h));
     layout.heads.back().cells.clear();
   }
   const std::vector<std::string> methods = method_texts(layout.frame);
-  for (const WorkItem& item : plan.work_items) {
+  for (const replay::WorkItem& item : plan.work_items) {
     const std::string place =
         fmt::format("{} prompt {} layer {} heads {}", settings_text(layout, step.request, item.prompt),
                     trace.prompts[item.prompt.prompt].id, trace.prompts[item.prompt.prompt].layers[item.layer].layer,
@@ -78,11 +78,11 @@ void add_replay(StepLayout& layout, const SweepStep& step) {
   }
 }
 
-void add_measures(StepLayout& layout, const SweepStep& step, const std::vector<Measure>& measures) {
+void add_measures(StepLayout& layout, const SweepStep& step, const std::vector<bounds::Measure>& measures) {
   const trace::TraceInfo& trace = step.reader->info();
   std::string names;
-  for (const Measure measure : measures) names += fmt::format(" {}", name_of(measure));
-  for (const HeadPlace& place : step.measured) {
+  for (const bounds::Measure measure : measures) names += fmt::format(" {}", name_of(measure));
+  for (const replay::HeadPlace& place : step.measured) {
     const trace::PromptInfo& prompt = trace.prompts[place.prompt];
     const std::int64_t layer = prompt.layers[place.layer].layer;
     layout.measures.push_back({digest(fmt::format("{} {} {} prompt {} layer {} head {} measures{}", version(), commit(),
@@ -109,14 +109,14 @@ SweepLayout layout_of(const SweepPlan& plan) {
 }
 
 std::string describe(const StepLayout& step, const CellEntry& cell, bool measure) {
-  const std::vector<HeadResult>& heads = measure ? step.measured : step.heads;
-  const HeadResult& first = heads[cell.heads.front()];
+  const std::vector<replay::HeadResult>& heads = measure ? step.measured : step.heads;
+  const replay::HeadResult& first = heads[cell.heads.front()];
   std::vector<Index> kv_heads;
   for (const std::uint32_t h : cell.heads) kv_heads.push_back(heads[h].place.kv_head);
   std::string what = "measures";
   if (!measure) {
-    const ReplayFrame::Method& method = step.frame.methods[cell.method];
-    what = label_of({method.name, method.params, {}});
+    const replay::ReplayFrame::Method& method = step.frame.methods[cell.method];
+    what = compare::label_of({method.name, method.params, {}});
   }
   return fmt::format("{} on layer {}, kv head {} of prompt '{}' of {} (run '{}')", what, first.layer,
                      fmt::join(kv_heads, ", "), step.frame.prompts[first.place.prompt].id, step.frame.trace, step.run);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a finished sweep consists of. A file of cells begins with its layout, so that rows can be made from the file alone.
+// What a finished sweep consists of. A file of cells begins with its layout, so that rows can be made from the file
+// alone.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include <kvbench/bounds/measures.hpp>
+#include <kvbench/bounds/measures/measures.hpp>
 #include <kvbench/compare/paper_claim.hpp>
 #include <kvbench/replay/records/results.hpp>
 
@@ -13,11 +14,12 @@ namespace kvbench::sweep {
 
 struct SweepPlan;
 
-/// A cell, the unit of resumption: one method with all its budgets and seeds on one work item (they share work, on which the
-/// last bits of their results depend), or all measures of a kv head.
+/// A cell, the unit of resumption: one method with all its budgets and seeds on one work item (they share work, on
+/// which the last bits of their results depend), or all measures of a kv head.
 struct CellEntry {
-  /// SHA-256 of everything that the result depends on: version and commit of kvbench, digest of the trace, prompt, layer,
-  /// heads, method, parameters, budgets, seeds, protocol, device, instruction set, and the other keys of the run.
+  /// SHA-256 of everything that the result depends on: version and commit of kvbench, digest of the trace, prompt,
+  /// layer, heads, method, parameters, budgets, seeds, protocol, device, instruction set, and the other keys of the
+  /// run.
   std::string key;
   std::uint32_t method = 0;          ///< index into ReplayFrame::methods; 0 for measures
   std::vector<std::uint32_t> heads;  ///< indices into StepLayout::heads; for measures one into StepLayout::measured
@@ -26,17 +28,17 @@ struct CellEntry {
 /// One run on one trace with one protocol and device.
 struct StepLayout {
   std::string run;
-  ReplayFrame frame;
-  std::vector<HeadResult> heads;  ///< without results
+  replay::ReplayFrame frame;
+  std::vector<replay::HeadResult> heads;  ///< without results
   std::vector<CellEntry> cells;
-  std::vector<HeadResult> measured;  ///< heads to measure; place and layer only
+  std::vector<replay::HeadResult> measured;  ///< heads to measure; place and layer only
   std::vector<CellEntry> measures;
 };
 
 struct SweepLayout {
   std::string name, version, commit;
   std::vector<StepLayout> steps;
-  std::vector<PaperClaim> claims;  ///< that the rows are to show
+  std::vector<compare::PaperClaim> claims;  ///< that the rows are to show
 };
 
 /// Reads every trace completely, once, to compute its digest.

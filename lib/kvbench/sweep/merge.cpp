@@ -16,7 +16,7 @@ std::string difference(const SweepLayout& a, const SweepLayout& b) {
   std::string text = differ("kvbench", a.version + " " + a.commit, b.version + " " + b.commit);
   if (text.empty()) text = differ("sweep", a.name, b.name);
   for (std::size_t s = 0; text.empty() && s < std::min(a.steps.size(), b.steps.size()); ++s) {
-    const ReplayFrame &x = a.steps[s].frame, &y = b.steps[s].frame;
+    const replay::ReplayFrame &x = a.steps[s].frame, &y = b.steps[s].frame;
     text = differ("instruction set", x.isa, y.isa);
     if (text.empty()) text = differ("device", x.device, y.device);
     if (text.empty() && x.trace == y.trace)
@@ -31,7 +31,7 @@ std::string content_of(const CellsFile& file, const StepLayout& step, const Cell
   if (measures) return encode_measures(file.measures(entry.key));
   CellBlock block = file.cells(step, entry);
   for (auto& cells : block) {
-    for (CellResult& cell : cells) cell.compress_s = cell.attend_s = cell.exact_s = 0;
+    for (replay::CellResult& cell : cells) cell.compress_s = cell.attend_s = cell.exact_s = 0;
   }
   return encode_cells(std::move(block));
 }
@@ -68,8 +68,7 @@ Merged open_shards(const std::vector<std::string>& paths) {
     if (!differs.empty()) {
       throw Error(
           "{} and {} do not belong to the same sweep: {}; compute all shards with the same sweep file, traces, `isa` "
-          "and "
-          "kvbench",
+          "and kvbench",
           merged.files.front().path(), path, differs);
     }
     if (file.torn_bytes() > 0) {

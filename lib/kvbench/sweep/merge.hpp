@@ -9,12 +9,12 @@ namespace kvbench::sweep {
 struct Merged {
   SweepLayout layout;
   std::vector<CellsFile> files;
-  std::vector<std::string>
-      notes;  ///< sentences for the user about cells that are in several files, and incomplete ones
+  /// sentences for the user about cells that are in several files, and incomplete ones
+  std::vector<std::string> notes;
 };
 
-/// Opens files of cells. Throws Error where they belong to different sweeps, with the difference, or where two files hold
-/// different results for the same cell.
+/// Opens files of cells. Throws Error where they belong to different sweeps, with the difference, or where two files
+/// hold different results for the same cell.
 Merged open_shards(const std::vector<std::string>& paths);
 
 }  // namespace kvbench::sweep

@@ -47,7 +47,7 @@ trace::SynthOptions shape_of(const SweepStep& step, Index context, Index steps) 
   options.pattern = trace::Pattern::sinks;
   options.num_tokens = context + steps;
   options.prompt_tokens = context;
-  options.num_queries = step.replay.prompts.front().protocol == Protocol::stream
+  options.num_queries = step.replay.prompts.front().protocol == replay::Protocol::stream
                             ? context + steps
                             : steps + std::min(observed_queries, context - 1);
   options.layers = 1;
@@ -60,19 +60,19 @@ trace::SynthOptions shape_of(const SweepStep& step, Index context, Index steps) 
 }
 
 /// The request of the step, scaled to the context of the pilot.
-ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
-  const PromptPlan& prompt = step.replay.prompts.front();
+replay::ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
+  const replay::PromptPlan& prompt = step.replay.prompts.front();
   const double share = static_cast<double>(context) / static_cast<double>(prompt.base);
   const auto scaled = [&](Index tokens) {
     return static_cast<Index>(std::lround(share * static_cast<double>(tokens)));
   };
-  ReplayRequest request = step.request;
+  replay::ReplayRequest request = step.request;
   request.layers.clear();
   request.kv_heads.clear();
   request.prompts.clear();
   request.seeds = {0};
   request.protocol = prompt.protocol;
-  request.window = prompt.protocol == Protocol::prefill ? std::optional(steps) : std::nullopt;
+  request.window = prompt.protocol == replay::Protocol::prefill ? std::optional(steps) : std::nullopt;
   request.protect_first = scaled(prompt.protect_first);
   request.protect_last = scaled(prompt.protect_last);
   request.dense_layers = 0;
@@ -86,18 +86,18 @@ ReplayRequest request_of(const SweepStep& step, Index context, Index steps) {
 }
 
 /// Processor time of a replay, and its results.
-std::pair<double, ReplayResults> timed(const trace::Reader& reader, const ReplayRequest& request,
-                                       const RunOptions& options) {
+std::pair<double, replay::ReplayResults> timed(const trace::Reader& reader, const replay::ReplayRequest& request,
+                                               const replay::RunOptions& options) {
   const std::clock_t start = std::clock();
-  ReplayResults results = replay(reader, request, options);
+  replay::ReplayResults results = replay::replay(reader, request, options);
   return {static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, std::move(results)};
 }
 
-HeadCost cost_of(ReplayResults results, double seconds) {
+HeadCost cost_of(replay::ReplayResults results, double seconds) {
   HeadCost cost{.seconds = std::max(seconds, 0.0)};
   double attend = 0, all = 0;
-  for (const CellResult& cell : results.heads.front().cells) {
-    cost.ran = cost.ran || cell.status == Status::ok;
+  for (const replay::CellResult& cell : results.heads.front().cells) {
+    cost.ran = cost.ran || cell.status == replay::Status::ok;
     attend += cell.attend_s;
     all += cell.attend_s + cell.compress_s;
   }
@@ -107,9 +107,9 @@ HeadCost cost_of(ReplayResults results, double seconds) {
 }
 
 /// Seconds and number of queries of a replay with hardly any work beyond the exact pass.
-std::pair<double, Index> shared_cost(const trace::Reader& reader, ReplayRequest request, const RunOptions& options,
-                                     Index length) {
-  const MethodInfo& sink = find_method("sink");
+std::pair<double, Index> shared_cost(const trace::Reader& reader, replay::ReplayRequest request,
+                                     const replay::RunOptions& options, Index length) {
+  const methods::MethodInfo& sink = methods::find_method("sink");
   request.methods = {{&sink, sink.bind({})}};
   request.budgets = {Budget::tokens(std::min<Index>(8, length))};
   request.protect_first = request.protect_last = 0;
@@ -119,8 +119,8 @@ std::pair<double, Index> shared_cost(const trace::Reader& reader, ReplayRequest 
 }
 
 /// The request with one of its methods.
-ReplayRequest alone(const ReplayRequest& request, std::size_t method) {
-  ReplayRequest one = request;
+replay::ReplayRequest alone(const replay::ReplayRequest& request, std::size_t method) {
+  replay::ReplayRequest one = request;
   one.methods = {request.methods[method]};
   one.excluded.clear();
   for (const auto& [of, budget] : request.excluded) {
@@ -130,7 +130,8 @@ ReplayRequest alone(const ReplayRequest& request, std::size_t method) {
 }
 
 /// Everything on which the cost of the exact pass depends.
-std::string key_of(const trace::SynthOptions& shape, const ReplayRequest& r, const RunOptions& options) {
+std::string key_of(const trace::SynthOptions& shape, const replay::ReplayRequest& r,
+                   const replay::RunOptions& options) {
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", shape.num_tokens, shape.prompt_tokens,
                      shape.num_queries, shape.query_heads, shape.head_dim, shape.value_dim,
                      shape.speculation_error.value_or(0), name_of(r.protocol), static_cast<int>(r.decoded),
@@ -139,8 +140,8 @@ std::string key_of(const trace::SynthOptions& shape, const ReplayRequest& r, con
 }
 
 /// The same for the cost of the only method of the request.
-std::string key_of(const std::string& shared, const ReplayRequest& one) {
-  const MethodChoice& choice = one.methods.front();
+std::string key_of(const std::string& shared, const replay::ReplayRequest& one) {
+  const replay::MethodChoice& choice = one.methods.front();
   std::string key = fmt::format("{} {}[{}]", shared, choice.info->name, choice.params.text());
   for (std::size_t b = 0; b < one.budgets.size(); ++b) {
     const bool runs = std::ranges::find(one.excluded, std::pair<std::size_t, std::size_t>(0, b)) == one.excluded.end();
@@ -152,12 +153,12 @@ std::string key_of(const std::string& shared, const ReplayRequest& one) {
 }  // namespace
 
 PilotCost Pilots::run(const SweepStep& step, Index context) {
-  const PromptPlan& prompt = step.replay.prompts.front();
+  const replay::PromptPlan& prompt = step.replay.prompts.front();
   const Index length = std::min(context, prompt.base);
   const Index steps = std::clamp<Index>(prompt.tokens - prompt.base, 1, most_queries);
   const trace::SynthOptions shape = shape_of(step, length, steps);
-  const ReplayRequest request = request_of(step, length, steps);
-  RunOptions options = step.options;
+  const replay::ReplayRequest request = request_of(step, length, steps);
+  replay::RunOptions options = step.options;
   options.threads = 1;
   std::optional<ScratchTrace> trace;  // written where something is to be measured
   const auto reader = [&]() -> const trace::Reader& {
@@ -170,7 +171,7 @@ PilotCost Pilots::run(const SweepStep& step, Index context) {
   PilotCost cost{
       .context = length, .queries = shared->second.queries, .shared_seconds = shared->second.seconds, .methods = {}};
   for (std::size_t m = 0; m < request.methods.size(); ++m) {
-    const ReplayRequest one = alone(request, m);
+    const replay::ReplayRequest one = alone(request, m);
     const auto [method, first] = methods_.try_emplace(key_of(key, one));
     if (first) {
       auto [seconds, results] = timed(reader(), one, options);

@@ -22,12 +22,12 @@ struct PilotCost {
   std::vector<HeadCost> methods;   ///< by ReplayRequest::methods
 };
 
-/// Replays of synthetic heads. What several steps have in common is measured once: the exact pass on a head of the same shape, and a
-/// method with its parameters and budgets on it.
+/// Replays of synthetic heads. What several steps have in common is measured once: the exact pass on a head of the same
+/// shape, and a method with its parameters and budgets on it.
 class Pilots {
  public:
-  /// Replays a synthetic head with the shape of the step's trace, a context of at most `context` tokens, and at most 64 queries.
-  /// Budgets and protected tokens are scaled with the context.
+  /// Replays a synthetic head with the shape of the step's trace, a context of at most `context` tokens, and at most 64
+  /// queries. Budgets and protected tokens are scaled with the context.
   PilotCost run(const SweepStep& step, Index context);
 
   /// Number of methods that were measured.

@@ -29,19 +29,19 @@ class Traces {
     return reader;
   }
 
-  const Calibration& calibration(const std::string& text) {
+  const replay::Calibration& calibration(const std::string& text) {
     const auto known = calibrations_.find(text);
     return known != calibrations_.end() ? known->second
-                                        : calibrations_.emplace(text, open_calibration(text)).first->second;
+                                        : calibrations_.emplace(text, replay::open_calibration(text)).first->second;
   }
 
  private:
   std::shared_ptr<const trace::Reader> only_;
-  std::map<std::string, Calibration> calibrations_;
+  std::map<std::string, replay::Calibration> calibrations_;
   std::map<std::string, std::shared_ptr<const trace::Reader>> readers_;
 };
 
-SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, const RunOptions& options,
+SweepStep plan_step(const SweepRun& run, std::size_t index, const Pass& pass, const replay::RunOptions& options,
                     Traces& traces) {
   SweepStep step{.run = index, .reader = traces.open(pass.trace), .request = pass.request, .options = options};
   step.options.backend = pass.backend;
@@ -64,9 +64,9 @@ bool same_trace(const trace::Reader& a, const trace::Reader& b) {
 }
 
 /// The heads that a step replays, with the protocol of each.
-std::set<std::tuple<HeadPlace, Protocol>> replayed_heads(const SweepStep& step) {
-  std::set<std::tuple<HeadPlace, Protocol>> heads;
-  for (const WorkItem& item : step.replay.work_items) {
+std::set<std::tuple<replay::HeadPlace, replay::Protocol>> replayed_heads(const SweepStep& step) {
+  std::set<std::tuple<replay::HeadPlace, replay::Protocol>> heads;
+  for (const replay::WorkItem& item : step.replay.work_items) {
     for (std::size_t h = 0; h < item.kv_heads.size(); ++h) heads.emplace(item.place(h), item.prompt.protocol);
   }
   return heads;
@@ -74,8 +74,8 @@ std::set<std::tuple<HeadPlace, Protocol>> replayed_heads(const SweepStep& step) 
 
 std::set<std::tuple<std::string, std::string, std::string>> configurations_of(const SweepStep& step) {
   std::set<std::tuple<std::string, std::string, std::string>> out;
-  for (const Configuration& c : step.replay.configurations) {
-    const MethodChoice& method = step.request.methods[c.method];
+  for (const replay::Configuration& c : step.replay.configurations) {
+    const replay::MethodChoice& method = step.request.methods[c.method];
     out.emplace(method.info->name, method.params.text(), step.request.budgets[c.budget].text());
   }
   return out;
@@ -86,8 +86,9 @@ bool intersect(const std::set<T>& a, const std::set<T>& b) {
   return std::ranges::any_of(a, [&](const T& item) { return b.contains(item); });
 }
 
-/// Throws Error where steps of a run would write the same rows: results that count twice narrow intervals over traces, and equal rows
-/// make a table that cannot be read. `zip` may name a trace several times, for other budgets, layers or prompts.
+/// Throws Error where steps of a run would write the same rows: results that count twice narrow intervals over traces,
+/// and equal rows make a table that cannot be read. `zip` may name a trace several times, for other budgets, layers or
+/// prompts.
 void refuse_repeats(const SweepRun& run, const std::vector<Pass>& passes, std::span<const SweepStep> steps) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const auto heads = replayed_heads(steps[i]);
@@ -100,7 +101,7 @@ void refuse_repeats(const SweepRun& run, const std::vector<Pass>& passes, std::s
       const TraceChoice &trace = passes[i].trace, &other = passes[j].trace;
       if (trace.path != other.path || std::ranges::count(run.traces, trace.path, &TraceChoice::path) > 1)
         fail_at(trace.place, "run '{}': {} and {} are the same trace; name it once", run.name, other.path, trace.path);
-      const Protocol protocol = passes[i].request.protocol;
+      const replay::Protocol protocol = passes[i].request.protocol;
       const bool by_protocol =
           protocol != passes[j].request.protocol || std::ranges::count(run.protocols, protocol) > 1;
       in_terms_of(run, where(run, steps[i]), [&] {
@@ -111,7 +112,7 @@ void refuse_repeats(const SweepRun& run, const std::vector<Pass>& passes, std::s
   }
 }
 
-SweepPlan plan_with(Traces traces, config::Sweep sweep, const RunOptions& options) {
+SweepPlan plan_with(Traces traces, config::Sweep sweep, const replay::RunOptions& options) {
   SweepPlan plan{.sweep = std::move(sweep), .steps = {}};
   for (std::size_t r = 0; r < plan.sweep.runs.size(); ++r) {
     const config::SweepRun& run = plan.sweep.runs[r];
@@ -143,11 +144,12 @@ std::string where(const config::SweepRun& run, const SweepStep& step) {
   return fmt::format("run '{}' on {}", run.name, step.reader->path());
 }
 
-SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options) {
+SweepPlan plan_sweep(config::Sweep sweep, const replay::RunOptions& options) {
   return plan_with(Traces(), std::move(sweep), options);
 }
 
-SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options, std::shared_ptr<const trace::Reader> trace) {
+SweepPlan plan_sweep(config::Sweep sweep, const replay::RunOptions& options,
+                     std::shared_ptr<const trace::Reader> trace) {
   use_traces(sweep, {trace->path()}, trace->path());
   return plan_with(Traces(std::move(trace)), std::move(sweep), options);
 }

@@ -16,10 +16,10 @@ namespace kvbench::sweep {
 struct SweepStep {
   std::size_t run = 0;  ///< index into Sweep::runs
   std::shared_ptr<const trace::Reader> reader;
-  ReplayRequest request;
-  RunOptions options;
-  ReplayPlan replay;                ///< empty where the run only measures
-  std::vector<HeadPlace> measured;  ///< empty where it measures nothing
+  replay::ReplayRequest request;
+  replay::RunOptions options;
+  replay::ReplayPlan replay;                ///< empty where the run only measures
+  std::vector<replay::HeadPlace> measured;  ///< empty where it measures nothing
 };
 
 struct SweepPlan {
@@ -30,11 +30,12 @@ struct SweepPlan {
 /// "run 'a' on t.h5", for messages.
 std::string where(const config::SweepRun& run, const SweepStep& step);
 
-/// Opens all traces and plans all runs. `options` hold for every step; where a run names devices, these replace the backend.
-/// Throws Error with the place of the value at fault where a trace is missing or bad, or cannot serve the run.
-SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options = {});
+/// Opens all traces and plans all runs. `options` hold for every step; where a run names devices, these replace the
+/// backend. Throws Error with the place of the value at fault where a trace is missing or bad, or cannot serve the run.
+SweepPlan plan_sweep(config::Sweep sweep, const replay::RunOptions& options = {});
 /// The same for a trace that is already open, in place of those that the runs name.
-SweepPlan plan_sweep(config::Sweep sweep, const RunOptions& options, std::shared_ptr<const trace::Reader> trace);
+SweepPlan plan_sweep(config::Sweep sweep, const replay::RunOptions& options,
+                     std::shared_ptr<const trace::Reader> trace);
 
 bool has_replays(const SweepPlan& plan);
 bool has_measures(const SweepPlan& plan);

@@ -13,7 +13,7 @@ namespace {
 
 /// The part of a step that remains to be computed.
 struct StepRest {
-  ReplayPlan replay;                                 ///< its work items, with their unfinished methods
+  replay::ReplayPlan replay;                         ///< its work items, with their unfinished methods
   std::vector<std::vector<const CellEntry*>> cells;  ///< [work item][method of the work item]
   std::vector<std::size_t> measured;                 ///< indices into SweepStep::measured
 
@@ -25,12 +25,12 @@ StepRest rest_of(const SweepStep& step, const StepLayout& layout, const StepWork
   rest.replay.work_items.clear();
   std::vector<std::size_t> first_cell;  // by work item, index into StepLayout::cells
   std::size_t next = 0;
-  for (const WorkItem& item : step.replay.work_items) {
+  for (const replay::WorkItem& item : step.replay.work_items) {
     first_cell.push_back(next);
     next += item.methods.size();
   }
   for (const std::size_t u : work.work_items) {
-    WorkItem item = step.replay.work_items[u];
+    replay::WorkItem item = step.replay.work_items[u];
     std::vector<const CellEntry*> cells;
     std::vector<std::size_t> methods;
     for (std::size_t i = 0; i < item.methods.size(); ++i) {
@@ -51,22 +51,22 @@ StepRest rest_of(const SweepStep& step, const StepLayout& layout, const StepWork
 }
 
 /// The results of one method, out of those of all configurations of the plan.
-CellBlock block_of(const ReplayPlan& plan, std::size_t method, std::vector<HeadResult>& heads) {
-  const std::vector<Configuration>& all = plan.configurations;  // ordered by method
-  const auto first = std::ranges::lower_bound(all, method, {}, &Configuration::method) - all.begin();
-  const auto last = std::ranges::upper_bound(all, method, {}, &Configuration::method) - all.begin();
+CellBlock block_of(const replay::ReplayPlan& plan, std::size_t method, std::vector<replay::HeadResult>& heads) {
+  const std::vector<replay::Configuration>& all = plan.configurations;  // ordered by method
+  const auto first = std::ranges::lower_bound(all, method, {}, &replay::Configuration::method) - all.begin();
+  const auto last = std::ranges::upper_bound(all, method, {}, &replay::Configuration::method) - all.begin();
   CellBlock block;
-  for (HeadResult& head : heads) {
+  for (replay::HeadResult& head : heads) {
     block.emplace_back(std::make_move_iterator(head.cells.begin() + first),
                        std::make_move_iterator(head.cells.begin() + last));
   }
   return block;
 }
 
-void replay_rest(const SweepStep& step, const StepRest& rest, CellsFile& file, const ReplayHooks& hooks) {
+void replay_rest(const SweepStep& step, const StepRest& rest, CellsFile& file, const replay::ReplayHooks& hooks) {
   replay_work_items(*step.reader, rest.replay, step.request, step.options, hooks,
-                    [&](std::size_t u, std::vector<HeadResult> heads) {
-                      const WorkItem& item = rest.replay.work_items[u];
+                    [&](std::size_t u, std::vector<replay::HeadResult> heads) {
+                      const replay::WorkItem& item = rest.replay.work_items[u];
                       for (std::size_t i = 0; i < item.methods.size(); ++i) {
                         file.add(rest.cells[u][i]->key, block_of(rest.replay, item.methods[i], heads));
                       }
@@ -74,13 +74,13 @@ void replay_rest(const SweepStep& step, const StepRest& rest, CellsFile& file, c
 }
 
 void measure_rest(const SweepStep& step, const StepLayout& layout, const StepRest& rest,
-                  const std::vector<Measure>& measures, CellsFile& file, const ReplayHooks& hooks) {
+                  const std::vector<bounds::Measure>& measures, CellsFile& file, const replay::ReplayHooks& hooks) {
   std::mutex adding;
-  RunOptions on_host = step.options;
+  replay::RunOptions on_host = step.options;
   if (on_host.backend == "cuda") on_host.backend = "cpu";
-  run_work_items(rest.measured.size(), on_host, hooks, [&](Backend& backend, std::size_t i, const PartDone&) {
+  run_work_items(rest.measured.size(), on_host, hooks, [&](Backend& backend, std::size_t i, const replay::PartDone&) {
     const std::size_t h = rest.measured[i];
-    std::vector<MeasureRow> rows = measure_head(*step.reader, step.measured[h], measures, backend, hooks.stop);
+    std::vector<bounds::MeasureRow> rows = measure_head(*step.reader, step.measured[h], measures, backend, hooks.stop);
     const std::lock_guard lock(adding);
     file.add(layout.measures[h].key, std::move(rows));
   });
@@ -103,7 +103,7 @@ Standing standing_of(const SweepPlan& plan, const SweepLayout& layout, const Sha
 }
 
 void run_sweep(const SweepPlan& plan, const SweepLayout& layout, const Shard& shard, CellsFile& file,
-               const ReplayHooks& hooks) {
+               const replay::ReplayHooks& hooks) {
   const std::vector<StepWork> work = select_work(plan, shard);
   std::vector<StepRest> rests;
   Index before = 0, total = 0;
@@ -111,7 +111,7 @@ void run_sweep(const SweepPlan& plan, const SweepLayout& layout, const Shard& sh
     rests.push_back(rest_of(plan.steps[s], layout.steps[s], work[s], file));
     total += rests.back().items();
   }
-  ReplayHooks part{.progress = {}, .note = hooks.note, .stop = hooks.stop};
+  replay::ReplayHooks part{.progress = {}, .note = hooks.note, .stop = hooks.stop};
   if (hooks.progress)
     part.progress = [&](double done, Index) { hooks.progress(static_cast<double>(before) + done, total); };
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {

@@ -12,9 +12,10 @@ struct Standing {
 };
 Standing standing_of(const SweepPlan& plan, const SweepLayout& layout, const Shard& shard, const CellsFile& file);
 
-/// Computes the cells of the shard that `file` does not hold, and appends those of a work item when it is done. `layout` is
-/// layout_of(plan). hooks.progress counts work items. Throws as replay() does; cells that were appended stay in the file.
+/// Computes the cells of the shard that `file` does not hold, and appends those of a work item when it is done.
+/// `layout` is layout_of(plan). hooks.progress counts work items. Throws as replay() does; cells that were appended
+/// stay in the file.
 void run_sweep(const SweepPlan& plan, const SweepLayout& layout, const Shard& shard, CellsFile& file,
-               const ReplayHooks& hooks = {});
+               const replay::ReplayHooks& hooks = {});
 
 }  // namespace kvbench::sweep

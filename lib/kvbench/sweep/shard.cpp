@@ -25,7 +25,7 @@ class Cutter {
   const Shard& shard_;
 };
 
-double weight_of(const SweepStep& step, const HeadPlace& head) {
+double weight_of(const SweepStep& step, const replay::HeadPlace& head) {
   return static_cast<double>(step.reader->info().prompts[head.prompt].num_tokens);
 }
 
@@ -43,9 +43,9 @@ Shard Shard::parse(const std::string& text) {
   return shard;
 }
 
-double weight_of(const SweepStep& step, const WorkItem& item) {
-  const auto configurations =
-      std::ranges::count_if(step.replay.configurations, [&](const Configuration& c) { return item.runs(c.method); });
+double weight_of(const SweepStep& step, const replay::WorkItem& item) {
+  const auto configurations = std::ranges::count_if(
+      step.replay.configurations, [&](const replay::Configuration& c) { return item.runs(c.method); });
   return static_cast<double>(item.prompt.tokens) * static_cast<double>(item.kv_heads.size()) *
          static_cast<double>(configurations + 1);
 }
@@ -53,8 +53,8 @@ double weight_of(const SweepStep& step, const WorkItem& item) {
 std::vector<StepWork> select_work(const SweepPlan& plan, const Shard& shard) {
   double total = 0;
   for (const SweepStep& step : plan.steps) {
-    for (const WorkItem& item : step.replay.work_items) total += weight_of(step, item);
-    for (const HeadPlace& head : step.measured) total += weight_of(step, head);
+    for (const replay::WorkItem& item : step.replay.work_items) total += weight_of(step, item);
+    for (const replay::HeadPlace& head : step.measured) total += weight_of(step, head);
   }
   Cutter cutter(total, shard);
   std::vector<StepWork> work;

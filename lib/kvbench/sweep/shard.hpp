@@ -23,11 +23,11 @@ struct StepWork {
 };
 
 /// The share of a work item in the work of a sweep: tokens times configurations.
-double weight_of(const SweepStep& step, const WorkItem& item);
+double weight_of(const SweepStep& step, const replay::WorkItem& item);
 
-/// The work of a shard, one entry per step. The list of all work is divided into consecutive parts of about equal weight
-/// (tokens times configurations), so that a shard reads few traces. The division depends on the plan alone, and every work
-/// item is in exactly one shard.
+/// The work of a shard, one entry per step. The list of all work is divided into consecutive parts of about equal
+/// weight (tokens times configurations), so that a shard reads few traces. The division depends on the plan alone, and
+/// every work item is in exactly one shard.
 std::vector<StepWork> select_work(const SweepPlan& plan, const Shard& shard);
 
 }  // namespace kvbench::sweep

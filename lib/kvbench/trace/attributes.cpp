@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes and strings. h5py writes str as a variable-length UTF-8 scalar and bytes as a fixed-length scalar; both are read.
+// Attributes and strings. h5py writes str as a variable-length UTF-8 scalar and bytes as a fixed-length scalar; both
+// are read.
 #include <kvbench/trace/hdf5.hpp>
 
 #include <algorithm>
@@ -99,7 +100,8 @@ void Object::set(const char* name, hid_t type, const void* value) const {
 void Object::set(const char* name, std::int64_t value) const { set(name, H5T_STD_I64LE, &value); }
 void Object::set(const char* name, double value) const { set(name, H5T_IEEE_F64LE, &value); }
 
-// Fixed length: the text is then part of the metadata, which have checksums. The heap of strings of variable length has none.
+// Fixed length: the text is then part of the metadata, which have checksums. The heap of strings of variable length has
+// none.
 void Object::set(const char* name, const std::string& value) const {
   set(name, fixed_string(value.size()).get(), value.c_str());
 }

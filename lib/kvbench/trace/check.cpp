@@ -49,8 +49,7 @@ void check_model(const TraceInfo& info, const std::string& file) {
   if (info.num_query_heads % info.num_kv_heads != 0) {
     throw Error(
         "{}: num_query_heads = {} is not a multiple of num_kv_heads = {}; every kv head must have the same number of "
-        "query "
-        "heads.",
+        "query heads.",
         file, info.num_query_heads, info.num_kv_heads);
   }
   if (std::ranges::find(rope_types, info.rope_type) == rope_types.end()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads chunked datasets. The filters of HDF5 1.10 inflate a chunk to whatever its bytes expand to and trust the result to have
-// the size of a chunk; here the size of a chunk bounds both its stored and its inflated bytes.
+// Reads chunked datasets. The filters of HDF5 1.10 inflate a chunk to whatever its bytes expand to and trust the result
+// to have the size of a chunk; here the size of a chunk bounds both its stored and its inflated bytes.
 #include <algorithm>
 #include <cstring>
 

@@ -27,7 +27,8 @@ std::string innermost_reason() {
   return reason;
 }
 
-// "file write failed: time = ..., errno = 28, error message = 'No space left on device', buf = 0x..." has the reason in the quotes.
+// "file write failed: time = ..., errno = 28, error message = 'No space left on device', buf = 0x..." has the reason in
+// the quotes.
 std::string shorten(const std::string& reason) {
   static const std::string mark = "error message = '";
   const std::size_t begin = reason.find(mark);
@@ -61,7 +62,8 @@ IoError write_error(const Failure& failure) {
 }
 
 Session::Session() : lock_(library_mutex()) {
-  // Every object is closed by its owner. The clean-up of HDF5 at exit would crash on files that a full disk kept it from closing.
+  // Every object is closed by its owner. The clean-up of HDF5 at exit would crash on files that a full disk kept it
+  // from closing.
   H5dont_atexit();
   H5open();
   H5Eget_auto2(H5E_DEFAULT, &printer_, &printer_data_);
@@ -100,8 +102,7 @@ Object Object::open_file(const std::string& path, std::shared_ptr<Claims> claims
       throw Failure(fmt::format("{}: cannot be opened ({})", path, shorten(reason)));
     throw Error(
         "{}: HDF5 cannot lock the file ({}); close it in programs that write it, or set HDF5_USE_FILE_LOCKING=FALSE "
-        "where its "
-        "file system has no locks.",
+        "where its file system has no locks.",
         path, shorten(reason));
   }
   file.handle_ = Handle(id, &H5Fclose);

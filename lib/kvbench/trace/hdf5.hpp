@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrappers of the HDF5 calls: owning handles, one exception, objects with their path for messages. Files from elsewhere are
-// opened by InputFile (input_file.hpp).
+// Wrappers of the HDF5 calls: owning handles, one exception, objects with their path for messages. Files from elsewhere
+// are opened by InputFile (input_file.hpp).
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,8 @@ class Handle {
   Closer closer_ = nullptr;
 };
 
-/// The stored element type: IEEE single, IEEE half, or bfloat16, little-endian. HDF5 1.10 has no predefined 16-bit float types.
+/// The stored element type: IEEE single, IEEE half, or bfloat16, little-endian. HDF5 1.10 has no predefined 16-bit
+/// float types.
 Handle float_type(Dtype dtype);
 
 /// A UTF-8 string of fixed length; at least one byte.
@@ -82,8 +83,8 @@ struct Storage {
   bool external = false;  ///< stored in other files
 };
 
-/// The bytes that the datasets of an input file claim, which bound what reading them may allocate. The sums are those of one
-/// operation, such as opening the file.
+/// The bytes that the datasets of an input file claim, which bound what reading them may allocate. The sums are those
+/// of one operation, such as opening the file.
 struct Claims {
   std::uint64_t length = 0;      ///< of the file
   std::uint64_t stored = 0;      ///< sum of the stored bytes of the datasets opened so far
@@ -97,10 +98,11 @@ enum class Extent { whole, part };
 /// A file (as its root group), group or dataset. The message of every Failure names it.
 class Object {
  public:
-  /// The root of an input file. All datasets below it are checked against `claims` when they are opened (check_storage()).
-  /// Throws Error where another program has locked the file.
+  /// The root of an input file. All datasets below it are checked against `claims` when they are opened
+  /// (check_storage()). Throws Error where another program has locked the file.
   static Object open_file(const std::string& path, std::shared_ptr<Claims> claims);
-  /// Creates a file without times, with large datasets aligned to 4096 bytes. From format V110 on, metadata have checksums.
+  /// Creates a file without times, with large datasets aligned to 4096 bytes. From format V110 on, metadata have
+  /// checksums.
   static Object create_file(const std::string& path, const std::string& final_name, H5F_libver_t format);
 
   const std::string& name() const { return name_; }
@@ -160,8 +162,8 @@ class Object {
   }
   Handle own(hid_t id, Handle::Closer closer, const std::string& doing) const { return {require(id, doing), closer}; }
   Object open(const std::string& member, H5I_type_t kind, const char* kind_name) const;
-  /// Throws Error where the bytes of the dataset are not all in this file, or where it claims more of them than the file can
-  /// hold or than `extent` allows (docs/traces.md, "What a reader refuses").
+  /// Throws Error where the bytes of the dataset are not all in this file, or where it claims more of them than the
+  /// file can hold or than `extent` allows (docs/traces.md, "What a reader refuses").
   void check_storage(Extent extent) const;
   void check_chunks(const Storage& stored, const std::vector<hsize_t>& dims, std::uint64_t element,
                     std::uint64_t slab) const;

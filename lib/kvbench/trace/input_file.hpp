@@ -12,14 +12,14 @@
 
 namespace kvbench::trace {
 
-/// An HDF5 file that is open for reading. Its superblock was checked, `examine` was run in a child process first, the bytes of
-/// each dataset are checked when it is opened (h5::Object::dataset()), and a change of the file is an error. Thread-safe (reads
-/// are serialised).
+/// An HDF5 file that is open for reading. Its superblock was checked, `examine` was run in a child process first, the
+/// bytes of each dataset are checked when it is opened (h5::Object::dataset()), and a change of the file is an error.
+/// Thread-safe (reads are serialised).
 class InputFile {
  public:
-  /// Opens `path` and calls examine(root), which should open everything that is read later. `content`: what the file should
-  /// hold, such as "a trace"; `page`: the page of the documentation. Throws Error with file and object where the file is
-  /// missing, damaged, locked by another program, or stored in several files; and what `examine` throws.
+  /// Opens `path` and calls examine(root), which should open everything that is read later. `content`: what the file
+  /// should hold, such as "a trace"; `page`: the page of the documentation. Throws Error with file and object where the
+  /// file is missing, damaged, locked by another program, or stored in several files; and what `examine` throws.
   InputFile(std::string path, const char* content, const char* page,
             const std::function<void(const h5::Object& root)>& examine);
   ~InputFile();

@@ -7,8 +7,8 @@
 
 namespace kvbench::trace {
 
-/// Reads and validates everything except the float arrays, and validates type, shape and storage of the float arrays. `path` is
-/// for messages. Throws Error or h5::Failure.
+/// Reads and validates everything except the float arrays, and validates type, shape and storage of the float arrays.
+/// `path` is for messages. Throws Error or h5::Failure.
 TraceInfo parse(const h5::Object& root, const std::string& path);
 
 }  // namespace kvbench::trace

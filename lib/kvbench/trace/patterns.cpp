@@ -135,8 +135,8 @@ class SynthHead::Generator {
   /// Component of queries in the direction of the marked keys.
   double pull() const { return options_.key_norm / 2; }
 
-  /// Length of the marked keys for which they get four fifths of the attention together: their logit must exceed the logarithm of
-  /// the sum over the other keys, log n + var / 2 for Gaussian logits, by log(4 / marks).
+  /// Length of the marked keys for which they get four fifths of the attention together: their logit must exceed the
+  /// logarithm of the sum over the other keys, log n + var / 2 for Gaussian logits, by log(4 / marks).
   double mark_length() const {
     const double deviation = options_.key_norm * options_.key_norm / dim();
     const double background = std::log(static_cast<double>(options_.num_tokens)) + deviation * deviation * 0.5 * 1.25;

@@ -20,9 +20,9 @@ struct Rows {
   std::int64_t begin = 0, end = 0;
 };
 
-/// Generates any rows of the arrays of one head, in any order, reproducibly. Values have a non-zero mean and norms that vary by
-/// about 30 %, as in trained models. Queries have the norm of the keys, so that logits have a standard deviation of
-/// key_norm^2 / head_dim.
+/// Generates any rows of the arrays of one head, in any order, reproducibly. Values have a non-zero mean and norms that
+/// vary by about 30 %, as in trained models. Queries have the norm of the keys, so that logits have a standard
+/// deviation of key_norm^2 / head_dim.
 class SynthHead {
  public:
   SynthHead(const SynthOptions& options, Place place);
@@ -40,9 +40,9 @@ class SynthHead {
   std::unique_ptr<const Generator> generator_;
 };
 
-/// Attention mass of each key from causal queries at the given positions and scale, each counted `weight` times.
-/// keys [n, d], queries [positions, d], positions increasing and below n -> [n]. fp32 logits, fp64 sums; allocates a copy of the
-/// keys.
+/// Attention mass of each key from causal queries at the given positions and scale, each counted `weight` times. keys
+/// [n, d], queries [positions, d], positions increasing and below n -> [n]. fp32 logits, fp64 sums; allocates a copy of
+/// the keys.
 std::vector<float> column_sums(const std::vector<float>& keys, const std::vector<float>& queries,
                                const std::vector<std::int64_t>& positions, std::int64_t dim, double scale,
                                double weight = 1);

@@ -31,8 +31,8 @@ std::ptrdiff_t find_not_finite(const std::vector<float>& values) {
   return -1;
 }
 
-/// Widens the 16-bit values in the second half of `values` to fp32 in place, so that the slab of a head is stored once. No value
-/// is overwritten before it is widened.
+/// Widens the 16-bit values in the second half of `values` to fp32 in place, so that the slab of a head is stored once.
+/// No value is overwritten before it is widened.
 void widen_all(std::vector<float>& values, Dtype dtype) {
   constexpr std::size_t block = 1024;
   std::array<std::uint16_t, block> halves;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contents of a trace file (schema 1.0): one model and one or more prompts; per layer the post-RoPE queries, keys and values that
-// the model used. These structs are the description in the file; docs/traces.md explains the schema.
+// Contents of a trace file (schema 1.0): one model and one or more prompts; per layer the post-RoPE queries, keys and
+// values that the model used. These structs are the description in the file; docs/traces.md explains the schema.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace kvbench::trace {
 inline constexpr int schema_major = 1;
 inline constexpr int schema_minor = 0;
 
-/// Largest sizes that a trace may state: larger ones are damage or a mistake. The numbers of elements of arrays of these sizes fit
-/// into 64 bits.
+/// Largest sizes that a trace may state: larger ones are damage or a mistake. The numbers of elements of arrays of
+/// these sizes fit into 64 bits.
 inline constexpr std::int64_t most_tokens = 1 << 24;
 inline constexpr std::int64_t most_layers = 65535;
 inline constexpr std::int64_t most_heads = 65535;
@@ -31,8 +31,8 @@ struct LayerInfo {
   double scale = 0;                           ///< logits are scale * <q, k>
   double softcap = 0;                         ///< logits become softcap * tanh(logit / softcap); 0 = none
   std::vector<std::int64_t> query_positions;  ///< strictly increasing, each in [0, n)
-  std::optional<std::int64_t>
-      column_sums_end;  ///< column_sums cover the queries 0 .. column_sums_end - 1; absent: no column sums
+  /// column_sums cover the queries 0 .. column_sums_end - 1; absent: no column sums
+  std::optional<std::int64_t> column_sums_end;
   bool keys_pre_rope = false;
   bool queries_pre_rope = false;
   bool speculated_queries = false;
@@ -61,13 +61,14 @@ struct TraceInfo {
   std::string rope_layout;        ///< "half" or "interleaved"
   Dtype dtype = Dtype::f32;
   std::vector<PromptInfo> prompts;  ///< in the numeric, then alphabetic order of their group names
-  std::uint64_t largest_chunk =
-      0;  ///< of the arrays in the file, bytes before compression; 0: not in chunks; set by Reader
+  /// of the arrays in the file, bytes before compression; 0: not in chunks; set by Reader
+  std::uint64_t largest_chunk = 0;
 
   std::int64_t group() const { return num_query_heads / num_kv_heads; }
 };
 
-/// The arrays of one layer, by dataset name. The number of heads is num_kv_heads or num_query_heads, depending on the array.
+/// The arrays of one layer, by dataset name. The number of heads is num_kv_heads or num_query_heads, depending on the
+/// array.
 enum class Array {
   keys,
   values,

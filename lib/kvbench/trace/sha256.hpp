@@ -23,8 +23,8 @@ class Sha256 {
 /// SHA-256 of the bytes of the file `path`, in lower-case hex. Throws IoError where it cannot be read.
 std::string sha256_of_file(const std::string& path);
 
-/// The digest for `path` in PATH.sha256 (written with `sha256sum FILE > FILE.sha256`) if that file is not older than `path`,
-/// else "".
+/// The digest for `path` in PATH.sha256 (written with `sha256sum FILE > FILE.sha256`) if that file is not older than
+/// `path`, else "".
 std::string stated_sha256(const std::string& path);
 
 }  // namespace kvbench::trace

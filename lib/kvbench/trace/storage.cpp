@@ -14,8 +14,8 @@ namespace {
 
 /// Deflate compresses by at most this factor.
 constexpr std::uint64_t max_inflation = 1032;
-/// Chunks and compressed datasets up to this size need no relation to the sizes of slab and file: 32 MiB is what h5repack
-/// writes.
+/// Chunks and compressed datasets up to this size need no relation to the sizes of slab and file: 32 MiB is what
+/// h5repack writes.
 constexpr std::uint64_t small_chunk = std::uint64_t{32} << 20, small_whole = std::uint64_t{64} << 20;
 
 std::uint64_t product(std::uint64_t first, const std::vector<hsize_t>& dims) {
@@ -32,8 +32,7 @@ void check_filters(const Object& dataset, const Storage& stored) {
     return;
   throw Error(
       "{}: stored with HDF5 filter {}; only shuffle and deflate are read, once and in this order. Copy it with "
-      "h5repack -f "
-      "NONE.",
+      "h5repack -f NONE.",
       dataset.where(), fmt::join(stored.filters, ", "));
 }
 
@@ -53,8 +52,7 @@ void Object::check_chunks(const Storage& stored, const std::vector<hsize_t>& dim
   if (chunk > limit) {
     throw Error(
         "{}: its chunks hold {} bytes, and kvbench reads chunks of up to {}; copy it with h5repack -f NONE, or with "
-        "smaller "
-        "chunks.",
+        "smaller chunks.",
         where(), chunk, limit);
   }
   hsize_t expected = 1, written = 0;
@@ -73,8 +71,7 @@ void Object::count_claims(const Storage& stored, std::uint64_t bytes, Extent ext
   if (stored.bytes > all.length - all.stored) {
     throw Error(
         "{}: the datasets up to this one claim more bytes than the file has; it is damaged, or has several names for "
-        "one "
-        "dataset.",
+        "one dataset.",
         where());
   }
   all.stored += stored.bytes;
@@ -83,8 +80,7 @@ void Object::count_claims(const Storage& stored, std::uint64_t bytes, Extent ext
   if (bytes > limit - all.whole) {
     throw Error(
         "{}: is compressed, and takes {} bytes in memory; with the datasets before it that is more than {}. Copy the "
-        "file with "
-        "h5repack -f NONE.",
+        "file with h5repack -f NONE.",
         where(), bytes, limit);
   }
   all.whole += bytes;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synthetic traces with a known structure, for tests and for checks of theory. Equal seeds give equal bytes on every machine.
+// Synthetic traces with a known structure, for tests and for checks of theory. Equal seeds give equal bytes on every
+// machine.
 #pragma once
 
 #include <cstdint>
@@ -34,18 +35,19 @@ struct SynthOptions {
   double spread = 0.3;      ///< within-cluster standard deviation relative to the distance between centres
   double key_norm = 8;      ///< typical |k|; logits have standard deviation of about key_norm^2 / head_dim
   bool column_sums = true;  ///< write column sums of the exact attention of the context's queries
-  /// Number of evenly spaced queries from which column sums are estimated; each also counts for the queries since the previous
-  /// one. Exact sums take time proportional to num_tokens^2. 0: exact, over all queries. Recorded in source_version.
+  /// Number of evenly spaced queries from which column sums are estimated; each also counts for the queries since the
+  /// previous one. Exact sums take time proportional to num_tokens^2. 0: exact, over all queries. Recorded in
+  /// source_version.
   std::int64_t column_queries = 0;
-  std::optional<double>
-      speculation_error;  ///< also write speculated queries, with errors of this share of the typical norm of a query
+  /// also write speculated queries, with errors of this share of the typical norm of a query
+  std::optional<double> speculation_error;
   Dtype dtype = Dtype::f32;
   bool compress = false;
   std::uint32_t seed = 0;
 };
 
-/// Writes a synthetic trace in blocks of rows, because a trace may be far larger than memory. With column sums, the keys and
-/// queries of one head are in memory at a time. Throws Error with field and remedy for invalid options.
+/// Writes a synthetic trace in blocks of rows, because a trace may be far larger than memory. With column sums, the
+/// keys and queries of one head are in memory at a time. Throws Error with field and remedy for invalid options.
 void synthesize(const std::string& path, const SynthOptions& options);
 
 }  // namespace kvbench::trace

@@ -61,8 +61,8 @@ FileState state_of(const struct stat& status) {
           .nanoseconds = status.st_mtim.tv_nsec};
 }
 
-/// HDF5 locks the files that it writes, and its variable HDF5_USE_FILE_LOCKING disables the locks. File systems without locks
-/// give other errors than EWOULDBLOCK.
+/// HDF5 locks the files that it writes, and its variable HDF5_USE_FILE_LOCKING disables the locks. File systems without
+/// locks give other errors than EWOULDBLOCK.
 void check_lock(int file, const std::string& path) {
   const char* const use = std::getenv("HDF5_USE_FILE_LOCKING");
   if (use != nullptr && (std::string_view(use) == "FALSE" || std::string_view(use) == "0")) return;
@@ -131,8 +131,7 @@ void try_in_child(const std::string& path, const std::function<void()>& read) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) {
     throw Error(
         "{}: reading its metadata takes more than a minute: the file is damaged, or the disk is too slow; copy it to a "
-        "local "
-        "disk.",
+        "local disk.",
         path);
   }
   throw Error("{}: the HDF5 library fails on its metadata: the file is damaged; copy or write it again.", path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of a file before the HDF5 library reads it in this process. HDF5 1.10 reads and writes out of bounds on some damaged or
-// hostile metadata.
+// Checks of a file before the HDF5 library reads it in this process. HDF5 1.10 reads and writes out of bounds on some
+// damaged or hostile metadata.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +30,14 @@ struct FileState {
 /// The present state of the file `path`; absent where there is none.
 std::optional<FileState> file_state(const std::string& path);
 
-/// The state of the HDF5 file `path`. Throws Error where it is missing, unreadable, not a regular file, locked by a program
-/// that writes it, not HDF5, truncated, still being written, or has features that kvbench does not read (HDF5 file format
-/// specification 3.0, section II).
+/// The state of the HDF5 file `path`. Throws Error where it is missing, unreadable, not a regular file, locked by a
+/// program that writes it, not HDF5, truncated, still being written, or has features that kvbench does not read (HDF5
+/// file format specification 3.0, section II).
 FileState check_superblock(const std::string& path);
 
-/// Runs `read` in a child process first, which damaged metadata may crash without harm. Throws Error with `path` where the child
-/// is killed by a signal or takes more than a minute. Exceptions of `read` in the child are ignored, because the caller runs it
-/// again. Does nothing where no child can be created.
+/// Runs `read` in a child process first, which damaged metadata may crash without harm. Throws Error with `path` where
+/// the child is killed by a signal or takes more than a minute. Exceptions of `read` in the child are ignored, because
+/// the caller runs it again. Does nothing where no child can be created.
 void try_in_child(const std::string& path, const std::function<void()>& read);
 
 }  // namespace kvbench::trace

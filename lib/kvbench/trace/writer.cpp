@@ -49,8 +49,8 @@ struct Writer::Impl {
   TraceInfo info;
   WriteOptions options;
   AtomicFile target;
-  std::optional<h5::Object>
-      file;  ///< uncompressed until commit(), because rows arrive in any order and pieces, which compressed chunks do not support
+  /// uncompressed until commit(), because rows arrive in any order and pieces, which compressed chunks do not support
+  std::optional<h5::Object> file;
   std::map<std::tuple<std::size_t, std::size_t, Array, std::int64_t>, Coverage> written;
 
   Impl(std::string name, const TraceInfo& description, WriteOptions chosen)
@@ -74,7 +74,8 @@ struct Writer::Impl {
     abandon();
   }
 
-  /// Empties the discarded file before it is closed, because closing flushes the buffers of HDF5, which would fail on a full disk.
+  /// Empties the discarded file before it is closed, because closing flushes the buffers of HDF5, which would fail on a
+  /// full disk.
   void abandon() {
     if (!file) return;
     target.empty();

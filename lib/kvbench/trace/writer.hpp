@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a trace. Shapes are declared first; rows are then written in any order and any pieces, as a running model produces them.
+// Writes a trace. Shapes are declared first; rows are then written in any order and any pieces, as a running model
+// produces them.
 #pragma once
 
 #include <memory>
@@ -11,13 +12,13 @@
 namespace kvbench::trace {
 
 struct WriteOptions {
-  bool compress =
-      false;  ///< shuffle + deflate in chunks of one head; else contiguous and aligned to 4096 bytes for mmap
+  /// shuffle + deflate in chunks of one head; else contiguous and aligned to 4096 bytes for mmap
+  bool compress = false;
 };
 
-/// Writes to NAME.tmp.PID and renames it at commit(), so that a trace is written atomically. The destructor removes the temporary
-/// file if commit() was not called. Throws IoError (exit 3) with file, cause and remedy where the disk is full or the folder is not
-/// writable.
+/// Writes to NAME.tmp.PID and renames it at commit(), so that a trace is written atomically. The destructor removes the
+/// temporary file if commit() was not called. Throws IoError (exit 3) with file, cause and remedy where the disk is
+/// full or the folder is not writable.
 class Writer {
  public:
   /// Creates all groups, attributes and datasets of `info`. Arrays of [heads, rows, dim] are unwritten at first.
@@ -32,8 +33,8 @@ class Writer {
   void write_rows(std::size_t prompt, std::size_t layer, Array array, std::int64_t head, std::int64_t row_begin,
                   std::span<const float> data);
 
-  /// Checks that every row of every array was written, closes and syncs the file, renames it to its final name and syncs the
-  /// folder.
+  /// Checks that every row of every array was written, closes and syncs the file, renames it to its final name and
+  /// syncs the folder.
   void commit();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows a trace to the Python tests through the project's own reader: a line of JSON that describes it, or the fp32 numbers of
-// one array of one layer of one prompt, all heads, as raw bytes.
+// Shows a trace to the Python tests through the project's own reader: a line of JSON that describes it, or the fp32
+// numbers of one array of one layer of one prompt, all heads, as raw bytes.
 //   kvdump_print_array trace.h5
 //   kvdump_print_array trace.h5 PROMPT LAYER ARRAY
 #include <cstdlib>
@@ -36,8 +36,8 @@ void print_description(const TraceInfo& info) {
       speculated.push_back(l.speculated_queries ? "true" : "false");
     }
     fmt::print(
-        R"({}{{"name":"{}","n":{},"prompt_tokens":{},"tokens":[{}],"layers":[{}],"windows":[{}],"thetas":[{}],"positions":[{}],"scale":{},)"
-        R"("theta":{},"window":{},"softcap":{},"column_sums_end":{},"speculated":[{}]}})",
+        R"({}{{"name":"{}","n":{},"prompt_tokens":{},"tokens":[{}],"layers":[{}],"windows":[{}],"thetas":[{}],)"
+        R"("positions":[{}],"scale":{},"theta":{},"window":{},"softcap":{},"column_sums_end":{},"speculated":[{}]}})",
         separator, prompt.name, prompt.num_tokens, prompt.prompt_tokens, fmt::join(prompt.tokens, ","),
         fmt::join(layers, ","), fmt::join(windows, ","), fmt::join(thetas, ","), fmt::join(layer.query_positions, ","),
         layer.scale, layer.rope_theta, layer.window, layer.softcap, layer.column_sums_end.value_or(-1),

@@ -12,8 +12,7 @@ TEST_CASE("the texts around messages are cut from what llama.cpp makes of a temp
   SUBCASE("ChatML, as in SmolLM2") {
     const auto texts = chat_texts(
         "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + "
-        "'\n'}}"
-        "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
+        "'\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
         "m.gguf");
     CHECK(texts.before == "<|im_start|>user\n");
     CHECK(texts.after == "<|im_end|>\n<|im_start|>assistant\n");
@@ -22,8 +21,7 @@ TEST_CASE("the texts around messages are cut from what llama.cpp makes of a temp
   SUBCASE("Gemma, which removes white space around messages") {
     const auto texts = chat_texts(
         "{% for message in messages %}{{ '<start_of_turn>' + role + '\n' + message['content'] | trim + "
-        "'<end_of_turn>\n' }}{% "
-        "endfor %}",
+        "'<end_of_turn>\n' }}{% endfor %}",
         "m.gguf");
     CHECK(texts.before == "<start_of_turn>user\n");
     CHECK(texts.after == "<end_of_turn>\n<start_of_turn>model\n");

@@ -6,6 +6,6 @@
 #include <kvbench/replay/replay.hpp>
 
 int main() {
-  for (const kvbench::MethodInfo& method : kvbench::all_methods()) std::printf("%s\n", method.name.c_str());
-  return kvbench::all_methods().empty() ? 1 : 0;
+  for (const kvbench::methods::MethodInfo& method : kvbench::methods::all_methods()) std::printf("%s\n", method.name.c_str());
+  return kvbench::methods::all_methods().empty() ? 1 : 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the CUDA runtime that kernels/cuda uses, for a host compiler: found before the toolkit's header of this name.
-// Implemented in ../machine (threads, barriers) and ../runtime (memory, streams).
+// The part of the CUDA runtime that kernels/cuda uses, for a host compiler: found before the toolkit's header of this
+// name. Implemented in ../machine (threads, barriers) and ../runtime (memory, streams).
 #pragma once
 
 #include <cfloat>

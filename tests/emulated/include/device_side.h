@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device code: qualifiers, indices, barriers, warp primitives, intrinsics. Functions that synchronise threads record the line
-// of their caller for messages.
+// Device code: qualifiers, indices, barriers, warp primitives, intrinsics. Functions that synchronise threads record
+// the line of their caller for messages.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 #define __device__
 #define __host__
 #define __launch_bounds__(...)
-// One copy, for the block that runs: the machine poisons and exchanges it. The build moves all statics of device code to a
-// section of their own (CMakeLists.txt), because g++ 12 ignores section attributes on statics of templates.
+// One copy, for the block that runs: the machine poisons and exchanges it. The build moves all statics of device code
+// to a section of their own (CMakeLists.txt), because g++ 12 ignores section attributes on statics of templates.
 #define __shared__ static
 
 struct uint3 {
@@ -48,8 +48,8 @@ enum class Sync { barrier, count, any, warp, shuffle, ballot, grid };
 
 /// Waits for all threads of the block; returns the number of those with the predicate.
 int sync_block(Sync kind, bool predicate, Where where);
-/// Waits for the lanes of the mask. A shuffle returns the bits of lane `from`, or the poison where the mask does not contain
-/// it; a ballot returns the lanes whose `bits` are not 0.
+/// Waits for the lanes of the mask. A shuffle returns the bits of lane `from`, or the poison where the mask does not
+/// contain it; a ballot returns the lanes whose `bits` are not 0.
 std::uint64_t sync_warp(Sync kind, unsigned mask, std::uint64_t bits, int from, Where where);
 /// Waits for all threads of a cooperative launch.
 void sync_grid(Where where);

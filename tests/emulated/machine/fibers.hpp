@@ -24,8 +24,8 @@ inline void switch_to(Fiber& to, Fiber& here) {
   *suspended = std::move(from);
 }
 
-/// Allocates stacks that are never freed, because workers are reused. Their size is no power of two, so that their tops do not
-/// compete for the same cache lines.
+/// Allocates stacks that are never freed, because workers are reused. Their size is no power of two, so that their tops
+/// do not compete for the same cache lines.
 class Stacks {
  public:
   static constexpr std::size_t size = 32 * 1024 + 320;

@@ -164,8 +164,8 @@ void Machine::work(Worker& self) {
   }
 }
 
-/// Makes threads ready in the order of the device, before those that are ready already, so that warps run as far ahead of each
-/// other as synchronisation allows. Empties `threads`.
+/// Makes threads ready in the order of the device, before those that are ready already, so that warps run as far ahead
+/// of each other as synchronisation allows. Empties `threads`.
 void Machine::release(Block& block, std::vector<Thread*>& threads) {
   apply_order(threads);
   block.ready.insert(block.ready.end(), threads.rbegin(), threads.rend());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads of a launch and their scheduling: machine.cpp starts and ends them, synchronisation.cpp makes them wait for each
-// other.
+// The threads of a launch and their scheduling: machine.cpp starts and ends them, synchronisation.cpp makes them wait
+// for each other.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams, events, launches and memory. Work stays in the queue of its stream until the host waits for the stream or for an
-// event in it. This is the latest moment that the interface allows, so that host code that reads or frees too early is found.
+// Streams, events, launches and memory. Work stays in the queue of its stream until the host waits for the stream or
+// for an event in it. This is the latest moment that the interface allows, so that host code that reads or frees too
+// early is found.
 #include "runtime.hpp"
 
 #include <algorithm>

@@ -5,8 +5,8 @@
 
 namespace emulated {
 
-/// The name of a function of this program, also of one that is not exported, as a kernel in an unnamed namespace; "a kernel"
-/// where the program has no table of symbols.
+/// The name of a function of this program, also of one that is not exported, as a kernel in an unnamed namespace; "a
+/// kernel" where the program has no table of symbols.
 std::string name_of_function(const void* address);
 
 }  // namespace emulated

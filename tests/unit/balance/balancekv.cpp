@@ -8,6 +8,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -39,8 +40,8 @@ HeadData ones(Index n, Index total) {
 
 }  // namespace
 
-// Equal keys and values 1 2 4 8 1 2: inner products are products of values. Signed sums before each token: 0, 1, 1 - 2, 3, so
-// the signs of a block of four are + - + -, and of the next two + -.
+// Equal keys and values 1 2 4 8 1 2: inner products are products of values. Signed sums before each token: 0, 1, 1 - 2,
+// 3, so the signs of a block of four are + - + -, and of the next two + -.
 TEST_CASE("balancekv: greedy signs oppose the sum, and the smaller class is kept with weight 2") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0, 0, 0, 0}, 6);
@@ -70,7 +71,8 @@ TEST_CASE("balancekv: by default it keeps one of each pair, and the weights sum 
   }
 }
 
-// Equal tokens: after + the next sum is 1 > c, so that the next sign is certainly -, and so on: every second step FAILs.
+// Equal tokens: after + the next sum is 1 > c, so that the next sign is certainly -, and so on: every second step
+// FAILs.
 TEST_CASE("balancekv: a FAIL is counted, and the walk continues") {
   const auto backend = make_ref_backend();
   const HeadData head = ones(8, 9);

@@ -10,6 +10,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -73,9 +74,9 @@ std::vector<std::pair<TokenId, float>> released_loop(const HeadData& head, Index
 
 }  // namespace
 
-// Equal keys: K = <v, v'> + 0.025 and gamma = 4. Values 1 2 4 8: sums 2.025, -3.975, 24.025 make + - + -; -1 reaches m = 2
-// last, so that + is kept with factor 2. Values 1 -2 2 5: the sum -1.975 makes + +, which are dropped; the two tokens after
-// them are kept with factor 1.
+// Equal keys: K = <v, v'> + 0.025 and gamma = 4. Values 1 2 4 8: sums 2.025, -3.975, 24.025 make + - + -; -1 reaches m
+// = 2 last, so that + is kept with factor 2. Values 1 -2 2 5: the sum -1.975 makes + +, which are dropped; the two
+// tokens after them are kept with factor 1.
 TEST_CASE("balancekv-repo: weights 1 or 2 in the numerator, 2^T in the denominator") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({0, 0, 0, 0, 0}, 4);
@@ -90,8 +91,8 @@ TEST_CASE("balancekv-repo: weights 1 or 2 in the numerator, 2^T in the denominat
         std::vector<Entry>{{0, 2, 2, {}, {}}, {2, 2, 2, {}, {}}, {4, 1, 1, {}, {}}});
 }
 
-// Keys 4 and 0. In a block of 4 the padded mean is 1: exp(3 * -1) (4 + 0.025) * 4 = 0.80 > 1/2, a forced sign. With the mean
-// of the two it would be exp(2 * -2) ... = 0.29.
+// Keys 4 and 0. In a block of 4 the padded mean is 1: exp(3 * -1) (4 + 0.025) * 4 = 0.80 > 1/2, a forced sign. With the
+// mean of the two it would be exp(2 * -2) ... = 0.29.
 TEST_CASE("balancekv-repo: the zeros of the padding enter the mean") {
   const auto backend = make_ref_backend();
   HeadData head = small_head({4, 0, 0}, 2);

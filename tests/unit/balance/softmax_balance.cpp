@@ -10,6 +10,7 @@
 #include <kvbench/core/error.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 
 namespace {
 

@@ -7,13 +7,15 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/balancekv/balance_tree.hpp>
+#include <kvbench/bounds/balancekv/tree.hpp>
+#include <kvbench/bounds/check/synthetic.hpp>
+#include <kvbench/bounds/check/verdicts.hpp>
 
 namespace kvbench::testing {
 
 /// A synthetic stream of the suite.
-inline Subject synthetic(const std::string& name, Index queries, Backend& backend) {
-  for (const SubjectSource& source : synthetic_subjects(queries)) {
+inline bounds::Subject synthetic(const std::string& name, Index queries, Backend& backend) {
+  for (const bounds::SubjectSource& source : bounds::synthetic_subjects(queries)) {
     if (source.name == "synthetic:" + name) return source.load(backend);
   }
   throw Error("no stream {}", name);
@@ -24,10 +26,11 @@ class CheckRun {
  public:
   explicit CheckRun(Index seeds) { options_.seeds = seeds; }
 
-  std::vector<CheckRow> operator()(const std::function<void(CheckContext&)>& check, const Subject* subject = nullptr) {
-    std::vector<CheckRow> rows;
-    CheckContext context{
-        .subject = subject, .options = options_, .backend = *backend_, .rows = rows, .claim = "balancekv"};
+  std::vector<bounds::CheckRow> operator()(const std::function<void(bounds::CheckContext&)>& check,
+                                           const bounds::Subject* subject = nullptr) {
+    std::vector<bounds::CheckRow> rows;
+    bounds::CheckContext context{
+        .subject = subject, .options = options_, .backend = *backend_, .rows = rows, .check = "balancekv"};
     check(context);
     judge(rows, options_.alpha);
     return rows;
@@ -35,15 +38,16 @@ class CheckRun {
   Backend& backend() { return *backend_; }
 
  private:
-  ValidateOptions options_;
+  bounds::ValidateOptions options_;
   std::unique_ptr<Backend> backend_ = make_cpu_backend();
 };
 
-inline bool any_fault(const std::vector<CheckRow>& rows) { return std::ranges::any_of(rows, is_fault); }
+inline bool any_fault(const std::vector<bounds::CheckRow>& rows) { return std::ranges::any_of(rows, bounds::is_fault); }
 
 /// The first row whose part begins with the text.
-inline const CheckRow& row_of(const std::vector<CheckRow>& rows, const std::string& part) {
-  const auto found = std::ranges::find_if(rows, [&](const CheckRow& row) { return row.part.starts_with(part); });
+inline const bounds::CheckRow& row_of(const std::vector<bounds::CheckRow>& rows, const std::string& part) {
+  const auto found =
+      std::ranges::find_if(rows, [&](const bounds::CheckRow& row) { return row.part.starts_with(part); });
   REQUIRE(found != rows.end());
   return *found;
 }

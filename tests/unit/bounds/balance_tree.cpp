@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/balancekv/balancekv_theorem33.hpp>
+#include <kvbench/bounds/balancekv/theorem33.hpp>
+#include <kvbench/bounds/check/verdicts.hpp>
 
-#include "balance_fixture.hpp"
+#include <unit/bounds/balance_fixture.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 using doctest::Approx;
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <set>
 
-#include <kvbench/bounds/balancekv/balancekv_theorem32.hpp>
-#include <kvbench/bounds/balancekv/balancekv_theorem34.hpp>
-#include <kvbench/bounds/balancekv/balancekv_walk.hpp>
+#include <kvbench/bounds/balancekv/theorem32.hpp>
+#include <kvbench/bounds/balancekv/theorem34.hpp>
+#include <kvbench/bounds/balancekv/walk.hpp>
+#include <kvbench/bounds/check/synthetic.hpp>
+#include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/bounds/controls/adaptive_queries.hpp>
 
-#include "balance_fixture.hpp"
+#include <unit/bounds/balance_fixture.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 using doctest::Approx;
 
@@ -39,8 +43,8 @@ SignWalk with_scale(SignWalk walk, float factor) {
 
 }  // namespace
 
-// Keys 0 and 2 ln 2 in one dimension, a = 1/2, values 3 and -4. a |k|^2 = 2 ln^2 2 for the second; the product of both is
-// exp(0) * (-12). R^2 = exp(2 ln^2 2) 16.
+// Keys 0 and 2 ln 2 in one dimension, a = 1/2, values 3 and -4. a |k|^2 = 2 ln^2 2 for the second; the product of both
+// is exp(0) * (-12). R^2 = exp(2 ln^2 2) 16.
 TEST_CASE("products, radii and rows of two tokens by hand") {
   const auto two_ln2 = static_cast<float>(2 * std::log(2.0));
   const WalkSample sample{.n = 2, .d = 1, .dv = 1, .scale = 0.5, .keys = {0, two_ln2}, .values = {3, -4}};
@@ -62,8 +66,8 @@ TEST_CASE("products, radii and rows of two tokens by hand") {
   CHECK(rows[0].bound(3, radii(sample)) == Approx(3 * std::sqrt(r2) * std::exp(0.25) / 2));
 }
 
-// c = 1: sigma^2 = 1 at most. Lengths of 1 one by one: 0 + 1 [1 + 0] = 1, then 1 + [1 + (1 - 2)] = 1. Lengths of 1/2: 1/2, then
-// 1/2 + 1/2 [1 + 1/2 (-3/2)] = 5/8.
+// c = 1: sigma^2 = 1 at most. Lengths of 1 one by one: 0 + 1 [1 + 0] = 1, then 1 + [1 + (1 - 2)] = 1. Lengths of 1/2:
+// 1/2, then 1/2 + 1/2 [1 + 1/2 (-3/2)] = 5/8.
 TEST_CASE("the variance of a walk by hand") {
   CHECK(sub_gaussian(1) == Approx(1));
   CHECK(sub_gaussian(2) == Approx(4.0 / 3));
@@ -201,7 +205,7 @@ TEST_CASE("heads and streams have their own draws, and another seed offset has o
   };
   const ValidateOptions options{.seeds = 10, .seed_offset = 500};
   std::vector<CheckRow> rows;
-  CheckContext context{.options = options, .backend = run.backend(), .rows = rows, .claim = "balancekv"};
+  CheckContext context{.options = options, .backend = run.backend(), .rows = rows, .check = "balancekv"};
   check_walk(context, sample, recorded);
   CHECK(seeds.front() == 500);
   CHECK(seeds.back() == 509);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/check.hpp>
+#include <kvbench/bounds/check/row.hpp>
+#include <kvbench/bounds/check/verdicts.hpp>
 
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
 
 namespace {
 
@@ -71,7 +73,7 @@ TEST_CASE("a row states the smallest p-value and failure rate that it could show
 
 TEST_CASE("claims of too few units are undecided and state how many they need") {
   std::vector<CheckRow> rows(
-      2, CheckRow{.claim = "a", .kind = CheckKind::claim, .p_value = 0.0625, .holds = true, .units = 5});
+      2, CheckRow{.check = "a", .kind = CheckKind::claim, .p_value = 0.0625, .holds = true, .units = 5});
   for (CheckRow& row : rows) row.p_least = 0.0625;
   judge(rows, 1e-3);
   CHECK(rows[0].verdict == Verdict::undecided);
@@ -102,7 +104,7 @@ TEST_CASE("Holm adjusts over the run, separately for faults and for each claim")
   std::vector<CheckRow> rows(10, CheckRow{.kind = CheckKind::law});
   for (CheckRow& row : rows) row.p_value = 0.5;
   rows[0].p_value = 3e-4;  // significant alone, but not among ten rows
-  for (const char* claim : {"a", "b", "b"}) rows.push_back({.claim = claim, .kind = CheckKind::claim, .p_value = 0.03});
+  for (const char* claim : {"a", "b", "b"}) rows.push_back({.check = claim, .kind = CheckKind::claim, .p_value = 0.03});
   rows.back().holds = true;
   judge(rows, 1e-3);
   CHECK(rows[0].p_adjusted == doctest::Approx(3e-3));

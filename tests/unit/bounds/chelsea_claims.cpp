@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/chelsea/chelsea_bias.hpp>
-#include <kvbench/bounds/chelsea/chelsea_observations.hpp>
-#include <kvbench/bounds/chelsea/chelsea_outliers.hpp>
+#include <kvbench/bounds/chelsea/bias.hpp>
+#include <kvbench/bounds/chelsea/observations.hpp>
+#include <kvbench/bounds/chelsea/outliers.hpp>
 
 #include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>
 
+#include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/kernels/philox.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
 using doctest::Approx;
 
 namespace {
@@ -98,7 +100,8 @@ TEST_CASE("a ripple violates single inequalities but not the trend") {
   CHECK(judged(test_shape(falls_by_lag(ripple))) == Verdict::contradicted);
 }
 
-// 4, 2, 3, 1: the best decreasing fit pools 2 and 3; total 5, lost 0.5. The largest convex curve below 0, 1, 0 is 0: gap 1 of range 1.
+// 4, 2, 3, 1: the best decreasing fit pools 2 and 3; total 5, lost 0.5. The largest convex curve below 0, 1, 0 is 0:
+// gap 1 of range 1.
 TEST_CASE("distance of a curve from the nearest decreasing curve and from the largest convex curve below it") {
   CHECK(decreasing_r2({4, 2, 3, 1}) == Approx(0.9));
   CHECK(decreasing_r2({4, 3, 2, 1}) == Approx(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/chelsea/chelsea_theorem.hpp>
+#include <kvbench/bounds/chelsea/theorem61.hpp>
 
 #include <bit>
 
@@ -8,6 +8,8 @@
 #include <kvbench/methods/merging/soft_matching.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
+using namespace kvbench::methods;
 
 TEST_CASE("partitions of three tokens by hand") {
   // Rays of n = 3: (2 - x)_+ counts pairs at distance 1, the constant all pairs between A and B. With token 0 in A:
@@ -39,8 +41,8 @@ TEST_CASE("the objective of the algorithm differs") {
   CHECK(compare_best_edges(4, alternating_partition(4), false).better > 0);
 }
 
-// Signs + - - +: windows of 2 are + | 0 | -2 | 0 | +, so that one of 5 is too large and the squares are 1 + 0 + 4 + 0 + 1 = 6. From the
-// pairs: 4 * 2 for i = j, and 2 (-1 + 1 - 1) for neighbours.
+// Signs + - - +: windows of 2 are + | 0 | -2 | 0 | +, so that one of 5 is too large and the squares are 1 + 0 + 4 + 0 +
+// 1 = 6. From the pairs: 4 * 2 for i = j, and 2 (-1 + 1 - 1) for neighbours.
 TEST_CASE("window sums by hand") {
   const std::vector<int> sides = {1, -1, -1, 1};
   CHECK(ray_by_windows(sides, 2) == 6);
@@ -50,7 +52,8 @@ TEST_CASE("window sums by hand") {
   for (Index m = 2; m <= 7; ++m) CHECK(ray_by_windows(sides, m) == ray_by_pairs(sides, m));
 }
 
-// The certificate decides as the enumeration does: of all partitions only the alternating one and its mirror have no window above.
+// The certificate decides as the enumeration does: of all partitions only the alternating one and its mirror have no
+// window above.
 TEST_CASE("the certificate holds for alternating sides only") {
   constexpr int n = 9;
   for (std::uint32_t partition = 0; partition < 1u << n; ++partition) {

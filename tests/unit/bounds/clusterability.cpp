@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/clusterability.hpp>
+#include <kvbench/bounds/measures/clusterability.hpp>
 
 #include <cmath>
 
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
 using doctest::Approx;
 
 namespace {
@@ -18,8 +19,9 @@ std::vector<double> curve(const std::vector<float>& points, Index cols, Index ma
 
 }  // namespace
 
-// Points 0, 10, 4, 7 on a line. Centres in order 0, 10, 4, 7: the farthest point is 10 away from the first, then 4 is 4 away
-// from {0, 10}, then 7 is 3 away from {0, 10, 4}, then none is left. Mean 5.25, squares of the differences sum to 54.75.
+// Points 0, 10, 4, 7 on a line. Centres in order 0, 10, 4, 7: the farthest point is 10 away from the first, then 4 is 4
+// away from {0, 10}, then 7 is 3 away from {0, 10, 4}, then none is left. Mean 5.25, squares of the differences sum to
+// 54.75.
 TEST_CASE("the covering radius of k centres in units of the spread") {
   const double spread = std::sqrt(54.75 / 4);
   const auto radius = curve({0, 10, 4, 7}, 1, 64);

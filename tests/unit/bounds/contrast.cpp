@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/contrast.hpp>
+#include <kvbench/bounds/trials/contrast.hpp>
 
 #include <doctest/doctest.h>
 
+#include <kvbench/bounds/check/verdicts.hpp>
 #include <kvbench/kernels/philox.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
 using doctest::Approx;
 
 namespace {
@@ -60,7 +62,8 @@ TEST_CASE("a clear difference in the right direction supports a claim, one in th
   CHECK(judged(contrast(down)) == Verdict::contradicted);
 }
 
-// 4000 trials of no difference. Sign flips are exact for symmetric differences, and may at most double the level for skewed ones.
+// 4000 trials of no difference. Sign flips are exact for symmetric differences, and may at most double the level for
+// skewed ones.
 TEST_CASE("false alarms stay below the level, for few units, heavy tails and skewed differences") {
   for (const int law : {0, 1, 2}) {
     for (const std::uint32_t units : {5u, 40u, 240u}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The statistical tests of the checks: hand-computed values, and rates of false alarms.
-#include <kvbench/bounds/law_tests.hpp>
+#include <kvbench/bounds/trials/law_tests.hpp>
 
 #include <array>
 #include <cmath>
@@ -11,6 +11,7 @@
 #include <kvbench/core/statistics.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
 
 TEST_CASE("Bernstein's radius is where its tail is the probability") {
   const double radius = bernstein_radius(0.01, 2, 0.5);

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/measures.hpp>
+#include <kvbench/bounds/measures/measures.hpp>
 
 #include <algorithm>
 #include <set>
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/chelsea/similarity_by_distance.hpp>
-#include <kvbench/bounds/clusterability.hpp>
+#include <kvbench/bounds/measures/clusterability.hpp>
+#include <kvbench/bounds/measures/similarity_by_distance.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantities of claims by hand: partitions of real similarities, weights of near keys, dispersion of centres, buckets of norms.
-#include <kvbench/bounds/balancekv/balancekv_buckets.hpp>
-#include <kvbench/bounds/chelsea/chelsea_outliers.hpp>
-#include <kvbench/bounds/chelsea/chelsea_partition.hpp>
-#include <kvbench/bounds/clusterkv/clusterkv_near_keys.hpp>
+// Quantities of claims by hand: partitions of real similarities, weights of near keys, dispersion of centres, buckets
+// of norms.
+#include <kvbench/bounds/balancekv/buckets.hpp>
+#include <kvbench/bounds/check/verdicts.hpp>
+#include <kvbench/bounds/chelsea/outliers.hpp>
+#include <kvbench/bounds/chelsea/partition.hpp>
+#include <kvbench/bounds/clusterkv/near_keys.hpp>
 #include <kvbench/bounds/subgen/keys_cluster.hpp>
 
 #include <cmath>
@@ -11,6 +13,8 @@
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
+using namespace kvbench::methods;
 using doctest::Approx;
 
 namespace {
@@ -39,7 +43,8 @@ MethodUnderTest with_squared_norms() {
 
 }  // namespace
 
-// Two pairs of equal keys: alternating sides split both pairs, halves split none, a random split one pair of three: 2 of 6.
+// Two pairs of equal keys: alternating sides split both pairs, halves split none, a random split one pair of three: 2
+// of 6.
 TEST_CASE("what partitions keep of the similarities of keys") {
   const std::vector<float> keys = {1, 0, 2, 0, 0, 1, 0, 3};
   const Cosines cosines = cosines_of(keys, 2);
@@ -96,7 +101,7 @@ TEST_CASE("the method passes the check of buckets, and buckets of squared norms 
     std::vector<CheckRow> rows;
     const ValidateOptions options;
     CheckContext context{
-        .subject = &subject, .options = options, .backend = *backend, .rows = rows, .claim = "balancekv.buckets"};
+        .subject = &subject, .options = options, .backend = *backend, .rows = rows, .check = "balancekv.buckets"};
     check_buckets(context, faulty ? with_squared_norms() : streamed());
     judge(rows, 1e-3);
     REQUIRE(rows.size() == 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/rates.hpp>
+#include <kvbench/bounds/trials/rates.hpp>
 
 #include <cmath>
 #include <random>
@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
 using doctest::Approx;
 
 TEST_CASE("the interval of a quantile lies between order statistics") {
@@ -51,7 +52,7 @@ TEST_CASE("the size from which on a bound is informative") {
 TEST_CASE("the largest constant of a claim is named") {
   std::vector<CheckRow> rows(3);
   for (std::size_t i = 0; i < 3; ++i) {
-    rows[i].claim = "a", rows[i].part = constant_part, rows[i].measured = static_cast<double>(i % 2);
+    rows[i].check = "a", rows[i].part = constant_part, rows[i].measured = static_cast<double>(i % 2);
   }
   name_largest_constants(rows);
   CHECK(rows[0].text.empty());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/bounds/chelsea/similarity_by_distance.hpp>
+#include <kvbench/bounds/measures/similarity_by_distance.hpp>
 
 #include <cmath>
 
@@ -8,6 +8,7 @@
 #include <kvbench/kernels/philox.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
 using doctest::Approx;
 
 namespace {

@@ -8,12 +8,13 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/subgen/subgen_sketch.hpp>
+#include <kvbench/bounds/check/verdicts.hpp>
+#include <kvbench/bounds/subgen/sketch.hpp>
 
 namespace kvbench::testing {
 
 /// n keys around 6 centres, values of different norms around a mean, 3 queries.
-inline Subject subgen_subject(Backend& backend, Index n = 240) {
+inline bounds::Subject subgen_subject(Backend& backend, Index n = 240) {
   std::mt19937 engine(5);
   std::normal_distribution<float> normal;
   constexpr Index d = 4;
@@ -28,41 +29,43 @@ inline Subject subgen_subject(Backend& backend, Index n = 240) {
     }
   }
   for (Index i = 0; i < 3 * d; ++i) queries.push_back(normal(engine));
-  return make_subject("test", std::move(keys), std::move(values), std::move(queries), d, d, 0.5f, backend);
+  return bounds::make_subject("test", std::move(keys), std::move(values), std::move(queries), d, d, 0.5f, backend);
 }
 
 /// Runs a check and judges its rows.
 class Judged {
  public:
-  Judged(Backend& backend, const Subject& subject, const std::function<void(CheckContext&)>& check, Index seeds = 400) {
-    const ValidateOptions options{.seeds = seeds};
-    CheckContext context{.subject = &subject, .options = options, .backend = backend, .rows = rows_, .claim = "test"};
+  Judged(Backend& backend, const bounds::Subject& subject, const std::function<void(bounds::CheckContext&)>& check,
+         Index seeds = 400) {
+    const bounds::ValidateOptions options{.seeds = seeds};
+    bounds::CheckContext context{
+        .subject = &subject, .options = options, .backend = backend, .rows = rows_, .check = "test"};
     check(context);
     judge(rows_, options.alpha);
   }
-  const std::vector<CheckRow>& rows() const { return rows_; }
+  const std::vector<bounds::CheckRow>& rows() const { return rows_; }
   /// The worst verdict of the rows whose part begins with the text.
   Verdict verdict(const std::string& part) const {
-    std::vector<const CheckRow*> found;
-    for (const CheckRow& row : rows_) {
+    std::vector<const bounds::CheckRow*> found;
+    for (const bounds::CheckRow& row : rows_) {
       if (row.part.starts_with(part)) found.push_back(&row);
     }
     REQUIRE_FALSE(found.empty());
     Verdict worst = found.front()->verdict;
-    for (const CheckRow* row : found) {
+    for (const bounds::CheckRow* row : found) {
       if (row->verdict == Verdict::violated) worst = row->verdict;
     }
     return worst;
   }
   bool none_violated() const {
-    for (const CheckRow& row : rows_) {
+    for (const bounds::CheckRow& row : rows_) {
       if (row.verdict == Verdict::violated) return false;
     }
     return true;
   }
 
  private:
-  std::vector<CheckRow> rows_;
+  std::vector<bounds::CheckRow> rows_;
 };
 
 }  // namespace kvbench::testing

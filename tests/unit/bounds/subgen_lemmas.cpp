@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // SubGen's Lemmas 1 and 2: the method is consistent with them, planted faults are violations.
-#include "subgen_fixture.hpp"
+#include <unit/bounds/subgen_fixture.hpp>
 
 #include <cmath>
 
-#include <kvbench/bounds/subgen/subgen_lemma1.hpp>
-#include <kvbench/bounds/subgen/subgen_lemma2.hpp>
+#include <kvbench/bounds/subgen/lemma1.hpp>
+#include <kvbench/bounds/subgen/lemma2.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
 using namespace kvbench::testing;
 
 namespace {
@@ -84,7 +85,7 @@ TokenId quantile_token(const Case& c, double u, Index first, Index last) {
 
 TEST_CASE("the method is consistent with the claims") {
   const Case c;
-  for (const Claim& claim : {subgen_lemma1(), subgen_lemma2()}) {
+  for (const Check& claim : {subgen_lemma1(), subgen_lemma2()}) {
     const Judged judged = c.judged(claim.run);
     CHECK(judged.none_violated());
     CHECK(judged.rows().size() > 5);

@@ -4,14 +4,17 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/bounds/clusterkv/clusterkv_importance.hpp>
-#include <kvbench/bounds/cost.hpp>
-#include <kvbench/bounds/paired_replay.hpp>
-#include <kvbench/bounds/validate.hpp>
+#include <kvbench/bounds/check/verdicts.hpp>
+#include <kvbench/bounds/clusterkv/importance.hpp>
+#include <kvbench/bounds/cost/work.hpp>
+#include <kvbench/bounds/trials/paired_replay.hpp>
+#include <kvbench/validate/validate.hpp>
 
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
+using namespace kvbench::replay;
 using doctest::Approx;
 
 TEST_CASE("important tokens, their overlap and their number per page") {
@@ -30,7 +33,7 @@ TEST_CASE("16 neighbouring queries of a head are one unit") {
   const ValidateOptions options;
   const auto backend = make_cpu_backend();
   const CheckContext context{
-      .reader = &trace.reader(), .options = options, .backend = *backend, .rows = rows, .claim = "x"};
+      .reader = &trace.reader(), .options = options, .backend = *backend, .rows = rows, .check = "x"};
   const PairedReplay replay(
       context, {.methods = {method_choice("sink")}, .budgets = {Budget::tokens(10)}, .protocol = Protocol::prefill});
   const std::vector<double> units = replay.units(0, 0, Metric::rel_err);
@@ -50,7 +53,7 @@ TEST_CASE("a cost above what a paper states is a fault") {
   std::vector<CheckRow> rows;
   const ValidateOptions options;
   const auto backend = make_cpu_backend();
-  CheckContext context{.options = options, .backend = *backend, .rows = rows, .claim = "x.cost"};
+  CheckContext context{.options = options, .backend = *backend, .rows = rows, .check = "x.cost"};
   const CostCase what{"chelsea", {}, [](Index n) { return n / 2; }};
   add_growth(context, "quadratic", what, {512, 1024, 2048}, {1, 4, 16}, 1, "O(n)");
   add_growth(context, "linear", what, {512, 1024, 2048}, {1, 2, 4}, 1, "O(n)");

@@ -12,6 +12,8 @@
 #include <kvbench/replay/records/record.hpp>
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::replay;
 using doctest::Approx;
 
 namespace {
@@ -143,7 +145,8 @@ TEST_CASE("joined parts of a replay are marked like the whole replay") {
 }
 
 TEST_CASE("of methods with equal laws, none is distinguishable from the best, which is best by chance") {
-  // 8 methods with equal laws on 24 blocks. At most 5 % of 200 traces have a row that is not tied: 10, with a standard deviation of 3.
+  // 8 methods with equal laws on 24 blocks. At most 5 % of 200 traces have a row that is not tied: 10, with a standard
+  // deviation of 3.
   int wrong = 0;
   for (std::uint32_t trace = 0; trace < 200; ++trace) {
     Made made(384);

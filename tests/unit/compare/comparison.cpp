@@ -14,6 +14,8 @@
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 using doctest::Approx;
 using trace::test::contains;
@@ -27,7 +29,7 @@ std::vector<Comparison> compared(std::vector<const QueryResults*> files, const c
       .files = std::move(files), .a = {}, .b = {}, .metric = ComparedMetric::of(metric), .span = span};
   if (a) request.a = parse_configuration(a, "--a");
   if (b) request.b = parse_configuration(b, "--b");
-  return compare(request);
+  return compare::compare(request);
 }
 
 }  // namespace

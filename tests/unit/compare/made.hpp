@@ -13,18 +13,18 @@ inline constexpr float none = std::numeric_limits<float>::quiet_NaN();
 using Value = std::function<float(std::size_t query, std::uint32_t seed)>;
 
 /// Results of 128 queries (8 blocks) on one layer with two query heads, computed by functions.
-class Made : public QueryResults {
+class Made : public compare::QueryResults {
  public:
   explicit Made(std::string path, std::size_t queries = 128, std::int64_t layer = 4, const std::string& run = "")
       : path_(std::move(path)) {
     for (Index head = 0; head < 2; ++head) {
-      QueryPlace place{.run = run,
-                       .trace = "t.h5",
-                       .sha256 = "abc",
-                       .prompt = "0",
-                       .layer = layer,
-                       .query_head = head,
-                       .context_tokens = 4096};
+      compare::QueryPlace place{.run = run,
+                                .trace = "t.h5",
+                                .sha256 = "abc",
+                                .prompt = "0",
+                                .layer = layer,
+                                .query_head = head,
+                                .context_tokens = 4096};
       for (std::size_t q = 0; q < queries; ++q) place.positions.push_back(static_cast<std::int32_t>(100 + q));
       places_.push_back(place);
     }
@@ -43,7 +43,7 @@ class Made : public QueryResults {
     bytes_.resize(values_.size(), bytes);
     return *this;
   }
-  Made& failing(const std::string& method, Status status) {
+  Made& failing(const std::string& method, replay::Status status) {
     bad_.emplace_back(configurations_.size(), status);
     return with(method, [](auto, auto) { return 0.0f; });
   }
@@ -53,13 +53,13 @@ class Made : public QueryResults {
     return *this;
   }
   const std::string& path() const override { return path_; }
-  const std::vector<QueryPlace>& places() const override { return places_; }
-  const std::vector<QueryConfiguration>& configurations() const override { return configurations_; }
-  std::optional<QueryValues> read(std::size_t place, std::size_t c) const override {
-    QueryValues out{.dense = dense_, .values = {}};
+  const std::vector<compare::QueryPlace>& places() const override { return places_; }
+  const std::vector<compare::QueryConfiguration>& configurations() const override { return configurations_; }
+  std::optional<compare::QueryValues> read(std::size_t place, std::size_t c) const override {
+    compare::QueryValues out{.dense = dense_, .values = {}};
     if (c < bytes_.size()) out.bytes_held = bytes_[c], out.bytes_read = 100;
     for (const auto& [index, status] : bad_) {
-      if (index == c) return QueryValues{.status = status, .reason = "it cannot", .values = {}};
+      if (index == c) return compare::QueryValues{.status = status, .reason = "it cannot", .values = {}};
     }
     for (std::size_t q = 0; q < places_[place].positions.size(); ++q) {
       out.values.push_back(values_[c](q, configurations_[c].seed));
@@ -70,11 +70,11 @@ class Made : public QueryResults {
  private:
   std::string path_;
   bool dense_ = false;
-  std::vector<QueryPlace> places_;
-  std::vector<QueryConfiguration> configurations_;
+  std::vector<compare::QueryPlace> places_;
+  std::vector<compare::QueryConfiguration> configurations_;
   std::vector<Value> values_;
   std::vector<double> bytes_;
-  std::vector<std::pair<std::size_t, Status>> bad_;
+  std::vector<std::pair<std::size_t, replay::Status>> bad_;
 };
 
 inline Value constant(float value) {

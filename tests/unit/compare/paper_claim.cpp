@@ -9,6 +9,8 @@
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 using doctest::Approx;
 using trace::test::contains;
@@ -57,7 +59,8 @@ TEST_CASE("a planted difference supports a claim and contradicts its opposite") 
   CHECK(one(made, Is::higher).p_value == 2.0 / 256);
 }
 
-// Differences 1, 1, 1, 1, 1, -1, -1, -1 by block, sum 2: of the 256 choices of signs only the 70 with sum 0 are nearer to 0.
+// Differences 1, 1, 1, 1, 1, -1, -1, -1 by block, sum 2: of the 256 choices of signs only the 70 with sum 0 are nearer
+// to 0.
 TEST_CASE("a difference within chance is undecided") {
   const Made made =
       std::move(Made("m").with("x", [](std::size_t q, auto) { return q < 80 ? 3.0f : 1.0f; }).with("y", constant(2)));
@@ -150,10 +153,9 @@ TEST_CASE("one result per budget and per place, of the run that the relation nam
   const std::string text = verdict_text(layers);
   CHECK(contains(text, "contradicted: claim\n"));
   CHECK(contains(text, "x lower than y, by layer: 2 supported, 1 contradicted; ratio 0.5 to 1.5\n"));
-  CHECK(contains(
-      text,
-      "contradicted: x and y, run r, prompt 0, layer 5, budget 25%: ratio 1.5 [1.5, 1.5], difference 1 [1, 1], p = "
-      "0.0078 (0.023 by Holm), 8 blocks"));
+  CHECK(contains(text,
+                 "contradicted: x and y, run r, prompt 0, layer 5, budget 25%: ratio 1.5 [1.5, 1.5], difference 1 [1, "
+                 "1], p = 0.0078 (0.023 by Holm), 8 blocks"));
   const ClaimResult mean = tested({&one, &two, &other}, {{.run = "r", .a = "x@25%", .b = "y@25%"}});
   REQUIRE(mean.results.size() == 1);
   CHECK(mean.results[0].comparison.test.difference == 0);

@@ -10,6 +10,9 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -29,7 +32,7 @@ struct Kept {
     request = request_of({&half, &drawn}, 5);
     request.seeds = {3, 8};
     request.protocol = Protocol::prefill;
-    results = replay(trace.reader(), request, serial);
+    results = replay::replay(trace.reader(), request, serial);
     results.heads[3].cells[0].status = Status::skipped;
     results.heads[3].cells[0].reason = "no such thing";
     results.heads[2].cells[1].dense = true;

@@ -7,6 +7,8 @@
 #include <support/growth.hpp>
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::replay;
 using doctest::Approx;
 
 namespace {

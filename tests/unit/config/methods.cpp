@@ -6,6 +6,8 @@
 #include <unit/config/files.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::config;
 using namespace kvbench::testing;
 using trace::test::contains;
@@ -49,9 +51,9 @@ TEST_CASE("lists of parameters expand to all combinations, the first one slowest
 
 TEST_CASE("numbers, flags and texts reach the parameters") {
   const SweepFiles files;
-  const Sweep sweep = files.read(
-      run_with("[{name = \"subgen\", delta = 0.5}, {name = \"subgen\", delta = 4}, {name = \"subgen-kcenter\", "
-               "values = true, recent = 1e-1}]"));
+  const Sweep sweep =
+      files.read(run_with("[{name = \"subgen\", delta = 0.5}, {name = \"subgen\", delta = 4}, {name = "
+                          "\"subgen-kcenter\", values = true, recent = 1e-1}]"));
   CHECK(methods_of(sweep) ==
         std::vector<std::string>{"subgen[delta=0.5]", "subgen[delta=4]", "subgen-kcenter[recent=0.1;values=true]"});
 }
@@ -88,10 +90,9 @@ TEST_CASE("parameters that zip names advance together") {
   using Texts = std::vector<std::string>;
   CHECK(texts("{ name = \"snapkv\", window = [8, 16], kernel = [3, 7], zip = [\"window\", \"kernel\"] }") ==
         Texts{"window=8;kernel=3", "window=16"});  // 7 is the default
-  CHECK(
-      texts("{ name = \"snapkv\", window = [8, 16], pooling = [\"max\", \"mean\"], kernel = [3, 9], zip = [\"window\", "
-            "\"kernel\"] }")
-          .size() == 4);
+  CHECK(texts("{ name = \"snapkv\", window = [8, 16], pooling = [\"max\", \"mean\"], kernel = [3, 9], zip = "
+              "[\"window\", \"kernel\"] }")
+            .size() == 4);
   const std::string start = "[[run]]\nmethods = { name = \"snapkv\", window = [8, 16], kernel = 3, ";
   CHECK(contains(files.refusal(start + "zip = [\"window\", \"kernel\"] }\n"),
                  "joins lists of different lengths: 2 items of 'window', 1 of 'kernel'"));

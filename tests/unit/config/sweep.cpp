@@ -7,6 +7,10 @@
 #include <unit/config/files.hpp>
 
 using namespace kvbench;
+using namespace kvbench::bounds;
+using namespace kvbench::compare;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::config;
 using namespace kvbench::testing;
 using trace::test::contains;
@@ -215,9 +219,9 @@ TEST_CASE("relations between configurations of the runs") {
       "[[run]]\nname = \"r\"\nmethods = [\"sink\", \"clusterkv\", { name = \"clusterkv\", distance = \"l2\" }]\n"
       "[[published]]\nid = \"x.y\"\nclaim = \"c\"\nmetric = \"recall_mean\"\n";
   const auto relations = [&](const std::string& text) { return start + "relations = [" + text + "]\n"; };
-  const Sweep sweep = files.read(relations(
-      "{ run = \"r\", a = \"clusterkv[distance=l2]\", is = \"lower\", b = \"clusterkv[]@25%\", by = \"layer\" },"
-      "{ a = \"sink\", is = \"at least\", b = 0.5, within = 0.1 }"));
+  const Sweep sweep =
+      files.read(relations("{ run = \"r\", a = \"clusterkv[distance=l2]\", is = \"lower\", b = \"clusterkv[]@25%\", by "
+                           "= \"layer\" },{ a = \"sink\", is = \"at least\", b = 0.5, within = 0.1 }"));
   const PaperClaim& claim = sweep.published.at(0).claim;
   CHECK(claim.id == "x.y");
   CHECK(claim.metric == Metric::recall);

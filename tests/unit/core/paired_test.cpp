@@ -114,8 +114,8 @@ TEST_CASE("the variance of a mean over rows and columns") {
   const auto p_value = [](const std::vector<double>& sums) {  // [2 blocks][2 seeds], one pair in each
     return two_way_t_p({.seeds = 2, .drawn = true, .a = sums, .b = {0, 0, 0, 0}, .counts = {1, 1, 1, 1}});
   };
-  // Mean 2, sums of residuals by row 2 and -2, by column 0: V_rows = (4 + 4) / 16 * 2 = 1, V_cols = 0, so V = 1 with one
-  // degree of freedom and t = 2: Student's t is then the Cauchy distribution, p = 1 - 2 atan(2) / pi.
+  // Mean 2, sums of residuals by row 2 and -2, by column 0: V_rows = (4 + 4) / 16 * 2 = 1, V_cols = 0, so V = 1 with
+  // one degree of freedom and t = 2: Student's t is then the Cauchy distribution, p = 1 - 2 atan(2) / pi.
   CHECK(p_value({3, 3, 1, 1}) == Approx(1 - 2 * std::atan(2.0) / std::numbers::pi));
   CHECK(p_value({3, 1, 3, 1}) == Approx(1 - 2 * std::atan(2.0) / std::numbers::pi));
   // Alternating residuals 1 and -1: by row and column 0, V_cells = 4 / 16 * 4 / 3, so V = max(0, 0, -1/3) = 0.
@@ -124,9 +124,9 @@ TEST_CASE("the variance of a mean over rows and columns") {
 }
 
 TEST_CASE("seeds vary within units with independent draws") {
-  // The grid has no variance (all 2 by block, one pair each; V_blocks = V_cells = 0). Two units of two pairs: seeds differ by 2
-  // in the first, residuals 1 and -1, and by 0 in the second. V = 2 / 16 * 2 = 1/4 with one degree of freedom: t = 2 / (1/2) =
-  // 4.
+  // The grid has no variance (all 2 by block, one pair each; V_blocks = V_cells = 0). Two units of two pairs: seeds
+  // differ by 2 in the first, residuals 1 and -1, and by 0 in the second. V = 2 / 16 * 2 = 1/4 with one degree of
+  // freedom: t = 2 / (1/2) = 4.
   PairedSums pairs{.seeds = 2,
                    .drawn = true,
                    .a = {2, 2, 2, 2},

@@ -45,8 +45,8 @@ TEST_CASE("equal seeds add no variance, different seeds do") {
 }
 
 TEST_CASE("the bootstrap covers the mean of Gaussian-like data about 95 % of the time") {
-  // Sums of 12 hashed uniforms; 400 samples of 40 blocks. Binomial sd of the coverage is about 1.3 %, percentile bootstrap
-  // under-covers by about 1-2 % at 40 blocks.
+  // Sums of 12 hashed uniforms; 400 samples of 40 blocks. Binomial sd of the coverage is about 1.3 %, percentile
+  // bootstrap under-covers by about 1-2 % at 40 blocks.
   std::uint64_t state = 1;
   auto uniform = [&] {
     return static_cast<double>((state = state * 6364136223846793005u + 1442695040888963407u) >> 11) * 0x1p-53;
@@ -109,8 +109,9 @@ TEST_CASE("chi-square of counts against a distribution") {
   CHECK(p_value({50, 20, 15, 15}, fair) < 1e-6);
   CHECK(p_value({50, 50, 0, 1}, {0.5, 0.5, 0, 0}) == 0);  // a draw of probability 0
   CHECK(p_value({3, 2}, {0.5, 0.5}) == 1);                // too few draws for two bins
-  // Four cells of 3 expected each are one bin of 12 next to the first: (0-12)^2/12 + (100-88)^2/88 = 13.636 with one degree.
-  // The exact variance is 2 + (1/0.12 + 1/0.88 - 4 - 4 + 2) / 100 = 2.0347: a tail a little above erfc(sqrt(13.636 / 2)) = 2.22e-4.
+  // Four cells of 3 expected each are one bin of 12 next to the first: (0-12)^2/12 + (100-88)^2/88 = 13.636 with one
+  // degree. The exact variance is 2 + (1/0.12 + 1/0.88 - 4 - 4 + 2) / 100 = 2.0347: a tail a little above
+  // erfc(sqrt(13.636 / 2)) = 2.22e-4.
   CHECK(p_value({100, 0, 0, 0, 0}, {0.88, 0.03, 0.03, 0.03, 0.03}) == doctest::Approx(2.42667e-4));
   // (30-20)^2/20 + (10-20)^2/20 = 10 with one degree, in each of two strata: 20 with two, p = e^-10.
   const Stratum stratum{{30, 10}, {0.5, 0.5}};

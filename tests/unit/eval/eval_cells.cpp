@@ -9,6 +9,8 @@
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;
+using namespace kvbench::eval;
+using namespace kvbench::replay;
 using trace::test::contains;
 using trace::test::message_of;
 using trace::test::TempFolder;

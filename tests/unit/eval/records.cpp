@@ -9,6 +9,8 @@
 #include <kvbench/core/error.hpp>
 
 using namespace kvbench;
+using namespace kvbench::eval;
+using namespace kvbench::replay;
 
 namespace {
 

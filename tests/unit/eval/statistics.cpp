@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::eval;
 
 TEST_CASE("McNemar's mid-p of small tables") {
   CHECK(mcnemar_mid_p(0, 0) == 1);

@@ -11,6 +11,7 @@
 #include <unit/eval/word_tokenizer.hpp>
 
 using namespace kvbench;
+using namespace kvbench::eval;
 using namespace kvbench::eval_test;
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tokeniser for tests: runs of letters, single digits, and runs of other characters are tokens, so that joining two texts can
-// change the tokens at the seam.
+// A tokeniser for tests: runs of letters, single digits, and runs of other characters are tokens, so that joining two
+// texts can change the tokens at the seam.
 #pragma once
 
 #include <cctype>

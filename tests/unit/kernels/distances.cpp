@@ -32,7 +32,8 @@ TEST_CASE("leader clusters: join the nearest representative within the radius, e
   auto count = column<std::int32_t>(*ref, {0});
   auto labels = ref->allocate<std::int32_t>(6);
 
-  // 2 lies within 2 of 0; 4 opens a cluster; 2 is as far from 0 as from 4: the lower cluster; 5 joins 4; 7 opens the third
+  // 2 lies within 2 of 0; 4 opens a cluster; 2 is as far from 0 as from 4: the lower cluster; 5 joins 4; 7 opens the
+  // third
   ref->run(kernels::LeaderClusters<Buffer>{matrix<float>(*ref, {{0}, {2}, {4}, {2}, {5}, {7}}), 2, representatives,
                                            count, labels});
 

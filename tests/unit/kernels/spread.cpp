@@ -4,8 +4,8 @@
 using namespace kvbench;
 using namespace kvbench::test;
 
-// Rows 1 2 4 8 in the first column, 1 0 0 0 in the second, halves to the next two. Source 0: 2 + .5, 4 + .5 and .5, .5. Source
-// 1 has 2.5 and .5 by then: 4.5 + 1.25, 8 + 1.25 and .75, .25. No row follows source 3.
+// Rows 1 2 4 8 in the first column, 1 0 0 0 in the second, halves to the next two. Source 0: 2 + .5, 4 + .5 and .5, .5.
+// Source 1 has 2.5 and .5 by then: 4.5 + 1.25, 8 + 1.25 and .75, .25. No row follows source 3.
 TEST_CASE("rows are handed on one after the other, with what they were handed") {
   const auto ref = make_ref_backend();
   auto rows = matrix<float>(*ref, {{1, 1}, {2, 0}, {4, 0}, {8, 0}});

@@ -14,6 +14,8 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::loop;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -92,7 +94,7 @@ std::vector<HeadResult> replayed(const trace::Reader& reader, const LoopConfigur
   request.budgets = {c.budget};
   request.seeds = {c.seed};
   request.protocol = Protocol::decode;
-  return replay(reader, request, serial).heads;
+  return replay::replay(reader, request, serial).heads;
 }
 
 void check_equal(const LayerAnswer& answer, std::span<const HeadResult> expected) {

@@ -2,6 +2,7 @@
 #include "fixtures.hpp"
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 using Degrees = std::vector<std::pair<TokenId, float>>;

@@ -2,6 +2,7 @@
 #include "fixtures.hpp"
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -56,7 +57,8 @@ TEST_CASE("chelsea answers with degrees as weights in both sums") {
   CHECK(answer(head, block, tables, *backend)[0] == doctest::Approx(num / den));
 }
 
-// Five middle tokens, chunks of four: the fifth is alone in its chunk: it must have no link and must not stop the rounds.
+// Five middle tokens, chunks of four: the fifth is alone in its chunk: it must have no link and must not stop the
+// rounds.
 TEST_CASE("chelsea: a last chunk of one token has no link, and merges once chunks are cut again") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(std::vector<float>(6, 1), 5);

@@ -40,9 +40,9 @@ inline Buffer<const float> rows_of(std::vector<float> numbers, Index cols, Backe
 }
 
 /// All tokens of a head as entries of degree 1.
-inline MergedEntries entries_of(const HeadData& head, Backend& backend) {
-  const HeadTokens tokens = tokens_of(head, head.total, backend);
-  MergedEntries entries{.keys = tokens.keys, .values = tokens.values};
+inline methods::MergedEntries entries_of(const HeadData& head, Backend& backend) {
+  const methods::HeadTokens tokens = tokens_of(head, head.total, backend);
+  methods::MergedEntries entries{.keys = tokens.keys, .values = tokens.values};
   entries.ids.resize(static_cast<std::size_t>(head.total));
   std::iota(entries.ids.begin(), entries.ids.end(), 0);
   entries.degrees.assign(entries.ids.size(), 1);
@@ -50,11 +50,11 @@ inline MergedEntries entries_of(const HeadData& head, Backend& backend) {
 }
 
 /// The entries of a cache, by token, for a query after all of its tokens.
-inline std::vector<Entry> held(const EntryTables& tables, const HeadData& head, Backend& backend) {
-  const QueryBlock block = query_block(head, head.total - 1, head.total, head.total, backend);
+inline std::vector<Entry> held(const methods::EntryTables& tables, const HeadData& head, Backend& backend) {
+  const methods::QueryBlock block = query_block(head, head.total - 1, head.total, head.total, backend);
   return visible_entries(head, tables, block, backend).front();
 }
-inline std::vector<Entry> held(const CompressedCache& cache, const HeadData& head, Backend& backend) {
+inline std::vector<Entry> held(const methods::CompressedCache& cache, const HeadData& head, Backend& backend) {
   return held(cache.entries({}), head, backend);
 }
 
@@ -77,15 +77,16 @@ inline void check_merged(const Entry& entry, Key key, float value) {
 }
 
 /// A method of granularity `layer` over these heads; they are numbered in order.
-inline std::unique_ptr<LayerCache> open_layer(const std::string& method, const std::vector<Assignment>& settings,
-                                              std::vector<HeadData> heads, Index budget, Backend& backend) {
-  std::vector<HeadPrompt> prompts;
+inline std::unique_ptr<methods::LayerCache> open_layer(const std::string& method,
+                                                       const std::vector<methods::Assignment>& settings,
+                                                       std::vector<HeadData> heads, Index budget, Backend& backend) {
+  std::vector<methods::HeadPrompt> prompts;
   for (std::size_t h = 0; h < heads.size(); ++h) {
     heads[h].head = KvHeadId(static_cast<std::int64_t>(h));
     prompts.push_back(prompt_of(heads[h], backend));
     prompts.back().num_kv_heads = std::ssize(heads);
   }
-  const MethodInfo& info = find_method(method);
+  const methods::MethodInfo& info = methods::find_method(method);
   return info.prepare(prompts, info.bind(settings), backend)(budget, 0);
 }
 

@@ -4,6 +4,7 @@
 #include "fixtures.hpp"
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -23,7 +24,8 @@ std::vector<Index> sizes(MergeRounds& rounds, Index target) {
 
 }  // namespace
 
-// Whole rounds take 8 entries to 4 and 4 to 2. A last round starts from 8 for 7 to 4 entries, from 4 for 3 and 2, from 2 for 1.
+// Whole rounds take 8 entries to 4 and 4 to 2. A last round starts from 8 for 7 to 4 entries, from 4 for 3 and 2, from
+// 2 for 1.
 TEST_CASE("whole rounds lead to the last one of each target, in any order of targets") {
   const auto backend = make_ref_backend();
   MergeRounds rounds = rounds_of_eight(*backend);

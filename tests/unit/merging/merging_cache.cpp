@@ -2,6 +2,7 @@
 #include "fixtures.hpp"
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -36,8 +37,9 @@ TEST_CASE("small budgets cap sinks at a quarter, recent tokens at a half and the
   CHECK(parts(1000) == std::vector<Index>{16, 64, 128});
 }
 
-// Five equal keys, budget 4, nothing protected, slack min(3, 4/2) = 2. Token 4 would be entry 5, so rounds reduce them to 2:
-// A 0 2 4, B 1 3, all links end at 1, half of 5 is 2 of them: (0 1 2) 3 4. Then A (012) 4, B 3: the first joins 3.
+// Five equal keys, budget 4, nothing protected, slack min(3, 4/2) = 2. Token 4 would be entry 5, so rounds reduce them
+// to 2: A 0 2 4, B 1 3, all links end at 1, half of 5 is 2 of them: (0 1 2) 3 4. Then A (012) 4, B 3: the first joins
+// 3.
 TEST_CASE("decoding merges down to budget - slack when the cache would exceed the budget, and only adds before") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(std::vector<float>(9, 1), 4);
@@ -79,8 +81,8 @@ TEST_CASE("decoding keeps sinks and recent tokens, and the recent window slides"
 
 TEST_CASE("decoding continues the round number, so that a decreasing share continues to decrease") {
   const auto backend = make_ref_backend();
-  // The share falls to the floor after one round: a round of M entries removes floor(0.1 M), at least 1. The ids show which
-  // tokens each step merged.
+  // The share falls to the floor after one round: a round of M entries removes floor(0.1 M), at least 1. The ids show
+  // which tokens each step merged.
   const HeadData head = random_head({.n = 40, .decoded = 10, .d = 4, .dv = 2, .group = 1}, 6, *backend);
   const std::vector<Assignment> one_by_one = {
       {"sinks", "0"}, {"recent", "0"}, {"ratio", "0.5"}, {"decay", "0.5"}, {"floor", "0.05"}};

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 
 namespace {
 
@@ -46,8 +47,8 @@ TEST_CASE("a fault in a file of outlier heads is reported with its line") {
   CHECK_THROWS_WITH_AS(read_outlier_heads("/nonexistent/heads.txt"), doctest::Contains("there is no such file"), Error);
 }
 
-// Five A slots, one of them alone in its chunk: three links above .8 leave 2/5 unlinked. A link at the threshold does not
-// count.
+// Five A slots, one of them alone in its chunk: three links above .8 leave 2/5 unlinked. A link at the threshold does
+// not count.
 TEST_CASE("A tokens without a link above the threshold are unlinked, those without any partner too") {
   const std::vector<MergeLink> links = {{0, 1, 0.9f}, {2, 1, 0.95f}, {4, 5, 0.5f}, {6, 5, 0.85f}};
   const LinkQuality quality = link_quality(links, 5, 0.8);
@@ -88,9 +89,8 @@ TEST_CASE("heads kept whole lower the budget of the other heads") {
   CHECK(budget_beside_outliers(6, 3, 2, 8) == 2);
   CHECK_THROWS_WITH_AS(
       budget_beside_outliers(3, 3, 1, 8),
-      "1 of 3 kv heads kept whole need 8 of the 9 tokens that a budget of 3 gives all heads, which leaves "
-      "less than one token per other head; use chelsea.outliers=none, fewer outlier heads, or a budget of "
-      "at least 4",
+      "1 of 3 kv heads kept whole need 8 of the 9 tokens that a budget of 3 gives all heads, which leaves less than "
+      "one token per other head; use chelsea.outliers=none, fewer outlier heads, or a budget of at least 4",
       Infeasible);
   CHECK_THROWS_AS(budget_beside_outliers(7, 2, 2, 8), Infeasible);
 }

@@ -4,6 +4,7 @@
 #include "fixtures.hpp"
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {

@@ -8,6 +8,7 @@
 #include <kvbench/methods/contract/host_table.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {

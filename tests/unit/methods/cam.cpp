@@ -9,6 +9,7 @@
 #include <kvbench/methods/stages/draws.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -42,9 +43,11 @@ std::unique_ptr<CompressedCache> open_cam(const HeadData& head, Settings setting
 
 }  // namespace
 
-// All weights 1, start 1, window 2, m = 2. Sums of attention, by query: after 2 (all three tokens seen) 1.833 .833 .333; query
-// 3 reads 0 1 2 3, a quarter each, then token 1 leaves: 1.083 against the mean .417 of .583 and .25, so surely merged: 4 + 1, 8
-// + 1. Query 4 reads 0 2 3 4, token 2 leaves: .833 against .375; 9 + 2.5, 16 + 2.5. Query 5 reads 0 3 4 5, token 3 leaves: .75
+// All weights 1, start 1, window 2, m = 2. Sums of attention, by query: after 2 (all three tokens seen) 1.833 .833
+// .333; query 3 reads 0 1 2 3, a quarter each, then token 1 leaves: 1.083 against the mean .417 of .583 and .25, so
+// surely merged: 4 + 1, 8
+// + 1. Query 4 reads 0 2 3 4, token 2 leaves: .833 against .375; 9 + 2.5, 16 + 2.5. Query 5 reads 0 3 4 5, token 3
+//   leaves: .75
 // against .375; 18.5 + 5.75, 32 + 5.75. Query 6 reads 0 4 5 6.
 TEST_CASE(
     "cam streaming merges a value that leaves the window into the next values, with the shares that it has received") {
@@ -80,8 +83,9 @@ TEST_CASE("cam drops a value that received no attention") {
   CHECK(values(ask(*open_cam(head, {{"merge", "2"}}, 3, *backend), head, *backend)) == Held{{0, 1}, {3, 9}, {4, 16}});
 }
 
-// Weights tiny 1 8 1 1. Before query 3: A = 1, 1 + 1/9, 8/9: token 1 is the largest of start and window, surely merged: 4 + 1,
-// 8 + 1. Query 3 still reads it: A = 1, 1.211, 1.689, .1. Before query 4 token 2 is the largest: 9 + 2.5, 16 + 2.5.
+// Weights tiny 1 8 1 1. Before query 3: A = 1, 1 + 1/9, 8/9: token 1 is the largest of start and window, surely merged:
+// 4 + 1, 8 + 1. Query 3 still reads it: A = 1, 1.211, 1.689, .1. Before query 4 token 2 is the largest: 9 + 2.5, 16 +
+// 2.5.
 TEST_CASE("cam eval merges by the largest sum of start and window, before the query that still reads the token") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({tiny, 1, 8, 1, 1, 1}), 5);
@@ -96,8 +100,8 @@ TEST_CASE("cam eval merges by the largest sum of start and window, before the qu
   CHECK(values(decode_step(*streamed, empty, 4, *backend)) == Held{{0, 1}, {2, 5}, {3, 11.5}, {4, 18.5}});
 }
 
-// Weights 1: before query 3 A = 1.833 .833 .333, so eval merges token 1 with .833 / 1.833 (without the start tokens: surely).
-// There is one draw per token and head.
+// Weights 1: before query 3 A = 1.833 .833 .333, so eval merges token 1 with .833 / 1.833 (without the start tokens:
+// surely). There is one draw per token and head.
 TEST_CASE("cam merges with the probability of the form, with one draw per token and head") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0}, 4, 2);
@@ -129,9 +133,9 @@ TEST_CASE("cam merges with the probability of the form, with one draw per token 
   }
 }
 
-// Start 1, window 4, m = 2, weights 1. The context keeps 2 3 4 5 of its window, 1 is dropped unmerged. Query 6 reads 3 4 5 6;
-// afterwards token 4 (6 - 4 + 2) is merged: 32 + 8, 64 + 8. Query 7 reads it once more, then 5 goes: 72 + 20, 128 + 20. Query 8
-// has lost 4; token 3 left at query 7 and was never merged.
+// Start 1, window 4, m = 2, weights 1. The context keeps 2 3 4 5 of its window, 1 is dropped unmerged. Query 6 reads 3
+// 4 5 6; afterwards token 4 (6 - 4 + 2) is merged: 32 + 8, 64 + 8. Query 7 reads it once more, then 5 goes: 72 + 20,
+// 128 + 20. Query 8 has lost 4; token 3 left at query 7 and was never merged.
 TEST_CASE("cam decode merges a token one step before it leaves, and no token that the prompt drops") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0, 0}, 6);
@@ -142,7 +146,8 @@ TEST_CASE("cam decode merges a token one step before it leaves, and no token tha
   CHECK(values(decode_step(*cache, head, 8, *backend)) == Held{{0, 1}, {5, 40}, {6, 92}, {7, 148}, {8, 256}});
 }
 
-// The same, but query 6 gives token 4 almost no attention, unlike queries 4 and 5 (which are 0 and attend to all keys alike).
+// The same, but query 6 gives token 4 almost no attention, unlike queries 4 and 5 (which are 0 and attend to all keys
+// alike).
 TEST_CASE("cam decode uses the attention of the current step only") {
   const auto backend = make_ref_backend();
   HeadData head = small_head(logs({1, 1, 1, 1, tiny, 1, 1, 1}), 6);
@@ -152,7 +157,8 @@ TEST_CASE("cam decode uses the attention of the current step only") {
   CHECK(values(decode_step(*cache, head, 7, *backend)) == Held{{0, 1}, {4, 16}, {5, 32}, {6, 64}, {7, 128}});
 }
 
-// In a window of 2 there is no token after the merged one to compare with (an empty mean): never merged. The same for 1.
+// In a window of 2 there is no token after the merged one to compare with (an empty mean): never merged. The same for
+// 1.
 TEST_CASE("cam decode does not merge where the window is too short") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 3);
@@ -165,7 +171,8 @@ TEST_CASE("cam decode does not merge where the window is too short") {
   }
 }
 
-// Sums 5 1 4 2 4, start 1, window 2: token 1 against the mean 3 of 4 and 2, token 2 against 3 of 2 and 4: surely merged.
+// Sums 5 1 4 2 4, start 1, window 2: token 1 against the mean 3 of 4 and 2, token 2 against 3 of 2 and 4: surely
+// merged.
 TEST_CASE("cam replaces the sums at each time by column sums where the trace lacks queries, and reports it") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0}, 5);

@@ -9,6 +9,7 @@
 #include <kvbench/methods/stages/draws.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {

@@ -6,6 +6,7 @@
 #include <kvbench/methods/merging/cam.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -117,9 +118,8 @@ TEST_CASE("cam names the missing parts of a trace, and form=decode needs none") 
   CHECK_NOTHROW(open_cache("cam", {{"form", "decode"}}, prompt, 3, 0, *backend));
   CHECK_THROWS_WITH_AS(
       open_cache("cam", {}, prompt, 3, 0, *backend),
-      "cam.form=streaming merges the prompt's values by the attention that they have received and needs the "
-      "query of every token of the context, or its column sums, and the trace has 2 of 5 queries and no "
-      "column sums; dump with --queries all or --column-sums, or choose cam.form=decode, which merges "
-      "decoded tokens only",
+      "cam.form=streaming merges the prompt's values by the attention that they have received and needs the query of "
+      "every token of the context, or its column sums, and the trace has 2 of 5 queries and no column sums; dump with "
+      "--queries all or --column-sums, or choose cam.form=decode, which merges decoded tokens only",
       Unavailable);
 }

@@ -7,14 +7,15 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
 
-/// Tokens 0 .. 6 of the context and 7 after it, d = 2. Token 0 is the sink; 1 3 6 point along x, their mean is (2, 0); 2 4 5
-/// point along y, their mean is (0, 2). Any two initial centroids lead to these clusters: where both are along x, cluster 0
-/// takes all tokens at first (ties, then the cosine 0 of the others), its mean (1, 1) leaves the tokens along x to the other
-/// cluster, and no label changes after that.
+/// Tokens 0 .. 6 of the context and 7 after it, d = 2. Token 0 is the sink; 1 3 6 point along x, their mean is (2, 0);
+/// 2 4 5 point along y, their mean is (0, 2). Any two initial centroids lead to these clusters: where both are along x,
+/// cluster 0 takes all tokens at first (ties, then the cosine 0 of the others), its mean (1, 1) leaves the tokens along
+/// x to the other cluster, and no label changes after that.
 HeadData two_directions(std::vector<float> query, Index group = 1) {
   HeadData head{.n = 7, .total = 8, .d = 2, .dv = 1, .group = group};
   head.keys = {5, 5, 1, 0, 0, 1, 3, 0, 0, 3, 0, 2, 2, 0, 1, 1};
@@ -105,7 +106,8 @@ TEST_CASE("clusterkv reports the cluster of each recalled token and none for sin
   CHECK(std::set<std::int32_t>{groups[0], groups[3]} == std::set<std::int32_t>{0, 1});
 }
 
-// 160 tokens with the sinks, 80 per cluster: 2 clusters, although only 144 tokens are clustered. A shorter prompt has one.
+// 160 tokens with the sinks, 80 per cluster: 2 clusters, although only 144 tokens are clustered. A shorter prompt has
+// one.
 TEST_CASE("clusterkv has one cluster per 80 tokens of the prompt, sinks included") {
   const auto backend = make_ref_backend();
   const auto clusters = [&](Index n, std::vector<Assignment> settings) {
@@ -120,8 +122,8 @@ TEST_CASE("clusterkv has one cluster per 80 tokens of the prompt, sinks included
   CHECK(clusters(20, {{"clusters", "7"}}) == 4);
 }
 
-// Keys 1 1 | 3 3 5 5 4, all queries 1, every = 2: tokens 2 3 become a cluster of centroid 3 after the query at 3, tokens 4 5
-// one of centroid 5 after the query at 5. The budget of two tokens is a whole cluster.
+// Keys 1 1 | 3 3 5 5 4, all queries 1, every = 2: tokens 2 3 become a cluster of centroid 3 after the query at 3,
+// tokens 4 5 one of centroid 5 after the query at 5. The budget of two tokens is a whole cluster.
 TEST_CASE("clusterkv clusters `every` decoded tokens separately, after the query of the last of them") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 1, 3, 3, 5, 5, 4}, 2);

@@ -4,6 +4,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 // Weights 1 and 3, values 1 and 2: (1 * 1 + 3 * 2) / 4.

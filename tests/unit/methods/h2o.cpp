@@ -9,6 +9,7 @@
 #include <kvbench/methods/eviction/h2o.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -70,9 +71,10 @@ TEST_CASE("h2o selects per kv head by the mean, maximum or sum of the scores, or
   }
 }
 
-// Keys equal: every step attends evenly. Sums 5 3 3 1, budget 4 = 2 heavy + 2 recent, nothing is cut before decoding. Step 4
-// reads 0 .. 4, a fifth each: 1 and 2 have 3.2 both, the older is evicted. Step 5: 5.4 3.4 1.4 | .4 .2, token 3 is evicted.
-// Step 6: 5.6 3.6 .6 | .4 .2: token 4 started with its own attention, not with an average of others, and is evicted.
+// Keys equal: every step attends evenly. Sums 5 3 3 1, budget 4 = 2 heavy + 2 recent, nothing is cut before decoding.
+// Step 4 reads 0 .. 4, a fifth each: 1 and 2 have 3.2 both, the older is evicted. Step 5: 5.4 3.4 1.4 | .4 .2, token 3
+// is evicted. Step 6: 5.6 3.6 .6 | .4 .2: token 4 started with its own attention, not with an average of others, and is
+// evicted.
 TEST_CASE("h2o reads B + 1 tokens per step and evicts one afterwards, ties to the oldest") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({0, 0, 0, 0, 0, 0, 0, 0}, 4);
@@ -84,8 +86,9 @@ TEST_CASE("h2o reads B + 1 tokens per step and evicts one afterwards, ties to th
   CHECK(decode_step(*cache, head, 7, *backend).ids() == Ids{0, 2, 5, 6, 7});
 }
 
-// Weights 1 1 | 98, budget 2: step 2 gives token 2 .98 as its first score; token 1 (.5 + .01) is evicted at that step. At step
-// 3 (weight 1) token 0 has 1.5 + .01 + .01, token 2 .98 + .98: token 0 is evicted, which a first score of zero would keep.
+// Weights 1 1 | 98, budget 2: step 2 gives token 2 .98 as its first score; token 1 (.5 + .01) is evicted at that step.
+// At step 3 (weight 1) token 0 has 1.5 + .01 + .01, token 2 .98 + .98: token 0 is evicted, which a first score of zero
+// would keep.
 TEST_CASE("h2o: the first score of a new token is the attention of its own query") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head(logs({1, 1, 98, 1, 1}), 2);
@@ -95,9 +98,9 @@ TEST_CASE("h2o: the first score of a new token is the attention of its own query
   CHECK(decode_step(*cache, head, 4, *backend).ids() == Ids{2, 3, 4});
 }
 
-// Queries 0 0 0 1 1 over weights 1 8 1 1 1. Columns: token 0 has 1 + 1/2 + 1/3 + 1/11 + 1/12 = 2.01, token 1
-// 1/2 + 1/3 + 8/11 + 8/12 = 2.23. The stream with budget 2 has lost token 1 by then: after query 2 it had 1/2 + 1/3 against
-// 1 + 1/2 + 1/3.
+// Queries 0 0 0 1 1 over weights 1 8 1 1 1. Columns: token 0 has 1 + 1/2 + 1/3 + 1/11 + 1/12 = 2.01, token 1 1/2 + 1/3
+// + 8/11 + 8/12 = 2.23. The stream with budget 2 has lost token 1 by then: after query 2 it had 1/2 + 1/3 against 1 +
+// 1/2 + 1/3.
 TEST_CASE("h2o: the stream evicts a token that the columns of the full map would keep") {
   const auto backend = make_ref_backend();
   HeadData head = small_head(logs({1, 8, 1, 1, 1, 1}), 5);
@@ -112,8 +115,8 @@ TEST_CASE("h2o: the stream evicts a token that the columns of the full map would
 
 namespace {
 
-/// A literal transcription of Algorithm 1: a set and a map of scores, one token at a time. Returns the tokens that each query t
-/// of head g reads.
+/// A literal transcription of Algorithm 1: a set and a map of scores, one token at a time. Returns the tokens that each
+/// query t of head g reads.
 std::vector<std::set<Index>> literal_h2o(const HeadData& head, Index g, Index heavy, Index recent) {
   std::vector<std::set<Index>> read;
   std::set<Index> held;
@@ -227,16 +230,15 @@ TEST_CASE("h2o names the missing parts of a trace, and needs only those that its
   no_sums.column_sums = {};
   some_queries.observed_positions = {3, 4};
   some_queries.observed = some_queries.observed.slice(3, 2);
-  CHECK_THROWS_WITH_AS(open_cache("h2o", {}, no_sums, 3, 0, *backend),
-                       "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and the "
-                       "trace has none; dump with "
-                       "--column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
-                       Unavailable);
   CHECK_THROWS_WITH_AS(
-      open_cache("h2o", {{"prompt", "stream"}}, some_queries, 3, 0, *backend),
-      "h2o.prompt=stream needs the query of every token of the context, and the trace has 2 of 5; dump with "
-      "--queries all, or choose h2o.prompt=columns",
+      open_cache("h2o", {}, no_sums, 3, 0, *backend),
+      "h2o.prompt=columns needs the column sums up to the end of the context (5 tokens), and the trace has none; dump "
+      "with --column-sums, or choose h2o.prompt=stream where the trace has all queries of the prompt",
       Unavailable);
+  CHECK_THROWS_WITH_AS(open_cache("h2o", {{"prompt", "stream"}}, some_queries, 3, 0, *backend),
+                       "h2o.prompt=stream needs the query of every token of the context, and the trace has 2 of 5; "
+                       "dump with --queries all, or choose h2o.prompt=columns",
+                       Unavailable);
   CHECK_NOTHROW(open_cache("h2o", {}, some_queries, 3, 0, *backend));
   CHECK_NOTHROW(open_cache("h2o", {{"prompt", "stream"}}, no_sums, 3, 0, *backend));
 }

@@ -4,6 +4,7 @@
 #include <support/steps.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -78,9 +79,8 @@ TEST_CASE("h2o-global names the missing column sums") {
   const auto backend = make_ref_backend();
   HeadPrompt prompt = prompt_of(small_head({0, 0, 0}, 2), *backend);
   prompt.column_sums = {};
-  CHECK_THROWS_WITH_AS(
-      open_cache("h2o-global", {}, prompt, 2, 0, *backend),
-      "h2o-global needs the column sums up to the end of the context (2 tokens), and the trace has none; dump "
-      "with --column-sums",
-      Unavailable);
+  CHECK_THROWS_WITH_AS(open_cache("h2o-global", {}, prompt, 2, 0, *backend),
+                       "h2o-global needs the column sums up to the end of the context (2 tokens), and the trace has "
+                       "none; dump with --column-sums",
+                       Unavailable);
 }

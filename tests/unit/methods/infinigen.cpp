@@ -9,6 +9,7 @@
 #include <kvbench/methods/retrieval/skew.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -85,7 +86,8 @@ TEST_CASE("the heaviest columns are listed in order, ties to the lower one") {
   CHECK(heaviest(std::vector<float>{2, 2}, 5) == std::vector<std::int32_t>{0, 1});
 }
 
-// Along (1, 1) the query (1, 0) scores the keys (k1 + k2) / 2 = 3, 0, 2, 1: tokens 0 and 2, although its logits are 3, 5, 0, 1.
+// Along (1, 1) the query (1, 0) scores the keys (k1 + k2) / 2 = 3, 0, 2, 1: tokens 0 and 2, although its logits are 3,
+// 5, 0, 1.
 TEST_CASE("infinigen scores in the column that the observed queries use most") {
   const auto backend = make_ref_backend();
   Layer half({tilted_head()}, {{"ratio", "0.5"}}, 2, *backend);
@@ -97,8 +99,8 @@ TEST_CASE("infinigen scores in the column that the observed queries use most") {
   CHECK(least.answers(4, 5, 5)[0][0] == Ids{0, 2});
 }
 
-// Queries (3, 0) and (0, 1): the skewing keeps the axes, and columns by queries is the first axis. The keys are large along the
-// second. The query is (1, 1): by the first axis 2 1 0 0, by both -6 8 9 0.
+// Queries (3, 0) and (0, 1): the skewing keeps the axes, and columns by queries is the first axis. The keys are large
+// along the second. The query is (1, 1): by the first axis 2 1 0 0, by both -6 8 9 0.
 TEST_CASE("infinigen's columns by queries, and by queries and keys") {
   const auto backend = make_ref_backend();
   HeadData head{.n = 4, .total = 5, .d = 2, .dv = 1, .group = 1};
@@ -114,9 +116,9 @@ TEST_CASE("infinigen's columns by queries, and by queries and keys") {
   CHECK(Layer({head}, {{"ratio", "0.5"}}, 1, *backend).answers(4, 5, 5)[0][0] == Ids{0});
 }
 
-// The context's queries are along (1, 4), those of the calibration text along the axes, mostly the first. The query is (1, 1):
-// along (1, 4) the keys have -2 48 36 0, on the second axis, which the context's queries use most, -8 7 9 0, and on the first,
-// which queries and keys of the calibration text use most, 30 20 0 0.
+// The context's queries are along (1, 4), those of the calibration text along the axes, mostly the first. The query is
+// (1, 1): along (1, 4) the keys have -2 48 36 0, on the second axis, which the context's queries use most, -8 7 9 0,
+// and on the first, which queries and keys of the calibration text use most, 30 20 0 0.
 TEST_CASE("infinigen skews by the calibration text, which also chooses the columns of columns=union") {
   const auto backend = make_ref_backend();
   HeadData head{.n = 4, .total = 5, .d = 2, .dv = 1, .group = 1};
@@ -164,7 +166,8 @@ TEST_CASE("infinigen fetches by the speculated query, and reports where it used 
   CHECK_THROWS_AS(strict.answers(5, 6, 6, without_speculation), Unavailable);
 }
 
-// Keys 5 2 7 | 9 1 3: the query's own token is one of the two tokens of the budget, the other is the best token before it.
+// Keys 5 2 7 | 9 1 3: the query's own token is one of the two tokens of the budget, the other is the best token before
+// it.
 TEST_CASE("infinigen attends to the query's own token and to none after it") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({5, 2, 7, 9, 1, 3}, 3);
@@ -189,8 +192,8 @@ TEST_CASE("infinigen selects per query head, or per kv head") {
   CHECK(both.answers(4, 5, 5)[0] == std::vector<Ids>{{0}, {0}});
 }
 
-// Head 0 scores 10 9 7 5 1: three within 4 of its best. Head 1 scores 3 2 1 0 0: all five by its own threshold, none by that of
-// head 0.
+// Head 0 scores 10 9 7 5 1: three within 4 of its best. Head 1 scores 3 2 1 0 0: all five by its own threshold, none by
+// that of head 0.
 TEST_CASE("infinigen's dynamic fetch is the mean over the heads of the layer, for all of them") {
   const auto backend = make_ref_backend();
   const std::vector<HeadData> heads = {small_head({10, 9, 7, 5, 1, 0}, 5), small_head({3, 2, 1, 0, 0, 0}, 5)};
@@ -208,7 +211,8 @@ TEST_CASE("infinigen's dynamic fetch is the mean over the heads of the layer, fo
   CHECK(fetched({}, 5) == std::vector<Ids>{{0}, {0}});                                // int(0.2 * 5)
 }
 
-// Queries of one block that fetch different numbers: at 3 they score 9 1 0 | own, within 4: one; at 4 9 1 0 8 | own: two.
+// Queries of one block that fetch different numbers: at 3 they score 9 1 0 | own, within 4: one; at 4 9 1 0 8 | own:
+// two.
 TEST_CASE("infinigen's dynamic fetch differs from query to query") {
   const auto backend = make_ref_backend();
   Layer layer({small_head({9, 1, 0, 8, 0}, 3)}, {{"fetch", "dynamic"}, {"max_share", "1"}}, 5, *backend);

@@ -4,6 +4,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -17,8 +18,8 @@ std::vector<Entry> entries_of(const CompressedCache& cache, const HeadData& head
 
 }  // namespace
 
-// Keys 1 3 -2 -4, values 1 2 4 8, starts 0 and 2. In one dimension the cosine is the sign: {0 1} and {2 3}, keys 2 and -3,
-// values 1.5 and 6, two tokens each.
+// Keys 1 3 -2 -4, values 1 2 4 8, starts 0 and 2. In one dimension the cosine is the sign: {0 1} and {2 3}, keys 2 and
+// -3, values 1.5 and 6, two tokens each.
 TEST_CASE("kmeans answers from the means of keys and values, weighted by the number of tokens") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({1, 3, -2, -4, 0}, 4);

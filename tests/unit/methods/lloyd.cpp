@@ -8,6 +8,7 @@
 #include <kvbench/methods/stages/rows.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 
 namespace {
 
@@ -68,7 +69,8 @@ TEST_CASE("the loop ends where no label changes, or at its cap") {
   CHECK(run(points, {0, 1}, {.distance = Distance::l2, .iterations = 2, .relabel = true}, *backend).fixed);
 }
 
-// All points have one direction, so that all cosines are 1: ties go to cluster 0, and cluster 1 keeps its initial centroid.
+// All points have one direction, so that all cosines are 1: ties go to cluster 0, and cluster 1 keeps its initial
+// centroid.
 TEST_CASE("an empty cluster keeps its centroid") {
   const auto backend = make_ref_backend();
   const Clustering found = run({1, 0, 2, 0, 6, 0}, {0, 1}, {}, *backend);

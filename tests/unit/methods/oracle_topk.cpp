@@ -4,6 +4,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 // Logits 1 5 2 7 3 for query head 0, their negatives for query head 1.

@@ -5,6 +5,7 @@
 #include <kvbench/methods/contract/params.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -21,8 +22,8 @@ Budgets plan(std::vector<Assignment> settings, Index layers, Index n, Index budg
 
 }  // namespace
 
-// B = 132, W = 32: past 100, min 100 / 20 = 5, max 195, step 190 / 4 = 47 (2 are lost): 195 148 101 54 7, with the window
-// 227 180 133 86 39. The mean is 133: 132 and the remainder of 2 over 2.
+// B = 132, W = 32: past 100, min 100 / 20 = 5, max 195, step 190 / 4 = 47 (2 are lost): 195 148 101 54 7, with the
+// window 227 180 133 86 39. The mean is 133: 132 and the remainder of 2 over 2.
 TEST_CASE("pyramidkv plans a budget that falls by equal steps") {
   CHECK(plan({}, 5, 1000, 132) == Budgets{227, 180, 133, 86, 39});
   // beta = 4, W = 8: past 24, min 6, max 42, step 36 / 3 = 12 without a remainder: the mean is the budget.
@@ -32,7 +33,8 @@ TEST_CASE("pyramidkv plans a budget that falls by equal steps") {
   CHECK(plan({{"window", "8"}}, 1, 100, 32) == Budgets{32});
 }
 
-// n = 60, W = 8, B = 32: past 24, min 24 / 20 = 1, max 47 < 52. n = 50: 47 >= 42, so max 42, min 48 - 42 = 6, step 36 / 3.
+// n = 60, W = 8, B = 32: past 24, min 24 / 20 = 1, max 47 < 52. n = 50: 47 >= 42, so max 42, min 48 - 42 = 6, step 36 /
+// 3.
 TEST_CASE("the first layer of pyramidkv gets at most the context, and the last layer gets the rest") {
   CHECK(plan({{"window", "8"}}, 4, 60, 32) == Budgets{55, 40, 25, 10});  // step 46 / 3 = 15
   const Budgets clamped = plan({{"window", "8"}}, 4, 50, 32);
@@ -91,11 +93,10 @@ TEST_CASE("pyramidkv names the missing queries, under its own name") {
   HeadPrompt prompt = prompt_of(head, *backend);
   prompt.observed_positions = {0, 1, 3};
   prompt.observed = prompt.observed.slice(0, 3);
-  CHECK_THROWS_WITH_AS(
-      open_cache("pyramidkv", {{"window", "2"}}, prompt, 3, 0, *backend),
-      "pyramidkv needs the queries at the positions 2 .. 3, the end of the context, and the trace has 1 of "
-      "these 2; dump them (kvdump --queries) or lower pyramidkv.window",
-      Unavailable);
+  CHECK_THROWS_WITH_AS(open_cache("pyramidkv", {{"window", "2"}}, prompt, 3, 0, *backend),
+                       "pyramidkv needs the queries at the positions 2 .. 3, the end of the context, and the trace has "
+                       "1 of these 2; dump them (kvdump --queries) or lower pyramidkv.window",
+                       Unavailable);
   CHECK_THROWS_WITH(find_method("pyramidkv").bind(std::vector<Assignment>{{"kernel", "4"}}),
                     "parameter 'pyramidkv.kernel' is 4; it must be odd");
 }

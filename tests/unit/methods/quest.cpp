@@ -4,6 +4,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -21,9 +22,9 @@ std::vector<std::int32_t> groups_of(const EntryTables& tables, Backend& backend)
 
 }  // namespace
 
-// d = 2, pages of two tokens. Page 0 holds (3, -1) and (-1, 3): its extremes are 3 3 and -1 -1. Page 1 holds (2, 2) and (0, 0),
-// page 2 twice (1, 1). Bounds for the query (1, 1): 6 4 2, although page 1 has the largest logit, 4, and page 0 only 2.
-// For (1, -1): 3 + 1 = 4, 2 - 0 = 2, 1 - 1 = 0. For (-1, -1): 2, 0, -2.
+// d = 2, pages of two tokens. Page 0 holds (3, -1) and (-1, 3): its extremes are 3 3 and -1 -1. Page 1 holds (2, 2) and
+// (0, 0), page 2 twice (1, 1). Bounds for the query (1, 1): 6 4 2, although page 1 has the largest logit, 4, and page 0
+// only 2. For (1, -1): 3 + 1 = 4, 2 - 0 = 2, 1 - 1 = 0. For (-1, -1): 2, 0, -2.
 TEST_CASE("quest ranks pages by channel-wise bounds") {
   const auto backend = make_ref_backend();
   HeadData head{.n = 6, .total = 7, .d = 2, .dv = 1, .group = 3};
@@ -135,7 +136,8 @@ TEST_CASE("quest always takes the newest page, or only where its bound is among 
   CHECK(kept("true", 6) == Ids{0, 1, 2, 3, 6});
 }
 
-// The released code pads with zeros or smallest floats in some places; the selection must not depend on the sign of a bound.
+// The released code pads with zeros or smallest floats in some places; the selection must not depend on the sign of a
+// bound.
 TEST_CASE("quest ranks negative bounds, and breaks ties by the lower page") {
   const auto backend = make_ref_backend();
   const HeadData head = small_head({-9, -9, -2, -3, -4, -2, 0}, 6);
@@ -148,11 +150,10 @@ TEST_CASE("quest takes three pages at least, and a budget that holds all tokens 
   const auto backend = make_ref_backend();
   const HeadData head = small_head({8, 7, 6, 5, 4, 3, 2, 0}, 7);
   const QueryBlock block = query_block(head, 7, 8, 8, *backend);
-  CHECK_THROWS_WITH_AS(
-      open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 5, 0, *backend),
-      "quest reads at least 3 pages of 2 tokens, more than the budget of 5 tokens; raise the budget, or lower "
-      "quest.min_pages or quest.page",
-      Infeasible);
+  CHECK_THROWS_WITH_AS(open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 5, 0, *backend),
+                       "quest reads at least 3 pages of 2 tokens, more than the budget of 5 tokens; raise the budget, "
+                       "or lower quest.min_pages or quest.page",
+                       Infeasible);
   const auto six = open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 6, 0, *backend);
   CHECK(answering(*six, block, head, *backend) == Ids{0, 1, 2, 3, 4, 5});
   const auto seven = open_cache("quest", {{"page", "2"}}, prompt_of(head, *backend), 7, 0, *backend);

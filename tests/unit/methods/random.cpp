@@ -7,6 +7,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 // Equal logits, two of three tokens with values 1, 2, 4 kept at weight 1: the answer is their plain mean.

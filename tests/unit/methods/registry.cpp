@@ -12,6 +12,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 TEST_CASE("names and aliases are unique, lower case and found") {
@@ -88,8 +89,8 @@ TEST_CASE("methods whose work can grow with the square of the context are infeas
   const auto backend = make_cpu_backend(Isa::scalar);
   const HeadData head = random_head({.n = 64, .d = 8, .dv = 8}, 1, *backend);
   // Pairs at a budget of 32 of 64 tokens with the settings given: bsm 32 * 32 of the middle; clusterkv 300 * 64 * 4;
-  // clusterkv-repo 20 * 64 * 8; kmeans 10 * 64 * 32; mesh 64^2; subgen-kcenter k = 16 of 48 candidates; subgen 10 * 64 * m', m'
-  // = 6 clusters of 1 + 4 keys beside 16 slots of key and value.
+  // clusterkv-repo 20 * 64 * 8; kmeans 10 * 64 * 32; mesh 64^2; subgen-kcenter k = 16 of 48 candidates; subgen 10 * 64
+  // * m', m' = 6 clusters of 1 + 4 keys beside 16 slots of key and value.
   const std::map<std::string, std::pair<double, std::vector<Assignment>>> pairs = {
       {"bsm", {32 * 32, {{"sinks", "0"}, {"recent", "0"}}}},
       {"clusterkv", {300 * 64 * 4, {{"sinks", "0"}, {"clusters", "4"}}}},

@@ -4,6 +4,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 TEST_CASE("sink keeps the first and the most recent tokens of the context") {
@@ -64,7 +65,8 @@ TEST_CASE("sink rotates the keys of sinks by the number of evicted tokens") {
     return visible_entries(head, cache->entries(block), block, *backend)[row].front().key;
   };
 
-  // Prefill: 2 of 4 tokens are evicted for every query; with the exact tail, cache and position grow alike. cos 2, sin 2.
+  // Prefill: 2 of 4 tokens are evicted for every query; with the exact tail, cache and position grow alike. cos 2, sin
+  // 2.
   const QueryBlock tail = query_block(head, 4, 6, 6, *backend);
   for (const std::size_t row : {0, 1}) {
     CHECK(sink_key(tail, row)[0] == doctest::Approx(-0.416147));

@@ -7,6 +7,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 namespace {
@@ -36,9 +37,9 @@ TEST_CASE("snapkv pools only the votes for the tokens before the window") {
   CHECK(best("mean", 3) == Ids{3, 5, 6});       // 6 7 5 8 7, thirds, zeros outside
 }
 
-// Query 3 is 1 and query 4 is -1. Tokens 0 .. 2 get 4/8, 2/8, 1/8 from the first, which must not see token 4 (weight 1000), and
-// 0.091, 0.182, 0.364 from the second: together 0.591, 0.432, 0.489. If query 3 attended to token 4, token 2 would have the
-// most votes.
+// Query 3 is 1 and query 4 is -1. Tokens 0 .. 2 get 4/8, 2/8, 1/8 from the first, which must not see token 4 (weight
+// 1000), and 0.091, 0.182, 0.364 from the second: together 0.591, 0.432, 0.489. If query 3 attended to token 4, token 2
+// would have the most votes.
 TEST_CASE("snapkv is causal inside the window") {
   const auto backend = make_ref_backend();
   HeadData head = small_head(logs({4, 2, 1, 1, 1000, 1}), 5);
@@ -98,15 +99,14 @@ TEST_CASE("snapkv names the missing queries") {
 
   CHECK_THROWS_WITH_AS(open_cache("snapkv", {{"window", "2"}}, prompt, 3, 0, *backend),
                        "snapkv needs the queries at the positions 3 .. 4, the end of the context, and the trace has 1 "
-                       "of these 2; dump them "
-                       "(kvdump --queries) or lower snapkv.window",
+                       "of these 2; dump them (kvdump --queries) or lower snapkv.window",
                        Unavailable);
   CHECK_NOTHROW(open_cache("snapkv", {{"window", "1"}}, prompt, 3, 0, *backend));
 }
 
-// Weights 4 1/2 | 1 1 and the queries 1 and -1 in the window. Without other tokens the first sees 4/5.5 and .5/5.5, the second,
-// for which weights are reciprocal, .25/4.25 and 2/4.25: together .79 and .56. Where the harness keeps tokens of weight 20 that
-// the first query sees, its shares are 4/25.5 and .5/25.5: together .22 and .49.
+// Weights 4 1/2 | 1 1 and the queries 1 and -1 in the window. Without other tokens the first sees 4/5.5 and .5/5.5, the
+// second, for which weights are reciprocal, .25/4.25 and 2/4.25: together .79 and .56. Where the harness keeps tokens
+// of weight 20 that the first query sees, its shares are 4/25.5 and .5/25.5: together .22 and .49.
 TEST_CASE("snapkv's votes are shares of all tokens that a query sees, including those that the harness keeps") {
   const auto backend = make_ref_backend();
   HeadData head = small_head(logs({4, 0.5f, 1, 1, 1}), 4);
@@ -122,8 +122,8 @@ TEST_CASE("snapkv's votes are shares of all tokens that a query sees, including 
   CHECK(votes_for() == Ids{1, 2, 3});
 }
 
-// Tokens 4 and 5 of the prompt are kept outside the context of 4: the window of 3 is queries 3 .. 5, and only token 3 of the
-// window is inside the context.
+// Tokens 4 and 5 of the prompt are kept outside the context of 4: the window of 3 is queries 3 .. 5, and only token 3
+// of the window is inside the context.
 TEST_CASE("snapkv counts its window from the end of the whole prompt") {
   const auto backend = make_ref_backend();
   HeadData whole = small_head(logs({1, 7, 2, 1, 1, 1}), 6);

@@ -11,6 +11,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 TEST_CASE("token_range counts from its start") {

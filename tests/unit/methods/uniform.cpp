@@ -7,6 +7,7 @@
 #include <support/small.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::testing;
 
 TEST_CASE("uniform keeps m of n tokens with weight n/m in both sums") {

@@ -7,13 +7,15 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
 
 ReplayRequest request_for(Protocol protocol, std::vector<Index> budgets, bool standalone) {
   ReplayRequest request;
-  for (const MethodInfo& info : kvbench::all_methods()) request.methods.push_back({&info, info.bind({})});
+  for (const MethodInfo& info : kvbench::methods::all_methods()) request.methods.push_back({&info, info.bind({})});
   request.budgets.clear();
   for (const Index budget : budgets) request.budgets.push_back(Budget::parse(std::to_string(budget)));
   request.seeds = {0, 1};
@@ -70,18 +72,21 @@ TEST_CASE("every method gives the same answers at several budgets as at each alo
                           .key_norm = 3});
   const std::vector<Index> budgets = {12, 48, 24, 36};  // unordered
   for (const Protocol protocol : {Protocol::prefill, Protocol::decode}) {
-    const ReplayResults together = replay(trace.reader(), request_for(protocol, budgets, false), {.threads = 1});
-    const ReplayResults standalone = replay(trace.reader(), request_for(protocol, budgets, true), {.threads = 1});
+    const ReplayResults together =
+        replay::replay(trace.reader(), request_for(protocol, budgets, false), {.threads = 1});
+    const ReplayResults standalone =
+        replay::replay(trace.reader(), request_for(protocol, budgets, true), {.threads = 1});
     for (const Configuration& key : together.configurations) {
-      CAPTURE(kvbench::all_methods()[key.method].name);
+      CAPTURE(methods::all_methods()[key.method].name);
       CAPTURE(budgets[key.budget]);
       check_same(together, standalone, key, key.budget, false);
     }
     for (std::size_t b = 0; b < budgets.size(); ++b) {
-      const ReplayResults alone = replay(trace.reader(), request_for(protocol, {budgets[b]}, false), {.threads = 1});
+      const ReplayResults alone =
+          replay::replay(trace.reader(), request_for(protocol, {budgets[b]}, false), {.threads = 1});
       for (const Configuration& key : together.configurations) {
         if (key.budget != b) continue;
-        CAPTURE(kvbench::all_methods()[key.method].name);
+        CAPTURE(methods::all_methods()[key.method].name);
         CAPTURE(budgets[b]);
         check_same(together, alone, key, 0, true);
       }

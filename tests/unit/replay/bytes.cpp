@@ -6,6 +6,8 @@
 #include <kvbench/replay/kept/held.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 
 namespace {
 

@@ -9,6 +9,8 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -51,7 +53,7 @@ TEST_CASE("a method that calibrates receives the same head of the other text, wh
   Found found;
   const MethodInfo info = calibrating(found);
   ReplayRequest request = request_for(info);
-  const auto note = [&] { return replay(trace.reader(), request, serial).heads[0].cells[0].notes.at(0).text; };
+  const auto note = [&] { return replay::replay(trace.reader(), request, serial).heads[0].cells[0].notes.at(0).text; };
   CHECK(note() == "calibrated on the evaluated context");
   CHECK(found.keys.empty());
   request.calibration = open_calibration(trace.reader().path() + ":1");
@@ -60,7 +62,7 @@ TEST_CASE("a method that calibrates receives the same head of the other text, wh
   CHECK(found.keys == trace.reader().read_head(other, other.layers[1], trace::Array::keys, 1));
   CHECK(found.observed.size() == 40);  // all queries of the text, those after its context included
   request.dense_layers = 2;
-  CHECK(replay(trace.reader(), request, serial).heads[0].cells[0].notes.empty());
+  CHECK(replay::replay(trace.reader(), request, serial).heads[0].cells[0].notes.empty());
 }
 
 TEST_CASE("a calibration text is a prompt of a trace, the first by default") {
@@ -80,7 +82,7 @@ TEST_CASE("a calibration that cannot serve the replay is refused") {
     ReplayRequest request = request_for(info);
     request.calibration = open_calibration(text);
     change(request);
-    return message_of<Error>([&] { replay(trace.reader(), request, serial); });
+    return message_of<Error>([&] { replay::replay(trace.reader(), request, serial); });
   };
   const auto as_is = [](ReplayRequest&) {};
   CHECK(contains(refused(trace.reader().path(), as_is),
@@ -118,7 +120,8 @@ TEST_CASE("the layers that are replayed must be in the calibration text") {
                  "prompt '1' has no layer 5"));
 }
 
-// 40 tokens with a key of 8, a value of 6 and column sums of 2 query heads, and 40 queries of 2 heads with 8 dimensions: 1280 numbers.
+// 40 tokens with a key of 8, a value of 6 and column sums of 2 query heads, and 40 queries of 2 heads with 8
+// dimensions: 1280 numbers.
 TEST_CASE("the memory of a work item counts the head of the calibration text") {
   const SmallTrace trace(two_prompts());
   Found found;

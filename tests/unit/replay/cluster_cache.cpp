@@ -15,6 +15,8 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 using doctest::Approx;
 
@@ -44,8 +46,8 @@ void check_none(const CacheHits& hits) {
 
 constexpr std::int32_t A = 7, B = 8, C = 20;  // ids need not begin at 0
 
-/// The largest number of hits of any cache of `capacity` clusters over the steps from `window` on. `cache` = its clusters
-/// before step t. After a step it keeps any subset of these and of the clusters that the step loaded.
+/// The largest number of hits of any cache of `capacity` clusters over the steps from `window` on. `cache` = its
+/// clusters before step t. After a step it keeps any subset of these and of the clusters that the step loaded.
 int most_hits(const std::vector<unsigned>& steps, std::size_t t, unsigned cache, int capacity, std::size_t window) {
   if (t == steps.size()) return 0;
   const unsigned hand = cache | steps[t];
@@ -71,8 +73,8 @@ int window_capacity(const std::vector<unsigned>& steps, std::size_t window) {
 }  // namespace
 
 // A 2 B 1 | A 2 C 3 | B 1 C 2 | A 4 B 1.
-// R = 1: A hits, C hits, B hits. Optimal with two places: B is kept over step 1 in place of A, so that step 2 hits twice.
-// R = 2: the window before steps 2 and 3 holds A B C, all clusters hit.
+// R = 1: A hits, C hits, B hits. Optimal with two places: B is kept over step 1 in place of A, so that step 2 hits
+// twice. R = 2: the window before steps 2 and 3 holds A B C, all clusters hit.
 TEST_CASE("clusters of the last R steps hit, by tokens, by clusters and in the optimal cache") {
   const auto steps = steps_of({{{A, 2}, {B, 1}}, {{A, 2}, {C, 3}}, {{B, 1}, {C, 2}}, {{A, 4}, {B, 1}}});
   const auto one = cache_hits(steps, 1);
@@ -166,7 +168,8 @@ TEST_CASE("a step counts the visible tokens of each cluster") {
   check(cluster_step(entries, 0, 1, 0, 5), {{5, 1}, {9, 1}});  // token 5 is not visible yet
 }
 
-// The cluster of position t is t / 2, with one token: at R = 1 odd positions hit, at R = 2 and 4 they do, even ones never.
+// The cluster of position t is t / 2, with one token: at R = 1 odd positions hit, at R = 2 and 4 they do, even ones
+// never.
 TEST_CASE("a replay sets hit rates for methods with clusters and NaN for others") {
   const SmallTrace trace;
   const MethodInfo halves = answering("halves", [](const QueryBlock& queries, Backend& backend) {
@@ -177,7 +180,7 @@ TEST_CASE("a replay sets hit rates for methods with clusters and NaN for others"
                         .ids = backend.adopt(std::vector<TokenId>(static_cast<std::size_t>(m), 3), m, 1),
                         .cluster_ids = backend.adopt(std::move(groups), m, 1)}};
   });
-  const ReplayResults results = replay(trace.reader(), request_of({&halves, &find_method("sink")}, 7), serial);
+  const ReplayResults results = replay::replay(trace.reader(), request_of({&halves, &find_method("sink")}, 7), serial);
   const std::map<Metric, Index> windows = {
       {Metric::cache_hit_r1, 1},          {Metric::cache_hit_r2, 2},          {Metric::cache_hit_r4, 4},
       {Metric::cache_hit_r1_clusters, 1}, {Metric::cache_hit_r2_clusters, 2}, {Metric::cache_hit_r4_clusters, 4},

@@ -8,6 +8,8 @@
 #include <kvbench/replay/answer/cost_budget.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -94,7 +96,7 @@ TEST_CASE("no method costs more than the budget allows, over all layers, in any 
       {"40%mem", CostKind::memory}, {"40%fast", CostKind::fast}, {"40%read", CostKind::read}};
   for (const Protocol protocol : {Protocol::prefill, Protocol::decode, Protocol::stream}) {
     const ReplayRequest request = limited(protocol, {"40%mem", "40%fast", "40%read"});
-    const ReplayResults results = replay(trace.reader(), request, {.threads = 1});
+    const ReplayResults results = replay::replay(trace.reader(), request, {.threads = 1});
     int ok = 0;
     for (std::size_t c = 0; c < results.configurations.size(); ++c) {
       const Configuration& key = results.configurations[c];
@@ -119,7 +121,7 @@ TEST_CASE(
   request.budgets = {Budget::parse("25%mem"), Budget::parse("25%read")};
   request.protocol = Protocol::prefill;
   request.methods[2].params = find_method("pyramidkv").bind(std::vector<Assignment>{{"window", "4"}});
-  const ReplayResults results = replay(trace.reader(), request, {.threads = 1});
+  const ReplayResults results = replay::replay(trace.reader(), request, {.threads = 1});
   const auto cell = [&](std::size_t method, std::size_t budget, std::size_t head) -> const CellResult& {
     for (std::size_t c = 0; c < results.configurations.size(); ++c) {
       if (results.configurations[c].method == method && results.configurations[c].budget == budget)

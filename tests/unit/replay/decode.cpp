@@ -13,6 +13,8 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 using doctest::Approx;
 
@@ -28,8 +30,8 @@ void check_all_heads(const SmallTrace& trace, const ReplayResults& results, F en
   }
 }
 
-/// The tokens before the last W of the context to which the last W queries attend most, and those W tokens, in increasing
-/// order.
+/// The tokens before the last W of the context to which the last W queries attend most, and those W tokens, in
+/// increasing order.
 std::set<Index> votes(const Arrays& head, Index window, Index kept) {
   std::vector<std::pair<double, Index>> ranking;
   for (Index j = 0; j < context - window; ++j) ranking.push_back({0, j});
@@ -54,7 +56,7 @@ TEST_CASE("snapkv in decode: tokens with the most votes and every decoded token"
   ReplayRequest request = request_of({&info}, budget);
   const std::vector<Assignment> settings = {{"window", "3"}, {"pooling", "none"}, {"per", "kv_head"}};
   request.methods[0].params = info.bind(settings);
-  check_all_heads(trace, replay(trace.reader(), request, serial), [](const Arrays& head) -> TermEntries {
+  check_all_heads(trace, replay::replay(trace.reader(), request, serial), [](const Arrays& head) -> TermEntries {
     return [kept = votes(head, 3, budget)](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(context, position + 1);
       for (const Index j : kept) entries.push_back({.id = j});
@@ -69,7 +71,7 @@ TEST_CASE("sink in decode: first tokens and a sliding window") {
   ReplayRequest request = request_of({&info}, budget);
   const std::vector<Assignment> settings = {{"sinks", "2"}, {"reposition", "false"}};
   request.methods[0].params = info.bind(settings);
-  const ReplayResults results = replay(trace.reader(), request, serial);
+  const ReplayResults results = replay::replay(trace.reader(), request, serial);
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(position + 1 - (budget - 2), position + 1);
@@ -105,7 +107,7 @@ TEST_CASE("prefill: the window after the context is exact and causal") {
   request.protocol = Protocol::prefill;
   const std::vector<Assignment> settings = {{"sinks", "2"}, {"reposition", "false"}};
   request.methods[0].params = info.bind(settings);
-  check_all_heads(trace, replay(trace.reader(), request, serial), [](const Arrays&) -> TermEntries {
+  check_all_heads(trace, replay::replay(trace.reader(), request, serial), [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(context - (budget - 2), position + 1);
       entries.push_back({.id = 0});
@@ -122,7 +124,7 @@ TEST_CASE("decoded=keep fixes the selection and keeps all later tokens") {
   request.decoded = Decoded::keep;
   const std::vector<Assignment> settings = {{"sinks", "1"}, {"reposition", "false"}};
   request.methods[0].params = info.bind(settings);
-  const ReplayResults results = replay(trace.reader(), request, serial);
+  const ReplayResults results = replay::replay(trace.reader(), request, serial);
   CHECK(results.prompts[0].protocol == Protocol::decode);
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
@@ -136,33 +138,34 @@ TEST_CASE("decoded=keep fixes the selection and keeps all later tokens") {
 TEST_CASE("a state that changes with every token answers each query in the state of its position") {
   const SmallTrace trace;
   const MethodInfo info = fake_spread_values();
-  check_all_heads(
-      trace, replay(trace.reader(), request_of({&info}, budget), serial), [](const Arrays& head) -> TermEntries {
-        return [&head](Index, Index position) {
-          std::vector<std::vector<double>> values;
-          for (Index t = 0; t <= position; ++t) {
-            values.push_back(head.value(t));
-            const Index leaving = t - budget;
-            for (const Index next : {1, 2}) {
-              for (std::size_t c = 0; leaving >= 0 && leaving + next <= t && c < static_cast<std::size_t>(head.dv);
-                   ++c) {
-                values[static_cast<std::size_t>(leaving + next)][c] += values[static_cast<std::size_t>(leaving)][c] / 2;
-              }
-            }
-          }
-          std::vector<TermEntry> entries;
-          for (Index j = position + 1 - budget; j <= position; ++j) {
-            entries.push_back({.id = j, .value = values[static_cast<std::size_t>(j)]});
-          }
-          return entries;
-        };
-      });
+  check_all_heads(trace, replay::replay(trace.reader(), request_of({&info}, budget), serial),
+                  [](const Arrays& head) -> TermEntries {
+                    return [&head](Index, Index position) {
+                      std::vector<std::vector<double>> values;
+                      for (Index t = 0; t <= position; ++t) {
+                        values.push_back(head.value(t));
+                        const Index leaving = t - budget;
+                        for (const Index next : {1, 2}) {
+                          for (std::size_t c = 0;
+                               leaving >= 0 && leaving + next <= t && c < static_cast<std::size_t>(head.dv); ++c) {
+                            values[static_cast<std::size_t>(leaving + next)][c] +=
+                                values[static_cast<std::size_t>(leaving)][c] / 2;
+                          }
+                        }
+                      }
+                      std::vector<TermEntry> entries;
+                      for (Index j = position + 1 - budget; j <= position; ++j) {
+                        entries.push_back({.id = j, .value = values[static_cast<std::size_t>(j)]});
+                      }
+                      return entries;
+                    };
+                  });
 }
 
 TEST_CASE("two sets: numerator and denominator sum over different tokens") {
   const SmallTrace trace;
   const MethodInfo info = fake_two_sets();
-  const ReplayResults results = replay(trace.reader(), request_of({&info}, budget), serial);
+  const ReplayResults results = replay::replay(trace.reader(), request_of({&info}, budget), serial);
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
     return [](Index, Index position) {
       std::vector<TermEntry> entries = tokens_between(context, position + 1);
@@ -179,21 +182,22 @@ TEST_CASE("two sets: numerator and denominator sum over different tokens") {
 TEST_CASE("a table of each query head and query") {
   const SmallTrace trace;
   const MethodInfo info = fake_striped();
-  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget), serial), [](const Arrays&) -> TermEntries {
-    return [](Index g, Index position) {
-      std::vector<TermEntry> entries;
-      for (Index j = 0; j <= position; ++j) {
-        if (j == 0 || j % 3 == (position + g) % 3) entries.push_back({.id = j});
-      }
-      return entries;
-    };
-  });
+  check_all_heads(trace, replay::replay(trace.reader(), request_of({&info}, budget), serial),
+                  [](const Arrays&) -> TermEntries {
+                    return [](Index g, Index position) {
+                      std::vector<TermEntry> entries;
+                      for (Index j = 0; j <= position; ++j) {
+                        if (j == 0 || j % 3 == (position + g) % 3) entries.push_back({.id = j});
+                      }
+                      return entries;
+                    };
+                  });
 }
 
 TEST_CASE("an observing method runs step by step and evicts by the attention that it observed") {
   const SmallTrace trace;
   const MethodInfo info = fake_observer();
-  check_all_heads(trace, replay(trace.reader(), request_of({&info}, budget), serial),
+  check_all_heads(trace, replay::replay(trace.reader(), request_of({&info}, budget), serial),
                   [](const Arrays& head) -> TermEntries {
                     std::map<Index, std::vector<TermEntry>> by_position;
                     std::map<Index, double> mass;
@@ -221,7 +225,7 @@ TEST_CASE(
   const std::vector<Assignment> settings = {{"sinks", "2"}, {"reposition", "false"}};
   request.methods[0].params = sink.bind(settings);
   request.methods[1].params = snapkv.bind({});
-  const ReplayResults results = replay(trace.reader(), request, serial);
+  const ReplayResults results = replay::replay(trace.reader(), request, serial);
   CHECK(results.heads[0].positions.size() == 40);
   CHECK(results.prompts[0].context_tokens == 28);  // the base of budgets that are shares
   check_all_heads(trace, results, [](const Arrays&) -> TermEntries {
@@ -244,12 +248,12 @@ TEST_CASE("stream: subgen uses the radius that fits the budget at the end of the
   request.protocol = Protocol::stream;
   const std::vector<Assignment> settings = {{"t", "1"}};
   request.methods[0].params = info.bind(settings);
-  const ReplayResults streamed = replay(trace.reader(), request, serial);
+  const ReplayResults streamed = replay::replay(trace.reader(), request, serial);
   REQUIRE(streamed.heads[0].cells[0].notes.size() == 1);
   CHECK(contains(streamed.heads[0].cells[0].notes[0].text, "hindsight"));
   // Clusters and draws are those of a context compressed at once: the same bytes at the end.
   request.protocol = Protocol::decode;
-  const ReplayResults decoded = replay(trace.reader(), request, serial);
+  const ReplayResults decoded = replay::replay(trace.reader(), request, serial);
   CHECK(decoded.heads[0].cells[0].notes.empty());
   CHECK(streamed.heads[0].cells[0].bytes.kv == decoded.heads[0].cells[0].bytes.kv);
 }

@@ -14,6 +14,8 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -51,7 +53,8 @@ TEST_CASE("a fault of one method is the status of its configurations and does no
   const MethodInfo fails = throwing("fails", [] { throw std::runtime_error("its own sentence"); });
   const MethodInfo lacks = throwing("lacks", [] { throw Unavailable("nothing to eat"); });
   const MethodInfo cannot = throwing("cannot", [] { throw Infeasible("too little"); });
-  const ReplayResults results = replay(trace.reader(), request_of({&fails, &good, &lacks, &cannot, &good}, 5), serial);
+  const ReplayResults results =
+      replay::replay(trace.reader(), request_of({&fails, &good, &lacks, &cannot, &good}, 5), serial);
   check_status(results, 0, Status::failed, "its own sentence");
   check_status(results, 1, Status::ok, "");
   check_status(results, 2, Status::skipped, "nothing to eat");
@@ -74,7 +77,7 @@ TEST_CASE("entries that break the contract fail with a message") {
   });
   const MethodInfo good = answering("good", [](const QueryBlock&, Backend& b) { return ids_table(b, {3, 4, -1}); });
   const ReplayResults results =
-      replay(trace.reader(), request_of({&twice, &beyond, &below, &not_a_number, &good}, 5), serial);
+      replay::replay(trace.reader(), request_of({&twice, &beyond, &below, &not_a_number, &good}, 5), serial);
   check_status(results, 0, Status::failed, "an id twice in N");
   check_status(results, 1, Status::failed, "an id out of range");
   check_status(results, 2, Status::failed, "an id out of range");
@@ -88,13 +91,13 @@ TEST_CASE("in prefill a method may not answer with tokens after its context") {
   const MethodInfo late = answering("late", [](const QueryBlock&, Backend& b) { return ids_table(b, {27, 28}); });
   ReplayRequest request = request_of({&late}, 5);
   request.protocol = Protocol::prefill;
-  check_status(replay(trace.reader(), request, serial), 0, Status::failed, "an id out of range");
+  check_status(replay::replay(trace.reader(), request, serial), 0, Status::failed, "an id out of range");
 }
 
 TEST_CASE("without entries the answer is empty") {
   const SmallTrace trace;
   const MethodInfo none = answering("none", [](const QueryBlock&, Backend&) { return EntryTables{}; });
-  const ReplayResults results = replay(trace.reader(), request_of({&none}, 5), serial);
+  const ReplayResults results = replay::replay(trace.reader(), request_of({&none}, 5), serial);
   check_status(results, 0, Status::ok, "");
   CHECK(metric(results.heads[0].cells[0], 0, Metric::rel_err) == 1);
   CHECK(std::isnan(metric(results.heads[0].cells[0], 0, Metric::log_z_err)));
@@ -114,7 +117,7 @@ TEST_CASE("a trace without a part skips the methods that need it") {
   speculated.needs = {Part::speculated_queries};
   const MethodInfo good = fake_two_sets();
   const ReplayResults results =
-      replay(trace.reader(), request_of({&sums, &observed, &pre_rope, &speculated, &good}, 5), serial);
+      replay::replay(trace.reader(), request_of({&sums, &observed, &pre_rope, &speculated, &good}, 5), serial);
   check_status(results, 0, Status::skipped, "--column-sums");
   check_status(results, 1, Status::skipped, "--queries");
   check_status(results, 2, Status::skipped, "--pre-rope");
@@ -127,14 +130,15 @@ TEST_CASE("an observing method is skipped where a decode step has no query") {
   options.num_queries = 11;  // of 12 decoded tokens
   const SmallTrace trace(options);
   const MethodInfo info = fake_observer();
-  check_status(replay(trace.reader(), request_of({&info}, 5), serial), 0, Status::skipped, "--queries all");
+  check_status(replay::replay(trace.reader(), request_of({&info}, 5), serial), 0, Status::skipped, "--queries all");
 }
 
 TEST_CASE("the stop flag interrupts") {
   const SmallTrace trace;
   const MethodInfo info = fake_two_sets();
   const std::atomic<bool> stop = true;
-  CHECK_THROWS_AS(replay(trace.reader(), request_of({&info}, 5), serial, {.progress = {}, .stop = &stop}), Interrupted);
+  CHECK_THROWS_AS(replay::replay(trace.reader(), request_of({&info}, 5), serial, {.progress = {}, .stop = &stop}),
+                  Interrupted);
 }
 
 TEST_CASE("a stop in the middle of a replay ends it at the next configuration") {
@@ -147,7 +151,7 @@ TEST_CASE("a stop in the middle of a replay ends it at the next configuration") 
     return std::make_unique<FunctionCache>([&backend](const QueryBlock&) { return ids_table(backend, {0}); });
   });
   const ReplayRequest request = request_of({&stopping, &stopping, &stopping}, 5);
-  CHECK_THROWS_AS(replay(trace.reader(), request, serial, {.progress = {}, .stop = &stop}), Interrupted);
+  CHECK_THROWS_AS(replay::replay(trace.reader(), request, serial, {.progress = {}, .stop = &stop}), Interrupted);
   CHECK(opened == 1);
 }
 
@@ -155,10 +159,10 @@ TEST_CASE("exhausted memory and input errors end the replay") {
   const SmallTrace trace;
   const MethodInfo memory = throwing("memory", [] { throw std::bad_alloc(); });
   const MethodInfo disk = throwing("disk", [] { throw IoError("the disk is gone"); });
-  CHECK_THROWS_AS(replay(trace.reader(), request_of({&memory}, 5), {.threads = 4}), std::bad_alloc);
-  CHECK_THROWS_AS(replay(trace.reader(), request_of({&disk}, 5), {.threads = 4}), IoError);
+  CHECK_THROWS_AS(replay::replay(trace.reader(), request_of({&memory}, 5), {.threads = 4}), std::bad_alloc);
+  CHECK_THROWS_AS(replay::replay(trace.reader(), request_of({&disk}, 5), {.threads = 4}), IoError);
   const MethodInfo input = throwing("input", [] { throw Error("a file of the user is wrong"); });
-  CHECK_THROWS_AS(replay(trace.reader(), request_of({&input}, 5), {.threads = 4}), Error);
+  CHECK_THROWS_AS(replay::replay(trace.reader(), request_of({&input}, 5), {.threads = 4}), Error);
 }
 
 TEST_CASE("a trace that changes during a replay ends it") {
@@ -169,7 +173,7 @@ TEST_CASE("a trace that changes during a replay ends it") {
   });
   RunOptions options = serial;
   options.read_ahead_bytes = 0;
-  CHECK_THROWS_WITH_AS(replay(trace.reader(), request_of({&touching}, 5), options),
+  CHECK_THROWS_WITH_AS(replay::replay(trace.reader(), request_of({&touching}, 5), options),
                        doctest::Contains("small.h5: the file was changed or replaced"), IoError);
 }
 
@@ -181,7 +185,7 @@ TEST_CASE("progress counts every work item once, and grows while one is computed
     seen.push_back(done);
     CHECK(total == 2 * (2 + 1));  // two layers: two heads and the layer
   };
-  replay(trace.reader(), request_of({&info, &layer}, 5), {.threads = 3}, {.progress = progress});
+  replay::replay(trace.reader(), request_of({&info, &layer}, 5), {.threads = 3}, {.progress = progress});
   CHECK(std::ranges::is_sorted(seen));
   CHECK(seen.back() == 6);
   CHECK(std::ranges::count_if(seen, [](double done) { return done != std::floor(done); }) >= 3);
@@ -194,8 +198,8 @@ TEST_CASE("results do not depend on the number of threads") {
   for (const MethodInfo& fake : fakes) methods.push_back(&fake);
   ReplayRequest request = request_of(methods, 6);
   request.methods[0].params = methods[0]->bind(std::vector<Assignment>{{"window", "3"}});
-  const ReplayResults one = replay(trace.reader(), request, serial);
-  const ReplayResults four = replay(trace.reader(), request, {.threads = 4});
+  const ReplayResults one = replay::replay(trace.reader(), request, serial);
+  const ReplayResults four = replay::replay(trace.reader(), request, {.threads = 4});
   REQUIRE(one.heads.size() == four.heads.size());
   REQUIRE(one.configurations.size() == 1 + 5 + 5 + fakes.size());  // two of them with five seeds
   for (std::size_t h = 0; h < one.heads.size(); ++h) {
@@ -225,7 +229,7 @@ TEST_CASE("standalone configurations have the costs of each alone, and the same 
     request.budgets = std::move(budgets);
     request.seeds = std::move(seeds);
     request.standalone = standalone;
-    return replay(trace.reader(), request, serial);
+    return replay::replay(trace.reader(), request, serial);
   };
   const std::vector<std::pair<const char*, std::vector<Assignment>>> methods = {
       {"clusterkv", {{"sinks", "1"}, {"clusters", "4"}}},

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::replay;
 
 namespace {
 

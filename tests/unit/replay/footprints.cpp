@@ -10,6 +10,8 @@
 #include <support/rows.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -45,7 +47,8 @@ const std::map<std::string, Formula>& formulas() {
       {"balancekv", {.kv = B * token, .meta = B * 4}},
       {"balancekv-repo", {.kv = B * token, .meta = 2 * B * 4}},
       {"kmeans", {.kv = B * token, .meta = B * 4}},
-      // 8 sinks on the fast tier; 5 centroids with a size and an offset each; the tokens by cluster, and the ids of a query.
+      // 8 sinks on the fast tier; 5 centroids with a size and an offset each; the tokens by cluster, and the ids of a
+      // query.
       {"clusterkv",
        {.settings = {{"sinks", "8"}, {"clusters", "5"}},
         .kv = n * token,
@@ -61,8 +64,8 @@ const std::map<std::string, Formula>& formulas() {
       {"bsm", {.kv = B * token, .meta = B * 4}},
       {"mesh", {.kv = B * token, .meta = B * 4}},
       {"subgen-kcenter", {.kv = B * token}},
-      // s = B/2 slots of key and value; a radius below every distance gives n clusters of t samples and a representative, with
-      // one count each; one norm per slot, mu in fp64.
+      // s = B/2 slots of key and value; a radius below every distance gives n clusters of t samples and a
+      // representative, with one count each; one norm per slot, mu in fp64.
       {"subgen",
        {.settings = {{"delta", "1e-6"}, {"t", "2"}},
         .kv = B / 2 * token + n * 2 * d * 2,

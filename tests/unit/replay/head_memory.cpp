@@ -8,6 +8,8 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -37,8 +39,8 @@ TEST_CASE("the bytes of a work item, computed by hand") {
   trace::TraceInfo trace = described(1000);
   ReplayRequest request;
   const auto bytes = [&] { return work_item_bytes(trace, planned("sink", trace, request).work_items[0]); };
-  // 64e6 fixed, 4 * 40e6 of logits and softmax rows; keys and values 1000 * 192 * 4 B = 768000, five eighths of it again;
-  // queries twice 10 * 128 * 4.
+  // 64e6 fixed, 4 * 40e6 of logits and softmax rows; keys and values 1000 * 192 * 4 B = 768000, five eighths of it
+  // again; queries twice 10 * 128 * 4.
   const double plain = 224e6 + 768000 * 1.625 + 2 * 5120;
   CHECK(bytes() == doctest::Approx(plain));
   trace.prompts[0].layers[0].column_sums_end = 990;  // 1000 * 4 B
@@ -63,11 +65,10 @@ TEST_CASE("as many threads run as fit into memory, and a note gives the reason f
   CHECK(contains(fewer.note, "3 of 4 threads run"));
   CHECK(contains(fewer.note, "`memory` allows 0.7 GiB"));
   options.memory = 190e6;
-  CHECK_THROWS_WITH_AS(
-      plan_threads(trace, plan, options),
-      "a head of 1000 tokens needs up to 0.21 GiB, and `memory` allows 0.18 GiB; raise `memory`, or use a "
-      "shorter trace",
-      Error);
+  CHECK_THROWS_WITH_AS(plan_threads(trace, plan, options),
+                       "a head of 1000 tokens needs up to 0.21 GiB, and `memory` allows 0.18 GiB; raise `memory`, or "
+                       "use a shorter trace",
+                       Error);
   options = {.threads = 1};
   CHECK(plan_threads(trace, plan, options).threads == 1);
   CHECK(default_memory() > 1e8);

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 
 namespace {
 

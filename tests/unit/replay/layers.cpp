@@ -10,6 +10,8 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -33,7 +35,7 @@ TEST_CASE("a layer method gets all heads at once, other methods one head each") 
     return inner(heads, params, backend);
   };
   const MethodInfo head = fake_two_sets();
-  const ReplayResults results = replay(trace.reader(), request_of({&head, &layer}, 5), serial);
+  const ReplayResults results = replay::replay(trace.reader(), request_of({&head, &layer}, 5), serial);
   CHECK(layers == std::vector<std::vector<std::int32_t>>{{0, 1}, {0, 1}});
   REQUIRE(results.heads.size() == 4);
   for (std::size_t l = 0; l < 2; ++l) {
@@ -47,7 +49,7 @@ TEST_CASE("a layer method gets all heads at once, other methods one head each") 
 TEST_CASE("a planned method gets the budget of its layer") {
   const SmallTrace trace;
   const MethodInfo info = fake_planned();  // 2 * 6 * (l + 1) / 3
-  const ReplayResults results = replay(trace.reader(), request_of({&info}, 6), serial);
+  const ReplayResults results = replay::replay(trace.reader(), request_of({&info}, 6), serial);
   REQUIRE(trace.reader().info().num_layers == 2);
   for (const HeadResult& head : results.heads) {
     const Index budget = head.place.layer == 0 ? 4 : 8;
@@ -61,7 +63,7 @@ TEST_CASE("a planned method gets the budget of its layer") {
 TEST_CASE("a plan that gives a layer more than the context is limited to the context") {
   const SmallTrace trace;
   const MethodInfo info = fake_planned();
-  const ReplayResults results = replay(trace.reader(), request_of({&info}, 24), serial);
+  const ReplayResults results = replay::replay(trace.reader(), request_of({&info}, 24), serial);
   for (const HeadResult& head : results.heads) {
     const CellResult& cell = head.cells[0];
     REQUIRE_MESSAGE(cell.status == Status::ok, cell.reason);
@@ -75,7 +77,7 @@ TEST_CASE("dense layers are exact for every kind of method") {
   const MethodInfo head = fake_two_sets(), layer = fake_shared_layer(), observer = fake_observer();
   ReplayRequest request = request_of({&head, &layer, &observer}, 5);
   request.dense_layers = 1;
-  const ReplayResults results = replay(trace.reader(), request, serial);
+  const ReplayResults results = replay::replay(trace.reader(), request, serial);
   for (const HeadResult& result : results.heads) {
     for (std::size_t cell = 0; cell < 3; ++cell) {
       CAPTURE(cell);

@@ -14,6 +14,8 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -43,7 +45,7 @@ class OneHead {
   std::string refusal() const {
     const trace::Reader reader(folder_ / "t.h5");
     return message_of<Error>([&] {
-      const auto results = replay(reader, request_of({&find_method("exact")}, 1), serial);
+      const auto results = replay::replay(reader, request_of({&find_method("exact")}, 1), serial);
       CHECK(results.heads[0].cells[0].status == Status::ok);
     });
   }
@@ -88,6 +90,6 @@ TEST_CASE("an answer that is not a number fails its configurations instead of be
     tables[0].weight_den = backend.adopt(std::vector<float>{std::numeric_limits<float>::infinity()}, 1, 1);
     return tables;
   });
-  const ReplayResults results = replay(trace.reader(), request_of({&bad}, 5), serial);
+  const ReplayResults results = replay::replay(trace.reader(), request_of({&bad}, 5), serial);
   CHECK(results.heads[0].cells[0].status == Status::failed);
 }

@@ -11,12 +11,15 @@
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using trace::test::contains;
 using trace::test::message_of;
 
 namespace {
 
-/// Prompts "a" of 1000 tokens and "b" of 600, `decoded` of them after the context; layers 0 and 5; queries at the last 300.
+/// Prompts "a" of 1000 tokens and "b" of 600, `decoded` of them after the context; layers 0 and 5; queries at the last
+/// 300.
 trace::TraceInfo trace_of(std::int64_t decoded) {
   trace::TraceInfo info;
   info.num_layers = 8;

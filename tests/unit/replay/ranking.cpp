@@ -11,6 +11,7 @@
 #include <support/head.hpp>
 
 using namespace kvbench;
+using namespace kvbench::replay;
 using doctest::Approx;
 
 namespace {

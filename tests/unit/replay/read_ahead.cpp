@@ -10,6 +10,8 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 
 namespace {
@@ -71,8 +73,8 @@ TEST_CASE("results do not depend on reading ahead") {
   const MethodInfo one = fake_two_sets(), layer = fake_shared_layer();
   for (const int threads : {1, 3}) {
     const ReplayRequest request = request_of({&one, &find_method("subgen"), &layer}, 5);
-    const ReplayResults without = replay(trace.reader(), request, {.threads = threads, .read_ahead_bytes = 0});
-    const ReplayResults with = replay(trace.reader(), request, {.threads = threads});
+    const ReplayResults without = replay::replay(trace.reader(), request, {.threads = threads, .read_ahead_bytes = 0});
+    const ReplayResults with = replay::replay(trace.reader(), request, {.threads = threads});
     REQUIRE(with.heads.size() == without.heads.size());
     for (std::size_t h = 0; h < with.heads.size(); ++h) {
       for (std::size_t c = 0; c < with.configurations.size(); ++c) {

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::replay;
 using doctest::Approx;
 
 namespace {

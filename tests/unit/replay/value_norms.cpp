@@ -9,6 +9,7 @@
 #include <kvbench/kernels/philox.hpp>
 
 using namespace kvbench;
+using namespace kvbench::replay;
 
 namespace {
 

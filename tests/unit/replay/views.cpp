@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input of a method: the context without protected ends in its own token numbers, no evaluated query, the weights of its
-// own entries.
+// The input of a method: the context without protected ends in its own token numbers, no evaluated query, the weights
+// of its own entries.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,6 +15,8 @@
 #include <support/small_trace.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
+using namespace kvbench::replay;
 using namespace kvbench::testing;
 using doctest::Approx;
 
@@ -126,7 +128,7 @@ TEST_CASE("protected ends are hidden from the method and kept exactly") {
   ReplayRequest request = one_head(info, 12);
   request.protect_first = 3;
   request.protect_last = 4;
-  const ReplayResults results = replay(trace.reader(), request, serial);
+  const ReplayResults results = replay::replay(trace.reader(), request, serial);
   const Arrays head(trace.reader(), 1, 1);
   CHECK(log.keys == rows_of(head.keys, head.d, 3, 24));
   CHECK(log.values == rows_of(head.values, head.dv, 3, 24));
@@ -151,18 +153,18 @@ TEST_CASE("protected ends are hidden from the method and kept exactly") {
   CHECK(results.heads[0].cells[0].budget_tokens == 12);
 }
 
-// The context is 28 tokens, of which 3 and 4 are protected: queries 3 .. 23 see tokens 0 .. 2 of them, and query p above that
-// also 24 .. p.
+// The context is 28 tokens, of which 3 and 4 are protected: queries 3 .. 23 see tokens 0 .. 2 of them, and query p
+// above that also 24 .. p.
 TEST_CASE("a method receives the mass of the protected tokens that its observed queries see") {
   const SmallTrace trace;
   Recording log;
   const MethodInfo info = recorder(log);
   ReplayRequest request = one_head(info, 12);
-  replay(trace.reader(), request, serial);
+  replay::replay(trace.reader(), request, serial);
   CHECK(log.fixed_log_sum_exp.empty());
   request.protect_first = 3;
   request.protect_last = 4;
-  replay(trace.reader(), request, serial);
+  replay::replay(trace.reader(), request, serial);
   const Arrays head(trace.reader(), 1, 1);
   REQUIRE(std::ssize(log.fixed_log_sum_exp) == head.group * 25);
   for (Index g = 0; g < head.group; ++g) {
@@ -175,7 +177,7 @@ TEST_CASE("a method receives the mass of the protected tokens that its observed 
     }
   }
   request.protect_first = 0;
-  replay(trace.reader(), request, serial);
+  replay::replay(trace.reader(), request, serial);
   CHECK(log.fixed_log_sum_exp.front() == -std::numeric_limits<float>::infinity());  // query 0 sees none of 24 .. 27
 }
 
@@ -187,7 +189,7 @@ TEST_CASE("protected tokens outside the budget are kept in addition to it") {
   request.protect_first = 3;
   request.protect_last = 4;
   request.protect_outside = true;
-  const ReplayResults results = replay(trace.reader(), request, serial);
+  const ReplayResults results = replay::replay(trace.reader(), request, serial);
   CHECK(results.heads[0].cells[0].budget_tokens == 12);
   CHECK(results.prompts[0].context_tokens == 28 - 7);
   CHECK(log.budget == 5);
@@ -200,7 +202,7 @@ TEST_CASE("a budget within the protected tokens is infeasible") {
   ReplayRequest request = one_head(info, 7);
   request.protect_first = 3;
   request.protect_last = 4;
-  const ReplayResults results = replay(trace.reader(), request, serial);
+  const ReplayResults results = replay::replay(trace.reader(), request, serial);
   const CellResult& cell = results.heads[0].cells[0];
   CHECK(cell.status == Status::infeasible);
   CHECK(contains(cell.reason, "7 protected"));
@@ -211,7 +213,7 @@ TEST_CASE("an observing method runs step by step, and its weights sum to one ove
   Recording log;
   MethodInfo info = recorder(log);
   info.observes = true;
-  replay(trace.reader(), one_head(info, 5), serial);
+  replay::replay(trace.reader(), one_head(info, 5), serial);
   CHECK(log.steps == 12);
   CHECK(log.appended_first.size() == 12);
   REQUIRE(log.weight_sums.size() == 24);
@@ -222,7 +224,7 @@ TEST_CASE("observe() is not called for a method that does not observe") {
   const SmallTrace trace;
   Recording log;
   const MethodInfo info = recorder(log);
-  replay(trace.reader(), one_head(info, 5), serial);
+  replay::replay(trace.reader(), one_head(info, 5), serial);
   CHECK(log.steps == 0);
   CHECK(log.appended_first.size() == 6);
 }
@@ -234,7 +236,7 @@ TEST_CASE("evaluated queries change errors but no kept set") {
   ReplayRequest request =
       request_of({&find_method("snapkv"), &find_method("uniform"), &find_method("random"), &shared}, 7);
   request.methods[0].params = find_method("snapkv").bind(std::vector<Assignment>{{"window", "3"}});
-  const ReplayResults a = replay(trace.reader(), request, serial), b = replay(*other, request, serial);
+  const ReplayResults a = replay::replay(trace.reader(), request, serial), b = replay::replay(*other, request, serial);
   for (std::size_t h = 0; h < a.heads.size(); ++h) {
     for (std::size_t c = 0; c < a.configurations.size(); ++c) {
       CAPTURE(c);
@@ -253,6 +255,6 @@ TEST_CASE("queries inside the context do change what snapkv keeps") {
   const auto other = trace.with_other_queries(20);
   ReplayRequest request = request_of({&find_method("snapkv")}, 7);
   request.methods[0].params = find_method("snapkv").bind(std::vector<Assignment>{{"window", "3"}});
-  const ReplayResults a = replay(trace.reader(), request, serial), b = replay(*other, request, serial);
+  const ReplayResults a = replay::replay(trace.reader(), request, serial), b = replay::replay(*other, request, serial);
   CHECK(a.heads[0].cells[0].raw.value().entries[0].ids != b.heads[0].cells[0].raw.value().entries[0].ids);
 }

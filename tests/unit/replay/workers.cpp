@@ -14,6 +14,7 @@
 #include <kvbench/core/error.hpp>
 
 using namespace kvbench;
+using namespace kvbench::replay;
 
 namespace {
 

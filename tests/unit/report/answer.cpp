@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/answer.hpp>
+#include <kvbench/report/replay/answer.hpp>
 
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::replay;
+using namespace kvbench::report;
 
 namespace {
 
@@ -25,10 +27,8 @@ TEST_CASE("the best method, those not distinguishable from it, and the next one"
   const Record rows[] = {row("far", "25%mem", 0.5, 24.8), row("b", "25%mem", 0.125, 25, true),
                          row("a", "25%mem", 0.1, 25, true), row("next", "25%mem", 0.14, 25),
                          row("exact", "25%mem", 1e-8, 25)};
-  CHECK(answers_of(rows) ==
-        Answers{"At 25 % of the memory, a has the lowest error (0.1); not distinguishable from it: b; the "
-                "next is next with 1.4 times "
-                "the error."});
+  CHECK(answers_of(rows) == Answers{"At 25 % of the memory, a has the lowest error (0.1); not distinguishable from it: "
+                                    "b; the next is next with 1.4 times the error."});
 }
 
 TEST_CASE("each budget has an answer, in order of appearance; a single row has none") {
@@ -43,8 +43,7 @@ TEST_CASE("rows that do not cost the same are reported with the cheapest and the
   const Record tokens[] = {row("a", "25%", 0.1, 111), row("b", "25%", 0.2, 23)};
   CHECK(answers_of(tokens).at(1) ==
         "These rows do not cost the same: they hold from 0.23 (b) to 1.11 (a) of the full cache; compare equal memory "
-        "with "
-        "--budget 25%mem.");
+        "with --budget 25%mem.");
   const Record close[] = {row("a", "25%", 0.1, 100), row("b", "25%", 0.2, 104.9)};
   CHECK(answers_of(close).size() == 1);
   const Record reads[] = {row("a", "25%read", 0.1, 50), row("b", "25%read", 0.2, 40)};

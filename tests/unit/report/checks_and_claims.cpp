@@ -8,12 +8,17 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/claim_table.hpp>
-#include <kvbench/report/replay_series.hpp>
-#include <kvbench/report/report_input.hpp>
+#include <kvbench/report/columns/claims.hpp>
+#include <kvbench/report/document/html.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/replay/sections.hpp>
+#include <kvbench/report/replay/series.hpp>
 #include <unit/report/replay_lines.hpp>
 
 using namespace kvbench;
+using namespace kvbench::replay;
+using namespace kvbench::compare;
+using namespace kvbench::report;
 using namespace kvbench::report_test;
 
 TEST_CASE("checks: verdicts, ranges over subjects, findings separate from faults") {
@@ -25,14 +30,13 @@ TEST_CASE("checks: verdicts, ranges over subjects, findings separate from faults
       "a.c,part five,claim,t.h5,0,1,2,,undecided,,,,,,,0.5,,,,,0.5,nearly,0.1,c,12,340\n"
       "a.d,part three,law,t.h5,0,1,0,,violated,,,,,,,0.5,,,,,0.002,broken law,0.1,c,,\n"
       "a.d,part four,law,,,,,,not applicable,,,,,,,,,,,,,too short,0.1,c,,\n";
-  const Document document = report({parse_csv(check_header + rows, "c.csv")});
+  const Document document = report_of({parse_csv(check_header + rows, "c.csv")});
   const std::string text = markdown(document);
   CHECK(has(text, "| a.b | 0 | 1 | 0 | 1 | 0 |"));
   CHECK(has(text, "| a.c | 1 | **1** | 1 | 0 |"));
-  CHECK(has(
-      text,
-      "| a.b | part one | theorem | 2 | 1 holds, 1 vacuous | 0.250 … 0.500 | 0.500 … 0.750 | 2.00e+06 … 3.00e+07 |  "
-      "|  | 9.00 | 0.100 | 3 of 20 | 1.00 |"));
+  CHECK(has(text,
+            "| a.b | part one | theorem | 2 | 1 holds, 1 vacuous | 0.250 … 0.500 | 0.500 … 0.750 | 2.00e+06 … 3.00e+07 "
+            "|  |  | 9.00 | 0.100 | 3 of 20 | 1.00 |"));
   const std::size_t faults = text.find("Faults:"), findings = text.find("Findings:");
   REQUIRE(faults != std::string::npos);
   REQUIRE(findings > faults);
@@ -41,15 +45,16 @@ TEST_CASE("checks: verdicts, ranges over subjects, findings separate from faults
   CHECK(has(text, "| a.c | part five | 1 | 12.0 | 340 | nearly |"));
   CHECK(has(text, "| a.d | part four | 1 | too short |"));
   CHECK(!has(text, "other numbers"));
-  CHECK_THROWS_AS(report({parse_csv(check_header + "a.b,p,claim,,,,,,violated,,,,,,,,,,,,,,,,,\n", "c.csv")}), Error);
-  CHECK_THROWS_AS(report({parse_csv(check_header + "a.b,p,law,,,,,,perhaps,,,,,,,,,,,,,,,,,\n", "c.csv")}), Error);
+  CHECK_THROWS_AS(report_of({parse_csv(check_header + "a.b,p,claim,,,,,,violated,,,,,,,,,,,,,,,,,\n", "c.csv")}),
+                  Error);
+  CHECK_THROWS_AS(report_of({parse_csv(check_header + "a.b,p,law,,,,,,perhaps,,,,,,,,,,,,,,,,,\n", "c.csv")}), Error);
 }
 
 TEST_CASE("measures: the mean over heads with its extremes") {
   const std::string rows =
       ",t.h5,abc,tiny,0,2,0,clusterability,keys,1,1.5,9,0.1,c\n,t.h5,abc,tiny,0,2,1,clusterability,keys,1,2.5,9,0.1,c\n"
       ",t.h5,abc,tiny,0,2,0,clusterability,keys,2,1,9,0.1,c\n,t.h5,abc,tiny,0,2,1,clusterability,keys,2,,9,0.1,c\n";
-  const std::string text = markdown(report({parse_csv(measure_header + rows, "m.csv")}));
+  const std::string text = markdown(report_of({parse_csv(measure_header + rows, "m.csv")}));
   CHECK(has(text, "| 2 | keys | 1 | 2 | 1.5 | 2.5 | 2 |"));
   CHECK(has(text, "| 2 | keys | 2 | 1 | 1 | 1 | 1 |"));
 }
@@ -66,16 +71,16 @@ TEST_CASE("a published number of a measure is shown next to the mean over heads"
                         .rows = {{{"measure", "clusterability"}, {"array", "keys"}, {"x", "16"}},
                                  {{"measure", "clusterability"}, {"array", "values"}, {"x", "16"}}},
                         .why = "w"}};
-  const std::string text = markdown(report({parse_csv(measure_header + rows, "m.csv")}, options));
+  const std::string text = markdown(report_of({parse_csv(measure_header + rows, "m.csv")}, options));
   CHECK(has(text, "| t.h5 | value | 2 (1.5 to 2.5 over 2 heads) |"));
   CHECK(has(text, "array values, x 16 |  | value | **no such row** |"));
 }
 
 TEST_CASE("published numbers are shown next to the rows; layer is all unless it is named") {
   const CsvTable table =
-      replay({{},
-              {.layer = "3", .error = "0.9,0.8,1"},
-              {.method = "cam", .status = "failed", .reason = "fault", .error = ",,", .recall = ""}});
+      replay_table({{},
+                    {.layer = "3", .error = "0.9,0.8,1"},
+                    {.method = "cam", .status = "failed", .reason = "fault", .error = ",,", .recall = ""}});
   ReportOptions options;
   options.published = {
       {.claim = "sink errs by half",
@@ -88,7 +93,7 @@ TEST_CASE("published numbers are shown next to the rows; layer is all unless it 
        .metric = "recall_mean",
        .rows = {{{"method", "sink"}, {"params", ""}}},
        .why = "short"}};
-  const std::string text = markdown(report({table}, options));
+  const std::string text = markdown(report_of({table}, options));
   CHECK(has(text, "| 0.44 | method sink | 25% | t.h5 | rel_err_mean | 0.500 [0.400, 0.600] |"));
   CHECK(has(text, "| method sink, layer 3 | 25% | t.h5 | rel_err_mean | 0.900 [0.800, 1.00] |"));
   CHECK(has(text, "| method cam | 25% | t.h5 | rel_err_mean | failed: fault |"));
@@ -99,7 +104,7 @@ TEST_CASE("published numbers are shown next to the rows; layer is all unless it 
   CHECK(text.find("another model.") < text.find("it recalls little"));
   CHECK(has(text, "Possible reasons for differences: short."));
   options.published[0].metric = "speed_mean";
-  CHECK_THROWS_WITH_AS(report({table}, options),
+  CHECK_THROWS_WITH_AS(report_of({table}, options),
                        "r.csv: lacks the column 'speed_mean', which a published number is compared with", Error);
 }
 
@@ -122,18 +127,17 @@ TEST_CASE("a claim begins with its verdict, then its metric against the budget b
   const ClaimResult scores{.claim = {.text = "it solves tasks", .untestable = "no tasks here"}, .results = {}};
   const std::vector<ClaimResult> claims = {claim, scores};
   const CsvTable table = parse_csv(claims_csv(claims), "c.csv");
-  CHECK(claims_text(claims_of(table)) == claims_text(claims));
-  const std::string page = markdown(report({table}));
+  CHECK(verdict_text(claims_of(table)) == verdict_text(claims));
+  const std::string page = markdown(report_of({table}));
   CHECK(has(page, "### contradicted: sink beats cam"));
   CHECK(has(page, "sink lower than cam[s=1], by layer: 1 supported, 1 contradicted; ratio 2"));
   CHECK(has(page, "| prompt 0, layer 3 | cam[s=1] | 25% | 0.250 |"));
   CHECK(has(page, "| prompt 0, layer 3 | sink / cam[s=1] | 25% | 2.00 [1.90, 2.10] |"));
-  CHECK(has(
-      page,
-      "| prompt 0, layer 3, budget 25% | **contradicted** | 0.500 | 0.250 | 2.00 [1.90, 2.10] | 0.250 [0.200, 0.300] | "
-      "0.01 | 0.02 | 16 | 5 |"));
+  CHECK(has(page,
+            "| prompt 0, layer 3, budget 25% | **contradicted** | 0.500 | 0.250 | 2.00 [1.90, 2.10] | 0.250 [0.200, "
+            "0.300] | 0.01 | 0.02 | 16 | 5 |"));
   CHECK(page.find("### contradicted") < page.find("mean rel_err against budget"));
   CHECK(page.find("mean rel_err against budget") < page.find("| relation |"));
   CHECK(has(page, "### untestable: it solves tasks\n\nno tasks here"));
-  CHECK(has(html(report({table})), "<svg"));
+  CHECK(has(html(report_of({table})), "<svg"));
 }

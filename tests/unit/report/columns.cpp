@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/table.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -12,8 +11,12 @@
 
 #include <kvbench/compare/comparison.hpp>
 #include <kvbench/kernels/philox.hpp>
+#include <kvbench/report/columns/records.hpp>
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::replay;
+using namespace kvbench::report;
 
 namespace {
 

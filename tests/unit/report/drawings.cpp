@@ -6,14 +6,15 @@
 
 #include <doctest/doctest.h>
 
-#include <kvbench/report/axis.hpp>
-#include <kvbench/report/heat_map.hpp>
-#include <kvbench/report/labels.hpp>
-#include <kvbench/report/line_chart.hpp>
-#include <kvbench/report/svg.hpp>
-#include <kvbench/report/text.hpp>
+#include <kvbench/report/drawing/axis.hpp>
+#include <kvbench/report/drawing/heat_map.hpp>
+#include <kvbench/report/drawing/labels.hpp>
+#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/drawing/svg.hpp>
+#include <kvbench/report/text/text.hpp>
 
 using namespace kvbench;
+using namespace kvbench::report;
 
 namespace {
 
@@ -103,7 +104,8 @@ TEST_CASE("overlapping labels move apart by as little as possible and keep their
   CHECK(spread_labels(pair, 0, 100) == std::vector<double>{45, 55});
   const std::vector<LabelSlot> crossed = {{52, 10}, {48, 10}};
   CHECK(spread_labels(crossed, 0, 100) == std::vector<double>{55, 45});
-  // 40, 41 and 46 with heights 10, 20, 10. Preferred tops: 35, 31, 41; minus the heights above them: 35, 21, 11, mean 22.33.
+  // 40, 41 and 46 with heights 10, 20, 10. Preferred tops: 35, 31, 41; minus the heights above them: 35, 21, 11, mean
+  // 22.33.
   const std::vector<LabelSlot> three = {{40, 10}, {41, 20}, {46, 10}};
   const std::vector<double> placed = spread_labels(three, 0, 100);
   CHECK(placed[0] == doctest::Approx(22.3333 + 5));

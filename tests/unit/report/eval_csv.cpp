@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/compare_table.hpp>
-#include <kvbench/report/eval_csv.hpp>
+#include <kvbench/report/read/eval_csv.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +9,12 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/report/columns/comparisons.hpp>
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::report;
 using doctest::Approx;
 using trace::test::contains;
 using trace::test::message_of;
@@ -21,8 +23,7 @@ namespace {
 
 const std::string damage_header =
     "model,sha256,text,task,document,question,context_tokens,inject,inject_layer,layer,device,method,params,budget,"
-    "status,"
-    "reason,total_bytes,full_bytes,bytes_read,kl_mean,nll_diff,match\n";
+    "status,reason,total_bytes,full_bytes,bytes_read,kl_mean,nll_diff,match\n";
 
 struct DamageLine {
   const char* method = "sink";
@@ -49,10 +50,10 @@ class DamageFile {
     const auto damage =
         std::ranges::find(damage_metrics(), metric, [](const DamageMetric& m) { return m.compared.name; });
     const EvalCsv results(path, *damage);
-    return compare({.files = {&results},
-                    .a = parse_configuration("x", "--a"),
-                    .b = parse_configuration("y", "--b"),
-                    .metric = damage->compared});
+    return compare::compare({.files = {&results},
+                             .a = parse_configuration("x", "--a"),
+                             .b = parse_configuration("y", "--b"),
+                             .metric = damage->compared});
   }
   std::string refusal(std::size_t metric = 0) const {
     return message_of<Error>([&] { EvalCsv(path, damage_metrics()[metric]); });

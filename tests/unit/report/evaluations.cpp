@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/eval_table.hpp>
+#include <kvbench/report/eval/table.hpp>
 
 #include <set>
 
 #include <doctest/doctest.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/eval_input.hpp>
+#include <kvbench/report/columns/evaluations.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/eval/sections.hpp>
+#include <kvbench/report/read/table_kind.hpp>
+#include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/report.hpp>
-#include <kvbench/report/report_input.hpp>
 #include <unit/report/replay_lines.hpp>
 
 using namespace kvbench;
+using namespace kvbench::eval;
+using namespace kvbench::replay;
+using namespace kvbench::report;
 
 namespace {
 
@@ -108,13 +114,10 @@ TEST_CASE("the first sentence names the metric that predicts damage best, and ho
   const Document document = make_report(std::vector{table}, {});
   REQUIRE(!document.answers.empty());
   CHECK(document.answers[0].scope == "m.gguf on book.txt, 4096 tokens");
-  CHECK(
-      document.answers[0].sentences[0] ==
-      "Of 3 attention metrics, recall predicts damage to the output best here: it orders 1.00 [1.00, 1.00] of the "
-      "pairs of "
-      "methods at "
-      "the same budget as KL does (one half: chance), and its rank correlation with KL over all configurations is 1.00 "
-      "[1.00, 1.00].");
+  CHECK(document.answers[0].sentences[0] ==
+        "Of 3 attention metrics, recall predicts damage to the output best here: it orders 1.00 [1.00, 1.00] of the "
+        "pairs of methods at the same budget as KL does (one half: chance), and its rank correlation with KL over all "
+        "configurations is 1.00 [1.00, 1.00].");
   // 0.2 -> 3, 0.1 -> 2, 0.3 -> 1: only sink and h2o are in the order of their errors.
   CHECK(has(document.answers[0].sentences.back(), "orders 0.333 [0.333, 0.333] of the pairs"));
   const std::string text = markdown(document);

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/attention_map.hpp>
-#include <kvbench/report/replay_series.hpp>
+#include <kvbench/report/drawing/attention_map.hpp>
+#include <kvbench/report/replay/query_figures.hpp>
+#include <kvbench/report/replay/series.hpp>
 
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::replay;
+using namespace kvbench::report;
 
 namespace {
 
-/// Two heads of one layer with the queries 10 .. 13, and the methods sink (errors 1 .. 4 and 5 .. 8) and h2o (only on head 0).
+/// Two heads of one layer with the queries 10 .. 13, and the methods sink (errors 1 .. 4 and 5 .. 8) and h2o (only on
+/// head 0).
 class Results : public QueryResults {
  public:
   const std::string& path() const override { return path_; }
@@ -40,8 +45,7 @@ class Results : public QueryResults {
 std::vector<Block> figures(const Results& results) {
   const CsvTable table = parse_csv(
       "run,trace,sha256,model,prompt,layer,kv_head,head,query,protocol,device,method,params,budget,status,reason,query_"
-      "rows,"
-      "context_tokens,budget_tokens,total_bytes,full_bytes,rel_err_mean,rel_err_lo,rel_err_hi,recall_mean,version,"
+      "rows,context_tokens,budget_tokens,total_bytes,full_bytes,rel_err_mean,rel_err_lo,rel_err_hi,recall_mean,version,"
       "commit,isa\n"
       ",t.h5,abc,m,0,all,all,all,all,prefill,cpu,sink,,25%,ok,,8,100,25,25,100,4.5,,,,0.1,c,avx2\n"
       ",t.h5,abc,m,0,all,all,all,all,prefill,cpu,h2o,,25%,ok,,4,100,25,25,100,2.5,,,,0.1,c,avx2\n",
@@ -59,7 +63,8 @@ TEST_CASE("errors of single queries: quantiles over all heads, and means along t
   REQUIRE(blocks.size() == 1);
   const auto& figure = std::get<Figure>(blocks[0]);
   CHECK(figure.drawings.size() == 2);
-  // Of 1 .. 8 the quantile q is the value at position 7 q, rounded: 0.7 -> 1, 3.5 -> 4, 6.3 -> 6; of 1 .. 4: 0.3, 1.5 -> 2, 2.7 -> 3.
+  // Of 1 .. 8 the quantile q is the value at position 7 q, rounded: 0.7 -> 1, 3.5 -> 4, 6.3 -> 6; of 1 .. 4: 0.3, 1.5
+  // -> 2, 2.7 -> 3.
   std::vector<std::vector<std::string>> rows;
   for (const auto& row : figure.numbers.rows)
     rows.push_back({row[0].text, row[1].text, row[2].text, row[4].text, row[6].text, row[8].text});

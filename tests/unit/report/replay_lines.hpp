@@ -7,17 +7,15 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/report/replay/sections.hpp>
 #include <kvbench/report/report.hpp>
-#include <kvbench/report/report_input.hpp>
 
 namespace kvbench::report_test {
 
 inline const std::string replay_header =
     "run,trace,sha256,model,prompt,layer,kv_head,head,query,protocol,device,method,params,budget,status,reason,query_"
-    "rows,"
-    "context_tokens,budget_tokens,total_bytes,full_bytes,rel_err_mean,rel_err_lo,rel_err_hi,recall_mean,version,commit,"
-    "isa,"
-    "bytes_read,best,tied,layers,model_layers\n";
+    "rows,context_tokens,budget_tokens,total_bytes,full_bytes,rel_err_mean,rel_err_lo,rel_err_hi,recall_mean,version,"
+    "commit,isa,bytes_read,best,tied,layers,model_layers\n";
 
 struct Line {
   std::string run = "", prompt = "0", layer = "all", method = "sink", params = "", budget = "25%", status = "ok",
@@ -33,31 +31,32 @@ inline std::string text(const Line& l) {
                      l.status, l.reason, bytes, l.error, l.recall, l.best, l.tied);
 }
 
-inline CsvTable replay(const std::vector<Line>& lines, const std::string& file = "r.csv") {
+inline report::CsvTable replay_table(const std::vector<Line>& lines, const std::string& file = "r.csv") {
   std::string csv = replay_header;
   for (const Line& l : lines) csv += text(l);
-  return parse_csv(csv, file);
+  return report::parse_csv(csv, file);
 }
 
-inline Document report(const std::vector<CsvTable>& tables, const ReportOptions& options = {}) {
-  return make_report(tables, options);
+inline report::Document report_of(const std::vector<report::CsvTable>& tables,
+                                  const report::ReportOptions& options = {}) {
+  return report::make_report(tables, options);
 }
 
 inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// Headings of sections; the last is that of the inputs.
-inline std::vector<std::string> headings(const Document& document) {
+inline std::vector<std::string> headings(const report::Document& document) {
   std::vector<std::string> out;
-  for (const Block& block : document.blocks) {
-    const auto* heading = std::get_if<Heading>(&block);
+  for (const report::Block& block : document.blocks) {
+    const auto* heading = std::get_if<report::Heading>(&block);
     if (heading != nullptr && heading->level == 2) out.push_back(heading->text);
   }
   return out;
 }
 
-inline std::vector<ReplaySection> sections(const std::vector<CsvTable>& tables) {
-  std::vector<const CsvTable*> pointers;
-  for (const CsvTable& table : tables) pointers.push_back(&table);
+inline std::vector<report::ReplaySection> sections(const std::vector<report::CsvTable>& tables) {
+  std::vector<const report::CsvTable*> pointers;
+  for (const report::CsvTable& table : tables) pointers.push_back(&table);
   return replay_sections(pointers);
 }
 
@@ -66,8 +65,7 @@ using Texts = std::vector<std::string>;
 /// The columns of checks and of measures.
 inline const std::string check_header =
     "claim,part,kind,source,prompt,layer,kv_head,params,verdict,assumptions_text,literal,tight,data,bound,trivial,"
-    "measured,"
-    "measured_q99,failures,trials,allowed,p_adjusted,text,version,commit,units,units_needed\n";
+    "measured,measured_q99,failures,trials,allowed,p_adjusted,text,version,commit,units,units_needed\n";
 
 inline const std::string measure_header =
     "run,trace,sha256,model,prompt,layer,kv_head,measure,array,x,value,count,version,commit\n";

@@ -8,16 +8,21 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/report/replay_series.hpp>
-#include <kvbench/report/report_input.hpp>
+#include <kvbench/report/document/html.hpp>
+#include <kvbench/report/document/markdown.hpp>
+#include <kvbench/report/read/table_kind.hpp>
+#include <kvbench/report/replay/sections.hpp>
+#include <kvbench/report/replay/series.hpp>
 #include <support/growth.hpp>
 #include <unit/report/replay_lines.hpp>
 
 using namespace kvbench;
+using namespace kvbench::replay;
+using namespace kvbench::report;
 using namespace kvbench::report_test;
 
 TEST_CASE("the kind of a table comes from its header; an error names a missing column and its file") {
-  CHECK(kind_of(replay({{}})) == TableKind::replay);
+  CHECK(kind_of(replay_table({{}})) == TableKind::replay);
   CHECK(kind_of(parse_csv(check_header + std::string(25, ',') + "\n", "c.csv")) == TableKind::checks);
   CHECK(kind_of(parse_csv(measure_header + std::string(13, ',') + "\n", "m.csv")) == TableKind::measures);
   CHECK_THROWS_WITH_AS(kind_of(parse_csv("method,budget\nsink,25%\n", "r.csv")),
@@ -32,22 +37,23 @@ TEST_CASE("additional columns are accepted") {
   csv.insert(csv.find('\n'), ",new_column");
   csv.insert(csv.size() - 1, ",17");
   const std::vector<CsvTable> tables = {parse_csv(csv, "r.csv")};
-  CHECK(has(html(report(tables)), "<th scope=\"col\" class=\"n\">new_column</th>"));  // in the table of all columns
+  CHECK(has(html(report_of(tables)), "<th scope=\"col\" class=\"n\">new_column</th>"));  // in the table of all columns
 }
 
 TEST_CASE("the table of methods has error, interval and costs, and says how a row stands to the best") {
   const std::string text =
-      markdown(report({replay({{.held = "12.5", .best = "sink", .tied = "1"},
-                               {.method = "h2o", .error = "0.6,0.5,0.7", .best = "sink", .tied = "1"},
-                               {.method = "cam", .error = "1,0.9,1.1", .best = "sink", .tied = "0"},
-                               {.method = "quest", .error = "2,1,3"},
-                               {.method = "random", .error = "0.7,0.6,0.8"}})}));
+      markdown(report_of({replay_table({{.held = "12.5", .best = "sink", .tied = "1"},
+                                        {.method = "h2o", .error = "0.6,0.5,0.7", .best = "sink", .tied = "1"},
+                                        {.method = "cam", .error = "1,0.9,1.1", .best = "sink", .tied = "0"},
+                                        {.method = "quest", .error = "2,1,3"},
+                                        {.method = "random", .error = "0.7,0.6,0.8"}})}));
   CHECK(has(text, "| sink | 25% | 0.500 | 0.400 to 0.600 | 0.250 | 0.100 | 0.300 | best |"));
   CHECK(has(text, "| h2o | 25% | 0.600 | 0.500 to 0.700 | 0.200 | 0.100 | 0.300 | tied, 1.2 times |"));
   CHECK(has(text, "| 1.00 | 0.900 to 1.10 | 0.200 | 0.100 | 0.300 | 2 times |"));
   CHECK(has(text, "| not tested, 4 times |"));
   CHECK(has(text, "| random | 25% | 0.700 | 0.600 to 0.800 | 0.200 | 0.100 | 0.300 | reference |"));
-  CHECK(has(html(report({replay({{}})})), "<td class=\"n\">0.4</td>"));  // all columns: the text of the CSV, unchanged
+  CHECK(has(html(report_of({replay_table({{}})})),
+            "<td class=\"n\">0.4</td>"));  // all columns: the text of the CSV, unchanged
 }
 
 TEST_CASE("a report opens with one answer per protocol and kind of budget, for the budget nearest to a quarter") {
@@ -57,7 +63,7 @@ TEST_CASE("a report opens with one answer per protocol and kind of budget, for t
     lines.push_back({.method = "h2o", .budget = budget, .error = "0.7,0.6,0.8", .best = "sink", .tied = "0"});
   }
   for (const char* layer : {"0", "4"}) lines.push_back({.layer = layer, .budget = "12.5%"});
-  const Document document = report({replay(lines)});
+  const Document document = report_of({replay_table(lines)});
   REQUIRE(document.answers.size() == 1);
   CHECK(document.answers[0].scope == "prefill on t.h5, 2 of 6 layers (0, 4)");
   CHECK(document.answers[0].sentences ==
@@ -69,16 +75,16 @@ TEST_CASE("a report opens with one answer per protocol and kind of budget, for t
 }
 
 TEST_CASE("the frontier holds the rows that no other row beats at the same cost, to within 5 %, or a lower one") {
-  const std::vector<CsvTable> tables = {
-      replay({{.method = "h2o", .error = "0.5,,", .held = "10"},
-              {.method = "cam", .error = "0.6,,", .held = "11"},
-              {.method = "snapkv", .error = "0.2,,", .held = "20"},
-              {.method = "chelsea", .error = "0.19,,", .held = "20.9"},  // beats snapkv with 4.5 % more bytes
-              {.method = "quest", .error = "0.1,,", .held = "60"},
-              {.method = "sink", .error = "0.1,,", .held = "61"},            // the same error with more bytes
-              {.method = "subgen", .error = "0.05,0.01,0.09", .held = "1"},  // the interval is too wide for a mean
-              {.method = "random", .error = "0.01,,", .held = "5"},          // a reference
-              {.method = "mesh", .status = "failed", .error = ",,", .recall = ""}})};
+  const std::vector<CsvTable> tables = {replay_table(
+      {{.method = "h2o", .error = "0.5,,", .held = "10"},
+       {.method = "cam", .error = "0.6,,", .held = "11"},
+       {.method = "snapkv", .error = "0.2,,", .held = "20"},
+       {.method = "chelsea", .error = "0.19,,", .held = "20.9"},  // beats snapkv with 4.5 % more bytes
+       {.method = "quest", .error = "0.1,,", .held = "60"},
+       {.method = "sink", .error = "0.1,,", .held = "61"},            // the same error with more bytes
+       {.method = "subgen", .error = "0.05,0.01,0.09", .held = "1"},  // the interval is too wide for a mean
+       {.method = "random", .error = "0.01,,", .held = "5"},          // a reference
+       {.method = "mesh", .status = "failed", .error = ",,", .recall = ""}})};
   const auto found = sections(tables);
   const std::vector<Series> all = series_of(found[0].parts[0]);
   Texts methods;
@@ -88,7 +94,7 @@ TEST_CASE("the frontier holds the rows that no other row beats at the same cost,
 }
 
 TEST_CASE("a row that is not ok is shown with its reason") {
-  const Document document = report({replay(
+  const Document document = report_of({replay_table(
       {{},
        {.layer = "3", .method = "cam", .status = "skipped", .reason = "no <queries>", .error = ",,", .recall = ""}})});
   CHECK(has(html(document), "<td>skipped</td><td class=\"p\">no &lt;queries&gt;</td>"));
@@ -96,17 +102,17 @@ TEST_CASE("a row that is not ok is shown with its reason") {
 }
 
 TEST_CASE("texts of the CSV are escaped everywhere") {
-  const std::string page = html(report({replay(
+  const std::string page = html(report_of({replay_table(
       {{.method = "a<b>&'c", .params = "\"x=\"\"1\"\"\"", .budget = "10%"}, {.method = "a<b>&'c", .budget = "20%"}})}));
   CHECK(!has(page, "a<b>"));
   CHECK(has(page, "a&lt;b&gt;&amp;&#39;c"));
 }
 
 TEST_CASE("one section per run and protocol, whatever the traces and budgets") {
-  const Document document = report({replay({{.run = "a"},
-                                            {.run = "b"},
-                                            {.run = "b", .budget = "25%mem", .trace = "u.h5"},
-                                            {.run = "b", .protocol = "decode"}})});
+  const Document document = report_of({replay_table({{.run = "a"},
+                                                     {.run = "b"},
+                                                     {.run = "b", .budget = "25%mem", .trace = "u.h5"},
+                                                     {.run = "b", .protocol = "decode"}})});
   CHECK(headings(document) ==
         Texts{"Run a: t.h5, prefill", "Run b: t.h5; u.h5, prefill", "Run b: t.h5, decode", "Inputs"});
   CHECK(has(markdown(document), "| sink | u.h5 | 25%mem |"));
@@ -114,74 +120,73 @@ TEST_CASE("one section per run and protocol, whatever the traces and budgets") {
 
 TEST_CASE("with several prompts the row over all prompts is shown; without it, one part per prompt") {
   const std::vector<CsvTable> with = {
-      replay({{.prompt = "0"}, {.prompt = "1"}, {.prompt = "all", .error = "0.7,0.6,0.8"}})};
+      replay_table({{.prompt = "0"}, {.prompt = "1"}, {.prompt = "all", .error = "0.7,0.6,0.8"}})};
   const auto joined = sections(with);
   REQUIRE(joined.size() == 1);
   REQUIRE(joined[0].parts.size() == 1);
   REQUIRE(joined[0].parts[0].overall.size() == 1);
   CHECK(joined[0].parts[0].overall[0].error == 0.7);
   CHECK(joined[0].parts[0].finer == 2);
-  CHECK(has(markdown(report(with)), "| sink | 25% | 2 | 0.500 | too few texts | 1.00 | 2 |"));  // over the two texts
-  const std::vector<CsvTable> without = {replay({{.prompt = "0"}, {.prompt = "1"}})};
+  CHECK(has(markdown(report_of(with)), "| sink | 25% | 2 | 0.500 | too few texts | 1.00 | 2 |"));  // over the two texts
+  const std::vector<CsvTable> without = {replay_table({{.prompt = "0"}, {.prompt = "1"}})};
   REQUIRE(sections(without).size() == 1);
   CHECK(sections(without)[0].parts.size() == 2);
 }
 
 TEST_CASE("rows per head are a map of layers and heads, the mean over seeds; rows per query are counted") {
-  const std::vector<CsvTable> tables = {replay({{},
-                                                {.layer = "3", .error = "0.25,,", .kv_head = "0", .head = "1"},
-                                                {.layer = "4", .error = "0.5,,", .kv_head = "0", .head = "1"}})};
+  const std::vector<CsvTable> tables = {replay_table({{},
+                                                      {.layer = "3", .error = "0.25,,", .kv_head = "0", .head = "1"},
+                                                      {.layer = "4", .error = "0.5,,", .kv_head = "0", .head = "1"}})};
   const auto found = sections(tables);
   CHECK(found[0].parts[0].overall.size() == 1);
   CHECK(found[0].parts[0].heads.size() == 2);
-  const std::string page = html(report(tables));
+  const std::string page = html(report_of(tables));
   CHECK(has(page, "<summary>Layers and heads of sink at 25%</summary>"));
   CHECK(has(page, "<title>layer 3, head 1: 0.250</title>"));
 }
 
 TEST_CASE("files join: equal rows count once, and only rows with other figures are told apart by file") {
-  const std::vector<CsvTable> same = {replay({{}, {.method = "h2o"}}, "a.csv"),
-                                      replay({{}, {.method = "cam"}}, "b.csv")};
-  CHECK(headings(report(same)).size() == 2);
+  const std::vector<CsvTable> same = {replay_table({{}, {.method = "h2o"}}, "a.csv"),
+                                      replay_table({{}, {.method = "cam"}}, "b.csv")};
+  CHECK(headings(report_of(same)).size() == 2);
   CHECK(sections(same)[0].parts[0].overall.size() == 3);
-  const std::vector<CsvTable> other = {replay({{}, {.method = "h2o"}}, "a.csv"),
-                                       replay({{.error = "0.3,0.2,0.4"}}, "b.csv")};
+  const std::vector<CsvTable> other = {replay_table({{}, {.method = "h2o"}}, "a.csv"),
+                                       replay_table({{.error = "0.3,0.2,0.4"}}, "b.csv")};
   const auto joined = sections(other);
   REQUIRE(joined.size() == 1);
   Texts params;
   for (const ReplayRow& r : joined[0].parts[0].overall) params.push_back(r.params);
   CHECK(params == Texts{"from a.csv", "", "from b.csv"});
-  CHECK_THROWS_AS(report({replay({{}, {}})}), Error);
+  CHECK_THROWS_AS(report_of({replay_table({{}, {}})}), Error);
 }
 
 TEST_CASE("tests against the best row of a file count where it is the best of all files") {
   const std::vector<CsvTable> tables = {
-      replay({{.best = "sink", .tied = "1"}, {.method = "h2o", .error = "0.6,,", .best = "sink", .tied = "1"}},
-             "a.csv"),
-      replay({{.method = "cam", .error = "0.7,,", .best = "cam", .tied = "1"},
-              {.method = "mesh", .error = "0.8,,", .best = "cam", .tied = "0"}},
-             "b.csv")};
+      replay_table({{.best = "sink", .tied = "1"}, {.method = "h2o", .error = "0.6,,", .best = "sink", .tied = "1"}},
+                   "a.csv"),
+      replay_table({{.method = "cam", .error = "0.7,,", .best = "cam", .tied = "1"},
+                    {.method = "mesh", .error = "0.8,,", .best = "cam", .tied = "0"}},
+                   "b.csv")};
   const auto joined = sections(tables);
   std::vector<std::optional<bool>> tied;
   for (const ReplayRow& r : joined[0].parts[0].overall) tied.push_back(r.tied);
   CHECK(tied == std::vector<std::optional<bool>>{true, true, std::nullopt, std::nullopt});
-  CHECK(report(tables).answers.at(0).sentences.at(0) ==
+  CHECK(report_of(tables).answers.at(0).sentences.at(0) ==
         "At 25 % of the tokens, sink has the lowest error (0.5); not distinguishable from it: h2o; not tested against "
-        "it: cam, "
-        "mesh.");
+        "it: cam, mesh.");
 }
 
 TEST_CASE("invalid budgets and numbers are refused") {
-  CHECK_THROWS_WITH_AS(report({replay({{.budget = "lots"}})}),
+  CHECK_THROWS_WITH_AS(report_of({replay_table({{.budget = "lots"}})}),
                        doctest::Contains("r.csv:2: column 'budget': budget 'lots' is not a number; write"), Error);
-  CHECK_THROWS_AS(report({replay({{.error = "x,0.4,0.6"}})}), Error);
+  CHECK_THROWS_AS(report_of({replay_table({{.error = "x,0.4,0.6"}})}), Error);
 }
 
 TEST_CASE("zero, infinite and empty errors give no invalid coordinates") {
-  const std::string page = html(report({replay({{.budget = "10%", .error = "inf,0.1,inf"},
-                                                {.budget = "20%", .error = "0,0,0"},
-                                                {.budget = "30%", .error = ",,"},
-                                                {.budget = "40%"}})}));
+  const std::string page = html(report_of({replay_table({{.budget = "10%", .error = "inf,0.1,inf"},
+                                                         {.budget = "20%", .error = "0,0,0"},
+                                                         {.budget = "30%", .error = ",,"},
+                                                         {.budget = "40%"}})}));
   CHECK(!has(page, "=\"inf"));
   CHECK(!has(page, "nan"));
   CHECK(has(page, "▲ inf"));
@@ -189,7 +194,7 @@ TEST_CASE("zero, infinite and empty errors give no invalid coordinates") {
 }
 
 TEST_CASE("the same input gives the same bytes") {
-  const auto page = [] { return html(report({replay({{}, {.method = "h2o"}, {.layer = "2"}})})); };
+  const auto page = [] { return html(report_of({replay_table({{}, {.method = "h2o"}, {.layer = "2"}})})); };
   CHECK(page() == page());
 }
 
@@ -206,19 +211,19 @@ TEST_CASE("figures show the best of many methods and some of many budgets, and s
   std::vector<Line> lines;
   for (int i = 0; i < 300; ++i)
     lines.push_back({.params = fmt::format("sinks={}", i), .error = fmt::format("{},,", 1 + i)});
-  const std::string many = html(report({replay(lines)}));
+  const std::string many = html(report_of({replay_table(lines)}));
   CHECK(has(many,
             "Figures show 100 of 300 methods and parameters, those with the lowest errors. The tables have all rows."));
   CHECK(has(many, "<svg"));
   CHECK(has(many.substr(many.find("Methods: error and cost")), "sinks=299"));
   CHECK(!has(many.substr(0, many.find("Methods: error and cost")), "sinks=299"));
-  CHECK(!has(html(report({replay({lines.begin(), lines.begin() + 100})})), "Figures show"));
+  CHECK(!has(html(report_of({replay_table({lines.begin(), lines.begin() + 100})})), "Figures show"));
   lines.clear();
   for (int i = 1; i <= 40; ++i) {
     for (const char* layer : {"all", "0", "1"})
       lines.push_back({.layer = layer, .budget = fmt::format("{}%", i), .error = "1,,"});
   }
-  const std::string budgets = html(report({replay(lines)}));
+  const std::string budgets = html(report_of({replay_table(lines)}));
   CHECK(has(budgets, "Figures and answers show 12 of 40 budgets."));
   CHECK(has(budgets, "Error by layer at a budget of 1%"));
   CHECK(!has(budgets, "Error by layer at a budget of 2%"));
@@ -232,7 +237,7 @@ TEST_CASE("an answer names twenty tied methods and counts the others") {
                      .best = "sink[sinks=0]",
                      .tied = "1"});
   }
-  const std::string page = html(report({replay(lines)}));
+  const std::string page = html(report_of({replay_table(lines)}));
   CHECK(has(page, "sink[sinks=20] and 9 others"));
 }
 
@@ -249,7 +254,7 @@ TEST_CASE("the time of a report is linear in the number of methods and budgets")
                              .held = std::to_string(error)});
           }
         }
-        report({replay(lines)});
+        report_of({replay_table(lines)});
       },
       500));
   CHECK(testing::grows_linearly(
@@ -259,14 +264,14 @@ TEST_CASE("the time of a report is linear in the number of methods and budgets")
           for (int i = 1; i <= count; ++i)
             lines.push_back({.layer = layer, .budget = std::to_string(i), .error = "1,,"});
         }
-        report({replay(lines)});
+        report_of({replay_table(lines)});
       },
       500));
   CHECK(testing::grows_linearly(
       [](int count) {
         std::vector<Line> lines;
         for (int i = 0; i < count; ++i) lines.push_back({.run = std::to_string(i), .error = "1,,"});
-        sections({replay(lines)});
+        sections({replay_table(lines)});
       },
       500));
 }

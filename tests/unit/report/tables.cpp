@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/report/table.hpp>
+#include <kvbench/report/columns/records.hpp>
+#include <kvbench/report/replay/table.hpp>
 
 #include <algorithm>
 #include <sstream>
@@ -8,6 +9,8 @@
 #include <doctest/doctest.h>
 
 using namespace kvbench;
+using namespace kvbench::replay;
+using namespace kvbench::report;
 
 namespace {
 

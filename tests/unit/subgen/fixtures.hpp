@@ -62,13 +62,13 @@ class Stream {
     }
   }
 
-  MakeCache prepare(const std::string& method, const std::vector<Assignment>& settings = {}) const {
-    const MethodInfo& info = find_method(method);
+  methods::MakeCache prepare(const std::string& method, const std::vector<methods::Assignment>& settings = {}) const {
+    const methods::MethodInfo& info = methods::find_method(method);
     return info.prepare_head(head, info.bind(settings), *backend);
   }
 
   /// Appends tokens [first, first + count) in the blocks that the cache takes.
-  void append(CompressedCache& cache, Index first, Index count) const {
+  void append(methods::CompressedCache& cache, Index first, Index count) const {
     while (count > 0) {
       const Index taken =
           cache.append({.first = first, .keys = keys.slice(first, count), .values = values.slice(first, count)});
@@ -78,7 +78,7 @@ class Stream {
   }
 
   /// A block of one zero query at each position.
-  QueryBlock queries(std::vector<std::int32_t> positions) const {
+  methods::QueryBlock queries(std::vector<std::int32_t> positions) const {
     const Index m = static_cast<Index>(positions.size());
     std::vector<std::int32_t> last;
     for (const std::int32_t position : positions) last.push_back(position + 1);
@@ -91,7 +91,7 @@ class Stream {
   Tokens host;
   std::unique_ptr<Backend> backend;
   Buffer<const float> keys, values;
-  HeadPrompt head;
+  methods::HeadPrompt head;
 };
 
 struct Weights {
@@ -99,12 +99,13 @@ struct Weights {
   friend bool operator==(const Weights&, const Weights&) = default;
 };
 /// The entries, by token, of a cache whose tables have one row. Also checks them against the contract.
-inline std::map<TokenId, Weights> entries_of(const Stream& stream, const CompressedCache& cache, Index tokens) {
-  const QueryBlock block = stream.queries({static_cast<std::int32_t>(tokens - 1)});
-  const EntryTables tables = cache.entries(block);
+inline std::map<TokenId, Weights> entries_of(const Stream& stream, const methods::CompressedCache& cache,
+                                             Index tokens) {
+  const methods::QueryBlock block = stream.queries({static_cast<std::int32_t>(tokens - 1)});
+  const methods::EntryTables tables = cache.entries(block);
   check_entries(*stream.backend, {.keys = stream.keys, .values = stream.values}, 1, tokens, tables);
   std::map<TokenId, Weights> entries;
-  for (const EntryTable& table : tables) {
+  for (const methods::EntryTable& table : tables) {
     const auto ids = stream.backend->read(table.ids);
     const auto num = stream.backend->read(table.weight_num), den = stream.backend->read(table.weight_den);
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -118,8 +119,8 @@ inline std::map<TokenId, Weights> entries_of(const Stream& stream, const Compres
 }
 
 /// Rows and columns of the array of this name.
-inline FootprintArray array_of(const CompressedCache& cache, const std::string& name) {
-  for (const FootprintArray& array : cache.footprint()) {
+inline methods::FootprintArray array_of(const methods::CompressedCache& cache, const std::string& name) {
+  for (const methods::FootprintArray& array : cache.footprint()) {
     if (array.name == name) return array;
   }
   return {};

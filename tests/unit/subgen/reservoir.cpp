@@ -8,6 +8,7 @@
 #include <support/chi_square.hpp>
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using kvbench::test::follows;
 
 namespace {
@@ -83,7 +84,8 @@ TEST_CASE("slots are independent of each other") {
 }
 
 TEST_CASE("the earlier and later tokens of a slot have the joint distribution of the algorithm") {
-  // Held a after 4 tokens (total 7) and b after 8 (total 12): b = a with probability 7/12, otherwise b is new, by its weight.
+  // Held a after 4 tokens (total 7) and b after 8 (total 12): b = a with probability 7/12, otherwise b is new, by its
+  // weight.
   std::vector<double> counts(64), law(64);
   for (std::size_t a = 0; a < 4; ++a) {
     law[9 * a] = weights[a] / 7 * 7 / 12;

@@ -8,6 +8,7 @@
 #include "fixtures.hpp"
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::test;
 
 namespace {

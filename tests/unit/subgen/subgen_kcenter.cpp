@@ -7,6 +7,7 @@
 #include "fixtures.hpp"
 
 using namespace kvbench;
+using namespace kvbench::methods;
 using namespace kvbench::test;
 
 namespace {
@@ -57,8 +58,8 @@ TEST_CASE("subgen-kcenter: the share of the window is rounded up, and the window
 }
 
 TEST_CASE("subgen-kcenter: values=true covers keys and values together") {
-  // Budget 5, candidates 0 .. 4: token 1 is 10 from token 0 by its key, token 4 only sqrt(1 + 81) by its value; then token 4 is
-  // sqrt(82) from token 0 and token 2 is 4.
+  // Budget 5, candidates 0 .. 4: token 1 is 10 from token 0 by its key, token 4 only sqrt(1 + 81) by its value; then
+  // token 4 is sqrt(82) from token 0 and token 2 is 4.
   CHECK(kept(eight, 6, {{"values", "true"}}) == std::vector<TokenId>{0, 1, 4, 5, 6, 7});
 }
 

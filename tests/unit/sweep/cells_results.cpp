@@ -13,6 +13,8 @@
 #include <unit/sweep/sweeps.hpp>
 
 using namespace kvbench;
+using namespace kvbench::compare;
+using namespace kvbench::replay;
 using namespace kvbench::sweep;
 using namespace kvbench::testing;
 using trace::test::contains;
@@ -22,8 +24,7 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan(
       "[defaults]\ntraces = \"t.h5\"\n[[run]]\nname = \"a\"\nmethods = [\"uniform\", \"infinigen\"]\nbudgets = [8, "
-      "9]\nseeds = "
-      "[3, 5]\n"
+      "9]\nseeds = [3, 5]\n"
       "[[run]]\nname = \"b\"\nmethods = \"uniform\"\nbudgets = 9\nseeds = [5]\nlayers = 1\n");
   const SweepLayout layout = layout_of(plan);
   const std::string path = sweeps.folder / "c.cells";
@@ -39,7 +40,7 @@ TEST_CASE("cells give the values of a replay, by place and configuration") {
   REQUIRE(results.places().size() == 8 + 4);          // 2 layers of 2 kv heads of 2 query heads; one layer
   const std::size_t steps[] = {0, 1};
   for (const std::size_t s : steps) {
-    const ReplayResults replayed = replay(*plan.steps[s].reader, plan.steps[s].request);
+    const ReplayResults replayed = replay::replay(*plan.steps[s].reader, plan.steps[s].request);
     for (std::size_t p = 0; p < results.places().size(); ++p) {
       const QueryPlace& place = results.places()[p];
       if (place.run != (s == 0 ? "a" : "b")) continue;

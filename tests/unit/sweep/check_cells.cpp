@@ -15,6 +15,7 @@
 #include <unit/trace/sample.hpp>
 
 using namespace kvbench;
+using namespace kvbench::replay;
 using namespace kvbench::sweep;
 using kvbench::testing::small_block;
 using kvbench::testing::small_layout;
@@ -116,8 +117,8 @@ TEST_CASE("counts and values that the bytes cannot hold are refused") {
     std::memcpy(bytes.data() + at, &value, sizeof value);
     return bytes;
   };
-  // A block begins with the number of its heads (8 bytes), that of the configurations of the first one (8), and the status of
-  // the first result (4).
+  // A block begins with the number of its heads (8 bytes), that of the configurations of the first one (8), and the
+  // status of the first result (4).
   CHECK_THROWS_AS(decode_cells(with(block, 0, std::uint64_t{block.size() - 8})), std::out_of_range);
   CHECK_THROWS_AS(decode_cells(with(block, 8, std::uint64_t{100})), std::out_of_range);
   CHECK_THROWS_AS(decode_cells(with(block, 16, std::uint32_t{4})), std::out_of_range);

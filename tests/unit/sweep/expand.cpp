@@ -6,6 +6,7 @@
 #include <unit/sweep/sweeps.hpp>
 
 using namespace kvbench;
+using namespace kvbench::replay;
 using namespace kvbench::sweep;
 using namespace kvbench::testing;
 using trace::test::contains;

@@ -13,6 +13,7 @@
 #include <unit/sweep/sweeps.hpp>
 
 using namespace kvbench;
+using namespace kvbench::replay;
 using namespace kvbench::sweep;
 using namespace kvbench::testing;
 using trace::test::contains;
@@ -92,7 +93,7 @@ TEST_CASE("a sweep gives the records and measures of its runs, named and in orde
   CHECK(progress.back().first == 20);
 
   const std::vector<Record> alone =
-      summarize(replay(*plan.steps[0].reader, plan.steps[0].request, plan.steps[0].options), Grain::query);
+      summarize(replay::replay(*plan.steps[0].reader, plan.steps[0].request, plan.steps[0].options), Grain::query);
   for (std::size_t i = 0; i < alone.size(); ++i) {
     CHECK(alone[i].method == results.records[i].method);
     CHECK(same(alone[i].metrics[0].mean, results.records[i].metrics[0].mean));

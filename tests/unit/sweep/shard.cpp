@@ -52,7 +52,8 @@ measure = "clusterability"
 TEST_CASE("shards have about equal weight") {
   const Sweeps sweeps;
   const SweepPlan plan = sweeps.plan("[[run]]\ntraces = [\"t.h5\", \"u.h5\"]\nmethods = [\"sink\", \"uniform\"]\n");
-  // Four heads of 40 tokens and four of 60, all with as many configurations: the middle of 400 is in the first head of u.h5.
+  // Four heads of 40 tokens and four of 60, all with as many configurations: the middle of 400 is in the first head of
+  // u.h5.
   const auto first = select_work(plan, {1, 2}), second = select_work(plan, {2, 2});
   CHECK(first[0].work_items.size() == 4);
   CHECK(first[1].work_items.size() == 1);  // 190 lies before 200

@@ -62,8 +62,8 @@ std::vector<double> attention(const std::vector<float>& keys, const std::vector<
 }
 
 TEST_CASE("column sums of three tokens by hand") {
-  // d = 1, scale = ln 2: logits are q k, weights 2^(q k). Query 0 reads key 0; query 1 has weights 2^1 : 2^2; query 2 has weights
-  // 1 : 1 : 1.
+  // d = 1, scale = ln 2: logits are q k, weights 2^(q k). Query 0 reads key 0; query 1 has weights 2^1 : 2^2; query 2
+  // has weights 1 : 1 : 1.
   const std::vector<float> sums = column_sums({1, 2, 0}, {5, 1, 0}, {0, 1, 2}, 1, std::log(2.0));
 
   CHECK(sums[0] == doctest::Approx(1 + 1.0 / 3 + 1.0 / 3).epsilon(1e-6));
@@ -88,7 +88,8 @@ TEST_CASE("column sums agree with attention in fp64, across block edges") {
 }
 
 TEST_CASE("a query that represents several queries counts once for each") {
-  // d = 1, scale = ln 2: only query 1 (value 1) is used: it weighs keys 0 and 1 by 2^1 : 2^2 and counts twice; it does not read key 2.
+  // d = 1, scale = ln 2: only query 1 (value 1) is used: it weighs keys 0 and 1 by 2^1 : 2^2 and counts twice; it does
+  // not read key 2.
   const std::vector<float> sums = column_sums({1, 2, 0}, {1}, {1}, 1, std::log(2.0), 2);
 
   CHECK(sums[0] == doctest::Approx(2.0 / 3).epsilon(1e-6));

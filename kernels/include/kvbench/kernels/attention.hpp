@@ -9,8 +9,8 @@
 
 namespace kvbench::kernels {
 
-/// A block holds m queries of each of the G query heads that share one kv head, stacked as R = G*m rows: query head g at
-/// query i is row g*m + i, so K and V are read once for the whole group. All numbers are fp32.
+/// A block holds m queries of each of the G query heads that share one kv head, stacked as R = G*m rows: query head g
+/// at query i is row g*m + i, so K and V are read once for the whole group. All numbers are fp32.
 template <template <class> class Ref>
 struct ExactAttention {
   Ref<const float> queries;       ///< [R, d]

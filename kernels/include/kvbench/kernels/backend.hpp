@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend: one device, one stream, one workspace, and the kernels that run there. Method and replay code compose kernels
-// through it and hold only opaque buffers, so the same source serves every device.
+// Backend: one device, one stream, one workspace, and the kernels that run there. Method and replay code compose
+// kernels through it and hold only opaque buffers, so the same source serves every device.
 #pragma once
 
 #include <algorithm>
@@ -43,8 +43,8 @@ class OutOfDeviceMemory : public std::bad_alloc {
   std::shared_ptr<const std::string> message_;  // shared: copying an exception must not throw
 };
 
-/// The contents of a buffer on the host: in place where the buffer is in host memory, else a copy. They stay valid as long as
-/// the view exists.
+/// The contents of a buffer on the host: in place where the buffer is in host memory, else a copy. They stay valid as
+/// long as the view exists.
 template <class T>
 class HostView {
  public:
@@ -91,8 +91,8 @@ class Backend {
   /// Absent where kernels work in the host's memory.
   virtual std::optional<DeviceMemory> memory() const { return std::nullopt; }
 
-  /// Uninitialised storage of rows x cols elements. Throws std::bad_alloc where memory is short, OutOfDeviceMemory where it is
-  /// the device's.
+  /// Uninitialised storage of rows x cols elements. Throws std::bad_alloc where memory is short, OutOfDeviceMemory
+  /// where it is the device's.
   template <class T>
   Buffer<T> allocate(Index rows, Index cols = 1) {
     const std::size_t bytes = static_cast<std::size_t>(rows * cols) * sizeof(T);
@@ -214,16 +214,16 @@ std::string_view name_of(Isa isa);
 
 /// The serial reference: never optimised, the oracle of every test.
 std::unique_ptr<Backend> make_ref_backend();
-/// When searches exclude most candidates by bounds from products of 8-bit integers before they compute in fp32. Results are
-/// identical to the bit. `always` is for tests: it includes searches that become slower.
+/// When searches exclude most candidates by bounds from products of 8-bit integers before they compute in fp32. Results
+/// are identical to the bit. `always` is for tests: it includes searches that become slower.
 enum class Prefilter { off, where_it_pays, always };
 /// Whether this processor has the instructions (AVX512-VNNI); without them, the setting has no effect.
 bool prefilter_available();
 
 /// Fast host kernels, single-threaded. isa_available(isa) must hold.
 std::unique_ptr<Backend> make_cpu_backend(Isa isa = best_isa(), Prefilter prefilter = Prefilter::where_it_pays);
-/// CUDA kernels on the current device. They are in a module, libkvbench_cuda.so, which is loaded at the first call. Throws
-/// std::runtime_error naming the reason where the module is missing or no device can be used.
+/// CUDA kernels on the current device. They are in a module, libkvbench_cuda.so, which is loaded at the first call.
+/// Throws std::runtime_error naming the reason where the module is missing or no device can be used.
 std::unique_ptr<Backend> make_cuda_backend();
 /// Why make_cuda_backend() would throw, as a clause ("no NVIDIA driver is installed"); empty where a device is usable.
 std::string cuda_unusable();

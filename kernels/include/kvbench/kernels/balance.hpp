@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The self-balancing walk over blocks of tokens (BalanceKV, arXiv 2502.07861, Algorithm 1; Alweiss, Liu, Sawhney, "Discrepancy
-// minimization via a self-balancing walk", 2021).
+// The self-balancing walk over blocks of tokens (BalanceKV, arXiv 2502.07861, Algorithm 1; Alweiss, Liu, Sawhney,
+// "Discrepancy minimization via a self-balancing walk", 2021).
 #pragma once
 
 #include <tuple>
@@ -11,12 +11,13 @@
 namespace kvbench::kernels {
 
 /// Signs the rows of each block b, starts[b] <= i < starts[b+1], in order. With
-///   K(i, j) = exp(scale <k_i, k_j> - shift[b]) (<w_i v_i, w_j v_j> + value_offset)      (values absent: exp(...) alone)
+///   K(i, j) = exp(scale <k_i, k_j> - shift[b]) (<w_i v_i, w_j v_j> + value_offset)      (values absent: exp(...)
+///                                                                                       alone)
 ///   s_i     = sum over earlier rows j of the block of sign_j K(i, j)
-/// sign_i = +1 where uniforms[i] < 1/2 - step[b] s_i, else -1; with `greedy`, -1 where s_i > 0, else +1.
-/// With `pairs`, the walk goes over the differences phi(2p) - phi(2p+1) of neighbouring rows of a block, where phi is the
-/// feature map of K: the first row of a pair gets the sign drawn with its uniform, the second the opposite sign. The last row
-/// of an odd block is walked alone.
+/// sign_i = +1 where uniforms[i] < 1/2 - step[b] s_i, else -1; with `greedy`, -1 where s_i > 0, else +1. With `pairs`,
+/// the walk goes over the differences phi(2p) - phi(2p+1) of neighbouring rows of a block, where phi is the feature map
+/// of K: the first row of a pair gets the sign drawn with its uniform, the second the opposite sign. The last row of an
+/// odd block is walked alone.
 template <template <class> class Ref>
 struct BalanceWalk {
   Ref<const float> keys;           ///< [n, d]

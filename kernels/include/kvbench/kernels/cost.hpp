@@ -6,8 +6,8 @@
 
 namespace kvbench {
 
-/// Declared work of a kernel call: floating point operations (a fused multiply-add counts 2, an exp counts 1) and bytes of
-/// operands read and results written once. Additive; tables divide by time to get GF/s and GB/s.
+/// Declared work of a kernel call: floating point operations (a fused multiply-add counts 2, an exp counts 1) and bytes
+/// of operands read and results written once. Additive; tables divide by time to get GF/s and GB/s.
 struct Cost {
   double flops = 0;
   double bytes = 0;

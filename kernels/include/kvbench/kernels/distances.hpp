@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squared Euclidean distances and the two loops built on them. Distances are sums of squared differences (never expanded
-// into norms and a product, which cancels for near points), in fp32.
+// Squared Euclidean distances and the two loops built on them. Distances are sums of squared differences (never
+// expanded into norms and a product, which cancels for near points), in fp32.
 #pragma once
 
 #include <tuple>
@@ -20,9 +20,9 @@ struct SquaredDistances {
   static constexpr auto fields(auto& op) { return std::tie(op.points, op.centres, op.out); }
 };
 
-/// Greedy k-center (Gonzalez; SubGen section 3.2 cites Dyer and Frieze): starts at point `start`, then selects the point
-/// farthest from the centres so far; ties: the lowest index. A point is selected once only: when only centres and duplicates of
-/// centres remain, the lowest index that is not a centre follows.
+/// Greedy k-center (Gonzalez; SubGen section 3.2 cites Dyer and Frieze): starts at point `start`, then selects the
+/// point farthest from the centres so far; ties: the lowest index. A point is selected once only: when only centres and
+/// duplicates of centres remain, the lowest index that is not a centre follows.
 template <template <class> class Ref>
 struct KCenter {
   Ref<const float> points;  ///< [n, d]
@@ -42,8 +42,8 @@ struct LeaderClusters {
   float radius = 0;            ///< Euclidean, >= 0
   Ref<float> representatives;  ///< [capacity, d] in and out: the first count[0] rows are in use
   Ref<std::int32_t> count;     ///< [1, 1] in and out; capacity + 1 where a point would have opened one cluster too many
-  /// [n, 1] cluster of each point; -1 from the point on that exceeds the capacity. Absent: clusters are only counted. This
-  /// needs any representative within the radius instead of the nearest, which is much less work on the host.
+  /// [n, 1] cluster of each point; -1 from the point on that exceeds the capacity. Absent: clusters are only counted.
+  /// This needs any representative within the radius instead of the nearest, which is much less work on the host.
   Ref<std::int32_t> labels = {};
 
   static constexpr auto fields(auto& op) {

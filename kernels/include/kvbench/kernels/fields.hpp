@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How back ends turn an operation on buffers into the same operation on views of their memory. Every operation names its members
-// once, in fields(); everything else follows from that.
+// How back ends turn an operation on buffers into the same operation on views of their memory. Every operation names
+// its members once, in fields(); everything else follows from that.
 #pragma once
 
 #include <algorithm>

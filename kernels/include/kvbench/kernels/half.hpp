@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scalar conversion between fp32 and the 16-bit formats: exact to fp32, to 16 bits rounding to nearest with ties to even.
+// Scalar conversion between fp32 and the 16-bit formats: exact to fp32, to 16 bits rounding to nearest with ties to
+// even.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of all operations. Back ends generate their dispatch from it: a new operation is its header, an entry here and one
-// source file per back end.
+// The list of all operations. Back ends generate their dispatch from it: a new operation is its header, an entry here
+// and one source file per back end.
 #pragma once
 
 #include <variant>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channel-wise bounds of pages of keys (Quest, arXiv 2406.10774): sum_c max(q_c lo_c, q_c hi_c) = <max(q, 0), hi> + <min(q, 0),
-// lo> is one inner product of rows of 2d.
+// Channel-wise bounds of pages of keys (Quest, arXiv 2406.10774): sum_c max(q_c lo_c, q_c hi_c) = <max(q, 0), hi> +
+// <min(q, 0), lo> is one inner product of rows of 2d.
 #pragma once
 
 #include <tuple>

@@ -29,8 +29,9 @@ struct SquaredNorms {
 };
 
 /// Rotary position embedding (RoFormer, arXiv 2104.09864): turns row i by offsets[i] positions.
-/// Pair p of the first `rotary_dims` columns turns by offset * theta^(-2p / rotary_dims); pairs are (p, p + rotary_dims/2), or
-/// (2p, 2p+1) where `interleaved`. Angles are computed in fp64. Columns beyond rotary_dims are copied.
+/// Pair p of the first `rotary_dims` columns turns by offset * theta^(-2p / rotary_dims); pairs are (p, p +
+/// rotary_dims/2), or (2p, 2p+1) where `interleaved`. Angles are computed in fp64. Columns beyond rotary_dims are
+/// copied.
 template <template <class> class Ref>
 struct RotateRows {
   Ref<const float> rows;            ///< [k, d]
@@ -55,7 +56,8 @@ struct ColumnSums {
   static constexpr auto fields(auto& op) { return std::tie(op.scores, op.log_sum_exp, op.out); }
 };
 
-/// Rows of the softmax from their logits: out[r][j] = exp(scores[r][j] - log_sum_exp[r]); zeros where log_sum_exp is -inf.
+/// Rows of the softmax from their logits: out[r][j] = exp(scores[r][j] - log_sum_exp[r]); zeros where log_sum_exp is
+/// -inf.
 template <template <class> class Ref>
 struct SoftmaxRows {
   Ref<const float> scores;       ///< [R, n] logits, -inf where masked
@@ -68,8 +70,8 @@ struct SoftmaxRows {
 
 enum class Pooling { none, max, mean };
 
-/// 1-D pooling along each row, stride 1, same length. `max` ignores positions outside the row; `mean` counts them as zeros
-/// (torch.nn.functional.avg_pool1d with padding kernel/2, as the SnapKV repository uses it).
+/// 1-D pooling along each row, stride 1, same length. `max` ignores positions outside the row; `mean` counts them as
+/// zeros (torch.nn.functional.avg_pool1d with padding kernel/2, as the SnapKV repository uses it).
 template <template <class> class Ref>
 struct PoolRows {
   Ref<const float> rows;  ///< [r, n]

@@ -31,10 +31,10 @@ struct InnerProducts {
 /// What a back end keeps of the points of a repeated search; known to that back end alone.
 struct MatchState;
 
-/// The most similar candidate of each point: argmax of <points[i], candidates[c]> + bias[c] over first[i] <= c < last[i]; ties:
-/// the lowest c. Normalised rows make it the cosine; bias[c] = -|candidates[c]|^2 / 2 makes it the nearest in Euclidean
-/// distance. A search that is repeated while candidates move (k-means) passes the same `state` to all of its calls, and `moved`
-/// from the second call on; it has no ranges, and calls with `moved` compute no scores.
+/// The most similar candidate of each point: argmax of <points[i], candidates[c]> + bias[c] over first[i] <= c <
+/// last[i]; ties: the lowest c. Normalised rows make it the cosine; bias[c] = -|candidates[c]|^2 / 2 makes it the
+/// nearest in Euclidean distance. A search that is repeated while candidates move (k-means) passes the same `state` to
+/// all of its calls, and `moved` from the second call on; it has no ranges, and calls with `moved` compute no scores.
 template <template <class> class Ref>
 struct BestMatch {
   Ref<const float> points;             ///< [n, d]
@@ -56,8 +56,8 @@ struct BestMatch {
   }
 };
 
-/// Weighted means of the rows of each label: out[c] = sum of weights[i] * rows[i] / sum of weights[i] over labels[i] = c,
-/// summed in increasing i. Rows of `out` whose label does not occur are left as they are.
+/// Weighted means of the rows of each label: out[c] = sum of weights[i] * rows[i] / sum of weights[i] over labels[i] =
+/// c, summed in increasing i. Rows of `out` whose label does not occur are left as they are.
 template <template <class> class Ref>
 struct MeanRows {
   Ref<const float> rows;           ///< [n, d]

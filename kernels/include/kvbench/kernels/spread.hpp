@@ -9,8 +9,8 @@
 
 namespace kvbench::kernels {
 
-/// rows[s + j] += factor * rows[s] for j = 1 .. count, as far as there are rows, for one source s after the other: a source
-/// that has received from earlier sources passes on the sum. Sums in fp32.
+/// rows[s + j] += factor * rows[s] for j = 1 .. count, as far as there are rows, for one source s after the other: a
+/// source that has received from earlier sources passes on the sum. Sums in fp32.
 template <template <class> class Ref>
 struct SpreadRows {
   Ref<const std::int32_t> sources;  ///< [k, 1] rows in the order in which they are added

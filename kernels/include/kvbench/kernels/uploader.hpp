@@ -35,8 +35,8 @@ class Uploader {
  public:
   virtual ~Uploader() = default;
 
-  /// Uploads host data, at least one element, and returns when the array is in the memory of the back end (at once and without
-  /// a copy on the host). Throws std::bad_alloc where that memory is exhausted.
+  /// Uploads host data, at least one element, and returns when the array is in the memory of the back end (at once and
+  /// without a copy on the host). Throws std::bad_alloc where that memory is exhausted.
   template <class T>
   Uploaded<T> upload(std::vector<T> data) {
     auto owner = std::make_shared<std::vector<T>>(std::move(data));

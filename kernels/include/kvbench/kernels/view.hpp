@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed views of memory that they do not own. They exist only inside kernels/. The type of a view names the memory that it
-// points to, so that host code cannot dereference device memory.
+// Typed views of memory that they do not own. They exist only inside kernels/. The type of a view names the memory that
+// it points to, so that host code cannot dereference device memory.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace kernels {
 
 enum class Space { host, device };
 
-/// Row-major matrix: element (r, c) lies at data[r * stride + c]. Trivially copyable; rows may be padded (stride >= cols).
-/// A vector of n elements is a matrix of n rows and one column (stride 1).
+/// Row-major matrix: element (r, c) lies at data[r * stride + c]. Trivially copyable; rows may be padded (stride >=
+/// cols). A vector of n elements is a matrix of n rows and one column (stride 1).
 template <class T, Space S>
 struct MatrixView {
   T* data = nullptr;

@@ -11,10 +11,10 @@
 namespace kvbench::kernels {
 
 /// Adds one table of entries to the running state (max, den, num) of R = G*m query rows (stacked as in ExactAttention).
-/// The table has L rows of `width` slots, L = (per_head ? G : 1) * (per_query ? m : 1); query head g at query i reads table
-/// row (per_head ? g : 0) * (per_query ? m : 1) + (per_query ? i : 0).
-/// The state means: numerator = num * exp(max), denominator = den * exp(max). It starts at max = -inf, den = 0, num = 0; calls
-/// in a fixed order give reproducible bits. The answer is num / den.
+/// The table has L rows of `width` slots, L = (per_head ? G : 1) * (per_query ? m : 1); query head g at query i reads
+/// table row (per_head ? g : 0) * (per_query ? m : 1) + (per_query ? i : 0).
+/// The state means: numerator = num * exp(max), denominator = den * exp(max). It starts at max = -inf, den = 0, num =
+/// 0; calls in a fixed order give reproducible bits. The answer is num / den.
 template <template <class> class Ref>
 struct WeightedAttention {
   Ref<const float> queries;       ///< [R, d]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/bounds/balancekv/token_weights.hpp>
 
-namespace kvbench {
+namespace kvbench::bounds {
 
-TokenWeights token_weights(const CompressedCache& cache, Index n, Backend& backend) {
+TokenWeights token_weights(const methods::CompressedCache& cache, Index n, Backend& backend) {
   TokenWeights held{.num = std::vector<double>(static_cast<std::size_t>(n)),
                     .den = std::vector<double>(static_cast<std::size_t>(n))};
-  for (const EntryTable& table : cache.entries({})) {
+  for (const methods::EntryTable& table : cache.entries({})) {
     const auto ids = backend.read(table.ids);
     const auto weights = [&](const Buffer<const float>& buffer) {
       return buffer.present() ? backend.read(buffer) : std::vector<float>(ids.size(), 1);
@@ -21,4 +21,4 @@ TokenWeights token_weights(const CompressedCache& cache, Index n, Backend& backe
   return held;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::bounds

@@ -5,13 +5,14 @@
 
 #include <kvbench/methods/contract/method.hpp>
 
-namespace kvbench {
+namespace kvbench::bounds {
 
 /// Weights of the tokens in numerator and denominator.
 struct TokenWeights {
   std::vector<double> num, den;  ///< [n]
 };
-/// Those of the entries of a cache that hold one of the first n tokens, summed by token. Its entries must not depend on the query.
-TokenWeights token_weights(const CompressedCache& cache, Index n, Backend& backend);
+/// Those of the entries of a cache that hold one of the first n tokens, summed by token. Its entries must not depend on
+/// the query.
+TokenWeights token_weights(const methods::CompressedCache& cache, Index n, Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::bounds

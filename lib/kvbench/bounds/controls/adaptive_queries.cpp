@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kvbench/bounds/vectors.hpp>
+#include <kvbench/bounds/check/vectors.hpp>
 #include <kvbench/core/statistics.hpp>
 
-namespace kvbench {
+namespace kvbench::bounds {
 namespace {
 
 constexpr Index control_tokens = 512;
@@ -33,9 +33,10 @@ void run_negative_adaptive(CheckContext& context) {
 
 void check_adaptive(CheckContext& context, const PlainVectors& vectors, Index seeds, const SignWalk& walk) {
   const WalkSample& sample = vectors.sample;
-  if (sample.n == 0) throw Unavailable("there are no vectors to balance");
+  if (sample.n == 0) throw methods::Unavailable("there are no vectors to balance");
   const double delta = context.options.delta;
-  const WalkSettings settings{.constant = {WalkConstant::Kind::tight}, .delta = delta / 2, .scale = 1};
+  const methods::WalkSettings settings{
+      .constant = {methods::WalkConstant::Kind::tight}, .delta = delta / 2, .scale = 1};
   const double c = settings.constant.of(sample.n, settings.delta);
   const double bound = std::sqrt(sub_gaussian(c) * 2 * std::log(4 / delta)) * std::exp(radii(sample).log_r());
   std::vector<double> lengths;
@@ -52,12 +53,11 @@ void check_adaptive(CheckContext& context, const PlainVectors& vectors, Index se
   row.decide_between(binomial_tail(failed, seeds, delta), binomial_tail(seeds - failed, seeds, 1 - delta));
   row.text = fmt::format(
       "negative control: u = w / |w|; beyond the tight bound of Theorem 3.4 in {} of {} seeds, where fixed queries are "
-      "with "
-      "probability {} at most",
+      "with probability {} at most",
       failed, seeds, delta);
 }
 
-Claim negative_adaptive() {
+Check negative_adaptive() {
   return {.id = "negative.adaptive",
           .paper = "BalanceKV, arXiv 2502.07861, Theorem 3.4, outside its assumptions",
           .statement = "the bound fails for queries that are chosen after the signs are drawn",
@@ -65,4 +65,4 @@ Claim negative_adaptive() {
           .run = run_negative_adaptive};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::bounds

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kvbench/bounds/clusterability.hpp>
-#include <kvbench/bounds/contrast.hpp>
-#include <kvbench/bounds/vectors.hpp>
+#include <kvbench/bounds/check/vectors.hpp>
+#include <kvbench/bounds/measures/clusterability.hpp>
+#include <kvbench/bounds/trials/contrast.hpp>
 
-namespace kvbench {
+namespace kvbench::bounds {
 namespace {
 
 constexpr Index covering_centres = 16, pictured_tokens = 1024;
@@ -25,7 +25,8 @@ void run_subgen_keys_cluster(CheckContext& context) {
       context.poll();
       const Subject subject = subjects[s].load(context.backend);
       const Index n = std::min(limit, subject.tokens());
-      if (n <= covering_centres) throw Unavailable("the context is too short: 16 centres need more tokens than 16");
+      if (n <= covering_centres)
+        throw methods::Unavailable("the context is too short: 16 centres need more tokens than 16");
       const double keys = clusterability(subject.head.keys.slice(0, n), covering_centres, context.backend).back();
       const double values = clusterability(subject.head.values.slice(0, n), covering_centres, context.backend).back();
       differences.push_back(values - keys);
@@ -50,7 +51,8 @@ void run_subgen_dispersion(CheckContext& context) {
     context.poll();
     const Subject subject = subjects[s].load(context.backend);
     const auto n = static_cast<std::size_t>(std::min(pictured_tokens, subject.tokens()));
-    if (n <= covering_centres) throw Unavailable("the context is too short: 16 centres need more tokens than 16");
+    if (n <= covering_centres)
+      throw methods::Unavailable("the context is too short: 16 centres need more tokens than 16");
     const auto dispersion = [&](const std::vector<float>& rows, Index width) {
       return centre_dispersion(std::span(rows).first(n * static_cast<std::size_t>(width)), width, covering_centres);
     };
@@ -104,7 +106,7 @@ CentreDispersion centre_dispersion(std::span<const float> rows, Index d, Index c
           .distance = spread > 0 ? std::sqrt(between / (k * (k - 1)) / (2 * spread / (points - 1))) : 0};
 }
 
-Claim subgen_keys_cluster() {
+Check subgen_keys_cluster() {
   return {.id = "subgen.keys_cluster",
           .paper = "SubGen, arXiv 2402.06082, section 3.1, Fig. 1",
           .statement = "keys are more clusterable than values",
@@ -113,7 +115,7 @@ Claim subgen_keys_cluster() {
           .run = run_subgen_keys_cluster};
 }
 
-Claim subgen_dispersion() {
+Check subgen_dispersion() {
   return {.id = "subgen.dispersion",
           .paper = "SubGen, arXiv 2402.06082, section 3.1, Fig. 1",
           .statement = "the cluster centres of keys are evenly distributed over the space, those of values are not",
@@ -122,4 +124,4 @@ Claim subgen_dispersion() {
           .run = run_subgen_dispersion};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::bounds

@@ -6,7 +6,7 @@
 
 #include <kvbench/core/error.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 /// The tokens of the questions and answers: those that end the context, and the scored ones.
@@ -123,4 +123,4 @@ TaskDocument assemble(const TaskRequest& request, const Filler& filler, const st
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins the parts of a document. Every text is tokenised by itself, so that equal texts have equal tokens wherever they stand.
+// Joins the parts of a document. Every text is tokenised by itself, so that equal texts have equal tokens wherever they
+// stand.
 #pragma once
 
 #include <optional>
@@ -8,7 +9,7 @@
 
 #include <kvbench/eval/tasks/task_text.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 
 /// Largest depth of a needle: later ones would lie within the short context.
 inline constexpr double deepest_needle = 0.9;
@@ -30,8 +31,8 @@ struct Question {
   std::vector<Reply> replies;
 };
 
-/// Evenly spread depths of the needles of a document: needle i of `count` lies in the i-th part of [0, deepest_needle), at a
-/// place that moves on from document to document.
+/// Evenly spread depths of the needles of a document: needle i of `count` lies in the i-th part of [0, deepest_needle),
+/// at a place that moves on from document to document.
 std::vector<double> spread_depths(const TaskRequest& request, Index document, std::size_t count, TaskDraws& draws);
 
 /// Makes the lines that fill a context, `count` tokens in total.
@@ -43,9 +44,9 @@ Filler haystack_filler(const TaskRequest& request, Index document, TaskDraws& dr
 Tokens beginning(const TaskRequest& request);
 
 /// A context of exactly `context_tokens`: the filler, with each needle at the first line boundary at or after its depth
-/// (ascending), and where the question is inside all but the last token of what precedes the first answer. Then the questions
-/// with their answers.
+/// (ascending), and where the question is inside all but the last token of what precedes the first answer. Then the
+/// questions with their answers.
 TaskDocument assemble(const TaskRequest& request, const Filler& filler, const std::vector<Needle>& needles,
                       const std::vector<Question>& questions);
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -6,7 +6,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/eval/tasks/assemble.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 constexpr std::size_t times_of_rare = 3;
@@ -70,11 +70,10 @@ TaskInfo common_words_task() {
               "RULER)",
           .form =
               "a list `<amber>`, `<river>`, ... that fills the context, in which some words are common and the others "
-              "occur three "
-              "times; the question is `The most common words of the list, in alphabetic order, are <`, and each word "
-              "is an answer",
+              "occur three times; the question is `The most common words of the list, in alphabetic order, are <`, and "
+              "each word is an answer",
           .exact_match = true,
           .make = make_common_words};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

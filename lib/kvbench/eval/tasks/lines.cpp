@@ -6,7 +6,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/eval/tasks/assemble.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 /// Lines of different keys: the name of a line is a pair of words.
@@ -68,10 +68,9 @@ TaskInfo lines_task() {
       .measures = "whether one of many equal statements is found where nothing but its key tells it apart (LongEval)",
       .form =
           "lines `line amber-river: REGISTER_CONTENT is <12345>` that fill the context; each question is the beginning "
-          "of one. "
-          "Small models manage contexts of a few hundred tokens",
+          "of one. Small models manage contexts of a few hundred tokens",
       .exact_match = true,
       .make = make_lines};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -5,7 +5,7 @@
 
 #include <kvbench/eval/tasks/assemble.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 TaskDocument make_multikey(const TaskRequest& request, Index document) {
@@ -33,10 +33,9 @@ TaskInfo multikey_task() {
           .measures = "whether the right one of several similar statements is found (multi-key needles of RULER)",
           .form =
               "`The magic number of amber is <12345>.` within the text file, with twice as many keys as questions; "
-              "each question "
-              "is the beginning of one statement",
+              "each question is the beginning of one statement",
           .exact_match = true,
           .make = make_multikey};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

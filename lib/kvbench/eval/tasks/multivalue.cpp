@@ -5,7 +5,7 @@
 
 #include <kvbench/eval/tasks/assemble.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 TaskDocument make_multivalue(const TaskRequest& request, Index document) {
@@ -34,10 +34,9 @@ TaskInfo multivalue_task() {
       .measures = "whether all of several statements about one key are found, in order (multi-value needles of RULER)",
       .form =
           "`One of the magic numbers of amber is <12345>.` within the text file, several times with different numbers; "
-          "the "
-          "question is `The magic numbers of amber, in this order, are <`, and each number is an answer",
+          "the question is `The magic numbers of amber, in this order, are <`, and each number is an answer",
       .exact_match = true,
       .make = make_multivalue};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -3,8 +3,8 @@
 
 #include <kvbench/eval/tasks.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 
 TaskInfo multivalue_task();
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

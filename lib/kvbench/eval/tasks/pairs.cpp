@@ -6,7 +6,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/eval/tasks/task_text.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 /// Lines of two words with at least `count` tokens in total; no word occurs twice.
@@ -21,8 +21,7 @@ std::vector<Tokens> pair_lines(const TaskRequest& request, TaskDraws& draws, Ind
   if (total < count) {
     throw Error(
         "{}: its {} different words of 3 to 10 Latin letters make pairs of {} tokens, of which the task needs {}; give "
-        "a "
-        "longer text or a shorter context",
+        "a longer text or a shorter context",
         request.haystack_name, words.size(), total, count);
   }
   return lines;
@@ -58,4 +57,4 @@ TaskInfo pairs_task() {
           .make = make_pairs};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -3,7 +3,7 @@
 
 #include <kvbench/eval/tasks/assemble.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 TaskDocument make_passkey(const TaskRequest& request, Index document) {
@@ -25,10 +25,9 @@ TaskInfo passkey_task() {
               "by induction",
           .form =
               "`The pass key is <12345>. Remember it: <12345> is the pass key.` within the text file; the question is "
-              "`The pass "
-              "key is <`; one answer per document",
+              "`The pass key is <`; one answer per document",
           .exact_match = true,
           .make = make_passkey};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

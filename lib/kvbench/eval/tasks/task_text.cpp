@@ -7,10 +7,10 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 
 TaskDraws::TaskDraws(std::uint32_t seed, std::string_view task, Index document)
-    : key_{seed, fnv1a32(task)}, document_(static_cast<std::uint32_t>(document)) {}
+    : key_{seed, methods::fnv1a32(task)}, document_(static_cast<std::uint32_t>(document)) {}
 
 double TaskDraws::uniform() {
   const PhiloxBlock words = philox4x32({{document_, count_++, 0, 0}}, key_);
@@ -27,7 +27,8 @@ constexpr std::size_t longest_line = 512;  // bytes: longer lines are split at s
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-/// The first byte of a line, or of a word where lines are long, at or after `at`; the end of the text where there is none.
+/// The first byte of a line, or of a word where lines are long, at or after `at`; the end of the text where there is
+/// none.
 std::size_t line_start(std::string_view text, std::size_t at) {
   if (at == 0) return 0;
   const std::size_t line = text.find('\n', at - 1);
@@ -53,8 +54,7 @@ std::string_view first_line(std::string_view text) {
 [[noreturn]] void too_short(const TaskRequest& request, Index have, Index need) {
   throw Error(
       "{}: is too short: the part of a document has {} tokens of the {} that the task takes from it, at `documents` "
-      "{}; give a "
-      "longer text, fewer documents or a shorter context",
+      "{}; give a longer text, fewer documents or a shorter context",
       request.haystack_name, have, need, request.documents);
 }
 
@@ -131,8 +131,7 @@ std::vector<std::string> shuffled_words(const TaskRequest& request, TaskDraws& d
   if (words.size() < least) {
     throw Error(
         "{}: has {} different words of 3 to 10 Latin letters, of which the task needs {}; give a longer text or a "
-        "shorter "
-        "context",
+        "shorter context",
         request.haystack_name, words.size(), least);
   }
   std::vector<std::string> out(words.begin(), words.end());
@@ -158,4 +157,4 @@ std::string FreshTexts::variable() {
   return fresh(letters, letters);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

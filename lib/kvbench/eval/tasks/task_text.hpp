@@ -10,7 +10,7 @@
 #include <kvbench/eval/tasks.hpp>
 #include <kvbench/kernels/philox.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 
 using Tokens = std::vector<int>;
 
@@ -35,18 +35,19 @@ class TaskDraws {
 /// The part of the haystack that belongs to a document: parts of different documents do not overlap.
 std::string_view excerpt(const TaskRequest& request, Index document);
 
-/// `count` tokens of the document's excerpt from a random position on, tokenised as a whole. Throws Error where it has fewer.
+/// `count` tokens of the document's excerpt from a random position on, tokenised as a whole. Throws Error where it has
+/// fewer.
 Tokens passage(const TaskRequest& request, Index document, TaskDraws& draws, Index count);
 
-/// Lines of the excerpt from a random position on, each tokenised by itself, in total `count` tokens: the excess is cut from
-/// the front. At the end of the excerpt they continue at its beginning. Throws Error where the excerpt has fewer.
+/// Lines of the excerpt from a random position on, each tokenised by itself, in total `count` tokens: the excess is cut
+/// from the front. At the end of the excerpt they continue at its beginning. Throws Error where the excerpt has fewer.
 std::vector<Tokens> filler_lines(const TaskRequest& request, Index document, TaskDraws& draws, Index count);
 
 /// Removes tokens from the front until `count` are left.
 void cut_front(std::vector<Tokens>& lines, Index count);
 
-/// The different words of 3 to 10 Latin letters in the haystack, in lower case and random order. Throws Error where there are
-/// fewer than `least`.
+/// The different words of 3 to 10 Latin letters in the haystack, in lower case and random order. Throws Error where
+/// there are fewer than `least`.
 std::vector<std::string> shuffled_words(const TaskRequest& request, TaskDraws& draws, std::size_t least);
 
 /// Draws texts that differ from each other and do not occur in the haystack.
@@ -63,4 +64,4 @@ class FreshTexts {
   std::set<std::string> used_;
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -5,7 +5,7 @@
 
 #include <kvbench/eval/tasks/task_text.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 TaskDocument make_text(const TaskRequest& request, Index document) {
@@ -30,4 +30,4 @@ TaskInfo text_task() {
       .make = make_text};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

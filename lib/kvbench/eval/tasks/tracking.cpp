@@ -5,7 +5,7 @@
 
 #include <kvbench/eval/tasks/assemble.hpp>
 
-namespace kvbench {
+namespace kvbench::eval {
 namespace {
 
 /// Variables that get their value from each other: VAR A = 12345, VAR B = VAR A, ...
@@ -45,15 +45,14 @@ TaskDocument make_tracking(const TaskRequest& request, Index document) {
 }  // namespace
 
 TaskInfo tracking_task() {
-  return {
-      .name = "tracking",
-      .measures = "whether statements that refer to each other can be followed (variable tracking of RULER)",
-      .form =
-          "`VAR <ABCDE> = 12345`, `VAR <FGHIJ> = VAR <ABCDE>`, ... within the text file, and a second chain of "
-          "variables; "
-          "the question is `The variables with the value 12345, in this order, are <`, and each variable is an answer",
-      .exact_match = true,
-      .make = make_tracking};
+  return {.name = "tracking",
+          .measures = "whether statements that refer to each other can be followed (variable tracking of RULER)",
+          .form =
+              "`VAR <ABCDE> = 12345`, `VAR <FGHIJ> = VAR <ABCDE>`, ... within the text file, and a second chain of "
+              "variables; the question is `The variables with the value 12345, in this order, are <`, and each "
+              "variable is an answer",
+          .exact_match = true,
+          .make = make_tracking};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::eval

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// The operation that adds a table's entries to a state. The caller sets the buffers of the state.
@@ -58,4 +58,4 @@ double attend_flops(const HeadTokens& tokens, const QueryBlock& queries, std::sp
   return flops;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -9,7 +9,7 @@
 #include <kvbench/methods/contract/entries.hpp>
 #include <kvbench/methods/contract/inputs.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// All tokens of one kv head that entries can refer to.
 struct HeadTokens {
@@ -19,7 +19,8 @@ struct HeadTokens {
   Index group = 1;  ///< G
 };
 
-/// Running sums of R = G*m query rows: numerator = num * exp(max), denominator = den * exp(max). The answer is num / den.
+/// Running sums of R = G*m query rows: numerator = num * exp(max), denominator = den * exp(max). The answer is num /
+/// den.
 struct AttentionState {
   Buffer<float> max;  ///< [R, 1]
   Buffer<float> den;  ///< [R, 1]
@@ -34,4 +35,4 @@ void attend(Backend& backend, const HeadTokens& tokens, const QueryBlock& querie
 /// Floating point operations that attend() declares for these tables.
 double attend_flops(const HeadTokens& tokens, const QueryBlock& queries, std::span<const EntryTable> tables);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

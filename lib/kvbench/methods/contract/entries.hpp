@@ -7,11 +7,11 @@
 
 #include <kvbench/kernels/buffer.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
-/// A table of entries with L rows of equal width, L = (per_head ? G : 1) * (per_query ? m : 1); table_row() says which row
-/// answers query head g at query i. The entries of a query are the union of its rows over all tables that a cache returned.
-/// Slots whose token lies outside the causal mask of the query are skipped.
+/// A table of entries with L rows of equal width, L = (per_head ? G : 1) * (per_query ? m : 1); table_row() says which
+/// row answers query head g at query i. The entries of a query are the union of its rows over all tables that a cache
+/// returned. Slots whose token lies outside the causal mask of the query are skipped.
 struct EntryTable {
   bool per_head = false;
   bool per_query = false;
@@ -37,4 +37,4 @@ Index table_row(const Table& table, Index g, Index i, Index queries) {
   return (table.per_head ? g : 0) * (table.per_query ? queries : 1) + (table.per_query ? i : 0);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -7,7 +7,7 @@
 
 #include <kvbench/kernels/view.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// Element type of an array; `kv` is that of the deployment's cache (--kv-dtype).
 enum class Element { kv, f32, f16, i32, u8 };
@@ -44,4 +44,4 @@ struct FootprintArray {
 /// All arrays that one kv head needs to answer its queries.
 using Footprint = std::vector<FootprintArray>;
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 class HeadCaches : public LayerCache {
@@ -86,4 +86,4 @@ MakeCache single_head(MakeLayerCache layer) {
   };
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

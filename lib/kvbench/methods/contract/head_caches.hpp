@@ -7,7 +7,7 @@
 
 #include <kvbench/methods/contract/method.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// The cache of a layer whose heads have these caches. Their append() must take the same number of tokens.
 std::unique_ptr<LayerCache> layer_of(std::vector<std::unique_ptr<CompressedCache>> heads);
@@ -18,4 +18,4 @@ MakeLayerCache each_head(std::vector<MakeCache> heads);
 /// Makes the cache of a single head from a layer of one kv head.
 MakeCache single_head(MakeLayerCache layer);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 void require(bool holds, const char* fault) {
@@ -29,8 +29,8 @@ void check_shape(const EntryTable& t, const HeadTokens& tokens, Index num_querie
       "own values that are not [slots, dv]");
 }
 
-// These loops have no early exit, so that compilers vectorise them: all keys and values of merged entries are checked in every
-// block.
+// These loops have no early exit, so that compilers vectorise them: all keys and values of merged entries are checked
+// in every block.
 bool all_finite(const HostView<float>& values) {
   constexpr std::uint32_t exponent = 0x7f800000;
   std::uint32_t bad = 0;
@@ -141,4 +141,4 @@ std::vector<HostTable> check_entries(Backend& backend, const HeadTokens& tokens,
   return host;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -9,7 +9,7 @@
 
 #include <kvbench/methods/contract/attend.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// An EntryTable on the host, with its optional parts empty where they are absent.
 struct HostTable {
@@ -34,10 +34,10 @@ HostTable on_host(const EntryTable& table, Backend& backend);
 /// The ids in use of a table's row [width] if they increase and unused slots come last; absent where they do not.
 std::optional<std::span<const std::int32_t>> increasing_ids(std::span<const std::int32_t> row);
 
-/// The tables on the host, checked. Throws std::logic_error, naming the fault, where they break the contract: a wrong number of
-/// rows, shapes that do not match, ids outside [-1, limit), an id twice for the same query and sum (entries with wN = 0 and
-/// entries with wD = 0 belong to different sets), numbers that are not finite.
+/// The tables on the host, checked. Throws std::logic_error, naming the fault, where they break the contract: a wrong
+/// number of rows, shapes that do not match, ids outside [-1, limit), an id twice for the same query and sum (entries
+/// with wN = 0 and entries with wD = 0 belong to different sets), numbers that are not finite.
 std::vector<HostTable> check_entries(Backend& backend, const HeadTokens& tokens, Index num_queries, Index limit,
                                      std::span<const EntryTable> tables);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

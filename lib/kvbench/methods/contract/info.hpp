@@ -13,10 +13,10 @@
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/contract/params.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
-/// exact: everything is kept. eviction: a subset of the tokens. sampling: a weighted subset. merging: tokens are replaced by
-/// means. retrieval: a subset chosen per query from the full cache. quantisation: all tokens in fewer bits.
+/// exact: everything is kept. eviction: a subset of the tokens. sampling: a weighted subset. merging: tokens are
+/// replaced by means. retrieval: a subset chosen per query from the full cache. quantisation: all tokens in fewer bits.
 enum class Kind { exact, eviction, sampling, merging, retrieval, quantisation };
 
 /// The scope of one selection of tokens and of one instance of the method.
@@ -48,8 +48,8 @@ struct Properties {
   WeightSum weight_sum = WeightSum::ones;
 };
 
-/// Asymptotic cost, in the symbols of the method's banner: n tokens of the context, budget B, d and dv dimensions, G query
-/// heads.
+/// Asymptotic cost, in the symbols of the method's banner: n tokens of the context, budget B, d and dv dimensions, G
+/// query heads.
 struct Complexity {
   std::string compress;  ///< time to compress a context
   std::string query;     ///< time to answer one query of one query head
@@ -81,23 +81,25 @@ struct MethodInfo {
   Properties properties;
   /// Settings other than the defaults with which `all` replays the method too, such as {{{"per", "query_head"}}}.
   std::vector<std::vector<Assignment>> variants;
-  /// Granularity::layer only: whether, with these parameters, the heads of a layer do not affect each other, so that each can
-  /// be computed alone. Absent: never.
+  /// Granularity::layer only: whether, with these parameters, the heads of a layer do not affect each other, so that
+  /// each can be computed alone. Absent: never.
   std::function<bool(const Params&)> independent_heads;
 
   /// Whether results depend on the seed with these parameters. Absent: with all, where `seeded`.
   std::function<bool(const Params&)> draws;
 
   std::vector<ParamSpec> params;
-  std::function<Params(std::span<const Assignment>)>
-      bind;  ///< parses settings; throws Error for unknown names and bad values
+  /// parses settings; throws Error for unknown names and bad values
+  std::function<Params(std::span<const Assignment>)> bind;
 
-  /// The heads are all kv heads of a layer for Granularity::layer, otherwise any number of heads that do not affect each other.
+  /// The heads are all kv heads of a layer for Granularity::layer, otherwise any number of heads that do not affect
+  /// each other.
   std::function<MakeLayerCache(std::span<const HeadPrompt>, const Params&, Backend&)> prepare;
   /// Granularity::model only: the budget of each layer 0 .. num_layers - 1 for a context of n tokens.
   std::function<std::vector<Index>(Index num_layers, Index n, Index budget, const Params&)> plan;
-  /// Methods whose caches were made beforehand, for certain budgets (files): the parameters at a budget; prepare() receives them. Their
-  /// cost is that of the cache and is not searched. Throws Unavailable where there is no cache for the budget.
+  /// Methods whose caches were made beforehand, for certain budgets (files): the parameters at a budget; prepare()
+  /// receives them. Their cost is that of the cache and is not searched. Throws Unavailable where there is no cache for
+  /// the budget.
   std::function<Params(const Params&, const Budget&)> at_budget;
 
   bool depends_on_seed(const Params& settings) const { return seeded && (!draws || draws(settings)); }
@@ -135,4 +137,4 @@ MethodInfo with_params(MethodInfo info, MakeLayerCache (*prepare)(std::span<cons
   return with_schema<P>(std::move(info));
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a method is given: the context of a kv head, queries to answer, decoded tokens. An absent buffer means that the trace
-// does not hold the array.
+// What a method is given: the context of a kv head, queries to answer, decoded tokens. An absent buffer means that the
+// trace does not hold the array.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <kvbench/core/ids.hpp>
 #include <kvbench/kernels/buffer.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// Rotary embedding (RoPE) of the trace, without scaling.
 struct Rope {
@@ -42,20 +42,20 @@ struct HeadPrompt {
   Buffer<const float> keys;      ///< [n, d] after RoPE
   Buffer<const float> values;    ///< [n, dv]
   Buffer<const float> observed;  ///< [G*n_obs, d] queries inside the context, row g*n_obs + i
-  std::vector<std::int32_t>
-      observed_positions;  ///< [n_obs] increasing; a position >= n is that of a token that the harness
-                           ///< keeps outside this context and that attends to all of it
-  /// [G*n_obs, 1] ln of the sum of exp(logit) over the tokens that an observed query sees and that the harness keeps outside
-  /// this context (protected tokens); -inf where it sees none. Absent where the harness keeps none.
+  /// [n_obs] increasing; a position >= n is that of a token that the harness keeps outside this context and that
+  /// attends to all of it
+  std::vector<std::int32_t> observed_positions;
+  /// [G*n_obs, 1] ln of the sum of exp(logit) over the tokens that an observed query sees and that the harness keeps
+  /// outside this context (protected tokens); -inf where it sees none. Absent where the harness keeps none.
   Buffer<const float> fixed_log_sum_exp;
   std::optional<Rope> rope;           ///< absent where the model's RoPE is scaled or missing
   Buffer<const float> column_sums;    ///< [G, n] attention mass from all queries of the context
   Buffer<const float> keys_pre_rope;  ///< [n, d]
-  /// [n', d] the first n' keys of the stream, where the context is empty (protocol `stream`). Only scalars that a user would
-  /// tune beforehand (SubGen's radius) may depend on them.
+  /// [n', d] the first n' keys of the stream, where the context is empty (protocol `stream`). Only scalars that a user
+  /// would tune beforehand (SubGen's radius) may depend on them.
   Buffer<const float> calibration_keys;
-  /// The same head on a whole other text, from which a deployment would calibrate beforehand. Absent: none was named, and the
-  /// method calibrates on this context.
+  /// The same head on a whole other text, from which a deployment would calibrate beforehand. Absent: none was named,
+  /// and the method calibrates on this context.
   std::shared_ptr<const HeadPrompt> calibration;
 
   Index tokens() const { return keys.rows(); }
@@ -85,4 +85,4 @@ struct TokenBlock {
   Index size() const { return keys.rows(); }
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

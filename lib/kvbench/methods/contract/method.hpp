@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contract of a method. A method decides which entries, with which weights, answer a query; the harness computes outputs,
-// errors, bytes and times from them and verifies everything that a method returns.
+// The contract of a method. A method decides which entries, with which weights, answer a query; the harness computes
+// outputs, errors, bytes and times from them and verifies everything that a method returns.
 //
-// A method is a function prepare(head, parameters, backend) that returns a MakeCache, which makes the cache of one budget and
-// seed. Numbers go through the backend's kernels, so that the same source runs on every device.
+// A method is a function prepare(head, parameters, backend) that returns a MakeCache, which makes the cache of one
+// budget and seed. Numbers go through the backend's kernels, so that the same source runs on every device.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,15 @@
 #include <kvbench/methods/contract/footprint.hpp>
 #include <kvbench/methods/contract/inputs.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// Thrown where the trace lacks what a configuration needs; the row gets the status `skipped` and this reason.
 class Unavailable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-/// Thrown where a configuration exceeds one of its own limits or a budget cannot be met; the row gets the status `infeasible`.
+/// Thrown where a configuration exceeds one of its own limits or a budget cannot be met; the row gets the status
+/// `infeasible`.
 class Infeasible : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -53,16 +54,16 @@ class CompressedCache {
  public:
   virtual ~CompressedCache() = default;
 
-  /// Takes decoded tokens, in order, from the front of `tokens`, and returns how many: the longest run (at least one) such that
-  /// the state after it, masked causally by id, answers the query of every token taken. A method whose state changes with every
-  /// token takes one; a method that only adds tokens takes all.
+  /// Takes decoded tokens, in order, from the front of `tokens`, and returns how many: the longest run (at least one)
+  /// such that the state after it, masked causally by id, answers the query of every token taken. A method whose state
+  /// changes with every token takes one; a method that only adds tokens takes all.
   virtual Index append(const TokenBlock& tokens) = 0;
 
   /// The entries that answer these queries, in the state after the tokens taken so far.
   virtual EntryTables entries(const QueryBlock& queries) const = 0;
 
-  /// The attention over those entries after a single decode step: weights[t] is the softmax over all entries, restricted to
-  /// table t, [G, width]. Called only where MethodInfo::observes; append() then takes one token.
+  /// The attention over those entries after a single decode step: weights[t] is the softmax over all entries,
+  /// restricted to table t, [G, width]. Called only where MethodInfo::observes; append() then takes one token.
   virtual void observe(const QueryBlock& /*queries*/, const EntryTables& /*entries*/,
                        std::span<const Buffer<const float>> /*weights*/) {}
 
@@ -72,9 +73,9 @@ class CompressedCache {
   virtual std::vector<Note> notes() const { return {}; }
 };
 
-/// Makes the cache of a budget (tokens to keep, at least 1) and a seed. It holds the results of prepare() for the head. It may
-/// compute further results on first use, provided that a cache does not depend on the caches made before it. A cache may
-/// outlive it; the backend outlives both.
+/// Makes the cache of a budget (tokens to keep, at least 1) and a seed. It holds the results of prepare() for the head.
+/// It may compute further results on first use, provided that a cache does not depend on the caches made before it. A
+/// cache may outlive it; the backend outlives both.
 using MakeCache = std::function<std::unique_ptr<CompressedCache>(Index budget, std::uint32_t seed)>;
 
 /// The same for methods that see all kv heads of a layer at once. Vectors and spans run over the kv heads of the layer.
@@ -91,4 +92,4 @@ class LayerCache {
 };
 using MakeLayerCache = std::function<std::unique_ptr<LayerCache>(Index budget, std::uint32_t seed)>;
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

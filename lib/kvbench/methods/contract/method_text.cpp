@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 std::optional<MethodText> parse_method_text(std::string_view text) {
   const std::size_t open = text.find('[');
@@ -24,4 +24,4 @@ std::vector<Assignment> parse_settings(std::string_view settings) {
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

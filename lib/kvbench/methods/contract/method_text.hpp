@@ -9,7 +9,7 @@
 
 #include <kvbench/methods/contract/params.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 struct MethodText {
   std::string name;
@@ -21,4 +21,4 @@ std::optional<MethodText> parse_method_text(std::string_view text);
 /// "t=4,delta=2", or with semicolons as rows print it. Throws Error for an item that is not PARAMETER=VALUE.
 std::vector<Assignment> parse_settings(std::string_view settings);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

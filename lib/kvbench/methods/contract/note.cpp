@@ -5,7 +5,7 @@
 
 #include <kvbench/methods/contract/method.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 void merge_notes(std::vector<Note>& merged, std::span<const Note> notes) {
   for (const Note& note : notes) {
@@ -22,4 +22,4 @@ std::string describe(const Note& note) {
   return note.count > 0 ? fmt::format("{}: {}", note.text, note.count) : note.text;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -8,7 +8,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
 
-namespace kvbench::detail {
+namespace kvbench::methods::detail {
 namespace {
 
 std::string range_text(ParamRange range) {
@@ -136,4 +136,4 @@ std::string assign(std::string_view method, Visit visit, void* value, void* defa
   return text;
 }
 
-}  // namespace kvbench::detail
+}  // namespace kvbench::methods::detail

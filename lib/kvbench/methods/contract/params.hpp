@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of a method: a plain struct with defaults, and one function `void fields(ParamVisitor&, P&)` beside it that names
-// each field once. Help, documentation, parsing and validation all use that function. Constraints that a range cannot express
-// are checked by an optional `void check(const P&)` beside it, which throws Error.
+// Parameters of a method: a plain struct with defaults, and one function `void fields(ParamVisitor&, P&)` beside it
+// that names each field once. Help, documentation, parsing and validation all use that function. Constraints that a
+// range cannot express are checked by an optional `void check(const P&)` beside it, which throws Error.
 #pragma once
 
 #include <initializer_list>
@@ -16,7 +16,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/kernels/view.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 inline constexpr double unbounded = std::numeric_limits<double>::infinity();
 
@@ -66,7 +66,8 @@ class Params {
   const P& as() const {
     return *static_cast<const P*>(value_.get());
   }
-  /// Canonical text of the parameters that differ from their defaults, in declaration order: "delta=4;s=8"; "" where none does.
+  /// Canonical text of the parameters that differ from their defaults, in declaration order: "delta=4;s=8"; "" where
+  /// none does.
   const std::string& text() const { return text_; }
 
  private:
@@ -77,8 +78,8 @@ class Params {
 namespace detail {
 using Visit = void (*)(ParamVisitor&, void*);
 std::vector<ParamSpec> schema_of(Visit visit, void* defaults);
-/// Applies settings in order; returns the canonical text. Throws Error, naming the method, the parameter, the value and the
-/// accepted values.
+/// Applies settings in order; returns the canonical text. Throws Error, naming the method, the parameter, the value and
+/// the accepted values.
 std::string assign(std::string_view method, Visit visit, void* value, void* defaults,
                    std::span<const Assignment> settings);
 template <class P>
@@ -102,4 +103,4 @@ Params bind_params(std::string_view method, std::span<const Assignment> settings
   return {std::move(value), std::move(text)};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -4,7 +4,7 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 MakeCache prepare_exact(const HeadPrompt& head, const NoParams&, Backend& backend) {
@@ -40,4 +40,4 @@ MethodInfo exact_method() {
       prepare_exact);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -9,7 +9,7 @@
 #include <kvbench/methods/stages/prompt_steps.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 class H2oCache : public CompressedCache {
@@ -91,10 +91,10 @@ void check_parts(const ContextData& data, H2oParams::Prompt prompt) {
         data.tokens));
   }
   if (prompt == H2oParams::Prompt::stream && !has_all_queries(data)) {
-    throw Unavailable(fmt::format(
-        "h2o.prompt=stream needs the query of every token of the context, and {}; dump with --queries all, or "
-        "choose h2o.prompt=columns",
-        observed_share(data)));
+    throw Unavailable(
+        fmt::format("h2o.prompt=stream needs the query of every token of the context, and {}; dump with --queries all, "
+                    "or choose h2o.prompt=columns",
+                    observed_share(data)));
   }
 }
 
@@ -135,15 +135,11 @@ MethodInfo h2o_method() {
           .paper = "H2O, arXiv 2306.14048, section 4 and Algorithm 1",
           .summary = "the tokens with the largest accumulated attention, and the most recent ones",
           .notes = "Algorithm 1 evicts greedily from the first token on (prompt=stream, which needs the query of every "
-                   "token of "
-                   "the context); the released real-drop code sums the prompt's full attention map and evicts once "
-                   "(prompt=columns, default, which needs its column sums). Both then evict one token per step. The "
-                   "real-drop code "
-                   "selects per query head, for models whose query heads have a kv head each (per=query_head); the "
-                   "default here "
-                   "is one selection per kv head by the mean over its query group, as in kvpress. The released "
-                   "evaluation code "
-                   "simulates another rule: `h2o-global`.",
+                   "token of the context); the released real-drop code sums the prompt's full attention map and evicts "
+                   "once (prompt=columns, default, which needs its column sums). Both then evict one token per step. "
+                   "The real-drop code selects per query head, for models whose query heads have a kv head each "
+                   "(per=query_head); the default here is one selection per kv head by the mean over its query group, "
+                   "as in kvpress. The released evaluation code simulates another rule: `h2o-global`.",
           .complexity = {.compress = "O(G n); prompt=stream O(n^2 d)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv + 1)",
@@ -165,4 +161,4 @@ MethodInfo h2o_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -7,7 +7,7 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 class H2oGlobalCache : public CompressedCache {
@@ -48,7 +48,8 @@ class H2oGlobalCache : public CompressedCache {
   Protected protected_tokens() const override { return {.recent = std::min(recent_, context_)}; }
 
  private:
-  /// First token of the band. A query after all tokens of the cache, as in prefill, has its own token outside the cache.
+  /// First token of the band. A query after all tokens of the cache, as in prefill, has its own token outside the
+  /// cache.
   Index band_begin(Index position) const { return std::max<Index>(0, std::min(position, tokens_) - recent_); }
 
   EntryTable band_table(const std::vector<Index>& begins, bool per_query) const {
@@ -87,10 +88,10 @@ class H2oGlobalCache : public CompressedCache {
 
 MakeCache prepare(const HeadPrompt& head, const H2oGlobalParams& params, Backend& backend) {
   if (!head.column_sums.present()) {
-    throw Unavailable(fmt::format(
-        "h2o-global needs the column sums up to the end of the context ({} tokens), and the trace has none; dump with "
-        "--column-sums",
-        head.tokens()));
+    throw Unavailable(
+        fmt::format("h2o-global needs the column sums up to the end of the context ({} tokens), and the trace has "
+                    "none; dump with --column-sums",
+                    head.tokens()));
   }
   const Buffer<const float> scores = group_scores(head.column_sums, 1, params.group, backend);
   return [head, scores, share = params.heavy, &backend](Index budget, std::uint32_t) {
@@ -116,10 +117,8 @@ MethodInfo h2o_global_method() {
           .paper = "H2O, arXiv 2306.14048, evaluation by masks",
           .summary = "columns of the context's attention map with the largest sums, and a band of recent tokens",
           .notes = "A simulation, not an eviction policy: columns are chosen over the whole map, so a token may be "
-                   "read before it "
-                   "has received the attention that makes it heavy. The public code sums over evaluated queries too; "
-                   "here the "
-                   "context's alone.",
+                   "read before it has received the attention that makes it heavy. The public code sums over evaluated "
+                   "queries too; here the context's alone.",
           .complexity = {.compress = "O(G n log n)",
                          .query = "O(B (d + dv))",
                          .memory = "G B (d + dv)",
@@ -138,4 +137,4 @@ MethodInfo h2o_global_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -6,7 +6,7 @@
 
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// A mask of the `count` lowest scores, ties to the first.
@@ -89,4 +89,4 @@ std::vector<TokenId> HeavyHitters::ids() const {
   return all;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

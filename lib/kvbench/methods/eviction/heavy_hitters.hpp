@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of `h2o`: the tokens that a head holds with their accumulated attention, and the rule of eviction. It contains no
-// vectors and therefore is on the host.
+// The state of `h2o`: the tokens that a head holds with their accumulated attention, and the rule of eviction. It
+// contains no vectors and therefore is on the host.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/stages/group.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
-/// One list of tokens per query head, or one for the kv head; all lists are equally long. Scores are stored per query head;
-/// with per=kv_head they are reduced over the query group at each eviction.
+/// One list of tokens per query head, or one for the kv head; all lists are equally long. Scores are stored per query
+/// head; with per=kv_head they are reduced over the query group at each eviction.
 class HeavyHitters {
  public:
   HeavyHitters(Index group, const GroupChoice& choice, Index heavy, Index recent);
@@ -23,8 +23,8 @@ class HeavyHitters {
   void add(TokenId id);
   /// Adds the attention [held] of one step of query head g, in the order of its list, to the scores.
   void observe(Index g, std::span<const float> attention);
-  /// Evicts tokens until heavy + recent are left: those with the lowest scores before the last `recent` ones, ties to the
-  /// oldest.
+  /// Evicts tokens until heavy + recent are left: those with the lowest scores before the last `recent` ones, ties to
+  /// the oldest.
   void evict();
 
   Index rows() const { return static_cast<Index>(ids_.size()); }
@@ -45,4 +45,4 @@ class HeavyHitters {
   std::vector<std::vector<double>> scores_;  ///< by query head, in the order of the ids of its row
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

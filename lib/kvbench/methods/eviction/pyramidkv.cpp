@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 std::vector<Index> plan(Index num_layers, Index n, Index budget, const Params& params) {
@@ -42,13 +42,10 @@ MethodInfo pyramidkv_method() {
           .aliases = {},
           .paper = "PyramidKV, arXiv 2406.02069, section 4",
           .summary = "the votes of SnapKV with a budget that falls from the first layer to the last",
-          .notes =
-              "Integer rules of the released code; its step is rounded down, so the mean over layers may exceed the "
-              "budget by a few tokens. The released script gives pyramidkv a window of 8 and the other methods 32; "
-              "here "
-              "both have 32. It selects per query head over repeated keys (per=query_head); the default here is one "
-              "selection "
-              "per kv head, as in snapkv.",
+          .notes = "Integer rules of the released code; its step is rounded down, so the mean over layers may exceed "
+                   "the budget by a few tokens. The released script gives pyramidkv a window of 8 and the other "
+                   "methods 32; here both have 32. It selects per query head over repeated keys (per=query_head); the "
+                   "default here is one selection per kv head, as in snapkv.",
           .complexity = {.compress = "O(G W n d + n log n)", .growth = {.compress = 1}},
           .granularity = Granularity::model,
           .needs = {Part::observed_queries},
@@ -65,4 +62,4 @@ MethodInfo pyramidkv_method() {
   return info;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

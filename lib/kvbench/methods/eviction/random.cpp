@@ -4,7 +4,7 @@
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 MakeCache prepare_random(const HeadPrompt& head, const NoParams&, Backend& backend) {
@@ -40,4 +40,4 @@ MethodInfo random_method() {
       prepare_random);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

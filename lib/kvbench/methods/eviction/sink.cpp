@@ -6,7 +6,7 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 class SinkCache : public CompressedCache {
@@ -129,10 +129,8 @@ MethodInfo sink_method() {
           .summary = "the first tokens and a sliding window of the most recent ones",
           .notes = "Positions inside the cache as in paper and released code where the trace has an unscaled RoPE "
                    "(reposition=auto); comparisons that keep the positions use reposition=false. The released code "
-                   "rotates all "
-                   "cached keys at each step; here the sinks are rotated by the number of evicted tokens, which gives "
-                   "the same "
-                   "logits.",
+                   "rotates all cached keys at each step; here the sinks are rotated by the number of evicted tokens, "
+                   "which gives the same logits.",
           .complexity = {.compress = "O(1)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv)",
@@ -150,4 +148,4 @@ MethodInfo sink_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/eviction/snapkv.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 Buffer<const float> score(const HeadPrompt& head, const SnapkvParams& params, Backend& backend) {
@@ -21,11 +21,9 @@ MethodInfo snapkv_method() {
           .summary =
               "tokens that the last prompt queries attend to, pooled over neighbours, and those queries' own tokens",
           .notes = "Paper and released LongBench configs: window 32, max pooling, kernel 7; the released class "
-                   "defaults to window "
-                   "64, mean pooling, kernel 5. Both select per query head over repeated keys (per=query_head), so "
-                   "that the cache "
-                   "holds G copies; the default here is one selection per kv head by the mean over its query group, as "
-                   "in kvpress.",
+                   "defaults to window 64, mean pooling, kernel 5. Both select per query head over repeated keys "
+                   "(per=query_head), so that the cache holds G copies; the default here is one selection per kv head "
+                   "by the mean over its query group, as in kvpress.",
           .complexity = {.compress = "O(G W n d + n log n)", .growth = {.compress = 1}},
           .needs = {Part::observed_queries},
           .check_data = [](const ContextData& data,
@@ -35,4 +33,4 @@ MethodInfo snapkv_method() {
       score);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

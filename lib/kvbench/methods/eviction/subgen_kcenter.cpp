@@ -7,7 +7,7 @@
 
 #include <kvbench/methods/stages/kept_cache.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 class KCenterCache : public CompressedCache {
@@ -79,7 +79,8 @@ Buffer<const float> concatenate(Backend& backend, const Buffer<const float>& a, 
   return backend.adopt(std::move(both), a.rows(), a.cols() + b.cols());
 }
 
-/// Greedy k-center of the first tokens of the context, computed for the largest k requested; fewer centres are a prefix.
+/// Greedy k-center of the first tokens of the context, computed for the largest k requested; fewer centres are a
+/// prefix.
 class Centres {
  public:
   Centres(const HeadPrompt& head, const SubgenKCenterParams& params, Backend& backend)
@@ -138,8 +139,7 @@ MethodInfo subgen_kcenter_method() {
           .paper = "SubGen, arXiv 2402.06082, section 3.2 and Table 1",
           .summary = "greedy k-center tokens of the context and a window of the most recent ones",
           .notes = "The text does not give the split between window and centres; the default is half each, with an odd "
-                   "token "
-                   "for the window.",
+                   "token for the window.",
           .complexity = {.compress = "O(n k d), k = B - r",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv)",
@@ -156,4 +156,4 @@ MethodInfo subgen_kcenter_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

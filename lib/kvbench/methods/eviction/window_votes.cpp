@@ -6,7 +6,7 @@
 
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// The voting queries and the context's tokens before them.
@@ -101,10 +101,10 @@ void check_window(const ContextData& data, std::string_view method, Index size) 
   const LastPositions last(data, size);
   const Index found = std::ssize(last.observed), wanted = last.end - last.begin;
   if (found == wanted) return;
-  throw Unavailable(fmt::format(
-      "{0} needs the queries at the positions {1} .. {2}, the end of the context, and the trace has {3} of these {4}; "
-      "dump them (kvdump --queries) or lower {0}.window",
-      method, last.begin, last.end - 1, found, wanted));
+  throw Unavailable(
+      fmt::format("{0} needs the queries at the positions {1} .. {2}, the end of the context, and the trace has {3} of "
+                  "these {4}; dump them (kvdump --queries) or lower {0}.window",
+                  method, last.begin, last.end - 1, found, wanted));
 }
 
 Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index size, Backend& backend) {
@@ -123,4 +123,4 @@ Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method
   return sums;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

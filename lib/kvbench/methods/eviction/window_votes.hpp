@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The votes of the last prompt queries for the tokens before them, as in SnapKV (arXiv 2404.14469): the scores of methods that
-// differ only in the distribution of the budget over layers.
+// The votes of the last prompt queries for the tokens before them, as in SnapKV (arXiv 2404.14469): the scores of
+// methods that differ only in the distribution of the budget over layers.
 #pragma once
 
 #include <string_view>
 
 #include <kvbench/methods/stages/score_only.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// Explained in snapkv.hpp.
 struct WindowVoteParams {
@@ -19,9 +19,11 @@ void fields(ParamVisitor& visitor, WindowVoteParams& params);
 /// Throws Unavailable, naming the method, where the trace lacks a query of the last W positions.
 void check_window(const ContextData& data, std::string_view method, Index window);
 
-/// Attention that each of the n - W tokens before the voting window receives from the window's queries, summed over them: [G, n
-/// - W]. The tokens of the window, and those that the harness keeps outside the context, take part in each softmax but have no
+/// Attention that each of the n - W tokens before the voting window receives from the window's queries, summed over
+/// them: [G, n
+/// - W]. The tokens of the window, and those that the harness keeps outside the context, take part in each softmax but
+///   have no
 /// column. Throws as check_window() does.
 Buffer<const float> window_votes(const HeadPrompt& head, std::string_view method, Index window, Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

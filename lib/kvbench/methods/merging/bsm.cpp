@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/merging/bsm.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 MakeCache prepare(const HeadPrompt& head, const BsmParams& params, Backend& backend) {
@@ -24,9 +24,8 @@ MethodInfo bsm_method() {
           .aliases = {"tome"},
           .paper = "ToMe, arXiv 2210.09461, section 3; as in Chelsea, arXiv 2506.11418, Table 1",
           .summary = "bipartite soft matching of keys over the whole context, weighted by degree",
-          .notes =
-              "One chunk; rounds, sinks, recent tokens and decoding as in `chelsea`. The released ToMe places A before "
-              "B after a round (order=concat); the default keeps the order of the text.",
+          .notes = "One chunk; rounds, sinks, recent tokens and decoding as in `chelsea`. The released ToMe places A "
+                   "before B after a round (order=concat); the default keeps the order of the text.",
           .complexity = {.compress = "O(n^2 d / 4)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
@@ -38,4 +37,4 @@ MethodInfo bsm_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// bsm: bipartite soft matching over the whole middle of the cache. Each token at an even place is linked to the most similar
-// token at an odd place, the tokens of the best links are merged, and merged entries answer with the number of tokens in them.
-// ToMe, arXiv 2210.09461, section 3, on keys as in Chelsea, arXiv 2506.11418, section 5.2 and Table 1.
+// bsm: bipartite soft matching over the whole middle of the cache. Each token at an even place is linked to the most
+// similar token at an odd place, the tokens of the best links are merged, and merged entries answer with the number of
+// tokens in them. ToMe, arXiv 2210.09461, section 3, on keys as in Chelsea, arXiv 2506.11418, section 5.2 and Table 1.
 //
 // Rounds, budget, decoding and answers are those of `chelsea` with one chunk, the whole middle, and no outlier heads.
 // Similarities are searched in tiles and never stored, so that a context of 32k tokens needs no memory beyond its keys.
@@ -12,17 +12,19 @@
 //   slack    entries freed at once while decoding, default 128 (as in `chelsea`)
 //   ratio, decay, floor   share of the middle that a round removes (as in `chelsea`), defaults 0.5, 0, 0.05
 //   order    place (default) | concat: the remaining entries of A before B, as released with ToMe
-//   max_pairs   limit of cosines per round, default 2^37 (no source; minutes); above, `infeasible`. 740k tokens remain below it
-// Complexity: O(M^2 d / 4) for the first round over M middle tokens, more than an exact pass over fewer than M/8 queries, and
-// a quarter for each round after it; O(B d) per query.
+//   max_pairs   limit of cosines per round, default 2^37 (no source; minutes); above, `infeasible`. 740k tokens remain
+//               below it
+// Complexity: O(M^2 d / 4) for the first round over M middle tokens, more than an exact pass over fewer than M/8
+// queries, and a quarter for each round after it; O(B d) per query.
 // Memory: B (d + dv) numbers and B degrees.
-// Deviations: ToMe merges a fixed number of tokens inside each block of a vision transformer; here the number follows from the
-// budget. `order=place` keeps the order of the text, so that neighbours remain in different sets A and B in later rounds.
+// Deviations: ToMe merges a fixed number of tokens inside each block of a vision transformer; here the number follows
+// from the budget. `order=place` keeps the order of the text, so that neighbours remain in different sets A and B in
+// later rounds.
 #pragma once
 
 #include <kvbench/methods/merging/merging_cache.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 struct BsmParams {
   MergingParams merging;
@@ -33,4 +35,4 @@ void fields(ParamVisitor& visitor, BsmParams& params);
 
 MethodInfo bsm_method();
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

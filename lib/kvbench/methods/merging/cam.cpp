@@ -8,7 +8,7 @@
 #include <kvbench/methods/stages/computed_once.hpp>
 #include <kvbench/methods/stages/prompt_steps.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 using Prompt = CamParams::Prompt;
@@ -24,12 +24,12 @@ bool uses_columns(const ContextData& data, const CamParams& params) {
                           ? "the column sums up to the end of the context (cam.prompt=columns)"
                       : params.prompt == Prompt::stream ? "the query of every token of the context (cam.prompt=stream)"
                                                         : "the query of every token of the context, or its column sums";
-  throw Unavailable(fmt::format(
-      "cam.form={} merges the prompt's values by the attention that they have received and needs {}, and {} "
-      "queries and {} column sums; dump with --queries all or --column-sums, or choose cam.form=decode, which "
-      "merges decoded tokens only",
-      params.form == CamForm::eval ? "eval" : "streaming", lacks, observed_share(data),
-      data.column_sums ? "has" : "no"));
+  throw Unavailable(
+      fmt::format("cam.form={} merges the prompt's values by the attention that they have received and needs {}, and "
+                  "{} queries and {} column sums; dump with --queries all or --column-sums, or choose cam.form=decode, "
+                  "which merges decoded tokens only",
+                  params.form == CamForm::eval ? "eval" : "streaming", lacks, observed_share(data),
+                  data.column_sums ? "has" : "no"));
 }
 
 MakeCache prepare(const HeadPrompt& head, const CamParams& params, Backend& backend) {
@@ -85,11 +85,10 @@ MethodInfo cam_method() {
           .aliases = {},
           .paper = "CaM, ICML 2024, and its released code",
           .summary = "first tokens and a window; values that leave it are merged at random into the values after them",
-          .notes = "The released code has three forms (form), which differ in the attention that they sum, the "
-                   "normaliser, m, and "
-                   "the time of a merge. Two of them also merge in the prompt and need its attention: every query of "
-                   "the context, "
-                   "or its column sums. Positions are those of the trace: compare with sink.reposition=false.",
+          .notes =
+              "The released code has three forms (form), which differ in the attention that they sum, the normaliser, "
+              "m, and the time of a merge. Two of them also merge in the prompt and need its attention: every query of "
+              "the context, or its column sums. Positions are those of the trace: compare with sink.reposition=false.",
           .complexity = {.compress = "O(G n (R + m dv)); prompt=stream O(G n^2 d)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + G dv) + G B (attention)",
@@ -111,4 +110,4 @@ MethodInfo cam_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -4,7 +4,7 @@
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 CamCache::CamCache(const HeadPrompt& head, const CamRule& rule, const CamPrompt& prompt, const Draws& draws,
                    std::vector<Note> notes, Backend& backend)
     : backend_(backend),
@@ -138,4 +138,4 @@ Footprint CamCache::footprint() const {
   return arrays;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

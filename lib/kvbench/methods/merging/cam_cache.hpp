@@ -7,7 +7,7 @@
 #include <kvbench/methods/merging/cam_rule.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 class CamCache : public CompressedCache {
  public:
@@ -53,4 +53,4 @@ class CamCache : public CompressedCache {
   Index slots_;  ///< tokens of the window when the last query was answered
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

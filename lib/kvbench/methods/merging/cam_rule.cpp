@@ -6,7 +6,7 @@
 #include <kvbench/methods/stages/prompt_steps.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// Attention that token j has received in a row: that of the query head, or of the query group.
@@ -92,4 +92,4 @@ CamPrompt cam_prompt(const HeadPrompt& head, const CamRule& rule, bool columns, 
   return prompt;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -8,7 +8,7 @@
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/stages/group.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 enum class CamForm { streaming, eval, decode };
 
@@ -32,12 +32,12 @@ struct CamRule {
 /// Attention received by each token, per query head: [G][tokens].
 using Gathered = std::vector<std::vector<double>>;
 
-/// Probability that the value of token i is merged in `row`, from the attention at the time of the decision: sums over steps,
-/// or for CamForm::decode that of the current step.
+/// Probability that the value of token i is merged in `row`, from the attention at the time of the decision: sums over
+/// steps, or for CamForm::decode that of the current step.
 double merge_chance(const CamRule& rule, const Gathered& attention, Index row, Index i);
 
-/// The state after the prompt: sums of the attention, and the merge probabilities of the tokens start .. n - recent - 1, which
-/// have left the window.
+/// The state after the prompt: sums of the attention, and the merge probabilities of the tokens start .. n - recent -
+/// 1, which have left the window.
 struct CamPrompt {
   Gathered gathered;                         ///< [G][n]; zeros for CamForm::decode
   std::vector<std::vector<double>> chances;  ///< [rows][left]; empty for CamForm::decode
@@ -46,4 +46,4 @@ struct CamPrompt {
 /// replayed.
 CamPrompt cam_prompt(const HeadPrompt& head, const CamRule& rule, bool columns, Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -7,11 +7,11 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
-/// The heads of a layer: those that merge, all of which take the same number of decoded tokens, and outliers that keep all
-/// tokens.
+/// The heads of a layer: those that merge, all of which take the same number of decoded tokens, and outliers that keep
+/// all tokens.
 class ChelseaCache : public LayerCache {
  public:
   ChelseaCache(std::vector<std::unique_ptr<CompressedCache>> heads, std::vector<const MergingCache*> merging,
@@ -157,10 +157,9 @@ MethodInfo chelsea_method() {
           .paper = "Chelsea (CentroidKV), arXiv 2506.11418, section 5 and Algorithm 1",
           .summary = "similar keys of a chunk, merged into centroids weighted by their number of tokens",
           .notes = "Numbers lost in the text are parameters: the schedule of rounds (ratio, decay, floor), the slack "
-                   "of decoding "
-                   "and the threshold of outlier heads. The paper keeps 4 % of the model's heads whole by offline "
-                   "calibration "
-                   "(outliers=FILE); the default keeps none, because one layer has too few heads for a share of 4 %.",
+                   "of decoding and the threshold of outlier heads. The paper keeps 4 % of the model's heads whole by "
+                   "offline calibration (outliers=FILE); the default keeps none, because one layer has too few heads "
+                   "for a share of 4 %.",
           .complexity = {.compress = "O(n chunk d / 4)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
@@ -174,4 +173,4 @@ MethodInfo chelsea_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

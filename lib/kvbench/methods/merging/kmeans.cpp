@@ -6,7 +6,7 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// The non-empty clusters.
@@ -127,4 +127,4 @@ MethodInfo kmeans_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

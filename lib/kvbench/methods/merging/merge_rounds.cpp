@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 MergeRounds::MergeRounds(const MergeRule& rule, const MergeSchedule& schedule, MergedEntries entries, Index round,
                          Backend& backend)
@@ -45,4 +45,4 @@ MergeRounds::LastRound MergeRounds::last_round(Index target) {
   return {entries_, merged_groups(rule_, entries_, groups, *backend_), round_ + 1};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

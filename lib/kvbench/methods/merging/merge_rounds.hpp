@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sequence of merge rounds from some entries to a target number. In whole rounds the schedule binds; a last round merges
-// what remains to be merged. Whole rounds do not depend on the target, so that for decreasing targets they continue from the
-// round that was reached before.
+// The sequence of merge rounds from some entries to a target number. In whole rounds the schedule binds; a last round
+// merges what remains to be merged. Whole rounds do not depend on the target, so that for decreasing targets they
+// continue from the round that was reached before.
 #pragma once
 
 #include <kvbench/methods/merging/soft_matching.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 class MergeRounds {
  public:
@@ -22,8 +22,9 @@ class MergeRounds {
     MergedGroups groups;           ///< the groups after it
     Index rounds;                  ///< number of the round after it
   };
-  /// Runs whole rounds and returns the last round towards `target` entries, which must be fewer than the initial ones. A target
-  /// above the number of entries reached starts again from the initial entries. Throws Infeasible as merge_links() does.
+  /// Runs whole rounds and returns the last round towards `target` entries, which must be fewer than the initial ones.
+  /// A target above the number of entries reached starts again from the initial entries. Throws Infeasible as
+  /// merge_links() does.
   LastRound last_round(Index target);
 
  private:
@@ -39,4 +40,4 @@ class MergeRounds {
   std::vector<MergeLink> links_;  ///< of the next round; empty: not computed yet
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

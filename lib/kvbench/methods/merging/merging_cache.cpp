@@ -6,7 +6,7 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 template <class T>
@@ -202,4 +202,4 @@ MakeCache prepare_merging(const HeadPrompt& head, const MergeRule& rule, const M
              Index budget, std::uint32_t /*seed*/) { return std::make_unique<MergingCache>(*context, budget); };
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

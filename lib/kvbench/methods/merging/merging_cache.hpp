@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache of `chelsea`, `bsm` and `mesh`: sinks, a middle that rounds of merging keep within the budget, recent tokens.
+// The cache of `chelsea`, `bsm` and `mesh`: sinks, a middle that rounds of merging keep within the budget, recent
+// tokens.
 #pragma once
 
 #include <optional>
@@ -7,7 +8,7 @@
 #include <kvbench/methods/contract/info.hpp>
 #include <kvbench/methods/merging/merge_rounds.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 struct MergingParams {
   Index sinks = 16;
@@ -24,12 +25,13 @@ struct MergingParts {
   Index sinks = 0, recent = 0;
   Index slack = 0;  ///< when decoding overflows B, rounds bring the cache to B - slack
 };
-/// At most a quarter of B is used for sinks and at most half of B for recent tokens, which leaves a quarter for merged entries;
-/// with the defaults this limit applies below B = 128. The slack is at most half of the middle, which one round can free; with
-/// the defaults this limit applies below B = 336.
+/// At most a quarter of B is used for sinks and at most half of B for recent tokens, which leaves a quarter for merged
+/// entries; with the defaults this limit applies below B = 128. The slack is at most half of the middle, which one
+/// round can free; with the defaults this limit applies below B = 336.
 MergingParts merging_parts(const MergingParams& params, Index budget);
 
-/// A context with the merge rounds on its middle. Budgets with equal numbers of sinks and recent tokens share the rounds.
+/// A context with the merge rounds on its middle. Budgets with equal numbers of sinks and recent tokens share the
+/// rounds.
 class ContextRounds {
  public:
   ContextRounds(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params, Backend& backend)
@@ -79,8 +81,8 @@ class MergingCache : public CompressedCache {
   Index rounds_ = 0;      ///< run so far
   Buffer<float> keys_;    ///< [capacity, d] in cache order, rows in use: size()
   Buffer<float> values_;  ///< [capacity, dv]
-  std::vector<TokenId>
-      ids_;  ///< of the B token of each merged group; all of its tokens were visible when it was formed
+  /// of the B token of each merged group; all of its tokens were visible when it was formed
+  std::vector<TokenId> ids_;
   std::vector<float> degrees_;
   EntryTable merged_;  ///< entries of more than one token; absent ids: none
   Protected fixed_;
@@ -92,4 +94,4 @@ Properties merging_properties();
 /// The prepare function of methods for single heads that consist of this cache.
 MakeCache prepare_merging(const HeadPrompt& head, const MergeRule& rule, const MergingParams& params, Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

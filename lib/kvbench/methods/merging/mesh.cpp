@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/merging/mesh.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 MakeCache prepare(const HeadPrompt& head, const MeshParams& params, Backend& backend) {
@@ -23,9 +23,8 @@ MethodInfo mesh_method() {
           .aliases = {},
           .paper = "Chelsea, arXiv 2506.11418, section 5.2 and Table 1",
           .summary = "every token linked to its most similar one among all pairs, merged by degree",
-          .notes =
-              "The text gives only the complexity of the matching; the chaining of links and the place of a group are "
-              "this project's reading. Quadratic: `infeasible` above mesh.max_pairs.",
+          .notes = "The text gives only the complexity of the matching; the chaining of links and the place of a group "
+                   "are this project's reading. Quadratic: `infeasible` above mesh.max_pairs.",
           .complexity = {.compress = "O(n^2 d)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
@@ -37,4 +36,4 @@ MethodInfo mesh_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

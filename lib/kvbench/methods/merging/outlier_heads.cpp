@@ -8,7 +8,7 @@
 
 #include <kvbench/core/input_file.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// The head of a line, or nothing where the line is empty or a comment.
@@ -77,12 +77,11 @@ Index budget_beside_outliers(Index budget, Index heads, Index full, Index tokens
   if (full == 0 || budget >= tokens) return budget;
   const Index left = budget * heads - full * tokens;
   if (full < heads && left >= heads - full) return left / (heads - full);
-  throw Infeasible(
-      fmt::format("{} of {} kv heads kept whole need {} of the {} tokens that a budget of {} gives all heads, which "
-                  "leaves less than one "
-                  "token per other head; use chelsea.outliers=none, fewer outlier heads, or a budget of at least {}",
-                  full, heads, full * tokens, budget * heads, budget,
-                  std::min(tokens, (full * tokens + heads - full + heads - 1) / heads)));
+  throw Infeasible(fmt::format(
+      "{} of {} kv heads kept whole need {} of the {} tokens that a budget of {} gives all heads, which leaves less "
+      "than one token per other head; use chelsea.outliers=none, fewer outlier heads, or a budget of at least {}",
+      full, heads, full * tokens, budget * heads, budget,
+      std::min(tokens, (full * tokens + heads - full + heads - 1) / heads)));
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

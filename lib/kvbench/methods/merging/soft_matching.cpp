@@ -8,7 +8,7 @@
 
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 std::size_t at(Index i) { return static_cast<std::size_t>(i); }
@@ -217,4 +217,4 @@ MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const 
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// One round of merging, shared by `chelsea`, `bsm` and `mesh`: each candidate is linked to its most similar partner by the
-// cosine of their keys, the best links are kept, and the entries that they connect become one entry, the degree-weighted mean
-// of keys and of values. Links and groups are computed on the host (loops over entries); kernels run all loops over dimensions.
+// One round of merging, shared by `chelsea`, `bsm` and `mesh`: each candidate is linked to its most similar partner by
+// the cosine of their keys, the best links are kept, and the entries that they connect become one entry, the
+// degree-weighted mean of keys and of values. Links and groups are computed on the host (loops over entries); kernels
+// run all loops over dimensions.
 #pragma once
 
 #include <vector>
 
 #include <kvbench/methods/stages/pair_limit.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// The entries of a merging cache, in cache order: merged entries and single tokens.
 struct MergedEntries {
@@ -43,8 +44,8 @@ struct MergeSchedule {
   double ratio = 0.5, decay = 0, floor = 0.05;
 };
 
-/// Entries that a round removes: `excess`, but at most the schedule's share (rounded down), at most half of `entries`, and at
-/// least one. entries >= 2, excess >= 1.
+/// Entries that a round removes: `excess`, but at most the schedule's share (rounded down), at most half of `entries`,
+/// and at least one. entries >= 2, excess >= 1.
 Index merge_count(const MergeSchedule& schedule, Index entries, Index excess, Index round);
 
 /// The links of all slots that have a partner, by increasing `from`. A chunk of one entry has none. Throws
@@ -54,9 +55,9 @@ std::vector<MergeLink> merge_links(const MergeRule& rule, const Buffer<const flo
 /// Number of A slots among `entries` slots: those that are linked to a partner.
 Index linking_slots(const MergeRule& rule, Index entries);
 
-/// Keeps the most similar links, ties to the lower `from`, until they remove `count` entries; links between slots that are
-/// already connected remove none and are skipped. Returns, for every slot, the slot of its group: that of its B entry; in a
-/// mesh that of its first entry.
+/// Keeps the most similar links, ties to the lower `from`, until they remove `count` entries; links between slots that
+/// are already connected remove none and are skipped. Returns, for every slot, the slot of its group: that of its B
+/// entry; in a mesh that of its first entry.
 std::vector<Index> merge_groups(const MergeRule& rule, std::vector<MergeLink> links, Index slots, Index count);
 
 /// The entries after a round, in the new order.
@@ -70,7 +71,8 @@ struct MergedGroups {
 };
 MergedGroups merged_groups(const MergeRule& rule, const MergedEntries& entries, const std::vector<Index>& group_of,
                            Backend& backend);
-/// Writes the means of `rows` [m, c] over each group to `out` [left, c]; rows of groups of one entry are copied exactly.
+/// Writes the means of `rows` [m, c] over each group to `out` [left, c]; rows of groups of one entry are copied
+/// exactly.
 void merge_rows(const MergedGroups& groups, const Buffer<const float>& rows, const Buffer<float>& out,
                 Backend& backend);
 
@@ -78,4 +80,4 @@ void merge_rows(const MergedGroups& groups, const Buffer<const float>& rows, con
 MergedEntries merge_entries(const MergeRule& rule, MergedEntries entries, const std::vector<Index>& group_of,
                             Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

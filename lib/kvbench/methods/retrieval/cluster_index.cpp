@@ -6,7 +6,7 @@
 
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 void ClusterIndex::add(const Clustering& clustering, Index first, Backend& backend) {
   const Index old = clusters(), added = clustering.centroids.rows();
@@ -84,4 +84,4 @@ EntryTable ClusterIndex::select(const QueryBlock& queries, Index budget, Fill fi
           .cluster_ids = backend.adopt(std::move(cluster_ids), rows, width)};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters of tokens with their centroids, and the clusters that answer a query: those whose centroids have the largest inner
-// products with it (ClusterKV, arXiv 2412.03213, sections III-C and IV-C).
+// Clusters of tokens with their centroids, and the clusters that answer a query: those whose centroids have the largest
+// inner products with it (ClusterKV, arXiv 2412.03213, sections III-C and IV-C).
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 #include <kvbench/methods/stages/group.hpp>
 #include <kvbench/methods/stages/lloyd.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// Treatment of the last cluster where it exceeds the budget: trim cuts it to its earliest tokens, pad takes it whole.
 enum class Fill { trim, pad };
@@ -26,8 +26,8 @@ class ClusterIndex {
   Index tokens() const { return static_cast<Index>(members_.size()); }
   Index clusters() const { return static_cast<Index>(begin_.size()) - 1; }
 
-  /// The tokens that answer each query, with their cluster ids: those of the best clusters until `budget` tokens are selected.
-  /// Ties go to the lower cluster; clusters without tokens are skipped.
+  /// The tokens that answer each query, with their cluster ids: those of the best clusters until `budget` tokens are
+  /// selected. Ties go to the lower cluster; clusters without tokens are skipped.
   EntryTable select(const QueryBlock& queries, Index budget, Fill fill, const GroupChoice& choice,
                     Backend& backend) const;
 
@@ -48,4 +48,4 @@ class ClusterIndex {
   std::vector<Index> begin_ = {0};  ///< [clusters + 1] first member of each cluster
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

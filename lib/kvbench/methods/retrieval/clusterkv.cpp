@@ -9,7 +9,7 @@
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// The input of the clusterings of one head, method and seed.
@@ -20,7 +20,8 @@ struct ClusteredHead {
   Draws draws;
   Backend& backend;
 
-  /// Clusters `keys`, the keys of the tokens first, first + 1, ...; the initial centroids are the tokens with the lowest draws.
+  /// Clusters `keys`, the keys of the tokens first, first + 1, ...; the initial centroids are the tokens with the
+  /// lowest draws.
   Clustering cluster(const Buffer<const float>& keys, Index first, Index count) const {
     check_pairs(params.limit, method,
                 static_cast<double>(params.iterations) * static_cast<double>(keys.rows()) * static_cast<double>(count),
@@ -223,10 +224,9 @@ MethodInfo clusterkv_method() {
           .aliases = {},
           .paper = "ClusterKV, arXiv 2412.03213, sections III and IV",
           .summary = "clusters of keys, recalled per query by the inner product with their centroids",
-          .notes =
-              "L/80 clusters, iterated until labels are fixed, and 4 more for every 320 generated tokens, as in the "
-              "text. The released accuracy code is `clusterkv-repo`; the released efficiency code counts the sinks "
-              "outside the budget.",
+          .notes = "L/80 clusters, iterated until labels are fixed, and 4 more for every 320 generated tokens, as in "
+                   "the text. The released accuracy code is `clusterkv-repo`; the released efficiency code counts the "
+                   "sinks outside the budget.",
           .complexity = {.compress = "O(i n C d), C = n/80, i iterations",
                          .query = "O(C d + B (d + dv))",
                          .memory = "n (d + dv) + C d",
@@ -246,9 +246,8 @@ MethodInfo clusterkv_repo_method() {
           .aliases = {},
           .paper = "ClusterKV, arXiv 2412.03213, released accuracy code",
           .summary = "clusterkv with 400 clusters for any length, 20 iterations, and generated tokens never clustered",
-          .notes =
-              "All generated tokens answer every query, beyond the budget. fill=pad takes the last cluster whole; the "
-              "released kernel path cuts it nevertheless.",
+          .notes = "All generated tokens answer every query, beyond the budget. fill=pad takes the last cluster whole; "
+                   "the released kernel path cuts it nevertheless.",
           .complexity = {.compress = "O(i n C d), C = 400, i iterations",
                          .query = "O(C d + B (d + dv))",
                          .memory = "n (d + dv) + C d",
@@ -261,4 +260,4 @@ MethodInfo clusterkv_repo_method() {
       prepare_repo);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

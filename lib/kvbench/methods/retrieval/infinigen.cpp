@@ -9,7 +9,7 @@
 #include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 void check_observed(const HeadPrompt& head, const char* where) {
@@ -140,8 +140,7 @@ class InfinigenCache : public LayerCache {
     if (params_.query == InfinigenParams::Query::speculated) {
       throw Unavailable(
           "the trace has no speculated queries for this layer (the first layer never has any); dump with --speculated, "
-          "or use "
-          "infinigen.query=auto");
+          "or use infinigen.query=auto");
     }
     speculated_[h] = false;
     return block.queries;
@@ -207,15 +206,12 @@ MethodInfo infinigen_method() {
           .aliases = {},
           .paper = "InfiniGen, arXiv 2406.19707, section 4",
           .summary = "tokens fetched from slow memory by scores of a speculated query in a few skewed channels",
-          .notes = "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. "
-                   "Both fetch at "
-                   "most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). The comparison of "
-                   "ClusterKV uses "
-                   "a fixed budget. The released codes compute the skewing on another text (--calibrate), and the "
-                   "accuracy code the "
-                   "columns too; calibrated on the evaluated context, rows are too good. Without speculated queries in "
-                   "the trace "
-                   "the true ones are used, and the row reports that.",
+          .notes =
+              "Speed code: columns=q, alpha 4; accuracy code: columns=union, alpha 5, for Llama threshold=head0. Both "
+              "fetch at most a fifth of the tokens and leave layers 0 and 1 dense (--dense-layers 2). The comparison "
+              "of ClusterKV uses a fixed budget. The released codes compute the skewing on another text (--calibrate), "
+              "and the accuracy code the columns too; calibrated on the evaluated context, rows are too good. Without "
+              "speculated queries in the trace the true ones are used, and the row reports that.",
           .complexity = {.compress = "O((n + m) d^2), m observed queries",
                          .query = "O(n c + B (d + dv)), c columns",
                          .memory = "n (d + dv) + G n c",
@@ -237,4 +233,4 @@ MethodInfo infinigen_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -6,7 +6,7 @@
 
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// Number of tokens above the threshold of each query, averaged over all heads of the layer.
@@ -96,4 +96,4 @@ EntryTable fetched_tokens(const Buffer<const float>& scores, const std::vector<R
   return {.per_query = true, .ids = backend.adopt(std::move(ids), scores.rows(), width)};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

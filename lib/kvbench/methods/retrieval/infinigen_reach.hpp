@@ -7,7 +7,7 @@
 
 #include <kvbench/methods/retrieval/infinigen.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// The tokens that a query may fetch: [0, candidates), and its own token where the cache holds it.
 struct Reach {
@@ -22,13 +22,13 @@ struct SpeculatedScores {
   float scale = 1;
 };
 
-/// The reach of each query of the block, the same for all kv heads of the layer. `heads` [kv heads]; `tokens` = tokens in the
-/// cache.
+/// The reach of each query of the block, the same for all kv heads of the layer. `heads` [kv heads]; `tokens` = tokens
+/// in the cache.
 std::vector<Reach> reach_of(const QueryBlock& block, const std::vector<SpeculatedScores>& heads, Index tokens,
                             Index budget, const InfinigenParams& params, Backend& backend);
 
-/// For each row of `scores` (g*m + i, or i): the tokens with the highest scores, as many as the query fetches, and the query's
-/// own token.
+/// For each row of `scores` (g*m + i, or i): the tokens with the highest scores, as many as the query fetches, and the
+/// query's own token.
 EntryTable fetched_tokens(const Buffer<const float>& scores, const std::vector<Reach>& reach, Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// The m bounds, limited to `limit`, repeated for every query head.
@@ -92,4 +92,4 @@ MethodInfo oracle_topk_method() {
       prepare_oracle);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -8,7 +8,7 @@
 #include <kvbench/methods/stages/per_block.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// Number of tokens in the pages before the page of the last of `tokens` tokens.
@@ -123,8 +123,8 @@ class QuestCache : public CompressedCache {
     return backend_.adopt(std::move(scores), rows, pages + 1);
   }
 
-  /// The pages that answer each row, g*m + i, or i with per=kv_head. A query with no more visible tokens than the budget gets
-  /// all pages.
+  /// The pages that answer each row, g*m + i, or i with per=kv_head. A query with no more visible tokens than the
+  /// budget gets all pages.
   std::vector<Pages> choose(const QueryBlock& queries, const std::vector<Index>& ends) const {
     const Index m = queries.size(), all = closed() + 1, rows = params_.group.per_head() ? group_ * m : m;
     std::vector<Pages> chosen(static_cast<std::size_t>(rows), token_range(0, all));
@@ -204,10 +204,8 @@ MethodInfo quest_method() {
           .summary =
               "pages of tokens, selected per query by a bound on its logits from channel-wise extremes of the keys",
           .notes = "Evaluation code: the newest page competes (last_page=false); CUDA path: it is always taken "
-                   "(last_page=true). "
-                   "The whole cache stays on the fast tier: compare the bytes read, not the bytes stored. Both keep "
-                   "the first two "
-                   "layers dense (--dense-layers 2).",
+                   "(last_page=true). The whole cache stays on the fast tier: compare the bytes read, not the bytes "
+                   "stored. Both keep the first two layers dense (--dense-layers 2).",
           .complexity = {.compress = "O(n d)",
                          .query = "O(2 d n / page + B (d + dv))",
                          .memory = "n (d + dv) + 2 d n / page",
@@ -225,4 +223,4 @@ MethodInfo quest_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -8,7 +8,7 @@
 
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 Buffer<const float> transposed(const Buffer<const float>& rows, Backend& backend) {
@@ -28,8 +28,9 @@ Buffer<const float> skewing(const Buffer<const float>& queries, Backend& backend
   const Index d = queries.cols();
   const auto columns = transposed(queries, backend);
   const std::vector<float> gram = backend.read(inner_products(columns, columns, backend));
-  // The right singular vectors of Q are the eigenvectors of Q'Q, which Eigen sorts by increasing eigenvalue. The error of fp32
-  // products affects only directions whose singular value is below a thousandth of the largest; those are never chosen.
+  // The right singular vectors of Q are the eigenvectors of Q'Q, which Eigen sorts by increasing eigenvalue. The error
+  // of fp32 products affects only directions whose singular value is below a thousandth of the largest; those are never
+  // chosen.
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(
       Eigen::Map<const Matrix>(gram.data(), d, d).cast<double>());
   std::vector<float> rows(gram.size());
@@ -79,4 +80,4 @@ Partial make_partial(const SkewSample& sample, const Buffer<const float>& keys, 
   return {directions, inner_products(keys, directions, backend)};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -8,7 +8,7 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 using Half = BalancekvParams::Half;
@@ -97,8 +97,7 @@ MakeCache prepare(const HeadPrompt& head, const BalancekvParams& params, Backend
   if (empty_context) {
     throw Unavailable(
         "balancekv.mode=batch (and half=released, which implies it) compresses the context and keeps every later "
-        "token, but "
-        "the context of this stream is empty; set balancekv.mode=stream");
+        "token, but the context of this stream is empty; set balancekv.mode=stream");
   }
   return [head, params, &backend](Index budget, std::uint32_t seed) {
     return make_batch(head, params, budget, seed, backend);
@@ -157,12 +156,9 @@ MethodInfo balancekv_method() {
           .paper = "BalanceKV, arXiv 2502.07861, Algorithms 1 to 4 and section 4",
           .summary = "tokens halved by a self-balancing walk, in blocks of the context or as a stream",
           .notes = "mode=batch is the form that the paper measures, mode=stream its Algorithms 1 and 3. The text of "
-                   "section 4 "
-                   "selects exactly half of the tokens (half=exact, default), Algorithm 2 the smaller sign class "
-                   "(half=smaller). "
-                   "The row reports the number of steps beyond the threshold (FAIL). With the paper's constant the "
-                   "signs are nearly "
-                   "fair coins. The released code is `balancekv-repo`.",
+                   "section 4 selects exactly half of the tokens (half=exact, default), Algorithm 2 the smaller sign "
+                   "class (half=smaller). The row reports the number of steps beyond the threshold (FAIL). With the "
+                   "paper's constant the signs are nearly fair coins. The released code is `balancekv-repo`.",
           .complexity = {.compress = "O(n block (d + dv)), mode=stream O(n t (d + dv) T)",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + B",
@@ -181,4 +177,4 @@ MethodInfo balancekv_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

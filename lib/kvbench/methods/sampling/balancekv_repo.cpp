@@ -11,7 +11,7 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 constexpr double value_offset = 0.025 + 1e-8;
@@ -134,10 +134,8 @@ MethodInfo balancekv_repo_method() {
           .paper = "BalanceKV, arXiv 2502.07861, released code of Fig. 2",
           .summary = "tokens halved by the released walk: centred keys, step 4, exactly half kept",
           .notes = "Differs from the paper's listing in kernel, step and choice of the half. Per round, numerator "
-                   "weights are "
-                   "multiplied by 1 or 2 and all denominator weights by 2; mass=consistent removes that mismatch. The "
-                   "row reports "
-                   "the number of forced signs, which no draw could change.",
+                   "weights are multiplied by 1 or 2 and all denominator weights by 2; mass=consistent removes that "
+                   "mismatch. The row reports the number of forced signs, which no draw could change.",
           .complexity = {.compress = "O(n block (d + dv))",
                          .query = "O(B (d + dv))",
                          .memory = "B (d + dv) + 2 B",
@@ -155,4 +153,4 @@ MethodInfo balancekv_repo_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -9,11 +9,11 @@
 #include <kvbench/methods/sampling/merge_and_reduce.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
-/// Draw numbers reserved per instance of MergeAndReduce: D begins at 0, the instances of N follow in the order in which they
-/// open.
+/// Draw numbers reserved per instance of MergeAndReduce: D begins at 0, the instances of N follow in the order in which
+/// they open.
 constexpr std::uint32_t draws_per_instance = 64;
 
 std::vector<double> norms(const Buffer<const float>& rows, Backend& backend) {
@@ -271,4 +271,4 @@ MakeCache prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams
   };
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -7,7 +7,7 @@
 
 #include <kvbench/methods/sampling/balancekv.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 MakeCache prepare_balancekv_stream(const HeadPrompt& head, const BalancekvParams& params, Backend& backend);
 
@@ -23,11 +23,11 @@ struct TreePlan {
 struct StreamSizes {
   Index tokens = 0;
   std::vector<Index> buckets;
-  bool seen =
-      true;  ///< the sizes are those of the context; false: those of a future stream, which must fit at every time
+  /// the sizes are those of the context; false: those of a future stream, which must fit at every time
+  bool seen = true;
 };
-/// The largest even t (or params.t) with T = log2(tokens / t), rounded up, (or params.rounds) that fits `budget` tokens of d +
-/// dv numbers. Throws Infeasible where none does.
+/// The largest even t (or params.t) with T = log2(tokens / t), rounded up, (or params.rounds) that fits `budget` tokens
+/// of d + dv numbers. Throws Infeasible where none does.
 TreePlan plan_stream(const StreamSizes& sizes, const BalancekvParams& params, Index budget, Index d, Index dv);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

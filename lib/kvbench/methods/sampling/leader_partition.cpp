@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 constexpr int max_steps = 40;
@@ -92,4 +92,4 @@ LeaderPartition smallest_leader_partition(Backend& backend, const Buffer<const f
   return leader_partition(backend, keys, smallest_radius(backend, keys, capacity), capacity).value();
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clusters of SubGen's keys (arXiv 2402.06082, Algorithm 1, lines 12-22). They depend on keys and radius only, so that all
-// seeds share one partition.
+// The clusters of SubGen's keys (arXiv 2402.06082, Algorithm 1, lines 12-22). They depend on keys and radius only, so
+// that all seeds share one partition.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 #include <kvbench/core/ids.hpp>
 #include <kvbench/kernels/backend.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 struct LeaderPartition {
   float radius = 0;                      ///< delta
@@ -24,10 +24,10 @@ struct LeaderPartition {
 std::optional<LeaderPartition> leader_partition(Backend& backend, const Buffer<const float>& keys, float radius,
                                                 Index capacity);
 
-/// The partition of the smallest radius found that takes at most `capacity` >= 1 clusters. Radius 0 where that fits; else
-/// bisection between 0 and 1.001 times the largest distance from the first key: at most 40 steps, fewer once the capacity is
-/// used in full or the radius is known to 1/1000. The number of clusters is not monotone in the radius: the last radius that
-/// fitted is returned, and a smaller one may exist. The result depends on keys and capacity only.
+/// The partition of the smallest radius found that takes at most `capacity` >= 1 clusters. Radius 0 where that fits;
+/// else bisection between 0 and 1.001 times the largest distance from the first key: at most 40 steps, fewer once the
+/// capacity is used in full or the radius is known to 1/1000. The number of clusters is not monotone in the radius: the
+/// last radius that fitted is returned, and a smaller one may exist. The result depends on keys and capacity only.
 LeaderPartition smallest_leader_partition(Backend& backend, const Buffer<const float>& keys, Index capacity);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

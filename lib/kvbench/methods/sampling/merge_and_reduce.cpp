@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 MergeAndReduce::MergeAndReduce(const Settings& settings, Index d, Index dv, Backend& backend)
     : backend_(backend), settings_(settings) {
@@ -86,4 +86,4 @@ Index held_up_to(Index tokens, Index t, Index levels) {
   return t - 1 + t / 2 * (lower + (tokens / t >> below));
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MergeAndReduce (BalanceKV, arXiv 2502.07861, Algorithm 3): SoftmaxBalance over a stream, as a binary counter of batches.
+// MergeAndReduce (BalanceKV, arXiv 2502.07861, Algorithm 3): SoftmaxBalance over a stream, as a binary counter of
+// batches.
 #pragma once
 
 #include <vector>
@@ -7,10 +8,10 @@
 #include <kvbench/methods/sampling/softmax_balance.hpp>
 #include <kvbench/methods/stages/growing_rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
-/// One instance: level l holds tokens of weight 2^l. Every t tokens level 0 is halved into level 1, level i into level i + 1
-/// where tokens / (t 2^i) is a whole number; level T is never reduced.
+/// One instance: level l holds tokens of weight 2^l. Every t tokens level 0 is halved into level 1, level i into level
+/// i + 1 where tokens / (t 2^i) is a whole number; level T is never reduced.
 class MergeAndReduce {
  public:
   struct Settings {
@@ -25,8 +26,8 @@ class MergeAndReduce {
 
   /// Whether the next token reduces a level.
   bool next_reduces() const { return settings_.levels > 0 && (tokens_ + 1) % settings_.t == 0; }
-  /// Adds row `row` of the source as token `id`. The next reduction or flush() copies the row; it must be given the same
-  /// source.
+  /// Adds row `row` of the source as token `id`. The next reduction or flush() copies the row; it must be given the
+  /// same source.
   void take(TokenId id, std::int32_t row, const Buffer<const float>& keys, const Buffer<const float>& values,
             const Draws& draws);
   void flush(const Buffer<const float>& keys, const Buffer<const float>& values);
@@ -59,4 +60,4 @@ Index held_after(Index tokens, Index t, Index levels);
 /// Upper bound of the tokens that it holds at any time up to then.
 Index held_up_to(Index tokens, Index t, Index levels);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

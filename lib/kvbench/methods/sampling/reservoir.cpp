@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 bool later(const Reservoir::Slot& a, const Reservoir::Slot& b) { return a.next > b.next; }
@@ -31,4 +31,4 @@ void Reservoir::offer(const Draws& draws, TokenId token, double weight) {
   }
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -8,17 +8,18 @@
 
 #include <kvbench/methods/stages/draws.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
-/// s slots, each of which holds token i with probability weight_i / (sum of all weights offered so far), independently of the
-/// others. SubGen (arXiv 2402.06082) draws its value samples in this way, with weights |v|^2 (Algorithm 1, lines 24-28; Lemma
+/// s slots, each of which holds token i with probability weight_i / (sum of all weights offered so far), independently
+/// of the others. SubGen (arXiv 2402.06082) draws its value samples in this way, with weights |v|^2 (Algorithm 1, lines
+/// 24-28; Lemma
 /// 1) and the samples of each cluster with weights 1 (lines 15-18; Lemma 2 (5)).
 ///
-/// The algorithm flips a coin for each slot at each token: replace with probability weight / total. Here a slot that is filled
-/// at total M draws U once and is replaced by the first token at which the total reaches M/U. The distribution is the same: no
-/// token up to a later total M' replaces it with probability M/M' = P(U < M/M'). The work is O(s log n) instead of O(s n). A
-/// draw is keyed by the slot and the token that filled it, so that results depend only on the order of the tokens, not on how
-/// they are cut into blocks.
+/// The algorithm flips a coin for each slot at each token: replace with probability weight / total. Here a slot that is
+/// filled at total M draws U once and is replaced by the first token at which the total reaches M/U. The distribution
+/// is the same: no token up to a later total M' replaces it with probability M/M' = P(U < M/M'). The work is O(s log n)
+/// instead of O(s n). A draw is keyed by the slot and the token that filled it, so that results depend only on the
+/// order of the tokens, not on how they are cut into blocks.
 class Reservoir {
  public:
   struct Slot {
@@ -44,4 +45,4 @@ class Reservoir {
   double total_ = 0;
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

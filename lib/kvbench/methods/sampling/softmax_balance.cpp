@@ -11,7 +11,7 @@
 
 #include <kvbench/core/error.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 constexpr Index most_rounds = 62;
@@ -215,4 +215,4 @@ HalvingPlan plan_halving(const std::string& method, Index tokens, Index budget, 
                                budget, rounds >= 0 ? fmt::format(", or do not set {}.rounds", method) : ""));
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SoftmaxBalance (BalanceKV, arXiv 2502.07861, Algorithm 2): the self-balancing walk with its threshold, and the choice of
-// the half that is kept. Shared by the forms of `balancekv` and by `balancekv-repo`.
+// SoftmaxBalance (BalanceKV, arXiv 2502.07861, Algorithm 2): the self-balancing walk with its threshold, and the choice
+// of the half that is kept. Shared by the forms of `balancekv` and by `balancekv-repo`.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/stages/draws.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// The constant c of the threshold c R^2.
 struct WalkConstant {
@@ -45,15 +45,16 @@ struct WalkSigns {
   Index fails = 0;                  ///< steps with |sum| > c R^2: the walk is clamped there and its bound is void
   Index steps = 0;
 };
-/// Runs the walks with R = exp(scale r_key^2 / 2) r_val, where r_key and r_val are the largest norms of each block. With pairs
-/// R is that of the differences: |u - u'| <= 2 R, and <= sqrt(2) R for v = 1, where inner products are positive.
+/// Runs the walks with R = exp(scale r_key^2 / 2) r_val, where r_key and r_val are the largest norms of each block.
+/// With pairs R is that of the differences: |u - u'| <= 2 R, and <= sqrt(2) R for v = 1, where inner products are
+/// positive.
 WalkSigns softmax_balance(const WalkRows& rows, const WalkSettings& settings, Backend& backend);
 
 /// The number of FAIL events and the number of steps; empty where there were no events.
 std::vector<Note> walk_notes(Index fails, Index steps);
 
-/// The shift subtracted from the exponents of a block, of which `largest` is the largest, so that in fp32 the largest terms do
-/// not overflow and typical terms do not underflow.
+/// The shift subtracted from the exponents of a block, of which `largest` is the largest, so that in fp32 the largest
+/// terms do not overflow and typical terms do not underflow.
 double walk_shift(double largest);
 
 /// 0, block, 2 block, ..., n.
@@ -70,10 +71,11 @@ struct KeptPlaces {
   std::vector<std::int32_t> places;
   std::vector<float> factors;
 };
-/// The half that the released code keeps of all blocks together: floor(n / 2) indices with factor 2 or 1, factor 2 first. With
-/// m = floor(n / 2), let c be the later of the two indices at which a class reaches m members (0 for a class that never does).
-/// The class of the sign at c is dropped up to and including c, the other class gets factor 2 up to c, and all tokens after c
-/// get factor 1; they are ordered stably by falling factor and cut to m. Weights sum to at most n.
+/// The half that the released code keeps of all blocks together: floor(n / 2) indices with factor 2 or 1, factor 2
+/// first. With m = floor(n / 2), let c be the later of the two indices at which a class reaches m members (0 for a
+/// class that never does). The class of the sign at c is dropped up to and including c, the other class gets factor 2
+/// up to c, and all tokens after c get factor 1; they are ordered stably by falling factor and cut to m. Weights sum to
+/// at most n.
 KeptPlaces released_half(const std::vector<std::int32_t>& signs);
 
 /// The tokens of a context that are left after halving, and their weights.
@@ -87,15 +89,15 @@ struct WeightedTokens {
   WeightedTokens at(const KeptPlaces& kept) const;
 };
 
-/// The use of a budget: the last `recent` tokens of the context are kept exactly, the tokens before them are halved `rounds`
-/// times.
+/// The use of a budget: the last `recent` tokens of the context are kept exactly, the tokens before them are halved
+/// `rounds` times.
 struct HalvingPlan {
   Index rounds = 0;
   Index recent = 0;
 };
-/// The smallest number of rounds that fits, then the shortest window that uses most of the rest of the budget. `left(m, T)` is
-/// the upper bound of the tokens left of m after T rounds. rounds >= 0 prescribes the rounds. Throws Infeasible, naming the
-/// method, where nothing fits.
+/// The smallest number of rounds that fits, then the shortest window that uses most of the rest of the budget. `left(m,
+/// T)` is the upper bound of the tokens left of m after T rounds. rounds >= 0 prescribes the rounds. Throws Infeasible,
+/// naming the method, where nothing fits.
 HalvingPlan plan_halving(const std::string& method, Index tokens, Index budget, Index rounds,
                          Index (*left)(Index, Index));
 /// For rounds that keep at most half: floor(m / 2^T).
@@ -103,4 +105,4 @@ Index left_of_halves(Index tokens, Index rounds);
 /// For rounds of exact pairs, each of which keeps an odd last token.
 Index left_of_pairs(Index tokens, Index rounds);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -13,7 +13,7 @@
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// Draw numbers of a token: those of value slots begin at 0, those of the samples of its cluster here.
@@ -167,11 +167,11 @@ class SubgenCache : public CompressedCache {
 [[noreturn]] void reject_budget(const SubgenParams& params, Index budget, Index d, Index dv) {
   Index enough = budget + 1;
   while (subgen_cluster_capacity(params, enough, d, dv) == 0) ++enough;
-  throw Infeasible(fmt::format(
-      "subgen keeps s = {} value slots and a representative and t = {} samples of each cluster, and a budget of {} "
-      "tokens has no room for one cluster; give at least {} tokens, smaller s or t, or a radius (subgen.delta or "
-      "subgen.delta_r)",
-      subgen_value_slots(params, budget), params.t, budget, enough));
+  throw Infeasible(
+      fmt::format("subgen keeps s = {} value slots and a representative and t = {} samples of each cluster, and a "
+                  "budget of {} tokens has no room for one cluster; give at least {} tokens, smaller s or t, or a "
+                  "radius (subgen.delta or subgen.delta_r)",
+                  subgen_value_slots(params, budget), params.t, budget, enough));
 }
 
 /// The partitions of a context, which all seeds and all budgets of one capacity share.
@@ -180,7 +180,8 @@ class Partitions {
   Partitions(const HeadPrompt& head, const SubgenParams& params, float radius, Backend& backend)
       : head_(head), params_(params), radius_(radius), backend_(backend) {}
 
-  /// Whether the radius is chosen from the calibration keys of a stream, so that it fits the budget at the end of its prompt.
+  /// Whether the radius is chosen from the calibration keys of a stream, so that it fits the budget at the end of its
+  /// prompt.
   bool calibrated() const { return budgeted() && head_.tokens() == 0 && head_.calibration_keys.present(); }
 
   std::shared_ptr<const LeaderPartition> of(Index budget) {
@@ -218,8 +219,7 @@ double radius_from_queries(const HeadPrompt& head, double delta_r, Backend& back
   if (!head.observed.present() || head.observed.rows() == 0) {
     throw Unavailable(
         "subgen.delta_r is divided by the norm of the observed queries, and there are none inside the context; record "
-        "a trace "
-        "with observed queries, or give subgen.delta, or neither");
+        "a trace with observed queries, or give subgen.delta, or neither");
   }
   auto norms2 = backend.allocate<double>(head.observed.rows());
   backend.run(kernels::SquaredNorms<Buffer>{.rows = head.observed, .out = norms2});
@@ -260,8 +260,7 @@ void check(const SubgenParams& params) {
   if (params.delta > 0 && params.delta_r > 0) {
     throw Error(
         "subgen.delta={} and subgen.delta_r={} both set the radius; give one of them, or neither for a radius that "
-        "fits the "
-        "budget",
+        "fits the budget",
         params.delta, params.delta_r);
   }
 }
@@ -284,10 +283,8 @@ MethodInfo subgen_method() {
           .summary = "online key clusters for the denominator, value-norm samples for the numerator",
           .notes = "The radius is chosen so that the sets fit the budget at the end of the context (in a stream: with "
                    "hindsight, at the end of its prompt); subgen.delta or subgen.delta_r fix it instead, and then the "
-                   "budget "
-                   "does not bind. Decoded tokens may open clusters beyond the budget. Values are sampled by |v|^2; "
-                   "Lemma 1's "
-                   "preamble says |k|^2. The paper's own experiments are `subgen-kcenter`.",
+                   "budget does not bind. Decoded tokens may open clusters beyond the budget. Values are sampled by "
+                   "|v|^2; Lemma 1's preamble says |k|^2. The paper's own experiments are `subgen-kcenter`.",
           .complexity = {.compress = "O(p n m' d), p passes for the radius",
                          .query = "O((s + m' t) (d + dv))",
                          .memory = "m' (1 + t) d + s (d + dv)",
@@ -305,4 +302,4 @@ MethodInfo subgen_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -6,7 +6,7 @@
 #include <kvbench/methods/stages/draws.hpp>
 #include <kvbench/methods/stages/kept_cache.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 MakeCache prepare_uniform(const HeadPrompt& head, const NoParams&, Backend& backend) {
@@ -47,4 +47,4 @@ MethodInfo uniform_method() {
       prepare_uniform);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -8,7 +8,7 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 /// The first half of the tokens after a stable sort by sign.
@@ -75,4 +75,4 @@ MethodInfo uniform_repo_method() {
       prepare);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace kvbench {
+namespace kvbench::methods {
 
-/// Returns the value at `key`. Where there is none, stores the result of compute(); nothing is stored where compute() throws.
+/// Returns the value at `key`. Where there is none, stores the result of compute(); nothing is stored where compute()
+/// throws.
 template <class Map, class F>
 typename Map::mapped_type& computed_once(Map& values, const typename Map::key_type& key, F compute) {
   auto found = values.find(key);
@@ -11,4 +12,4 @@ typename Map::mapped_type& computed_once(Map& values, const typename Map::key_ty
   return found->second;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

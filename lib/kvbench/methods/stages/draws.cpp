@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count) {
   std::vector<std::pair<double, TokenId>> drawn;
@@ -17,4 +17,4 @@ std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count
   return kept;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

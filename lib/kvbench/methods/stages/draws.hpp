@@ -8,7 +8,7 @@
 #include <kvbench/kernels/philox.hpp>
 #include <kvbench/methods/contract/inputs.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// 32-bit FNV-1a.
 constexpr std::uint32_t fnv1a32(std::string_view text) {
@@ -18,7 +18,8 @@ constexpr std::uint32_t fnv1a32(std::string_view text) {
 }
 
 /// The random numbers of one method on one head: Philox with key (seed, fnv1a32(canonical method name)) and counter
-/// (layer << 16 | kv head, prompt, token, draw), so every draw is the same on any thread count, in any order, on any device.
+/// (layer << 16 | kv head, prompt, token, draw), so every draw is the same on any thread count, in any order, on any
+/// device.
 class Draws {
  public:
   Draws(std::uint32_t seed, std::string_view method, const HeadPrompt& head)
@@ -42,8 +43,8 @@ class Draws {
   std::uint32_t prompt_;
 };
 
-/// min(count, tokens) random tokens of 0 .. tokens - 1 in increasing order: those with the lowest draws, ties (probability
-/// 2^-52) by index. The tokens of a count are a subset of those of every larger count.
+/// min(count, tokens) random tokens of 0 .. tokens - 1 in increasing order: those with the lowest draws, ties
+/// (probability 2^-52) by index. The tokens of a count are a subset of those of every larger count.
 std::vector<TokenId> random_tokens(const Draws& draws, Index tokens, Index count);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/methods/stages/group.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 void fields(ParamVisitor& visitor, GroupChoice& choice) {
   visitor.choice("per", choice.per, {"query_head", "kv_head"},
@@ -18,4 +18,4 @@ Buffer<const float> group_scores(const Buffer<const float>& scores, Index m, con
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -5,7 +5,7 @@
 #include <kvbench/kernels/backend.hpp>
 #include <kvbench/methods/contract/params.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 struct GroupChoice {
   enum class Per { query_head, kv_head };
@@ -18,8 +18,9 @@ struct GroupChoice {
 /// The parameters `per` and `reduce`.
 void fields(ParamVisitor& visitor, GroupChoice& choice);
 
-/// `scores` [G*m, n], row g*m + i, unchanged where each query head selects, otherwise reduced over the query group to [m, n].
+/// `scores` [G*m, n], row g*m + i, unchanged where each query head selects, otherwise reduced over the query group to
+/// [m, n].
 Buffer<const float> group_scores(const Buffer<const float>& scores, Index m, const GroupChoice& choice,
                                  Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -3,7 +3,7 @@
 
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 Buffer<float> GrowingRows::add(Index count) {
   const Index used = rows_.rows();
@@ -24,4 +24,4 @@ void GrowingRows::append(const Buffer<const float>& source, const std::vector<st
       kernels::GatherRows<Buffer>{.source = source, .ids = backend_->adopt(std::vector(ids), count), .out = out});
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

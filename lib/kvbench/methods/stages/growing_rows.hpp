@@ -8,7 +8,7 @@
 
 #include <kvbench/kernels/backend.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 class GrowingRows {
  public:
@@ -30,4 +30,4 @@ class GrowingRows {
   Buffer<float> storage_;     ///< absent until the first row is added
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

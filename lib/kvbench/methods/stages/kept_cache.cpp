@@ -6,7 +6,7 @@
 
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 Footprint kept_footprint(Index rows, Index d, Index dv) {
   return {{.name = "keys", .rows = rows, .cols = d}, {.name = "values", .rows = rows, .cols = dv}};
@@ -56,4 +56,4 @@ Footprint KeptCache::footprint() const {
   return arrays;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

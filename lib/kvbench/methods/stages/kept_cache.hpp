@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cache of most eviction and sampling methods: a fixed selection of the context, to which decoded tokens are added exactly.
-// No decoded token is dropped.
+// The cache of most eviction and sampling methods: a fixed selection of the context, to which decoded tokens are added
+// exactly. No decoded token is dropped.
 #pragma once
 
 #include <vector>
 
 #include <kvbench/methods/contract/method.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// The tokens of a context that are kept.
 struct KeptTokens {
@@ -45,4 +45,4 @@ class KeptCache : public CompressedCache {
 /// The array of keys and the array of values that hold `rows` kept tokens.
 Footprint kept_footprint(Index rows, Index d, Index dv);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

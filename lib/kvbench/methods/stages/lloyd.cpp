@@ -7,7 +7,7 @@
 
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 Buffer<const float> normalized(const Buffer<const float>& rows, Backend& backend) {
@@ -25,8 +25,8 @@ Buffer<const float> l2_bias(const Buffer<const float>& centroids, Backend& backe
   return backend.adopt(std::move(bias), centroids.rows());
 }
 
-/// Assigns points to centroids. A point is compared only with centroids that moved since the last call, and with all centroids
-/// where its own moved; the labels equal those of a full search.
+/// Assigns points to centroids. A point is compared only with centroids that moved since the last call, and with all
+/// centroids where its own moved; the labels equal those of a full search.
 class NearestCentroid {
  public:
   NearestCentroid(const Buffer<const float>& points, Distance distance, Backend& backend)
@@ -110,4 +110,4 @@ Clustering lloyd(const Buffer<const float>& points, const std::vector<TokenId>& 
   return result;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

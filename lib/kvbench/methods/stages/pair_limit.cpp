@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 void fields(ParamVisitor& visitor, PairLimit& limit) {
   visitor.real("max_pairs", limit.pairs, {.min = 1}, "pairs of rows that may be compared per head; above: infeasible");
@@ -16,4 +16,4 @@ void check_pairs(const PairLimit& limit, std::string_view method, double pairs, 
                   pairs, limit.pairs, method, remedy));
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limit of methods whose work can grow with the square of the context: a configuration above it is `infeasible` and does
-// not run.
+// The limit of methods whose work can grow with the square of the context: a configuration above it is `infeasible` and
+// does not run.
 #pragma once
 
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/methods/contract/params.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// Pairs of rows that a method may compare for one head, over all of its iterations.
 struct PairLimit {
@@ -19,4 +19,4 @@ void fields(ParamVisitor& visitor, PairLimit& limit);
 /// Throws Infeasible where `method` would compare more `pairs`; `remedy` names another way below the limit.
 void check_pairs(const PairLimit& limit, std::string_view method, double pairs, std::string_view remedy);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

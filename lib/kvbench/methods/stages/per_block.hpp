@@ -5,11 +5,11 @@
 
 #include <kvbench/methods/contract/inputs.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
-/// A value that depends only on the queries of a block and on the tokens so far, such as the scores by which a method selects: the
-/// caches of all budgets of a head compute it once. Holds the value of the last block, and its queries, so that no later block can
-/// have the same storage.
+/// A value that depends only on the queries of a block and on the tokens so far, such as the scores by which a method
+/// selects: the caches of all budgets of a head compute it once. Holds the value of the last block, and its queries, so
+/// that no later block can have the same storage.
 template <class T>
 class PerBlock {
  public:
@@ -30,4 +30,4 @@ class PerBlock {
   Index tokens_ = 0;
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -9,7 +9,7 @@
 
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 constexpr Index block_logits = Index{1} << 24;  // held at a time: 64 MiB
@@ -84,4 +84,4 @@ std::vector<float> softmax_over(std::span<const float> logits, std::span<const T
   return shares;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

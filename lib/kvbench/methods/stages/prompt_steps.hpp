@@ -8,7 +8,7 @@
 
 #include <kvbench/methods/contract/method.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// True where the trace holds the query of every position 0 .. n-1 of the context.
 bool has_all_queries(const ContextData& data);
@@ -24,4 +24,4 @@ void for_each_prompt_step(const HeadPrompt& head, Backend& backend,
 /// Softmax over the logits of these tokens alone: out[i] belongs to ids[i].
 std::vector<float> softmax_over(std::span<const float> logits, std::span<const TokenId> ids);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 std::vector<TokenId> token_range(Index first, Index count) {
   std::vector<TokenId> ids(static_cast<std::size_t>(count));
@@ -55,4 +55,4 @@ Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first
   return ids;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -8,7 +8,7 @@
 #include <kvbench/core/ids.hpp>
 #include <kvbench/kernels/backend.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
 /// 0, 1, ..., count - 1, shifted by `first`.
 std::vector<TokenId> token_range(Index first, Index count);
@@ -23,8 +23,9 @@ void copy_rows(const Buffer<const float>& source, const Buffer<float>& out, Back
 /// <a[i], b[j]> of a [m, c] and b [n, c] as a new buffer [m, n].
 Buffer<float> inner_products(const Buffer<const float>& a, const Buffer<const float>& b, Backend& backend);
 
-/// The `count` best columns of each row of `scores` among columns first, ..., last - 1, as TopK returns them: [rows, count].
+/// The `count` best columns of each row of `scores` among columns first, ..., last - 1, as TopK returns them: [rows,
+/// count].
 Buffer<std::int32_t> best_columns(const Buffer<const float>& scores, Index first, Index last, Index count,
                                   Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -7,7 +7,7 @@
 #include <kvbench/methods/stages/kept_cache.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 namespace {
 
 Buffer<const float> pool(const Buffer<const float>& rows, const SelectionParams& params, Backend& backend) {
@@ -85,4 +85,4 @@ MethodInfo score_only_row(MethodInfo info) {
   return info;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Score-only methods: a function gives each token of the context a score, and the tokens with the highest scores are kept.
-// Reduction over the query group, pooling, protected tokens, the selection, decoding and the footprint are the same for all of
-// them.
+// Score-only methods: a function gives each token of the context a score, and the tokens with the highest scores are
+// kept. Reduction over the query group, pooling, protected tokens, the selection, decoding and the footprint are the
+// same for all of them.
 #pragma once
 
 #include <utility>
@@ -9,10 +9,10 @@
 #include <kvbench/methods/contract/info.hpp>
 #include <kvbench/methods/stages/group.hpp>
 
-namespace kvbench {
+namespace kvbench::methods {
 
-/// How tokens are selected by their scores. A method may use this as its parameters, or hold it as a member `selection` of
-/// them.
+/// How tokens are selected by their scores. A method may use this as its parameters, or hold it as a member `selection`
+/// of them.
 struct SelectionParams {
   enum class Order { reduce_first, pool_first };
   Index sinks = 0;   ///< first tokens of the context, always kept
@@ -26,9 +26,9 @@ void fields(ParamVisitor& visitor, SelectionParams& params);
 /// Throws Error, naming the method, for an even kernel.
 void check_selection(std::string_view method, const SelectionParams& params);
 
-/// Keeps, for a budget of B tokens, the last min(recent, B) tokens, then the first `sinks` tokens as far as B allows, and the
-/// best of the others, ties to the lower token. A budget of at least n keeps all tokens. Decoded tokens are kept exactly.
-/// `scores` [G or 1, c] are those of tokens 0 .. c - 1; the tokens c .. n - 1 are kept as recent ones.
+/// Keeps, for a budget of B tokens, the last min(recent, B) tokens, then the first `sinks` tokens as far as B allows,
+/// and the best of the others, ties to the lower token. A budget of at least n keeps all tokens. Decoded tokens are
+/// kept exactly. `scores` [G or 1, c] are those of tokens 0 .. c - 1; the tokens c .. n - 1 are kept as recent ones.
 MakeCache keep_best(const HeadPrompt& head, const Buffer<const float>& scores, const SelectionParams& params,
                     Backend& backend);
 
@@ -55,4 +55,4 @@ MethodInfo score_only(MethodInfo info, Buffer<const float> (*score)(const HeadPr
   return info;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::methods

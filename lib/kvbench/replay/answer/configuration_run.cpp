@@ -8,12 +8,13 @@
 
 #include <kvbench/core/stopwatch.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 /// Softmax weights of single-step queries over their entries, by table: [G, width].
-std::vector<Buffer<const float>> observed_weights(const EntryTables& tables, const std::vector<Buffer<float>>& logits,
-                                                  const HostState& state, Backend& backend) {
+std::vector<Buffer<const float>> observed_weights(const methods::EntryTables& tables,
+                                                  const std::vector<Buffer<float>>& logits, const HostState& state,
+                                                  Backend& backend) {
   std::vector<Buffer<const float>> weights;
   for (std::size_t t = 0; t < tables.size(); ++t) {
     std::vector<float> values = backend.read(logits[t]);
@@ -31,8 +32,8 @@ std::vector<Buffer<const float>> observed_weights(const EntryTables& tables, con
 
 }  // namespace
 
-ConfigurationRun::ConfigurationRun(std::unique_ptr<LayerCache> cache, Options options, std::span<const Head> heads,
-                                   std::vector<CellResult*> results)
+ConfigurationRun::ConfigurationRun(std::unique_ptr<methods::LayerCache> cache, Options options,
+                                   std::span<const Head> heads, std::vector<CellResult*> results)
     : cache_(std::move(cache)), options_(options), heads_(heads), results_(std::move(results)) {
   next_ = heads.front().map.to_global(heads.front().map.middle);
   for (std::size_t h = 0; h < heads.size(); ++h)
@@ -57,7 +58,7 @@ QueryRun ConfigurationRun::advance(std::span<const std::int32_t> positions, Back
 
 /// Appends as many tokens as the method takes at once, up to token `end`.
 void ConfigurationRun::append(Index end, Backend& backend) {
-  std::vector<TokenBlock> tokens;
+  std::vector<methods::TokenBlock> tokens;
   for (const Head& head : heads_) {
     const Index count = options_.observes ? 1 : end - next_;
     tokens.push_back({.first = head.map.local_end(next_),
@@ -106,10 +107,11 @@ void ConfigurationRun::collect(std::span<HeadBlock> blocks, QueryRun run, Backen
 
 void ConfigurationRun::read_entries(std::size_t h, Index queries, Backend& backend) {
   const Head& head = heads_[h];
-  const EntryTables& entries = collected_.entries[h];
+  const methods::EntryTables& entries = collected_.entries[h];
   Collected::OfHead& of_head = collected_.heads[h];
-  std::vector<HostTable> host = check_entries(backend, head.tokens, queries, head.map.local_end(next_), entries);
-  for (const EntryTable& table : entries) of_head.tables.push_back(to_global(table, head.map, backend));
+  std::vector<methods::HostTable> host =
+      check_entries(backend, head.tokens, queries, head.map.local_end(next_), entries);
+  for (const methods::EntryTable& table : entries) of_head.tables.push_back(to_global(table, head.map, backend));
   for (std::size_t t = 0; t < host.size() && !head.map.identity(); ++t)
     host[t].ids = backend.on_host(of_head.tables[t].ids);
   of_head.host.emplace(std::move(host), queries);
@@ -134,10 +136,11 @@ Answer ConfigurationRun::attend(const HostState& fixed, std::size_t h, Backend& 
   const Head& head = heads_[h];
   Collected::OfHead& of_head = collected_.heads[h];
   const auto rows = static_cast<Index>(fixed.max.size()), dv = head.tokens.values.cols();
-  const auto over = [&](const EntryTables& tables, std::vector<Buffer<float>>* logits) {
-    AttentionState state{backend.adopt(std::vector(fixed.max), rows), backend.adopt(std::vector(fixed.den), rows),
-                         backend.adopt(std::vector(fixed.num), rows, dv)};
-    kvbench::attend(backend, head.tokens, of_head.part.global, tables, state, logits);
+  const auto over = [&](const methods::EntryTables& tables, std::vector<Buffer<float>>* logits) {
+    methods::AttentionState state{backend.adopt(std::vector(fixed.max), rows),
+                                  backend.adopt(std::vector(fixed.den), rows),
+                                  backend.adopt(std::vector(fixed.num), rows, dv)};
+    kvbench::methods::attend(backend, head.tokens, of_head.part.global, tables, state, logits);
     return HostState{backend.read(state.max), backend.read(state.den), backend.read(state.num)};
   };
   std::vector<Buffer<float>> logits;
@@ -162,7 +165,7 @@ void ConfigurationRun::observe() {
 
 RecallRange ConfigurationRun::recall_range(std::size_t h) const {
   const TokenMap& map = heads_[h].map;
-  const Protected kept = cache_->protected_tokens()[h];
+  const methods::Protected kept = cache_->protected_tokens()[h];
   const bool may_drop_decoded = options_.decode && !kept.decoded;
   if (may_drop_decoded && map.last > 0)
     return {};  // the tokens that may be dropped are on both sides of protected tokens
@@ -171,7 +174,7 @@ RecallRange ConfigurationRun::recall_range(std::size_t h) const {
 }
 
 void ConfigurationRun::finish() {
-  const std::vector<Footprint> footprints = cache_->footprint();
+  const std::vector<methods::Footprint> footprints = cache_->footprint();
   results_.front()->notes = options_.notes;
   std::ranges::move(cache_->notes(), std::back_inserter(results_.front()->notes));
   for (std::size_t h = 0; h < heads_.size(); ++h) {
@@ -180,4 +183,4 @@ void ConfigurationRun::finish() {
   }
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

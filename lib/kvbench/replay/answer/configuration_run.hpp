@@ -8,23 +8,23 @@
 
 #include <kvbench/replay/answer/head_block.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
-/// Runs one cache over the blocks of queries in order and measures it. For each block: start(); then, while advance() returns
-/// queries: collect(), answer() for each head, observe().
+/// Runs one cache over the blocks of queries in order and measures it. For each block: start(); then, while advance()
+/// returns queries: collect(), answer() for each head, observe().
 class ConfigurationRun {
  public:
   struct Options {
     bool decode = false;  ///< tokens after the context are appended to the cache; otherwise the harness holds them
     bool observes = false;
     bool recall_sinks = false;
-    bool standalone =
-        false;  ///< nothing is shared: logits are computed again, and their time counts for methods that select by them
+    /// nothing is shared: logits are computed again, and their time counts for methods that select by them
+    bool standalone = false;
     bool selects = false;      ///< the method selects per query
     bool noise_floor = false;  ///< entries that are all tokens are answered like others, not by the exact pass
     bool keep_raw = false, keep_exact = false;
-    Element kv_element = Element::f16;
-    std::vector<Note> notes;  ///< of the harness, in front of those of the method
+    methods::Element kv_element = methods::Element::f16;
+    std::vector<methods::Note> notes;  ///< of the harness, in front of those of the method
   };
   /// An answer that was computed together with other configurations, and this configuration's share of the time.
   struct Shared {
@@ -33,15 +33,15 @@ class ConfigurationRun {
   };
 
   /// `results` are those of the heads of the work item, in the order of `heads`; both must outlive this object.
-  ConfigurationRun(std::unique_ptr<LayerCache> cache, Options options, std::span<const Head> heads,
+  ConfigurationRun(std::unique_ptr<methods::LayerCache> cache, Options options, std::span<const Head> heads,
                    std::vector<CellResult*> results);
 
   /// Whether attention over its entries may be computed together with that of another configuration.
   bool shares() const { return !options_.standalone && !options_.observes; }
 
   void start(std::span<HeadBlock> blocks);
-  /// Appends decoded tokens and returns the next queries of the block, which has these positions, that the cache answers; empty
-  /// after the last of them.
+  /// Appends decoded tokens and returns the next queries of the block, which has these positions, that the cache
+  /// answers; empty after the last of them.
   QueryRun advance(std::span<const std::int32_t> positions, Backend& backend);
   /// Gets from the cache the entries that answer the run, and checks them.
   void collect(std::span<HeadBlock> blocks, QueryRun run, Backend& backend);
@@ -64,13 +64,13 @@ class ConfigurationRun {
   struct Collected {  // the entries of a run
     struct OfHead {
       BlockPart part;
-      EntryTables tables;  // in the trace's token numbers
+      methods::EntryTables tables;  // in the trace's token numbers
       std::optional<HostEntries> host;
       bool complete = false;
       std::vector<Buffer<const float>> weights;  // for observe()
     };
-    std::vector<QueryBlock> locals;
-    std::vector<EntryTables> entries;  // in the cache's token numbers
+    std::vector<methods::QueryBlock> locals;
+    std::vector<methods::EntryTables> entries;  // in the cache's token numbers
     std::vector<OfHead> heads;
   };
 
@@ -80,7 +80,7 @@ class ConfigurationRun {
   Answer attend(const HostState& fixed, std::size_t h, Backend& backend);
   RecallRange recall_range(std::size_t h) const;
 
-  std::unique_ptr<LayerCache> cache_;
+  std::unique_ptr<methods::LayerCache> cache_;
   Options options_;
   std::span<const Head> heads_;
   std::vector<CellResult*> results_;
@@ -90,4 +90,4 @@ class ConfigurationRun {
   Index next_;          ///< trace number of the next token to append
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 /// Runs the cache over all queries and counts the entries that answer them.
@@ -54,7 +54,7 @@ Index interpolate(const Point& a, const Point& b, double limit) {
 
 }  // namespace
 
-double cost_share(CostKind cost, std::unique_ptr<LayerCache> cache, ConfigurationRun::Options options,
+double cost_share(CostKind cost, std::unique_ptr<methods::LayerCache> cache, ConfigurationRun::Options options,
                   std::span<const Head> heads, Backend& backend) {
   options.keep_raw = options.keep_exact = false;
   std::vector<CellResult> results(heads.size());
@@ -86,7 +86,7 @@ Index largest_within(double limit, Index guess, Index most, const std::function<
       const bool within = point.cost <= limit;
       other = within && above ? above : !within && below ? below : last ? last : Point{};
       last = (within ? below : above) = point;
-    } catch (const Infeasible& error) {
+    } catch (const methods::Infeasible& error) {
       too_few = std::max(too_few, tokens);
       reason = error.what();
     }
@@ -96,8 +96,8 @@ Index largest_within(double limit, Index guess, Index most, const std::function<
     tokens = std::clamp(line ? interpolate(*other, *last, limit) : (low + high) / 2, low + 1, high - 1);
   }
   if (below) return below->tokens;
-  if (!above) throw Infeasible(reason);
-  throw Infeasible(
+  if (!above) throw methods::Infeasible(reason);
+  throw methods::Infeasible(
       fmt::format("the method costs at least {:.4g} % of the full cache, with {} token{}; the budget is {:.4g} %",
                   100 * above->cost, above->tokens, above->tokens == 1 ? "" : "s", 100 * limit));
 }
@@ -117,4 +117,4 @@ void check_given_costs(const ReplayRequest& request, ReplayResults& results) {
   }
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

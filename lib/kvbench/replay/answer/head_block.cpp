@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/replay/answer/head_block.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 HeadBlock::HeadBlock(const Head& head, Index begin, Index count, const std::vector<TokenId>& fixed, Backend& backend)
     : exact(exact_block(head, begin, count, backend)), head_(&head), local_(localize(exact, head, backend)) {
-  AttentionState state = empty_state(backend, exact.block.queries.rows(), head.tokens.values.cols());
+  methods::AttentionState state = methods::empty_state(backend, exact.block.queries.rows(), head.tokens.values.cols());
   if (!fixed.empty()) {
-    const EntryTable table{.ids = backend.adopt(std::vector(fixed), 1, static_cast<Index>(fixed.size()))};
+    const methods::EntryTable table{.ids = backend.adopt(std::vector(fixed), 1, static_cast<Index>(fixed.size()))};
     attend(backend, head.tokens, exact.block, {&table, 1}, state);
   }
   fixed_ = {backend.read(state.max), backend.read(state.den), backend.read(state.num)};
@@ -37,4 +37,4 @@ std::vector<float> HeadBlock::rows(const std::vector<float>& all, QueryRun run) 
   return query_rows(all, head_->group, exact.block.size(), run.begin, run.size());
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

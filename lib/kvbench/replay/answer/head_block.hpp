@@ -9,11 +9,11 @@
 
 #include <kvbench/replay/measure/measurements.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// A run of consecutive queries of a block, in both token numberings (see TokenMap).
 struct BlockPart {
-  QueryBlock global, local;
+  methods::QueryBlock global, local;
 };
 
 /// The exact pass over a block, and the state over the tokens that the harness itself keeps exactly (the tail after the
@@ -34,13 +34,13 @@ class HeadBlock {
   std::vector<float> rows(const std::vector<float>& all, QueryRun run) const;
 
   const Head* head_;
-  QueryBlock local_;
+  methods::QueryBlock local_;
   HostState fixed_;  ///< rows of the block
   std::map<QueryRun, BlockPart> parts_;
 };
 
-/// Calls visit(blocks) with consecutive blocks of the queries of `heads`, one HeadBlock per head, as large as the limit of their
-/// scores allows. `fixed` as in HeadBlock.
+/// Calls visit(blocks) with consecutive blocks of the queries of `heads`, one HeadBlock per head, as large as the limit
+/// of their scores allows. `fixed` as in HeadBlock.
 template <class F>
 void for_each_block(std::span<const Head> heads, const std::vector<TokenId>& fixed, Backend& backend, F visit) {
   const Index total = heads.front().queries_per_head();
@@ -52,4 +52,4 @@ void for_each_block(std::span<const Head> heads, const std::vector<TokenId>& fix
   }
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 constexpr double worthwhile = 0.9;        ///< upper limit of (slots of all segments) / (slots of all sets)
@@ -119,7 +119,8 @@ class ScopeSplitter {
     const auto begin = static_cast<std::size_t>(row * table.width);
     const std::span<const std::int32_t> ids = table.row(row);
     Code* const codes = codes_.data();  // a local variable, because bytes may alias every member
-    // Neighbouring slots mostly have the same weight: the transitions of that weight are stored until the weight changes.
+    // Neighbouring slots mostly have the same weight: the transitions of that weight are stored until the weight
+    // changes.
     std::array<Code, max_segments + 2> next;
     next.fill(unknown);
     SetWeight weight{1, 1};
@@ -162,8 +163,8 @@ class ScopeSplitter {
     std::ranges::fill(codes_, Code{0});
   }
 
-  /// Writes the tokens that have a code to marked_, in increasing order, and returns their number. Eight tokens are read at a
-  /// time and without a branch per token, because branches on marks would be mispredicted.
+  /// Writes the tokens that have a code to marked_, in increasing order, and returns their number. Eight tokens are
+  /// read at a time and without a branch per token, because branches on marks would be mispredicted.
   std::size_t list_marked() {
     static const std::array<MarkedOf8, 256> by_mask = marked_by_mask();
     const Code* const codes = codes_.data();
@@ -214,4 +215,4 @@ std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* c
   return segments;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

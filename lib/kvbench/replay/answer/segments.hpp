@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of entries that answer the same queries, such as those of one method at several budgets, mostly contain the same tokens.
-// A segment is a group of tokens with equal weights in every set. Attention over it is computed once for all sets: N_c = sum_s
-// w_cs N_s, D_c = sum_s w'_cs D_s for set c and segments s.
+// Sets of entries that answer the same queries, such as those of one method at several budgets, mostly contain the same
+// tokens. A segment is a group of tokens with equal weights in every set. Attention over it is computed once for all
+// sets: N_c = sum_s w_cs N_s, D_c = sum_s w'_cs D_s for set c and segments s.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 #include <kvbench/replay/measure/host_entries.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// Weights of a token in one set; both 0: the token is not in the set.
 struct SetWeight {
@@ -19,13 +19,13 @@ struct SetWeight {
 };
 
 struct Segment {
-  EntryTable table;                ///< ids only, increasing in each row
+  methods::EntryTable table;       ///< ids only, increasing in each row
   std::vector<SetWeight> weights;  ///< by set
 };
 
-/// The segments of these sets, whose token numbers are below `tokens`. Absent where attention over segments would not save
-/// work: entries with keys or values of their own, too many different weights, or sets with few tokens in common.
+/// The segments of these sets, whose token numbers are below `tokens`. Absent where attention over segments would not
+/// save work: entries with keys or values of their own, too many different weights, or sets with few tokens in common.
 std::optional<std::vector<Segment>> find_segments(std::span<const HostEntries* const> sets, Index tokens,
                                                   Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

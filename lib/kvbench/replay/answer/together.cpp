@@ -9,7 +9,7 @@
 #include <kvbench/core/stopwatch.hpp>
 #include <kvbench/replay/answer/segments.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 /// With fewer query rows, splitting the entries into segments costs more than it saves.
@@ -34,11 +34,11 @@ void add(const HostState& part, SetWeight weight, HostState& state) {
 }
 
 std::vector<Answer> answers_of(std::span<const HostEntries* const> sets, std::span<const Segment> segments,
-                               const QueryBlock& queries, const HostState& fixed, const HeadTokens& tokens,
-                               Backend& backend) {
+                               const methods::QueryBlock& queries, const HostState& fixed,
+                               const methods::HeadTokens& tokens, Backend& backend) {
   std::vector<Answer> answers(sets.size(), {fixed, fixed});
   for (const Segment& segment : segments) {
-    AttentionState state = empty_state(backend, queries.queries.rows(), tokens.values.cols());
+    methods::AttentionState state = methods::empty_state(backend, queries.queries.rows(), tokens.values.cols());
     attend(backend, tokens, queries, {&segment.table, 1}, state);
     const HostState part{backend.read(state.max), backend.read(state.den), backend.read(state.num)};
     for (std::size_t s = 0; s < sets.size(); ++s) {
@@ -63,7 +63,7 @@ double slots_of(const HostEntries& set) {
 }  // namespace
 
 std::vector<ConfigurationRun::Shared> attend_together(std::span<const HostEntries* const> sets, const BlockPart& part,
-                                                      const HostState& fixed, const HeadTokens& tokens,
+                                                      const HostState& fixed, const methods::HeadTokens& tokens,
                                                       Backend& backend) {
   const Stopwatch watch(backend);
   const auto segments = find_segments(sets, tokens.keys.rows(), backend);
@@ -105,7 +105,7 @@ void Together::answer_run(std::span<HeadBlock> blocks, QueryRun run, std::span<M
       if (!member->failed && member->run->shares() && !member->run->complete(h))
         sets.push_back(&member->run->entries(h));
     }
-    const HeadTokens& tokens = blocks[h].head().tokens;
+    const methods::HeadTokens& tokens = blocks[h].head().tokens;
     std::vector<ConfigurationRun::Shared> shared;
     if (sets.size() > 1 && run.size() * tokens.group >= min_shared_rows) {
       shared = attend_together(sets, blocks[h].part(run, backend), blocks[h].fixed(run), tokens, backend);
@@ -125,4 +125,4 @@ void Together::finish(const Guard& guard) {
   for (Member& member : members_) attempt(member, guard, [&] { member.run->finish(); });
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configurations of one method and seed on one work item, which differ in their budget. They answer each block of queries
-// together, so that attention over the tokens that their entries have in common is computed once.
+// The configurations of one method and seed on one work item, which differ in their budget. They answer each block of
+// queries together, so that attention over the tokens that their entries have in common is computed once.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,12 @@
 
 #include <kvbench/replay/answer/configuration_run.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// The answer of each set to a run of queries of one head, with `fixed` included. The time is divided among the sets in
 /// proportion to their numbers of entries. Empty where computing them together would not save work.
 std::vector<ConfigurationRun::Shared> attend_together(std::span<const HostEntries* const> sets, const BlockPart& part,
-                                                      const HostState& fixed, const HeadTokens& tokens,
+                                                      const HostState& fixed, const methods::HeadTokens& tokens,
                                                       Backend& backend);
 
 class Together {
@@ -55,4 +55,4 @@ class Together {
   std::vector<Member> members_;
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -11,18 +11,18 @@
 #include <kvbench/replay/answer/together.hpp>
 #include <kvbench/replay/plan/needs.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
-/// Runs `work`; exceptions that a method may throw become a status. Faults of input files, memory exhaustion, I/O errors and
-/// interruption pass through.
+/// Runs `work`; exceptions that a method may throw become a status. Faults of input files, memory exhaustion, I/O
+/// errors and interruption pass through.
 template <class F>
 void guard(Status& status, std::string& reason, F work) {
   try {
     work();
-  } catch (const Unavailable& error) {
+  } catch (const methods::Unavailable& error) {
     status = Status::skipped, reason = error.what();
-  } catch (const Infeasible& error) {
+  } catch (const methods::Infeasible& error) {
     status = Status::infeasible, reason = error.what();
   } catch (const std::bad_alloc&) {
     throw;
@@ -37,8 +37,8 @@ void guard(Status& status, std::string& reason, F work) {
   }
 }
 
-/// The part of a work item's progress that stands for making its caches; the rest stands for answering queries. Which of the two takes
-/// longer depends on the methods.
+/// The part of a work item's progress that stands for making its caches; the rest stands for answering queries. Which
+/// of the two takes longer depends on the methods.
 constexpr double making_part = 0.5;
 
 class WorkItemRun {
@@ -77,7 +77,8 @@ class WorkItemRun {
   }
 
  private:
-  /// The configurations of a method and seed, which are answered together. With `standalone` each configuration is a group.
+  /// The configurations of a method and seed, which are answered together. With `standalone` each configuration is a
+  /// group.
   using Groups = std::map<std::tuple<std::size_t, std::uint32_t, std::size_t>, Together>;
 
   Together::Guard status_guard() {
@@ -112,8 +113,8 @@ class WorkItemRun {
 
   bool decodes() const { return item_.prompt.appends() && request_.decoded == Decoded::method; }
 
-  /// The configurations ordered by method, seed and falling budget: results that a method computes on first use, at the largest
-  /// budget, are then reused at the others.
+  /// The configurations ordered by method, seed and falling budget: results that a method computes on first use, at the
+  /// largest budget, are then reused at the others.
   std::vector<std::size_t> order_of_making() const {
     std::vector<std::size_t> order;
     for (std::size_t c = 0; c < plan_.configurations.size(); ++c) {
@@ -127,13 +128,13 @@ class WorkItemRun {
     return order;
   }
 
-  Params params_of(std::size_t c) const {
+  methods::Params params_of(std::size_t c) const {
     const MethodChoice& choice = method_of(c);
     return choice.info->at_budget ? choice.info->at_budget(choice.params, budget_of(c)) : choice.params;
   }
 
-  /// The method of the configuration, prepared once for all of its configurations; for each with `standalone`, or where its parameters
-  /// depend on the budget.
+  /// The method of the configuration, prepared once for all of its configurations; for each with `standalone`, or where
+  /// its parameters depend on the budget.
   const PreparedMethod& prepared(std::size_t c) {
     const std::size_t m = plan_.configurations[c].method;
     const MethodChoice& choice = request_.methods[m];
@@ -144,7 +145,7 @@ class WorkItemRun {
     out.spent = measured(backend_, [&] {
       try {
         check_available(choice, layer(), item_.prompt, decodes());
-        const MethodInfo& exact = find_method("exact");
+        const methods::MethodInfo& exact = methods::find_method("exact");
         out.make = dense() ? exact.prepare(prompts_, exact.bind({}), backend_)
                            : choice.info->prepare(prompts_, params_of(c), backend_);
       } catch (...) {
@@ -154,12 +155,14 @@ class WorkItemRun {
     return out;
   }
 
-  /// The tokens that the method may keep itself on a layer of this number, at a budget of `tokens`. Throws Infeasible where there are none.
+  /// The tokens that the method may keep itself on a layer of this number, at a budget of `tokens`. Throws Infeasible
+  /// where there are none.
   Index own_tokens(std::size_t c, Index tokens, std::int64_t layer) const {
     const MethodChoice& choice = method_of(c);
     const PromptPlan& prompt = item_.prompt;
     if (tokens > prompt.base) {
-      throw Infeasible(fmt::format("the budget of {} tokens is larger than the context of {}", tokens, prompt.base));
+      throw methods::Infeasible(
+          fmt::format("the budget of {} tokens is larger than the context of {}", tokens, prompt.base));
     }
     if (choice.info->plan) {
       const auto layers = choice.info->plan(trace_.num_layers, prompt.base, tokens, choice.params);
@@ -168,13 +171,14 @@ class WorkItemRun {
     }
     const Index fixed = prompt.protect_first + prompt.protect_last;
     if (tokens <= fixed) {
-      throw Infeasible(fmt::format("the budget of {} tokens does not exceed the {} protected tokens", tokens, fixed));
+      throw methods::Infeasible(
+          fmt::format("the budget of {} tokens does not exceed the {} protected tokens", tokens, fixed));
     }
     return tokens - fixed;
   }
 
-  /// The mean cost over the layers that are replayed, each at its own part of the budget, computed on the heads of this work item: the
-  /// caches of methods that divide a budget among layers have the same size on every head.
+  /// The mean cost over the layers that are replayed, each at its own part of the budget, computed on the heads of this
+  /// work item: the caches of methods that divide a budget among layers have the same size on every head.
   double cost_at(std::size_t c, CostKind cost, Index tokens, const PreparedMethod& method) {
     std::map<Index, double> layers;  // number of layers by own tokens
     double total = 0;
@@ -186,7 +190,7 @@ class WorkItemRun {
     }
     for (const auto& [own, count] : layers) {
       check_stop();
-      std::unique_ptr<LayerCache> cache = method.make(own, plan_.configurations[c].seed);
+      std::unique_ptr<methods::LayerCache> cache = method.make(own, plan_.configurations[c].seed);
       total += count * cost_share(cost, std::move(cache), options_of(c), heads_, backend_);
     }
     return total / static_cast<double>(item_.prompt.layers.size());
@@ -213,7 +217,7 @@ class WorkItemRun {
         result(h, c).budget_tokens = budget + item_.prompt.protect_first + item_.prompt.protect_last;
       }
       const Configuration& key = plan_.configurations[c];
-      std::unique_ptr<LayerCache> cache;
+      std::unique_ptr<methods::LayerCache> cache;
       const Spent spent = method.spent + measured(backend_, [&] { cache = method.make(budget, key.seed); });
       std::vector<CellResult*> results;
       for (std::size_t h = 0; h < heads_.size(); ++h) {
@@ -229,20 +233,20 @@ class WorkItemRun {
   }
 
   /// What a row reports beside the notes of the method.
-  std::vector<Note> notes_on(const MethodInfo& info) const {
+  std::vector<methods::Note> notes_on(const methods::MethodInfo& info) const {
     if (!info.calibrates || dense()) return {};
     return {{.text = request_.calibration ? "calibrated on " + request_.calibration->text()
                                           : "calibrated on the evaluated context"}};
   }
 
   ConfigurationRun::Options options_of(std::size_t c) const {
-    const MethodInfo& info = *method_of(c).info;
+    const methods::MethodInfo& info = *method_of(c).info;
     return {.decode = decodes(),
             .observes = info.observes && decodes(),
             .recall_sinks = request_.recall_sinks,
             .standalone = request_.standalone,
-            .selects = info.kind == Kind::retrieval,
-            .noise_floor = info.kind == Kind::exact,
+            .selects = info.kind == methods::Kind::retrieval,
+            .noise_floor = info.kind == methods::Kind::exact,
             .keep_raw = options_.keep_raw,
             .keep_exact = options_.keep_exact,
             .kv_element = request_.kv_element,
@@ -287,7 +291,7 @@ class WorkItemRun {
   const WorkItemHooks& hooks_;
   std::span<HeadResult> results_;
   std::vector<Head> heads_;
-  std::vector<HeadPrompt> prompts_;  ///< of the heads
+  std::vector<methods::HeadPrompt> prompts_;  ///< of the heads
   std::optional<PreparedMethod> own_prepared_;
   std::optional<PreparedMethod>& prepared_;  ///< the last one
 };
@@ -301,4 +305,4 @@ void run_work_item(const trace::TraceInfo& trace, const ReplayPlan& plan, const 
   WorkItemRun(trace, plan, item, request, options, std::move(slabs), backend, hooks, results, kept).run();
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -8,7 +8,7 @@
 #include <kvbench/core/stopwatch.hpp>
 #include <kvbench/methods/stages/rows.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 /// Row numbers g*m + i in the block of the queries [begin, begin + count) of each query head.
@@ -22,7 +22,7 @@ std::vector<std::int32_t> row_numbers(Index group, Index queries, Index begin, I
 
 Buffer<const float> gathered_if_present(const Buffer<const float>& source, const Buffer<std::int32_t>& rows,
                                         Backend& backend) {
-  return source.present() ? gathered(source, rows, backend) : Buffer<const float>{};
+  return source.present() ? methods::gathered(source, rows, backend) : Buffer<const float>{};
 }
 
 /// Logits are finite (check_logits()), but sums of values may overflow.
@@ -32,8 +32,7 @@ void check_finite(const ExactBlock& exact, const Head& head) {
   const Index row = (bad - exact.out.begin()) / head.tokens.values.cols(), m = exact.block.size();
   throw Error(
       "prompt '{}', layer {}, query head {}: the exact output of the query at position {} is {} in fp32; write the "
-      "trace with "
-      "smaller values",
+      "trace with smaller values",
       head.prompt.prompt_group, head.prompt.layer.value, head.place.kv_head * head.group + row / m,
       exact.block.positions[static_cast<std::size_t>(row % m)], *bad);
 }
@@ -104,11 +103,12 @@ BestTokens ExactBlock::best(Backend& backend, Index k, Index first, Index last, 
   return ranking_.best(backend, {block.scores, scores, shares, visible_first, visible_last}, k, first, last, row);
 }
 
-QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index count, Backend& backend) {
+methods::QueryBlock sub_block(const methods::QueryBlock& block, Index group, Index begin, Index count,
+                              Backend& backend) {
   const Index m = block.size();
   if (begin == 0 && count == m) return block;
   const Buffer<std::int32_t> rows = backend.adopt(row_numbers(group, m, begin, count), group * count);
-  return {.queries = gathered(block.queries, rows, backend),
+  return {.queries = methods::gathered(block.queries, rows, backend),
           .positions = {block.positions.begin() + begin, block.positions.begin() + begin + count},
           .first = block.first.slice(begin, count),
           .last = block.last.slice(begin, count),
@@ -116,11 +116,11 @@ QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index co
           .speculated = gathered_if_present(block.speculated, rows, backend)};
 }
 
-QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend) {
+methods::QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend) {
   if (head.map.identity()) return exact.block;
   const Index n = head.num_tokens(), rows = exact.block.queries.rows(), m = exact.block.size();
   const Index locals = head.map.local_end(n);
-  QueryBlock local{.queries = exact.block.queries, .speculated = exact.block.speculated};
+  methods::QueryBlock local{.queries = exact.block.queries, .speculated = exact.block.speculated};
   std::vector<std::int32_t> first, last;
   for (std::size_t i = 0; i < exact.block.positions.size(); ++i) {
     const Index end = head.map.local_end(exact.block.positions[i] + 1);
@@ -141,4 +141,4 @@ QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend)
   return local;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

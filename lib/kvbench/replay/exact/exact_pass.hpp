@@ -5,15 +5,15 @@
 #include <kvbench/replay/exact/head.hpp>
 #include <kvbench/replay/exact/ranking.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// Maximum bytes of the scores of a block, which limits the memory of a head beyond its slabs.
 inline constexpr double score_bytes = 40e6;
 
 /// The exact results of a block of consecutive evaluated queries of one kv head. Rows: g*m + i.
 struct ExactBlock {
-  Index begin = 0;   ///< index of its first query among the head's evaluated queries
-  QueryBlock block;  ///< in the trace's token numbers, scores kept
+  Index begin = 0;            ///< index of its first query among the head's evaluated queries
+  methods::QueryBlock block;  ///< in the trace's token numbers, scores kept
   std::vector<std::int32_t> visible_first,
       visible_last;                ///< [m] query i sees tokens visible_first[i] <= j < visible_last[i]
   std::vector<float> out;          ///< [R, dv] z*
@@ -23,7 +23,8 @@ struct ExactBlock {
   std::vector<float> p_norm;       ///< [R] |p|_2 of the exact softmax row
   double seconds = 0;              ///< of the exact pass itself
 
-  /// The k best tokens of a row by exact logit among columns [first, min(last, visible end)), which must contain at least k.
+  /// The k best tokens of a row by exact logit among columns [first, min(last, visible end)), which must contain at
+  /// least k.
   BestTokens best(Backend& backend, Index k, Index first, Index last, Index row);
 
  private:
@@ -40,9 +41,10 @@ Index block_queries(const Head& head, double bytes);
 ExactBlock exact_block(const Head& head, Index begin, Index count, Backend& backend);
 
 /// The queries [begin, begin + count) of a block.
-QueryBlock sub_block(const QueryBlock& block, Index group, Index begin, Index count, Backend& backend);
+methods::QueryBlock sub_block(const methods::QueryBlock& block, Index group, Index begin, Index count,
+                              Backend& backend);
 
 /// The block in the method's token numbers (see TokenMap).
-QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend);
+methods::QueryBlock localize(const ExactBlock& exact, const Head& head, Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

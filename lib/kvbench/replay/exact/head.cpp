@@ -8,7 +8,7 @@
 #include <kvbench/replay/exact/logit_check.hpp>
 #include <kvbench/replay/exact/value_norms.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 using trace::Array;
@@ -47,7 +47,8 @@ Index first_seen_by(std::int64_t position, Index window) {
 }
 
 /// The fields of HeadPrompt other than the arrays.
-void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const Head& head, HeadPrompt& view) {
+void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const Head& head,
+              methods::HeadPrompt& view) {
   view.prompt = PromptId(static_cast<Index>(head.place.prompt));
   view.prompt_group = info.prompts[head.place.prompt].id;
   view.trace_tokens = info.prompts[head.place.prompt].num_tokens;
@@ -59,15 +60,15 @@ void describe(const trace::TraceInfo& info, const trace::LayerInfo& layer, const
   view.window = layer.window;
   view.scale = head.tokens.scale;
   if (info.rope_type == "default" && layer.rope_theta > 0)
-    view.rope = Rope{layer.rope_theta, info.rope_layout == "interleaved"};
+    view.rope = methods::Rope{layer.rope_theta, info.rope_layout == "interleaved"};
 }
 
-/// HeadPrompt::fixed_log_sum_exp of a view with observed queries. The protected tokens that a query sees are consecutive among
-/// all of them.
-Buffer<const float> fixed_log_sum_exp(const Head& head, const HeadPrompt& view, Backend& backend) {
+/// HeadPrompt::fixed_log_sum_exp of a view with observed queries. The protected tokens that a query sees are
+/// consecutive among all of them.
+Buffer<const float> fixed_log_sum_exp(const Head& head, const methods::HeadPrompt& view, Backend& backend) {
   const TokenMap& map = head.map;
-  std::vector<TokenId> fixed = token_range(0, map.first);
-  std::ranges::copy(token_range(map.first + map.middle, map.last), std::back_inserter(fixed));
+  std::vector<TokenId> fixed = methods::token_range(0, map.first);
+  std::ranges::copy(methods::token_range(map.first + map.middle, map.last), std::back_inserter(fixed));
   const auto count_below = [&](Index position) {
     return static_cast<std::int32_t>(position - map.local_end(position));
   };
@@ -80,8 +81,8 @@ Buffer<const float> fixed_log_sum_exp(const Head& head, const HeadPrompt& view, 
   const Index rows = view.observed.rows(), queries = std::ssize(first);
   const auto sums = backend.allocate<float>(rows);
   backend.run(kernels::ExactAttention<Buffer>{.queries = view.observed,
-                                              .keys = gathered(head.tokens.keys, fixed, backend),
-                                              .values = gathered(head.tokens.values, fixed, backend),
+                                              .keys = methods::gathered(head.tokens.keys, fixed, backend),
+                                              .values = methods::gathered(head.tokens.values, fixed, backend),
                                               .first = backend.adopt(std::move(first), queries),
                                               .last = backend.adopt(std::move(last), queries),
                                               .scale = view.scale,
@@ -94,7 +95,7 @@ Buffer<const float> fixed_log_sum_exp(const Head& head, const HeadPrompt& view, 
 /// The method's view: the context without the tokens that the harness protects.
 void set_prompt(const trace::TraceInfo& info, const PromptPlan& plan, const trace::LayerInfo& layer, HeadSlabs& slabs,
                 Head& head, Backend& backend) {
-  HeadPrompt& view = head.prompt;
+  methods::HeadPrompt& view = head.prompt;
   describe(info, layer, head, view);
   view.keys = head.tokens.keys.slice(head.map.first, head.map.middle);
   view.values = head.tokens.values.slice(head.map.first, head.map.middle);
@@ -211,8 +212,8 @@ Head load_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPl
   return place_head(reader.info(), plan, place, read_head(reader, plan, place, *backend.make_uploader()), backend);
 }
 
-std::shared_ptr<const HeadPrompt> load_calibration(const Calibration& calibration, std::int64_t layer, Index kv_head,
-                                                   Backend& backend) {
+std::shared_ptr<const methods::HeadPrompt> load_calibration(const Calibration& calibration, std::int64_t layer,
+                                                            Index kv_head, Backend& backend) {
   const trace::PromptInfo& prompt = calibration.trace->info().prompts[calibration.prompt];
   const auto found = std::ranges::find(prompt.layers, layer, &trace::LayerInfo::layer);
   if (found == prompt.layers.end()) throw Error("{} has no layer {}", calibration.text(), layer);
@@ -222,7 +223,7 @@ std::shared_ptr<const HeadPrompt> load_calibration(const Calibration& calibratio
                          .layers = {},
                          .base = prompt.num_tokens};
   const HeadPlace place{calibration.prompt, static_cast<std::size_t>(found - prompt.layers.begin()), kv_head};
-  return std::make_shared<const HeadPrompt>(load_head(*calibration.trace, whole, place, backend).prompt);
+  return std::make_shared<const methods::HeadPrompt>(load_head(*calibration.trace, whole, place, backend).prompt);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -5,10 +5,10 @@
 #include <kvbench/methods/contract/attend.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
-/// The map between the token numbers of a method (its context starts at 0 and ends where decoding starts) and those of the
-/// trace. They differ by the tokens that the harness protects at both ends of the context.
+/// The map between the token numbers of a method (its context starts at 0 and ends where decoding starts) and those of
+/// the trace. They differ by the tokens that the harness protects at both ends of the context.
 struct TokenMap {
   Index first = 0;   ///< protected tokens before the method's context
   Index middle = 0;  ///< tokens of the method's context
@@ -23,10 +23,10 @@ struct TokenMap {
 struct Head {
   HeadPlace place;
   Index group = 1;
-  Index window = 0;   ///< sliding window of the layer, 0 = none
-  HeadTokens tokens;  ///< all tokens of the prompt
+  Index window = 0;            ///< sliding window of the layer, 0 = none
+  methods::HeadTokens tokens;  ///< all tokens of the prompt
   TokenMap map;
-  HeadPrompt prompt;                    ///< the method's view of the context
+  methods::HeadPrompt prompt;           ///< the method's view of the context
   std::vector<std::int32_t> positions;  ///< [m] of the queries to evaluate
   std::vector<float> queries;           ///< [G*m, d] row g*m + i
   std::vector<float> speculated;        ///< the same, empty where the trace has none
@@ -63,8 +63,8 @@ QueryRange query_range(const trace::LayerInfo& layer, const PromptPlan& plan);
 void measure_values(std::span<const float> values, Index dv, const trace::LayerInfo& layer, const QueryRange& range,
                     HeadSlabs& slabs);
 
-/// Reads one head. Throws Error as Reader::read_head() and check_logits() do. May be called from any thread while backends compute. Holds at most one array in the trace's element type at
-/// a time.
+/// Reads one head. Throws Error as Reader::read_head() and check_logits() do. May be called from any thread while
+/// backends compute. Holds at most one array in the trace's element type at a time.
 HeadSlabs read_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Uploader& uploader);
 
 /// Moves a head that was read to the backend that computes it.
@@ -74,9 +74,9 @@ Head place_head(const trace::TraceInfo& info, const PromptPlan& plan, const Head
 /// read_head() and place_head().
 Head load_head(const trace::Reader& reader, const PromptPlan& plan, const HeadPlace& place, Backend& backend);
 
-/// A kv head of the calibration text, with all its tokens as context and all recorded queries observed. Throws Error where the
-/// text lacks the layer.
-std::shared_ptr<const HeadPrompt> load_calibration(const Calibration& calibration, std::int64_t layer, Index kv_head,
-                                                   Backend& backend);
+/// A kv head of the calibration text, with all its tokens as context and all recorded queries observed. Throws Error
+/// where the text lacks the layer.
+std::shared_ptr<const methods::HeadPrompt> load_calibration(const Calibration& calibration, std::int64_t layer,
+                                                            Index kv_head, Backend& backend);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

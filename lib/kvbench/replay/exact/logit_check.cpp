@@ -9,7 +9,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/trace/layout.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 using trace::Array;
@@ -50,12 +50,11 @@ void check_logits(const trace::Reader& reader, const HeadPlace& place, float lar
         if (std::isfinite(value)) continue;
         throw Error(
             "{}: {}: query head {}: the logit of the query at position {} and token {} is {} in fp32; write the trace "
-            "with "
-            "smaller queries and keys.",
+            "with smaller queries and keys.",
             reader.path(), trace::path_of(prompt, layer), head, position, j, value);
       }
     }
   }
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

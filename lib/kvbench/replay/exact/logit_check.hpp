@@ -6,14 +6,14 @@
 
 #include <kvbench/replay/plan/plan.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// The largest absolute value; 0 where there are no values.
 float largest_magnitude(std::span<const float> values);
 
-/// Throws Error with dataset, query head, position and token where a logit of the kv head is not finite in fp32. The arguments are the
-/// largest_magnitude() of its keys and of the queries of its group: where they show that no logit can overflow, as in every trace of a
-/// model, nothing is read.
+/// Throws Error with dataset, query head, position and token where a logit of the kv head is not finite in fp32. The
+/// arguments are the largest_magnitude() of its keys and of the queries of its group: where they show that no logit can
+/// overflow, as in every trace of a model, nothing is read.
 void check_logits(const trace::Reader& reader, const HeadPlace& place, float largest_key, float largest_query);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// Sorts by key_of(item), a std::uint32_t, the smallest first; equal keys keep their order. Least significant digit
 /// first, with no more digits than the range of the keys needs: O(digits * (items + 2^11)).
@@ -37,4 +37,4 @@ void radix_sort(std::vector<T>& items, KeyOf key_of) {
   }
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

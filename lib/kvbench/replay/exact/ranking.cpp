@@ -7,7 +7,7 @@
 
 #include <kvbench/replay/exact/radix_sort.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 /// A key that increases as the logit decreases; -0 equals +0.
@@ -71,4 +71,4 @@ const std::vector<Ranking::Ranked>& Ranking::sorted(const ExactRows& rows, Index
   return ranked;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

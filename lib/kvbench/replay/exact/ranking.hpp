@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokens of the query rows of a block in falling order of their exact logits, from which the best k of any range are
-// computed for every method and budget without another scan of all scores.
+// The tokens of the query rows of a block in falling order of their exact logits, from which the best k of any range
+// are computed for every method and budget without another scan of all scores.
 #pragma once
 
 #include <map>
@@ -10,9 +10,10 @@
 
 #include <kvbench/kernels/backend.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
-/// The k best tokens of a row and range: those with a higher logit than the last of them, or an equal one and no larger number.
+/// The k best tokens of a row and range: those with a higher logit than the last of them, or an equal one and no larger
+/// number.
 struct BestTokens {
   float logit = 0;        ///< of the last of them
   std::int32_t last = 0;  ///< its number
@@ -56,4 +57,4 @@ class Ranking {
   std::map<Range, std::vector<std::vector<Mark>>> marks_;  ///< by row; [c]: after (c + 1) * stride tokens of the range
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -5,7 +5,7 @@
 #include <new>
 #include <system_error>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 namespace {
 
@@ -35,7 +35,8 @@ ReadAhead::Slabs ReadAhead::read(std::size_t u, Uploader& uploader) const {
   return slabs;
 }
 
-/// Absent where memory is exhausted: after the running work item has released its memory, take() reads the work item itself.
+/// Absent where memory is exhausted: after the running work item has released its memory, take() reads the work item
+/// itself.
 std::optional<ReadAhead::Slabs> ReadAhead::read_if_it_fits(std::size_t u, Uploader& uploader) const {
   try {
     return read(u, uploader);
@@ -69,4 +70,4 @@ void ReadAhead::start_next(const Backend& backend) {
   }
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

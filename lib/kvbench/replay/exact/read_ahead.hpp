@@ -9,17 +9,17 @@
 
 #include <kvbench/replay/exact/head.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// Provides the slabs of work items to workers, which take each work item once and roughly in plan order. Thread-safe.
 class ReadAhead {
  public:
-  /// At most `depth` work items are read ahead, none of them larger than `largest` bytes. Both referents must outlive this
-  /// object.
+  /// At most `depth` work items are read ahead, none of them larger than `largest` bytes. Both referents must outlive
+  /// this object.
   ReadAhead(const trace::Reader& reader, const ReplayPlan& plan, std::size_t depth, std::size_t largest);
 
-  /// The slabs of work item u, in the order of its kv heads, in the memory of `backend`; starts reading a later work item.
-  /// Throws as read_head() does.
+  /// The slabs of work item u, in the order of its kv heads, in the memory of `backend`; starts reading a later work
+  /// item. Throws as read_head() does.
   std::vector<HeadSlabs> take(std::size_t u, Backend& backend);
 
  private:
@@ -40,4 +40,4 @@ class ReadAhead {
   std::map<std::size_t, Future> ahead_;  ///< last: its destructor waits for the reads that use the rest
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

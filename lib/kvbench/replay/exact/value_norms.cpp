@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
-/// A unit vector without the symmetries of real data: a vector with equal or opposite coordinates can be orthogonal to the
-/// dominant direction.
+/// A unit vector without the symmetries of real data: a vector with equal or opposite coordinates can be orthogonal to
+/// the dominant direction.
 Eigen::VectorXd irregular_direction(Index dv) {
   Eigen::VectorXd direction(dv);
   for (Index c = 0; c < dv; ++c) direction[c] = 1.5 + std::sin(static_cast<double>(c * c + c + 1));
@@ -59,4 +59,4 @@ double ValueNorms::operator_norm() {
 
 double ValueNorms::frobenius_norm() const { return std::sqrt(std::max(0.0, gram_.trace())); }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

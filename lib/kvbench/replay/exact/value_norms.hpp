@@ -7,10 +7,10 @@
 
 #include <kvbench/kernels/view.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
-/// Norms of the value matrix over a moving range of tokens, from its Gram matrix in fp64: ranges that grow or slide token by
-/// token cost one rank-one update each.
+/// Norms of the value matrix over a moving range of tokens, from its Gram matrix in fp64: ranges that grow or slide
+/// token by token cost one rank-one update each.
 class ValueNorms {
  public:
   /// `values` is [n, dv] row-major and must outlive this object.
@@ -34,4 +34,4 @@ class ValueNorms {
   Eigen::VectorXd vector_;  ///< iterate
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

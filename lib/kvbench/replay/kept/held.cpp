@@ -3,11 +3,12 @@
 
 #include <algorithm>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
-/// The largest number of tokens below `tokens` that are held at a time. With rows per query head, each query head holds its own.
-Index most_held(const HeldTokens& held, const HostTable& table, Index group, Index tokens) {
+/// The largest number of tokens below `tokens` that are held at a time. With rows per query head, each query head holds
+/// its own.
+Index most_held(const HeldTokens& held, const methods::HostTable& table, Index group, Index tokens) {
   const auto count = [&](Index row) {
     return static_cast<Index>(
         std::ranges::count_if(held.row(row), [&](std::int32_t id) { return id >= 0 && id < tokens; }));
@@ -51,12 +52,12 @@ std::int32_t KeptTable::entry_not_held() const {
   return -1;
 }
 
-Footprint held_footprint(const KeptHead& head, Index group, Index tokens, Index decoded, Index d, Index dv) {
+methods::Footprint held_footprint(const KeptHead& head, Index group, Index tokens, Index decoded, Index d, Index dv) {
   Index fast = 0, slow = 0, weights = 0, meta_bytes = 0;
   Index entries = decoded, entry_weights = 0;  // of tables that declare nothing
   bool full_cache = false, selects = false;
   for (const KeptTable& table : head.tables) {
-    const HostTable& of = table.entries;
+    const methods::HostTable& of = table.entries;
     meta_bytes += table.meta_bytes;
     selects |= of.per_query || table.declared();
     if (table.declared()) {
@@ -75,24 +76,25 @@ Footprint held_footprint(const KeptHead& head, Index group, Index tokens, Index 
   } else {
     fast += entries, weights += entry_weights;
   }
-  Footprint arrays;
-  const auto add_tier = [&](Index rows, Tier tier, Index other) {
+  methods::Footprint arrays;
+  const auto add_tier = [&](Index rows, methods::Tier tier, Index other) {
     if (rows == 0) return;
     // An entry of a selection is read from one of the tiers; its reads count in the one that holds more.
-    const Read read = !selects                                                ? Read::every_query
-                      : rows > other || (rows == other && tier == Tier::fast) ? Read::with_entry
-                                                                              : Read::never;
+    const methods::Read read = !selects ? methods::Read::every_query
+                               : rows > other || (rows == other && tier == methods::Tier::fast)
+                                   ? methods::Read::with_entry
+                                   : methods::Read::never;
     arrays.push_back({.name = "keys", .rows = rows, .cols = d, .tier = tier, .read = read});
     arrays.push_back({.name = "values", .rows = rows, .cols = dv, .tier = tier, .read = read});
   };
-  add_tier(fast, Tier::fast, slow);
-  add_tier(slow, Tier::slow, fast);
-  const auto add_meta = [&](const char* name, Element element, Index rows) {
+  add_tier(fast, methods::Tier::fast, slow);
+  add_tier(slow, methods::Tier::slow, fast);
+  const auto add_meta = [&](const char* name, methods::Element element, Index rows) {
     if (rows > 0) arrays.push_back({.name = name, .element = element, .rows = rows, .cols = 1, .meta = true});
   };
-  add_meta("weights", Element::f32, weights);
-  add_meta("metadata", Element::u8, meta_bytes);
+  add_meta("weights", methods::Element::f32, weights);
+  add_meta("metadata", methods::Element::u8, meta_bytes);
   return arrays;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -8,7 +8,7 @@
 #include <kvbench/methods/contract/footprint.hpp>
 #include <kvbench/methods/contract/host_table.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// The tokens that a table declares as held in one tier, in the trace's token numbers; -1 = unused slot.
 struct HeldTokens {
@@ -21,7 +21,7 @@ struct HeldTokens {
 };
 
 struct KeptTable {
-  HostTable entries;  ///< in the trace's token numbers
+  methods::HostTable entries;  ///< in the trace's token numbers
   HeldTokens fast, slow;
   Index meta_bytes = 0;  ///< bytes held beside keys, values and weights
 
@@ -37,9 +37,10 @@ struct KeptHead {
   std::vector<KeptTable> tables;
 };
 
-/// The arrays that a deployment holds for the tables and for `decoded` tokens beside them; tokens from number `tokens` on do not exist
-/// yet. A table that declares nothing holds its entries; a table by query then holds the full cache on the slow tier, because it may refer
-/// to any token. Where the tokens held differ between queries, their largest number counts.
-Footprint held_footprint(const KeptHead& head, Index group, Index tokens, Index decoded, Index d, Index dv);
+/// The arrays that a deployment holds for the tables and for `decoded` tokens beside them; tokens from number `tokens`
+/// on do not exist yet. A table that declares nothing holds its entries; a table by query then holds the full cache on
+/// the slow tier, because it may refer to any token. Where the tokens held differ between queries, their largest number
+/// counts.
+methods::Footprint held_footprint(const KeptHead& head, Index group, Index tokens, Index decoded, Index d, Index dv);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -14,7 +14,7 @@
 #include <kvbench/trace/input_file.hpp>
 #include <kvbench/trace/name.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 using raw::integer_of;
@@ -52,8 +52,8 @@ Numbers<std::int32_t> read_ids(const Object& group, const char* name, const Kept
   return ids;
 }
 
-HostTable read_entries(const Object& group, const KeptShape& shape) {
-  HostTable table;
+methods::HostTable read_entries(const Object& group, const KeptShape& shape) {
+  methods::HostTable table;
   table.per_head = integer_of(group, "per_head", 0) != 0;
   table.per_query = integer_of(group, "per_query", 0) != 0;
   Numbers<std::int32_t> ids = read_ids(group, "ids", shape);
@@ -73,7 +73,7 @@ HostTable read_entries(const Object& group, const KeptShape& shape) {
   return table;
 }
 
-HeldTokens read_held(const Object& group, const char* name, const HostTable& table, const KeptShape& shape) {
+HeldTokens read_held(const Object& group, const char* name, const methods::HostTable& table, const KeptShape& shape) {
   Numbers<std::int32_t> ids = read_ids(group, name, shape);
   if (ids.dims.empty()) return {};
   const HeldTokens held{
@@ -127,8 +127,8 @@ void open_dataset(const Object& group, const char* name) {
   if (group.has(name)) group.dataset(name, Extent::part);
 }
 
-/// Opens every object of a head that read_head() may open, so that faults of the HDF5 library and of the storage occur here and
-/// not later.
+/// Opens every object of a head that read_head() may open, so that faults of the HDF5 library and of the storage occur
+/// here and not later.
 void open_all(const Object& head) {
   open_dataset(head, "positions");
   for (Index cell = 0; head.has(std::to_string(cell)); ++cell) {
@@ -177,12 +177,12 @@ Index KeptFile::cell_at(const std::string& budget) const {
   if (std::ranges::all_of(budgets_, &std::string::empty)) return 0;
   const auto cell = std::ranges::find(budgets_, budget);
   if (cell == budgets_.end()) {
-    throw Unavailable(fmt::format("{} holds no entries for the budget {}; it has {}", file_->path(), budget,
-                                  fmt::join(budgets_, ", ")));
+    throw methods::Unavailable(fmt::format("{} holds no entries for the budget {}; it has {}", file_->path(), budget,
+                                           fmt::join(budgets_, ", ")));
   }
   if (std::find(cell + 1, budgets_.end(), budget) != budgets_.end()) {
-    throw Unavailable(fmt::format("several cells of {} have the budget {}; select one with --set file.cell=C",
-                                  file_->path(), budget));
+    throw methods::Unavailable(fmt::format("several cells of {} have the budget {}; select one with --set file.cell=C",
+                                           file_->path(), budget));
   }
   return cell - budgets_.begin();
 }
@@ -192,18 +192,18 @@ KeptHead KeptFile::read(std::string_view prompt, std::int64_t layer, Index kv_he
   const auto place = std::ranges::find_if(
       heads_, [&](const Place& p) { return p.prompt == prompt && p.layer == layer && p.kv_head == kv_head; });
   if (place == heads_.end()) {
-    throw Unavailable(
+    throw methods::Unavailable(
         fmt::format("{} holds nothing for prompt '{}', layer {}, kv head {}", file_->path(), prompt, layer, kv_head));
   }
   return file_->read([&](const Object& root) {
     const Object head = root.group("heads").group(place->group);
     const std::string name = std::to_string(cell);
     if (!head.has(name) || !head.group(name).has("entries")) {
-      throw Unavailable(fmt::format("{} holds no entries of cell {} for prompt '{}', layer {}, kv head {}",
-                                    file_->path(), cell, prompt, layer, kv_head));
+      throw methods::Unavailable(fmt::format("{} holds no entries of cell {} for prompt '{}', layer {}, kv head {}",
+                                             file_->path(), cell, prompt, layer, kv_head));
     }
     return read_head(head, head.group(name).group("entries"), shape);
   });
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

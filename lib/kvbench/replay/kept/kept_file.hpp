@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An external selection as a method: entries from an HDF5 file in the schema of --raw (docs/results.md), measured like those of
-// any other method. `--method file:kept.h5`.
+// An external selection as a method: entries from an HDF5 file in the schema of --raw (docs/results.md), measured like
+// those of any other method. `--method file:kept.h5`.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class Object;
 }
 }  // namespace kvbench::trace
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// The sizes of a head of the trace that entries must fit.
 struct KeptShape {
@@ -39,9 +39,9 @@ class KeptFile {
   /// The cell with this budget; 0 where no cell carries one. Throws Unavailable where none or several have it.
   Index cell_at(const std::string& budget) const;
 
-  /// Entries of this cell (/heads/<h>/<cell>). Throws Unavailable where the file has none for the head, Error where they cannot
-  /// be used: wrong shapes, ids that are no tokens of the prompt, entries that are not held, numbers that are not finite.
-  /// Throws IoError where reading fails or the file has changed since it was opened.
+  /// Entries of this cell (/heads/<h>/<cell>). Throws Unavailable where the file has none for the head, Error where
+  /// they cannot be used: wrong shapes, ids that are no tokens of the prompt, entries that are not held, numbers that
+  /// are not finite. Throws IoError where reading fails or the file has changed since it was opened.
   KeptHead read(std::string_view prompt, std::int64_t layer, Index kv_head, Index cell, const KeptShape& shape) const;
 
  private:
@@ -57,9 +57,9 @@ class KeptFile {
   std::shared_ptr<const trace::InputFile> file_;
 };
 
-/// The method that answers with the entries of a file; `name` is "file:PATH". The reference is valid until the program ends.
-/// Its parameters are set under the name `file`.
-const MethodInfo& kept_file_method(const std::string& name);
+/// The method that answers with the entries of a file; `name` is "file:PATH". The reference is valid until the program
+/// ends. Its parameters are set under the name `file`.
+const methods::MethodInfo& kept_file_method(const std::string& name);
 
 /// The file whose entries such a choice replays; "" for other methods.
 std::string kept_file_path(const MethodChoice& choice);
@@ -68,6 +68,6 @@ std::string kept_file_path(const MethodChoice& choice);
 std::vector<std::string> kept_budgets(const MethodChoice& choice);
 
 /// A method of the registry, or of a file. Throws Error as find_method() and KeptFile do.
-const MethodInfo& find_any_method(const std::string& name);
+const methods::MethodInfo& find_any_method(const std::string& name);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

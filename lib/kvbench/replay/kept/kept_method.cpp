@@ -9,13 +9,13 @@
 #include <kvbench/methods/stages/rows.hpp>
 #include <kvbench/replay/kept/kept_file.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 struct FileParams {
   Index cell = -1;
 };
-void fields(ParamVisitor& visitor, FileParams& params) {
+void fields(methods::ParamVisitor& visitor, FileParams& params) {
   visitor.integer(
       "cell", params.cell, {.min = -1},
       "cell of the file: /heads/<h>/<cell>; -1: the cell with the budget of the row, or 0 where cells have no budgets");
@@ -30,45 +30,45 @@ std::vector<T> rows_of(const HostView<T>& all, Index width, const std::vector<In
   return out;
 }
 
-class FileCache : public CompressedCache {
+class FileCache : public methods::CompressedCache {
  public:
-  FileCache(const HeadPrompt& head, std::shared_ptr<const KeptHead> kept, Backend& backend)
+  FileCache(const methods::HeadPrompt& head, std::shared_ptr<const KeptHead> kept, Backend& backend)
       : backend_(backend), head_(head), kept_(std::move(kept)), tokens_(head.tokens()) {
     for (const KeptTable& table : kept_->tables) {
       lists_decoded_ |= std::ranges::any_of(table.entries.ids, [&](std::int32_t id) { return id >= head.tokens(); });
     }
   }
 
-  Index append(const TokenBlock& tokens) override {
+  Index append(const methods::TokenBlock& tokens) override {
     tokens_ += tokens.size();
     return tokens.size();
   }
 
-  EntryTables entries(const QueryBlock& queries) const override {
-    EntryTables tables;
+  methods::EntryTables entries(const methods::QueryBlock& queries) const override {
+    methods::EntryTables tables;
     for (const KeptTable& table : kept_->tables)
       tables.push_back(table_of(table.entries, rows_for(table.entries, queries)));
     const Index decoded = tokens_ - head_.tokens();
     if (decoded > 0 && !lists_decoded_) {
-      tables.push_back({.ids = backend_.adopt(token_range(head_.tokens(), decoded), 1, decoded)});
+      tables.push_back({.ids = backend_.adopt(methods::token_range(head_.tokens(), decoded), 1, decoded)});
     }
     return tables;
   }
 
-  Footprint footprint() const override {
+  methods::Footprint footprint() const override {
     const Index decoded = lists_decoded_ ? 0 : tokens_ - head_.tokens();
     return held_footprint(*kept_, head_.group, tokens_, decoded, head_.keys.cols(), head_.values.cols());
   }
 
-  Protected protected_tokens() const override { return {.decoded = !lists_decoded_}; }
-  std::vector<Note> notes() const override {
+  methods::Protected protected_tokens() const override { return {.decoded = !lists_decoded_}; }
+  std::vector<methods::Note> notes() const override {
     if (tokens_ == head_.tokens()) return {};
     return {{.text = lists_decoded_ ? "decoded tokens as listed in the file" : "decoded tokens kept exactly"}};
   }
 
  private:
   /// Indices of the rows of the table that answer these queries.
-  std::vector<Index> rows_for(const HostTable& table, const QueryBlock& queries) const {
+  std::vector<Index> rows_for(const methods::HostTable& table, const methods::QueryBlock& queries) const {
     std::vector<Index> rows;
     const Index heads = table.per_head ? head_.group : 1;
     if (!table.per_query) {
@@ -81,7 +81,7 @@ class FileCache : public CompressedCache {
         const auto found = std::ranges::lower_bound(kept_->positions, position);
         const Index i = found - kept_->positions.begin() - kept_->first_query;
         if (found == kept_->positions.end() || *found != position || i < 0 || i >= stored) {
-          throw Unavailable(
+          throw methods::Unavailable(
               fmt::format("the tables by query of the file do not cover the query at position {}", position));
         }
         rows.push_back(g * stored + i);
@@ -90,7 +90,7 @@ class FileCache : public CompressedCache {
     return rows;
   }
 
-  EntryTable table_of(const HostTable& table, const std::vector<Index>& rows) const {
+  methods::EntryTable table_of(const methods::HostTable& table, const std::vector<Index>& rows) const {
     const auto count = static_cast<Index>(rows.size());
     const auto weights = [&](const HostView<float>& all) -> Buffer<const float> {
       if (all.empty()) return {};
@@ -113,40 +113,39 @@ class FileCache : public CompressedCache {
   }
 
   Backend& backend_;
-  HeadPrompt head_;
+  methods::HeadPrompt head_;
   std::shared_ptr<const KeptHead> kept_;
   Index tokens_;
   bool lists_decoded_ = false;  ///< otherwise decoded tokens are kept exactly
 };
 
-MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> file) {
-  MethodInfo info{
+methods::MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> file) {
+  methods::MethodInfo info{
       .name = name,
       .aliases = {"file"},
       .paper = "a file of kept entries",
       .summary = "the entries of a file in the schema of --raw",
       .notes =
           "The file determines the entries. Where its cells carry budgets, each answers the rows of its budget; "
-          "otherwise the "
-          "budget is a label. Decoded tokens are kept exactly unless the file lists their ids.",
-      .kind = Kind::eviction,
+          "otherwise the budget is a label. Decoded tokens are kept exactly unless the file lists their ids.",
+      .kind = methods::Kind::eviction,
       .whole_context = true,
-      .properties = {.full_budget_exact = Property::no("the file determines the entries"),
-                     .value_scaling = Property::yes(),
-                     .key_shift = Property::yes(),
-                     .head_permutation = Property::no("entries belong to a head"),
-                     .nested_budgets = Property::yes(),
-                     .weight_sum = WeightSum::free},
+      .properties = {.full_budget_exact = methods::Property::no("the file determines the entries"),
+                     .value_scaling = methods::Property::yes(),
+                     .key_shift = methods::Property::yes(),
+                     .head_permutation = methods::Property::no("entries belong to a head"),
+                     .nested_budgets = methods::Property::yes(),
+                     .weight_sum = methods::WeightSum::free},
   };
-  info = with_schema<FileParams>(std::move(info));
-  info.at_budget = [file, name](const Params& params, const Budget& budget) {
+  info = methods::with_schema<FileParams>(std::move(info));
+  info.at_budget = [file, name](const methods::Params& params, const Budget& budget) {
     const Index cell = params.as<FileParams>().cell;
     const std::string found = std::to_string(cell >= 0 ? cell : file->cell_at(budget.text()));
-    return bind_params<FileParams>(name, std::vector<Assignment>{{"cell", found}});
+    return methods::bind_params<FileParams>(name, std::vector<methods::Assignment>{{"cell", found}});
   };
-  info.prepare = [file](std::span<const HeadPrompt> heads, const Params& params, Backend& backend) {
-    std::vector<MakeCache> caches;
-    for (const HeadPrompt& head : heads) {
+  info.prepare = [file](std::span<const methods::HeadPrompt> heads, const methods::Params& params, Backend& backend) {
+    std::vector<methods::MakeCache> caches;
+    for (const methods::HeadPrompt& head : heads) {
       const KeptShape shape{
           .tokens = head.trace_tokens, .d = head.keys.cols(), .dv = head.values.cols(), .group = head.group};
       auto kept = std::make_shared<KeptHead>(
@@ -155,7 +154,7 @@ MethodInfo method_of(const std::string& name, std::shared_ptr<const KeptFile> fi
         return std::make_unique<FileCache>(head, kept, backend);
       });
     }
-    return each_head(std::move(caches));
+    return methods::each_head(std::move(caches));
   };
   return info;
 }
@@ -164,7 +163,7 @@ bool is_file(const std::string& name) { return name.starts_with("file:"); }
 
 struct OpenFile {
   std::shared_ptr<const KeptFile> file;
-  MethodInfo info;
+  methods::MethodInfo info;
 };
 
 /// The file of the method `name`, which is opened at its first use.
@@ -174,13 +173,15 @@ const OpenFile& open_file(const std::string& name) {
   const std::lock_guard lock(mutex);
   const auto known = files.find(name);
   if (known != files.end()) return known->second;
-  auto file = std::make_shared<const KeptFile>(name.substr(name.find(':') + 1));
-  return files.emplace(name, OpenFile{file, method_of(name, file)}).first->second;
+  OpenFile opened;
+  opened.file = std::make_shared<const KeptFile>(name.substr(name.find(':') + 1));
+  opened.info = method_of(name, opened.file);
+  return files.emplace(name, std::move(opened)).first->second;
 }
 
 }  // namespace
 
-const MethodInfo& kept_file_method(const std::string& name) { return open_file(name).info; }
+const methods::MethodInfo& kept_file_method(const std::string& name) { return open_file(name).info; }
 
 std::string kept_file_path(const MethodChoice& choice) {
   const std::string& name = choice.info->name;
@@ -199,8 +200,8 @@ std::vector<std::string> kept_budgets(const MethodChoice& choice) {
   return budgets;
 }
 
-const MethodInfo& find_any_method(const std::string& name) {
-  return is_file(name) ? kept_file_method(name) : find_method(name);
+const methods::MethodInfo& find_any_method(const std::string& name) {
+  return is_file(name) ? kept_file_method(name) : methods::find_method(name);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

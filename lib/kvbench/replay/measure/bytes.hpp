@@ -4,10 +4,11 @@
 #include <kvbench/methods/contract/method.hpp>
 #include <kvbench/replay/records/results.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
-/// Sums a footprint. `entries_per_query`: rows that one query of the kv head reads of an array with read = with_entry, over all
-/// its query heads. `full` is the exact cache of `tokens` tokens.
-Bytes account(const Footprint& footprint, Element kv, double entries_per_query, Index tokens, Index d, Index dv);
+/// Sums a footprint. `entries_per_query`: rows that one query of the kv head reads of an array with read = with_entry,
+/// over all its query heads. `full` is the exact cache of `tokens` tokens.
+Bytes account(const methods::Footprint& footprint, methods::Element kv, double entries_per_query, Index tokens, Index d,
+              Index dv);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -10,7 +10,7 @@
 
 #include <kvbench/replay/exact/radix_sort.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 constexpr Index never = std::numeric_limits<Index>::max();
@@ -68,8 +68,8 @@ std::vector<Run> make_runs(std::span<const ClusterStep> steps) {
   return runs;
 }
 
-/// Computes the shares of a cache of the last R steps; returns the largest number of clusters that it held before a step with a
-/// rate.
+/// Computes the shares of a cache of the last R steps; returns the largest number of clusters that it held before a
+/// step with a rate.
 Index simulate_window(const Run& run, Index window, std::span<CacheHits> hits) {
   std::vector<Index> last(run.clusters, -1);        // last step that selected each cluster, -1: none
   std::vector<Index> leaving(run.begin.size(), 0);  // number of clusters whose last selection is at each step
@@ -103,8 +103,9 @@ Index simulate_window(const Run& run, Index window, std::span<CacheHits> hits) {
   return largest;
 }
 
-/// After each step the cache keeps the clusters whose next uses are earliest. Each interval from one use to the next gives one
-/// hit where the next use has a rate. At most `capacity` intervals may overlap, and dropping the one that ends last is optimal.
+/// After each step the cache keeps the clusters whose next uses are earliest. Each interval from one use to the next
+/// gives one hit where the next use has a rate. At most `capacity` intervals may overlap, and dropping the one that
+/// ends last is optimal.
 void simulate_belady(const Run& run, Index window, Index capacity, std::span<CacheHits> hits) {
   std::vector<Index> held(run.begin.size(), 0);  // clusters in the cache by the step that uses them next
   Index total = 0, furthest = 0;                 // of all steps; no later step holds a cluster
@@ -186,4 +187,4 @@ void set_cache_hits(std::span<const ClusterStep> steps, std::span<MetricRow> row
   }
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

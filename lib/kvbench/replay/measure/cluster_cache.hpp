@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hit rates of the device cache of ClusterKV (arXiv 2412.03213, section IV-D), which keeps the clusters of the last R decode
-// steps, simulated from the clusters that a method selected. Pages count as clusters.
+// Hit rates of the device cache of ClusterKV (arXiv 2412.03213, section IV-D), which keeps the clusters of the last R
+// decode steps, simulated from the clusters that a method selected. Pages count as clusters.
 //
-// Steps are the queries of one query head at consecutive positions; where a position is missing, a new run starts with an empty
-// cache. The first R steps of a run have no full window before them and therefore no rate, but the cache holds the clusters
-// that they loaded. A cluster is loaded and kept whole, so that it hits even where it was cut to a budget when it was loaded.
+// Steps are the queries of one query head at consecutive positions; where a position is missing, a new run starts with
+// an empty cache. The first R steps of a run have no full window before them and therefore no rate, but the cache holds
+// the clusters that they loaded. A cluster is loaded and kept whole, so that it hits even where it was cut to a budget
+// when it was loaded.
 #pragma once
 
 #include <span>
@@ -13,7 +14,7 @@
 #include <kvbench/replay/measure/host_entries.hpp>
 #include <kvbench/replay/records/results.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 struct ClusterUse {
   std::int32_t cluster = 0;
@@ -34,9 +35,9 @@ ClusterStep cluster_step(const HostEntries& entries, Index g, Index i, std::int3
 struct CacheHits {
   double tokens = 0;    ///< of its tokens in clusters, those in clusters that one of the R steps before it selected
   double clusters = 0;  ///< of its clusters, those that one of the R steps before it selected
-  /// Of its clusters, those in an optimal cache (Belady) with space for M clusters of any size, where M is the largest number
-  /// of clusters that the window of R steps held before any step with a rate. No cache of M clusters has more hits over the
-  /// steps of a run that have rates; a single step may have fewer hits than with the window.
+  /// Of its clusters, those in an optimal cache (Belady) with space for M clusters of any size, where M is the largest
+  /// number of clusters that the window of R steps held before any step with a rate. No cache of M clusters has more
+  /// hits over the steps of a run that have rates; a single step may have fewer hits than with the window.
   double belady = 0;
 };
 
@@ -46,4 +47,4 @@ std::vector<CacheHits> cache_hits(std::span<const ClusterStep> steps, Index wind
 /// Fills the metrics cache_hit_* of one query head: rows[step.query] from its steps, NaN elsewhere.
 void set_cache_hits(std::span<const ClusterStep> steps, std::span<MetricRow> rows);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 double ratio(double error, double reference) {
@@ -49,8 +49,8 @@ void set_decomposition(const RowTruth& truth, const RowState& answer, const RowS
   double mass = 0, direction = 0, exact = 0;
   for (std::size_t c = 0; c < truth.out.size(); ++c) {
     const double z_exact = truth.out[c], mu_h = component(plain, c), z = component(answer, c);
-    // w (mu_T - mu_H) = z* - mu_H, so that nothing is divided by a small w unless the answer gives T mass that it does not
-    // have.
+    // w (mu_T - mu_H) = z* - mu_H, so that nothing is divided by a small w unless the answer gives T mass that it does
+    // not have.
     const double toward_t = z_exact - mu_h;
     const double mass_c = (w > 0 ? w_hat / w - 1 : 0) * toward_t;
     mass += mass_c * mass_c;
@@ -61,4 +61,4 @@ void set_decomposition(const RowTruth& truth, const RowState& answer, const RowS
   set(row, Metric::dir_err, ratio(std::sqrt(direction), std::sqrt(exact)));
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

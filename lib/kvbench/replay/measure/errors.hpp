@@ -6,7 +6,7 @@
 
 #include <kvbench/replay/records/results.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// The exact results of one query row.
 struct RowTruth {
@@ -22,8 +22,8 @@ struct RowState {
   std::span<const float> num;  ///< [dv]
 };
 
-/// Component c of the answer, num / den: 0 for an empty answer (num = den = 0), infinite where the denominator underflows in
-/// fp32 and the numerator does not.
+/// Component c of the answer, num / den: 0 for an empty answer (num = den = 0), infinite where the denominator
+/// underflows in fp32 and the numerator does not.
 inline double component(const RowState& answer, std::size_t c) {
   return answer.den == 0 && answer.num[c] == 0 ? 0 : answer.num[c] / answer.den;
 }
@@ -33,12 +33,13 @@ struct SquaredError {
   double difference = 0, exact = 0;
 };
 
-/// Sets rel_err, relerr_balancekv, err_bound_* and log_z_err. Where the exact output is zero, relative errors are 0 for an
-/// exact answer and infinite otherwise. Returns the squares from which they are computed.
+/// Sets rel_err, relerr_balancekv, err_bound_* and log_z_err. Where the exact output is zero, relative errors are 0 for
+/// an exact answer and infinite otherwise. Returns the squares from which they are computed.
 SquaredError set_errors(const RowTruth& truth, const RowState& answer, MetricRow& row);
 
-/// Sets mass_err and dir_err. `plain` is the state over H only: the entries with their own token's key and value and unit
-/// weights. With T the other tokens: z - z* = (w_hat - w)(mu_T - mu_H) + w_hat (mu_T_hat - mu_T). NaN where H is empty.
+/// Sets mass_err and dir_err. `plain` is the state over H only: the entries with their own token's key and value and
+/// unit weights. With T the other tokens: z - z* = (w_hat - w)(mu_T - mu_H) + w_hat (mu_T_hat - mu_T). NaN where H is
+/// empty.
 void set_decomposition(const RowTruth& truth, const RowState& answer, const RowState& plain, MetricRow& row);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-namespace kvbench {
+namespace kvbench::replay {
 
-EntryTable to_global(EntryTable table, const TokenMap& map, Backend& backend) {
+methods::EntryTable to_global(methods::EntryTable table, const TokenMap& map, Backend& backend) {
   if (map.identity()) return table;
   std::vector<std::int32_t> ids = backend.read(table.ids);
   for (std::int32_t& id : ids) {
@@ -16,8 +16,8 @@ EntryTable to_global(EntryTable table, const TokenMap& map, Backend& backend) {
   return table;
 }
 
-ReadTable::ReadTable(HostTable table)
-    : HostTable(std::move(table)),
+ReadTable::ReadTable(methods::HostTable table)
+    : methods::HostTable(std::move(table)),
       used(static_cast<std::size_t>(std::ranges::count_if(ids, [](std::int32_t id) { return id >= 0; }))) {
   if (!weighted()) {
     plain_count = own() ? 0 : used;
@@ -32,8 +32,8 @@ ReadTable::ReadTable(HostTable table)
   }
 }
 
-HostEntries::HostEntries(std::vector<HostTable> tables, Index queries) : queries_(queries) {
-  for (HostTable& host : tables) {
+HostEntries::HostEntries(std::vector<methods::HostTable> tables, Index queries) : queries_(queries) {
+  for (methods::HostTable& host : tables) {
     const ReadTable& table = tables_.emplace_back(std::move(host));
     two_sets_ |= table.two_sets;
     all_plain_ &= table.plain_count == table.used;
@@ -51,8 +51,8 @@ bool HostEntries::complete(Index tokens) const {
   return all_plain_ && held == tokens;
 }
 
-EntryTables HostEntries::plain_part(Backend& backend) const {
-  EntryTables plain;
+methods::EntryTables HostEntries::plain_part(Backend& backend) const {
+  methods::EntryTables plain;
   for (const ReadTable& table : tables_) {
     if (table.plain_count == 0) continue;
     std::vector<std::int32_t> ids(table.ids.begin(), table.ids.end());
@@ -84,4 +84,4 @@ Index count_inside(std::span<const std::int32_t> ids, std::int32_t first, std::i
   return count;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

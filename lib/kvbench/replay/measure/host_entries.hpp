@@ -7,14 +7,14 @@
 #include <kvbench/methods/contract/host_table.hpp>
 #include <kvbench/replay/exact/head.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// The table in the trace's token numbers.
-EntryTable to_global(EntryTable table, const TokenMap& map, Backend& backend);
+methods::EntryTable to_global(methods::EntryTable table, const TokenMap& map, Backend& backend);
 
 /// A table and the properties of its slots.
-struct ReadTable : HostTable {
-  explicit ReadTable(HostTable table);
+struct ReadTable : methods::HostTable {
+  explicit ReadTable(methods::HostTable table);
 
   std::vector<std::uint8_t>
       plain;             ///< by slot: its own token with unit weights; empty: all slots in use or none, see plain_count
@@ -26,7 +26,7 @@ struct ReadTable : HostTable {
 class HostEntries {
  public:
   /// Tables for m = `queries` queries of each query head.
-  HostEntries(std::vector<HostTable> tables, Index queries);
+  HostEntries(std::vector<methods::HostTable> tables, Index queries);
 
   const std::vector<ReadTable>& tables() const { return tables_; }
 
@@ -34,7 +34,7 @@ class HostEntries {
   template <class F>
   void each_row(Index g, Index i, F visit) const {
     for (std::size_t t = 0; t < tables_.size(); ++t) {
-      visit(t, static_cast<std::size_t>(table_row(tables_[t], g, i, queries_) * tables_[t].width));
+      visit(t, static_cast<std::size_t>(methods::table_row(tables_[t], g, i, queries_) * tables_[t].width));
     }
   }
 
@@ -67,8 +67,9 @@ class HostEntries {
   /// Whether every query has all of `tokens` tokens, each plain. No id may occur twice.
   bool complete(Index tokens) const;
 
-  /// The tables reduced to the ids of their plain entries (H in the decomposition of errors); tables without any are omitted.
-  EntryTables plain_part(Backend& backend) const;
+  /// The tables reduced to the ids of their plain entries (H in the decomposition of errors); tables without any are
+  /// omitted.
+  methods::EntryTables plain_part(Backend& backend) const;
 
  private:
   std::vector<ReadTable> tables_;
@@ -79,4 +80,4 @@ class HostEntries {
 /// Number of `ids` in [first, last).
 Index count_inside(std::span<const std::int32_t> ids, std::int32_t first, std::int32_t last);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -9,7 +9,7 @@
 
 #include <kvbench/replay/measure/bytes.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 Measurements::Measurements(const Head& head, bool keep_outputs, bool keep_exact, CellResult& result)
     : head_(&head),
@@ -87,7 +87,7 @@ void Measurements::count_entries(const ExactBlock& exact, QueryRun run, const Ho
   steps_[static_cast<std::size_t>(g)].push_back(std::move(step));
 }
 
-void Measurements::finish(const Footprint& footprint, Element kv_element, Index cached) {
+void Measurements::finish(const methods::Footprint& footprint, methods::Element kv_element, Index cached) {
   const auto count = static_cast<std::size_t>(head_->queries_per_head());
   for (std::size_t g = 0; g < steps_.size(); ++g) {
     set_cache_hits(steps_[g], std::span(result_->metrics).subspan(g * count, count));
@@ -102,4 +102,4 @@ void Measurements::finish(const Footprint& footprint, Element kv_element, Index 
   }
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

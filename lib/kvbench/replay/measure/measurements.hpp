@@ -8,7 +8,7 @@
 #include <kvbench/replay/measure/errors.hpp>
 #include <kvbench/replay/measure/recall.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// Running sums of query rows on the host (see AttentionState).
 struct HostState {
@@ -21,8 +21,8 @@ struct HostState {
   }
 };
 
-/// The answer of a configuration over all its entries, and over its plain entries only (their token's key and value, unit
-/// weights).
+/// The answer of a configuration over all its entries, and over its plain entries only (their token's key and value,
+/// unit weights).
 struct Answer {
   HostState all, plain;
 };
@@ -36,8 +36,8 @@ struct QueryRun {
 
 class Measurements {
  public:
-  /// Stores into `result`, which must outlive this object, as must `head`. keep_outputs: also stores the outputs; keep_exact: and the
-  /// exact ones.
+  /// Stores into `result`, which must outlive this object, as must `head`. keep_outputs: also stores the outputs;
+  /// keep_exact: and the exact ones.
   Measurements(const Head& head, bool keep_outputs, bool keep_exact, CellResult& result);
 
   /// Measures the answers that `entries` gave to the queries of `run`. Rows of `answer`: g*run.size() + i.
@@ -48,7 +48,7 @@ class Measurements {
   void count(const ExactBlock& exact, QueryRun run, const HostEntries& entries);
 
   /// Call after the last query. `cached`: tokens that the exact cache would hold.
-  void finish(const Footprint& footprint, Element kv_element, Index cached);
+  void finish(const methods::Footprint& footprint, methods::Element kv_element, Index cached);
 
  private:
   void add_row(ExactBlock& exact, QueryRun run, const HostEntries& entries, const RecallRange& recall,
@@ -68,4 +68,4 @@ class Measurements {
   std::vector<std::vector<ClusterStep>> steps_;  ///< by query head, in query order; none where entries have no clusters
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 /// The overlap of some tokens of one query row with the best tokens.
@@ -14,7 +14,8 @@ struct Overlap {
   double mass = 0;   ///< sum of their shares, in the order given
 };
 
-/// Adds these tokens. Logits and shares are prefetched, and no branch depends on a token: half of them would be mispredicted.
+/// Adds these tokens. Logits and shares are prefetched, and no branch depends on a token: half of them would be
+/// mispredicted.
 void add(std::span<const std::int32_t> ids, const BestTokens& best, const float* logits, const float* shares,
          Overlap& overlap) {
   constexpr std::size_t ahead = 64;
@@ -78,4 +79,4 @@ void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange
   mass_recall = static_cast<float>(best.mass > 0 ? overlap.mass / best.mass : 1);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -6,15 +6,16 @@
 #include <kvbench/replay/measure/host_entries.hpp>
 #include <kvbench/replay/records/results.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// The tokens over which recall is computed: those that the method may drop. Empty: recall does not apply.
 struct RecallRange {
   Index first = 0, last = 0;
 };
 
-/// Sets recall and mass_recall of query head g at query i of `exact`, which is query `entries_i` of the run of `entries`.
+/// Sets recall and mass_recall of query head g at query i of `exact`, which is query `entries_i` of the run of
+/// `entries`.
 void set_recall(const HostEntries& entries, ExactBlock& exact, const RecallRange& range, Index g, Index i,
                 Index entries_i, Backend& backend, MetricRow& row);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -6,7 +6,7 @@
 
 #include <kvbench/core/stopwatch.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 struct Spent {
   double seconds = 0, flops = 0;
@@ -31,4 +31,4 @@ inline Spent operator+(const Spent& first, const Spent& second) {
           std::max(first.peak_bytes, first.held_bytes + second.peak_bytes), first.held_bytes + second.held_bytes};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

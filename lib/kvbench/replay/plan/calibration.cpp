@@ -10,7 +10,7 @@
 #include <kvbench/core/suggest.hpp>
 #include <kvbench/methods/registry.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 std::string shape_of(const trace::TraceInfo& info) {
@@ -34,8 +34,8 @@ std::vector<float> first_keys(const trace::Reader& reader, std::size_t prompt, s
   return reader.read_head(of, *at, trace::Array::keys, 0);
 }
 
-/// Two texts are the same if one begins with the other: then the keys of their common tokens are equal, whichever files hold
-/// them.
+/// Two texts are the same if one begins with the other: then the keys of their common tokens are equal, whichever files
+/// hold them.
 void check_other_text(const trace::Reader& evaluated, const ReplayPlan& plan, const Calibration& calibration) {
   for (const PromptPlan& prompt : plan.prompts) {
     if (prompt.layers.empty()) continue;
@@ -45,8 +45,7 @@ void check_other_text(const trace::Reader& evaluated, const ReplayPlan& plan, co
     if (!std::equal(a.begin(), a.begin() + common, b.begin())) continue;
     throw Error(
         "`calibration`: {} is the text of the evaluated prompt '{}', and a method calibrated on it would look better "
-        "than "
-        "it is; name another text, or evaluate other `prompts`",
+        "than it is; name another text, or evaluate other `prompts`",
         calibration.text(), evaluated.info().prompts[prompt.prompt].id);
   }
 }
@@ -77,7 +76,7 @@ void check_calibration(const trace::Reader& evaluated, const ReplayPlan& plan, c
   if (!request.calibration) return;
   if (std::ranges::none_of(request.methods, [](const MethodChoice& m) { return m.info->calibrates; })) {
     std::vector<std::string> names;
-    for (const MethodInfo& method : all_methods()) {
+    for (const methods::MethodInfo& method : methods::all_methods()) {
       if (method.calibrates) names.push_back(method.name);
     }
     throw Error("`calibration` is given, but no method that is replayed calibrates; those that do: {}",
@@ -94,4 +93,4 @@ void check_calibration(const trace::Reader& evaluated, const ReplayPlan& plan, c
   check_other_text(evaluated, plan, *request.calibration);
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

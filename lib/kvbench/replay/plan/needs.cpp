@@ -8,32 +8,34 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/methods/registry.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
-std::optional<std::string> lacking_part(Part part, const trace::LayerInfo& layer, Index begin, Index end) {
+std::optional<std::string> lacking_part(methods::Part part, const trace::LayerInfo& layer, Index begin, Index end) {
   const auto& positions = layer.query_positions;
   const auto observed = std::ranges::lower_bound(positions, begin);
   switch (part) {
-    case Part::observed_queries:
+    case methods::Part::observed_queries:
       if (observed != positions.end() && *observed < end) return std::nullopt;
       return "the trace has no queries inside the context; dump with --queries all, or last:N with N above the window";
-    case Part::column_sums:
+    case methods::Part::column_sums:
       if (layer.column_sums_end == end) return std::nullopt;
       return fmt::format(
           "the trace has no column sums up to the end of the context ({} tokens); dump with --column-sums", end);
-    case Part::keys_pre_rope:
+    case methods::Part::keys_pre_rope:
       if (layer.keys_pre_rope) return std::nullopt;
       return "the trace has no pre-RoPE keys; dump with --pre-rope";
-    case Part::speculated_queries:
+    case methods::Part::speculated_queries:
       if (layer.speculated_queries) return std::nullopt;
       return "the trace has no speculated queries; dump with --speculated";
   }
   return std::nullopt;
 }
 
-/// The reason why the method cannot run on the tokens [begin, end) of this layer as its context, with the remedy; absent where it can.
-std::optional<std::string> lacking(const MethodInfo& info, const trace::LayerInfo& layer, Index begin, Index end) {
+/// The reason why the method cannot run on the tokens [begin, end) of this layer as its context, with the remedy;
+/// absent where it can.
+std::optional<std::string> lacking(const methods::MethodInfo& info, const trace::LayerInfo& layer, Index begin,
+                                   Index end) {
   if (layer.softcap != 0) {
     return fmt::format("layer {} caps its logits at {}, which replays do not support", layer.layer, layer.softcap);
   }
@@ -41,15 +43,16 @@ std::optional<std::string> lacking(const MethodInfo& info, const trace::LayerInf
     return fmt::format("layer {} has a sliding window of {} tokens, which {} does not model", layer.layer, layer.window,
                        info.name);
   }
-  for (const Part part : info.needs) {
+  for (const methods::Part part : info.needs) {
     if (auto reason = lacking_part(part, layer, begin, end)) return reason;
   }
   return std::nullopt;
 }
 
 /// What the method sees of the context (see TokenMap).
-ContextData data_of(const trace::LayerInfo& layer, const PromptPlan& prompt) {
-  ContextData data{.tokens = prompt.middle(), .observed = {}, .column_sums = layer.column_sums_end == prompt.context};
+methods::ContextData data_of(const trace::LayerInfo& layer, const PromptPlan& prompt) {
+  methods::ContextData data{
+      .tokens = prompt.middle(), .observed = {}, .column_sums = layer.column_sums_end == prompt.context};
   for (const std::int64_t position : layer.query_positions) {
     if (position < prompt.protect_first || position >= prompt.context) continue;
     data.observed.push_back(static_cast<std::int32_t>(position - prompt.protect_first));
@@ -66,14 +69,14 @@ bool has_every_step(const trace::LayerInfo& layer, const PromptPlan& prompt) {
 /// Every method with its default parameters.
 std::vector<MethodChoice> default_choices() {
   std::vector<MethodChoice> choices;
-  for (const MethodInfo& method : all_methods()) choices.push_back({&method, method.bind({})});
+  for (const methods::MethodInfo& method : methods::all_methods()) choices.push_back({&method, method.bind({})});
   return choices;
 }
 
 bool runs(const MethodChoice& choice, const trace::PromptInfo& prompt, const PromptPlan& plan) {
   try {
     for (const trace::LayerInfo& layer : prompt.layers) check_available(choice, layer, plan, plan.appends());
-  } catch (const Unavailable&) {
+  } catch (const methods::Unavailable&) {
     return false;
   }
   return true;
@@ -83,17 +86,19 @@ bool runs(const MethodChoice& choice, const trace::PromptInfo& prompt, const Pro
 
 void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt,
                      bool decodes) {
-  const MethodInfo& info = *method.info;
+  const methods::MethodInfo& info = *method.info;
   if (prompt.protocol == Protocol::stream && !info.streaming) {
-    throw Unavailable(fmt::format("{} compresses a whole context at once; it is not a streaming algorithm", info.name));
+    throw methods::Unavailable(
+        fmt::format("{} compresses a whole context at once; it is not a streaming algorithm", info.name));
   }
   if (info.whole_context && prompt.protect_first + prompt.protect_last > 0) {
-    throw Unavailable(fmt::format("{} refers to tokens of the whole context; omit --protect", info.name));
+    throw methods::Unavailable(fmt::format("{} refers to tokens of the whole context; omit --protect", info.name));
   }
-  if (const auto reason = lacking(info, layer, prompt.protect_first, prompt.context)) throw Unavailable(*reason);
+  if (const auto reason = lacking(info, layer, prompt.protect_first, prompt.context))
+    throw methods::Unavailable(*reason);
   if (info.check_data) info.check_data(data_of(layer, prompt), method.params);
   if (info.observes && decodes && !has_every_step(layer, prompt)) {
-    throw Unavailable(
+    throw methods::Unavailable(
         "the method observes every decode step, but the trace lacks queries of some steps; dump with --queries all");
   }
 }
@@ -117,4 +122,4 @@ std::vector<RunnableMethods> runnable_methods(const trace::TraceInfo& trace) {
   return out;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

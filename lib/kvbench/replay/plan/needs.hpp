@@ -3,10 +3,10 @@
 
 #include <kvbench/replay/plan/plan.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
-/// Throws Unavailable, with the remedy, where the method cannot run on this layer of a prompt. `decodes`: decoded tokens are appended to
-/// the method's cache.
+/// Throws Unavailable, with the remedy, where the method cannot run on this layer of a prompt. `decodes`: decoded
+/// tokens are appended to the method's cache.
 void check_available(const MethodChoice& method, const trace::LayerInfo& layer, const PromptPlan& prompt, bool decodes);
 
 /// Which methods a replay of one prompt with default options and parameters runs on every layer of it.
@@ -17,4 +17,4 @@ struct RunnableMethods {
 /// One element per prompt.
 std::vector<RunnableMethods> runnable_methods(const trace::TraceInfo& trace);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -6,7 +6,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/suggest.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 constexpr Index default_window = 256;
@@ -68,8 +68,8 @@ PromptPlan plan_prompt(const trace::PromptInfo& prompt, std::size_t index, const
   return plan;
 }
 
-/// Throws Error where the list has an item twice. Seeds that are counted twice narrow intervals, and equal rows make a table that
-/// cannot be read.
+/// Throws Error where the list has an item twice. Seeds that are counted twice narrow intervals, and equal rows make a
+/// table that cannot be read.
 template <class T>
 void refuse_twice(std::vector<T> list, const char* field) {
   std::ranges::sort(list);
@@ -110,7 +110,8 @@ void check_selection(const trace::TraceInfo& trace, const ReplayRequest& request
 }
 
 Index token_bytes(const trace::TraceInfo& trace, const ReplayRequest& request) {
-  return (trace.head_dim + trace.value_dim) * static_cast<Index>(element_bytes(Element::kv, request.kv_element));
+  return (trace.head_dim + trace.value_dim) *
+         static_cast<Index>(element_bytes(methods::Element::kv, request.kv_element));
 }
 
 std::vector<Configuration> list_configurations(const ReplayRequest& request) {
@@ -156,7 +157,7 @@ struct MethodGroups {
   explicit MethodGroups(const ReplayRequest& request) {
     for (std::size_t m = 0; m < request.methods.size(); ++m) {
       const MethodChoice& choice = request.methods[m];
-      const bool sees_layer = choice.info->granularity == Granularity::layer;
+      const bool sees_layer = choice.info->granularity == methods::Granularity::layer;
       (sees_layer ? layer : head).push_back(m);
       if (sees_layer && !(choice.info->independent_heads && choice.info->independent_heads(choice.params)))
         independent = false;
@@ -261,4 +262,4 @@ ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request
   return plan;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -7,7 +7,7 @@
 #include <kvbench/replay/plan/request.hpp>
 #include <kvbench/trace/reader.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// One configuration of the request: a method at a budget with a seed.
 struct Configuration {
@@ -41,8 +41,8 @@ struct PromptPlan {
   bool appends() const { return protocol == Protocol::decode || protocol == Protocol::stream; }
 };
 
-/// One kv head of one layer of one prompt, which is computed by one thread; for methods that see the whole layer, all kv heads
-/// of the layer.
+/// One kv head of one layer of one prompt, which is computed by one thread; for methods that see the whole layer, all
+/// kv heads of the layer.
 struct WorkItem {
   PromptPlan prompt;
   std::size_t layer = 0;  ///< index into PromptInfo::layers
@@ -65,22 +65,24 @@ struct ReplayPlan {
   std::optional<Calibration> calibration;  ///< of the request
 };
 
-/// Resolves the request against the trace. Throws Error with the field or prompt at fault and the remedy for unknown layers,
-/// heads or prompts, anything but a method that is given twice, layers without queries to evaluate, a window as long as the prompt, and a budget
-/// larger than every context.
+/// Resolves the request against the trace. Throws Error with the field or prompt at fault and the remedy for unknown
+/// layers, heads or prompts, anything but a method that is given twice, layers without queries to evaluate, a window as
+/// long as the prompt, and a budget larger than every context.
 ReplayPlan make_plan(const trace::TraceInfo& trace, const ReplayRequest& request);
 
-/// The heads that the request selects by prompts, layers and kv_heads, in plan order. Throws Error where the trace lacks one of
-/// them, or no head is selected.
+/// The heads that the request selects by prompts, layers and kv_heads, in plan order. Throws Error where the trace
+/// lacks one of them, or no head is selected.
 std::vector<HeadPlace> select_heads(const trace::TraceInfo& trace, const ReplayRequest& request);
 
-/// A sentence for each budget in tokens for which a share may have been meant, such as 25 for 25%: at most 100 tokens, and less than
-/// 5 % of every context.
+/// A sentence for each budget in tokens for which a share may have been meant, such as 25 for 25%: at most 100 tokens,
+/// and less than 5 % of every context.
 std::vector<std::string> budget_hints(const ReplayPlan& plan, const ReplayRequest& request);
 
-/// The number of tokens that budgets refer to, `base` without tokens that are protected outside the budget; rows report it.
+/// The number of tokens that budgets refer to, `base` without tokens that are protected outside the budget; rows report
+/// it.
 Index budget_base(const PromptPlan& prompt, bool protect_outside);
-/// The number of tokens that `budget` means in this prompt, protected tokens included; for a limit of a cost the first guess.
+/// The number of tokens that `budget` means in this prompt, protected tokens included; for a limit of a cost the first
+/// guess.
 Index budget_tokens(const PromptPlan& prompt, const Budget& budget, bool protect_outside);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -19,7 +19,7 @@ namespace kvbench::trace {
 class Reader;
 }
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// When tokens are compressed and which queries are evaluated.
 ///   prefill    the context is compressed once; the queries of the last `window` tokens are evaluated
@@ -34,13 +34,14 @@ enum class Decoded { method, keep };
 
 /// A method with its parameters.
 struct MethodChoice {
-  const MethodInfo* info = nullptr;
-  Params params;
+  const methods::MethodInfo* info = nullptr;
+  methods::Params params;
 
   bool depends_on_seed() const { return info->depends_on_seed(params); }
 };
 
-/// A text other than the evaluated ones, on which methods compute what a deployment computes beforehand (see calibration.hpp).
+/// A text other than the evaluated ones, on which methods compute what a deployment computes beforehand (see
+/// calibration.hpp).
 struct Calibration {
   std::shared_ptr<const trace::Reader> trace;
   std::size_t prompt = 0;    ///< index into TraceInfo::prompts
@@ -66,7 +67,7 @@ struct ReplayRequest {
   std::optional<Calibration> calibration;  ///< absent: methods calibrate on the evaluated context
   bool standalone = false;                 ///< compute every configuration alone: nothing is shared between budgets
   /// Element type of a deployment's cache, for the byte columns (bf16 and f16 cost the same).
-  Element kv_element = Element::f16;
+  methods::Element kv_element = methods::Element::f16;
 };
 
 /// How a replay runs, and which outputs it keeps. These options do not change results, except that `backend` and
@@ -76,8 +77,8 @@ struct RunOptions {
   std::optional<Isa> isa;       ///< instruction set of the cpu back end; default: the best available
   int threads = 0;              ///< 0: OMP_NUM_THREADS, otherwise all processors; on cuda 1
   double memory = 0;            ///< bytes for all work items that are computed at the same time; 0: default_memory()
-  /// Bytes of the largest work item that is read while another is computed; default: 256 MiB as far as `memory` allows, on a
-  /// GPU 2 GiB.
+  /// Bytes of the largest work item that is read while another is computed; default: 256 MiB as far as `memory` allows,
+  /// on a GPU 2 GiB.
   std::optional<std::size_t> read_ahead_bytes;
   bool keep_raw = false;    ///< keep the outputs and entries of every configuration
   bool keep_exact = false;  ///< with keep_raw: also the exact outputs
@@ -95,4 +96,4 @@ struct ReplayHooks {
   const std::atomic<bool>* stop = nullptr;  ///< when set, the replay throws Interrupted before the next configuration
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -4,7 +4,7 @@
 #include <kvbench/core/version.hpp>
 #include <kvbench/trace/hdf5_output.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 using trace::h5::Object;
@@ -14,7 +14,7 @@ void write_entries(const Object& cell, const RawCell& raw, const trace::TraceInf
   const Object entries = cell.create_group("entries");
   entries.set("first_query", static_cast<std::int64_t>(raw.entries_query));
   for (std::size_t t = 0; t < raw.entries.size(); ++t) {
-    const HostTable& table = raw.entries[t];
+    const methods::HostTable& table = raw.entries[t];
     const Object group = entries.create_group(std::to_string(t));
     group.set("per_head", static_cast<std::int64_t>(table.per_head));
     group.set("per_query", static_cast<std::int64_t>(table.per_query));
@@ -92,4 +92,4 @@ void write_raw(AtomicFile& file, const trace::Reader& reader, const ReplayReques
   trace::h5::write_file(file, [&](const Object& root) { write_all(root, reader, request, results); });
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-namespace kvbench::raw {
+namespace kvbench::replay::raw {
 
 constexpr int schema_major = 1;
 
@@ -21,4 +21,4 @@ void check_schema(const Object& root, const std::string& path, const char* holds
   }
 }
 
-}  // namespace kvbench::raw
+}  // namespace kvbench::replay::raw

@@ -10,7 +10,7 @@
 #include <kvbench/kernels/view.hpp>
 #include <kvbench/trace/hdf5.hpp>
 
-namespace kvbench::raw {
+namespace kvbench::replay::raw {
 
 using trace::h5::Object;
 
@@ -24,8 +24,8 @@ struct Numbers {
   std::vector<T> values;
 };
 
-/// The dataset `name` of a group; empty where there is none. Throws Error where it does not hold integers (T = std::int32_t) or
-/// numbers (T = float).
+/// The dataset `name` of a group; empty where there is none. Throws Error where it does not hold integers (T =
+/// std::int32_t) or numbers (T = float).
 template <class T>
 Numbers<T> read_numbers(const Object& group, const char* name) {
   if (!group.has(name)) return {};
@@ -51,8 +51,8 @@ inline std::int64_t integer_of(const Object& object, const char* name, std::int6
   return object.integer(name).value_or(otherwise);
 }
 
-/// Throws Error where the file has another schema, or a version that this program does not read. `holds`: the expected content,
-/// such as "kept entries".
+/// Throws Error where the file has another schema, or a version that this program does not read. `holds`: the expected
+/// content, such as "kept entries".
 void check_schema(const Object& root, const std::string& path, const char* holds);
 
-}  // namespace kvbench::raw
+}  // namespace kvbench::replay::raw

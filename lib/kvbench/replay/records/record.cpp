@@ -10,7 +10,7 @@
 #include <kvbench/core/paired_test.hpp>
 #include <kvbench/replay/records/values.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 /// Part of the results of one head and one seed: query heads [g, g + heads) and queries [i, i + queries).
@@ -21,7 +21,8 @@ struct Sample {
   Index g = 0, heads = 0, i = 0, queries = 0;
 };
 
-/// Means and sums of all figures except the metrics. Sums are divided once, so that means of equal whole numbers are whole.
+/// Means and sums of all figures except the metrics. Sums are divided once, so that means of equal whole numbers are
+/// whole.
 void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts,
                Record& record) {
   constexpr double Bytes::*bytes[] = {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full};
@@ -54,9 +55,9 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<
 
 /// Appends the notes to the reason; notes of equal text become one, with their counts summed.
 void add_notes(const std::vector<Sample>& samples, Record& record) {
-  std::vector<Note> merged;
+  std::vector<methods::Note> merged;
   for (const Sample& sample : samples) merge_notes(merged, sample.cell->notes);
-  for (const Note& note : merged) {
+  for (const methods::Note& note : merged) {
     if (!record.reason.empty()) record.reason += "; ";
     record.reason += describe(note);
   }
@@ -122,8 +123,8 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
   record.rel_err_fro = fro.summary(false);
 }
 
-/// Keeps only samples with status ok and reports the others in the record. One failed sample fails the row; skipped and dense
-/// samples are left out as long as any other remains.
+/// Keeps only samples with status ok and reports the others in the record. One failed sample fails the row; skipped and
+/// dense samples are left out as long as any other remains.
 std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) {
   std::vector<Sample> ok, sparse;
   std::vector<const CellResult*> bad;
@@ -151,7 +152,8 @@ std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) 
   return ok;
 }
 
-/// The reason why a row has no interval, which would be that of a single block and so claim certainty. Rows of one query need none.
+/// The reason why a row has no interval, which would be that of a single block and so claim certainty. Rows of one
+/// query need none.
 void explain_interval(Record& record) {
   const Summary& error = record.of(Metric::rel_err);
   if (record.query || std::isnan(error.mean) || !std::isnan(error.lo)) return;
@@ -234,8 +236,8 @@ class Summarizer {
     records_.push_back(std::move(record));
   }
 
-  /// One row per (method, budget) over these heads and all seeds. Configurations of one method and budget are adjacent in the
-  /// plan.
+  /// One row per (method, budget) over these heads and all seeds. Configurations of one method and budget are adjacent
+  /// in the plan.
   void add_group(const Heads& heads, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
     for (std::size_t c = 0; c < results_.configurations.size();) {
       std::size_t end = c;
@@ -292,4 +294,4 @@ std::vector<Record> summarize(const ReplayResults& results, Grain grain) { retur
 
 void put_in_order(std::vector<Record>& records) { std::ranges::stable_sort(records, {}, &Record::order); }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: results summarised over heads, queries and seeds. A record is plain numbers; lib/kvbench/report gives them names and
-// text.
+// Rows: results summarised over heads, queries and seeds. A record is plain numbers; lib/kvbench/report gives them
+// names and text.
 #pragma once
 
 #include <array>
@@ -12,10 +12,10 @@
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/replay/records/results.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
-/// The finest rows requested. trace: over all layers; layer: also one per layer; head: also one per query head and seed; query:
-/// also one per query. Rows over layers and traces summarise all seeds.
+/// The finest rows requested. trace: over all layers; layer: also one per layer; head: also one per query head and
+/// seed; query: also one per query. Rows over layers and traces summarise all seeds.
 enum class Grain { trace, layer, head, query };
 
 /// NaN = the metric does not apply.
@@ -23,12 +23,13 @@ struct Summary {
   double mean = NAN, p1 = NAN, p50 = NAN, p90 = NAN, p99 = NAN, max = NAN;
   double lo = NAN, hi = NAN;  ///< 95 % bootstrap interval of the mean; NaN with fewer than two blocks of queries
 
-  /// Whether the mean is known to better than a factor of four. Where a few huge values determine it, another sample of queries
-  /// could give a mean of another order of magnitude.
+  /// Whether the mean is known to better than a factor of four. Where a few huge values determine it, another sample of
+  /// queries could give a mean of another order of magnitude.
   bool mean_is_estimable() const { return !(hi > 4 * lo); }
 };
 
-/// The sums of rel_err, or of its logarithm, of a row over heads, and the numbers of values in them, row-major: the input of paired comparisons.
+/// The sums of rel_err, or of its logarithm, of a row over heads, and the numbers of values in them, row-major: the
+/// input of paired comparisons.
 struct ErrorSums {
   std::size_t seeds = 0;  ///< 0: no sums
   std::vector<double> blocks,
@@ -57,8 +58,8 @@ struct Record {
   double context_tokens = 0, budget_tokens = 0, kept_tokens = 0;
   Bytes bytes;  ///< per kv head, mean
   double peak_bytes = 0;
-  bool alone =
-      true;  ///< the configuration ran alone; otherwise it shared work with others of its method, and so do its costs
+  /// the configuration ran alone; otherwise it shared work with others of its method, and so do its costs
+  bool alone = true;
   double compress_flops = 0, attend_flops = 0;  ///< sum over heads, mean over seeds
   std::array<Summary, metric_count> metrics;
   Summary rel_err_fro;                    ///< over query heads
@@ -76,9 +77,9 @@ struct Record {
   std::array<Index, 7> order{};
 };
 
-/// All rows in order. `results` may hold only some of the methods (their configurations, on all heads): put_in_order() then
-/// restores the order of one summary over the rows of all parts.
+/// All rows in order. `results` may hold only some of the methods (their configurations, on all heads): put_in_order()
+/// then restores the order of one summary over the rows of all parts.
 std::vector<Record> summarize(const ReplayResults& results, Grain grain);
 void put_in_order(std::vector<Record>& records);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

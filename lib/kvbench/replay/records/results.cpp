@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 std::string_view name_of(Status status) {
   constexpr std::string_view names[] = {"ok", "skipped", "failed", "infeasible"};
@@ -59,4 +59,4 @@ double Bytes::of(CostKind cost) const {
   return NAN;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -12,7 +12,7 @@
 #include <kvbench/methods/contract/host_table.hpp>
 #include <kvbench/replay/plan/plan.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 enum class Status { ok, skipped, failed, infeasible };
 std::string_view name_of(Status status);
@@ -28,8 +28,8 @@ enum class Metric {
   log_z_err,         ///< ln(Z_hat / Z)
   recall,            ///< |I n I*| / |I*|
   mass_recall,       ///< sum of p over I / sum of p over I*
-  // Hit rates of a cache of the clusters of the last R steps (cluster_cache.hpp): by tokens, by clusters, and of the optimal
-  // cache.
+  // Hit rates of a cache of the clusters of the last R steps (cluster_cache.hpp): by tokens, by clusters, and of the
+  // optimal cache.
   cache_hit_r1,
   cache_hit_r2,
   cache_hit_r4,
@@ -60,14 +60,14 @@ struct RawCell {
   std::vector<float> output;  ///< [G * m, dv] row g*m + i
   std::vector<float> exact;   ///< the same of exact attention; empty unless RunOptions::keep_exact
   Index entries_query = 0;    ///< index of the first query that `entries` answered; they cover the last part of the run
-  std::vector<HostTable> entries;  ///< in the trace's token numbers
+  std::vector<methods::HostTable> entries;  ///< in the trace's token numbers
 };
 
 /// The result of one configuration on one kv head.
 struct CellResult {
   Status status = Status::ok;
   std::string reason;
-  std::vector<Note> notes;  ///< of status ok; for a method that sees the layer, at its first head
+  std::vector<methods::Note> notes;  ///< of status ok; for a method that sees the layer, at its first head
   bool dense = false;
   Index budget_tokens = 0;  ///< the budget in tokens, protected tokens included
   double kept_tokens = 0;   ///< entries that answer a query, mean over queries and query heads, exact tail excluded
@@ -113,4 +113,4 @@ struct ReplayResults : ReplayFrame {
   std::vector<HeadResult> heads;  ///< in plan order
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

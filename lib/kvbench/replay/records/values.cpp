@@ -5,7 +5,7 @@
 
 #include <kvbench/core/paired_test.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 void Values::add(std::size_t prompt, Index query, std::size_t seed, double value) {
   if (std::isnan(value)) return;
@@ -52,4 +52,4 @@ Index ErrorSums::blocks_with_values() const {
   return found;
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

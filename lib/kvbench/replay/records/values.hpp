@@ -6,7 +6,7 @@
 
 #include <kvbench/replay/records/record.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// Values with the grid of (block of queries, seed) that the bootstrap resamples.
 class Values {
@@ -25,4 +25,4 @@ class Values {
   std::map<std::pair<std::size_t, Index>, std::vector<std::pair<double, double>>> grid_;
 };
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -3,11 +3,12 @@
 
 #include <fmt/format.h>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 namespace {
 
-/// The number of tokens at which the memory held and requested would have fitted: both grow in proportion to the tokens.
+/// The number of tokens at which the memory held and requested would have fitted: both grow in proportion to the
+/// tokens.
 Index fitting_tokens(const OutOfDeviceMemory& fault, Index tokens) {
   const DeviceMemory& memory = fault.memory();
   const double wanted = static_cast<double>(memory.held) + static_cast<double>(fault.asked());
@@ -23,8 +24,7 @@ OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const WorkItemSize& 
   } else if (item.heads > 1) {
     advice = fmt::format(
         "Methods that see the whole layer need all {} kv heads of it at once; leave these methods out, or set "
-        "`backend` to "
-        "cpu.",
+        "`backend` to cpu.",
         item.heads);
   } else {
     advice = "Use a trace of fewer tokens (kvdump --ctx), leave methods out, or set `backend` to cpu.";
@@ -36,4 +36,4 @@ OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const WorkItemSize& 
               advice)};
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -3,7 +3,7 @@
 
 #include <kvbench/kernels/backend.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
 /// The work item that was being computed when device memory was exhausted.
 struct WorkItemSize {
@@ -12,7 +12,8 @@ struct WorkItemSize {
   std::size_t threads = 1;  ///< work items that are computed on the device at the same time
 };
 
-/// The same exception with a message that adds how many tokens would fit, and the remedy: fewer threads, methods or tokens.
+/// The same exception with a message that adds how many tokens would fit, and the remedy: fewer threads, methods or
+/// tokens.
 OutOfDeviceMemory explained(const OutOfDeviceMemory& fault, const WorkItemSize& item);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -11,11 +11,11 @@
 #include <kvbench/replay/exact/exact_pass.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
-/// Peak size of a method's copies relative to the keys and values of the head: a merge round copies five eighths (chelsea),
-/// walks and clusterings one half. State that budgets share is at most one half.
+/// Peak size of a method's copies relative to the keys and values of the head: a merge round copies five eighths
+/// (chelsea), walks and clusterings one half. State that budgets share is at most one half.
 constexpr double method_share = 0.625;
 /// Bytes of the program itself, HDF5, the back end, and tables of ids and labels.
 constexpr double fixed_bytes = 64e6;
@@ -66,8 +66,8 @@ double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item) {
   const double columns = layer.column_sums_end ? group * n : 0;
   const double unrotated = layer.keys_pre_rope ? n * d : 0;
   const double head = sizeof(float) * (slabs * (1 + method_share) + unrotated + columns + 2 * queries);
-  // Four arrays have the size of a block's scores: scores, softmax rows, the scores of a run of queries, and the scores in the
-  // token ids of a method. A block has at least one query.
+  // Four arrays have the size of a block's scores: scores, softmax rows, the scores of a run of queries, and the scores
+  // in the token ids of a method. A block has at least one query.
   const double heads = number(item.kv_heads.size());
   const double scores = 4 * std::max(score_bytes, heads * group * n * sizeof(float));
   return fixed_bytes + scores + heads * head;
@@ -100,9 +100,8 @@ ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, c
   if (largest->kv_heads.size() > 1) {
     throw Error(
         "all {} kv heads of a layer, which some methods need together (infinigen, chelsea with outlier heads), need up "
-        "to "
-        "{:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, select fewer `kv_heads`, or leave these methods "
-        "out",
+        "to {:.2f} GiB, and `memory` allows {:.2f} GiB; raise `memory`, select fewer `kv_heads`, or leave these "
+        "methods out",
         largest->kv_heads.size(), in_gib(need + chunk), in_gib(allowed));
   }
   throw Error(
@@ -114,4 +113,4 @@ ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, c
       in_gib(allowed));
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

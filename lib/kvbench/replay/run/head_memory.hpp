@@ -7,13 +7,15 @@
 
 #include <kvbench/replay/plan/plan.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 
-/// An upper estimate, for the methods of the registry, of the bytes that one work item occupies at its peak on a host: for each
-/// head keys and values in fp32 and the optional arrays of the trace, the scores of a block of queries, and a method's copies.
+/// An upper estimate, for the methods of the registry, of the bytes that one work item occupies at its peak on a host:
+/// for each head keys and values in fp32 and the optional arrays of the trace, the scores of a block of queries, and a
+/// method's copies.
 double work_item_bytes(const trace::TraceInfo& trace, const WorkItem& item);
 
-/// Bytes that this process may use: three quarters of the machine's memory, or of the limit of its control group (cgroup v2).
+/// Bytes that this process may use: three quarters of the machine's memory, or of the limit of its control group
+/// (cgroup v2).
 double default_memory();
 
 struct ThreadPlan {
@@ -23,8 +25,9 @@ struct ThreadPlan {
   double spare = std::numeric_limits<double>::infinity();
 };
 
-/// thread_count() threads, or as many as have work items that fit together into options.memory (0: default_memory()), besides
-/// one chunk of a compressed trace. Throws Error with the memory needed and the remedy where not even one work item fits.
+/// thread_count() threads, or as many as have work items that fit together into options.memory (0: default_memory()),
+/// besides one chunk of a compressed trace. Throws Error with the memory needed and the remedy where not even one work
+/// item fits.
 ThreadPlan plan_threads(const trace::TraceInfo& trace, const ReplayPlan& plan, const RunOptions& options);
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -17,7 +17,7 @@
 
 #include <kvbench/core/error.hpp>
 
-namespace kvbench {
+namespace kvbench::replay {
 namespace {
 
 /// Stores the first exception of any thread.
@@ -45,8 +45,8 @@ class Failure {
   std::exception_ptr first_;
 };
 
-/// The number of threads, at most `wanted` and including this one, that the system starts within the limits of the process. OpenMP
-/// ends the program where it cannot start a thread.
+/// The number of threads, at most `wanted` and including this one, that the system starts within the limits of the
+/// process. OpenMP ends the program where it cannot start a thread.
 int startable_threads(int wanted) {
   std::vector<std::thread> started;
   std::promise<void> enough;
@@ -127,4 +127,4 @@ void run_work_items(std::size_t count, const RunOptions& options, const ReplayHo
   failure.rethrow();
 }
 
-}  // namespace kvbench
+}  // namespace kvbench::replay

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of `kvbench validate --mutants` as text.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <kvbench/faithful/mutants/mutants.hpp>
+#include <kvbench/report/columns/column.hpp>
+
+namespace kvbench {
+
+std::span<const report::Column<faithful::MutantResult>> mutant_columns();
+/// RFC 4180 quoting, LF, one header line.
+std::string mutant_csv(std::span<const faithful::MutantResult> results);
+/// For a terminal: how many faults are caught, one row per fault, then the faults that no check caught.
+std::string mutant_summary(std::span<const faithful::MutantResult> results);
+
+}  // namespace kvbench

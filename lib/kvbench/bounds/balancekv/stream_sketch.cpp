@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/balancekv/stream_sketch.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <kvbench/bounds/check/vectors.hpp>
+#include <kvbench/methods/registry.hpp>
+#include <kvbench/methods/sampling/balancekv_stream.hpp>
+
+namespace kvbench::bounds {
+
+double value_norm(const WalkSample& sample, Index i) { return std::sqrt(squared_norm(sample.value(i))); }
+
+std::map<int, std::vector<Index>> norm_buckets(const WalkSample& sample) {
+  std::map<int, std::vector<Index>> found;
+  for (Index i = 0; i < sample.n; ++i) {
+    if (const double norm = value_norm(sample, i); norm > 0) found[methods::norm_bucket(norm)].push_back(i);
+  }
+  return found;
+}
+
+double delta_of_calls(const WalkSample& sample, const Theorem31Setup& setup) {
+  Index calls = total_calls(sample.n, setup.t, setup.levels);
+  for (const auto& [bucket, tokens] : norm_buckets(sample))
+    calls += total_calls(std::ssize(tokens), setup.t, setup.levels);
+  return setup.delta / (2 * static_cast<double>(std::max<Index>(1, calls)));
+}
+
+namespace {
+
+methods::MakeCache stream_method(const methods::HeadPrompt& head, const Theorem31Setup& setup, double delta,
+                                 Backend& backend) {
+  const methods::MethodInfo& method = methods::find_method("balancekv");
+  const methods::Assignment settings[] = {{"mode", "stream"},
+                                          {"half", "exact"},
+                                          {"constants", "tight"},
+                                          {"delta", fmt::format("{}", delta)},
+                                          {"t", fmt::format("{}", setup.t)},
+                                          {"rounds", fmt::format("{}", setup.levels)},
+                                          {"eps", fmt::format("{}", setup.eps)}};
+  return method.prepare_head(head, method.bind(settings), backend);
+}
+
+}  // namespace
+
+double numbers_held(const Subject& subject, const Theorem31Setup& setup, double delta, Backend& backend) {
+  double numbers = 0;
+  for (const methods::FootprintArray& array :
+       stream_method(subject.head, setup, delta, backend)(2 * subject.tokens(), 0)->footprint()) {
+    if (!array.meta) numbers += static_cast<double>(array.rows * array.cols);
+  }
+  return numbers;
+}
+
+StreamSketch library_stream(const Subject& subject, Index n, const Theorem31Setup& setup, double delta,
+                            Backend& backend) {
+  const methods::MakeCache make = stream_method(first_context(subject.head, n), setup, delta, backend);
+  return [make, n, &backend](std::uint32_t seed) {
+    // t and T are given; the budget only has to be large enough for all tokens in both sums.
+    return token_weights(*make(2 * n, seed), n, backend);
+  };
+}
+
+}  // namespace kvbench::bounds

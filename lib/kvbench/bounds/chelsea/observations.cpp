@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/chelsea/observations.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <kvbench/bounds/trials/contrast.hpp>
+#include <kvbench/bounds/trials/law_tests.hpp>
+
+namespace kvbench::bounds {
+namespace {
+
+constexpr Index most_lags = 255, block_tokens = 64, most_tokens = 4096;
+constexpr std::size_t most_heads = 64;
+
+std::vector<double> unit_rows(std::span<const float> keys, std::size_t d) {
+  std::vector<double> rows(keys.begin(), keys.end());
+  for (std::size_t i = 0; i < rows.size(); i += d) {
+    double square = 0;
+    for (std::size_t c = 0; c < d; ++c) square += rows[i + c] * rows[i + c];
+    for (std::size_t c = 0; c < d && square > 0; ++c) rows[i + c] /= std::sqrt(square);
+  }
+  return rows;
+}
+
+std::vector<double> mean_curve(const LagCurves& curves) {
+  std::vector<double> mean(curves.front().size());
+  for (const auto& curve : curves) {
+    for (std::size_t l = 0; l < mean.size(); ++l) mean[l] += curve[l] / static_cast<double>(curves.size());
+  }
+  return mean;
+}
+
+/// values[k][b] = of(curve of block b)[k]
+template <class F>
+std::vector<std::vector<double>> by_inequality(const LagCurves& curves, F of) {
+  std::vector<std::vector<double>> values;
+  for (const auto& curve : curves) {
+    const std::vector<double> terms = of(curve);
+    values.resize(terms.size());
+    for (std::size_t k = 0; k < terms.size(); ++k) values[k].push_back(terms[k]);
+  }
+  return values;
+}
+
+/// Means over the lags 1, 2-3, 4-7, ... and their mean lags.
+struct Octaves {
+  std::vector<double> lag, value;
+};
+Octaves octaves(const std::vector<double>& curve) {
+  Octaves out;
+  for (std::size_t begin = 1; begin <= curve.size(); begin *= 2) {
+    const std::size_t end = std::min(2 * begin, curve.size() + 1);
+    double sum = 0;
+    for (std::size_t l = begin; l < end; ++l) sum += curve[l - 1];
+    out.value.push_back(sum / static_cast<double>(end - begin));
+    out.lag.push_back(static_cast<double>(begin + end - 1) / 2);
+  }
+  return out;
+}
+
+/// Adds the rows of one head, or of the mean over heads where `subject` is absent.
+void add_rows(CheckContext& context, const Subject* subject, const LagCurves& curves, bool convex) {
+  const auto coarse = convex ? convex_by_octave(curves) : falls_by_octave(curves);
+  const auto fine = convex ? convex_by_lag(curves) : falls_by_lag(curves);
+  const std::vector<double> curve = mean_curve(curves);
+  for (const bool octave : {true, false}) {
+    const ShapeTest test = test_shape(octave ? coarse : fine);
+    const std::string who = subject != nullptr ? "" : "mean over heads: ";
+    CheckRow& row = context.add(CheckKind::claim, who + (octave ? "octaves of distance (the trend)"
+                                                                : "every distance (what Theorem 6.1 assumes)"));
+    if (subject != nullptr) {
+      row.prompt = subject->prompt;
+      row.layer = subject->head.layer.value;
+      row.kv_head = subject->head.head.value;
+    }
+    row.measured = static_cast<double>(test.broken_surely) / static_cast<double>(test.tested);
+    row.decide_between(test.p_for, test.p_against);
+    row.units = std::ssize(curves);
+    row.params = fmt::format("lags=1..{};tokens={}", curve.size(), std::ssize(curves) * block_tokens);
+    row.text = fmt::format(
+        "{} of {} inequalities have a negative mean, {} an interval below 0 (95 %), smallest mean {:.2g}; s(1) = "
+        "{:.3f}, s({}) = {:.3f}; {}; this holds for one text of one model only",
+        test.broken, test.tested, test.broken_surely, test.worst, curve.front(), curve.size(), curve.back(),
+        convex ? fmt::format("largest distance from a convex curve {:.1f} % of the range", 100 * convex_gap(curve))
+               : fmt::format("the best decreasing curve explains {:.3f} of the variance", decreasing_r2(curve)));
+  }
+}
+
+void run_chelsea_observation(CheckContext& context, bool convex) {
+  const auto subjects = trace_subjects(*context.reader, {}, {}, 1);
+  const std::size_t step = (subjects.size() + most_heads - 1) / most_heads;
+  LagCurves sum;
+  double heads = 0;
+  for (std::size_t s = 0; s < subjects.size(); s += step) {
+    context.poll();
+    const Subject subject = subjects[s].load(context.backend);
+    const LagCurves curves =
+        lag_curves(subject.keys, subject.d(), std::min(most_lags, subject.tokens() / 4), block_tokens, most_tokens);
+    if (curves.size() < 8)
+      throw methods::Unavailable("the context is too short: intervals need at least 8 blocks of 64 tokens");
+    add_rows(context, &subject, curves, convex);
+    if (!sum.empty() && sum.size() != curves.size()) continue;  // a prompt of another length
+    if (sum.empty()) sum.assign(curves.size(), std::vector<double>(curves.front().size()));
+    ++heads;
+    for (std::size_t b = 0; b < sum.size(); ++b) {
+      for (std::size_t l = 0; l < sum[b].size(); ++l) sum[b][l] += curves[b][l];
+    }
+  }
+  for (auto& curve : sum) {
+    for (double& x : curve) x /= heads;
+  }
+  if (!sum.empty()) add_rows(context, nullptr, sum, convex);
+}
+
+}  // namespace
+
+LagCurves lag_curves(std::span<const float> keys, Index d, Index lags, Index block, Index max_tokens) {
+  const auto width = static_cast<std::size_t>(d), count = static_cast<std::size_t>(lags);
+  const auto tokens = std::min(static_cast<std::size_t>(max_tokens), keys.size() / width);
+  if (lags < 1 || tokens <= count) return {};
+  const std::size_t anchors = (tokens - count) / static_cast<std::size_t>(block) * static_cast<std::size_t>(block);
+  const std::vector<double> rows = unit_rows(keys.subspan(0, tokens * width), width);
+  LagCurves curves(anchors / static_cast<std::size_t>(block), std::vector<double>(count));
+  for (std::size_t i = 0; i < anchors; ++i) {
+    std::vector<double>& curve = curves[i / static_cast<std::size_t>(block)];
+    for (std::size_t l = 1; l <= count; ++l) {
+      const double *const a = rows.data() + i * width, *const b = rows.data() + (i + l) * width;
+      double product = 0;
+      for (std::size_t c = 0; c < width; ++c) product += a[c] * b[c];
+      curve[l - 1] += product / static_cast<double>(block);
+    }
+  }
+  return curves;
+}
+
+ShapeTest test_shape(const std::vector<std::vector<double>>& values) {
+  ShapeTest test{.tested = std::ssize(values)};
+  for (const auto& blocks : values) {
+    const Contrast c = contrast(blocks, 200);
+    // Sign flips resolve no p-value that is small enough for the number of inequalities.
+    const double p = random_sign_bound(blocks);
+    test.broken += c.mean < 0;
+    test.broken_surely += c.interval.hi < 0;
+    test.worst = std::min(test.worst, c.mean);
+    test.p_against = std::min(test.p_against, c.mean < 0 ? p * static_cast<double>(test.tested) : 1);
+    test.p_for = std::max(test.p_for, c.mean > 0 ? p : 1);
+  }
+  return test;
+}
+
+std::vector<std::vector<double>> falls_by_lag(const LagCurves& curves) {
+  return by_inequality(curves, [](const std::vector<double>& s) {
+    std::vector<double> terms;
+    for (std::size_t l = 0; l + 1 < s.size(); ++l) terms.push_back(s[l] - s[l + 1]);
+    return terms;
+  });
+}
+
+std::vector<std::vector<double>> convex_by_lag(const LagCurves& curves) {
+  return by_inequality(curves, [](const std::vector<double>& s) {
+    std::vector<double> terms;
+    for (std::size_t l = 0; l + 2 < s.size(); ++l) terms.push_back(s[l] + s[l + 2] - 2 * s[l + 1]);
+    return terms;
+  });
+}
+
+std::vector<std::vector<double>> falls_by_octave(const LagCurves& curves) {
+  return by_inequality(curves, [](const std::vector<double>& s) {
+    const Octaves o = octaves(s);
+    std::vector<double> terms;
+    for (std::size_t k = 0; k + 1 < o.value.size(); ++k) terms.push_back(o.value[k] - o.value[k + 1]);
+    return terms;
+  });
+}
+
+std::vector<std::vector<double>> convex_by_octave(const LagCurves& curves) {
+  return by_inequality(curves, [](const std::vector<double>& s) {
+    const Octaves o = octaves(s);
+    std::vector<double> terms;
+    for (std::size_t k = 0; k + 2 < o.value.size(); ++k) {
+      const double near = (o.value[k + 1] - o.value[k]) / (o.lag[k + 1] - o.lag[k]);
+      const double far = (o.value[k + 2] - o.value[k + 1]) / (o.lag[k + 2] - o.lag[k + 1]);
+      terms.push_back(far - near);
+    }
+    return terms;
+  });
+}
+
+double decreasing_r2(const std::vector<double>& curve) {
+  std::vector<std::pair<double, double>> pools;  // sum, count
+  for (const double x : curve) {
+    pools.emplace_back(x, 1.0);
+    while (pools.size() > 1) {
+      const auto last = pools.back(), before = pools[pools.size() - 2];
+      if (before.first / before.second >= last.first / last.second) break;
+      pools.pop_back();
+      pools.back() = {before.first + last.first, before.second + last.second};
+    }
+  }
+  const double mean = kvbench::mean(curve);
+  double total = 0, explained = 0;
+  for (const double x : curve) total += (x - mean) * (x - mean);
+  for (const auto& [sum, count] : pools) explained += count * std::pow(sum / count - mean, 2);
+  return total > 0 ? explained / total : 1;
+}
+
+double convex_gap(const std::vector<double>& curve) {
+  std::vector<std::size_t> hull;  // lower convex hull of (l, s(l))
+  const auto above = [&](std::size_t a, std::size_t b, std::size_t c) {
+    return (curve[b] - curve[a]) * static_cast<double>(c - a) >= (curve[c] - curve[a]) * static_cast<double>(b - a);
+  };
+  for (std::size_t l = 0; l < curve.size(); ++l) {
+    while (hull.size() > 1 && above(hull[hull.size() - 2], hull.back(), l)) hull.pop_back();
+    hull.push_back(l);
+  }
+  double gap = 0;
+  for (std::size_t h = 0; h + 1 < hull.size(); ++h) {
+    for (std::size_t l = hull[h]; l < hull[h + 1]; ++l) {
+      const double share = static_cast<double>(l - hull[h]) / static_cast<double>(hull[h + 1] - hull[h]);
+      gap = std::max(gap, curve[l] - (curve[hull[h]] + share * (curve[hull[h + 1]] - curve[hull[h]])));
+    }
+  }
+  const auto [low, high] = std::ranges::minmax(curve);
+  return high > low ? gap / (high - low) : 0;
+}
+
+Check chelsea_observation1() {
+  return {.id = "chelsea.obs1",
+          .paper = "Chelsea, arXiv 2506.11418, observations 1 and 2, Fig. 3",
+          .statement = "keys are less similar the farther apart their tokens are, within 256 tokens",
+          .method = "chelsea",
+          .scope = Scope::trace,
+          .run = [](CheckContext& context) { run_chelsea_observation(context, false); }};
+}
+
+Check chelsea_observation2() {
+  return {.id = "chelsea.obs2",
+          .paper = "Chelsea, arXiv 2506.11418, observation 2, Fig. 3",
+          .statement = "the similarity of keys is convex in their distance, within 256 tokens",
+          .method = "chelsea",
+          .scope = Scope::trace,
+          .run = [](CheckContext& context) { run_chelsea_observation(context, true); }};
+}
+
+}  // namespace kvbench::bounds

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/bounds/chelsea/tables.hpp>
+
+#include <algorithm>
+
+#include <kvbench/bounds/trials/contrast.hpp>
+#include <kvbench/bounds/trials/paired_replay.hpp>
+
+namespace kvbench::bounds {
+namespace {
+
+constexpr double small_loss = 0.1;  // the paper calls differences small without a number
+
+/// Tokens of the replayed context.
+Index replayed_tokens(const CheckContext& context) {
+  replay::ReplayRequest request{.methods = {method_choice("chelsea")}};
+  request.prompts = {context.reader->info().prompts.front().id};
+  return make_plan(context.reader->info(), request).prompts.front().context;
+}
+
+PairedReplay replay_at_20_percent(const CheckContext& context, std::vector<replay::MethodChoice> methods) {
+  replay::ReplayRequest request{.methods = std::move(methods), .budgets = {Budget::parse("20%")}, .seeds = {0, 1, 2}};
+  request.layers = spread_layers(context.reader->info(), replayed_layers);
+  return {context, request};
+}
+
+/// A row that `allowed` times the error of method `other` exceeds that of method `better`.
+void add_error_row(CheckContext& context, const PairedReplay& replay, std::size_t better, std::size_t other,
+                   double allowed, const std::string& part, const std::string& remark) {
+  CheckRow& row = context.add(CheckKind::claim, part);
+  row.params = "B=20%;" + replay.text();
+  try {
+    const std::vector<double> small = replay.units(better, 0, replay::Metric::rel_err),
+                              large = replay.units(other, 0, replay::Metric::rel_err);
+    std::vector<double> differences;
+    for (std::size_t u = 0; u < small.size(); ++u) differences.push_back(allowed * large[u] - small[u]);
+    set_claim(row, contrast(differences), "difference of rel_err");
+  } catch (const methods::Unavailable& reason) {
+    row.assumptions = false;
+    row.text = reason.what();
+  }
+  row.text += "; " + remark;
+}
+
+replay::MethodChoice chelsea_in_chunks(Index chunk) {
+  return method_choice("chelsea", {{"chunk", fmt::to_string(chunk)}});
+}
+
+void run_chelsea_table1(CheckContext& context) {
+  // The paper's chunks of 256 are small parts of its contexts of 4k to 32k tokens.
+  const Index chunk = std::clamp<Index>(replayed_tokens(context) / 16, 16, 256);
+  const PairedReplay replay = replay_at_20_percent(
+      context, {chelsea_in_chunks(chunk), method_choice("bsm"), method_choice("mesh"), method_choice("kmeans")});
+  const char* others[] = {"matching without chunks (BSM)", "matching of all pairs (Mesh)", "K-Means"};
+  for (std::size_t other = 1; other < 4; ++other) {
+    add_error_row(context, replay, 0, other, 1 + small_loss,
+                  fmt::format("chunks of {} cost at most 10 % more error than {}", chunk, others[other - 1]),
+                  "Table 1 has complexities only; section 5.2 says that chunks cause no significant loss of accuracy");
+  }
+}
+
+void run_chelsea_table2(CheckContext& context) {
+  const Index window =
+      std::clamp<Index>(replayed_tokens(context) / 10, 1, 100);  // half of the budget, at most C.1's 100
+  const PairedReplay replay = replay_at_20_percent(
+      context,
+      {method_choice("chelsea"), method_choice("sink", {{"sinks", "4"}}),
+       method_choice("snapkv", {{"window", fmt::to_string(window)}, {"per", "query_head"}}), method_choice("cam")});
+  const char* others[] = {"StreamingLLM", "SnapKV", "CaM"};
+  for (std::size_t other = 1; other < 4; ++other) {
+    add_error_row(context, replay, 0, other, 1, fmt::format("Chelsea has a smaller error than {}", others[other - 1]),
+                  "Table 2 and Tables 6 to 8 report scores of tasks, which a trace does not contain");
+  }
+}
+
+void run_chelsea_table4(CheckContext& context) {
+  const PairedReplay replay = replay_at_20_percent(
+      context, {method_choice("bsm"), chelsea_in_chunks(16), chelsea_in_chunks(64), chelsea_in_chunks(256)});
+  const Index sizes[] = {16, 64, 256};
+  for (std::size_t s = 0; s < 3; ++s) {
+    add_error_row(context, replay, s + 1, 0, 1 + small_loss,
+                  fmt::format("chunks of {} cost at most 10 % more error than none", sizes[s]),
+                  "Table 4: scores of 41.83, 42.68 and 42.54 in chunks of 16, 64 and 256, 42.81 without chunks");
+  }
+  add_error_row(context, replay, 2, 1, 1, "chunks of 64 have a smaller error than chunks of 16",
+                "Table 4: 42.68 against 41.83, the largest difference between sizes");
+}
+
+}  // namespace
+
+Check chelsea_table1() {
+  return {.id = "chelsea.table1",
+          .paper = "Chelsea, arXiv 2506.11418, Table 1 and section 5.2",
+          .statement = "matching inside chunks has about the error of mesh, K-Means and matching without chunks",
+          .method = "chelsea",
+          .scope = Scope::trace,
+          .run = run_chelsea_table1};
+}
+
+Check chelsea_table2() {
+  return {.id = "chelsea.table2",
+          .paper = "Chelsea, arXiv 2506.11418, Table 2, Fig. 4, Tables 6 to 8",
+          .statement = "at 20 % of the cache Chelsea has a smaller error than StreamingLLM, SnapKV and CaM",
+          .method = "chelsea",
+          .scope = Scope::trace,
+          .run = run_chelsea_table2};
+}
+
+Check chelsea_table4() {
+  return {.id = "chelsea.table4",
+          .paper = "Chelsea, arXiv 2506.11418, Table 4",
+          .statement = "the size of the chunks has a small effect on the error",
+          .method = "chelsea",
+          .scope = Scope::trace,
+          .run = run_chelsea_table4};
+}
+
+}  // namespace kvbench::bounds

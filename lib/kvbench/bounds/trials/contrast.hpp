@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of claims that one quantity is larger than another, on paired observations.
+#pragma once
+
+#include <span>
+
+#include <kvbench/bounds/check/row.hpp>
+
+namespace kvbench::bounds {
+
+/// The mean of differences over independent units (a block of neighbouring queries of a head, a block of tokens),
+/// tested by sign flips: if there is no difference, both signs of each difference are equally likely, whatever its
+/// size.
+struct Contrast {
+  Index units = 0;  ///< independent units that have an observation
+  double mean = NAN, median = NAN;
+  Interval interval{NAN, NAN};  ///< 95 %, bootstrap over the units
+  double p_value = 1;           ///< two-sided, of "the mean is 0"
+  double p_least = 1;           ///< the smallest that this number of units can give
+  std::int64_t positive = 0;    ///< units with a positive difference
+  double units_needed = NAN;    ///< units for a power of 80 % at 5 % if the true effect were the measured one
+};
+/// Units whose difference is NaN have no observation and are left out. Without resamples there is no interval.
+Contrast contrast(std::span<const double> differences, int resamples = 1000);
+
+/// Fills the row of a claim that the mean is positive: the measured mean, the p-value, and a text. `what` begins the
+/// text.
+void set_claim(CheckRow& row, const Contrast& contrast, const std::string& what);
+
+}  // namespace kvbench::bounds

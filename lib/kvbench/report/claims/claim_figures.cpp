@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/claims/claim_figures.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <kvbench/core/budget.hpp>
+#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+/// A value of one line of one drawing.
+struct ClaimPoint {
+  std::string place, line, budget;
+  double value, lo = NAN, hi = NAN;
+};
+
+double position_of(const std::string& text) {
+  const Budget budget = Budget::parse(text);
+  return budget.is_share() ? 100 * budget.share() : static_cast<double>(budget.resolve(0, 1));
+}
+
+std::vector<std::string> distinct_texts(const std::vector<ClaimPoint>& points, std::string ClaimPoint::*member) {
+  DistinctTexts texts;
+  for (const ClaimPoint& point : points) texts.add(point.*member);
+  return texts.list();
+}
+
+Axis budget_axis(const std::vector<ClaimPoint>& points) {
+  Axis axis{.scale = Scale::log, .lo = INFINITY, .hi = 0, .ticks = {}, .title = "budget"};
+  for (const std::string& text : distinct_texts(points, &ClaimPoint::budget)) {
+    const double x = position_of(text);
+    axis.lo = std::min(axis.lo, x / 1.12), axis.hi = std::max(axis.hi, x * 1.12);
+    axis.ticks.push_back({x, text});
+  }
+  std::ranges::stable_sort(axis.ticks, {}, &Tick::value);
+  return axis;
+}
+
+Axis value_axis(const std::vector<ClaimPoint>& points, const std::string& title) {
+  std::vector<double> values;
+  for (const ClaimPoint& point : points) {
+    for (const double value : {point.value, point.lo, point.hi}) values.push_back(value);
+  }
+  const Extent extent = log_extent(values);
+  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), title};
+}
+
+ChartLine line_of(const std::vector<ClaimPoint>& points, const std::string& place, const std::string& name, int style) {
+  const std::size_t bracket = name.find('[');
+  const bool params = bracket != std::string::npos && name.ends_with(']') && name.find(" / ") == std::string::npos;
+  ChartLine line{
+      .name = params ? name.substr(0, bracket) : name, .detail = params ? name.substr(bracket) : "", .style = style};
+  for (const ClaimPoint& p : points) {
+    if (p.place != place || p.line != name) continue;
+    line.points.push_back({position_of(p.budget), p.value, p.lo, p.hi,
+                           fmt::format("{}, {}: {}", name, p.budget, interval_text(p.value, p.lo, p.hi))});
+  }
+  std::ranges::stable_sort(line.points, {}, &ChartPoint::x);
+  return line;
+}
+
+/// One drawing per place, with the same axes.
+Figure figure_of(const std::vector<ClaimPoint>& points, const std::string& what, const std::string& caption) {
+  Figure figure{.title = what + " against budget", .caption = caption};
+  figure.numbers = {.title = "Numbers",
+                    .columns = {{"place"}, {"line"}, {"budget"}, {what, true}},
+                    .rows = {},
+                    .folded = true,
+                    .merged = 2};
+  const std::vector<std::string> lines = distinct_texts(points, &ClaimPoint::line);
+  for (const std::string& place : distinct_texts(points, &ClaimPoint::place)) {
+    LineChart chart{.title = place,
+                    .description = figure.title,
+                    .x = budget_axis(points),
+                    .y = value_axis(points, what),
+                    .apart = true};
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      chart.lines.push_back(line_of(points, place, lines[i], static_cast<int>(i)));
+      if (chart.lines.back().points.empty()) chart.lines.pop_back();
+    }
+    chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
+    figure.drawings.push_back(draw(chart));
+  }
+  for (const ClaimPoint& p : points)
+    figure.numbers.rows.push_back({p.place, p.line, p.budget, interval_text(p.value, p.lo, p.hi)});
+  return figure;
+}
+
+}  // namespace
+
+std::vector<Block> claim_figures(const compare::ClaimResult& claim) {
+  std::vector<ClaimPoint> means, ratios;
+  const auto add_mean = [&](ClaimPoint point) {
+    const auto same = [&](const ClaimPoint& p) {
+      return p.place == point.place && p.line == point.line && p.budget == point.budget;
+    };
+    if (std::ranges::none_of(means, same)) means.push_back(std::move(point));
+  };
+  const auto other_trace = [&](const compare::RelationResult& r) {
+    return r.comparison.trace != claim.results.front().comparison.trace;
+  };
+  const bool several = std::ranges::any_of(claim.results, other_trace);
+  for (const compare::RelationResult& result : claim.results) {
+    compare::Comparison c = result.comparison;
+    if (c.outcome == compare::Outcome::skipped) continue;
+    c.run.clear();  // runs share a drawing
+    const std::string place = place_text(c, several);
+    add_mean({place, c.a, c.budget_a, c.test.mean_a});
+    add_mean({place, c.b, c.budget_b, c.test.mean_b});
+    ratios.push_back({place, c.a + " / " + c.b, c.budget_a, c.ratio(), c.ratio_interval.lo, c.ratio_interval.hi});
+  }
+  if (means.empty()) return {};
+  return {figure_of(means, fmt::format("mean {}", name_of(claim.claim.metric)),
+                    "Means over the queries and seeds that the tests compare."),
+          figure_of(ratios, "ratio of the means", "Bars: 95 % bootstrap interval over blocks of queries and seeds.")};
+}
+
+}  // namespace kvbench::report

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/claims/comparison_table.hpp>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+/// Whether the rows come from different traces, or from different models, texts or forms of documents.
+bool several_sources(std::span<const compare::Comparison> rows) {
+  const auto source = [](const compare::Comparison& r) {
+    return std::tie(r.sha256, r.eval.text, r.eval.context_tokens, r.eval.question);
+  };
+  return std::ranges::any_of(rows, [&](const compare::Comparison& r) { return source(r) != source(rows.front()); });
+}
+
+/// Header and rows of the short tables.
+TextRows brief_comparisons(std::span<const compare::Comparison> rows) {
+  TextRows out = {{"group", "a", "budget", "b", "budget", "mean a", "mean b", "a - b", "95% interval", "p", "adjusted",
+                   "verdict", "note"}};
+  const bool several = several_sources(rows);
+  for (const compare::Comparison& r : rows) {
+    std::vector<std::string> cells = {place_text(r, several), r.a, r.budget_a, r.b, r.budget_b};
+    if (r.outcome == compare::Outcome::skipped) {
+      cells.resize(11);
+    } else {
+      const PairedTest& t = r.test;
+      for (const double value : {t.mean_a, t.mean_b, t.difference}) cells.push_back(short_number(value));
+      cells.push_back(short_interval(t.interval.lo, t.interval.hi));
+      for (const double p : {t.p_value, r.p_adjusted}) cells.push_back(short_number(p));
+    }
+    cells.emplace_back(name_of(r.outcome));
+    cells.push_back(r.reason);
+    out.push_back(std::move(cells));
+  }
+  return out;
+}
+
+/// Text columns are aligned to the left: group, a, b, verdict and note.
+bool is_left_of_comparisons(std::size_t column) { return column < 2 || column == 3 || column > 10; }
+
+/// The label that all rows share, or `otherwise`.
+std::string common(std::span<const compare::Comparison> rows, std::string compare::Comparison::*label,
+                   const char* otherwise) {
+  const bool same =
+      std::ranges::all_of(rows, [&](const compare::Comparison& r) { return r.*label == rows.front().*label; });
+  return same && !rows.empty() ? rows.front().*label : otherwise;
+}
+
+}  // namespace
+
+std::string compare_markdown(std::span<const compare::Comparison> rows) {
+  return markdown_rows(brief_comparisons(rows), is_left_of_comparisons) + "\n" + compare_summary(rows);
+}
+
+std::string compare_terminal(std::span<const compare::Comparison> rows) {
+  return aligned_rows(brief_comparisons(rows), is_left_of_comparisons) + compare_summary(rows);
+}
+
+std::string compare_summary(std::span<const compare::Comparison> rows) {
+  std::array<int, 4> count{};
+  for (const compare::Comparison& r : rows) ++count[static_cast<std::size_t>(r.outcome)];
+  std::string a = common(rows, &compare::Comparison::a, "a"), b = common(rows, &compare::Comparison::b, "b");
+  const bool one_pair = a != "a" && b != "b";
+  if (a == b) a = "a", b = "b";  // two budgets of one configuration
+  const std::size_t family = rows.empty() ? 0 : rows.front().family;
+  return fmt::format("{} is better in {} of {} {}, {} in {}, {} not distinguishable{}; Holm over {} {} at 5 %.\n", a,
+                     count[0], rows.size(), one_pair ? "groups" : "comparisons", b, count[1], count[2],
+                     count[3] > 0 ? fmt::format(", {} skipped", count[3]) : "", family,
+                     family == 1 ? "hypothesis" : "hypotheses");
+}
+
+}  // namespace kvbench::report

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The contents of a report, from which HTML or Markdown is written.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace kvbench::report {
+
+enum class Tone { plain, dim, bad };
+
+struct TableCell {
+  std::string text;
+  Tone tone = Tone::plain;
+  std::string key;  ///< a number by which a script sorts the column; empty: the text
+  TableCell(std::string t = "", Tone how = Tone::plain, std::string sorted = "")
+      : text(std::move(t)), tone(how), key(std::move(sorted)) {}
+  TableCell(const char* t) : text(t) {}
+};
+
+struct TableColumn {
+  std::string title;
+  bool number = false;  ///< aligned to the right
+  bool prose = false;   ///< sentences: wide, with line breaks
+};
+
+struct DocTable {
+  std::string title;  ///< caption, also of a folded table
+  std::vector<TableColumn> columns;
+  std::vector<std::vector<TableCell>> rows;
+  bool folded = false;
+  bool sortable = false;   ///< a script may sort and filter the rows
+  std::size_t merged = 0;  ///< number of first columns that show equal values in consecutive rows once
+};
+
+/// The table without the columns that are empty in all rows.
+DocTable compact(DocTable table);
+
+struct Heading {
+  int level;  ///< 2 or 3
+  std::string text;
+};
+
+struct Paragraph {
+  std::string text;
+};
+
+/// An SVG element and its natural width.
+struct Drawing {
+  std::string svg;
+  int width;           ///< px
+  bool rigid = false;  ///< fixed width; otherwise the drawing is scaled between 4/5 and 6/5
+};
+
+struct Figure {
+  std::string title;
+  std::vector<Drawing> drawings;  ///< side by side where there is room
+  std::string caption;
+  DocTable numbers;  ///< the values that are drawn; without columns: another table of the section has them
+  bool folded = false;
+};
+
+/// Sentences that answer the reader's question.
+struct AnswerBlock {
+  std::string scope;  ///< what the sentences hold for
+  std::vector<std::string> sentences;
+};
+
+using Block = std::variant<Heading, Paragraph, DocTable, Figure, AnswerBlock>;
+
+struct Document {
+  std::string title, description, made_by;
+  std::vector<AnswerBlock> answers;  ///< shown first
+  std::vector<Block> blocks;
+};
+
+}  // namespace kvbench::report

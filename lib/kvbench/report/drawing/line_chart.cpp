@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/drawing/line_chart.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <kvbench/report/drawing/labels.hpp>
+#include <kvbench/report/drawing/svg.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+constexpr double plot_left = 46, plot_heading = 20, plot_bottom = 44, leader_length = 30, name_height = 15,
+                 detail_height = 13;
+constexpr int ring = 3, cross = 6;  // markers of beaten lines and of references
+constexpr std::size_t detail_characters = 26, many_points = 24;
+
+/// The name of a line at its right end.
+struct Label {
+  const ChartLine* line;
+  std::vector<std::string> details;
+  double x = 0, y = 0;  ///< where the line ends
+  double height() const { return name_height + detail_height * static_cast<double>(details.size()); }
+  double width() const {
+    double width = text_width(line->name, 12);
+    for (const std::string& detail : details) width = std::max(width, text_width(detail, 11));
+    return width;
+  }
+};
+
+int marker_of(const ChartLine& line) {
+  return line.role == LineRole::shown ? line.style : line.role == LineRole::reference ? cross : ring;
+}
+
+std::string name_of(const ChartLine& line) { return line.detail.empty() ? line.name : line.name + " " + line.detail; }
+
+bool drawable(const ChartPoint& point) { return !std::isnan(point.x) && !std::isnan(point.y); }
+
+/// "▲ 5.41 to 27.4": the values of a line outside the axis.
+std::vector<std::string> beyond_axis(const Axis& y, const ChartLine& line) {
+  std::vector<double> below, above;
+  for (const ChartPoint& p : line.points) {
+    if (!drawable(p)) continue;
+    if (y.at(p.y) < 0) below.push_back(p.y);
+    if (y.at(p.y) > 1) above.push_back(p.y);
+  }
+  std::vector<std::string> out;
+  if (!above.empty()) out.push_back("▲ " + range_text(above));
+  if (!below.empty()) out.push_back("▼ " + range_text(below));
+  return out;
+}
+
+class Plot {
+ public:
+  explicit Plot(const LineChart& chart) : c_(chart) {
+    double widest = 0;
+    for (const ChartLine& line : c_.lines) {
+      if (line.role == LineRole::context || std::ranges::none_of(line.points, drawable)) continue;
+      Label label{.line = &line, .details = wrap_params(line.detail, detail_characters)};
+      if (line.points.size() <= many_points)
+        std::ranges::move(beyond_axis(c_.y, line), std::back_inserter(label.details));
+      widest = std::max(widest, label.width());
+      labels_.push_back(std::move(label));
+    }
+    right_ = c_.width - widest - leader_length - 4;
+    top_ = 26 + (c_.title.empty() ? 0 : plot_heading);
+    base_ = top_ + c_.plot_height;
+  }
+
+  double label_height() const {
+    double sum = 0;
+    for (const Label& label : labels_) sum += label.height();
+    return sum;
+  }
+
+  Drawing drawing() {
+    std::string out = axes();
+    if (!c_.frontier.empty()) out += path({.name = "", .detail = "", .points = c_.frontier}, "frontier");
+    for (const LineRole role : {LineRole::context, LineRole::beaten, LineRole::reference, LineRole::shown}) {
+      for (const ChartLine& line : c_.lines) {
+        if (line.role == role) out += line_text(line);
+      }
+    }
+    out += names();
+    const double height = base_ + plot_bottom;
+    return {svg::element(c_.width, height, c_.title, c_.description, out), static_cast<int>(c_.width)};
+  }
+
+ private:
+  double x_of(double value) const { return plot_left + (right_ - plot_left) * std::clamp(c_.x.at(value), 0., 1.); }
+  double y_of(double value) const { return base_ - c_.plot_height * std::clamp(c_.y.at(value), 0., 1.); }
+
+  /// Horizontal shift of a line, so that intervals at equal x do not overlap.
+  double shift(const ChartLine& line) const {
+    if (!c_.apart || line.role != LineRole::shown) return 0;
+    double rank = 0, count = 0;
+    for (const ChartLine& other : c_.lines) {
+      if (&other == &line) rank = count;
+      count += other.role == LineRole::shown;
+    }
+    return (rank - (count - 1) / 2) * std::min(3.5, 20 / count);
+  }
+
+  std::string axes() const {
+    using svg::Anchor;
+    std::string out = svg::text(0, top_ - 12, c_.y.title, "soft small");
+    if (!c_.title.empty()) out += svg::text(0, 15, c_.title, "head");
+    double free_from = -1e9;  // right end of the previous label
+    for (const Tick& tick : c_.x.ticks) {
+      const double x = x_of(tick.value), half = text_width(tick.label, 11) / 2;
+      out += svg::line(x, top_, x, base_, "grid");
+      if (tick.label.empty() || x - half < free_from + 6) continue;
+      out += svg::text(x, base_ + 15, tick.label, "soft small", Anchor::middle);
+      free_from = x + half;
+    }
+    for (const Tick& tick : c_.y.ticks) {
+      const double y = y_of(tick.value);
+      out += svg::line(plot_left, y, right_, y, "grid");
+      if (!tick.label.empty()) out += svg::text(plot_left - 6, y + 4, tick.label, "soft small", Anchor::end);
+    }
+    out += svg::line(plot_left, base_, right_, base_, "frame") + svg::line(plot_left, top_, plot_left, base_, "frame");
+    return out + svg::text((plot_left + right_) / 2, base_ + 34, c_.x.title, "soft small", Anchor::middle);
+  }
+
+  /// The points joined by lines, with a gap at points without a value.
+  std::string path(const ChartLine& line, const char* classes) const {
+    const double dx = shift(line);
+    std::string d;
+    bool pen_down = false;
+    for (const ChartPoint& p : line.points) {
+      if (!drawable(p) || (line.role == LineRole::context && !c_.y.shows(p.y))) {
+        pen_down = false;
+        continue;
+      }
+      d += fmt::format("{}{} {}", pen_down ? "L" : "M", svg::px(x_of(p.x) + dx), svg::px(y_of(p.y)));
+      pen_down = true;
+    }
+    return fmt::format("<path d=\"{}\" class=\"{}\"{}/>\n", d, classes,
+                       line.role == LineRole::shown ? svg::dashes(line.style) : "");
+  }
+
+  std::string mark(const ChartLine& line, const ChartPoint& p) const {
+    const double x = x_of(p.x) + shift(line), y = y_of(p.y), at = c_.y.at(p.y);
+    if (at > 1) return svg::beyond(x, y, 0, -1);
+    if (at < 0) return svg::beyond(x, y, 0, 1);
+    if (c_.x.at(p.x) > 1) return svg::beyond(x, y, 1, 0);
+    if (c_.x.at(p.x) < 0) return svg::beyond(x, y, -1, 0);
+    std::string out;
+    if (line.role == LineRole::shown && !std::isnan(p.lo) && !std::isnan(p.hi)) {
+      const double lo = y_of(p.lo), hi = y_of(p.hi);
+      out += svg::line(x, lo, x, hi, "whisker");
+      if (c_.y.shows(p.lo)) out += svg::line(x - 2.5, lo, x + 2.5, lo, "whisker");
+      if (c_.y.shows(p.hi)) out += svg::line(x - 2.5, hi, x + 2.5, hi, "whisker");
+    }
+    return out + svg::marker(marker_of(line), x, y);
+  }
+
+  std::string line_text(const ChartLine& line) const {
+    const char* classes = line.role == LineRole::shown       ? "line"
+                          : line.role == LineRole::reference ? "reference"
+                          : line.tinted                      ? "faint tint"
+                                                             : "faint";
+    std::string out = path(line, classes);
+    if (line.role != LineRole::context && line.points.size() <= many_points) {
+      for (const ChartPoint& p : line.points) {
+        if (drawable(p)) out += svg::group("point", p.tip, mark(line, p));
+      }
+    }
+    return svg::group(line.role == LineRole::shown || line.tinted ? svg::colour(line.style) : "grey", "", out,
+                      name_of(line));
+  }
+
+  std::string names() {
+    std::vector<LabelSlot> slots;
+    for (Label& label : labels_) {
+      const auto& points = label.line->points;
+      const auto last = std::ranges::find_if(points.rbegin(), points.rend(), drawable);
+      label.x = x_of(last->x) + shift(*label.line);
+      label.y = y_of(last->y);
+      slots.push_back({label.y, label.height()});
+    }
+    const std::vector<double> centres = spread_labels(slots, top_ - 8, base_ + 8);
+    std::string out;
+    for (std::size_t i = 0; i < labels_.size(); ++i) out += name(labels_[i], centres[i]);
+    return out;
+  }
+
+  /// The name of a line, with a thin connector from the end of the line.
+  std::string name(const Label& label, double centre) const {
+    const bool shown = label.line->role == LineRole::shown;
+    const double first = centre - label.height() / 2 + name_height / 2, x = right_ + leader_length;
+    std::string lead = fmt::format("<path d=\"M{} {}L{} {}L{} {}\" class=\"leader\"/>\n", svg::px(label.x + 5),
+                                   svg::px(label.y), svg::px(right_ + 6),
+                                   svg::px(label.x > right_ - 12 ? label.y : first), svg::px(x - 10), svg::px(first));
+    lead += svg::marker(marker_of(*label.line), x - 8, first);
+    std::string out = svg::group(shown ? svg::colour(label.line->style) : "grey", "", lead);
+    out += svg::text(x, first + 4, label.line->name, shown ? "" : "soft");
+    for (std::size_t k = 0; k < label.details.size(); ++k)
+      out += svg::text(x, first + 4 + detail_height * static_cast<double>(k + 1), label.details[k], "soft small");
+    return svg::group("name", "", out, name_of(*label.line));
+  }
+
+  const LineChart& c_;
+  std::vector<Label> labels_;
+  double top_, right_, base_;
+};
+
+}  // namespace
+
+double height_for_labels(const LineChart& chart) { return Plot(chart).label_height(); }
+
+Drawing draw(const LineChart& chart) { return Plot(chart).drawing(); }
+
+}  // namespace kvbench::report

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/eval/depth.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <kvbench/eval/prediction.hpp>
+#include <kvbench/report/drawing/axis.hpp>
+#include <kvbench/report/drawing/heat_map.hpp>
+#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+/// The rows per layer of one configuration, over all documents with injection in all layers.
+using LayerRows = std::map<std::int64_t, const EvalRow*>;
+
+std::map<std::string, LayerRows> layer_rows(const EvalSection& section, const std::string& task,
+                                            const std::string& budget) {
+  std::map<std::string, LayerRows> out;
+  for (const EvalRow& row : section.rows) {
+    const bool wanted = row.task == task && row.budget == budget && row.document == "all" && row.inject == "all";
+    if (wanted && row.layer != "all" && row.method != "exact")
+      out[row.name()].emplace(row.table->count(*row.row, "layer"), &row);
+  }
+  return out;
+}
+
+struct LayerGrowth {
+  std::vector<std::int64_t> layers;
+  std::vector<double> drift, residual, factor;
+};
+
+LayerGrowth growth_of(const LayerRows& rows) {
+  LayerGrowth out;
+  for (const auto& [layer, row] : rows) {
+    out.layers.push_back(layer);
+    out.drift.push_back(row->number("drift"));
+    out.residual.push_back(row->number("residual_err"));
+  }
+  out.factor = eval::amplification(out.drift, out.residual);
+  return out;
+}
+
+Figure growth_figure(const EvalSection& section, const std::string& budget) {
+  Figure figure{
+      .title = "Growth of errors with depth at a budget of " + budget,
+      .drawings = {},
+      .caption =
+          "Drift of the hidden state after a layer, divided by the root of the sum of squares of the errors that this "
+          "and all earlier layers added to the residual stream. 1: the model passes independent errors on unchanged.",
+      .numbers = {
+          .title = "Numbers of this figure",
+          .columns = {{"task"}, {"method"}, {"layer", true}, {"drift", true}, {"residual_err", true}, {"growth", true}},
+          .rows = {},
+          .folded = true}};
+  for (const std::string& task : section.tasks) {
+    LineChart chart{.title = task,
+                    .description = "Growth of errors with depth, task " + task,
+                    .x = {},
+                    .y = {},
+                    .lines = {},
+                    .frontier = {}};
+    std::vector<double> values;
+    std::int64_t last = 1;
+    for (const auto& [name, rows] : layer_rows(section, task, budget)) {
+      const LayerGrowth growth = growth_of(rows);
+      const EvalRow& first = *rows.begin()->second;
+      ChartLine line{.name = first.method, .detail = first.params, .style = section.style_of(first), .points = {}};
+      for (std::size_t l = 0; l < growth.layers.size(); ++l) {
+        figure.numbers.rows.push_back({task, name, fmt::format("{}", growth.layers[l]), short_number(growth.drift[l]),
+                                       short_number(growth.residual[l]), short_number(growth.factor[l])});
+        if (std::isnan(growth.factor[l])) continue;
+        line.points.push_back({.x = static_cast<double>(growth.layers[l]), .y = growth.factor[l], .tip = name});
+        values.push_back(growth.factor[l]);
+        last = std::max(last, growth.layers[l]);
+      }
+      if (!line.points.empty()) chart.lines.push_back(std::move(line));
+    }
+    if (chart.lines.empty()) continue;
+    const Extent extent = log_extent(values);
+    const auto end = static_cast<double>(last);
+    chart.x = {Scale::linear, 0, end, linear_ticks(0, end), "layer"};
+    chart.y = {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "drift / errors added"};
+    chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
+    figure.drawings.push_back(draw(chart));
+  }
+  return figure;
+}
+
+/// KL by document of the rows of one configuration.
+using ByDocument = std::map<std::string, double>;
+
+struct SingleLayers {
+  const EvalRow* first = nullptr;           ///< over all documents, where there is one
+  std::map<std::int64_t, double> by_layer;  ///< KL over all documents with injection in this layer alone
+  ByDocument sum;                           ///< of these, by document
+};
+
+std::map<std::string, SingleLayers> single_layers(const EvalSection& section, const std::string& task,
+                                                  const std::string& budget) {
+  std::map<std::string, SingleLayers> out;
+  for (const char* document : {"all", ""}) {
+    for (const EvalRow* row : section.find(task, document, "one")) {
+      if (row->budget != budget || row->method == "exact" || !row->inject_layer) continue;
+      SingleLayers& one = out[row->name()];
+      if (one.first == nullptr) one.first = row;
+      if (row->document == "all") one.by_layer[*row->inject_layer] = row->kl;
+      one.sum[row->document] += row->kl;
+    }
+  }
+  return out;
+}
+
+/// Adds one row per configuration whose layers were injected one by one.
+void add_additivity(const EvalSection& section, const std::string& task, const std::string& budget, DocTable& table) {
+  for (const auto& [name, single] : single_layers(section, task, budget)) {
+    std::vector<double> sums, together;
+    double all = NAN;
+    for (const char* document : {"all", ""}) {
+      for (const EvalRow* row : section.find(task, document, "all")) {
+        if (row->name() != name || row->budget != budget) continue;
+        // Runs with other numbers of documents have other documents.
+        if (row->document == "all" && row->number("documents") == single.first->number("documents")) all = row->kl;
+        const auto sum = single.sum.find(row->document);
+        if (row->document != "all" && sum != single.sum.end()) sums.push_back(sum->second), together.push_back(row->kl);
+      }
+    }
+    const auto sum = single.sum.find("all");
+    if (sum == single.sum.end() || std::isnan(all)) continue;
+    const eval::Additivity interval = eval::additivity(sums, together);
+    table.rows.push_back({task, name, budget, fmt::format("{}", single.by_layer.size()), short_number(sum->second),
+                          short_number(all),
+                          interval_text(sum->second / all, interval.interval.lo, interval.interval.hi)});
+  }
+}
+
+Figure sensitivity_figure(const EvalSection& section, const std::string& budget) {
+  Figure figure{.title = "Sensitivity of layers at a budget of " + budget,
+                .drawings = {},
+                .caption =
+                    "KL where the outputs of a method replace those of one layer only, mean over documents. The colour "
+                    "scale is logarithmic.",
+                .numbers = {.title = "Numbers of this figure",
+                            .columns = {{"task"}, {"method"}, {"layer", true}, {"KL", true}},
+                            .rows = {},
+                            .folded = true}};
+  for (const std::string& task : section.tasks) {
+    const std::map<std::string, SingleLayers> all = single_layers(section, task, budget);
+    std::set<std::int64_t> layers;
+    std::vector<double> values;
+    for (const auto& [name, one] : all) {
+      for (const auto& [layer, kl] : one.by_layer) layers.insert(layer), values.push_back(kl);
+    }
+    if (layers.empty()) continue;
+    const Extent extent = log_extent(values);
+    HeatMap map{.title = task,
+                .description = "KL by method and layer, task " + task,
+                .columns = {},
+                .rows = {},
+                .lo = extent.lo,
+                .hi = extent.hi};
+    for (const std::int64_t layer : layers) map.columns.push_back(fmt::format("{}", layer));
+    for (const auto& [name, one] : all) {
+      HeatRow row{one.first->method, one.first->params, {}, {}};
+      for (const std::int64_t layer : layers) {
+        const auto known = one.by_layer.find(layer);
+        row.values.push_back(known == one.by_layer.end() ? NAN : known->second);
+        row.words.push_back(known == one.by_layer.end() ? "not run" : "");
+        if (known != one.by_layer.end())
+          figure.numbers.rows.push_back({task, name, fmt::format("{}", layer), short_number(known->second)});
+      }
+      map.rows.push_back(std::move(row));
+    }
+    figure.drawings.push_back(draw(map));
+  }
+  return figure;
+}
+
+}  // namespace
+
+std::vector<Block> depth_blocks(const EvalSection& section) {
+  std::vector<Block> blocks;
+  const std::string budget = quarter_of(section);
+  if (Figure growth = growth_figure(section, budget); !growth.drawings.empty()) blocks.emplace_back(std::move(growth));
+  DocTable sums{.title = "Sum of the KL of single layers, and KL of all layers together",
+                .columns = {{"task"},
+                            {"method"},
+                            {"budget", true},
+                            {"layers", true},
+                            {"sum of single layers", true},
+                            {"all together", true},
+                            {"ratio", true}},
+                .rows = {}};
+  for (const std::string& task : section.tasks) {
+    for (const std::string& each : section.budgets) add_additivity(section, task, each, sums);
+  }
+  if (!sums.rows.empty()) {
+    blocks.emplace_back(
+        Paragraph{"A ratio of 1: the damage of layers adds up, so layers can be judged one by one. Below 1: errors of "
+                  "layers reinforce each other; above 1: they overlap. Intervals are over documents."});
+    blocks.emplace_back(std::move(sums));
+  }
+  if (Figure single = sensitivity_figure(section, budget); !single.drawings.empty())
+    blocks.emplace_back(std::move(single));
+  return blocks;
+}
+
+}  // namespace kvbench::report

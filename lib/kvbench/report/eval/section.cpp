@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/eval/section.hpp>
+
+#include <set>
+
+#include <fmt/format.h>
+
+#include <kvbench/report/eval/damage_figures.hpp>
+#include <kvbench/report/eval/depth.hpp>
+#include <kvbench/report/eval/prediction.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+std::string short_cell(const EvalRow& row, const char* column) {
+  const double value = row.number(column);
+  return std::isnan(value) ? "" : short_number(value);
+}
+
+DocTable configuration_table(const EvalSection& section) {
+  DocTable table{.title = "Damage to the output by configuration",
+                 .columns = {{"task"},
+                             {"method"},
+                             {"budget", true},
+                             {"bytes/full", true},
+                             {"KL", true},
+                             {"KL p99", true},
+                             {"top-1", true},
+                             {"nll difference", true},
+                             {"key nll difference", true},
+                             {"nll verdict"},
+                             {"match, full", true},
+                             {"match", true},
+                             {"harmful", true},
+                             {"beneficial", true},
+                             {"match verdict"}},
+                 .rows = {},
+                 .sortable = true};
+  for (const std::string& task : section.tasks) {
+    for (const EvalRow* row : section.find(task, "all", "all")) {
+      table.rows.push_back({task, row->name(), row->budget, short_number(row->held),
+                            row->interval("kl_mean", "kl_mean"), short_cell(*row, "kl_p99"),
+                            row->interval("top1", "top1"), row->interval("nll_diff", "nll_diff"),
+                            row->interval("key_nll_diff", "key_nll_diff"), row->text("nll_verdict"),
+                            short_cell(*row, "match_full"), short_cell(*row, "match"), short_cell(*row, "harmful"),
+                            short_cell(*row, "beneficial"), row->text("match_verdict")});
+    }
+  }
+  return compact(std::move(table));
+}
+
+/// Why tasks cannot discriminate, one sentence per task and reason.
+std::vector<Block> discrimination(const EvalSection& section) {
+  DistinctTexts sentences;
+  for (const EvalRow& row : section.rows) {
+    const std::string& reason = row.text("verdict_reason");
+    if (!reason.empty()) sentences.add(fmt::format("Task {} cannot discriminate: {}.", row.task, reason));
+  }
+  std::vector<Block> out;
+  for (const std::string& sentence : sentences.list()) out.emplace_back(Paragraph{sentence});
+  return out;
+}
+
+DocTable broken_table(const EvalSection& section) {
+  DocTable table{.title = "Configurations without results",
+                 .columns = {{"task"}, {"method"}, {"budget", true}, {"status"}, {"reason", false, true}},
+                 .rows = {}};
+  for (const EvalRow& row : section.broken)
+    table.rows.push_back({row.task, row.name(), row.budget, {row.text("status"), Tone::bad}, row.text("reason")});
+  return table;
+}
+
+}  // namespace
+
+std::vector<Block> eval_blocks(const EvalSection& section, const std::vector<MetricPrediction>& predictions) {
+  std::vector<Block> blocks = {
+      Heading{2, fmt::format("Damage to the output of {}", section.model)},
+      Paragraph{fmt::format("Documents of {} with contexts of {} tokens, question {} the compressed context. The "
+                            "methods answer all attention of the scored tokens inside the running model; every figure "
+                            "is paired with the full cache on the same tokens.",
+                            section.text, section.context, section.question)}};
+  for (Block& block : discrimination(section)) blocks.push_back(std::move(block));
+  for (Block& block : damage_figures(section)) blocks.push_back(std::move(block));
+  if (DocTable table = configuration_table(section); !table.rows.empty()) blocks.emplace_back(std::move(table));
+  if (!predictions.empty()) {
+    if (Figure figure = prediction_figure(section, predictions.front().metric); !figure.drawings.empty())
+      blocks.emplace_back(std::move(figure));
+    blocks.emplace_back(Paragraph{
+        "Pairs: two methods at the same budget of the same task; their share that the metric puts in the same order as "
+        "KL. Intervals are over documents; the columns 'without one method' show the range where any one method is "
+        "left out. The best metric was chosen by the data that test it, so its figures are somewhat too good."});
+    blocks.emplace_back(prediction_table(section, predictions));
+  }
+  for (Block& block : depth_blocks(section)) blocks.push_back(std::move(block));
+  if (DocTable broken = broken_table(section); !broken.rows.empty()) blocks.emplace_back(std::move(broken));
+  return blocks;
+}
+
+}  // namespace kvbench::report

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/read/eval_csv.hpp>
+
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/input_file.hpp>
+#include <kvbench/report/read/table_kind.hpp>
+
+namespace kvbench::report {
+namespace {
+
+constexpr const char* document_columns[] = {"model", "sha256",   "text",   "context_tokens", "question",
+                                            "task",  "document", "inject", "inject_layer"};
+constexpr std::size_t longest_header = 1 << 16;
+
+compare::EvalSetting setting_of(const CsvTable& table, const CsvRow& row) {
+  const auto text = [&](const char* column) { return table.text(row, column); };
+  return {.text = text("text"),
+          .task = text("task"),
+          .question = text("question"),
+          .context_tokens = text("context_tokens"),
+          .inject = text("inject"),
+          .inject_layer = text("inject_layer")};
+}
+
+}  // namespace
+
+std::span<const DamageMetric> damage_metrics() {
+  static const DamageMetric metrics[] = {
+      {{.name = "kl"}, "kl_mean"},
+      {{.name = "nll", .has_ratio = false}, "nll_diff"},
+      {{.name = "match", .higher_is_better = true}, "match"},
+      {{.name = "top1", .higher_is_better = true}, "top1"},
+      {{.name = "key_nll"}, "key_nll"},
+  };
+  return metrics;
+}
+
+EvalCsv::EvalCsv(std::string path, const DamageMetric& metric) : TableResults(std::move(path)) {
+  bool checked = false, documents = false;
+  scan_csv(path_, [&](const CsvTable& table, const CsvRow& row) {
+    if (!checked && (kind_of(table) != TableKind::evaluations || !table.has(metric.column)))
+      throw Error("{}: lacks the column '{}', which kveval writes", path_, metric.column);
+    checked = true;
+    if (table.text(row, "document") == "all" || table.text(row, "layer") != "all") return;
+    documents = true;
+    if (table.text(row, "inject") != "none") add(table, row, metric.column);
+  });
+  if (!documents) throw Error("{}: has no rows per document; run kveval with --per-document.", path_);
+  if (values_.empty()) {
+    throw Error(
+        "{}: all rows per document are of --inject none, which leaves the output as it is; there is nothing to "
+        "compare.",
+        path_);
+  }
+}
+
+void EvalCsv::add(const CsvTable& table, const CsvRow& row, const char* column) {
+  const auto [at, added] = place_of(table, row, document_columns);
+  compare::QueryPlace& place = places_[at];
+  if (added) {
+    place.model = table.text(row, "model"), place.sha256 = table.text(row, "sha256");
+    place.prompt = table.text(row, "document");
+    place.context_tokens = table.count(row, "context_tokens");
+    place.positions = {0};
+    place.eval = setting_of(table, row);
+  }
+  const std::size_t configuration = configuration_of(table, row);
+  compare::QueryValues& values = values_[{at, configuration}];
+  if (!values.values.empty()) {
+    throw Error("{}:{}: the row of {} at {} of document '{}' appears twice", path_, row.line,
+                label_of(configurations_[configuration]), configurations_[configuration].budget, place.prompt);
+  }
+  add_value(table, row, table.number(row, column), values);
+}
+
+bool is_eval_table(const std::string& path) {
+  const std::string begin = begin_of_file(path, longest_header);
+  return std::string_view(begin).substr(0, begin.find('\n')).find("kl_mean") != std::string_view::npos;
+}
+
+}  // namespace kvbench::report

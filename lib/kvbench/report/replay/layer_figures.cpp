@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/replay/layer_figures.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <kvbench/report/drawing/axis.hpp>
+#include <kvbench/report/drawing/heat_map.hpp>
+#include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+constexpr std::size_t most_maps = 3;              // shown side by side if each is narrow
+constexpr std::size_t layers_of_narrow_map = 10;  // at most
+
+std::vector<std::string> layers_of(const std::vector<Series>& all) {
+  DistinctTexts distinct;
+  for (const Series& series : all) {
+    for (const ReplayRow* r : series.layers) distinct.add(r->layer);
+  }
+  std::vector<std::string> layers = distinct.list();
+  const auto number = [](const std::string& text) {
+    int value = -1;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+  };
+  std::ranges::stable_sort(layers, {}, number);
+  return layers;
+}
+
+const ReplayRow* find_row(const std::vector<const ReplayRow*>& rows, const std::string& budget,
+                          const std::string* layer) {
+  const auto at = std::ranges::find_if(
+      rows, [&](const ReplayRow* r) { return r->budget == budget && (layer == nullptr || r->layer == *layer); });
+  return at == rows.end() ? nullptr : *at;
+}
+
+/// In ascending order of the error at `budget`; series without a value last.
+std::vector<const Series*> ranked(const std::vector<Series>& all, const std::string& budget) {
+  std::vector<const Series*> order;
+  for (const Series& series : all) {
+    if (!series.layers.empty()) order.push_back(&series);
+  }
+  const auto error = [&](const Series* s) {
+    const ReplayRow* r = find_row(s->rows, budget, nullptr);
+    return r == nullptr || std::isnan(r->error) ? INFINITY : r->error;
+  };
+  std::ranges::stable_sort(order, {}, error);
+  return order;
+}
+
+HeatMap map_of(const std::vector<const Series*>& order, const std::string& budget,
+               const std::vector<std::string>& layers, Extent extent) {
+  HeatMap map{.title = fmt::format("budget {}", budget),
+              .description = "Mean relative error by method and layer",
+              .columns = layers,
+              .rows = {},
+              .lo = extent.lo,
+              .hi = extent.hi};
+  for (const Series* series : order) {
+    HeatRow row{series->method, series->params, {}, {}};
+    for (const std::string& layer : layers) {
+      const ReplayRow* r = find_row(series->layers, budget, &layer);
+      row.values.push_back(r == nullptr || !r->ok() ? NAN : r->error);
+      row.words.push_back(r == nullptr ? "not run" : r->ok() ? "" : fmt::format("{}: {}", r->status, r->reason));
+    }
+    map.rows.push_back(std::move(row));
+  }
+  return map;
+}
+
+DocTable layer_numbers(const std::vector<const Series*>& order, std::span<const std::string> budgets,
+                       const std::vector<std::string>& layers) {
+  DocTable table{.title = "Numbers of this figure (rel_err_mean)",
+                 .columns = {{"method"}, {"params"}, {"budget", true}},
+                 .rows = {},
+                 .folded = true};
+  for (const std::string& layer : layers) table.columns.push_back({"layer " + layer, true});
+  for (const std::string& budget : budgets) {
+    for (const Series* series : order) {
+      std::vector<TableCell> cells = {series->method, series->params, budget};
+      for (const std::string& layer : layers) {
+        const ReplayRow* r = find_row(series->layers, budget, &layer);
+        cells.emplace_back(r == nullptr ? "" : r->ok() ? r->text("rel_err_mean") : r->status);
+      }
+      table.rows.push_back(std::move(cells));
+    }
+  }
+  return table;
+}
+
+Extent colours_of(const std::vector<Series>& all) {
+  std::vector<double> values;
+  for (const Series& series : all) {
+    for (const ReplayRow* r : series.layers) {
+      if (series.method != "exact" && !r->dense) values.push_back(r->error);
+    }
+  }
+  return log_extent(values);
+}
+
+}  // namespace
+
+std::vector<Block> layer_figures(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
+  const std::vector<std::string> layers = layers_of(all);
+  if (layers.empty() || budgets.empty()) return {};
+  const std::string& middle = budgets[budgets.size() / 2];
+  const std::vector<const Series*> order = ranked(all, middle);
+  const Extent extent = colours_of(all);
+  const auto figure = [&](std::span<const std::string> shown, std::string title, bool folded) {
+    Figure f{
+        .title = std::move(title),
+        .drawings = {},
+        .caption = fmt::format(
+            "Mean relative error. Rows are in ascending order of the error over all layers at {}. The colour scale is "
+            "logarithmic; values outside it have the colour of its end. A dash: no row, or a row that is not ok.",
+            middle),
+        .numbers = layer_numbers(order, shown, layers),
+        .folded = folded};
+    for (const std::string& budget : shown) f.drawings.push_back(draw(map_of(order, budget, layers, extent)));
+    return f;
+  };
+  if (budgets.size() <= most_maps && layers.size() <= layers_of_narrow_map)
+    return {figure(budgets, "Error by layer", false)};
+  std::vector<Block> blocks = {figure({&middle, 1}, fmt::format("Error by layer at a budget of {}", middle), false)};
+  for (const std::string& budget : budgets) {
+    if (budget != middle)
+      blocks.emplace_back(figure({&budget, 1}, fmt::format("Error by layer at a budget of {}", budget), true));
+  }
+  return blocks;
+}
+
+}  // namespace kvbench::report

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/replay/query_figures.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include <kvbench/core/paired_test.hpp>
+#include <kvbench/core/statistics.hpp>
+#include <kvbench/report/drawing/line_chart.hpp>
+#include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+constexpr int coloured_series = 7;  // as many as there are colours
+
+/// The errors of a series at one budget, of all heads, layers and seeds.
+struct QueryErrors {
+  const Series* series;
+  std::vector<double> values;                            ///< sorted
+  std::map<std::int32_t, std::pair<double, double>> at;  ///< position of the query: sum and number of errors
+};
+
+bool same_rows(const compare::QueryPlace& place, const ReplaySection& section, const ReplayPart& part) {
+  return place.sha256 == part.sha256 && place.protocol == section.protocol && place.run == section.run &&
+         (part.prompt.empty() || part.prompt == "all" || part.prompt == place.prompt);
+}
+
+void add_values(const compare::QueryPlace& place, const compare::QueryValues& values, QueryErrors& out) {
+  if (values.status != replay::Status::ok || values.dense) return;
+  for (std::size_t i = 0; i < values.values.size(); ++i) {
+    const double error = values.values[i];
+    if (std::isnan(error)) continue;
+    out.values.push_back(error);
+    auto& [sum, count] = out.at[place.positions[i]];
+    sum += error, count += 1;
+  }
+}
+
+/// One element per series that has errors at the budget. Of a configuration in several files the first counts.
+std::vector<QueryErrors> errors_at(const std::string& budget, const ReplaySection& section, const ReplayPart& part,
+                                   const std::vector<Series>& all,
+                                   std::span<const compare::QueryResults* const> files) {
+  std::vector<QueryErrors> out;
+  for (const Series& series : all) {
+    QueryErrors errors{.series = &series, .values = {}, .at = {}};
+    for (const compare::QueryResults* file : files) {
+      if (!errors.values.empty()) break;
+      for (std::size_t c = 0; c < file->configurations().size(); ++c) {
+        const compare::QueryConfiguration& one = file->configurations()[c];
+        if (one.method != series.method || one.params != series.params || one.budget != budget) continue;
+        for (std::size_t p = 0; p < file->places().size(); ++p) {
+          if (!same_rows(file->places()[p], section, part)) continue;
+          if (const auto values = file->read(p, c)) add_values(file->places()[p], *values, errors);
+        }
+      }
+    }
+    std::ranges::sort(errors.values);
+    if (!errors.values.empty() && series.method != "exact") out.push_back(std::move(errors));
+  }
+  return out;
+}
+
+ChartLine line_of(const Series& series) {
+  const LineRole role = series.reference                 ? LineRole::reference
+                        : series.style < coloured_series ? LineRole::shown
+                                                         : LineRole::context;
+  return {.name = series.method, .detail = series.params, .role = role, .style = series.style, .points = {}};
+}
+
+/// An error that as many in a thousand of the sorted values do not exceed.
+double quantile_of(const std::vector<double>& sorted, int thousandths) {
+  const double at = thousandths / 1000. * static_cast<double>(sorted.size() - 1);
+  return sorted[static_cast<std::size_t>(std::lround(at))];
+}
+
+Axis axis_of(const std::vector<ChartLine>& lines) {
+  std::vector<double> values;
+  for (const ChartLine& line : lines) {
+    for (const ChartPoint& point : line.points) values.push_back(point.y);
+  }
+  const Extent extent = log_extent(values);
+  return {Scale::log, extent.lo, extent.hi, log_ticks(extent.lo, extent.hi), "relative error of a query"};
+}
+
+Drawing finished(LineChart chart) {
+  chart.y = axis_of(chart.lines);
+  chart.plot_height = std::max(chart.plot_height, height_for_labels(chart));
+  return draw(chart);
+}
+
+Drawing distribution(const std::vector<QueryErrors>& all) {
+  LineChart chart{.title = "Distribution of the errors",
+                  .description = "Share of the queries whose error is at most the value of the line",
+                  .x = {Scale::linear, 0, 100, linear_ticks(0, 100), "share of the queries with at most this error, %"},
+                  .y = {},
+                  .lines = {},
+                  .frontier = {},
+                  .width = 450,
+                  .plot_height = 300};
+  for (const QueryErrors& errors : all) {
+    chart.lines.push_back(line_of(*errors.series));
+    for (int k = 1; k <= 99; ++k)
+      chart.lines.back().points.push_back({static_cast<double>(k), quantile_of(errors.values, 10 * k), NAN, NAN, ""});
+  }
+  return finished(std::move(chart));
+}
+
+/// Means over blocks of neighbouring queries.
+Drawing course(const std::vector<QueryErrors>& all) {
+  double first = INFINITY, last = 0;
+  std::vector<ChartLine> lines;
+  for (const QueryErrors& errors : all) {
+    lines.push_back(line_of(*errors.series));
+    double sum = 0, count = 0, position = 0;
+    std::int64_t queries = 0;
+    for (auto at = errors.at.begin(); at != errors.at.end();) {
+      sum += at->second.first, count += at->second.second, position += at->first;
+      const bool end = ++at == errors.at.end();
+      if (++queries < queries_per_block && !end) continue;
+      lines.back().points.push_back({position / static_cast<double>(queries), sum / count, NAN, NAN, ""});
+      first = std::min(first, lines.back().points.back().x), last = std::max(last, lines.back().points.back().x);
+      sum = count = position = 0, queries = 0;
+    }
+  }
+  if (!(first < last)) first -= 0.5, last = first + 1;
+  return finished({.title = "Error along the text",
+                   .description = "Mean error of neighbouring queries against their position",
+                   .x = {Scale::linear, first, last, linear_ticks(first, last), "position of the query"},
+                   .y = {},
+                   .lines = std::move(lines),
+                   .frontier = {},
+                   .width = 450,
+                   .plot_height = 300});
+}
+
+DocTable quantile_table(const std::vector<QueryErrors>& all) {
+  DocTable table{.title = "Quantiles of the errors", .columns = {{"method"}, {"queries", true}}, .rows = {}};
+  constexpr int shown[] = {100, 250, 500, 750, 900, 990, 1000};
+  for (const int q : shown) table.columns.push_back({q == 1000 ? "largest" : fmt::format("{} %", q / 10), true});
+  for (const QueryErrors& errors : all) {
+    std::vector<TableCell> cells = {errors.series->name(), fmt::format("{}", errors.values.size())};
+    for (const int q : shown) cells.emplace_back(three_digits(quantile_of(errors.values, q)));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::vector<Block> query_figures(const ReplaySection& section, const ReplayPart& part, const std::vector<Series>& all,
+                                 std::span<const compare::QueryResults* const> files) {
+  std::vector<Block> blocks;
+  for (const std::string& budget : main_budgets(budgets_of(part))) {
+    const std::vector<QueryErrors> errors = errors_at(budget, section, part, all, files);
+    if (errors.empty()) continue;
+    blocks.emplace_back(Figure{
+        .title = "Errors of single queries at " + budget,
+        .drawings = {distribution(errors), course(errors)},
+        .caption = fmt::format(
+            "Left: of all queries, heads, layers and seeds; the axis of errors is vertical, so that a lower line is "
+            "better. Right: means over {} neighbouring queries. Faint lines without a name: all further methods.",
+            queries_per_block),
+        .numbers = quantile_table(errors)});
+  }
+  return blocks;
+}
+
+}  // namespace kvbench::report

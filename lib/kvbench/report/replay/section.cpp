@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/replay/section.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include <fmt/ranges.h>
+
+#include <kvbench/compare/texts.hpp>
+#include <kvbench/core/ordered_map.hpp>
+#include <kvbench/report/replay/answer.hpp>
+#include <kvbench/report/replay/attention_figure.hpp>
+#include <kvbench/report/replay/cost_figure.hpp>
+#include <kvbench/report/replay/head_figures.hpp>
+#include <kvbench/report/replay/layer_figures.hpp>
+#include <kvbench/report/replay/query_figures.hpp>
+#include <kvbench/report/replay/series.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+/// "5 of 30 layers (0, 1, 4, 15, 29)"
+std::string layers_text(const ReplayPart& part) {
+  DistinctTexts distinct;
+  for (const ReplayRow& r : part.layers) distinct.add(r.layer);
+  const std::vector<std::string>& layers = distinct.list();
+  double count = static_cast<double>(layers.size()), of = 0;
+  for (const ReplayRow& r : part.overall) {
+    if (!r.ok() || !r.table->has("model_layers")) continue;
+    count = std::max(count, r.table->number(*r.row, "layers"));
+    of = std::max(of, r.table->number(*r.row, "model_layers"));
+  }
+  if (count == 0) return "";
+  if (count == of) return fmt::format(", all {} layers", count);
+  std::string out = of > 0 ? fmt::format(", {} of {} layers", count, of) : fmt::format(", {} layers", count);
+  return layers.empty() ? out : out + fmt::format(" ({})", fmt::join(layers, ", "));
+}
+
+std::string scope_of(const ReplaySection& section, const ReplayPart& part) {
+  const std::string run = section.run.empty() ? "" : "Run " + section.run + ": ";
+  return fmt::format("{}{} on {}{}", run, section.protocol, name_of(part), layers_text(part));
+}
+
+/// The answers at these budgets.
+AnswerBlock answer_of(const ReplaySection& section, const ReplayPart& part, const std::vector<std::string>& budgets) {
+  std::vector<replay::Record> records;
+  const std::set<std::string> at(budgets.begin(), budgets.end());
+  for (const ReplayRow& r : part.overall) {
+    if (at.contains(r.budget)) records.push_back(record_of(r, section.protocol));
+  }
+  return {scope_of(section, part), answers_of(records)};
+}
+
+std::string heading_of(const ReplaySection& s) {
+  DistinctTexts traces;
+  for (const ReplayPart& part : s.parts) traces.add(name_of(part));
+  return fmt::format("{}: {}, {}", s.run.empty() ? "Replay" : "Run " + s.run, fmt::join(traces.list(), "; "),
+                     s.protocol);
+}
+
+std::string introduction(const ReplaySection& section, const ReplayPart& part) {
+  std::string out = fmt::format("Attention of {} ({}, sha256 {}{}), protocol {}, computed on {}.", part.model,
+                                name_of(part), part.sha256, layers_text(part), section.protocol, section.device);
+  if (part.finer > 0) out += fmt::format(" {} rows per query or single prompt are not shown.", part.finer);
+  return out;
+}
+
+/// The lowest error of each budget, references excepted.
+std::map<std::string, double> lowest_errors(const std::vector<Series>& all) {
+  std::map<std::string, double> lowest;
+  for (const Series& series : all) {
+    for (const ReplayRow* r : series.rows) {
+      if (series.reference || !r->ok() || std::isnan(r->error)) continue;
+      const auto [known, fresh] = lowest.emplace(r->budget, r->error);
+      if (!fresh) known->second = std::min(known->second, r->error);
+    }
+  }
+  return lowest;
+}
+
+/// As scripts read it.
+std::string sort_key(double value) { return std::isinf(value) ? "Infinity" : number_text(value); }
+
+/// "best", "tied, 1.02 times", "1.4 times"; sorted by the ratio of the errors.
+TableCell standing(const Series& series, const ReplayRow& r, double lowest) {
+  if (series.reference) return {"reference", Tone::dim};
+  const double ratio = r.error / lowest;
+  if (std::isnan(ratio)) return "";
+  const std::string key = sort_key(ratio);
+  if (r.error == lowest) return {"best", Tone::plain, key};
+  const char* tie = r.tied == true ? "tied, " : r.tied == false ? "" : "not tested, ";
+  return {fmt::format("{}{:.3g} times", tie, ratio), Tone::plain, key};
+}
+
+TableCell number_cell(double value) { return {three_digits(value), Tone::plain, sort_key(value)}; }
+
+void add_row(const Series& series, const ReplayRow& r, const std::string& part, double lowest, DocTable& table) {
+  std::vector<TableCell> cells = {series.name(), part, {r.budget, Tone::plain, number_text(r.share)}};
+  if (!r.ok()) {
+    cells.push_back({r.status, Tone::dim});
+    cells.resize(table.columns.size());
+  } else {
+    const std::string interval = fmt::format("{} to {}", three_digits(r.error_lo), three_digits(r.error_hi));
+    cells.push_back(number_cell(r.error));
+    cells.push_back(std::isnan(r.error_lo) ? "too few queries" : r.estimable() ? interval : "not estimable");
+    for (const double value : {r.median, r.held, r.read, r.seconds, r.recall}) cells.push_back(number_cell(value));
+    cells.push_back(standing(series, r, lowest));
+  }
+  table.rows.push_back(std::move(cells));
+}
+
+/// One row per configuration, budget by budget in ascending order of the error.
+void add_rows(const std::vector<Series>& all, const std::vector<std::string>& budgets, const std::string& part,
+              DocTable& table) {
+  const std::map<std::string, double> lowest = lowest_errors(all);
+  std::map<std::string, std::vector<std::pair<const Series*, const ReplayRow*>>> by_budget;
+  for (const Series& series : all) {
+    for (const ReplayRow* r : series.rows) by_budget[r->budget].emplace_back(&series, r);
+  }
+  for (const std::string& budget : budgets) {
+    auto& rows = by_budget[budget];
+    std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.second->ok() ? row.second->error : INFINITY; });
+    for (const auto& [series, r] : rows)
+      add_row(*series, *r, part, lowest.contains(budget) ? lowest.at(budget) : NAN, table);
+  }
+}
+
+DocTable method_table() {
+  return {.title = "Methods: error and cost",
+          .columns = {{"method"},
+                      {"trace"},
+                      {"budget", true},
+                      {"error", true},
+                      {"95 % interval", true},
+                      {"median", true},
+                      {"bytes held / full", true},
+                      {"bytes read / full", true},
+                      {"time, s", true},
+                      {"recall", true},
+                      {"error / best", true}},
+          .rows = {},
+          .sortable = true};
+}
+
+/// Averages over texts: the prompts of the traces.
+DocTable text_averages(const ReplaySection& section) {
+  std::vector<replay::Record> records;
+  for (const ReplayPart& part : section.parts) {
+    for (const auto* rows : {&part.overall, &part.texts}) {
+      for (const ReplayRow& r : *rows) records.push_back(record_of(r, section.protocol));
+    }
+  }
+  DocTable table{.title = "Averages over texts: geometric mean of the errors, with the 95 % interval for another text",
+                 .columns = {{"method"},
+                             {"budget", true},
+                             {"texts", true},
+                             {"error", true},
+                             {"95 % interval", true},
+                             {"mean rank", true},
+                             {"wins", true}},
+                 .rows = {},
+                 .sortable = true};
+  for (const compare::TextSummary& t : compare::summarize_texts(records)) {
+    const bool enough = !std::isnan(t.interval.lo);
+    table.rows.push_back(
+        {t.params.empty() ? t.method : t.method + " " + t.params, t.budget, fmt::format("{}", t.texts),
+         number_cell(t.error),
+         enough ? fmt::format("{} to {}", three_digits(t.interval.lo), three_digits(t.interval.hi)) : "too few texts",
+         number_cell(t.mean_rank), fmt::format("{}", t.wins)});
+  }
+  return table;
+}
+
+/// One row per method, status and reason, with the budgets and layers.
+DocTable reasons(const std::vector<const ReplayRow*>& rows, const char* title) {
+  struct Entry {
+    const ReplayRow* first = nullptr;
+    DistinctTexts budgets, layers, prompts;
+    int count = 0;
+  };
+  OrderedMap<std::tuple<std::string, std::string, std::string, std::string>, Entry> entries;
+  for (const ReplayRow* r : rows) {
+    Entry& entry = entries[{r->method, r->params, r->status, r->reason}];
+    if (entry.first == nullptr) entry.first = r;
+    entry.budgets.add(r->budget);
+    entry.layers.add(r->layer);
+    entry.prompts.add(r->prompt);
+    ++entry.count;
+  }
+  DocTable table{.title = title,
+                 .columns = {{"method"},
+                             {"parameters"},
+                             {"budgets"},
+                             {"layers"},
+                             {"prompts"},
+                             {"rows", true},
+                             {"status"},
+                             {"reason", false, true}},
+                 .rows = {}};
+  for (const auto& [key, e] : entries.items()) {
+    const Tone tone = e.first->status == "failed" ? Tone::bad : Tone::plain;
+    table.rows.push_back({e.first->method,
+                          e.first->params,
+                          fmt::format("{}", fmt::join(e.budgets.list(), ", ")),
+                          fmt::format("{}", fmt::join(e.layers.list(), ", ")),
+                          fmt::format("{}", fmt::join(e.prompts.list(), ", ")),
+                          fmt::format("{}", e.count),
+                          {e.first->ok() ? "" : e.first->status, tone},
+                          e.first->reason});
+  }
+  return compact(std::move(table));
+}
+
+/// All columns that have a value in some row.
+DocTable all_columns(const ReplaySection& section) {
+  DocTable out{.title = "All columns of the rows over all layers", .columns = {}, .rows = {}, .folded = true};
+  std::vector<const ReplayRow*> rows;
+  for (const ReplayPart& part : section.parts) {
+    for (const ReplayRow& r : part.overall) rows.push_back(&r);
+  }
+  DistinctTexts distinct;
+  for (const char* first : {"method", "params", "budget"}) distinct.add(first);
+  for (const ReplayRow* r : rows) {
+    for (const std::string& column : r->table->columns) {
+      if (!r->text(column.c_str()).empty()) distinct.add(column);
+    }
+  }
+  const std::vector<std::string>& names = distinct.list();
+  for (const std::string& name : names)
+    out.columns.push_back({name, name != "method" && name != "params", name == "reason"});
+  for (const ReplayRow* r : rows) {
+    std::vector<TableCell> cells;
+    for (const std::string& name : names) cells.emplace_back(r->text(name.c_str()));
+    out.rows.push_back(std::move(cells));
+  }
+  return out;
+}
+
+/// Reasons of rows without results and notes on the others.
+void add_reasons(const ReplaySection& section, std::vector<Block>& blocks) {
+  std::vector<const ReplayRow*> broken, notes;
+  for (const ReplayPart& part : section.parts) {
+    for (const ReplayRow& r : part.broken) broken.push_back(&r);
+    for (const ReplayRow& r : part.overall) {
+      if (r.ok() && !r.reason.empty()) notes.push_back(&r);
+    }
+  }
+  if (!broken.empty()) blocks.emplace_back(reasons(broken, "Rows without results"));
+  if (!notes.empty()) blocks.emplace_back(reasons(notes, "Notes on rows with results"));
+}
+
+}  // namespace
+
+std::vector<AnswerBlock> main_answers(const ReplaySection& section) {
+  std::vector<AnswerBlock> answers;
+  for (const ReplayPart& part : section.parts) {
+    AnswerBlock answer = answer_of(section, part, main_budgets(budgets_of(part)));
+    if (!answer.sentences.empty()) answers.push_back(std::move(answer));
+  }
+  return answers;
+}
+
+std::vector<Block> replay_blocks(const ReplaySection& section, const QueryFiles& files) {
+  std::vector<Block> blocks = {Heading{2, heading_of(section)}}, details;
+  DocTable table = method_table();
+  const bool several = section.parts.size() > 1;
+  for (const ReplayPart& part : section.parts) {
+    const std::vector<Series> all = series_of(part);
+    const std::vector<std::string> budgets = budgets_of(part);
+    const Shown shown = shown_of(all, budgets);
+    blocks.emplace_back(Paragraph{introduction(section, part)});
+    if (!shown.note.empty()) blocks.emplace_back(Paragraph{shown.note});
+    AnswerBlock answer = answer_of(section, part, shown.budgets);
+    if (main_budgets(budgets).size() < budgets.size() && !answer.sentences.empty())
+      blocks.emplace_back(std::move(answer));
+    Figure costs = cost_figure(shown.series, several ? "Error and cost: " + name_of(part) : "Error and cost");
+    if (!costs.drawings.empty()) blocks.emplace_back(std::move(costs));
+    add_rows(all, budgets, several ? name_of(part) : "", table);
+    if (several) details.emplace_back(Heading{3, name_of(part)});
+    std::ranges::move(layer_figures(shown.series, shown.budgets), std::back_inserter(details));
+    std::ranges::move(head_figures(part), std::back_inserter(details));
+    std::ranges::move(query_figures(section, part, shown.series, files.raw), std::back_inserter(details));
+    for (const trace::Reader* trace : files.traces)
+      std::ranges::move(attention_figure(section, part, shown.series, files.raw, *trace), std::back_inserter(details));
+  }
+  if (!table.rows.empty()) blocks.emplace_back(compact(std::move(table)));
+  if (DocTable texts = text_averages(section); !texts.rows.empty()) blocks.emplace_back(std::move(texts));
+  add_reasons(section, blocks);
+  std::ranges::move(details, std::back_inserter(blocks));
+  if (DocTable columns = all_columns(section); !columns.rows.empty()) blocks.emplace_back(std::move(columns));
+  return blocks;
+}
+
+}  // namespace kvbench::report

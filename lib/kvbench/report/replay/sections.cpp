@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/replay/sections.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <kvbench/compare/comparison.hpp>
+#include <kvbench/compare/configuration_name.hpp>
+#include <kvbench/core/budget.hpp>
+#include <kvbench/core/error.hpp>
+#include <kvbench/core/ordered_map.hpp>
+#include <kvbench/report/text/text.hpp>
+
+namespace kvbench::report {
+namespace {
+
+using Key = std::vector<std::string>;
+
+Budget budget_of(const CsvTable& table, const CsvRow& row) {
+  try {
+    return Budget::parse(table.text(row, "budget"));
+  } catch (const Error& error) {
+    throw Error("{}:{}: column 'budget': {}", table.file, row.line, error.what());
+  }
+}
+
+/// The columns that tell the rows of a section apart.
+constexpr const char* identity[] = {"trace", "sha256", "prompt", "layer",  "kv_head", "head",
+                                    "query", "seed",   "method", "params", "budget"};
+constexpr const char* figures[] = {"status",     "reason",      "rel_err_mean", "rel_err_lo",
+                                   "rel_err_hi", "total_bytes", "bytes_read"};
+
+Key key_of(const CsvTable& table, const CsvRow& row, std::span<const char* const> columns) {
+  Key key;
+  for (const char* column : columns) key.push_back(table.text(row, column));
+  return key;
+}
+
+Key section_key(const CsvTable& table, const CsvRow& row) {
+  constexpr const char* columns[] = {"run", "protocol", "device"};
+  return key_of(table, row, columns);
+}
+
+bool is_all(const CsvTable& table, const CsvRow& row, const char* column) { return table.text(row, column) == "all"; }
+
+ReplayRow replay_row(const CsvTable& table, const CsvRow& row) {
+  const auto text = [&](const char* column) { return table.text(row, column); };
+  const auto number = [&](const char* column) { return table.number(row, column); };
+  ReplayRow r{.table = &table,
+              .row = &row,
+              .method = text("method"),
+              .params = text("params"),
+              .budget = text("budget"),
+              .layer = text("layer"),
+              .prompt = text("prompt"),
+              .status = text("status"),
+              .reason = text("reason"),
+              .best = text("best"),
+              .tied = {},
+              .dense = text("dense") == "1"};
+  r.held = number("total_bytes") / number("full_bytes");
+  r.read = number("bytes_read") / number("full_bytes");
+  r.seconds = number("compress_s") + number("attend_s");
+  r.error = number("rel_err_mean");
+  r.error_lo = number("rel_err_lo");
+  r.error_hi = number("rel_err_hi");
+  r.median = number("rel_err_p50");
+  r.recall = number("recall_mean");
+  if (!text("tied").empty()) r.tied = text("tied") == "1";
+  const Budget budget = budget_of(table, row);
+  const double whole = budget.is_bytes() ? number("full_bytes") : number("context_tokens");
+  r.share = budget.is_share() ? budget.share() : static_cast<double>(budget.resolve(0, 1)) / whole;
+  return r;
+}
+
+/// Finds rows that several files have: with equal figures they are one row, with other figures rows of different
+/// methods.
+class Duplicates {
+ public:
+  /// Throws Error where a file has a row twice.
+  explicit Duplicates(std::span<const CsvTable* const> tables) {
+    for (const CsvTable* table : tables) {
+      for (const CsvRow& row : table->rows) add(*table, row);
+    }
+  }
+
+  /// Whether the row repeats that of another file.
+  bool repeats(const CsvTable& table, const CsvRow& row) const {
+    return !differs(table, row) && first_.at(key(table, row)).second != &row;
+  }
+  /// Whether several files have other figures of the row's method.
+  bool differs(const CsvTable& table, const CsvRow& row) const { return different_.contains(method(table, row)); }
+
+ private:
+  using Place = std::pair<const CsvTable*, const CsvRow*>;
+
+  static Key key(const CsvTable& table, const CsvRow& row) {
+    Key out = section_key(table, row);
+    std::ranges::move(key_of(table, row, identity), std::back_inserter(out));
+    return out;
+  }
+  static Key method(const CsvTable& table, const CsvRow& row) {
+    constexpr const char* columns[] = {"run", "protocol", "device", "trace", "sha256", "method", "params"};
+    return key_of(table, row, columns);
+  }
+
+  void add(const CsvTable& table, const CsvRow& row) {
+    const auto [known, fresh] = first_.emplace(key(table, row), Place(&table, &row));
+    if (fresh) return;
+    const auto [other, same] = known->second;
+    if (other == &table) {
+      throw Error("{}:{}: the row of {} {} at {} appears twice", table.file, row.line, table.text(row, "method"),
+                  table.text(row, "params"), table.text(row, "budget"));
+    }
+    if (key_of(table, row, figures) != key_of(*other, *same, figures)) different_.insert(method(table, row));
+  }
+
+  std::map<Key, Place> first_;
+  std::set<Key> different_;
+};
+
+/// Tells the methods of several files apart by the names of the files.
+void name_file(ReplayRow& row) {
+  row.of_file = true;
+  row.params += fmt::format("{}from {}", row.params.empty() ? "" : ";", row.table->name);
+}
+
+/// The tests of a CSV are against the best row of its own file. They count where that is the best row of all files.
+void keep_valid_tests(std::vector<ReplayRow>& rows) {
+  std::map<std::string, const ReplayRow*> best;  // of each budget
+  for (const ReplayRow& r : rows) {
+    if (!r.ok() || compare::is_baseline(r.method) || !std::isfinite(r.error)) continue;
+    const ReplayRow*& known = best[r.budget];
+    if (known == nullptr || r.error < known->error) known = &r;
+  }
+  for (ReplayRow& r : rows) {
+    const ReplayRow* first = best[r.budget];
+    const bool same = first != nullptr && r.best == compare::label_of({first->method, first->text("params"), {}}) &&
+                      (!first->of_file || first->table == r.table);
+    if (!same) r.tied.reset(), r.best.clear();
+  }
+}
+
+/// The rows of a trace, before the prompts that are shown are selected.
+struct Gathered {
+  ReplayPart part;
+  std::vector<ReplayRow> rows;
+};
+
+/// A part shows the rows over all prompts; without such rows there is one part per prompt.
+void finish(const Gathered& gathered, std::vector<ReplayPart>& out) {
+  DistinctTexts distinct;
+  for (const ReplayRow& r : gathered.rows) {
+    if (r.text("head") == "all") distinct.add(r.prompt);
+  }
+  std::vector<std::string> prompts = distinct.list();
+  const bool several = prompts.size() > 1;
+  if (std::ranges::find(prompts, "all") != prompts.end()) prompts = {"all"};
+  for (const std::string& prompt : prompts) {
+    ReplayPart part = gathered.part;
+    if (several) part.prompt = prompt;
+    for (const ReplayRow& r : gathered.rows) {
+      const bool own = r.prompt == prompt, any = own || prompt == "all", head = r.text("head") != "all";
+      if (!r.ok() && !head && any) part.broken.push_back(r);
+      if (head && any) part.heads.push_back(r);
+      if (own && !head) (r.layer == "all" ? part.overall : part.layers).push_back(r);
+      if (!own && any && !head && r.layer == "all") part.texts.push_back(r);
+      part.finer += !own && any && !head;
+    }
+    keep_valid_tests(part.overall);
+    out.push_back(std::move(part));
+  }
+}
+
+}  // namespace
+
+std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables) {
+  const Duplicates duplicates(tables);
+  OrderedMap<Key, OrderedMap<Key, Gathered>> sections;
+  for (const CsvTable* table : tables) {
+    for (const CsvRow& row : table->rows) {
+      if (duplicates.repeats(*table, row)) continue;
+      const auto text = [&](const char* column) { return table->text(row, column); };
+      Gathered& into = sections[section_key(*table, row)][{text("trace"), text("sha256")}];
+      into.part.trace = text("trace"), into.part.sha256 = text("sha256"), into.part.model = text("model");
+      if (!is_all(*table, row, "query")) {
+        ++into.part.finer;
+        continue;
+      }
+      into.rows.push_back(replay_row(*table, row));
+      if (duplicates.differs(*table, row)) name_file(into.rows.back());
+    }
+  }
+  std::vector<ReplaySection> out;
+  for (const auto& [key, traces] : sections.items()) {
+    out.push_back({.run = key[0], .protocol = key[1], .device = key[2], .parts = {}});
+    for (const auto& [trace, gathered] : traces.items()) finish(gathered, out.back().parts);
+  }
+  return out;
+}
+
+std::string name_of(const ReplayPart& part) {
+  if (part.prompt.empty()) return part.trace;
+  return part.trace + (part.prompt == "all" ? ", all prompts" : ", prompt " + part.prompt);
+}
+
+replay::Record record_of(const ReplayRow& row, const std::string& protocol) {
+  const auto number = [&](const std::string& column) { return row.table->number(*row.row, column); };
+  const auto count = [&](const char* column) { return row.table->count(*row.row, column); };
+  replay::Record r{};
+  r.trace = row.text("trace"), r.sha256 = row.text("sha256"), r.model = row.text("model");
+  r.prompt = row.prompt;
+  for (const replay::Protocol known : {replay::Protocol::prefill, replay::Protocol::decode, replay::Protocol::stream}) {
+    if (protocol == name_of(known)) r.protocol = known;
+  }
+  r.method = row.method, r.params = row.params, r.budget = row.budget;
+  r.status = compare::find_status(row.status).value_or(replay::Status::failed), r.reason = row.reason;
+  r.query_rows = count("query_rows"), r.model_layers = count("model_layers");
+  r.context_tokens = number("context_tokens"), r.kept_tokens = number("kept_tokens");
+  r.bytes = {.kv = number("kv_bytes"),
+             .meta = number("meta_bytes"),
+             .fast = number("fast_bytes"),
+             .slow = number("slow_bytes"),
+             .read = number("bytes_read"),
+             .full = number("full_bytes")};
+  for (std::size_t m = 0; m < replay::metric_count; ++m) {
+    const std::string name(name_of(static_cast<replay::Metric>(m)));
+    r.metrics[m] = {.mean = number(name + "_mean"),
+                    .p1 = number(name + "_p1"),
+                    .p50 = number(name + "_p50"),
+                    .p90 = number(name + "_p90"),
+                    .p99 = number(name + "_p99"),
+                    .max = number(name + "_max"),
+                    .lo = number(name + "_lo"),
+                    .hi = number(name + "_hi")};
+  }
+  r.best = row.best;
+  r.tied = row.tied;
+  r.blocks = count("blocks");
+  return r;
+}
+
+}  // namespace kvbench::report

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sorts the rows of CSV files into the sections of a report.
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <kvbench/replay/records/record.hpp>
+#include <kvbench/report/read/csv.hpp>
+
+namespace kvbench::report {
+
+/// A row of a replay or sweep over all queries.
+struct ReplayRow {
+  const CsvTable* table;
+  const CsvRow* row;
+  std::string method, params, budget, layer, prompt, status, reason;
+  std::string best;          ///< best row of its budget, with which the row was tested; empty where it was not
+  std::optional<bool> tied;  ///< with that row
+  bool dense = false;
+  bool of_file = false;  ///< other files have other figures of its method; `params` then ends in the name of the file
+  double share = NAN;    ///< the requested budget as a share of the context, or of the cost of the full cache
+  double held = NAN, read = NAN;  ///< bytes held, and read per query, divided by the bytes of the full cache
+  double seconds = NAN;           ///< of compression and of answering
+  double error = NAN, error_lo = NAN, error_hi = NAN, median = NAN, recall = NAN;
+
+  bool ok() const { return status == "ok"; }
+  bool estimable() const { return replay::Summary{.lo = error_lo, .hi = error_hi}.mean_is_estimable(); }
+  const std::string& text(const char* column) const { return table->text(*row, column); }
+};
+
+/// The rows of a section on one trace (over all prompts; of one prompt, where no row is over all prompts).
+struct ReplayPart {
+  std::string trace, sha256, model, prompt;  ///< prompt: empty where there is one
+  std::vector<ReplayRow> overall;            ///< over all layers
+  std::vector<ReplayRow> layers;             ///< per layer
+  std::vector<ReplayRow> heads;              ///< per query head and seed, of any prompt
+  std::vector<ReplayRow> texts;              ///< over all layers of single prompts, where `overall` is over all prompts
+  std::vector<ReplayRow> broken;             ///< rows over heads that are not ok, of any prompt
+  std::size_t finer = 0;                     ///< number of rows per query or prompt, which are not shown
+};
+
+/// The rows of one run, protocol and device, whatever the files, traces and budgets.
+struct ReplaySection {
+  std::string run, protocol, device;
+  std::vector<ReplayPart> parts;
+};
+
+/// Sections and their parts in the order of the files. Of rows with equal figures in several files the first is taken.
+std::vector<ReplaySection> replay_sections(std::span<const CsvTable* const> tables);
+
+/// The part's name among the parts of its section: trace and prompt.
+std::string name_of(const ReplayPart& part);
+
+/// What answers_of() reads of a row.
+replay::Record record_of(const ReplayRow& row, const std::string& protocol);
+
+}  // namespace kvbench::report

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/replay/series.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <kvbench/compare/comparison.hpp>
+#include <kvbench/core/budget.hpp>
+#include <kvbench/core/ordered_map.hpp>
+#include <kvbench/methods/registry.hpp>
+
+namespace kvbench::report {
+namespace {
+
+constexpr int most_shown_series = 100;
+constexpr std::size_t most_shown_budgets = 12;
+
+std::string kind_of_method(const std::string& method) {
+  if (method.starts_with("file:")) return "own";
+  const auto known = std::ranges::find(methods::all_methods(), method, &methods::MethodInfo::name);
+  return known == methods::all_methods().end() ? "other" : std::string(name_of(known->kind));
+}
+
+double lowest_error(const Series& series) {
+  double lowest = INFINITY;
+  for (const ReplayRow* r : series.rows) lowest = r->error < lowest ? r->error : lowest;
+  return lowest;
+}
+
+void set_styles(std::vector<Series>& all) {
+  std::set<const ReplayRow*> best;
+  for (const auto cost : {&ReplayRow::held, &ReplayRow::read}) {
+    for (const ReplayRow* r : frontier_of(all, cost)) best.insert(r);
+  }
+  std::vector<Series*> order;
+  for (Series& series : all) {
+    if (!series.reference) order.push_back(&series);
+  }
+  std::ranges::stable_sort(order, {}, [&](const Series* s) {
+    const bool first =
+        std::ranges::any_of(s->rows, [&](const ReplayRow* r) { return best.contains(r) || r->tied == true; });
+    return std::pair(!first, lowest_error(*s));
+  });
+  for (std::size_t i = 0; i < order.size(); ++i) order[i]->style = static_cast<int>(i);
+}
+
+/// 0 for a quarter, more the further the budget is from it; absolute budgets after shares.
+double distance_from_quarter(const Budget& budget) {
+  return budget.is_share() ? std::abs(std::log(budget.share() / 0.25)) : 1e9;
+}
+
+}  // namespace
+
+std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double ReplayRow::*cost) {
+  std::vector<const ReplayRow*> rows;
+  for (const Series& series : all) {
+    if (series.reference) continue;
+    for (const ReplayRow* r : series.rows) {
+      if (r->ok() && r->estimable() && std::isfinite(r->error) && std::isfinite(r->*cost)) rows.push_back(r);
+    }
+  }
+  std::ranges::stable_sort(rows, {}, cost);
+  std::vector<double> lowest;         // error of the rows up to this one
+  std::map<double, double> cheapest;  // cost by error
+  for (const ReplayRow* r : rows) {
+    lowest.push_back(lowest.empty() ? r->error : std::min(lowest.back(), r->error));
+    cheapest.emplace(r->error, r->*cost);
+  }
+  const std::vector<const ReplayRow*> by_cost = rows;
+  const auto beaten = [&](const ReplayRow* r) {
+    const auto count = std::ranges::upper_bound(by_cost, compare::equal_cost * r->*cost, {}, cost) - by_cost.begin();
+    return (count > 0 && lowest[static_cast<std::size_t>(count) - 1] < r->error) || cheapest.at(r->error) < r->*cost;
+  };
+  std::erase_if(rows, beaten);
+  return rows;
+}
+
+std::vector<std::string> main_budgets(const std::vector<std::string>& budgets) {
+  std::vector<std::string> out;
+  for (const std::string& text : budgets) {
+    const Budget budget = Budget::parse(text);
+    const auto same = [&](const std::string& other) { return Budget::parse(other).cost() == budget.cost(); };
+    const auto known = std::ranges::find_if(out, same);
+    if (known == out.end()) {
+      out.push_back(text);
+    } else if (distance_from_quarter(budget) < distance_from_quarter(Budget::parse(*known))) {
+      *known = text;
+    }
+  }
+  return out;
+}
+
+std::vector<Series> series_of(const ReplayPart& part) {
+  OrderedMap<std::pair<std::string, std::string>, Series> by_name;
+  const auto find = [&](const ReplayRow& r) -> Series& {
+    Series& series = by_name[{r.method, r.params}];
+    if (!series.method.empty()) return series;
+    series = {.method = r.method,
+              .params = r.params,
+              .kind = kind_of_method(r.method),
+              .reference = compare::is_baseline(r.method),
+              .style = 0,
+              .rows = {},
+              .layers = {}};
+    return series;
+  };
+  for (const ReplayRow& r : part.overall) find(r).rows.push_back(&r);
+  for (const ReplayRow& r : part.layers) find(r).layers.push_back(&r);
+  std::vector<Series> all;
+  for (auto& [name, series] : by_name.items()) all.push_back(std::move(series));
+  for (Series& series : all) std::ranges::stable_sort(series.rows, {}, &ReplayRow::share);
+  set_styles(all);
+  return all;
+}
+
+Shown shown_of(const std::vector<Series>& all, const std::vector<std::string>& budgets) {
+  Shown out;
+  const std::size_t count = std::min(budgets.size(), most_shown_budgets);
+  for (std::size_t i = 0; i < count; ++i) out.budgets.push_back(budgets[i * budgets.size() / count]);
+  const std::set<std::string> at(out.budgets.begin(), out.budgets.end());
+  const auto hidden = [&](const ReplayRow* r) { return !at.contains(r->budget); };
+  for (const Series& series : all) {
+    if (!series.reference && series.style >= most_shown_series) continue;
+    out.series.push_back(series);
+    std::erase_if(out.series.back().rows, hidden);
+    std::erase_if(out.series.back().layers, hidden);
+  }
+  if (out.series.size() < all.size()) {
+    out.note = fmt::format("Figures show {} of {} methods and parameters, those with the lowest errors.",
+                           out.series.size(), all.size());
+  }
+  if (count < budgets.size())
+    out.note +=
+        fmt::format("{}Figures and answers show {} of {} budgets.", out.note.empty() ? "" : " ", count, budgets.size());
+  if (!out.note.empty()) out.note += " The tables have all rows.";
+  return out;
+}
+
+std::vector<std::string> budgets_of(const ReplayPart& part) {
+  OrderedMap<std::string, double> shares;
+  const auto add = [&](const ReplayRow& r) {
+    double& share = shares[r.budget];
+    if (share == 0 || std::isnan(share)) share = r.share;
+  };
+  std::ranges::for_each(part.overall, add);
+  std::ranges::for_each(part.layers, add);
+  std::vector<std::pair<double, std::string>> budgets;
+  for (const auto& [name, share] : shares.items()) budgets.emplace_back(share, name);
+  std::ranges::stable_sort(budgets, [](const auto& a, const auto& b) {
+    return std::isnan(a.first) ? false : std::isnan(b.first) || a.first < b.first;
+  });
+  std::vector<std::string> names;
+  for (const auto& [share, name] : budgets) names.push_back(name);
+  return names;
+}
+
+}  // namespace kvbench::report

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Series: a method with parameters over its budgets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <kvbench/report/replay/sections.hpp>
+
+namespace kvbench::report {
+
+struct Series {
+  std::string method, params;
+  std::string kind;        ///< "eviction", "merging", ...; "own": entries from a file; "other": not in the registry
+  bool reference = false;  ///< exact, random, oracle-topk
+  int style = 0;           ///< colour and marker in all figures
+  std::vector<const ReplayRow*> rows;    ///< over all layers, smallest budget first, including rows that are not ok
+  std::vector<const ReplayRow*> layers;  ///< per layer
+
+  std::string name() const { return params.empty() ? method : method + " " + params; }
+};
+
+/// The series of a part, in the order of the CSV. Those on a frontier have the first styles, in ascending order of the
+/// error.
+std::vector<Series> series_of(const ReplayPart& part);
+
+/// What figures show of the series and budgets of a part.
+struct Shown {
+  /// at most 100 and the references, those on a frontier and with the lowest errors; at `budgets` only
+  std::vector<Series> series;
+  std::vector<std::string> budgets;  ///< at most 12, evenly spaced
+  std::string note;                  ///< a sentence that says what is left out; "" where nothing is
+};
+Shown shown_of(const std::vector<Series>& all, const std::vector<std::string>& budgets);
+
+/// Budgets as given, smallest first.
+std::vector<std::string> budgets_of(const ReplayPart& part);
+
+/// The budget of each kind (tokens, memory, fast memory, bytes read) that is nearest to a quarter.
+std::vector<std::string> main_budgets(const std::vector<std::string>& budgets);
+
+/// The rows that no other row beats by a lower error at no more than equal_cost times its cost, by ascending cost.
+/// References and rows whose mean is not estimable are not compared.
+std::vector<const ReplayRow*> frontier_of(const std::vector<Series>& all, double ReplayRow::*cost);
+
+}  // namespace kvbench::report

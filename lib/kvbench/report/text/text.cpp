@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/report/text/text.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <kvbench/core/utf8.hpp>
+
+namespace kvbench::report {
+namespace {
+
+/// Whether a spreadsheet would compute the text, not counting apostrophes before it, one of which protects it.
+bool is_formula(const std::string& text) {
+  const std::size_t first = text.find_first_not_of('\'');
+  if (first == text.npos || std::string_view("=+-@\t\r\n").find(text[first]) == std::string_view::npos) return false;
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return code == std::errc::invalid_argument || end != text.data() + text.size();
+}
+
+std::string csv_field(std::string text) {
+  if (invalid_utf8(text) != std::string::npos) text = printable(text);
+  if (is_formula(text)) text.insert(0, 1, '\'');
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    quoted += c;
+    if (c == '"') quoted += c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+std::string csv_text(std::string field) {
+  if (field.starts_with('\'') && is_formula(field)) field.erase(0, 1);
+  return field;
+}
+
+std::string csv_line(std::span<const std::string> fields) {
+  std::string out;
+  for (const std::string& field : fields) {
+    if (&field != fields.data()) out += ',';
+    out += csv_field(field);
+  }
+  return out + '\n';
+}
+
+std::string markdown_line(std::span<const std::string> cells) {
+  std::string out = "|";
+  for (const std::string& cell : cells) out += " " + cell + " |";
+  return out + "\n";
+}
+
+std::string markdown_rows(const TextRows& rows, bool (*is_left)(std::size_t column)) {
+  std::vector<std::string> rules;
+  for (std::size_t c = 0; c < rows.front().size(); ++c) rules.emplace_back(is_left(c) ? "---" : "---:");
+  std::string out;
+  for (const auto& row : rows) {
+    std::vector<std::string> cells;
+    for (const std::string& text : row) {
+      std::string& cell = cells.emplace_back();
+      for (const char c : text) {
+        if (c == '|') cell += '\\';
+        cell += c == '\n' ? ' ' : c;
+      }
+    }
+    out += markdown_line(cells);
+    if (&row == rows.data()) out += markdown_line(rules);
+  }
+  return out;
+}
+
+std::string aligned_rows(const TextRows& rows, bool (*is_left)(std::size_t column)) {
+  const std::size_t columns = rows.front().size();
+  std::vector<std::size_t> width(columns);
+  for (const auto& row : rows) {
+    const std::size_t counted = row.size() < columns ? row.size() - 1 : columns;
+    for (std::size_t c = 0; c < counted; ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      const bool left = row.size() < columns || is_left(c);
+      if (c > 0) out += "  ";
+      out += left ? fmt::format("{:<{}}", row[c], width[c]) : fmt::format("{:>{}}", row[c], width[c]);
+    }
+    while (out.back() == ' ') out.pop_back();
+    out += '\n';
+  }
+  return out;
+}
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  if (value == std::floor(value) && std::abs(value) < 1e15) return fmt::format("{:.0f}", value);
+  return fmt::format("{}", value);
+}
+
+std::string short_number(double value) {
+  if (std::isnan(value)) return "-";
+  if (std::abs(value) >= 1000) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.3g}", value);
+}
+
+std::string three_digits(double value) {
+  if (std::isnan(value)) return "";
+  if (std::isinf(value) || value == 0) return short_number(value);
+  if (std::abs(value) >= 1e6) return fmt::format("{:.2e}", value);
+  if (std::abs(value) >= 99.95) return fmt::format("{:.0f}", value);
+  return fmt::format("{:#.3g}", value);
+}
+
+std::string interval_text(double mean, double lo, double hi) {
+  if (std::isnan(lo) || std::isnan(hi)) return three_digits(mean);
+  return fmt::format("{} [{}, {}]", three_digits(mean), three_digits(lo), three_digits(hi));
+}
+
+std::string short_interval(double lo, double hi) {
+  return std::isnan(lo) || std::isnan(hi) ? "-" : fmt::format("{}..{}", short_number(lo), short_number(hi));
+}
+
+std::string range_text(std::span<const double> values) {
+  const auto [least, most] = std::ranges::minmax(values);
+  const std::string a = short_number(least), b = short_number(most);
+  return a == b ? a : a + " to " + b;
+}
+
+std::size_t invalid_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_character(text.substr(i));
+    if (length == 0 || (is_control(text[i]) && std::string_view("\t\n\r").find(text[i]) == std::string_view::npos))
+      return i;
+    i += length;
+  }
+  return std::string_view::npos;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = utf8_character(text.substr(i));
+    if (length == 0 || is_control(text[i]))
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+    else
+      out += text.substr(i, length);
+    i += std::max<std::size_t>(1, length);
+  }
+  return out;
+}
+
+std::string escape_xml(std::string_view text) {
+  if (invalid_utf8(text) != std::string_view::npos) return escape_xml(printable(text));
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else if (c == '\'')
+      out += "&#39;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+}  // namespace kvbench::report

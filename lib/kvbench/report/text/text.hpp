@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building blocks of text tables.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace kvbench::report {
+
+/// One CSV line with LF, quoted as in RFC 4180. Texts that a spreadsheet would compute (they begin with = + - @, a tab
+/// or a line end, and are not numbers) begin with an apostrophe, which csv_text() removes. Text that is not UTF-8 is
+/// written as printable().
+std::string csv_line(std::span<const std::string> fields);
+/// The text that csv_line() wrote as this field, without quotes.
+std::string csv_text(std::string field);
+
+/// Rows of a short table, header first.
+using TextRows = std::vector<std::vector<std::string>>;
+
+/// One line of a Markdown table; the cells must be escaped.
+std::string markdown_line(std::span<const std::string> cells);
+/// A Markdown table; columns for which `is_left` holds are aligned to the left, the others to the right.
+std::string markdown_rows(const TextRows& rows, bool (*is_left)(std::size_t column));
+/// The same aligned for a terminal. A row that is shorter than the header is aligned to the left and ends in a
+/// sentence, which does not affect the column widths.
+std::string aligned_rows(const TextRows& rows, bool (*is_left)(std::size_t column));
+
+/// Shortest decimal text that reads back as the same double; "" for NaN, "inf" for infinity.
+std::string number_text(double value);
+
+/// Three significant digits; "-" for NaN.
+std::string short_number(double value);
+
+/// Three significant digits including trailing zeros: "0.480"; "2.50e+07" from a million on; "" for NaN.
+std::string three_digits(double value);
+
+/// "0.117 [0.112, 0.122]", or the mean alone where there is no interval.
+std::string interval_text(double mean, double lo, double hi);
+
+/// "0.112..0.122", or "-" where there is no interval.
+std::string short_interval(double lo, double hi);
+
+/// "5.41 to 27.4", or one number where all values are equal. `values` must not be empty.
+std::string range_text(std::span<const double> values);
+
+/// Distinct texts in the order in which they were first added.
+class DistinctTexts {
+ public:
+  void add(const std::string& text) {
+    if (known_.insert(text).second) list_.push_back(text);
+  }
+  const std::vector<std::string>& list() const { return list_; }
+
+ private:
+  std::vector<std::string> list_;
+  std::unordered_set<std::string> known_;
+};
+
+/// Position of the first byte that is not UTF-8 text, npos if there is none. Control characters other than tab and line
+/// ends are not text.
+std::size_t invalid_utf8(std::string_view text);
+
+/// The text with every byte that is not UTF-8, and every control character, as \xHH.
+std::string printable(std::string_view text);
+
+/// Escapes a text for HTML and SVG, in content and in quoted attributes.
+std::string escape_xml(std::string_view text);
+
+}  // namespace kvbench::report

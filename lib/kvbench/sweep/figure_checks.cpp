@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/figure_checks.hpp>
+
+#include <algorithm>
+
+#include <kvbench/sweep/cells_results.hpp>
+#include <kvbench/sweep/collect.hpp>
+#include <kvbench/sweep/run.hpp>
+
+namespace kvbench::sweep {
+namespace {
+
+using config::Published;
+using config::SweepRun;
+
+/// Whether a relation of the claim names this method of the run.
+bool named(const compare::PaperClaim& claim, const SweepRun& run, const replay::MethodChoice& method) {
+  const compare::QueryConfiguration configuration{
+      .method = method.info->name, .params = method.params.text(), .budget = ""};
+  const auto is = [&](const std::string& name) {
+    if (name.empty()) return false;
+    compare::ConfigurationName parsed = compare::parse_configuration(name, "`a`");
+    parsed.budget.reset();
+    return matches(parsed, configuration);
+  };
+  return std::ranges::any_of(claim.relations, [&](const compare::Relation& r) {
+    return (r.run.empty() || r.run == run.name) && (is(r.a) || is(r.b));
+  });
+}
+
+/// The file with this claim alone, and the methods that it needs. Exclusions may match nothing in what is left, so that
+/// they go: their cells are computed and not used.
+config::Sweep only(config::Sweep sweep, const Published& published) {
+  for (SweepRun& run : sweep.runs) {
+    std::erase_if(run.request.methods,
+                  [&](const replay::MethodChoice& method) { return !named(published.claim, run, method); });
+    run.measures.clear();
+    run.exclusions.clear();
+  }
+  std::erase_if(sweep.runs, [](const SweepRun& run) { return run.request.methods.empty(); });
+  sweep.published = {published};
+  return sweep;
+}
+
+compare::ClaimResult result_of(const config::Sweep& sweep, const bounds::CheckContext& context) {
+  const std::shared_ptr<const trace::Reader> reader(std::shared_ptr<void>(),
+                                                    context.reader);  // whose owner outlives the check
+  const SweepPlan plan = plan_sweep(sweep, {.threads = 1}, reader);
+  const SweepLayout layout = layout_of(plan);
+  std::vector<CellsFile> cells;
+  cells.emplace_back("", FrameFile::Mode::scratch);
+  run_sweep(plan, layout, {}, cells.front(), {.stop = context.stop});
+  const CellsResults results(layout, cells, layout.claims.front().metric);
+  return test_claim(layout.claims.front(), {&results});
+}
+
+void add_row(bounds::CheckContext& context, const compare::RelationResult& result) {
+  const compare::Comparison& comparison = result.comparison;
+  const std::string place = test_text(result, false);
+  bounds::CheckRow& row =
+      context.add(bounds::CheckKind::claim, place.empty() ? result.relation : result.relation + ": " + place);
+  row.prompt = comparison.prompt;
+  row.layer = comparison.layer;
+  row.params = comparison.run.empty() ? "" : "run=" + comparison.run;
+  row.text = effect_text(result);
+  row.p_value = result.p_value;
+  row.holds = result.holds;
+  if (comparison.outcome == compare::Outcome::skipped) return;
+  row.measured = comparison.test.mean_a;
+  row.bound = comparison.test.mean_b;
+  row.p_least = comparison.test.p_least;
+  row.units = static_cast<Index>(comparison.test.blocks);
+  row.units_needed = result.units_needed;
+  if (comparison.seeds > 0) row.trials = static_cast<std::int64_t>(comparison.seeds);
+}
+
+void run_claim(const config::Sweep& sweep, bounds::CheckContext& context) {
+  try {
+    for (const compare::RelationResult& result : result_of(sweep, context).results) add_row(context, result);
+  } catch (const Error& reason) {  // the trace cannot serve the runs of the file; the other checks go on
+    context.add(bounds::CheckKind::claim, "").text = reason.what();
+  }
+}
+
+}  // namespace
+
+std::vector<bounds::Check> figure_checks(const FigureFile& file) {
+  std::vector<bounds::Check> checks;
+  const config::Sweep sweep = config::read_sweep(file.path, file.text);
+  for (const Published& published : sweep.published) {
+    if (published.claim.id.empty() || published.claim.relations.empty()) continue;
+    const config::Sweep part = only(sweep, published);
+    checks.push_back({.id = published.claim.id,
+                      .paper = fmt::format("{} ({})", sweep.description, file.path),
+                      .statement = published.claim.text,
+                      .method = compare::parse_configuration(published.claim.relations.front().a, "`a`").method,
+                      .scope = bounds::Scope::trace,
+                      .run = [part](bounds::CheckContext& context) { run_claim(part, context); }});
+  }
+  return checks;
+}
+
+std::span<const bounds::Check> figure_checks() {
+  static const std::vector<bounds::Check> all = [] {
+    std::vector<bounds::Check> checks;
+    for (const FigureFile& file : figure_files()) std::ranges::move(figure_checks(file), std::back_inserter(checks));
+    return checks;
+  }();
+  return all;
+}
+
+}  // namespace kvbench::sweep

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/validate/all_checks.hpp>
+
+#include <algorithm>
+
+#include <kvbench/bounds/balancekv/buckets.hpp>
+#include <kvbench/bounds/balancekv/exponent.hpp>
+#include <kvbench/bounds/balancekv/lower_bound.hpp>
+#include <kvbench/bounds/balancekv/memory_rate.hpp>
+#include <kvbench/bounds/balancekv/theorem31.hpp>
+#include <kvbench/bounds/balancekv/theorem32.hpp>
+#include <kvbench/bounds/balancekv/theorem33.hpp>
+#include <kvbench/bounds/balancekv/theorem34.hpp>
+#include <kvbench/bounds/balancekv/walk.hpp>
+#include <kvbench/bounds/chelsea/bias.hpp>
+#include <kvbench/bounds/chelsea/observations.hpp>
+#include <kvbench/bounds/chelsea/outliers.hpp>
+#include <kvbench/bounds/chelsea/partition.hpp>
+#include <kvbench/bounds/chelsea/tables.hpp>
+#include <kvbench/bounds/chelsea/theorem61.hpp>
+#include <kvbench/bounds/clusterkv/importance.hpp>
+#include <kvbench/bounds/clusterkv/near_keys.hpp>
+#include <kvbench/bounds/controls/adaptive_queries.hpp>
+#include <kvbench/bounds/cost/checks.hpp>
+#include <kvbench/bounds/subgen/amm.hpp>
+#include <kvbench/bounds/subgen/keys_cluster.hpp>
+#include <kvbench/bounds/subgen/lemma1.hpp>
+#include <kvbench/bounds/subgen/lemma2.hpp>
+#include <kvbench/bounds/subgen/partition.hpp>
+#include <kvbench/bounds/subgen/size.hpp>
+#include <kvbench/bounds/subgen/table1.hpp>
+#include <kvbench/bounds/subgen/theorem1.hpp>
+#include <kvbench/core/suggest.hpp>
+#include <kvbench/faithful/checks/balancekv.hpp>
+#include <kvbench/faithful/checks/chelsea.hpp>
+#include <kvbench/faithful/checks/subgen.hpp>
+#include <kvbench/faithful/checks/uniform.hpp>
+#include <kvbench/methods/registry.hpp>
+
+namespace kvbench::validate {
+
+std::span<const bounds::Check> all_checks() {
+  // clang-format off
+  static const std::vector<bounds::Check> table = {
+      faithful::subgen_algorithm1(),
+      bounds::subgen_lemma1(),
+      bounds::subgen_lemma2(),
+      bounds::subgen_size(),
+      bounds::subgen_partition(),
+      bounds::subgen_amm(),
+      bounds::subgen_theorem1(),
+      bounds::subgen_corollary1(),
+      bounds::subgen_quantities(),
+      faithful::uniform_samples(),
+      faithful::balancekv_algorithms(),
+      faithful::balancekv_released(),
+      bounds::balancekv_walk(),
+      bounds::balancekv_theorem32(),
+      bounds::balancekv_theorem33(),
+      bounds::balancekv_theorem31(),
+      bounds::balancekv_theorem34(),
+      bounds::balancekv_exponent(),
+      bounds::balancekv_buckets(),
+      bounds::balancekv_bucket_count(),
+      faithful::chelsea_algorithm(),
+      bounds::balancekv_memory_rate(),
+      bounds::balancekv_lower_bound(),
+      bounds::negative_adaptive(),
+      bounds::chelsea_theorem61(),
+      bounds::chelsea_partition(),
+      bounds::chelsea_observation1(),
+      bounds::chelsea_observation2(),
+      bounds::chelsea_bias(),
+      bounds::chelsea_observation3(),
+      bounds::chelsea_outlier_heads(),
+      bounds::chelsea_table1(),
+      bounds::chelsea_table2(),
+      bounds::chelsea_table4(),
+      bounds::clusterkv_importance(),
+      bounds::clusterkv_near_keys(),
+      bounds::subgen_keys_cluster(),
+      bounds::subgen_dispersion(),
+      bounds::subgen_table1(),
+      bounds::subgen_cost(),
+      bounds::balancekv_cost(),
+      bounds::clusterkv_cost(),
+      bounds::chelsea_cost(),
+  };
+  // clang-format on
+  return table;
+}
+
+std::vector<const bounds::Check*> find_checks(std::span<const bounds::Check> checks,
+                                              const std::vector<std::string>& ids,
+                                              const std::vector<std::string>& methods) {
+  std::vector<std::string> known;
+  for (const bounds::Check& check : checks) known.push_back(check.id);
+  const auto matches = [](const std::string& id, const bounds::Check& check) {
+    return check.id == id || check.id.starts_with(id + ".");
+  };
+  for (const std::string& id : ids) {
+    if (std::ranges::any_of(checks, [&](const bounds::Check& check) { return matches(id, check); })) continue;
+    throw Error("`checks`: there is no check '{}'.{} `kvbench validate --list` shows all of them.", id,
+                did_you_mean(id, known));
+  }
+  for (const std::string& method : methods) methods::find_method(method);
+  std::vector<const bounds::Check*> found;
+  for (const bounds::Check& check : checks) {
+    const bool asked =
+        ids.empty() || std::ranges::any_of(ids, [&](const std::string& id) { return matches(id, check); });
+    const bool about = methods.empty() || std::ranges::find(methods, check.method) != methods.end();
+    if (asked && about) found.push_back(&check);
+  }
+  return found;
+}
+
+}  // namespace kvbench::validate

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <kvbench/sweep/figure_checks.hpp>
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include <kvbench/sweep/collect.hpp>
+#include <kvbench/sweep/run.hpp>
+#include <kvbench/validate/all_checks.hpp>
+#include <kvbench/validate/validate.hpp>
+#include <unit/sweep/sweeps.hpp>
+
+using namespace kvbench;
+using namespace kvbench::bounds;
+using namespace kvbench::compare;
+using namespace kvbench::replay;
+using namespace kvbench::validate;
+using namespace kvbench::sweep;
+using namespace kvbench::testing;
+
+namespace {
+
+const std::string runs =
+    "[defaults]\ntraces = \"t.h5\"\nprotocol = \"prefill\"\nwindow = 128\nbudgets = [\"25%\", \"50%\"]\nseeds = 3\n"
+    "[[run]]\nname = \"a\"\nmethods = [\"uniform\", \"exact\", \"random\"]\n"
+    "[[run]]\nname = \"unused\"\nmethods = [\"sink\"]\n";
+const std::string claim =
+    "[[published]]\nid = \"x.y\"\nclaim = \"c\"\nmetric = \"rel_err_mean\"\nrelations = [\n"
+    "{ run = \"a\", a = \"exact\", is = \"lower\", b = \"uniform\", by = \"layer\" },\n"
+    "{ run = \"a\", a = \"random\", is = \"lower\", b = \"uniform\" }]\n";
+
+std::vector<CheckRow> rows_of(const std::string& text, const trace::Reader& reader) {
+  const std::string whole = text;
+  const std::vector<Check> claims = figure_checks({"configs/x.toml", whole.c_str()});
+  const auto found = find_checks(claims, {"x.y"}, {});
+  FinishedRows finished;
+  validate::validate(found, {}, &reader, {.threads = 1}, finished);
+  return finished.judged(0.01);
+}
+
+}  // namespace
+
+TEST_CASE("a check and the sweep of the same file give the same verdicts and the same numbers") {
+  trace::SynthOptions options = small_options();
+  options.num_tokens = options.num_queries = 256;
+  options.prompt_tokens = 128;
+  const SweepFiles files;
+  trace::synthesize(files.folder / "t.h5", options);
+  const SweepPlan plan = plan_sweep(files.read(runs + claim));
+  const SweepLayout layout = layout_of(plan);
+  std::vector<CellsFile> cells;
+  cells.emplace_back(files.folder / "c.cells", FrameFile::Mode::overwrite);
+  cells.front().begin(layout);
+  run_sweep(plan, layout, {}, cells.front());
+  const SweepResults swept = collect(*cells.front().layout(), cells, Grain::trace);
+  REQUIRE(swept.claims.size() == 1);
+  const std::vector<CheckRow> checked = rows_of(runs + claim, *plan.steps.front().reader);
+  const std::vector<RelationResult>& results = swept.claims[0].results;
+  REQUIRE(results.size() == 2 * 2 + 2);  // two layers and two budgets; two budgets
+  REQUIRE(checked.size() == results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    CHECK(checked[i].verdict == results[i].verdict);
+    CHECK(checked[i].p_value == results[i].p_value);
+    CHECK(checked[i].p_adjusted == results[i].comparison.p_adjusted);
+    CHECK(checked[i].measured == results[i].comparison.test.mean_a);
+    CHECK(checked[i].bound == results[i].comparison.test.mean_b);
+    CHECK(checked[i].layer == results[i].comparison.layer);
+    CHECK(results[i].comparison.seeds == 3);
+  }
+  CHECK(results[0].verdict == Verdict::supported);
+}
+
+TEST_CASE("a trace that cannot serve the file makes a claim untestable") {
+  const SmallTrace trace;  // 40 tokens, and a window of 128
+  const std::vector<CheckRow> rows = rows_of(runs + claim, trace.reader());
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].verdict == Verdict::untestable);
+  CHECK(contains(rows[0].text, "window"));
+}
+
+TEST_CASE("the files of configs/ are embedded, and their claims have ids of their own") {
+  CHECK(figure_files().size() >= 13);
+  std::vector<std::string> ids;
+  for (const Check& claim : all_checks()) ids.push_back(claim.id);
+  for (const Check& claim : figure_checks()) ids.push_back(claim.id);
+  std::ranges::sort(ids);
+  CHECK(std::ranges::adjacent_find(ids) == ids.end());
+  CHECK(std::ranges::binary_search(ids, "balancekv.vs_uniform"));
+}
