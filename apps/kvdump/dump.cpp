@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dump.hpp"
+#include <apps/kvdump/dump.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,13 +11,13 @@
 
 #include <kvbench/core/output_path.hpp>
 
-#include "../llama/convert.hpp"
-#include "../llama/passes.hpp"
-#include "../stop_signals.hpp"
-#include "progress.hpp"
-#include "prompt.hpp"
-#include "record.hpp"
-#include "self_check.hpp"
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvdump/progress.hpp>
+#include <apps/kvdump/prompt.hpp>
+#include <apps/kvdump/record.hpp>
+#include <apps/kvdump/self_check.hpp>
+#include <apps/llama/convert.hpp>
+#include <apps/llama/passes.hpp>
 
 namespace kvbench::kvdump {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cell.hpp"
+#include <apps/kveval/cell.hpp>
 
 #include <cmath>
 

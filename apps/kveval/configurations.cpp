@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "configurations.hpp"
+#include <apps/kveval/configurations.hpp>
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "document_run.hpp"
+#include <apps/kveval/document_run.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -11,10 +11,10 @@
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
-#include "../llama/passes.hpp"
-#include "../stop_signals.hpp"
-#include "cell.hpp"
-#include "documents.hpp"
+#include <apps/common/stop_signals.hpp>
+#include <apps/kveval/cell.hpp>
+#include <apps/kveval/documents.hpp>
+#include <apps/llama/passes.hpp>
 
 namespace kvbench::kveval {
 namespace {

@@ -5,9 +5,9 @@
 #include <kvbench/eval/results.hpp>
 #include <kvbench/loop/layer_loop.hpp>
 
-#include "../llama/context.hpp"
-#include "../llama/injection.hpp"
-#include "options.hpp"
+#include <apps/kveval/options.hpp>
+#include <apps/llama/context.hpp>
+#include <apps/llama/injection.hpp>
 
 namespace kvbench::kveval {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "evaluate.hpp"
+#include <apps/kveval/evaluate.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,12 +16,12 @@
 #include <kvbench/report/eval/table.hpp>
 #include <kvbench/trace/sha256.hpp>
 
-#include "../kvbench/output.hpp"
-#include "../llama/convert.hpp"
-#include "../llama/passes.hpp"
-#include "../stop_signals.hpp"
-#include "documents.hpp"
-#include "run_documents.hpp"
+#include <apps/common/output.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kveval/documents.hpp>
+#include <apps/kveval/run_documents.hpp>
+#include <apps/llama/convert.hpp>
+#include <apps/llama/passes.hpp>
 
 namespace kvbench::kveval {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run_documents.hpp"
+#include <apps/kveval/run_documents.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,7 +7,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/store/parameter_files.hpp>
 
-#include "../kvbench/progress.hpp"
+#include <apps/common/progress.hpp>
 
 namespace kvbench::kveval {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <kvbench/eval/eval_cells.hpp>
 
-#include "document_run.hpp"
+#include <apps/kveval/document_run.hpp>
 
 namespace kvbench::kveval {
 

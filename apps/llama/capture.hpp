@@ -12,10 +12,10 @@
 
 #include <ggml.h>
 
-#include "graph.hpp"
-#include "layer_capture.hpp"
-#include "node_name.hpp"
-#include "query_path.hpp"
+#include <apps/llama/graph.hpp>
+#include <apps/llama/layer_capture.hpp>
+#include <apps/llama/node_name.hpp>
+#include <apps/llama/query_path.hpp>
 
 namespace kvbench::llama {
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <optional>
 
-#include "capture.hpp"
-#include "cpu_graph.hpp"
+#include <apps/llama/capture.hpp>
+#include <apps/llama/cpu_graph.hpp>
 
 namespace kvbench::llama {
 

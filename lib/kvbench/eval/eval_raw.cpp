@@ -2,7 +2,7 @@
 #include <kvbench/eval/eval_raw.hpp>
 
 #include <kvbench/core/version.hpp>
-#include <kvbench/trace/hdf5_output.hpp>
+#include <kvbench/trace/hdf5/output.hpp>
 
 namespace kvbench::eval {
 namespace {

@@ -2,7 +2,7 @@
 #include <kvbench/replay/records/raw.hpp>
 
 #include <kvbench/core/version.hpp>
-#include <kvbench/trace/hdf5_output.hpp>
+#include <kvbench/trace/hdf5/output.hpp>
 
 namespace kvbench::replay {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/trace/hdf5.hpp>
+#include <kvbench/trace/hdf5/object.hpp>
 
 #include <algorithm>
 
@@ -37,15 +37,6 @@ std::string shorten(const std::string& reason) {
   return reason.substr(begin + mark.size(), end - begin - mark.size());
 }
 
-herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* out) {
-  try {
-    static_cast<std::vector<std::string>*>(out)->emplace_back(name);
-    return 0;
-  } catch (...) {
-    return -1;
-  }
-}
-
 Handle creation_properties(hid_t kind) {
   Handle properties(H5Pcreate(kind), &H5Pclose);
   H5Pset_obj_track_times(properties.get(), false);  // equal content gives equal bytes
@@ -72,14 +63,11 @@ Session::Session() : lock_(library_mutex()) {
 
 Session::~Session() { H5Eset_auto2(H5E_DEFAULT, printer_, printer_data_); }
 
-Handle float_type(Dtype dtype) {
-  Handle type(H5Tcopy(H5T_IEEE_F32LE), &H5Tclose);
-  if (dtype == Dtype::f32) return type;
-  const bool half = dtype == Dtype::f16;
-  const std::size_t exponent = half ? 5 : 8, mantissa = half ? 10 : 7;
-  H5Tset_fields(type.get(), 15, mantissa, exponent, 0, mantissa);
-  H5Tset_size(type.get(), 2);
-  H5Tset_ebias(type.get(), half ? 15 : 127);
+Handle fixed_string(std::size_t bytes) {
+  Handle type(H5Tcopy(H5T_C_S1), &H5Tclose);
+  H5Tset_size(type.get(), std::max<std::size_t>(1, bytes));
+  H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
+  H5Tset_cset(type.get(), H5T_CSET_UTF8);
   return type;
 }
 
@@ -89,7 +77,7 @@ void Object::fail(const std::string& doing) const {
                             reason.empty() ? "" : ")"));
 }
 
-Object Object::open_file(const std::string& path, std::shared_ptr<Claims> claims) {
+Object Object::open_file(const std::string& path) {
   Object file({}, path, "/");
   const Handle access = file.own(H5Pcreate(H5P_FILE_ACCESS), &H5Pclose, "cannot set up");
 #if H5_VERSION_GE(1, 10, 7)
@@ -106,7 +94,6 @@ Object Object::open_file(const std::string& path, std::shared_ptr<Claims> claims
         path, shorten(reason));
   }
   file.handle_ = Handle(id, &H5Fclose);
-  file.claims_ = std::move(claims);
   return file;
 }
 
@@ -122,12 +109,6 @@ Object Object::create_file(const std::string& path, const std::string& final_nam
   return file;
 }
 
-std::vector<std::string> Object::members() const {
-  std::vector<std::string> names;
-  require(H5Literate(id(), H5_INDEX_NAME, H5_ITER_INC, nullptr, &collect_name, &names), "cannot list the members");
-  return names;
-}
-
 bool Object::has(const std::string& member) const {
   return require(H5Lexists(id(), member.c_str(), H5P_DEFAULT), "cannot look for '" + member + "'") > 0;
 }
@@ -138,17 +119,8 @@ Object Object::open(const std::string& member, H5I_type_t kind, const char* kind
   H5L_info_t link;
   found.require(H5Lget_info(id(), member.c_str(), &link, H5P_DEFAULT), "cannot inspect the link");
   if (link.type != H5L_TYPE_HARD) found.fail("is a soft or external link; a file must contain its data");
-  found.claims_ = claims_;
   found.handle_ = found.own(H5Oopen(id(), member.c_str(), H5P_DEFAULT), &H5Oclose, "cannot open");
   if (H5Iget_type(found.id()) != kind) found.fail(fmt::format("is not a {}", kind_name));
-  return found;
-}
-
-Object Object::group(const std::string& member) const { return open(member, H5I_GROUP, "group"); }
-
-Object Object::dataset(const std::string& member, Extent extent) const {
-  Object found = open(member, H5I_DATASET, "dataset");
-  if (claims_) found.check_storage(extent);
   return found;
 }
 
@@ -180,42 +152,6 @@ Object Object::create_dataset(const std::string& member, hid_t type, const std::
   return made;
 }
 
-std::vector<hsize_t> Object::dims() const {
-  const Handle space = own(H5Dget_space(id()), &H5Sclose, "cannot read the shape");
-  const H5S_class_t kind = H5Sget_simple_extent_type(space.get());
-  if (kind == H5S_SCALAR) return {};
-  if (kind != H5S_SIMPLE) fail("is not an array");
-  std::vector<hsize_t> dims(
-      static_cast<std::size_t>(require(H5Sget_simple_extent_ndims(space.get()), "cannot read the rank")));
-  require(H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr), "cannot read the shape");
-  return dims;
-}
-
-Handle Object::type() const { return own(H5Dget_type(id()), &H5Tclose, "cannot read the type"); }
-
-Storage Object::storage() const {
-  const Handle properties = own(H5Dget_create_plist(id()), &H5Pclose, "cannot read the storage");
-  Storage storage;
-  storage.layout = H5Pget_layout(properties.get());
-  storage.external = require(H5Pget_external_count(properties.get()), "cannot read the storage") > 0;
-  const int filters = require(H5Pget_nfilters(properties.get()), "cannot read the filters");
-  for (unsigned i = 0; i < static_cast<unsigned>(filters); ++i) {
-    unsigned flags = 0;
-    std::size_t values = 0;
-    storage.filters.push_back(H5Pget_filter2(properties.get(), i, &flags, &values, nullptr, 0, nullptr, nullptr));
-  }
-  if (storage.layout == H5D_CHUNKED) {
-    storage.chunk_dims.resize(H5S_MAX_RANK);
-    const int rank =
-        require(H5Pget_chunk(properties.get(), H5S_MAX_RANK, storage.chunk_dims.data()), "cannot read the chunk");
-    storage.chunk_dims.resize(static_cast<std::size_t>(rank));
-  }
-  if (storage.layout == H5D_CONTIGUOUS && !storage.external) storage.offset = H5Dget_offset(id());
-  storage.bytes = H5Dget_storage_size(id());
-  H5Eclear2(H5E_DEFAULT);
-  return storage;
-}
-
 Handle Object::slab_space(const std::vector<hsize_t>& start, const std::vector<hsize_t>& count) const {
   Handle space = own(H5Dget_space(id()), &H5Sclose, "cannot read the shape");
   require(H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
@@ -223,39 +159,21 @@ Handle Object::slab_space(const std::vector<hsize_t>& start, const std::vector<h
   return space;
 }
 
-void Object::read(hid_t memory_type, void* out) const {
-  const Storage stored = storage();
-  const std::vector<hsize_t> whole = dims();
-  if (stored.layout == H5D_CHUNKED)
-    return read_chunks(stored, memory_type, std::vector<hsize_t>(whole.size()), whole, out);
-  require(H5Dread(id(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out), "cannot be read");
+void Object::set(const char* name, hid_t type, const void* value) const {
+  const std::string doing = fmt::format("attribute '{}' cannot be written", name);
+  const Handle space(H5Screate(H5S_SCALAR), &H5Sclose);
+  Handle made = own(H5Acreate2(id(), name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT), &H5Aclose, doing);
+  require(H5Awrite(made.get(), type, value), doing);
+  require(made.close(), doing);
 }
 
-template <class T>
-std::vector<T> Object::integers() const {
-  const Handle type = this->type();
-  if (H5Tget_class(type.get()) != H5T_INTEGER || H5Tget_size(type.get()) > 8)
-    throw Error("{}: must have integer elements.", where());
-  std::size_t count = 1;
-  for (const hsize_t dim : dims()) count *= static_cast<std::size_t>(dim);
-  std::vector<std::int64_t> wide(count);
-  if (count > 0) read(H5T_NATIVE_INT64, wide.data());
-  const auto misfit = std::ranges::find_if(wide, [](std::int64_t value) { return !std::in_range<T>(value); });
-  if (misfit != wide.end())
-    throw Error("{}: entry {} is {}, which does not fit.", where(), misfit - wide.begin(), *misfit);
-  return {wide.begin(), wide.end()};
-}
-template std::vector<std::int32_t> Object::integers() const;
-template std::vector<std::int64_t> Object::integers() const;
+void Object::set(const char* name, std::int64_t value) const { set(name, H5T_STD_I64LE, &value); }
+void Object::set(const char* name, double value) const { set(name, H5T_IEEE_F64LE, &value); }
 
-void Object::read_slab(hid_t memory_type, const std::vector<hsize_t>& start, const std::vector<hsize_t>& count,
-                       void* out) const {
-  if (const Storage stored = storage(); stored.layout == H5D_CHUNKED)
-    return read_chunks(stored, memory_type, start, count, out);
-  const Handle file_space = slab_space(start, count);
-  const Handle memory_space =
-      own(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), &H5Sclose, "no space");
-  require(H5Dread(id(), memory_type, memory_space.get(), file_space.get(), H5P_DEFAULT, out), "cannot be read");
+// Fixed length: the text is then part of the metadata, which have checksums. The heap of strings of variable length has
+// none.
+void Object::set(const char* name, const std::string& value) const {
+  set(name, fixed_string(value.size()).get(), value.c_str());
 }
 
 void Object::write(hid_t memory_type, const void* data) const {
@@ -270,12 +188,12 @@ void Object::write_slab(hid_t memory_type, const std::vector<hsize_t>& start, co
   require(H5Dwrite(id(), memory_type, memory_space.get(), file_space.get(), H5P_DEFAULT, data), "cannot be written");
 }
 
-std::string Object::read_string() const {
-  if (!dims().empty()) fail("must be one string, not an array");
-  const auto read = [](hid_t object, hid_t type, void* out) {
-    return H5Dread(object, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
-  };
-  return read_string_value(type().get(), file_, where(), read, id());
+void Object::read_slab(hid_t memory_type, const std::vector<hsize_t>& start, const std::vector<hsize_t>& count,
+                       void* out) const {
+  const Handle file_space = slab_space(start, count);
+  const Handle memory_space =
+      own(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), &H5Sclose, "no space");
+  require(H5Dread(id(), memory_type, memory_space.get(), file_space.get(), H5P_DEFAULT, out), "cannot be read");
 }
 
 void Object::flush() const { require(H5Fflush(id(), H5F_SCOPE_GLOBAL), "cannot be flushed"); }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/trace/global_heap.hpp>
+#include <kvbench/trace/guard/global_heap.hpp>
 
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 
-#include <kvbench/trace/hdf5.hpp>
+#include <kvbench/trace/hdf5/object.hpp>
 
 namespace kvbench::trace::h5 {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "stop_signals.hpp"
+#include <apps/common/stop_signals.hpp>
 
 #include <csignal>
 #include <cstring>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "progress.hpp"
+#include <apps/common/progress.hpp>
 
 #include <condition_variable>
 #include <cstdio>
 
 #include <fmt/format.h>
 
-#include "output.hpp"
+#include <apps/common/output.hpp>
 
 namespace kvbench::app {
 

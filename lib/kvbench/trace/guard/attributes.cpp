@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attributes and strings. h5py writes str as a variable-length UTF-8 scalar and bytes as a fixed-length scalar; both
 // are read.
-#include <kvbench/trace/hdf5.hpp>
+#include <kvbench/trace/guard/input_object.hpp>
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include <kvbench/trace/global_heap.hpp>
-#include <kvbench/trace/name.hpp>
+#include <kvbench/trace/guard/global_heap.hpp>
+#include <kvbench/trace/guard/name.hpp>
 
 namespace kvbench::trace::h5 {
 namespace {
-
-Handle scalar() { return {H5Screate(H5S_SCALAR), &H5Sclose}; }
 
 std::string trimmed(std::string value, H5T_str_t padding) {
   if (padding == H5T_STR_SPACEPAD) {
@@ -24,8 +22,7 @@ std::string trimmed(std::string value, H5T_str_t padding) {
   return value;
 }
 
-}  // namespace
-
+/// Reads one string of `type`, of fixed or variable length. `read` fills a buffer of the given memory type.
 std::string read_string_value(hid_t type, const std::string& file, const std::string& where,
                               herr_t (*read)(hid_t, hid_t, void*), hid_t object) {
   if (H5Tget_class(type) != H5T_STRING) throw Failure(where + " is not a string");
@@ -41,15 +38,9 @@ std::string read_string_value(hid_t type, const std::string& file, const std::st
   return follow(reference, file, where);
 }
 
-Handle fixed_string(std::size_t bytes) {
-  Handle type(H5Tcopy(H5T_C_S1), &H5Tclose);
-  H5Tset_size(type.get(), std::max<std::size_t>(1, bytes));
-  H5Tset_strpad(type.get(), H5T_STR_NULLPAD);
-  H5Tset_cset(type.get(), H5T_CSET_UTF8);
-  return type;
-}
+}  // namespace
 
-std::optional<Handle> Object::attribute(const char* name) const {
+std::optional<Handle> InputObject::attribute(const char* name) const {
   const std::string doing = fmt::format("attribute '{}' cannot be read", name);
   if (require(H5Aexists(id(), name), doing) == 0) return std::nullopt;
   Handle found = own(H5Aopen(id(), name, H5P_DEFAULT), &H5Aclose, doing);
@@ -58,7 +49,7 @@ std::optional<Handle> Object::attribute(const char* name) const {
   return found;
 }
 
-std::optional<std::int64_t> Object::integer(const char* name) const {
+std::optional<std::int64_t> InputObject::integer(const char* name) const {
   const std::optional<Handle> found = attribute(name);
   if (!found) return std::nullopt;
   const Handle type = own(H5Aget_type(found->get()), &H5Tclose, "cannot read an attribute's type");
@@ -68,7 +59,7 @@ std::optional<std::int64_t> Object::integer(const char* name) const {
   return value;
 }
 
-std::optional<double> Object::number(const char* name) const {
+std::optional<double> InputObject::number(const char* name) const {
   const std::optional<Handle> found = attribute(name);
   if (!found) return std::nullopt;
   const Handle type = own(H5Aget_type(found->get()), &H5Tclose, "cannot read an attribute's type");
@@ -79,31 +70,22 @@ std::optional<double> Object::number(const char* name) const {
   return value;
 }
 
-std::optional<std::string> Object::text(const char* name) const {
+std::optional<std::string> InputObject::text(const char* name) const {
   const std::optional<Handle> found = attribute(name);
   if (!found) return std::nullopt;
   const Handle type = own(H5Aget_type(found->get()), &H5Tclose, "cannot read an attribute's type");
   const std::string at = fmt::format("{}: attribute '{}'", where(), name);
-  std::string value = read_string_value(type.get(), file_, at, &H5Aread, found->get());
+  std::string value = read_string_value(type.get(), file(), at, &H5Aread, found->get());
   check_name(value, at);
   return value;
 }
 
-void Object::set(const char* name, hid_t type, const void* value) const {
-  const std::string doing = fmt::format("attribute '{}' cannot be written", name);
-  const Handle space = scalar();
-  Handle made = own(H5Acreate2(id(), name, type, space.get(), H5P_DEFAULT, H5P_DEFAULT), &H5Aclose, doing);
-  require(H5Awrite(made.get(), type, value), doing);
-  require(made.close(), doing);
-}
-
-void Object::set(const char* name, std::int64_t value) const { set(name, H5T_STD_I64LE, &value); }
-void Object::set(const char* name, double value) const { set(name, H5T_IEEE_F64LE, &value); }
-
-// Fixed length: the text is then part of the metadata, which have checksums. The heap of strings of variable length has
-// none.
-void Object::set(const char* name, const std::string& value) const {
-  set(name, fixed_string(value.size()).get(), value.c_str());
+std::string InputObject::read_string() const {
+  if (!dims().empty()) fail("must be one string, not an array");
+  const auto read = [](hid_t object, hid_t type, void* out) {
+    return H5Dread(object, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
+  };
+  return read_string_value(type().get(), file(), where(), read, id());
 }
 
 }  // namespace kvbench::trace::h5

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/trace/untrusted_file.hpp>
+#include <kvbench/trace/guard/untrusted_file.hpp>
 
 #include <array>
 #include <cerrno>

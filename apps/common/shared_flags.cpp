@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shared_flags.hpp"
+#include <apps/common/shared_flags.hpp>
 
 #include <map>
 
 #include <kvbench/core/error.hpp>
 
-#include "../command_line.hpp"
+#include <apps/common/command_line.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -7,13 +7,13 @@
 #include <string>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/trace/hdf5.hpp>
-#include <kvbench/trace/untrusted_file.hpp>
+#include <kvbench/trace/guard/input_object.hpp>
+#include <kvbench/trace/guard/untrusted_file.hpp>
 
 namespace kvbench::trace {
 
 /// An HDF5 file that is open for reading. Its superblock was checked, `examine` was run in a child process first, the
-/// bytes of each dataset are checked when it is opened (h5::Object::dataset()), and a change of the file is an error.
+/// bytes of each dataset are checked when it is opened (h5::InputObject::dataset()), and a change of the file is an error.
 /// Thread-safe (reads are serialised).
 class InputFile {
  public:
@@ -21,7 +21,7 @@ class InputFile {
   /// should hold, such as "a trace"; `page`: the page of the documentation. Throws Error with file and object where the
   /// file is missing, damaged, locked by another program, or stored in several files; and what `examine` throws.
   InputFile(std::string path, const char* content, const char* page,
-            const std::function<void(const h5::Object& root)>& examine);
+            const std::function<void(const h5::InputObject& root)>& examine);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -55,7 +55,7 @@ class InputFile {
   std::string path_;
   FileState opened_;
   std::shared_ptr<h5::Claims> claims_;
-  std::unique_ptr<h5::Object> root_;
+  std::unique_ptr<h5::InputObject> root_;
 };
 
 }  // namespace kvbench::trace

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 #include <zlib.h>
 
-#include <kvbench/trace/hdf5.hpp>
+#include <kvbench/trace/guard/input_object.hpp>
 
 namespace kvbench::trace::h5 {
 namespace {
@@ -106,8 +106,8 @@ class Chunk {
 
 }  // namespace
 
-void Object::read_chunks(const Storage& stored, hid_t memory_type, const Dims& start, const Dims& count,
-                         void* out) const {
+void InputObject::read_chunks(const Storage& stored, hid_t memory_type, const Dims& start, const Dims& count,
+                              void* out) const {
   const Handle type = this->type();
   const std::size_t element = H5Tget_size(type.get()), wanted = H5Tget_size(memory_type), elements = count_of(count);
   std::vector<std::byte> wide(element == wanted ? 0

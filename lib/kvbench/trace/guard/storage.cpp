@@ -6,8 +6,8 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/trace/global_heap.hpp>
-#include <kvbench/trace/hdf5.hpp>
+#include <kvbench/trace/guard/global_heap.hpp>
+#include <kvbench/trace/guard/input_object.hpp>
 
 namespace kvbench::trace::h5 {
 namespace {
@@ -25,17 +25,6 @@ std::uint64_t product(std::uint64_t first, const std::vector<hsize_t>& dims) {
   return first;
 }
 
-void check_filters(const Object& dataset, const Storage& stored) {
-  static const std::vector<H5Z_filter_t> both{H5Z_FILTER_SHUFFLE, H5Z_FILTER_DEFLATE}, shuffle{H5Z_FILTER_SHUFFLE},
-      deflate{H5Z_FILTER_DEFLATE}, none;
-  if (stored.filters == none || stored.filters == deflate || stored.filters == both || stored.filters == shuffle)
-    return;
-  throw Error(
-      "{}: stored with HDF5 filter {}; only shuffle and deflate are read, once and in this order. Copy it with "
-      "h5repack -f NONE.",
-      dataset.where(), fmt::join(stored.filters, ", "));
-}
-
 /// Bytes of an element of `type` in a file.
 std::uint64_t stored_size(hid_t type) {
   // In memory a variable-length string is a pointer; the file stores a reference into its heap.
@@ -44,8 +33,19 @@ std::uint64_t stored_size(hid_t type) {
 
 }  // namespace
 
-void Object::check_chunks(const Storage& stored, const std::vector<hsize_t>& dims, std::uint64_t element,
-                          std::uint64_t slab) const {
+void InputObject::check_filters(const Storage& stored) const {
+  static const std::vector<H5Z_filter_t> both{H5Z_FILTER_SHUFFLE, H5Z_FILTER_DEFLATE}, shuffle{H5Z_FILTER_SHUFFLE},
+      deflate{H5Z_FILTER_DEFLATE}, none;
+  if (stored.filters == none || stored.filters == deflate || stored.filters == both || stored.filters == shuffle)
+    return;
+  throw Error(
+      "{}: stored with HDF5 filter {}; only shuffle and deflate are read, once and in this order. Copy it with "
+      "h5repack -f NONE.",
+      where(), fmt::join(stored.filters, ", "));
+}
+
+void InputObject::check_chunks(const Storage& stored, const std::vector<hsize_t>& dims, std::uint64_t element,
+                               std::uint64_t slab) const {
   const std::uint64_t chunk = product(element, stored.chunk_dims), limit = std::max(slab, small_chunk);
   if (chunk == 0 || stored.chunk_dims.size() != dims.size())
     throw Error("{}: its chunks are invalid; it is damaged.", where());
@@ -65,9 +65,9 @@ void Object::check_chunks(const Storage& stored, const std::vector<hsize_t>& dim
   }
 }
 
-void Object::count_claims(const Storage& stored, std::uint64_t bytes, Extent extent) const {
+void InputObject::count_claims(const Storage& stored, std::uint64_t bytes, Extent extent) const {
   Claims& all = *claims_;
-  if (!all.opened.insert(name_).second) return;
+  if (!all.opened.insert(name()).second) return;
   if (stored.bytes > all.length - all.stored) {
     throw Error(
         "{}: the datasets up to this one claim more bytes than the file has; it is damaged, or has several names for "
@@ -86,9 +86,9 @@ void Object::count_claims(const Storage& stored, std::uint64_t bytes, Extent ext
   all.whole += bytes;
 }
 
-std::uint64_t Object::readable_bytes() const { return std::max(claims_->length, small_whole); }
+std::uint64_t InputObject::readable_bytes() const { return std::max(claims_->length, small_whole); }
 
-void Object::check_storage(Extent extent) const {
+void InputObject::check_storage(Extent extent) const {
   const std::vector<hsize_t> shape = dims();
   const std::uint64_t element = stored_size(type().get()), bytes = product(element, shape), length = claims_->length;
   if (bytes / max_inflation > length) {
@@ -100,7 +100,7 @@ void Object::check_storage(Extent extent) const {
   if (stored.layout != H5D_CONTIGUOUS && stored.layout != H5D_CHUNKED) {
     throw Error("{}: has an unsupported storage layout; copy it with h5repack -l CONTI.", where());
   }
-  check_filters(*this, stored);
+  check_filters(stored);
   if (stored.layout == H5D_CHUNKED) {
     const bool by_slab = extent == Extent::part && shape.size() > 1 && shape[0] > 0;
     check_chunks(stored, shape, element, by_slab ? bytes / shape[0] : bytes);

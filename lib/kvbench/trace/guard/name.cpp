@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/trace/name.hpp>
+#include <kvbench/trace/guard/name.hpp>
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/utf8.hpp>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/trace/input_file.hpp>
+#include <kvbench/trace/guard/input_file.hpp>
 
 namespace kvbench::trace {
 
 InputFile::InputFile(std::string path, const char* content, const char* page,
-                     const std::function<void(const h5::Object& root)>& examine)
+                     const std::function<void(const h5::InputObject& root)>& examine)
     : path_(std::move(path)), opened_(check_superblock(path_)), claims_(std::make_shared<h5::Claims>()) {
   const h5::Session session;
   const auto open = [&] {
     begin();
-    auto root = std::make_unique<h5::Object>(h5::Object::open_file(path_, claims_));
+    auto root = std::make_unique<h5::InputObject>(h5::InputObject::open_file(path_, claims_));
     examine(*root);
     return root;
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/trace/hdf5_output.hpp>
+#include <kvbench/trace/hdf5/output.hpp>
 
 namespace kvbench::trace::h5 {
 

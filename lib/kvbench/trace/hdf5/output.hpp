@@ -6,7 +6,7 @@
 
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/kernels/view.hpp>
-#include <kvbench/trace/hdf5.hpp>
+#include <kvbench/trace/hdf5/object.hpp>
 
 namespace kvbench::trace::h5 {
 
