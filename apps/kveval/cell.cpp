@@ -15,7 +15,7 @@ constexpr double replay::Bytes::*byte_fields[] = {&replay::Bytes::kv,   &replay:
 /// Means over query heads and tokens of all kv heads; rows to which a metric does not apply (NaN) do not count.
 std::array<double, replay::metric_count> metric_means(const loop::LayerAnswer& answer) {
   std::array<double, replay::metric_count> sums{}, counts{};
-  for (const replay::CellResult& head : answer.heads) {
+  for (const replay::ConfigurationResult& head : answer.heads) {
     for (const replay::MetricRow& row : head.metrics) {
       for (std::size_t k = 0; k < replay::metric_count; ++k) {
         if (std::isnan(row[k])) continue;
@@ -32,7 +32,7 @@ std::array<double, replay::metric_count> metric_means(const loop::LayerAnswer& a
 
 void CellSummary::add(std::int64_t layer, const loop::LayerAnswer& answer) {
   layers_.push_back({.layer = layer, .metrics = metric_means(answer)});
-  for (const replay::CellResult& head : answer.heads) {
+  for (const replay::ConfigurationResult& head : answer.heads) {
     heads_ += 1;
     budget_tokens_ += static_cast<double>(head.budget_tokens);
     kept_tokens_ += head.kept_tokens;

@@ -37,15 +37,15 @@ std::vector<float> copy_of(std::span<const float> rows) { return {rows.begin(), 
 LayerAnswer collect(std::vector<replay::HeadResult>& heads) {
   LayerAnswer answer;
   for (replay::HeadResult& head : heads) {
-    replay::CellResult& cell = head.cells.front();
-    if (answer.status == replay::Status::ok && cell.status != replay::Status::ok)
-      answer.status = cell.status, answer.reason = cell.reason;
-    if (cell.raw) {
-      std::ranges::copy(cell.raw->output, std::back_inserter(answer.outputs));
-      std::ranges::copy(cell.raw->exact, std::back_inserter(answer.exact));
+    replay::ConfigurationResult& result = head.results.front();
+    if (answer.status == replay::Status::ok && result.status != replay::Status::ok)
+      answer.status = result.status, answer.reason = result.reason;
+    if (result.raw) {
+      std::ranges::copy(result.raw->output, std::back_inserter(answer.outputs));
+      std::ranges::copy(result.raw->exact, std::back_inserter(answer.exact));
     }
-    cell.raw.reset();
-    answer.heads.push_back(std::move(cell));
+    result.raw.reset();
+    answer.heads.push_back(std::move(result));
   }
   const auto finite = [](float x) { return std::isfinite(x); };
   if (answer.status == replay::Status::ok &&

@@ -31,8 +31,8 @@ std::vector<std::string> method_texts(const replay::ReplayFrame& frame) {
   std::vector<std::string> texts;
   for (const replay::ReplayFrame::Method& m : frame.methods)
     texts.push_back(fmt::format("method {} [{}]{}", m.name, m.params, store::parameter_files(m.params)));
-  for (const replay::Configuration& cell : frame.configurations)
-    texts[cell.method] += fmt::format(" {}:{}", frame.budgets[cell.budget], cell.seed);
+  for (const replay::Configuration& configuration : frame.configurations)
+    texts[configuration.method] += fmt::format(" {}:{}", frame.budgets[configuration.budget], configuration.seed);
   return texts;
 }
 
@@ -59,7 +59,7 @@ void add_replay(StepLayout& layout, const SweepStep& step) {
   const replay::ReplayPlan& plan = step.replay;
   for (std::size_t h = 0; h < plan.heads.size(); ++h) {
     layout.heads.push_back(empty_head(trace, plan, h));
-    layout.heads.back().cells.clear();
+    layout.heads.back().results.clear();
   }
   const std::vector<std::string> methods = method_texts(layout.frame);
   for (const replay::WorkItem& item : plan.work_items) {

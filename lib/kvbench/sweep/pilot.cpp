@@ -96,13 +96,13 @@ std::pair<double, replay::ReplayResults> timed(const trace::Reader& reader, cons
 HeadCost cost_of(replay::ReplayResults results, double seconds) {
   HeadCost cost{.seconds = std::max(seconds, 0.0)};
   double attend = 0, all = 0;
-  for (const replay::CellResult& cell : results.heads.front().cells) {
-    cost.ran = cost.ran || cell.status == replay::Status::ok;
-    attend += cell.attend_s;
-    all += cell.attend_s + cell.compress_s;
+  for (const replay::ConfigurationResult& result : results.heads.front().results) {
+    cost.ran = cost.ran || result.status == replay::Status::ok;
+    attend += result.attend_s;
+    all += result.attend_s + result.compress_s;
   }
   cost.attending = all > 0 ? attend / all : 1;
-  cost.cells_bytes = static_cast<double>(encode_cells({std::move(results.heads.front().cells)}).size());
+  cost.cells_bytes = static_cast<double>(encode_cells({std::move(results.heads.front().results)}).size());
   return cost;
 }
 

@@ -96,7 +96,7 @@ class WorkItemRun {
   bool dense() const { return layer().layer < request_.dense_layers; }
   const MethodChoice& method_of(std::size_t c) const { return request_.methods[plan_.configurations[c].method]; }
   const Budget& budget_of(std::size_t c) const { return request_.budgets[plan_.configurations[c].budget]; }
-  CellResult& result(std::size_t head, std::size_t c) { return results_[head].cells[c]; }
+  ConfigurationResult& result(std::size_t head, std::size_t c) { return results_[head].results[c]; }
 
   template <class F>
   bool guarded(std::size_t c, F work) {
@@ -219,9 +219,9 @@ class WorkItemRun {
       const Configuration& key = plan_.configurations[c];
       std::unique_ptr<methods::LayerCache> cache;
       const Spent spent = method.spent + measured(backend_, [&] { cache = method.make(budget, key.seed); });
-      std::vector<CellResult*> results;
+      std::vector<ConfigurationResult*> results;
       for (std::size_t h = 0; h < heads_.size(); ++h) {
-        CellResult& r = result(h, c);
+        ConfigurationResult& r = result(h, c);
         r.compress_s = spent.seconds;
         r.compress_flops = spent.flops;
         r.peak_bytes = static_cast<double>(spent.peak_bytes);
