@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/parallel_for.hpp>
 #include <kvbench/core/statistics.hpp>
 #include <kvbench/replay/run/workers.hpp>
 
@@ -241,7 +242,7 @@ void DocumentRun::score(std::span<const float> logits, eval::PassResult& result)
   const std::size_t vocabulary = logits.size() / static_cast<std::size_t>(count_);
   const std::span full(full_logits_);
   result.tokens.resize(static_cast<std::size_t>(count_) - 1);
-  run_work_items(result.tokens.size(), machine_.options.how, {}, [&](Backend&, std::size_t i, const replay::PartDone&) {
+  parallel_for(result.tokens.size(), thread_count(machine_.options.how), [&](std::size_t i, std::size_t) {
     result.tokens[i] = eval::score_token(full.subspan(i * vocabulary, vocabulary),
                                          logits.subspan(i * vocabulary, vocabulary), document_.scored[i + 1]);
   });
