@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_documents.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <kvbench/core/error.hpp>
-#include <kvbench/store/parameter_files.hpp>
+#include <kvbench/eval/key.hpp>
 
 #include "../kvbench/progress.hpp"
 
@@ -19,18 +15,20 @@ std::vector<kvbench::eval::Injection> injections_of(eval::Inject mode, const std
   return all;
 }
 
-/// The key of a document: what all its passes depend on. Threads and memory change no bit.
-std::string document_key(const Machine& machine, const std::vector<int>& layers, const eval::EvalResults& results,
-                         const eval::TaskDocument& document) {
+eval::DocumentInputs inputs_of(const Machine& machine, const std::vector<int>& layers, const eval::EvalResults& results,
+                               const eval::TaskDocument& document) {
   const Options& options = machine.options;
-  const replay::ReplayRequest& request = options.request;
-  return eval::record_key(fmt::format(
-      "eval {} f32 {} one {} {} {} layers {} protect {},{},{} dense {} decoded {} sinks {} element {} context {} "
-      "scored {}",
-      results.model_sha256, options.f32, options.one_at_a_time, results.device, results.isa, fmt::join(layers, ","),
-      request.protect_first, request.protect_last, request.protect_outside, request.dense_layers,
-      static_cast<int>(request.decoded), request.recall_sinks, static_cast<int>(request.kv_element),
-      fmt::join(document.context, ","), fmt::join(document.scored, ",")));
+  return {.model = results.model_sha256,
+          .f32 = options.f32,
+          .one_at_a_time = options.one_at_a_time,
+          .device = results.device,
+          .isa = results.isa,
+          .layers = layers,
+          .protect_first = options.request.protect_first,
+          .protect_last = options.request.protect_last,
+          .request = store::inputs_of(options.request),
+          .context = document.context,
+          .scored = document.scored};
 }
 
 /// One document: prefilled when its first missing pass is computed.
@@ -41,7 +39,7 @@ class LazyDocument {
       : machine_(machine),
         passes_(passes),
         document_(document),
-        key_(document_key(machine, layers, results, document.document)) {
+        key_(store::key_of(inputs_of(machine, layers, results, document.document))) {
     if (!passes.has(key_)) {
       eval::EvaluatedDocument known{.without_distant = score_short_context(machine, document.document),
                                     .layers = started().layers()};
@@ -55,11 +53,12 @@ class LazyDocument {
   const std::vector<int>& layers() const { return layers_; }
 
   eval::PassResult pass(const loop::LoopConfiguration& configuration, const kvbench::eval::Injection& injection) {
-    const std::string params = configuration.method.params.text();
-    const std::string key = eval::record_key(fmt::format("{} method {} [{}]{} {} seed {} inject {} {}", key_,
-                                                         configuration.method.info->name, params,
-                                                         store::parameter_files(params), configuration.budget.text(),
-                                                         configuration.seed, name_of(injection.mode), injection.layer));
+    const std::string key = store::key_of(eval::PassInputs{
+        .document = key_,
+        .method = store::inputs_of(configuration.method.info->name, configuration.method.params.text()),
+        .budget = configuration.budget.text(),
+        .seed = configuration.seed,
+        .injection = injection});
     if (!passes_.has(key)) passes_.add(key, started().run(configuration, injection));
     return passes_.pass(key, predicted());
   }

@@ -3,11 +3,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include <kvbench/core/version.hpp>
 #include <kvbench/store/values.hpp>
-#include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::store {
 
@@ -74,10 +70,6 @@ EvaluatedDocument PassFile::document(const std::string& key, std::size_t tokens)
     require(document.without_distant.size() == tokens && std::ranges::is_sorted(document.layers));
     return document;
   });
-}
-
-std::string record_key(const std::string& what) {
-  return trace::Sha256().add(fmt::format("{} {} {}", version(), commit(), what)).hex();
 }
 
 }  // namespace kvbench::eval

@@ -31,7 +31,4 @@ class PassFile {
   store::RecordFile file_;
 };
 
-/// A key of a record: a digest of everything that it depends on, and of the program's version.
-std::string record_key(const std::string& what);
-
 }  // namespace kvbench::eval
