@@ -57,8 +57,9 @@ findings: ## measure every method inside two models on three texts (one to two h
 lint: setup ## check formatting and run clang-tidy on the library
 	@scripts/lint
 
-format: ## reformat all sources
+format: ## reformat all sources, and wrap all pages
 	@git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format -i
+	@git ls-files '*.md' | xargs scripts/wrap_pages.py
 
 bench: build ## measure the kernels relative to the FMA rate and bandwidth of the machine, and to PyTorch where it is installed
 	@scripts/bench
