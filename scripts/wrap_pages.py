@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wraps the paragraphs and list items of pages at 120 columns.
     wrap_pages.py FILE.md ...     rewrites the files (make format calls it for all pages)
-Headings, tables, quotations, code and HTML comments stay as they are. Lines end at blanks outside of `code`, and never where the next line would
-begin a list, a table, a heading or a quotation."""
+Headings, tables, quotations, code and HTML comments stay as they are. Lines end at blanks outside of `code`, and never
+where the next line would begin a list, a table, a heading or a quotation."""
 import pathlib
 import re
 import sys
