@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: every #include <kvbench/...> must follow the table below, and every library must link what it includes.
+"""Checks who includes whom: every #include <kvbench/...> must follow the table below, and every library must link what
+it includes.
 
     arrows.py SOURCE_TREE
 
-Reads sources and CMake files only. A folder that the table does not name belongs to the nearest one above it that it does name.
+Reads sources and CMake files only. A folder that the table does not name belongs to the nearest one above it that it
+does name.
 """
 import pathlib
 import re
@@ -120,7 +122,8 @@ def include_faults(tree):
 
 
 def link_faults(tree):
-    """Libraries are the first parts of the table's names; each must link, directly or through others, what the table lets it include."""
+    """Libraries are the first parts of the table's names; each must link, directly or through others, what the table
+    lets it include."""
     linked = {}
     for file in sorted((tree / "lib" / "kvbench").glob("*/CMakeLists.txt")):
         library = file.parent.name
