@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/trace/global_heap.hpp>
-#include <kvbench/trace/name.hpp>
+#include <kvbench/core/name.hpp>
 
 namespace kvbench::trace::h5 {
 namespace {

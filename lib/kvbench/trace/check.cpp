@@ -10,7 +10,7 @@
 
 #include <kvbench/core/error.hpp>
 #include <kvbench/trace/layout.hpp>
-#include <kvbench/trace/name.hpp>
+#include <kvbench/core/name.hpp>
 
 namespace kvbench::trace {
 namespace {

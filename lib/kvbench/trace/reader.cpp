@@ -10,7 +10,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/trace/input_file.hpp>
 #include <kvbench/trace/layout.hpp>
-#include <kvbench/trace/name.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/trace/parse.hpp>
 #include <kvbench/trace/sha256.hpp>
 

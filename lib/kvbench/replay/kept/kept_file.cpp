@@ -12,7 +12,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/replay/records/raw_schema.hpp>
 #include <kvbench/trace/input_file.hpp>
-#include <kvbench/trace/name.hpp>
+#include <kvbench/core/name.hpp>
 
 namespace kvbench::replay {
 namespace {
@@ -170,7 +170,7 @@ void KeptFile::examine(const Object& root) {
 KeptFile::KeptFile(const std::string& path)
     : file_(std::make_shared<const trace::InputFile>(path, "a file of kept entries", "docs/results.md",
                                                      [this](const Object& root) { examine(root); })) {
-  trace::check_name(path, "The name of the file " + path);
+  check_name(path, "The name of the file " + path);
 }
 
 Index KeptFile::cell_at(const std::string& budget) const {
