@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include <kvbench/core/read_files.hpp>
+
 #include "../llama/passes.hpp"
 #include "../stop_signals.hpp"
 #include "dump.hpp"
@@ -46,6 +48,7 @@ int run(int argc, char** argv) {
 }  // namespace kvbench::kvdump
 
 int main(int argc, char** argv) {
+  kvbench::protect_read_files();
   kvbench::llama::wait_passively(argv);
   return kvbench::kvdump::run(argc, argv);
 }

@@ -58,7 +58,7 @@ class LazyDocument {
     const std::string params = configuration.method.params.text();
     const std::string key =
         eval::eval_key(fmt::format("{} method {} [{}]{} {} seed {} inject {} {}", key_, configuration.method.info->name,
-                                   params, store::parameter_files(params), configuration.budget.text(),
+                                   params, store::parameter_digests(params), configuration.budget.text(),
                                    configuration.seed, name_of(injection.mode), injection.layer));
     if (!cells_.has(key)) cells_.add(key, started().run(configuration, injection));
     return cells_.cell(key, predicted());

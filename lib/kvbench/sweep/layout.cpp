@@ -30,7 +30,7 @@ std::string settings_text(const StepLayout& step, const replay::ReplayRequest& r
 std::vector<std::string> method_texts(const replay::ReplayFrame& frame) {
   std::vector<std::string> texts;
   for (const replay::ReplayFrame::Method& m : frame.methods)
-    texts.push_back(fmt::format("method {} [{}]{}", m.name, m.params, store::parameter_files(m.params)));
+    texts.push_back(fmt::format("method {} [{}]{}", m.name, m.params, store::parameter_digests(m.params)));
   for (const replay::Configuration& cell : frame.configurations)
     texts[cell.method] += fmt::format(" {}:{}", frame.budgets[cell.budget], cell.seed);
   return texts;
