@@ -97,6 +97,11 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
     throw Error("{}: {}: head {}, row {}, column {} is {}; a trace must be finite.", path(), at, head, bad / shape.dim,
                 bad % shape.dim, values[static_cast<std::size_t>(bad)]);
   }
+  const auto least = std::ranges::min_element(values);
+  if (array == Array::column_sums && least != values.end() && *least < 0) {
+    throw Error("{}: {}: head {}, token {} is {}; a sum of attention weights is not negative.", path(), at, head,
+                least - values.begin(), *least);
+  }
   return values;
 }
 

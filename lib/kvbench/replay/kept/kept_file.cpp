@@ -80,6 +80,8 @@ HeldTokens read_held(const Object& group, const char* name, const methods::HostT
       .rows = ids.dims.size() == 2 ? ids.dims[0] : 1, .width = ids.dims.back(), .ids = HostView(std::move(ids.values))};
   require(ids.dims.size() <= 2 && (held.rows == 1 || held.rows == table.rows), group,
           fmt::format("'{}' needs the shape [tokens], or [rows, tokens] with the {} rows of 'ids'", name, table.rows));
+  const std::int32_t twice = held.listed_twice();
+  require(twice < 0, group, fmt::format("'{}' lists token {} twice", name, twice));
   return held;
 }
 
