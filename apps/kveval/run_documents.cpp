@@ -7,7 +7,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/store/parameter_files.hpp>
 
-#include <apps/common/progress.hpp>
+#include <apps/common/rows/progress.hpp>
 
 namespace kvbench::kveval {
 namespace {

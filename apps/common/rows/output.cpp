@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/common/output.hpp>
+#include <apps/common/rows/output.hpp>
 
 #include <cerrno>
 #include <charconv>
@@ -13,7 +13,7 @@
 #include <kvbench/config/request_text.hpp>
 #include <kvbench/core/error.hpp>
 
-#include <apps/common/flag_names.hpp>
+#include <apps/common/rows/flag_names.hpp>
 
 namespace kvbench::app {
 namespace {
