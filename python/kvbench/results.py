@@ -7,13 +7,16 @@ import re
 
 from ._schema import Error
 
-# Types as in `kvbench replay --columns`; all other columns are numbers. A budget or a commit may look like a number but is text.
-TEXT = frozenset("run trace sha256 model prompt protocol device method params budget status reason costs best version commit isa".split())
+# Types as in `kvbench replay --columns`; all other columns are numbers. A budget or a commit may look like a number but
+# is text.
+TEXT = frozenset("run trace sha256 model prompt protocol device method params budget status reason costs best version "
+                 "commit isa".split())
 INTEGER = frozenset("layer kv_head head query seed dense query_rows layers model_layers tied blocks".split())
 
 
 def _integer(text):
-    """Number of a layer, head, ..., or the text 'all'; None for an empty cell, which means that the column does not apply."""
+    """Number of a layer, head, ..., or the text 'all'; None for an empty cell, which means that the column does not
+    apply."""
     return int(text) if text.lstrip("-").isdigit() else text or None
 
 
@@ -40,12 +43,13 @@ def _typed(column, text):
 
 def _check(columns, path):
     if not {"method", "status"} <= set(columns or ()):
-        raise Error(f"{path}: has no columns 'method' and 'status', so that it is not a result of kvbench replay or kvbench sweep.")
+        raise Error(f"{path}: has no columns 'method' and 'status', so that it is not a result of kvbench replay or "
+                    "kvbench sweep.")
 
 
 def load_csv(path):
-    """The rows of a result CSV: a pandas.DataFrame if pandas is installed, else a list of dicts. `layer`, `kv_head`, `head`, `query` and
-    `seed` are integers or 'all'; values that do not apply are missing (NaN, None)."""
+    """The rows of a result CSV: a pandas.DataFrame if pandas is installed, else a list of dicts. `layer`, `kv_head`,
+    `head`, `query` and `seed` are integers or 'all'; values that do not apply are missing (NaN, None)."""
     path = os.fspath(path)
     if not os.path.isfile(path):
         raise Error(f"{path}: no such file; check the name.")

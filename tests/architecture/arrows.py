@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: every #include must follow the Map of HACKING.md, and every library must link what it includes.
+"""Checks who includes whom: every #include must follow the Map of HACKING.md, and every library must link what it
+includes.
 
     arrows.py SOURCE_TREE
 
-Reads HACKING.md, sources and CMake files only. Each row of the Map is a folder, what belongs there, and which folders it may include, with
-everything that these may include beside them; NAME/* are all rows below NAME. Names that do not begin with apps, bench, kernels or tests
-are below lib/kvbench. A folder without a row belongs to the nearest one above it that has one. tests/unit/NAME without a row may include
-what NAME may, and NAME. A header of tests may be included by every test that may include what the header includes.
+Reads HACKING.md, sources and CMake files only. Each row of the Map is a folder, what belongs there, and which folders
+it may include, with everything that these may include beside them; NAME/* are all rows below NAME. Names that do not
+begin with apps, bench, kernels or tests are below lib/kvbench. A folder without a row belongs to the nearest one above
+it that has one. tests/unit/NAME without a row may include what NAME may, and NAME. A header of tests may be included by
+every test that may include what the header includes.
 """
 import pathlib
 import re
@@ -26,7 +28,8 @@ def table(tree):
     def named(name):
         return [f for f in folders if f.startswith(name[:-1])] if name.endswith("/*") else [name]
 
-    return {folder: [f for name in re.findall(r"`([\w/]+\*?)`", includes) for f in named(name)] for folder, includes in rows}
+    return {folder: [one for name in re.findall(r"`([\w/]+\*?)`", includes) for one in named(name)]
+            for folder, includes in rows}
 
 
 def place(path):
@@ -70,7 +73,7 @@ def sources(tree):
 
 
 def target(tree, known, file, name):
-    """The file that `file` includes as `name`; None for headers from elsewhere. Throws KeyError where it should exist and does not."""
+    """The file that `file` includes as `name`; None for headers from elsewhere. Throws KeyError where there is none."""
     if name.startswith("kvbench/"):
         return known[name]
     if name.startswith("apps/"):
@@ -138,8 +141,8 @@ def row_faults(tree, arrows):
 
 
 def link_faults(tree, arrows):
-    """Libraries are the first parts of the names below lib/kvbench; each must link, directly or through others, what the Map lets it
-    include."""
+    """Libraries are the first parts of the names below lib/kvbench; each must link, directly or through others, what
+    the Map lets it include."""
     linked = {}
     for file in sorted((tree / "lib" / "kvbench").glob("*/CMakeLists.txt")):
         library = file.parent.name

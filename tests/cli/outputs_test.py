@@ -31,7 +31,8 @@ class Outputs(SweepTest):
         return run("replay", self.trace, "-m", "uniform", "--seeds", 1, *args)
 
     def test_device(self):
-        """A node like /dev/null takes the table and stays a device; HDF5 files, which need random access, are refused."""
+        """A node like /dev/null takes the table and stays a device; HDF5 files, which need random access, are
+        refused."""
         null = self.path("null")
         try:
             os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -50,7 +51,8 @@ class Outputs(SweepTest):
         with open(self.path("f"), "w") as file:
             file.write("before\n")
             file.flush()
-            done = subprocess.run([KVBENCH, "replay", self.trace, "-m", "uniform", "-o", "/dev/stdout", "--no-times"], stdout=file)
+            done = subprocess.run([KVBENCH, "replay", self.trace, "-m", "uniform", "-o", "/dev/stdout", "--no-times"],
+                                  stdout=file)
         self.assertEqual(done.returncode, 0)
         self.assertTrue(os.path.islink("/dev/stdout"))
         with open(self.path("f")) as file:
@@ -156,7 +158,8 @@ class Outputs(SweepTest):
             self.assertEqual(file.read(), "not cells")
 
     def test_temporary_files_of_killed_runs_are_removed_by_the_next_run(self):
-        slow = [KVBENCH, "replay", self.trace, "-m", "all", "--seeds", "200", "-b", "5%,10%,20%,30%,40%", "--device", "ref"]
+        slow = [KVBENCH, "replay", self.trace, "-m", "all", "--seeds", "200", "-b", "5%,10%,20%,30%,40%", "--device",
+                "ref"]
         killed = subprocess.Popen([*slow, "-o", self.path("o.csv"), "--raw", self.path("r.h5")])
         deadline = time.time() + 60
         while sum(".tmp." in name for name in os.listdir(self.folder)) < 2:

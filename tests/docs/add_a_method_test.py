@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Follows docs/add-a-method.md: its C++ files and its row of the registry are added to a copy of the library's sources, and its test runs.
+"""Follows docs/add-a-method.md: its C++ files and its row of the registry are added to a copy of the library's sources,
+and its test runs.
 
     add_a_method_test.py SOURCE_TREE COMPILE_COMMANDS LIBRARY...
 """
@@ -24,13 +25,15 @@ def blocks(text):
 def with_lines(text, added):
     """The registry with the page's lines: an include beside the others, a row before the end of the table."""
     include, row = added
-    text = text.replace("#include <kvbench/methods/eviction/exact.hpp>", f"{include}\n#include <kvbench/methods/eviction/exact.hpp>", 1)
+    text = text.replace("#include <kvbench/methods/eviction/exact.hpp>",
+                        f"{include}\n#include <kvbench/methods/eviction/exact.hpp>", 1)
     return text.replace("      random_method(),\n", f"      random_method(),\n{row}\n", 1)
 
 
 def flags(commands):
     """How a test of the methods is compiled."""
-    words = next(shlex.split(c["command"]) for c in json.loads(commands.read_text()) if c["file"].endswith("unit/methods/snapkv.cpp"))
+    words = next(shlex.split(c["command"])
+                 for c in json.loads(commands.read_text()) if c["file"].endswith("unit/methods/snapkv.cpp"))
     compiler = next(at for at, word in enumerate(words) if re.search(r"(\+\+|g\+\+-\d+|clang\+\+-\d+)$", word))
     kept = [word for word in words[compiler:] if word.startswith(("-I", "-D", "-std", "-W", "-fsanitize"))]
     isystem = [part for at, word in enumerate(words) if word == "-isystem" for part in words[at:at + 2]]
@@ -54,8 +57,9 @@ def main():
         (root / "main.cpp").write_text("#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
         sources = [root / "main.cpp", root / "registry.cpp", *(root / path for path in files if path.endswith(".cpp"))]
         # The changed registry takes the place of the library's.
-        command = [*compile_, f"-I{root / 'lib'}", *sources, "-o", root / "test", "-Wl,--allow-multiple-definition", "-Wl,--start-group",
-                   *libraries, "-Wl,--end-group", *(["-lfmt"] if "-DFMT_SHARED" in compile_ else [])]
+        command = [*compile_, f"-I{root / 'lib'}", *sources, "-o",
+                   root / "test", "-Wl,--allow-multiple-definition", "-Wl,--start-group", *libraries, "-Wl,--end-group",
+                   *(["-lfmt"] if "-DFMT_SHARED" in compile_ else [])]
         subprocess.run(list(map(str, command)), check=True)
         out = subprocess.run([root / "test"], capture_output=True, text=True)
         print(out.stdout)

@@ -34,10 +34,10 @@ std::string text_of(const InputObject& object, const char* attribute) {
   return *text;
 }
 
-replay::Status status_of(const InputObject& cell) {
-  const std::string text = text_of(cell, "status");
+replay::Status status_of(const InputObject& group) {
+  const std::string text = text_of(group, "status");
   if (const auto status = find_status(text)) return *status;
-  throw Error("{}: '{}' is not a status of this version of kvbench.", cell.where(), text);
+  throw Error("{}: '{}' is not a status of this version of kvbench.", group.where(), text);
 }
 
 bool same_but_seed(const QueryConfiguration& a, const QueryConfiguration& b) {
@@ -46,12 +46,13 @@ bool same_but_seed(const QueryConfiguration& a, const QueryConfiguration& b) {
 
 std::vector<QueryConfiguration> read_configurations(const InputObject& root) {
   require(root.has("cells"), root, "it has no /cells, so it is a file of entries, not of results of --raw");
-  const InputObject cells = root.group("cells");
+  const InputObject configurations = root.group("cells");
   std::vector<QueryConfiguration> all;
-  for (std::size_t c = 0; cells.has(std::to_string(c)); ++c) {
-    const InputObject cell = cells.group(std::to_string(c));
-    all.push_back({text_of(cell, "method"), text_of(cell, "params"), text_of(cell, "budget"),
-                   static_cast<std::uint32_t>(integer_of(cell, "seed", 0)), integer_of(cell, "seeded", 0) != 0});
+  for (std::size_t c = 0; configurations.has(std::to_string(c)); ++c) {
+    const InputObject configuration = configurations.group(std::to_string(c));
+    all.push_back({text_of(configuration, "method"), text_of(configuration, "params"), text_of(configuration, "budget"),
+                   static_cast<std::uint32_t>(integer_of(configuration, "seed", 0)),
+                   integer_of(configuration, "seeded", 0) != 0});
   }
   for (QueryConfiguration& one :
        all) {  // files without the attribute `seeded`: a configuration with two seeds uses random numbers
@@ -66,10 +67,10 @@ Index read_group(const InputObject& heads, std::size_t configurations) {
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
     const InputObject head = heads.group(std::to_string(h));
     for (std::size_t c = 0; c < configurations && head.has(std::to_string(c)); ++c) {
-      const InputObject cell = head.group(std::to_string(c));
-      if (!cell.has("metrics")) continue;
-      const auto dims = cell.dataset("metrics", Extent::part).dims();
-      require(dims.size() == 3 && dims[0] >= 1 && dims[0] <= 65536, cell,
+      const InputObject result = head.group(std::to_string(c));
+      if (!result.has("metrics")) continue;
+      const auto dims = result.dataset("metrics", Extent::part).dims();
+      require(dims.size() == 3 && dims[0] >= 1 && dims[0] <= 65536, result,
               "'metrics' is not [query heads, queries, metrics]");
       return static_cast<Index>(dims[0]);
     }
@@ -123,26 +124,26 @@ void open_all(const InputObject& heads) {
   for (std::size_t h = 0; heads.has(std::to_string(h)); ++h) {
     const InputObject head = heads.group(std::to_string(h));
     for (std::size_t c = 0; head.has(std::to_string(c)); ++c) {
-      const InputObject cell = head.group(std::to_string(c));
-      cell.text("status"), cell.text("reason"), cell.integer("dense"), cell.number("total_bytes"),
-          cell.number("bytes_read");
-      if (cell.has("metrics")) cell.dataset("metrics", Extent::part);
+      const InputObject result = head.group(std::to_string(c));
+      result.text("status"), result.text("reason"), result.integer("dense"), result.number("total_bytes"),
+          result.number("bytes_read");
+      if (result.has("metrics")) result.dataset("metrics", Extent::part);
     }
   }
 }
 
-QueryValues read_values(const InputObject& cell, const RawLayout& layout, std::size_t place) {
-  QueryValues out{.status = status_of(cell),
-                  .reason = cell.text("reason").value_or(""),
-                  .dense = integer_of(cell, "dense", 0) != 0,
-                  .bytes_held = cell.number("total_bytes").value_or(NAN),
-                  .bytes_read = cell.number("bytes_read").value_or(NAN),
+QueryValues read_values(const InputObject& result, const RawLayout& layout, std::size_t place) {
+  QueryValues out{.status = status_of(result),
+                  .reason = result.text("reason").value_or(""),
+                  .dense = integer_of(result, "dense", 0) != 0,
+                  .bytes_held = result.number("total_bytes").value_or(NAN),
+                  .bytes_read = result.number("bytes_read").value_or(NAN),
                   .values = {}};
   if (out.status != replay::Status::ok) return out;
-  const InputObject metrics = cell.dataset("metrics", Extent::part);
+  const InputObject metrics = result.dataset("metrics", Extent::part);
   const std::size_t queries = layout.places[place].positions.size();
   const std::vector<hsize_t> expected = {static_cast<hsize_t>(layout.group), queries, layout.metrics};
-  require(metrics.dims() == expected, cell,
+  require(metrics.dims() == expected, result,
           fmt::format("'metrics' has the shape [{}], but heads, positions and names of metrics require [{}]",
                       fmt::join(metrics.dims(), ", "), fmt::join(expected, ", ")));
   out.values.resize(queries);
@@ -163,11 +164,11 @@ RawReader::RawReader(std::string path, std::string_view metric) : path_(std::mov
 
 std::optional<QueryValues> RawReader::read(std::size_t place, std::size_t configuration) const {
   const std::string head = std::to_string(place / static_cast<std::size_t>(layout_.group));
-  const std::string cell = std::to_string(configuration);
+  const std::string name = std::to_string(configuration);
   return file_->read([&](const InputObject& root) -> std::optional<QueryValues> {
     const InputObject group = root.group("heads").group(head);
-    if (!group.has(cell)) return std::nullopt;
-    return read_values(group.group(cell), layout_, place);
+    if (!group.has(name)) return std::nullopt;
+    return read_values(group.group(name), layout_, place);
   });
 }
 

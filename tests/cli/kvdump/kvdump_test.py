@@ -150,8 +150,8 @@ def test_element_types(folder):
 def test_several_prompts_and_text(folder):
     text = folder / "story.txt"
     text.write_text("In the beginning was the word. " * 9)
-    kvdump("--ids", write_ids(folder / "a", 40, 1), "--ids", write_ids(folder / "b", 80, 2), "--text", text, "--layers", "2",
-           "-o", folder / "all.h5")
+    kvdump("--ids", write_ids(folder / "a", 40, 1), "--ids", write_ids(folder / "b", 80, 2), "--text", text, "--layers",
+           "2", "-o", folder / "all.h5")
     kvdump("--ids", folder / "a", "--layers", "2", "-o", folder / "a.h5")
     trace = Trace(folder / "all.h5")
     assert [p["name"] for p in trace.info["prompts"]] == ["story", "a", "b"]
@@ -213,8 +213,10 @@ def test_output_is_guarded(folder):
 
 
 def start_long_dump(folder):
-    """Starts a dump of two prompts, and waits until the trace is begun: after the first, longer prompt, while the second is decoded."""
-    arguments = ["--ids", write_ids(folder / "a", 700), "--ids", write_ids(folder / "b", 690), "--queries", "decode:600"]
+    """Starts a dump of two prompts, and waits until the trace is begun: after the first, longer prompt, while the
+    second is decoded."""
+    arguments = ["--ids", write_ids(folder / "a", 700), "--ids", write_ids(folder / "b", 690), "--queries",
+                 "decode:600"]
     command = [KVDUMP, MODEL, *arguments, "--no-check", "--layers", "0", "-o", str(folder / "t.h5")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     deadline = time.time() + 300

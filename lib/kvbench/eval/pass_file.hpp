@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The finished cells of an evaluation, by key, in a file from which it can continue.
+// The finished passes of an evaluation, by key, in a file from which it can continue.
 #pragma once
 
 #include <kvbench/eval/results.hpp>
@@ -7,31 +7,28 @@
 
 namespace kvbench::eval {
 
-/// What a document contributes beside its cells.
+/// What a document contributes beside its passes.
 struct EvaluatedDocument {
   std::vector<ShortScore> without_distant;
   std::vector<int> layers;  ///< in which methods can run, ascending
 };
 
-class EvalCells {
+class PassFile {
  public:
   /// Throws as store::FrameFile does.
-  EvalCells(std::string path, store::FrameFile::Mode mode) : file_(std::move(path), mode) {}
+  PassFile(std::string path, store::FrameFile::Mode mode) : file_(std::move(path), mode) {}
 
   const store::RecordFile& file() const { return file_; }
   bool has(const std::string& key) const { return file_.has(key); }
-  void add(const std::string& key, EvalCell cell);
+  void add(const std::string& key, PassResult pass);
   void add(const std::string& key, EvaluatedDocument document);
   /// The record with this key. Throw Error where the file holds under it another kind of record, or one whose number of
   /// predicted tokens is not `tokens`. Indices of configuration and document are left to the caller.
-  EvalCell cell(const std::string& key, std::size_t tokens) const;
+  PassResult pass(const std::string& key, std::size_t tokens) const;
   EvaluatedDocument document(const std::string& key, std::size_t tokens) const;
 
  private:
   store::RecordFile file_;
 };
-
-/// A key of a record: a digest of everything that it depends on, and of the program's version.
-std::string eval_key(const std::string& what);
 
 }  // namespace kvbench::eval

@@ -10,13 +10,13 @@
 
 namespace kvbench::kveval {
 
-class CellSummary {
+class PassSummary {
  public:
   void add(std::int64_t layer, const loop::LayerAnswer& answer);
   /// The layer stays exact, because the method cannot run on it.
   void skip(std::int64_t layer, const std::string& reason);
   /// Sets errors of layers, budgets, bytes and the reason; the status is `skipped` where no layer was answered.
-  void finish(eval::EvalCell& cell) const;
+  void finish(eval::PassResult& result) const;
 
  private:
   std::vector<eval::LayerErrors> layers_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/eval/cell_sums.hpp>
+#include <kvbench/eval/pass_sums.hpp>
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ void check_length(const EvalDocument& document, std::size_t predicted, const cha
   }
 }
 
-void add_token(const TokenScore& token, const ShortScore* without_distant, CellSums& sums) {
+void add_token(const TokenScore& token, const ShortScore* without_distant, PassSums& sums) {
   sums.tokens += 1;
   sums.kl += token.kl;
   sums.same_top += token.same_top;
@@ -37,21 +37,21 @@ void add_token(const TokenScore& token, const ShortScore* without_distant, CellS
 
 }  // namespace
 
-CellSums sums_of(const TaskInfo& task, const EvalDocument& document, const EvalCell& cell) {
-  check_length(document, cell.tokens.size(), "of a configuration");
+PassSums sums_of(const TaskInfo& task, const EvalDocument& document, const PassResult& pass) {
+  check_length(document, pass.tokens.size(), "of a configuration");
   const bool has_short = !document.without_distant.empty();
   if (has_short) check_length(document, document.without_distant.size(), "of the short context");
-  CellSums sums;
+  PassSums sums;
   for (const ScoredSpan& span : document.document.spans) {
     for (Index i = span.begin - 1; i < span.end - 1; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      add_token(cell.tokens[at], has_short ? &document.without_distant[at] : nullptr, sums);
+      add_token(pass.tokens[at], has_short ? &document.without_distant[at] : nullptr, sums);
     }
     if (task.exact_match && has_short)
       sums.right_short += std::ranges::all_of(predictions(document.without_distant, span), &ShortScore::right);
   }
   if (!task.exact_match) return sums;
-  for (const AnswerMatch match : matches_of(document, cell)) {
+  for (const AnswerMatch match : matches_of(document, pass)) {
     sums.answers += 1;
     sums.right_full += match.full;
     sums.right += match.compressed;
@@ -61,20 +61,20 @@ CellSums sums_of(const TaskInfo& task, const EvalDocument& document, const EvalC
   return sums;
 }
 
-std::vector<AnswerMatch> matches_of(const EvalDocument& document, const EvalCell& cell) {
+std::vector<AnswerMatch> matches_of(const EvalDocument& document, const PassResult& pass) {
   std::vector<AnswerMatch> out;
   for (const ScoredSpan& span : document.document.spans) {
-    const auto tokens = predictions(cell.tokens, span);
+    const auto tokens = predictions(pass.tokens, span);
     out.push_back(
         {std::ranges::all_of(tokens, &TokenScore::right_full), std::ranges::all_of(tokens, &TokenScore::right)});
   }
   return out;
 }
 
-std::vector<double> divergences_of(const EvalDocument& document, const EvalCell& cell) {
+std::vector<double> divergences_of(const EvalDocument& document, const PassResult& pass) {
   std::vector<double> out;
   for (const ScoredSpan& span : document.document.spans) {
-    for (const TokenScore& token : predictions(cell.tokens, span)) out.push_back(token.kl);
+    for (const TokenScore& token : predictions(pass.tokens, span)) out.push_back(token.kl);
   }
   return out;
 }

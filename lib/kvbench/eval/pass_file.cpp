@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <kvbench/eval/eval_cells.hpp>
+#include <kvbench/eval/pass_file.hpp>
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
-#include <kvbench/core/version.hpp>
 #include <kvbench/store/values.hpp>
-#include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::store {
 
@@ -31,7 +27,7 @@ void visit(A& archive, eval::LayerErrors& v) {
 }
 
 template <class A>
-void visit(A& archive, eval::EvalCell& v) {
+void visit(A& archive, eval::PassResult& v) {
   archive(v.injection.mode, v.injection.layer, v.status, v.reason, v.tokens, v.layers, v.budget_tokens, v.kept_tokens,
           v.bytes, v.seconds);
 }
@@ -46,7 +42,7 @@ void visit(A& archive, eval::EvaluatedDocument& v) {
 namespace kvbench::eval {
 namespace {
 
-enum EvalKind : std::uint32_t { eval_cell_kind = 16, eval_document_kind = 17 };  // below: those of sweeps
+enum RecordKind : std::uint32_t { pass_kind = 16, document_kind = 17 };  // below: those of sweeps
 
 void require(bool whole) {
   if (!whole) throw std::out_of_range("the number of stored scores is wrong");
@@ -54,30 +50,26 @@ void require(bool whole) {
 
 }  // namespace
 
-void EvalCells::add(const std::string& key, EvalCell cell) { file_.append(eval_cell_kind, key, store::encode(cell)); }
+void PassFile::add(const std::string& key, PassResult pass) { file_.append(pass_kind, key, store::encode(pass)); }
 
-void EvalCells::add(const std::string& key, EvaluatedDocument document) {
-  file_.append(eval_document_kind, key, store::encode(document));
+void PassFile::add(const std::string& key, EvaluatedDocument document) {
+  file_.append(document_kind, key, store::encode(document));
 }
 
-EvalCell EvalCells::cell(const std::string& key, std::size_t tokens) const {
-  return file_.decoded(key, eval_cell_kind, [&](std::string_view bytes) {
-    auto cell = store::decode<EvalCell>(bytes);
-    require(cell.status != replay::Status::ok || cell.tokens.size() == tokens);
-    return cell;
+PassResult PassFile::pass(const std::string& key, std::size_t tokens) const {
+  return file_.decoded(key, pass_kind, [&](std::string_view bytes) {
+    auto pass = store::decode<PassResult>(bytes);
+    require(pass.status != replay::Status::ok || pass.tokens.size() == tokens);
+    return pass;
   });
 }
 
-EvaluatedDocument EvalCells::document(const std::string& key, std::size_t tokens) const {
-  return file_.decoded(key, eval_document_kind, [&](std::string_view bytes) {
+EvaluatedDocument PassFile::document(const std::string& key, std::size_t tokens) const {
+  return file_.decoded(key, document_kind, [&](std::string_view bytes) {
     auto document = store::decode<EvaluatedDocument>(bytes);
     require(document.without_distant.size() == tokens && std::ranges::is_sorted(document.layers));
     return document;
   });
-}
-
-std::string eval_key(const std::string& what) {
-  return trace::Sha256().add(fmt::format("{} {} {}", version(), commit(), what)).hex();
 }
 
 }  // namespace kvbench::eval

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/kveval/cell.hpp>
+#include <apps/kveval/pass_summary.hpp>
 
 #include <cmath>
 
@@ -15,7 +15,7 @@ constexpr double replay::Bytes::*byte_fields[] = {&replay::Bytes::kv,   &replay:
 /// Means over query heads and tokens of all kv heads; rows to which a metric does not apply (NaN) do not count.
 std::array<double, replay::metric_count> metric_means(const loop::LayerAnswer& answer) {
   std::array<double, replay::metric_count> sums{}, counts{};
-  for (const replay::CellResult& head : answer.heads) {
+  for (const replay::ConfigurationResult& head : answer.heads) {
     for (const replay::MetricRow& row : head.metrics) {
       for (std::size_t k = 0; k < replay::metric_count; ++k) {
         if (std::isnan(row[k])) continue;
@@ -30,9 +30,9 @@ std::array<double, replay::metric_count> metric_means(const loop::LayerAnswer& a
 
 }  // namespace
 
-void CellSummary::add(std::int64_t layer, const loop::LayerAnswer& answer) {
+void PassSummary::add(std::int64_t layer, const loop::LayerAnswer& answer) {
   layers_.push_back({.layer = layer, .metrics = metric_means(answer)});
-  for (const replay::CellResult& head : answer.heads) {
+  for (const replay::ConfigurationResult& head : answer.heads) {
     heads_ += 1;
     budget_tokens_ += static_cast<double>(head.budget_tokens);
     kept_tokens_ += head.kept_tokens;
@@ -41,26 +41,26 @@ void CellSummary::add(std::int64_t layer, const loop::LayerAnswer& answer) {
   }
 }
 
-void CellSummary::skip(std::int64_t layer, const std::string& reason) {
+void PassSummary::skip(std::int64_t layer, const std::string& reason) {
   skipped_.push_back(layer);
   why_skipped_ = reason;
 }
 
-void CellSummary::finish(eval::EvalCell& cell) const {
+void PassSummary::finish(eval::PassResult& result) const {
   if (layers_.empty()) {
-    cell.status = replay::Status::skipped;
-    cell.reason = skipped_.empty() ? "no layer was answered" : why_skipped_;
+    result.status = replay::Status::skipped;
+    result.reason = skipped_.empty() ? "no layer was answered" : why_skipped_;
     return;
   }
-  cell.layers = layers_;
-  cell.budget_tokens = budget_tokens_ / heads_;
-  cell.kept_tokens = kept_tokens_ / heads_;
-  for (const auto field : byte_fields) cell.bytes.*field = bytes_.*field / heads_;
+  result.layers = layers_;
+  result.budget_tokens = budget_tokens_ / heads_;
+  result.kept_tokens = kept_tokens_ / heads_;
+  for (const auto field : byte_fields) result.bytes.*field = bytes_.*field / heads_;
   std::vector<std::string> parts;
   if (!skipped_.empty())
     parts.push_back(fmt::format("layer {} stays exact: {}", fmt::join(skipped_, ", "), why_skipped_));
   for (const methods::Note& note : notes_) parts.push_back(describe(note));
-  cell.reason = fmt::format("{}", fmt::join(parts, "; "));
+  result.reason = fmt::format("{}", fmt::join(parts, "; "));
 }
 
 double mean_drift(const std::vector<float>& hidden, const std::vector<float>& full, Index rows) {
