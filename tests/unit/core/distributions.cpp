@@ -2,6 +2,7 @@
 #include <kvbench/core/distributions.hpp>
 
 #include <cmath>
+#include <initializer_list>
 #include <numbers>
 
 #include <doctest/doctest.h>
