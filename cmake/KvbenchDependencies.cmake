@@ -1,5 +1,5 @@
 # The header-only dependencies: the installed package where CMake finds one, else a folder with the headers
-# (-DKVBENCH_HEADERS=DIR with DIR/fmt, DIR/Eigen, DIR/doctest; `scripts/gpu-check --collect DIR` creates it).
+# (-DKVBENCH_HEADERS=DIR with DIR/fmt, DIR/Eigen, DIR/boost, DIR/doctest; `scripts/gpu-check --collect DIR` creates it).
 set(KVBENCH_HEADERS "" CACHE PATH "Folder of header-only dependencies, used where no package is found")
 
 # kvbench_header_only(PACKAGE TARGET HEADER DEBIAN_PACKAGE [definitions...])
@@ -19,6 +19,7 @@ endfunction()
 
 kvbench_header_only(fmt fmt::fmt-header-only fmt/format.h libfmt-dev FMT_HEADER_ONLY=1)
 kvbench_header_only(Eigen3 Eigen3::Eigen Eigen/Core libeigen3-dev)
+kvbench_header_only(Boost Boost::headers boost/math/distributions/binomial.hpp libboost-dev)   # Boost.Math
 if(KVBENCH_TESTS)
   kvbench_header_only(doctest doctest::doctest doctest/doctest.h doctest-dev)
 endif()

@@ -13,7 +13,7 @@
 #include <kvbench/sweep/cells_results.hpp>
 
 #include <apps/common/command_line.hpp>
-#include <apps/common/output.hpp>
+#include <apps/common/rows/output.hpp>
 #include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
 #include <apps/kvbench/run_flags.hpp>

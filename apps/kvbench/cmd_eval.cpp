@@ -10,7 +10,7 @@
 #include <kvbench/eval/tasks.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
 
-#include <apps/common/output.hpp>
+#include <apps/common/rows/output.hpp>
 #include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>
 

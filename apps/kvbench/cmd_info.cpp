@@ -6,8 +6,8 @@
 #include <kvbench/replay/plan/needs.hpp>
 #include <kvbench/trace/reader.hpp>
 
-#include <apps/common/flag_names.hpp>
-#include <apps/common/output.hpp>
+#include <apps/common/rows/flag_names.hpp>
+#include <apps/common/rows/output.hpp>
 #include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {

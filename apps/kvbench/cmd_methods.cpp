@@ -4,7 +4,7 @@
 #include <kvbench/methods/registry.hpp>
 
 #include <apps/common/command_line.hpp>
-#include <apps/common/output.hpp>
+#include <apps/common/rows/output.hpp>
 #include <apps/kvbench/commands.hpp>
 #include <apps/kvbench/method_page.hpp>
 

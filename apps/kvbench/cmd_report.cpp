@@ -13,7 +13,7 @@
 #include <kvbench/report/text/text.hpp>
 
 #include <apps/common/command_line.hpp>
-#include <apps/common/output.hpp>
+#include <apps/common/rows/output.hpp>
 #include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {

@@ -6,8 +6,8 @@
 #include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 
-#include <apps/common/cells_flags.hpp>
-#include <apps/common/progress.hpp>
+#include <apps/common/rows/cells_flags.hpp>
+#include <apps/common/rows/progress.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>

@@ -14,8 +14,8 @@
 #include <kvbench/validate/validate.hpp>
 
 #include <apps/common/command_line.hpp>
-#include <apps/common/output.hpp>
-#include <apps/common/progress.hpp>
+#include <apps/common/rows/output.hpp>
+#include <apps/common/rows/progress.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/column_page.hpp>
 #include <apps/kvbench/commands.hpp>

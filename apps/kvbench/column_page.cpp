@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <apps/common/output.hpp>
+#include <apps/common/rows/output.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -9,8 +9,8 @@
 #include <kvbench/core/version.hpp>
 
 #include <apps/common/command_line.hpp>
-#include <apps/common/flag_names.hpp>
 #include <apps/common/freed_memory.hpp>
+#include <apps/common/rows/flag_names.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvbench/commands.hpp>
 

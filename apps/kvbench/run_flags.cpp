@@ -15,7 +15,7 @@
 #include <kvbench/trace/reader.hpp>
 
 #include <apps/common/command_line.hpp>
-#include <apps/common/flag_names.hpp>
+#include <apps/common/rows/flag_names.hpp>
 #include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {

@@ -4,7 +4,7 @@
 
 #include <kvbench/sweep/collect.hpp>
 
-#include <apps/common/output.hpp>
+#include <apps/common/rows/output.hpp>
 #include <apps/kvbench/run_flags.hpp>
 
 namespace kvbench::app {

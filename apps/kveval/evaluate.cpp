@@ -18,7 +18,7 @@
 #include <kvbench/store/method_files.hpp>
 #include <kvbench/trace/sha256.hpp>
 
-#include <apps/common/output.hpp>
+#include <apps/common/rows/output.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kveval/documents.hpp>
 #include <apps/kveval/run_documents.hpp>

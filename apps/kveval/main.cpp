@@ -2,9 +2,9 @@
 // kveval: runs compression methods inside a GGUF model with llama.cpp, and measures what they do to its output. Exit
 // codes: 0 success, 1 a configuration failed, 2 bad usage or bad input, 3 input/output or memory failure, 130
 // interrupted. Errors are one sentence on stderr.
-#include <apps/common/flag_names.hpp>
 #include <apps/common/freed_memory.hpp>
 #include <apps/common/program.hpp>
+#include <apps/common/rows/flag_names.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kveval/evaluate.hpp>
 #include <apps/kveval/options.hpp>

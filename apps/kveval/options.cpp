@@ -12,8 +12,8 @@
 #include <kvbench/core/version.hpp>
 
 #include <apps/common/command_line.hpp>
-#include <apps/common/output.hpp>
-#include <apps/common/shared_flags.hpp>
+#include <apps/common/rows/output.hpp>
+#include <apps/common/rows/shared_flags.hpp>
 #include <apps/kveval/configurations.hpp>
 
 namespace kvbench::kveval {

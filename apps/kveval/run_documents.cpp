@@ -3,7 +3,7 @@
 
 #include <kvbench/eval/key.hpp>
 
-#include <apps/common/progress.hpp>
+#include <apps/common/rows/progress.hpp>
 
 namespace kvbench::kveval {
 namespace {

@@ -9,17 +9,51 @@ import arrows
 import self_contained
 
 
+MAP = """# Hacking
+| `before` | a table that is none of the Map | nothing |
+
+## Map
+| folder | what belongs there | may include |
+|---|---|---|
+| `core` | errors | `kernels` |
+| `methods/contract` | what a `method` receives | `core` |
+| `methods/stages` | parts | `methods/contract` |
+| `methods/eviction` | some methods | `methods/stages` |
+| `methods/merging` | other methods | `methods/stages` |
+| `methods` | all methods | `methods/*` |
+| `kernels` | operations | nothing |
+| `apps/common` | for programs | `core` |
+| `apps/dump` | a program | `apps/common` |
+| `tests/support` | what tests share | `methods` |
+| `tests/unit` | examples | nothing |
+| `tests/property` | laws | `methods` |
+
+## Decisions
+| `after` | another table | nothing |
+"""
+
+
 class Arrows(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.tree = pathlib.Path(self.folder.name)
+        self.write("HACKING.md", MAP)
         self.write("kernels/include/kvbench/kernels/op.hpp", "")
+        self.write("kernels/ref/op.cpp", '#include "../private.hpp"\n')
         self.write("lib/kvbench/core/error.hpp", "#include <kvbench/kernels/op.hpp>\n")
         self.write("lib/kvbench/core/CMakeLists.txt", "kvbench_library(core\n  LINKS kvbench::kernels)\n")
         self.write("lib/kvbench/methods/contract/method.hpp", "#include <kvbench/core/error.hpp>\n")
         self.write("lib/kvbench/methods/stages/pool.hpp", "#include <kvbench/methods/contract/method.hpp>\n")
         self.write("lib/kvbench/methods/eviction/sink.cpp", "#include <kvbench/methods/stages/pool.hpp>\n")
+        self.write("lib/kvbench/methods/merging/merge.hpp", "")
+        self.write("lib/kvbench/methods/registry.cpp", "#include <kvbench/methods/merging/merge.hpp>\n")
         self.write("lib/kvbench/methods/CMakeLists.txt", "kvbench_library(methods LINKS kvbench::core)\n")
+        self.write("apps/common/flags.hpp", "#include <kvbench/core/error.hpp>\n")
+        self.write("apps/dump/main.cpp", "#include <apps/common/flags.hpp>\n#include <vector>\n")
+        self.write("tests/support/small.hpp", "#include <kvbench/methods/contract/method.hpp>\n")
+        self.write("tests/property/laws.cpp", "#include <support/small.hpp>\n#include \"local.hpp\"\n")
+        self.write("tests/property/local.hpp", "#include <kvbench/methods/stages/pool.hpp>\n")
+        self.write("tests/unit/core/error.cpp", "#include <kvbench/core/error.hpp>\n")
 
     def tearDown(self):
         self.folder.cleanup()
@@ -44,7 +78,6 @@ class Arrows(unittest.TestCase):
         self.check("bad.hpp:2: methods/contract must not include")
 
     def test_include_sideways(self):
-        self.write("lib/kvbench/methods/merging/merge.hpp", "")
         self.write("lib/kvbench/methods/eviction/bad.cpp", "#  include <kvbench/methods/merging/merge.hpp>\n")
         self.check("methods/eviction must not include kvbench/methods/merging/merge.hpp")
 
@@ -58,7 +91,50 @@ class Arrows(unittest.TestCase):
 
     def test_unknown_folder(self):
         self.write("lib/kvbench/attic/bad.cpp", "")
-        self.check("its folder is not in the table")
+        self.check("lib/kvbench/attic/bad.cpp: its folder is not in the Map")
+
+    def test_row_without_a_source(self):
+        self.write("HACKING.md", MAP.replace("| `apps/dump`", "| `apps/gone` | a program | `core` |\n| `apps/dump`"))
+        self.check("the Map has a row for apps/gone, which holds no source")
+
+    def test_row_that_names_no_row(self):
+        self.write("HACKING.md", MAP.replace("| for programs | `core` |", "| for programs | `cores` |"))
+        self.check("the row of apps/common names cores, which has no row")
+
+    def test_circle(self):
+        self.write("HACKING.md", MAP.replace("| errors | `kernels` |", "| errors | `kernels`, `methods/merging` |"))
+        self.check("core and methods/merging may include each other")
+
+    def test_no_map(self):
+        self.write("HACKING.md", "# Hacking\n")
+        self.check("its folder is not in the Map")
+
+    def test_program_includes_a_library_of_others(self):
+        self.write("apps/dump/bad.cpp", "#include <kvbench/methods/stages/pool.hpp>\n")
+        self.check("apps/dump/bad.cpp:1: apps/dump must not include kvbench/methods/stages/pool.hpp")
+
+    def test_programs_share_through_common_only(self):
+        self.write("apps/eval/eval.hpp", "")
+        self.write("HACKING.md", MAP.replace("| `apps/dump`", "| `apps/eval` | a program | `core` |\n| `apps/dump`"))
+        self.write("apps/dump/bad.cpp", "#include <apps/eval/eval.hpp>\n")
+        self.check("apps/dump must not include apps/eval/eval.hpp")
+
+    def test_missing_header_of_a_program(self):
+        self.write("apps/dump/bad.cpp", "#include <apps/common/gone.hpp>\n")
+        self.check("apps/dump/bad.cpp:1: there is no file apps/common/gone.hpp")
+
+    def test_path_upwards(self):
+        self.write("apps/dump/bad.cpp", '#include "../common/flags.hpp"\n')
+        self.check("apps/dump/bad.cpp:1: includes by ../")
+
+    def test_unit_test_of_another_library(self):
+        self.write("tests/unit/core/bad.cpp", "#include <kvbench/methods/contract/method.hpp>\n")
+        self.check("tests/unit/core/bad.cpp:1: core must not include kvbench/methods/contract/method.hpp")
+
+    def test_unit_test_through_a_shared_header(self):
+        self.write("tests/unit/core/bad.cpp", "#include <support/small.hpp>\n")
+        self.check("tests/support/small.hpp:1: core must not include kvbench/methods/contract/method.hpp "
+                   "(tests/unit/core/bad.cpp)")
 
     def test_link_upwards(self):
         self.write("lib/kvbench/core/CMakeLists.txt", "kvbench_library(core LINKS kvbench::kernels kvbench::methods)\n")

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-#include "unit/trace/raw.hpp"
+#include <unit/trace/raw.hpp>
 
 using kvbench::trace::test::RawFile;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../equivalence/backends.hpp"
+#include <equivalence/backends.hpp>
 #include "orders.hpp"
 
 namespace kvbench::test {

@@ -17,8 +17,8 @@
 #include <kvbench/trace/create.hpp>
 #include <kvbench/trace/writer.hpp>
 
-#include "support/small_cells.hpp"
-#include "unit/trace/sample.hpp"
+#include <support/small_cells.hpp>
+#include <unit/trace/sample.hpp>
 
 namespace {
 

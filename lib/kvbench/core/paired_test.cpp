@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include <kvbench/core/distributions.hpp>
 #include <kvbench/core/verdict.hpp>
 #include <kvbench/kernels/philox.hpp>
 

@@ -6,8 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include <unsupported/Eigen/SpecialFunctions>
-
+#include <kvbench/core/distributions.hpp>
 #include <kvbench/kernels/philox.hpp>
 
 namespace kvbench {
@@ -80,19 +79,6 @@ Interval bootstrap_mean(std::span<const double> sums, std::span<const double> co
   return {quantile(means, 0.025), quantile(means, 0.975)};
 }
 
-namespace {
-
-double beta_quantile(double p, double a, double b) {
-  double lo = 0, hi = 1;
-  for (int i = 0; i < 200; ++i) {
-    const double middle = (lo + hi) / 2;
-    (Eigen::numext::betainc(a, b, middle) < p ? lo : hi) = middle;
-  }
-  return (lo + hi) / 2;
-}
-
-}  // namespace
-
 Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alpha) {
   assert(0 <= failures && failures <= trials && trials > 0);
   const auto k = static_cast<double>(failures), n = static_cast<double>(trials);
@@ -113,14 +99,6 @@ std::vector<double> holm(std::span<const double> p_values, std::size_t family) {
     adjusted[order[rank]] = running;
   }
   return adjusted;
-}
-
-double binomial_tail(std::int64_t failures, std::int64_t trials, double probability) {
-  assert(0 <= failures && failures <= trials);
-  if (failures == 0) return 1;
-  if (probability <= 0) return 0;
-  if (probability >= 1) return 1;
-  return Eigen::numext::betainc(static_cast<double>(failures), static_cast<double>(trials - failures + 1), probability);
 }
 
 namespace {
@@ -161,7 +139,7 @@ double stratified_chi_square(std::span<const Stratum> strata) {
   for (const Stratum& stratum : strata) add(stratum, sum);
   if (sum.impossible) return 0;
   if (sum.degrees == 0) return 1;
-  return Eigen::numext::igammac(sum.degrees * sum.degrees / sum.variance, sum.statistic * sum.degrees / sum.variance);
+  return gamma_tail(sum.statistic * sum.degrees / sum.variance, sum.degrees * sum.degrees / sum.variance);
 }
 
 double slope(std::span<const double> x, std::span<const double> y) {
@@ -175,14 +153,9 @@ double slope(std::span<const double> x, std::span<const double> y) {
   return xy / xx;
 }
 
-double student_p(double t, double degrees) {
-  return Eigen::numext::betainc(degrees / 2, 0.5, degrees / (degrees + t * t));
-}
-
 Interval student_interval(std::span<const double> values) {
-  const double degrees = static_cast<double>(values.size()) - 1;
-  const double t = std::sqrt(degrees * (1 / beta_quantile(0.05, degrees / 2, 0.5) - 1));
-  const double centre = mean(values), half = t * standard_error(values);
+  const double centre = mean(values);
+  const double half = student_bound(0.95, static_cast<double>(values.size()) - 1) * standard_error(values);
   return {centre - half, centre + half};
 }
 

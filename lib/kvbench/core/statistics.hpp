@@ -25,9 +25,6 @@ struct Interval {
 /// 95 % interval of the mean of at least two independent, nearly normal values, by Student's t distribution.
 Interval student_interval(std::span<const double> values);
 
-/// Two-sided p-value of Student's t with `degrees` of freedom.
-double student_p(double t, double degrees);
-
 /// 95 % percentile bootstrap interval of a mean over a grid of observations that are correlated within a row (a block
 /// of neighbouring queries) and within a column (one seed). `sums` and `counts` are [rows][cols] row-major: the sum and
 /// the number of the observations of each cell. Rows and columns are drawn with replacement, independently, `resamples`
@@ -43,9 +40,6 @@ Interval clopper_pearson(std::int64_t failures, std::int64_t trials, double alph
 /// was chosen by the data (comparisons with the best of a group: all pairs of the group); 0: the number given. Adjusted
 /// p-values of such a subset are not smaller than within the whole family.
 std::vector<double> holm(std::span<const double> p_values, std::size_t family = 0);
-
-/// P(X >= failures) for X ~ Binomial(trials, probability): the p-value of "the failure probability is at most this".
-double binomial_tail(std::int64_t failures, std::int64_t trials, double probability);
 
 /// Counts of draws by cell, and their distribution under the hypothesis. The number of draws is given, not random.
 struct Stratum {

@@ -6,23 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include <unsupported/Eigen/SpecialFunctions>
+#include <kvbench/core/distributions.hpp>
 
 namespace kvbench::eval {
-namespace {
-
-/// P(X <= count) for X ~ Binomial(trials, probability).
-double binomial_head(std::int64_t count, std::int64_t trials, double probability) {
-  return count >= trials ? 1 : 1 - binomial_tail(count + 1, trials, probability);
-}
-
-/// P(T >= t) of Student's t.
-double student_upper(double t, double degrees) {
-  const double two_sided = Eigen::numext::betainc(degrees / 2, 0.5, degrees / (degrees + t * t));
-  return t > 0 ? two_sided / 2 : 1 - two_sided / 2;
-}
-
-}  // namespace
 
 double mcnemar_mid_p(std::int64_t harmful, std::int64_t beneficial) {
   const std::int64_t discordant = harmful + beneficial, fewer = std::min(harmful, beneficial);
@@ -36,7 +22,7 @@ double tost_mean_p(std::span<const double> differences, double margin) {
   const double centre = mean(differences), error = standard_error(differences), room = margin - std::abs(centre);
   if (std::isnan(centre) || std::isnan(error)) return NAN;
   if (error == 0) return room > 0 ? 0 : 1;
-  return student_upper(room / error, static_cast<double>(differences.size() - 1));
+  return student_tail(room / error, static_cast<double>(differences.size() - 1));
 }
 
 double tost_flips_p(std::int64_t harmful, std::int64_t beneficial, std::int64_t items, double margin) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <kvbench/trace/guard/input_object.hpp>
+#include <kvbench/trace/schema.hpp>
 
 namespace kvbench::trace {
 

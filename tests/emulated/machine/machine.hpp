@@ -7,8 +7,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "../device.hpp"
-#include "../include/cuda_runtime.h"
+#include <cuda_runtime.h>
+#include <emulated/device.hpp>
 
 namespace emulated {
 

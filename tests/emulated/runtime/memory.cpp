@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "../machine/machine.hpp"
+#include <emulated/machine/machine.hpp>
 
 namespace emulated {
 

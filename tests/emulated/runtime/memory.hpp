@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 
-#include "../device.hpp"
+#include <emulated/device.hpp>
 
 namespace emulated {
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <string>
 
-#include "../machine/machine.hpp"
+#include <emulated/machine/machine.hpp>
 #include "memory.hpp"
 
 struct CUstream_st {

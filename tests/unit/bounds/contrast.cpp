@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <kvbench/bounds/check/verdicts.hpp>
+#include <kvbench/core/distributions.hpp>
 #include <kvbench/kernels/philox.hpp>
 
 using namespace kvbench;

@@ -91,14 +91,6 @@ TEST_CASE("Holm adjusts by rank and keeps order") {
   CHECK(adjusted[1] == doctest::Approx(0.06));
 }
 
-TEST_CASE("binomial tails") {
-  CHECK(binomial_tail(0, 10, 0.1) == 1);
-  CHECK(binomial_tail(1, 10, 0.1) == doctest::Approx(1 - std::pow(0.9, 10)));
-  CHECK(binomial_tail(10, 10, 0.5) == doctest::Approx(std::pow(0.5, 10)));
-  CHECK(binomial_tail(1, 10, 0) == 0);
-  CHECK(binomial_tail(3, 10, 1) == 1);
-}
-
 TEST_CASE("chi-square of counts against a distribution") {
   const auto p_value = [](const std::vector<double>& counts, const std::vector<double>& law) {
     return stratified_chi_square({{Stratum{counts, law}}});

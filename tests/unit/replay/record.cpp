@@ -199,8 +199,8 @@ TEST_CASE("dense layers are not part of the row over all layers") {
 TEST_CASE("dense layers alone are no result of the row over all layers") {
   Results t;
   for (std::size_t c = 0; c < 3; ++c) {
-    for (std::size_t h = 0; h < 2; ++h) t.cell(h, c).dense = true;
-    for (std::size_t h = 2; h < 4; ++h) t.cell(h, c).status = Status::infeasible, t.cell(h, c).reason = "too small";
+    for (std::size_t h = 0; h < 2; ++h) t.result(h, c).dense = true;
+    for (std::size_t h = 2; h < 4; ++h) t.result(h, c).status = Status::infeasible, t.result(h, c).reason = "too small";
   }
   const std::vector<Record> rows = t.rows(Grain::layer);
   CHECK(rows[0].status == Status::infeasible);

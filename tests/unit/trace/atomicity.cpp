@@ -11,7 +11,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/trace/coverage.hpp>
 
-#include "unit/trace/sample.hpp"
+#include <unit/trace/sample.hpp>
 
 namespace kvbench::trace::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "unit/trace/complaint.hpp"
+#include <unit/trace/complaint.hpp>
 
 namespace kvbench::trace::test {
 namespace {

@@ -10,8 +10,8 @@
 #include <doctest/doctest.h>
 #include <kvbench/core/error.hpp>
 
-#include "unit/trace/raw.hpp"
-#include "unit/trace/sample.hpp"
+#include <unit/trace/raw.hpp>
+#include <unit/trace/sample.hpp>
 
 namespace kvbench::trace::test {
 

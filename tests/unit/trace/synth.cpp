@@ -10,7 +10,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/trace/patterns.hpp>
 
-#include "unit/trace/sample.hpp"
+#include <unit/trace/sample.hpp>
 
 namespace kvbench::trace::test {
 namespace {

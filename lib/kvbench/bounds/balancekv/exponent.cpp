@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include <kvbench/core/distributions.hpp>
+
 namespace kvbench::bounds {
 namespace {
 

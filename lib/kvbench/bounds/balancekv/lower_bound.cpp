@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include <kvbench/bounds/check/vectors.hpp>
-#include <kvbench/core/statistics.hpp>
+#include <kvbench/core/distributions.hpp>
 #include <kvbench/methods/contract/attend.hpp>
 #include <kvbench/methods/registry.hpp>
 

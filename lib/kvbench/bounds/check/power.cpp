@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include <kvbench/core/statistics.hpp>
+#include <kvbench/core/distributions.hpp>
 
 namespace kvbench::bounds {
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/bounds/check/power.hpp>
+#include <kvbench/core/distributions.hpp>
 #include <kvbench/core/paired_test.hpp>
 
 namespace kvbench::bounds {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/common/flag_names.hpp>
+#include <apps/common/rows/flag_names.hpp>
 
 #include <algorithm>
 

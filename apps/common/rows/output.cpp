@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/common/output.hpp>
+#include <apps/common/rows/output.hpp>
 
 #include <cerrno>
 #include <charconv>
@@ -14,7 +14,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/read_files.hpp>
 
-#include <apps/common/flag_names.hpp>
+#include <apps/common/rows/flag_names.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/common/cells_flags.hpp>
+#include <apps/common/rows/cells_flags.hpp>
 
 #include <filesystem>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/common/shared_flags.hpp>
+#include <apps/common/rows/shared_flags.hpp>
 
 #include <map>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <apps/common/progress.hpp>
+#include <apps/common/rows/progress.hpp>
 
 #include <condition_variable>
 
 #include <fmt/format.h>
 
-#include <apps/common/output.hpp>
 #include <apps/common/program.hpp>
+#include <apps/common/rows/output.hpp>
 
 namespace kvbench::app {
 
