@@ -6,8 +6,8 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/sweep/merge.hpp>
 
-#include "commands.hpp"
-#include "sweep_tables.hpp"
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/sweep_tables.hpp>
 
 namespace kvbench::app {
 namespace {

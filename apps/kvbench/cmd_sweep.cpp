@@ -6,12 +6,12 @@
 #include <kvbench/sweep/estimate.hpp>
 #include <kvbench/sweep/run.hpp>
 
-#include "../stop_signals.hpp"
-#include "cells_flags.hpp"
-#include "column_page.hpp"
-#include "commands.hpp"
-#include "progress.hpp"
-#include "sweep_tables.hpp"
+#include <apps/common/cells_flags.hpp>
+#include <apps/common/progress.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/column_page.hpp>
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/sweep_tables.hpp>
 
 namespace kvbench::app {
 namespace {

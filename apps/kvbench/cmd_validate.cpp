@@ -13,14 +13,14 @@
 #include <kvbench/validate/all_checks.hpp>
 #include <kvbench/validate/validate.hpp>
 
-#include "../command_line.hpp"
-#include "../stop_signals.hpp"
-#include "column_page.hpp"
-#include "commands.hpp"
-#include "mutant_table.hpp"
-#include "output.hpp"
-#include "progress.hpp"
-#include "run_flags.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/output.hpp>
+#include <apps/common/progress.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/column_page.hpp>
+#include <apps/kvbench/commands.hpp>
+#include <apps/kvbench/mutant_table.hpp>
+#include <apps/kvbench/run_flags.hpp>
 
 namespace kvbench::app {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "column_page.hpp"
+#include <apps/kvbench/column_page.hpp>
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "output.hpp"
+#include <apps/common/output.hpp>
 
 namespace kvbench::app {
 namespace {

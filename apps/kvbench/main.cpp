@@ -10,11 +10,11 @@
 #include <kvbench/core/version.hpp>
 #include <kvbench/kernels/backend.hpp>
 
-#include "../command_line.hpp"
-#include "../freed_memory.hpp"
-#include "../stop_signals.hpp"
-#include "commands.hpp"
-#include "flag_names.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/flag_names.hpp>
+#include <apps/common/freed_memory.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvbench/commands.hpp>
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run_flags.hpp"
+#include <apps/kvbench/run_flags.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -13,9 +13,9 @@
 #include <kvbench/report/replay/table.hpp>
 #include <kvbench/trace/reader.hpp>
 
-#include "../command_line.hpp"
-#include "commands.hpp"
-#include "flag_names.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/flag_names.hpp>
+#include <apps/kvbench/commands.hpp>
 
 namespace kvbench::app {
 namespace {

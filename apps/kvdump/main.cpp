@@ -7,10 +7,10 @@
 
 #include <fmt/core.h>
 
-#include "../llama/passes.hpp"
-#include "../stop_signals.hpp"
-#include "dump.hpp"
-#include "options.hpp"
+#include <apps/common/stop_signals.hpp>
+#include <apps/kvdump/dump.hpp>
+#include <apps/kvdump/options.hpp>
+#include <apps/llama/passes.hpp>
 
 namespace kvbench::kvdump {
 namespace {

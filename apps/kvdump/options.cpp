@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "options.hpp"
+#include <apps/kvdump/options.hpp>
 
 #include <iostream>
 
@@ -9,7 +9,7 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
 
-#include "../command_line.hpp"
+#include <apps/common/command_line.hpp>
 
 namespace kvbench::kvdump {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "progress.hpp"
+#include <apps/kvdump/progress.hpp>
 
 #include <cstdlib>
 

@@ -9,12 +9,12 @@
 
 #include <kvbench/core/error.hpp>
 
-#include "../freed_memory.hpp"
-#include "../kvbench/flag_names.hpp"
-#include "../llama/passes.hpp"
-#include "../stop_signals.hpp"
-#include "evaluate.hpp"
-#include "options.hpp"
+#include <apps/common/flag_names.hpp>
+#include <apps/common/freed_memory.hpp>
+#include <apps/common/stop_signals.hpp>
+#include <apps/kveval/evaluate.hpp>
+#include <apps/kveval/options.hpp>
+#include <apps/llama/passes.hpp>
 
 namespace kvbench::kveval {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "options.hpp"
+#include <apps/kveval/options.hpp>
 
 #include <algorithm>
 #include <map>
@@ -11,10 +11,10 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/version.hpp>
 
-#include "../command_line.hpp"
-#include "../kvbench/output.hpp"
-#include "../kvbench/shared_flags.hpp"
-#include "configurations.hpp"
+#include <apps/common/command_line.hpp>
+#include <apps/common/output.hpp>
+#include <apps/common/shared_flags.hpp>
+#include <apps/kveval/configurations.hpp>
 
 namespace kvbench::kveval {
 namespace {

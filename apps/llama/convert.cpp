@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "convert.hpp"
+#include <apps/llama/convert.hpp>
 
 #include <cstdint>
 #include <cstdlib>
@@ -10,8 +10,8 @@
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 
-#include "../stop_signals.hpp"
-#include "model.hpp"
+#include <apps/common/stop_signals.hpp>
+#include <apps/llama/model.hpp>
 
 namespace kvbench::llama {
 namespace {

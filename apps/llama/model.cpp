@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model.hpp"
+#include <apps/llama/model.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -10,7 +10,7 @@
 
 #include <kvbench/core/error.hpp>
 
-#include "../stop_signals.hpp"
+#include <apps/common/stop_signals.hpp>
 
 namespace kvbench::llama {
 namespace {

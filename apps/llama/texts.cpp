@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "texts.hpp"
+#include <apps/llama/texts.hpp>
 
 #include <algorithm>
 #include <charconv>

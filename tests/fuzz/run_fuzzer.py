@@ -5,9 +5,9 @@ Tokens of the format, where TARGET.dict beside this script has some, are inserte
 fuzz_TARGET.
 
 HDF5 1.10 itself reads out of bounds on some hostile metadata. For this reason the reader of traces checks a file in a
-child process first (lib/kvbench/trace/untrusted_file.hpp). The fuzzers are built without this guard and continue after
-a crash. Each crash is repeated: a crash whose innermost frame is in the HDF5 library is counted and stored, a crash in
-the code of kvbench fails the test."""
+child process first (lib/kvbench/trace/guard/untrusted_file.hpp). The fuzzers are built without this guard and continue
+after a crash. Each crash is repeated: a crash whose innermost frame is in the HDF5 library is counted and stored, a
+crash in the code of kvbench fails the test."""
 import pathlib
 import re
 import subprocess

@@ -15,7 +15,7 @@
 namespace kvbench::trace {
 class InputFile;
 namespace h5 {
-class Object;
+class InputObject;
 }
 }  // namespace kvbench::trace
 
@@ -50,7 +50,7 @@ class KeptFile {
     std::string prompt;
     std::int64_t layer = 0, kv_head = 0;
   };
-  void examine(const trace::h5::Object& root);
+  void examine(const trace::h5::InputObject& root);
 
   std::vector<Place> heads_;
   std::vector<std::string> budgets_;

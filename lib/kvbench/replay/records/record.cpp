@@ -16,7 +16,7 @@ namespace {
 /// Part of the results of one head and one seed: query heads [g, g + heads) and queries [i, i + queries).
 struct Sample {
   const HeadResult* head;
-  const CellResult* cell;
+  const ConfigurationResult* result;
   std::size_t seed;  // index among the seeds of the row
   Index g = 0, heads = 0, i = 0, queries = 0;
 };
@@ -28,19 +28,19 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<
   constexpr double Bytes::*bytes[] = {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full};
   std::set<std::int64_t> layers;
   for (const Sample& sample : samples) {
-    const CellResult& cell = *sample.cell;
+    const ConfigurationResult& result = *sample.result;
     layers.insert(sample.head->layer);
     record.query_rows += sample.heads * sample.queries;
     record.context_tokens += static_cast<double>(prompts[sample.head->place.prompt].context_tokens);
-    record.budget_tokens += static_cast<double>(cell.budget_tokens);
-    record.kept_tokens += cell.kept_tokens;
-    record.peak_bytes = std::max(record.peak_bytes, cell.peak_bytes);
-    for (const auto field : bytes) record.bytes.*field += cell.bytes.*field;
-    record.compress_flops += cell.compress_flops;
-    record.attend_flops += cell.attend_flops;
-    record.compress_s += cell.compress_s;
-    record.attend_s += cell.attend_s;
-    record.exact_s += cell.exact_s;
+    record.budget_tokens += static_cast<double>(result.budget_tokens);
+    record.kept_tokens += result.kept_tokens;
+    record.peak_bytes = std::max(record.peak_bytes, result.peak_bytes);
+    for (const auto field : bytes) record.bytes.*field += result.bytes.*field;
+    record.compress_flops += result.compress_flops;
+    record.attend_flops += result.attend_flops;
+    record.compress_s += result.compress_s;
+    record.attend_s += result.attend_s;
+    record.exact_s += result.exact_s;
   }
   for (const auto field : {&Record::context_tokens, &Record::budget_tokens, &Record::kept_tokens}) {
     record.*field /= static_cast<double>(samples.size());
@@ -56,7 +56,7 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<
 /// Appends the notes to the reason; notes of equal text become one, with their counts summed.
 void add_notes(const std::vector<Sample>& samples, Record& record) {
   std::vector<methods::Note> merged;
-  for (const Sample& sample : samples) merge_notes(merged, sample.cell->notes);
+  for (const Sample& sample : samples) merge_notes(merged, sample.result->notes);
   for (const methods::Note& note : merged) {
     if (!record.reason.empty()) record.reason += "; ";
     record.reason += describe(note);
@@ -76,7 +76,7 @@ void add_head_sums(const std::vector<Sample>& samples, double (*function)(double
       last = s.head;
     }
     const std::size_t at = sums.heads.size() - sums.seeds + s.seed;
-    for (const MetricRow& row : s.cell->metrics) {
+    for (const MetricRow& row : s.result->metrics) {
       const double value = row[static_cast<std::size_t>(Metric::rel_err)];
       if (std::isnan(value)) continue;
       sums.heads[at] += function(value);
@@ -93,7 +93,7 @@ Values values_of(const std::vector<Sample>& samples, std::size_t seeds, std::siz
     const auto m = static_cast<Index>(s.head->positions.size());
     for (Index g = s.g; g < s.g + s.heads; ++g) {
       for (Index i = s.i; i < s.i + s.queries; ++i) {
-        const float value = s.cell->metrics[static_cast<std::size_t>(g * m + i)][metric];
+        const float value = s.result->metrics[static_cast<std::size_t>(g * m + i)][metric];
         values.add(s.head->place.prompt, i, s.seed, std::isnan(value) ? NAN : function(value));
       }
     }
@@ -118,7 +118,7 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
   Values fro(seeds);
   for (const Sample& s : samples) {
     for (Index g = s.g; g < s.g + s.heads; ++g)
-      fro.add(s.head->place.prompt, 0, s.seed, s.cell->rel_err_fro[static_cast<std::size_t>(g)]);
+      fro.add(s.head->place.prompt, 0, s.seed, s.result->rel_err_fro[static_cast<std::size_t>(g)]);
   }
   record.rel_err_fro = fro.summary(false);
 }
@@ -127,21 +127,21 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
 /// dense samples are left out as long as any other remains.
 std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) {
   std::vector<Sample> ok, sparse;
-  std::vector<const CellResult*> bad;
+  std::vector<const ConfigurationResult*> bad;
   for (const Sample& s : samples) {
-    if (s.cell->status != Status::ok)
-      bad.push_back(s.cell);
+    if (s.result->status != Status::ok)
+      bad.push_back(s.result);
     else
       ok.push_back(s);
-    if (s.cell->status == Status::ok && !s.cell->dense) sparse.push_back(s);
+    if (s.result->status == Status::ok && !s.result->dense) sparse.push_back(s);
   }
   if (!sparse.empty() && sparse.size() < ok.size()) ok = sparse;
-  record.dense = !ok.empty() && ok.front().cell->dense;
-  const auto failed = std::ranges::find(bad, Status::failed, &CellResult::status);
+  record.dense = !ok.empty() && ok.front().result->dense;
+  const auto failed = std::ranges::find(bad, Status::failed, &ConfigurationResult::status);
   if (failed != bad.end()) {
     record.status = Status::failed;
     record.reason =
-        fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &CellResult::status),
+        fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &ConfigurationResult::status),
                     samples.size(), (*failed)->reason);
   } else if (ok.empty()) {
     record.status = bad.front()->status;
@@ -201,8 +201,9 @@ class Summarizer {
     }
   }
 
-  Record identity(std::size_t first_cell, std::optional<std::size_t> prompt, std::optional<std::int64_t> layer) {
-    const Configuration& key = results_.configurations[first_cell];
+  Record identity(std::size_t first_configuration, std::optional<std::size_t> prompt,
+                  std::optional<std::int64_t> layer) {
+    const Configuration& key = results_.configurations[first_configuration];
     const ReplayFrame::Method& method = results_.methods[key.method];
     order_[5] = static_cast<Index>(key.method);
     order_[6] = static_cast<Index>(key.budget);
@@ -250,7 +251,7 @@ class Summarizer {
       for (const HeadResult* head : heads) {
         const auto m = static_cast<Index>(head->positions.size());
         for (std::size_t s = c; s < end; ++s)
-          samples.push_back({head, &head->cells[s], s - c, 0, results_.group, 0, m});
+          samples.push_back({head, &head->results[s], s - c, 0, results_.group, 0, m});
       }
       finish(identity(c, prompt, layer), samples, end - c);
       c = end;
@@ -269,10 +270,10 @@ class Summarizer {
           record.kv_head = head->place.kv_head;
           record.query_head = head->place.kv_head * results_.group + g;
           if (record.seeded) record.seed = results_.configurations[c].seed;
-          finish(record, {{head, &head->cells[c], 0, g, 1, 0, m}}, 1);
+          finish(record, {{head, &head->results[c], 0, g, 1, 0, m}}, 1);
           for (Index i = 0; grain_ == Grain::query && i < m; ++i) {
             record.query = head->positions[static_cast<std::size_t>(i)];
-            finish(record, {{head, &head->cells[c], 0, g, 1, i, 1}}, 1);
+            finish(record, {{head, &head->results[c], 0, g, 1, i, 1}}, 1);
           }
         }
       }
