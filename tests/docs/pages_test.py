@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for pages whatever they say: names of files exist, links into pages find their heading, every page of docs/ links to
-the glossary, and scripts/wrap_pages.py changes nothing but the ends of lines.
+"""What holds for pages whatever they say: names of files exist, links into pages find their heading, every page of
+docs/ links to the glossary, and scripts/wrap_pages.py changes nothing but the ends of lines.
     pages_test.py SOURCE_TREE"""
 import pathlib
 import re
@@ -26,8 +26,8 @@ def without_code(page):
 
 
 def named_paths(page):
-    """The words in `code` of a page that look like paths: they end like a file, or begin with a folder of the repository.
-    Left out are those with a part that the reader chooses, such as <name>."""
+    """The words in `code` of a page that look like paths: they end like a file, or begin with a folder of the
+    repository. Left out are those with a part that the reader chooses, such as <name>."""
     for code in re.findall(r"`([^`\n]+)`", without_code(page)):
         if re.search(r"[\s<>()]", code):
             continue
@@ -36,7 +36,7 @@ def named_paths(page):
 
 
 def exists(name):
-    """Whether a file has this path, which may leave out the first folders and have alternatives ({a,b}) and wildcards (*)."""
+    """Whether a file has this path, without its first folders too; it may have alternatives ({a,b}) and wildcards."""
     alternatives = re.sub(r"\\\{(.*?)\\\}", lambda m: "(" + m.group(1).replace(",", "|") + ")", re.escape(name))
     pattern = re.compile("(.*/)?" + alternatives.replace(r"\*", "[^/]*"))
     return any(pattern.fullmatch(path) for path in FILES)
@@ -44,8 +44,9 @@ def exists(name):
 
 def anchors(page):
     """What links into a page may name: its headings in lower case, with hyphens for blanks and without punctuation."""
-    headings = re.findall(r"^#+ (.*)$", without_code(page), re.M)
-    return {re.sub(r"[^\w -]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", h).lower()).replace(" ", "-") for h in headings}
+    page = re.sub(r"\[([^]\n]*)\]\([^)\n]*\)", r"\1", without_code(page))   # links as their texts
+    headings = re.findall(r"^#+ (.*)$", page.lower(), re.M)
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in headings}
 
 
 class Pages(unittest.TestCase):
