@@ -12,6 +12,7 @@
 
 #include <kvbench/config/request_text.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/read_files.hpp>
 
 #include <apps/common/flag_names.hpp>
 
@@ -36,6 +37,7 @@ Output::Output(const std::string& path) {
 }
 
 void Output::finish(std::string_view text) {
+  check_not_read(to_file() ? path_ : "/dev/stdout");
   if (!to_file()) return print(text);
   // "a": another program may have written to the file behind /dev/stdout before.
   std::FILE* file = std::fopen(file_ ? file_->temporary().c_str() : path_.c_str(), "a");

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/read_files.hpp>
 #include <kvbench/core/version.hpp>
 #include <kvbench/kernels/backend.hpp>
 
@@ -80,6 +81,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  kvbench::protect_read_files();
   kvbench::app::keep_freed_memory();
   try {
     check_memory();

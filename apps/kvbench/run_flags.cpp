@@ -3,14 +3,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
 
-#include <kvbench/replay/kept/kept_file.hpp>
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/records.hpp>
 #include <kvbench/report/replay/table.hpp>
+#include <kvbench/store/method_files.hpp>
 #include <kvbench/trace/reader.hpp>
 
 #include <apps/common/command_line.hpp>
@@ -97,9 +98,8 @@ replay::RunOptions run_options(const RunFlags& flags) {
 
 std::vector<NamedFile> input_files(const replay::ReplayRequest& request) {
   std::vector<NamedFile> files;
-  for (const replay::MethodChoice& choice : request.methods) {
-    files.push_back({"the file of kept entries", kept_file_path(choice)});
-  }
+  for (const replay::MethodChoice& choice : request.methods)
+    std::ranges::move(store::files_of_method(choice.info->name, choice.params.text()), std::back_inserter(files));
   if (request.calibration) files.push_back({"the calibration trace", request.calibration->trace->path()});
   return files;
 }

@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include <kvbench/core/read_files.hpp>
+
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvdump/dump.hpp>
 #include <apps/kvdump/options.hpp>
@@ -46,6 +48,7 @@ int run(int argc, char** argv) {
 }  // namespace kvbench::kvdump
 
 int main(int argc, char** argv) {
+  kvbench::protect_read_files();
   kvbench::llama::wait_passively(argv);
   return kvbench::kvdump::run(argc, argv);
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <kvbench/replay/run/workers.hpp>
 #include <kvbench/report/columns/evaluations.hpp>
 #include <kvbench/report/eval/table.hpp>
+#include <kvbench/store/method_files.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 #include <apps/common/output.hpp>
@@ -88,6 +90,8 @@ void check_paths(const Options& options) {
   std::vector<NamedFile> inputs{
       {"the model", options.model}, {"the text", options.text}, {"the sweep file", options.sweep}};
   for (const std::string& ids : options.ids) inputs.push_back({"the file of token ids", ids});
+  for (const auto& [method, budget, seed] : options.configurations)
+    std::ranges::move(store::files_of_method(method.info->name, method.params.text()), std::back_inserter(inputs));
   check_distinct(std::vector<NamedFile>{{"-o", options.output},
                                         {"--raw", options.raw},
                                         {"the cells file", app::cells_path(options.cells, options.output)}},

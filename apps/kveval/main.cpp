@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/read_files.hpp>
 
 #include <apps/common/flag_names.hpp>
 #include <apps/common/freed_memory.hpp>
@@ -45,6 +46,7 @@ int run(int argc, char** argv) {
 }  // namespace kvbench::kveval
 
 int main(int argc, char** argv) {
+  kvbench::protect_read_files();
   kvbench::llama::wait_passively(argv);
   kvbench::app::keep_freed_memory();
   return kvbench::kveval::run(argc, argv);

@@ -9,6 +9,7 @@
 
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/read_files.hpp>
 
 #include <apps/common/stop_signals.hpp>
 #include <apps/llama/model.hpp>
@@ -50,6 +51,7 @@ std::string converted_to_f32(const std::string& model, int threads) {
         "{}: there is no such model file; give the path of a GGUF file (scripts/fetch-model downloads a small one)",
         model);
   }
+  remember_read(model);
   const fs::path target = cached_name(model);
   if (fs::exists(target)) return target.string();
   fs::create_directories(target.parent_path(), error);

@@ -138,13 +138,13 @@ class BadTrace(CliTest):
         self.fails(2, "nan.h5", "must be finite", "/prompts/0/layers/", args=["replay", path, "-m", "exact,snapkv"])
 
     def test_logits_that_overflow(self):
-        path = self.synth("huge.h5", "--key-norm", "1e20", "--column-sums", "false")
-        words = ("huge.h5: /prompts/0/layers/0: query head ", ": the logit of the query at position", "inf in fp32")
+        path = self.spoiled("huge-logits", self.synth("huge.h5", "--column-sums", "false"))
+        words = ("huge-logits.h5: /prompts/0/layers/0: query head ", ": the logit of the query at position", "inf in fp32")
         self.fails(2, *words, args=["replay", path, "-m", "all"])
         self.fails(2, *words, args=["validate", path, "--claim", "subgen.lemma1"])
         sweep = os.path.join(self.folder, "s.toml")
         with open(sweep, "w") as file:
-            file.write('[[run]]\ntraces = "huge.h5"\nmethods = "sink"\n')
+            file.write('[[run]]\ntraces = "huge-logits.h5"\nmethods = "sink"\n')
         self.fails(2, *words, args=["sweep", sweep])
         os.remove(sweep)
 

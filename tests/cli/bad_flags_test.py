@@ -159,6 +159,8 @@ class BadFlags(CliTest):
             self.fails(2, f"{flag} is 0; it must be at least 1", args=["synth", "-o", out, flag, 0])
         for flag in ("--column-queries", "--spread", "--key-norm", "--speculated"):
             self.fails(2, f"{flag} is -1; it must be", args=["synth", "-o", out, flag, -1])
+            if flag != "--column-queries":
+                self.fails(2, f"{flag} is 1e+30; it must be", args=["synth", "-o", out, flag, "1e30"])
         self.fails(2, "--head-dim is 1000000; it must be at most 16384",
                    args=["synth", "-o", out, "--head-dim", 1000000])
         self.fails(2, "--tokens is 4611686018427387904; it must be at most",

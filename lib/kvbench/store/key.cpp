@@ -1,29 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/store/key.hpp>
 
-#include <filesystem>
-#include <sstream>
-
 #include <fmt/format.h>
 
 #include <kvbench/core/version.hpp>
+#include <kvbench/store/method_files.hpp>
 #include <kvbench/trace/sha256.hpp>
 
 namespace kvbench::store {
-namespace {
-
-std::string digests_of_files(const std::string& params) {
-  std::string digests;
-  std::istringstream settings(params);
-  for (std::string setting; std::getline(settings, setting, ';');) {
-    const std::string value = setting.substr(setting.find('=') + 1);
-    std::error_code none;
-    if (std::filesystem::is_regular_file(value, none)) digests += " " + trace::sha256_of_file(value);
-  }
-  return digests;
-}
-
-}  // namespace
 
 std::string key_of_bytes(std::string_view bytes) {
   return trace::Sha256().add(fmt::format("{} {} {}", version(), commit(), bytes)).hex();
@@ -39,7 +23,9 @@ RequestInputs inputs_of(const replay::ReplayRequest& request) {
 }
 
 MethodInputs inputs_of(const std::string& method, const std::string& params) {
-  return {method, params, digests_of_files(params)};
+  MethodInputs inputs{method, params, {}};
+  for (const NamedFile& file : files_of_method(method, params)) inputs.files += " " + trace::sha256_of_file(file.path);
+  return inputs;
 }
 
 }  // namespace kvbench::store

@@ -36,12 +36,12 @@ void visit(A& archive, RequestInputs& v) {
   archive(protect_outside, dense_layers, decoded, recall_sinks, standalone, kv_element);
 }
 
-/// A method with its parameters ("a=1;b=FILE"), and digests of the files that these name, such as chelsea's outlier
-/// heads, because results depend on their content.
+/// A method with its parameters ("a=1;b=FILE"), and digests of the files that it reads (files_of_method()), because
+/// results depend on their content.
 struct MethodInputs {
   std::string name, params, files;
 };
-/// Throws IoError where a file of the parameters cannot be read.
+/// Throws IoError where one of these files cannot be read.
 MethodInputs inputs_of(const std::string& method, const std::string& params);
 
 template <class A>

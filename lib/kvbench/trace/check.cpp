@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
-#include <kvbench/trace/guard/name.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/trace/layout.hpp>
 
 namespace kvbench::trace {

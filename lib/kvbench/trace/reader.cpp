@@ -8,9 +8,9 @@
 #include <mutex>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/trace/float_type.hpp>
 #include <kvbench/trace/guard/input_file.hpp>
-#include <kvbench/trace/guard/name.hpp>
 #include <kvbench/trace/layout.hpp>
 #include <kvbench/trace/parse.hpp>
 #include <kvbench/trace/sha256.hpp>
@@ -97,6 +97,11 @@ std::vector<float> Reader::read_head(const PromptInfo& prompt, const LayerInfo& 
   if (const std::ptrdiff_t bad = find_not_finite(values); bad >= 0) {
     throw Error("{}: {}: head {}, row {}, column {} is {}; a trace must be finite.", path(), at, head, bad / shape.dim,
                 bad % shape.dim, values[static_cast<std::size_t>(bad)]);
+  }
+  const auto least = std::ranges::min_element(values);
+  if (array == Array::column_sums && least != values.end() && *least < 0) {
+    throw Error("{}: {}: head {}, token {} is {}; a sum of attention weights is not negative.", path(), at, head,
+                least - values.begin(), *least);
   }
   return values;
 }

@@ -176,8 +176,8 @@ def test_bad_input_is_named(folder):
     cases = [
         (2, "no such model file", dict(model="nowhere.gguf"), ["--ids", ids]),
         (2, "not a GGUF model", dict(model=str(folder / "junk.gguf")), ["--ids", ids]),
-        (2, "no such prompt file", {}, ["--text", "nowhere.txt"]),
-        (2, "is a folder; a prompt must be a file", {}, ["--text", folder]),
+        (2, "there is no such file", {}, ["--text", "nowhere.txt"]),
+        (2, "is a folder; name a text file", {}, ["--text", folder]),
         (2, "'x3' (item 2) is not a token id", {}, ["--ids", folder / "word"]),
         (2, "'999999' (item 3) is not a token id", {}, ["--ids", folder / "large"]),
         (2, "a prompt of 0 tokens is too short", {}, ["--ids", folder / "empty"]),

@@ -219,7 +219,7 @@ def test_bad_input_is_named(folder):
     for words, given, model in [
         (["there is no such model file"], ["--text", text], folder / "none.gguf"),
         (["is not a GGUF model"], ["--text", text], broken),
-        (["there is no such prompt file"], ["--text", folder / "none.txt"], None),
+        (["there is no such file"], ["--text", folder / "none.txt"], None),
         (["trained on 8192 tokens", "--context"], ["--text", text, "--context", 9000], None),
         (["short.txt"], ["--text", short, "--context", 2000], None),
         (["--text", "--ids"], [], None),

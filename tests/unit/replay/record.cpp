@@ -184,12 +184,30 @@ TEST_CASE("dense layers are not part of the row over all layers") {
   REQUIRE(rows.size() == 6);
   CHECK(rel_err(rows[0]).mean == Approx(250 + 5 + 1.5));
   CHECK(!rows[0].dense);
-  CHECK(rows[0].layers.size() == 1);
+  CHECK(rows[0].layers == std::vector<std::int64_t>{0, 1});
+  CHECK(rows[0].compressed_layers == std::vector<std::int64_t>{1});
+  CHECK(rows[0].bytes.kv == (10 + 20 + 30 + 40) / 4.0);  // a model holds them
+  CHECK(rows[0].kept_tokens == 2.5);
   CHECK(rows[0].query_rows == 2 * 4 * 2);
   CHECK(rows[2].layer == 0);
   CHECK(rows[2].dense);
+  CHECK(rows[2].compressed_layers.empty());
   CHECK(rel_err(rows[2]).mean == Approx(50 + 5 + 1.5));
   CHECK(!rows[4].dense);
+}
+
+TEST_CASE("dense layers alone are no result of the row over all layers") {
+  Results t;
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t h = 0; h < 2; ++h) t.cell(h, c).dense = true;
+    for (std::size_t h = 2; h < 4; ++h) t.cell(h, c).status = Status::infeasible, t.cell(h, c).reason = "too small";
+  }
+  const std::vector<Record> rows = t.rows(Grain::layer);
+  CHECK(rows[0].status == Status::infeasible);
+  CHECK(rows[0].reason == "too small");
+  CHECK(!rows[0].dense);
+  CHECK(rows[2].dense);
+  CHECK(rows[4].status == Status::infeasible);
 }
 
 TEST_CASE("a failed part fails the row") {

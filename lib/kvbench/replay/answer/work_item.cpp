@@ -186,10 +186,22 @@ class WorkItemRun {
     return total / static_cast<double>(item_.prompt.layers.size());
   }
 
+  /// Throws Infeasible where the layers that are kept whole cost more than the budget, whatever the others hold.
+  void check_dense_cost(double limit) const {
+    const auto& layers = item_.prompt.layers;
+    const auto whole = std::ranges::count_if(layers, [&](std::int64_t l) { return l < request_.dense_layers; });
+    const double cost = static_cast<double>(whole) / static_cast<double>(layers.size());
+    if (cost <= limit) return;
+    throw methods::Infeasible(
+        fmt::format("{} of {} layers are kept whole, which costs {:.4g} % of the full cache; the budget is {:.4g} %",
+                    whole, layers.size(), 100 * cost, 100 * limit));
+  }
+
   /// The tokens of the configuration's budget, protected tokens included.
   Index requested_tokens(std::size_t c, const PreparedMethod& method) {
     const Budget& budget = budget_of(c);
     const Index tokens = budget_tokens(item_.prompt, budget, request_.protect_outside);
+    if (budget.cost()) check_dense_cost(budget.share());
     if (!budget.cost() || dense() || method_of(c).info->at_budget) return tokens;
     return largest_within(budget.share(), tokens, item_.prompt.base,
                           [&](Index trial) { return cost_at(c, *budget.cost(), trial, method); });

@@ -10,9 +10,9 @@
 #include <fmt/ranges.h>
 
 #include <kvbench/core/error.hpp>
+#include <kvbench/core/name.hpp>
 #include <kvbench/replay/records/raw_schema.hpp>
 #include <kvbench/trace/guard/input_file.hpp>
-#include <kvbench/trace/guard/name.hpp>
 
 namespace kvbench::replay {
 namespace {
@@ -81,6 +81,8 @@ HeldTokens read_held(const InputObject& group, const char* name, const methods::
       .rows = ids.dims.size() == 2 ? ids.dims[0] : 1, .width = ids.dims.back(), .ids = HostView(std::move(ids.values))};
   require(ids.dims.size() <= 2 && (held.rows == 1 || held.rows == table.rows), group,
           fmt::format("'{}' needs the shape [tokens], or [rows, tokens] with the {} rows of 'ids'", name, table.rows));
+  const std::int32_t twice = held.listed_twice();
+  require(twice < 0, group, fmt::format("'{}' lists token {} twice", name, twice));
   return held;
 }
 
@@ -171,7 +173,7 @@ void KeptFile::examine(const InputObject& root) {
 KeptFile::KeptFile(const std::string& path)
     : file_(std::make_shared<const trace::InputFile>(path, "a file of kept entries", "docs/results.md",
                                                      [this](const InputObject& root) { examine(root); })) {
-  trace::check_name(path, "The name of the file " + path);
+  check_name(path, "The name of the file " + path);
 }
 
 Index KeptFile::cell_at(const std::string& budget) const {

@@ -21,21 +21,32 @@ struct Sample {
   Index g = 0, heads = 0, i = 0, queries = 0;
 };
 
-/// Means and sums of all figures except the metrics. Sums are divided once, so that means of equal whole numbers are
-/// whole.
+std::vector<std::int64_t> layers_of(const std::vector<Sample>& samples) {
+  std::set<std::int64_t> layers;
+  for (const Sample& sample : samples) layers.insert(sample.head->layer);
+  return {layers.begin(), layers.end()};
+}
+
+/// Mean bytes. They are summed before they are divided, so that means of equal whole numbers are whole.
+Bytes mean_bytes(const std::vector<Sample>& samples) {
+  Bytes mean;
+  for (const auto field : {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full}) {
+    for (const Sample& sample : samples) mean.*field += sample.result->bytes.*field;
+    mean.*field /= static_cast<double>(samples.size());
+  }
+  return mean;
+}
+
+/// Means and sums of all figures except the metrics and the bytes. Sums are divided once, as in mean_bytes().
 void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<const ReplayFrame::Prompt> prompts,
                Record& record) {
-  constexpr double Bytes::*bytes[] = {&Bytes::kv, &Bytes::meta, &Bytes::fast, &Bytes::slow, &Bytes::read, &Bytes::full};
-  std::set<std::int64_t> layers;
   for (const Sample& sample : samples) {
     const ConfigurationResult& result = *sample.result;
-    layers.insert(sample.head->layer);
     record.query_rows += sample.heads * sample.queries;
     record.context_tokens += static_cast<double>(prompts[sample.head->place.prompt].context_tokens);
     record.budget_tokens += static_cast<double>(result.budget_tokens);
     record.kept_tokens += result.kept_tokens;
     record.peak_bytes = std::max(record.peak_bytes, result.peak_bytes);
-    for (const auto field : bytes) record.bytes.*field += result.bytes.*field;
     record.compress_flops += result.compress_flops;
     record.attend_flops += result.attend_flops;
     record.compress_s += result.compress_s;
@@ -45,12 +56,10 @@ void add_costs(const std::vector<Sample>& samples, std::size_t seeds, std::span<
   for (const auto field : {&Record::context_tokens, &Record::budget_tokens, &Record::kept_tokens}) {
     record.*field /= static_cast<double>(samples.size());
   }
-  for (const auto field : bytes) record.bytes.*field /= static_cast<double>(samples.size());
   for (const auto field :
        {&Record::compress_flops, &Record::attend_flops, &Record::compress_s, &Record::attend_s, &Record::exact_s}) {
     record.*field /= static_cast<double>(seeds);
   }
-  record.layers.assign(layers.begin(), layers.end());
 }
 
 /// Appends the notes to the reason; notes of equal text become one, with their counts summed.
@@ -123,27 +132,36 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
   record.rel_err_fro = fro.summary(false);
 }
 
-/// Keeps only samples with status ok and reports the others in the record. One failed sample fails the row; skipped and
-/// dense samples are left out as long as any other remains.
-std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) {
-  std::vector<Sample> ok, sparse;
+/// The samples with status ok. The cache of a model holds the layers that `dense_layers` keeps whole too; but these say
+/// nothing about the method, unless they are all that there is.
+struct OkSamples {
+  std::vector<Sample> held;      ///< what bytes are the mean of
+  std::vector<Sample> measured;  ///< what everything else summarises
+};
+
+/// Reports the samples that are not ok in the record. One failed sample fails the row; others are left out as long as a
+/// compressed layer remains.
+OkSamples keep_ok(const std::vector<Sample>& samples, Record& record) {
+  OkSamples ok;
   std::vector<const ConfigurationResult*> bad;
+  bool compresses = false;
   for (const Sample& s : samples) {
-    if (s.result->status != Status::ok)
-      bad.push_back(s.result);
+    compresses |= !s.result->dense;
+    if (s.result->status == Status::ok)
+      ok.held.push_back(s);
     else
-      ok.push_back(s);
-    if (s.result->status == Status::ok && !s.result->dense) sparse.push_back(s);
+      bad.push_back(s.result);
   }
-  if (!sparse.empty() && sparse.size() < ok.size()) ok = sparse;
-  record.dense = !ok.empty() && ok.front().result->dense;
+  std::ranges::copy_if(ok.held, std::back_inserter(ok.measured),
+                       [&](const Sample& s) { return s.result->dense != compresses; });
+  record.dense = !compresses;
   const auto failed = std::ranges::find(bad, Status::failed, &ConfigurationResult::status);
   if (failed != bad.end()) {
     record.status = Status::failed;
     record.reason =
         fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &ConfigurationResult::status),
                     samples.size(), (*failed)->reason);
-  } else if (ok.empty()) {
+  } else if (ok.measured.empty()) {
     record.status = bad.front()->status;
     record.reason = bad.front()->reason;
   } else if (!bad.empty()) {
@@ -227,11 +245,14 @@ class Summarizer {
   }
 
   void finish(Record record, const std::vector<Sample>& samples, std::size_t seeds) {
-    const std::vector<Sample> ok = keep_ok(samples, record);
+    const OkSamples ok = keep_ok(samples, record);
     if (record.status == Status::ok) {
-      add_costs(ok, seeds, results_.prompts, record);
-      add_metrics(ok, seeds, record);
-      add_notes(ok, record);
+      record.bytes = mean_bytes(ok.held);
+      record.layers = layers_of(ok.held);
+      if (!record.dense) record.compressed_layers = layers_of(ok.measured);
+      add_costs(ok.measured, seeds, results_.prompts, record);
+      add_metrics(ok.measured, seeds, record);
+      add_notes(ok.measured, record);
       explain_interval(record);
     }
     records_.push_back(std::move(record));

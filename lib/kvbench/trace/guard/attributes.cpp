@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <kvbench/core/name.hpp>
 #include <kvbench/trace/guard/global_heap.hpp>
-#include <kvbench/trace/guard/name.hpp>
 
 namespace kvbench::trace::h5 {
 namespace {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <kvbench/trace/guard/input_file.hpp>
 
+#include <kvbench/core/read_files.hpp>
+
 namespace kvbench::trace {
 
 InputFile::InputFile(std::string path, const char* content, const char* page,
                      const std::function<void(const h5::InputObject& root)>& examine)
     : path_(std::move(path)), opened_(check_superblock(path_)), claims_(std::make_shared<h5::Claims>()) {
+  remember_read(path_);
   const h5::Session session;
   const auto open = [&] {
     begin();
