@@ -8,6 +8,8 @@
 #include <kvbench/core/error.hpp>
 #include <kvbench/core/output_path.hpp>
 
+#include <apps/common/program.hpp>
+
 namespace kvbench::app {
 
 using store::FrameFile;
@@ -40,21 +42,21 @@ FrameFile::Mode cells_mode(const CellsFlags& flags, const std::string& path) {
 
 void report_torn(const char* program, const std::string& path, std::uint64_t torn_bytes) {
   if (torn_bytes == 0) return;
-  fmt::print(stderr, "{}: {}: {} bytes of an incomplete cell are ignored; the cell is computed again\n", program, path,
-             torn_bytes);
+  say(program,
+      fmt::format("{}: {} bytes of an incomplete cell are ignored; the cell is computed again", path, torn_bytes));
 }
 
 void explain_interruption(const char* program, const std::string& path) {
   std::error_code none;
   if (path.empty()) {
-    fmt::print(stderr, "{}: interrupted; no output was written\n", program);
+    say(program, "interrupted; no output was written");
   } else if (std::filesystem::file_size(path, none) == 0 || none) {
     std::filesystem::remove(path, none);
-    fmt::print(stderr, "{}: interrupted; no cell was finished\n", program);
+    say(program, "interrupted; no cell was finished");
   } else {
-    fmt::print(stderr,
-               "{}: interrupted; the finished cells are kept in {}: continue with the same command and --resume\n",
-               program, path);
+    say(program,
+        fmt::format("interrupted; the finished cells are kept in {}: continue with the same command and --resume",
+                    path));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <concepts>
 #include <limits>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include <CLI/CLI.hpp>
 
 #include <kvbench/core/suggest.hpp>
+
+#include <apps/common/program.hpp>
 
 namespace kvbench::app {
 
@@ -111,6 +114,14 @@ inline std::string complaint(const CLI::App& app, const CLI::ParseError& error) 
       return fmt::format("there is no command {}.{}", unknown.front(), did_you_mean(unknown.front(), known));
   }
   return in_words(error);
+}
+
+/// Prints what --help or --version asked for on stdout. Throws IoError. Returns the exit code.
+inline int print_answer(const CLI::App& app, const CLI::Error& asked) {
+  std::ostringstream text;
+  const int code = app.exit(asked, text, text);
+  print(text.str());
+  return code;
 }
 
 }  // namespace kvbench::app

@@ -50,14 +50,9 @@ void Output::finish(std::string_view text) {
   if (file_) file_->publish();
 }
 
-void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw_write_error("standard output", "cannot be written", errno);
-}
-
 std::function<void(const std::string&)> note_to_stderr(bool quiet) {
   if (quiet) return {};
-  return [](const std::string& note) { fmt::print(stderr, "kvbench: {}\n", with_flags(note, "")); };
+  return [](const std::string& note) { say("kvbench", with_flags(note, "")); };
 }
 
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) != 0; }

@@ -11,6 +11,8 @@
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/output_path.hpp>
 
+#include <apps/common/program.hpp>
+
 namespace kvbench::app {
 
 /// The destination of results: a file, which is written atomically, or stdout.
@@ -24,9 +26,6 @@ class Output {
   std::string path_;
   std::optional<AtomicFile> file_;  ///< absent for stdout, devices and pipes, which are written directly
 };
-
-/// Writes to stdout; throws IoError where that fails.
-void print(std::string_view text);
 
 bool stdout_is_terminal();
 /// Whether a command writes its short table instead of the CSV: `format` names it, or names none and the results go to

@@ -2,11 +2,11 @@
 #include <apps/common/progress.hpp>
 
 #include <condition_variable>
-#include <cstdio>
 
 #include <fmt/format.h>
 
 #include <apps/common/output.hpp>
+#include <apps/common/program.hpp>
 
 namespace kvbench::app {
 
@@ -21,7 +21,7 @@ Progress::~Progress() {
   if (!drawing_.joinable()) return;
   drawing_.request_stop();
   drawing_.join();
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) try_to_show("\r\033[K");
 }
 
 void Progress::show(double done, std::int64_t total) {
@@ -44,10 +44,9 @@ void Progress::draw(const std::stop_token& stop) {
     // rest.
     const double left =
         duration<double>(reported_ - start_).count() / part * (1 - part) - duration<double>(now - reported_).count();
-    fmt::print(stderr, "\r[{:<{}}] {:.1f}/{} {}  {:.0f} s, {} left\033[K",
-               std::string(static_cast<std::size_t>(width * part), '#'), width, done_, total_, unit_, elapsed,
-               part > 0 && left >= 0 ? fmt::format("{:.0f} s", left) : "unknown time");
-    std::fflush(stderr);
+    try_to_show(fmt::format("\r[{:<{}}] {:.1f}/{} {}  {:.0f} s, {} left\033[K",
+                            std::string(static_cast<std::size_t>(width * part), '#'), width, done_, total_, unit_,
+                            elapsed, part > 0 && left >= 0 ? fmt::format("{:.0f} s", left) : "unknown time"));
     shown_ = true;
   }
 }

@@ -13,11 +13,12 @@
 #include <kvbench/core/atomic_file.hpp>
 #include <kvbench/core/error.hpp>
 
+#include <apps/common/program.hpp>
+
 namespace kvbench::app {
 namespace {
 
 constexpr timespec grace_period = {.tv_sec = 1, .tv_nsec = 500'000'000};
-constexpr int exit_code_interrupted = 130;
 
 /// Never destroyed: the waiting thread runs until the process ends.
 struct Waiting {
@@ -41,16 +42,16 @@ void* wait_and_exit(void*) {
   state.requested = true;
   sigtimedwait(&state.signals, nullptr, &grace_period);  // ends early with a second signal
   const std::lock_guard lock(state.acting);
-  if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");  // clears the progress bar
+  if (::isatty(STDERR_FILENO) != 0) try_to_show("\r\033[K");  // clears the progress bar
   try {
     if (state.act)
       state.act();
     else
-      fmt::print(stderr, "{}: interrupted; outputs that were not complete are removed\n", state.program);
+      say(state.program, "interrupted; outputs that were not complete are removed");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", state.program, error.what());
+    try_to_show(fmt::format("{}: {}\n", state.program, error.what()));
   }
-  exit_without_outputs(exit_code_interrupted);
+  exit_without_outputs(was_interrupted);
 }
 
 bool is_ignored(int number) {

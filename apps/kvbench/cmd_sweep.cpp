@@ -43,11 +43,12 @@ void report_resumed(const CellsFile& cells, const SweepLayout& layout, const Sta
   const auto old = cells.layout();
   if (!old) return;
   const bool changed = encode_layout(*old) != encode_layout(layout);
-  fmt::print(stderr, "kvbench: {}: {} of {} cells are already computed{}\n", cells.path(), standing.finished,
-             standing.cells,
-             changed ? "; the sweep file, a trace, the device or kvbench has changed since, and the cells affected are "
-                       "computed again"
-                     : "");
+  say("kvbench",
+      fmt::format(
+          "{}: {} of {} cells are already computed{}", cells.path(), standing.finished, standing.cells,
+          changed ? "; the sweep file, a trace, the device or kvbench has changed since, and the cells affected are "
+                    "computed again"
+                  : ""));
 }
 
 void compute(const SweepFlags& options, const SweepPlan& plan, const SweepLayout& layout, const Shard& shard,

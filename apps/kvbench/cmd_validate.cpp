@@ -105,7 +105,7 @@ int run(const ValidateFlags& o) {
   validate::FinishedRows finished;
   const auto write_finished = [&] {
     output.finish(as_text(o, output, finished.judged(o.validate.alpha)));
-    fmt::print(stderr, "kvbench: interrupted; the rows of the finished checks were written\n");
+    say("kvbench", "interrupted; the rows of the finished checks were written");
   };
   try {
     const AtForcedExit at_forced_exit(write_finished);

@@ -79,7 +79,7 @@ void add_run_flags(CLI::App* flags, RunFlags& o) {
 void resolve_device(RunFlags& options) {
   const replay::DeviceChoice choice = replay::choose_device(options.device);
   options.device = choice.backend;
-  if (!choice.note.empty()) fmt::print(stderr, "kvbench: {}\n", with_flags(choice.note, ""));
+  if (!choice.note.empty()) say("kvbench", with_flags(choice.note, ""));
 }
 
 void report_device_memory(const RunFlags& options) {
@@ -87,8 +87,8 @@ void report_device_memory(const RunFlags& options) {
   const auto backend = make_cuda_backend();
   const DeviceMemory memory = backend->memory().value();
   constexpr double mib = 1 << 20;
-  fmt::print(stderr, "kvbench: {} held at most {:.0f} MiB of {:.0f} MiB of device memory\n", backend->name(),
-             static_cast<double>(memory.peak) / mib, static_cast<double>(memory.limit) / mib);
+  say("kvbench", fmt::format("{} held at most {:.0f} MiB of {:.0f} MiB of device memory", backend->name(),
+                             static_cast<double>(memory.peak) / mib, static_cast<double>(memory.limit) / mib));
 }
 
 replay::RunOptions run_options(const RunFlags& flags) {

@@ -12,6 +12,7 @@
 #include <kvbench/core/output_path.hpp>
 #include <kvbench/core/parallel_for.hpp>
 
+#include <apps/common/program.hpp>
 #include <apps/common/stop_signals.hpp>
 #include <apps/kvdump/progress.hpp>
 #include <apps/kvdump/prompt.hpp>
@@ -169,9 +170,11 @@ void dump(const Options& options) {
   app::stop_if_requested();
   writer->commit();
   if (options.quiet) return;
-  fmt::print(stderr, "kvdump: {}: {} tokens, {} layers; {}\n", options.output, total, wanted.layers.size(),
-             options.check ? fmt::format("largest difference from the attention of the model {:.1e}", largest_error)
-                           : std::string("not checked against the attention of the model"));
+  app::say("kvdump",
+           fmt::format("{}: {} tokens, {} layers; {}", options.output, total, wanted.layers.size(),
+                       options.check
+                           ? fmt::format("largest difference from the attention of the model {:.1e}", largest_error)
+                           : std::string("not checked against the attention of the model")));
 }
 
 }  // namespace kvbench::kvdump

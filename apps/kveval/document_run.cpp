@@ -13,8 +13,8 @@
 #include <kvbench/replay/run/workers.hpp>
 
 #include <apps/common/stop_signals.hpp>
-#include <apps/kveval/pass_summary.hpp>
 #include <apps/kveval/documents.hpp>
+#include <apps/kveval/pass_summary.hpp>
 #include <apps/llama/passes.hpp>
 
 namespace kvbench::kveval {

@@ -193,6 +193,35 @@ class BadOutput(CliTest):
                                   text=True)
         self.assertEqual(done.returncode, 3, done.stderr)
 
+    def test_closed_and_full_streams(self):
+        """No command aborts, or ends as a success whose message nobody could read."""
+        table, sweep = os.path.join(self.folder, "o.csv"), os.path.join(self.folder, "s.toml")
+        with open(sweep, "w") as file:
+            file.write('[[run]]\nname = "a"\ntraces = "t.h5"\nmethods = ["sink"]\n')
+        self.assertEqual(run("replay", self.trace, "-m", "sink", "-o", table).returncode, 0)
+        commands = [["--version"], ["--help"], ["info", self.trace], ["methods"], ["replay", self.trace, "-m", "sink"],
+                    ["sweep", sweep], ["merge", "--help"], ["eval", "--help"],
+                    ["validate", self.trace, "--claim", "subgen.lemma2"], ["nonsense"], ["replay", "nowhere.h5"]]
+        for command in commands:
+            for redirections in ("1>&-", "2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"):
+                with self.subTest(command=command, redirections=redirections):
+                    closed = subprocess.run(["sh", "-c", f'exec "$@" {redirections}', "sh", KVBENCH, *command],
+                                            capture_output=True, text=True)
+                    self.assertEqual(closed.returncode, 3, closed.stderr)
+            with open("/dev/full", "w") as full, self.subTest(command=command):
+                wrong = command[0] in ("nonsense", "replay") and len(command) < 4
+                self.assertEqual(subprocess.run([KVBENCH, *command], stdout=full, stderr=full).returncode, 3)
+                silent = subprocess.run([KVBENCH, *command], stdout=subprocess.DEVNULL, stderr=full)
+                self.assertEqual(silent.returncode, 3 if wrong else 0)
+        with open("/dev/full", "w") as full:
+            cells = ["sweep", sweep, "--cells", os.path.join(self.folder, "c"), "-o",
+                     os.path.join(self.folder, "p.csv")]
+            self.assertEqual(run(*cells).returncode, 0)
+            resumed = subprocess.run([KVBENCH, *cells, "--resume"], stderr=full)
+        self.assertEqual(resumed.returncode, 3)
+        for name in set(os.listdir(self.folder)) - {"t.h5"}:
+            os.remove(os.path.join(self.folder, name))
+
     @unittest.skipIf(os.environ.get("KVBENCH_SANITIZE") == "thread",
                      "the limit also holds for the runtime of ThreadSanitizer")
     @unittest.skipIf(LLVM_OPENMP, "the limit also holds for the shared memory of LLVM's OpenMP")

@@ -100,15 +100,15 @@ TEST_CASE("layers kept whole count in a budget of bytes") {
   request.dense_layers = 1;  // of 2, which hold half of the memory
   const auto results = [&] { return replay::replay(trace.reader(), request, serial); };
   for (const HeadResult& head : results().heads) {
-    CHECK(head.cells[0].status == Status::infeasible);
-    CHECK(head.cells[0].reason ==
+    CHECK(head.results[0].status == Status::infeasible);
+    CHECK(head.results[0].reason ==
           "1 of 2 layers are kept whole, which costs 50 % of the full cache; the budget is 40 %");
   }
   request.budgets = {Budget::parse("75%mem")};
   double held = 0, full = 0;
   for (const HeadResult& head : results().heads) {
-    REQUIRE_MESSAGE(head.cells[0].status == Status::ok, head.cells[0].reason);
-    held += head.cells[0].bytes.of(CostKind::memory), full += head.cells[0].bytes.full;
+    REQUIRE_MESSAGE(head.results[0].status == Status::ok, head.results[0].reason);
+    held += head.results[0].bytes.of(CostKind::memory), full += head.results[0].bytes.full;
   }
   CHECK(held / full <= 0.75);
   CHECK(held / full > 0.65);
