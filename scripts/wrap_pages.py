@@ -9,7 +9,6 @@ import re
 import sys
 import textwrap
 
-FENCE = re.compile(r"\s*(```|~~~)")
 ITEM = re.compile(r" *([-*+]|\d+[.)]) +")
 VERBATIM = re.compile(r" {0,3}[#|>]")
 KEPT_BLANK = "\0"   # a blank at which no line ends
@@ -39,16 +38,14 @@ def wrapped(page):
         item = ITEM.match(line)
         if line and depth < indent and not paragraph and not item:
             indent = 0   # the list has ended
-        if verbatim is None and (FENCE.match(line) or line.startswith("<!--")):
+        if verbatim:
+            out.append(line)
+            verbatim = None if verbatim in line else verbatim
+        elif line.lstrip().startswith(("```", "<!--")):
             end_paragraph()
-            verbatim = "```" if FENCE.match(line) else "-->"
             out.append(line)
-            if verbatim in line[depth + 3:]:
-                verbatim = None
-        elif verbatim:
-            out.append(line)
-            if verbatim in line:
-                verbatim = None
+            ending = "```" if "```" in line[:depth + 3] else "-->"
+            verbatim = None if ending in line[depth + 3:] else ending
         elif not line or VERBATIM.match(line):
             end_paragraph()
             indent = 0 if line and depth == 0 else indent

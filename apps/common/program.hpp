@@ -32,8 +32,8 @@ void print(std::string_view text);
 /// went wrong must not end as a success.
 void say(std::string_view program, std::string_view text);
 
-/// Writes text as it is to stderr, if possible: what a terminal shows of a run's progress, and last words. Returns whether
-/// it was written.
+/// Writes text as it is to stderr, if possible: what a terminal shows of a run's progress, and last words. Returns
+/// whether it was written.
 bool try_to_show(std::string_view text) noexcept;
 
 }  // namespace kvbench::app

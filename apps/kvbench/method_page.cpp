@@ -153,7 +153,7 @@ std::string checks(const methods::MethodInfo& method) {
   return fmt::format(
       "\n## Theorems and claims\n`kvbench validate TRACE.h5 --synthetic --method {}` tests them "
       "([theory](../theory/README.md)).\n\n"
-      "| claim | statement | source |\n| --- | --- | --- |\n{}",
+      "| check | statement | source |\n| --- | --- | --- |\n{}",
       method.name, out);
 }
 

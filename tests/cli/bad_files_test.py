@@ -139,7 +139,8 @@ class BadTrace(CliTest):
 
     def test_logits_that_overflow(self):
         path = self.spoiled("huge-logits", self.synth("huge.h5", "--column-sums", "false"))
-        words = ("huge-logits.h5: /prompts/0/layers/0: query head ", ": the logit of the query at position", "inf in fp32")
+        words = ("huge-logits.h5: /prompts/0/layers/0: query head ", ": the logit of the query at position",
+                 "inf in fp32")
         self.fails(2, *words, args=["replay", path, "-m", "all"])
         self.fails(2, *words, args=["validate", path, "--claim", "subgen.lemma1"])
         sweep = os.path.join(self.folder, "s.toml")

@@ -214,7 +214,8 @@ class BadOutput(CliTest):
                 silent = subprocess.run([KVBENCH, *command], stdout=subprocess.DEVNULL, stderr=full)
                 self.assertEqual(silent.returncode, 3 if wrong else 0)
         with open("/dev/full", "w") as full:
-            cells = ["sweep", sweep, "--cells", os.path.join(self.folder, "c"), "-o", os.path.join(self.folder, "p.csv")]
+            cells = ["sweep", sweep, "--cells", os.path.join(self.folder, "c"), "-o",
+                     os.path.join(self.folder, "p.csv")]
             self.assertEqual(run(*cells).returncode, 0)
             resumed = subprocess.run([KVBENCH, *cells, "--resume"], stderr=full)
         self.assertEqual(resumed.returncode, 3)

@@ -134,7 +134,8 @@ class Outputs(SweepTest):
                      ["replay", self.trace, "-m", "uniform", "--raw", digest]):
             with self.subTest(args=" ".join(args)):
                 self.fails(2, "name another file", args=args)
-        for path, args in ((self.trace, ["replay", self.trace, "-m", "uniform", "-o"]), (table, ["report", table, "--format", "md", "-o"]),
+        for path, args in ((self.trace, ["replay", self.trace, "-m", "uniform", "-o"]),
+                           (table, ["report", table, "--format", "md", "-o"]),
                            (self.trace, ["validate", self.trace, "--claim", "chelsea", "-o"])):
             with open(path, "r+b") as opened, self.subTest(args=" ".join(args)):
                 named = f"/dev/fd/{opened.fileno()}"

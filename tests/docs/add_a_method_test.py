@@ -57,8 +57,8 @@ def main():
         (root / "main.cpp").write_text("#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
         sources = [root / "main.cpp", root / "registry.cpp", *(root / path for path in files if path.endswith(".cpp"))]
         # The changed registry takes the place of the library's.
-        command = [*compile_, f"-I{root / 'lib'}", *sources, "-o",
-                   root / "test", "-Wl,--allow-multiple-definition", "-Wl,--start-group", *libraries, "-Wl,--end-group",
+        command = [*compile_, f"-I{root / 'lib'}", *sources, "-o", root / "test", "-Wl,--allow-multiple-definition",
+                   "-Wl,--start-group", *libraries, "-Wl,--end-group", "-fopenmp",
                    *(["-lfmt"] if "-DFMT_SHARED" in compile_ else [])]
         subprocess.run(list(map(str, command)), check=True)
         out = subprocess.run([root / "test"], capture_output=True, text=True)

@@ -11,8 +11,8 @@ namespace kvbench {
 /// Keeps the first exception of code that none may leave: a parallel region, or a callback of a C library.
 class FirstError {
  public:
-  /// Calls `work` unless an exception is kept, and keeps the one that it throws. Returns whether it was called and threw
-  /// nothing. Several threads may call this at the same time.
+  /// Calls `work` unless an exception is kept, and keeps the one that it throws. Returns whether it was called and
+  /// threw nothing. Several threads may call this at the same time.
   template <class F>
   bool attempt(F work) {
     if (kept_) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of stored records, made from everything that a record depends on. A struct of such inputs names its members once,
-// in visit(), as a structured binding: one that lacks a member does not compile.
+// Keys of stored records, made from everything that a record depends on. A struct of such inputs names its members
+// once, in visit(), as a structured binding: one that lacks a member does not compile.
 #pragma once
 
 #include <string>

@@ -18,7 +18,8 @@ std::vector<NamedFile> files_of_method(const std::string& name, const std::strin
   for (std::string setting; std::getline(settings, setting, ';');) {
     const std::string value = setting.substr(setting.find('=') + 1);
     std::error_code none;
-    if (std::filesystem::is_regular_file(value, none)) files.push_back({fmt::format("a file that {} reads", name), value});
+    if (std::filesystem::is_regular_file(value, none))
+      files.push_back({fmt::format("a file that {} reads", name), value});
   }
   return files;
 }

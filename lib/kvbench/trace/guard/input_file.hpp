@@ -14,8 +14,7 @@ namespace kvbench::trace {
 
 /// An HDF5 file that is open for reading. Its superblock was checked, `examine` was run in a child process first, the
 /// bytes of each dataset are checked when it is opened (h5::InputObject::dataset()), and a change of the file is an
-/// error.
-/// Thread-safe (reads are serialised).
+/// error. Thread-safe (reads are serialised).
 class InputFile {
  public:
   /// Opens `path` and calls examine(root), which should open everything that is read later. `content`: what the file

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What holds for pages whatever they say: names of files exist, links into pages find their heading, every page of
+docs/ links to the glossary, and scripts/wrap_pages.py changes nothing but the ends of lines.
+    pages_test.py SOURCE_TREE"""
+import pathlib
+import re
+import sys
+import unittest
+
+TREE = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(TREE / "scripts"))
+sys.dont_write_bytecode = True
+from wrap_pages import wrapped  # noqa: E402 (the path comes first)
+
+FOLDERS = [path.name for path in TREE.iterdir() if path.is_dir() and path.name not in ("build", "out", ".git")]
+FILES = [path.relative_to(TREE).as_posix() for folder in FOLDERS for path in (TREE / folder).rglob("*")]
+FILES += [path.name for path in TREE.iterdir()]
+ENDINGS = "cpp|hpp|cu|cuh|h|in|py|md|toml|cmake|txt|json|css|js"
+PAGES = [*TREE.glob("*.md"), *(TREE / "docs").rglob("*.md"), *TREE.glob("*/README.md")]
+
+
+def without_code(page):
+    """The text of a page without fenced code."""
+    return re.sub(r"^```.*?^```$", "", page, flags=re.M | re.S)
+
+
+def named_paths(page):
+    """The words in `code` of a page that look like paths: they end like a file, or begin with a folder of the
+    repository. Left out are those with a part that the reader chooses, such as <name>."""
+    for code in re.findall(r"`([^`\n]+)`", without_code(page)):
+        if re.search(r"[\s<>()]", code):
+            continue
+        if re.search(rf"[\w}}]\.({ENDINGS})$", code) or ("/" in code and code.split("/")[0] in FOLDERS):
+            yield code.rstrip("/")
+
+
+def exists(name):
+    """Whether a file has this path, without its first folders too; it may have alternatives ({a,b}) and wildcards."""
+    alternatives = re.sub(r"\\\{(.*?)\\\}", lambda m: "(" + m.group(1).replace(",", "|") + ")", re.escape(name))
+    pattern = re.compile("(.*/)?" + alternatives.replace(r"\*", "[^/]*"))
+    return any(pattern.fullmatch(path) for path in FILES)
+
+
+def anchors(page):
+    """What links into a page may name: its headings in lower case, with hyphens for blanks and without punctuation."""
+    page = re.sub(r"\[([^]\n]*)\]\([^)\n]*\)", r"\1", without_code(page))   # links as their texts
+    headings = re.findall(r"^#+ (.*)$", page.lower(), re.M)
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in headings}
+
+
+class Pages(unittest.TestCase):
+    def test_named_files_exist(self):
+        page = "`a/b.cpp`, `lib/kvbench`, `sink`, `<kvbench/a.hpp>`, `docs/x`, `{a,b}.hpp` and `replay(x.csv)`"
+        self.assertEqual(list(named_paths(page)), ["a/b.cpp", "lib/kvbench", "docs/x", "{a,b}.hpp"])
+        self.assertTrue(exists("sweep/run.{cpp,hpp}") and exists("lib/kvbench") and exists("core/err*.hpp"))
+        self.assertFalse(exists("sweep/no_such.cpp") or exists("un.cpp") or exists("lib/kvbenc"))
+        pages = [TREE / "HACKING.md", *(TREE / "docs/theory").glob("*.md")]
+        names = [(page.name, name) for page in pages for name in named_paths(page.read_text())]
+        self.assertGreater(len(names), 100)
+        self.assertEqual([(page, name) for page, name in names if not exists(name)], [])
+
+    def test_links_find_their_heading(self):
+        self.assertEqual(anchors("# A `b`: c?\n```\n# d\n```\n## [E](f.md) g\n"), {"a-b-c", "e-g"})
+        for page in PAGES:
+            for target, anchor in re.findall(r"\]\((?!\w+:)([^)#\s]*)#([^)\s]+)\)", without_code(page.read_text())):
+                with self.subTest(page=page.name, target=target, anchor=anchor):
+                    self.assertIn(anchor, anchors((page.parent / target if target else page).read_text()))
+
+    def test_pages_of_docs_link_to_the_glossary(self):
+        pages = [page for page in (TREE / "docs").rglob("*.md") if page.name != "glossary.md"]
+        self.assertEqual([page.name for page in pages if "glossary.md" not in page.read_text()], [])
+
+    def test_wrapping(self):
+        words = "word " * 30
+        code = "    " + words.strip()
+        self.assertEqual(wrapped(words), "word " * 23 + "word\n" + "word word word word word word\n")
+        self.assertEqual(wrapped(f"- {words}\n").splitlines()[1][:6], "  word")
+        for same in (f"# {words}\n", f"| {words}|\n", f"> {words}\n", f"text\n\n{code}\n", f"```\n{words}\n```\n",
+                     f"<!-- {words}\n{words} -->\n", f"1. a\n\n       {words}\n"):
+            self.assertEqual(wrapped(same), same)
+        for opening in ("-", "+", "1.", "#", "| a |", "="):   # would begin something else
+            self.assertFalse([line for line in wrapped(f"{opening} ".join([words] * 9)).splitlines()
+                              if line.startswith(opening)])
+        self.assertIn("`a b`", wrapped("x" * 116 + " `a b` c"))
+        for page in PAGES:
+            text = page.read_text()
+            self.assertEqual(wrapped(text).split(), text.split(), page.name)
+
+
+if __name__ == "__main__":
+    unittest.main()
