@@ -127,27 +127,27 @@ void add_metrics(const std::vector<Sample>& samples, std::size_t seeds, Record& 
 /// dense samples are left out as long as any other remains.
 std::vector<Sample> keep_ok(const std::vector<Sample>& samples, Record& record) {
   std::vector<Sample> ok, sparse;
-  std::vector<const ConfigurationResult*> bad;
+  std::vector<const ConfigurationResult*> ended;
   for (const Sample& s : samples) {
     if (s.result->status != Status::ok)
-      bad.push_back(s.result);
+      ended.push_back(s.result);
     else
       ok.push_back(s);
     if (s.result->status == Status::ok && !s.result->dense) sparse.push_back(s);
   }
   if (!sparse.empty() && sparse.size() < ok.size()) ok = sparse;
   record.dense = !ok.empty() && ok.front().result->dense;
-  const auto failed = std::ranges::find(bad, Status::failed, &ConfigurationResult::status);
-  if (failed != bad.end()) {
+  const auto failed = std::ranges::find(ended, Status::failed, &ConfigurationResult::status);
+  if (failed != ended.end()) {
     record.status = Status::failed;
-    record.reason =
-        fmt::format("{} of {} parts failed: {}", std::ranges::count(bad, Status::failed, &ConfigurationResult::status),
-                    samples.size(), (*failed)->reason);
+    record.reason = fmt::format("{} of {} parts failed: {}",
+                                std::ranges::count(ended, Status::failed, &ConfigurationResult::status), samples.size(),
+                                (*failed)->reason);
   } else if (ok.empty()) {
-    record.status = bad.front()->status;
-    record.reason = bad.front()->reason;
-  } else if (!bad.empty()) {
-    record.reason = fmt::format("without {} of {} parts: {}", bad.size(), samples.size(), bad.front()->reason);
+    record.status = ended.front()->status;
+    record.reason = ended.front()->reason;
+  } else if (!ended.empty()) {
+    record.reason = fmt::format("without {} of {} parts: {}", ended.size(), samples.size(), ended.front()->reason);
   }
   return ok;
 }
